@@ -10,7 +10,7 @@
 //! Prints the minimum and the median time for each dimension, and the number of blocks written.
 
 use std::time::Duration;
-use testkit::SimCluster;
+use testkit::{SimCluster, bench_argument};
 use tokio::time::{Instant, sleep};
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::wire::attr::AttrId;
@@ -22,14 +22,9 @@ const QUIET: Duration = Duration::from_millis(700);
 const GLANCE: Duration = Duration::from_micros(50);
 
 fn main() {
-    // Cargo passes --bench.
-    let words: Vec<String> =
-        std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
-    let word = |index: usize, default: &str| {
-        words.get(index).map_or_else(|| default.to_owned(), Clone::clone)
-    };
-    let number = |index, default| word(index, default).parse::<u32>().expect("a number");
-    let (shape, hosts, rounds) = (word(0, "8x8x8"), number(1, "2") as u8, number(2, "20"));
+    let number = |index, default| bench_argument(index, default).parse::<u32>().expect("a number");
+    let shape = bench_argument(0, "8x8x8");
+    let (hosts, rounds) = (number(1, "2") as u8, number(2, "20"));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.expect("a runtime").block_on(run(&shape, hosts, rounds));
 }

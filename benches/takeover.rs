@@ -11,7 +11,7 @@
 //! attribute.
 
 use std::time::Duration;
-use testkit::{SimCluster, Sm};
+use testkit::{SimCluster, Sm, bench_argument};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::wire::attr::{AttrId, SmState};
@@ -37,14 +37,9 @@ const ATTRIBUTES: [u16; 11] = [
 ];
 
 fn main() {
-    // Cargo passes --bench.
-    let words: Vec<String> =
-        std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
-    let word = |index: usize, default: &str| {
-        words.get(index).map_or_else(|| default.to_owned(), Clone::clone)
-    };
-    let number = |index, default| word(index, default).parse::<u32>().expect("a number");
-    let (shape, hosts, seconds) = (word(0, "8x8x8"), number(1, "1") as u8, number(2, "20"));
+    let number = |index, default| bench_argument(index, default).parse::<u32>().expect("a number");
+    let shape = bench_argument(0, "8x8x8");
+    let (hosts, seconds) = (number(1, "1") as u8, number(2, "20"));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let run = run(&shape, hosts, Duration::from_secs(seconds.into()));
     runtime.expect("a runtime").block_on(run);

@@ -6,6 +6,7 @@ use super::set_id::SetId;
 use super::{link_down, slvl};
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
+use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
 use crate::plan::partitions::steps;
 use crate::plan::routing::{Lft, PortMask};
@@ -41,6 +42,17 @@ pub struct Delta<'a> {
 }
 
 impl<'a> Delta<'a> {
+    /// Compares with the observed state, without `optimized_sl_to_vl`.
+    pub fn new(
+        observation: &'a Observation,
+        plan: &'a Plan,
+        acknowledged: &'a Acknowledged,
+        keys: &'a MKeys,
+    ) -> Self {
+        let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
+        Self { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl: false }
+    }
+
     fn change(
         &self,
         node: NodeId,

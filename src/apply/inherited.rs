@@ -83,7 +83,7 @@ pub async fn survey(
     keys: &MKeys,
 ) -> Option<AdoptReport> {
     acknowledged.forget_tables();
-    let delta = delta(observation, plan, acknowledged, keys);
+    let delta = Delta::new(observation, plan, acknowledged, keys);
     let live = LiveNodes::of(&delta);
     if live.count == 0 {
         return None;
@@ -140,16 +140,6 @@ pub async fn find_difference(
     let mut readings = Readings::default();
     readings.read_believed(client, observation, plan, (acknowledged, 1), keys).await;
     (readings.differing.first().map(|&(set, _)| set), readings.blocks)
-}
-
-fn delta<'a>(
-    observation: &'a Observation,
-    plan: &'a Plan,
-    acknowledged: &'a Acknowledged,
-    keys: &'a MKeys,
-) -> Delta<'a> {
-    let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
-    Delta { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl: false }
 }
 
 /// The devices that have not lost their tables.
@@ -219,7 +209,7 @@ impl Readings {
         keys: &MKeys,
     ) {
         let nothing = Acknowledged::default();
-        let delta = delta(observation, plan, &nothing, keys);
+        let delta = Delta::new(observation, plan, &nothing, keys);
         let live = LiveNodes::of(&delta);
         let to_write = Delta { acknowledged, ..delta };
         let to_write: HashSet<SetId> = live.blocks(to_write).map(|(set, _)| set).collect();

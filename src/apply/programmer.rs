@@ -52,7 +52,7 @@ pub async fn apply(
     let mut report = ApplyReport::default();
     acknowledged.failures_mut().forget_restarted(&observation.fabric);
     acknowledged.forget_doubtful(&observation.fabric, &observation.changed_switches);
-    let restarted = restarted(&delta(observation, plan.plan(), acknowledged, keys));
+    let restarted = restarted(&Delta::new(observation, plan.plan(), acknowledged, keys));
     acknowledged.record_restarted(restarted);
     let mut failures = PassFailures::new(&observation.fabric, keys);
     let steps = ordered(observation, plan.plan(), acknowledged, keys, &mut report);
@@ -64,7 +64,7 @@ pub async fn apply(
             let delta = Delta {
                 // In an ordered transition, each mapping is a step of its own.
                 optimized_sl_to_vl: options.use_optimized_slvl && progress.is_none(),
-                ..delta(observation, plan.plan(), acknowledged, keys)
+                ..Delta::new(observation, plan.plan(), acknowledged, keys)
             };
             let failed = report.failed.len();
             let answers = Answers {
@@ -102,7 +102,7 @@ pub async fn apply(
         report.sent[phase as usize] = (sets, phase_start.elapsed());
     }
     if control.stop().is_none() {
-        let delta = delta(observation, plan.plan(), acknowledged, keys);
+        let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
         let answers = Answers {
             start,
             report: &mut report,
@@ -124,12 +124,9 @@ pub async fn apply(
     report.conclude(&observation.fabric, plan.plan(), &mut failures);
     let mut left = report.unapplied();
     if let (Some(transition), Some(progress)) = (&mut report.transition, &progress) {
-        let delta = delta(observation, plan.plan(), acknowledged, keys);
-        transition.forced = progress.dispatch.forced();
-        transition.withheld = progress.withheld(&delta, &mut left);
-        if report.stop.is_some() {
-            progress.unsent(&delta, &mut left);
-        }
+        let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
+        let is_stopped = report.stop.is_some();
+        progress.record_outcome(&delta, is_stopped, transition, &mut left);
     }
     drop(progress);
     report.committed_routes = steps.map(Steps::into_committed_routes).unwrap_or_default();
@@ -152,7 +149,7 @@ pub async fn apply_groups(
 ) -> ApplyReport {
     let start = Instant::now();
     let mut report = ApplyReport::default();
-    let delta = delta(observation, plan.plan(), acknowledged, keys);
+    let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
     let steps = transition::order_groups(&delta);
     report.transition = Some(order_report(&steps, start));
     let mut progress = Progress::new(&steps);
@@ -174,11 +171,8 @@ pub async fn apply_groups(
     report.conclude(&observation.fabric, plan.plan(), &mut failures);
     let mut left = report.unapplied();
     if let Some(transition) = &mut report.transition {
-        transition.forced = progress.dispatch.forced();
-        transition.withheld = progress.withheld(&delta, &mut left);
-        if report.stop.is_some() {
-            progress.unsent(&delta, &mut left);
-        }
+        let is_stopped = report.stop.is_some();
+        progress.record_outcome(&delta, is_stopped, transition, &mut left);
     }
     let sets: Vec<SetId> = steps.iter().filter_map(|step| step.set).collect();
     let arrived = sets.into_iter().filter(|set| progress.is_complete(set));
@@ -188,16 +182,6 @@ pub async fn apply_groups(
     let new = failures.to_record(&report.delayed);
     acknowledged.failures_mut().add(&observation.fabric, plan.plan(), &new, Instant::now());
     report
-}
-
-fn delta<'a>(
-    observation: &'a Observation,
-    plan: &'a Plan,
-    acknowledged: &'a Acknowledged,
-    keys: &'a MKeys,
-) -> Delta<'a> {
-    let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
-    Delta { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl: false }
 }
 
 /// The channel adapters and routers that have lost their tables.
@@ -216,7 +200,7 @@ fn ordered(
     keys: &MKeys,
     report: &mut ApplyReport,
 ) -> Option<Steps> {
-    let delta = delta(observation, plan, acknowledged, keys);
+    let delta = Delta::new(observation, plan, acknowledged, keys);
     if !transition::is_live(&delta) {
         return None;
     }

@@ -1,6 +1,7 @@
 //! The state of an ordered transition, and the Sets that it could not apply.
 
 use super::delta::Delta;
+use super::report::TransitionReport;
 use super::set_id::SetId;
 use super::transition::Steps;
 use super::transition::dispatch::Dispatch;
@@ -51,8 +52,24 @@ impl<'a> Progress<'a> {
         self.complete.contains(set)
     }
 
+    /// Records the Sets that were withheld, or not sent because programming ended early
+    /// (`is_stopped`), in `left` and in `report`.
+    pub(super) fn record_outcome(
+        &self,
+        delta: &Delta<'_>,
+        is_stopped: bool,
+        report: &mut TransitionReport,
+        left: &mut Unapplied,
+    ) {
+        report.forced = self.dispatch.forced();
+        report.withheld = self.withheld(delta, left);
+        if is_stopped {
+            self.unsent(delta, left);
+        }
+    }
+
     /// Records the withheld Sets in `left`; returns their number.
-    pub(super) fn withheld(&self, delta: &Delta<'_>, left: &mut Unapplied) -> usize {
+    fn withheld(&self, delta: &Delta<'_>, left: &mut Unapplied) -> usize {
         let steps = self.dispatch.withheld().filter(|step| step.is_last);
         let sets: Vec<SetId> = steps.filter_map(|step| step.set).collect();
         sets.iter().for_each(|&set| self.stays_as_held(set, delta, left));
@@ -60,7 +77,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Records in `left` the Sets that were not sent because programming ended early.
-    pub(super) fn unsent(&self, delta: &Delta<'_>, left: &mut Unapplied) {
+    fn unsent(&self, delta: &Delta<'_>, left: &mut Unapplied) {
         let known: HashSet<SetId> = left.failed.iter().copied().collect();
         let withheld: HashSet<SetId> = left.withheld_blocks.iter().map(|(set, _)| *set).collect();
         let steps = self.steps.iter().filter(|step| step.is_last);

@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`cluster`] | the whole daemon on a simulated fabric, in this process, on tokio's paused clock |
+//! | [`reloadable`] | a daemon whose options a SIGHUP replaces |
 //! | [`simulator`] | `torus-sm sim` in a process of its own, and unmodified programs attached to it |
 //! | [`ibsim`] | Debian's ibsim in a process of its own, and programs attached to it |
 //! | [`process`] | installed tools, child processes, waiting for a line of a log |
@@ -29,6 +30,7 @@ pub mod multicast;
 pub mod observer;
 pub mod planning;
 pub mod process;
+pub mod reloadable;
 pub mod sa_client;
 pub mod simulator;
 pub mod snapshot;
@@ -40,6 +42,7 @@ pub use cluster::{SimCluster, Sm, settle};
 pub use ibsim::{Ibsim, have};
 pub use observer::{Observer, directed_route};
 pub use process::{Running, START_TIMEOUT, own_program, test_name, tool, torus_sm, wait_for};
+pub use reloadable::ReloadableSm;
 pub use simulator::Simulator;
 
 use std::sync::Mutex;
@@ -51,6 +54,12 @@ pub fn setting(name: &str, default: usize) -> usize {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
         Err(_) => default,
     }
+}
+
+/// The argument `index` of a benchmark without criterion, to which cargo passes `--bench`.
+pub fn bench_argument(index: usize, default: &str) -> String {
+    let words = std::env::args().skip(1).filter(|word| !word.starts_with("--"));
+    words.into_iter().nth(index).unwrap_or_else(|| default.to_owned())
 }
 
 /// Does `work` for 0..`count`, two at a time, and returns the results in order. OpenSM and ibsim

@@ -1,13 +1,11 @@
 //! M_Keys: the daemon on simulated devices that check them.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use testkit::{Observer, SimCluster, Sm, settle};
+use testkit::{Observer, ReloadableSm, SimCluster, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::Options;
 use torus_sm::config::{guid2mkey, neighbors};
-use torus_sm::daemon::messages::SmEvent;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, MKey, PortNum};
 use torus_sm::sim::MadKind;
@@ -36,27 +34,6 @@ fn cluster() -> SimCluster {
         std::fs::create_dir(cluster.cache_dir(at)).expect("a folder");
     }
     cluster
-}
-
-/// A daemon whose options a SIGHUP replaces.
-struct Adjustable {
-    sm: Sm,
-    options: Arc<Mutex<Options>>,
-}
-
-impl Adjustable {
-    fn start(cluster: &SimCluster, at: [u16; 3], options: Options) -> Self {
-        let shared = Arc::new(Mutex::new(options.clone()));
-        let source = shared.clone();
-        let reload = move || Ok(source.lock().expect("no panic").clone().into());
-        Self { sm: cluster.start_with(at, options, Box::new(reload)), options: shared }
-    }
-
-    async fn reload(&self, change: impl FnOnce(&mut Options)) {
-        change(&mut self.options.lock().expect("no panic"));
-        self.sm.tell(SmEvent::Reload);
-        settle().await;
-    }
 }
 
 /// PortInfo of all end ports.
@@ -99,7 +76,7 @@ fn stored_keys(cluster: &SimCluster, at: [u16; 3]) -> guid2mkey::Guid2MKey {
 async fn a_key_is_set_changed_and_removed_without_a_refused_request() {
     for level in 0..=3 {
         let cluster = cluster();
-        let sm = Adjustable::start(&cluster, A, options(&cluster, MKey::NONE, 0, 0));
+        let sm = ReloadableSm::start(&cluster, A, options(&cluster, MKey::NONE, 0, 0));
         settle().await;
         assert_eq!(cluster.faults(&sm.sm), [""; 0]);
         let before = (cluster.tables(), activations(&cluster));
@@ -108,7 +85,8 @@ async fn a_key_is_set_changed_and_removed_without_a_refused_request() {
                 options.m_key = key;
                 options.m_key_protection_level = level;
             };
-            sm.reload(change).await;
+            sm.reload(change);
+            settle().await;
             let case = format!("level {level}, {:x}", key.0);
             assert_eq!(others(&cluster, key, level), [], "{case}");
             assert_eq!(cluster.faults(&sm.sm), [""; 0], "{case}");
@@ -139,12 +117,13 @@ async fn a_cold_fabric_gets_the_key_with_its_first_configuration() {
 async fn lost_packets_during_a_change_leave_no_port_behind() {
     for seed in 0..6 {
         let cluster = cluster();
-        let sm = Adjustable::start(&cluster, A, options(&cluster, OLD, 2, LEASE));
+        let sm = ReloadableSm::start(&cluster, A, options(&cluster, OLD, 2, LEASE));
         settle().await;
         assert_eq!(cluster.faults(&sm.sm), [""; 0]);
         // Lost responses: the repeated request carries the key that the port no longer has.
         cluster.fabric.set_loss_of(MadKind::Response, 0.1 + 0.05 * f64::from(seed));
-        sm.reload(|options| options.m_key = NEW).await;
+        sm.reload(|options| options.m_key = NEW);
+        settle().await;
         sleep(Duration::from_secs(30)).await;
         cluster.fabric.set_loss_of(MadKind::Response, 0.0);
         sleep(Duration::from_secs(120)).await;
@@ -293,7 +272,7 @@ async fn a_standby_stays_standby_while_the_key_changes() {
         let start = |at, sm_priority| {
             let options = options(&cluster, OLD, level, LEASE);
             let options = Options { sm_priority, sminfo_polling_timeout: 1000, ..options };
-            Adjustable::start(&cluster, at, options)
+            ReloadableSm::start(&cluster, at, options)
         };
         let master = start(A, 9);
         settle().await;
@@ -303,9 +282,11 @@ async fn a_standby_stays_standby_while_the_key_changes() {
         for first in [&master, &standby] {
             let second = if std::ptr::eq(first, &master) { &standby } else { &master };
             let key = if std::ptr::eq(first, &master) { NEW } else { OLD };
-            first.reload(|options| options.m_key = key).await;
+            first.reload(|options| options.m_key = key);
+            settle().await;
             sleep(Duration::from_secs(2)).await;
-            second.reload(|options| options.m_key = key).await;
+            second.reload(|options| options.m_key = key);
+            settle().await;
             for _ in 0..20 {
                 sleep(Duration::from_secs(1)).await;
                 assert_eq!(master.sm.state(), SmState::Master, "level {level}");

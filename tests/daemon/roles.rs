@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::time::Duration;
-use testkit::{Observer, SimCluster, Sm, settle};
+use testkit::{Observer, ReloadableSm, SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
@@ -36,26 +35,6 @@ fn cluster() -> (SimCluster, Observer) {
 
 fn options(cluster: &SimCluster, sm_priority: u8) -> Options {
     Options { sm_priority, sminfo_polling_timeout: 1000, ..cluster.options() }
-}
-
-/// A manager whose options a SIGHUP replaces.
-struct Adjustable {
-    sm: Sm,
-    options: Arc<Mutex<Options>>,
-}
-
-impl Adjustable {
-    fn start(cluster: &SimCluster, at: [u16; 3], options: Options) -> Self {
-        let shared = Arc::new(Mutex::new(options.clone()));
-        let source = shared.clone();
-        let reload = move || Ok(source.lock().expect("no panic").clone().into());
-        Self { sm: cluster.start_with(at, options, Box::new(reload)), options: shared }
-    }
-
-    fn set_priority(&self, priority: u8) {
-        self.options.lock().expect("no panic").sm_priority = priority;
-        self.sm.tell(SmEvent::Reload);
-    }
 }
 
 /// LIDs of all hosts.
@@ -154,18 +133,18 @@ async fn a_killed_master_is_replaced_after_the_configured_polls() {
 async fn a_priority_changed_at_run_time_moves_the_mastership() {
     let site = cluster();
     let (cluster, _) = &site;
-    let first = Adjustable::start(cluster, A, options(cluster, 5));
+    let first = ReloadableSm::start(cluster, A, options(cluster, 5));
     settle().await;
-    let second = Adjustable::start(cluster, B, options(cluster, 5));
+    let second = ReloadableSm::start(cluster, B, options(cluster, 5));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Standby)]);
     // A standby with a raised priority tells the master by trap 144.
-    second.set_priority(6);
+    second.reload(|options| options.sm_priority = 6);
     sleep(Duration::from_secs(1)).await;
     assert_eq!(states(&site, [A, B]).await, [Some(Standby), Some(Master)]);
     assert_eq!(cluster.faults(&second.sm), [""; 0]);
     // A master with a lowered priority hands over.
-    second.set_priority(4);
+    second.reload(|options| options.sm_priority = 4);
     sleep(Duration::from_secs(1)).await;
     assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Standby)]);
     assert_eq!(cluster.faults(&first.sm), [""; 0]);
@@ -193,16 +172,16 @@ async fn with_a_master_priority_a_master_that_returns_stays_standby() {
 async fn a_handover_back_does_not_trust_the_old_tables() {
     let site = cluster();
     let (cluster, _) = &site;
-    let first = Adjustable::start(cluster, A, options(cluster, 5));
+    let first = ReloadableSm::start(cluster, A, options(cluster, 5));
     settle().await;
     let before = cluster.tables();
     let minhop = Options { routing_engine: Some("minhop".into()), ..options(cluster, 6) };
-    let second = Adjustable::start(cluster, B, minhop);
+    let second = ReloadableSm::start(cluster, B, minhop);
     sleep(Duration::from_secs(2)).await;
     assert_eq!(states(&site, [A, B]).await, [Some(Standby), Some(Master)]);
     assert!(before != cluster.tables(), "the other master writes other tables");
     assert_eq!(cluster.faults(&second.sm), [""; 0]);
-    second.set_priority(4);
+    second.reload(|options| options.sm_priority = 4);
     sleep(Duration::from_secs(2)).await;
     assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Standby)]);
     assert_eq!(cluster.faults(&first.sm), [""; 0]);

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use testkit::sa_client::joins::CREATE_GROUP;
 use testkit::sa_client::{DEFAULT_PREFIX, UmadClient, is_inside, request, run_inside};
 use testkit::{Running, START_TIMEOUT, Simulator, have, own_program, tool, torus_sm, wait_for};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey};
@@ -152,15 +153,7 @@ impl Client {
         record.set_join_state(state);
         record.set_qkey(0x1234);
         record.set_pkey(Pkey::DEFAULT_FULL);
-        let mask = McMemberRecord::MGID
-            | McMemberRecord::PORT_GID
-            | McMemberRecord::JOIN_STATE
-            | McMemberRecord::QKEY
-            | McMemberRecord::TRAFFIC_CLASS
-            | McMemberRecord::PKEY
-            | McMemberRecord::FLOW_LABEL
-            | McMemberRecord::SL;
-        self.ask(&request(SaAttr::MC_MEMBER_RECORD, Method::SET, mask, &record));
+        self.ask(&request(SaAttr::MC_MEMBER_RECORD, Method::SET, CREATE_GROUP, &record));
     }
 
     fn subscribe(&self, change: impl Fn(&mut InformInfo)) {

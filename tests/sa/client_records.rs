@@ -12,22 +12,21 @@ use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::manager::Exit;
-use torus_sm::ids::{Gid, Guid, Lid, MKey, Mlid, Pkey, PortNum, Sl};
+use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl};
 use torus_sm::observe::traps::{MAX_TRAPS_PER_PERIOD, RATE_PERIOD};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sa::registry::MAX_MISSED_SWEEPS;
 use torus_sm::sim::generate::Shape;
-use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
-use torus_sm::wire::attr::{AttrId, Notice, SmState, TrapNumber};
+use torus_sm::transport::Address;
+use torus_sm::wire::attr::{AttrId, SmState, TrapNumber};
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{
     InformInfo, InformInfoRecord, JoinState, McMemberRecord, PathRecord, Record, Selector,
     ServiceRecord,
 };
 use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
-use torus_sm::wire::smp::{self, DATA_SIZE, SmpRoute};
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
 const SM_KEY: u64 = 1;

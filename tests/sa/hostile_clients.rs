@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
+use testkit::sa_client::joins::CREATE_GROUP;
 use testkit::sa_client::{Client, request, with_sm_key};
 use testkit::{SimCluster, settle};
 use tokio::time::Instant;
@@ -14,13 +15,12 @@ use torus_sm::sa::Responder;
 use torus_sm::sa::notices::{NoticeDispatcher, report_retry};
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::recorded::{RecordedPort, Recorder};
-use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
-use torus_sm::wire::attr::{AttrId, Notice, TrapNumber};
+use torus_sm::transport::{Address, MadPort};
+use torus_sm::wire::attr::TrapNumber;
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::tables::GuidInfoRecord;
 use torus_sm::wire::record::{InformInfo, JoinState, McMemberRecord, Record, ServiceRecord};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
-use torus_sm::wire::smp::{self, DATA_SIZE, SmpRoute};
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
 const DENIED: u16 = 0x0700;
@@ -89,15 +89,7 @@ fn join(method: Method, number: u16, port: Guid) -> Mad {
     record.set_join_state(JoinState::FULL);
     record.set_qkey(0x1234);
     record.set_pkey(Pkey::DEFAULT_FULL);
-    let mask = McMemberRecord::MGID
-        | McMemberRecord::PORT_GID
-        | McMemberRecord::JOIN_STATE
-        | McMemberRecord::QKEY
-        | McMemberRecord::TRAFFIC_CLASS
-        | McMemberRecord::PKEY
-        | McMemberRecord::FLOW_LABEL
-        | McMemberRecord::SL;
-    request(SaAttr::MC_MEMBER_RECORD, method, mask, &record)
+    request(SaAttr::MC_MEMBER_RECORD, method, CREATE_GROUP, &record)
 }
 
 fn subscription(trap: u16) -> Mad {
@@ -253,21 +245,6 @@ impl Write for Sent {
     }
 }
 
-/// Sends a trap to the subnet manager from the host of `client`.
-fn trap(client: &Client, tid: u64, change: impl Fn(&mut Notice)) {
-    let mut notice = Notice::default();
-    notice.set_is_generic(true);
-    notice.set_producer_type(1);
-    change(&mut notice);
-    let mut data = [0; DATA_SIZE];
-    data.copy_from_slice(&notice.0[..DATA_SIZE]);
-    let route = SmpRoute::Lid(client.sa.lid);
-    let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data);
-    let (agent, to) = (Agent::SmiLid, Address::smi(client.sa.lid));
-    let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };
-    client.port.post(&out).expect("the port accepts the MAD");
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_m_key_is_sent_with_trap_repress_to_ports_that_hold_it_only() {
     const M_KEY: MKey = MKey(0x1122_3344_5566_7788);
@@ -281,7 +258,7 @@ async fn the_m_key_is_sent_with_trap_repress_to_ports_that_hold_it_only() {
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
     let client = Client::at(&cluster, [1, 1, 0], true);
-    trap(&client, 77, |notice| notice.set_trap_number(TrapNumber::LOCAL_CHANGES));
+    client.trap(77, |notice| notice.set_trap_number(TrapNumber::LOCAL_CHANGES));
     settle().await;
     let text = String::from_utf8(sent.0.lock().expect("no panic").clone()).expect("text");
     let mads = text.lines().filter_map(|line| line.rsplit(' ').next());
@@ -315,21 +292,21 @@ async fn forged_traps_are_not_reported() {
         (TrapNumber::LOCAL_CHANGES, own, 2),
     ];
     for (tid, (number, issuer, producer)) in (1..).zip(cases) {
-        trap(&hostile, tid, |notice| {
+        hostile.trap(tid, |notice| {
             notice.set_trap_number(number);
             notice.set_producer_type(producer);
             notice.set_issuer_lid(issuer);
             notice.set_subject_lid(issuer);
         });
     }
-    trap(&hostile, 20, |notice| {
+    hostile.trap(20, |notice| {
         notice.set_trap_number(TrapNumber::LOCAL_CHANGES);
         notice.set_issuer_lid(own);
         notice.set_subject_lid(victim);
     });
     settle().await;
     assert_eq!(client.reports(), []);
-    trap(&hostile, 30, |notice| {
+    hostile.trap(30, |notice| {
         notice.set_trap_number(TrapNumber::LOCAL_CHANGES);
         notice.set_issuer_lid(own);
         notice.set_subject_lid(own);
@@ -353,7 +330,7 @@ async fn a_flood_of_traps_is_limited() {
     let reply = client.call(&subscription(TrapNumber::LINK_INTEGRITY)).await;
     assert_eq!(Header::read(&reply).status(), 0);
     let send = |from: &Client, lid: Lid, tid: u64, port: u8| {
-        trap(from, tid, |notice| {
+        from.trap(tid, |notice| {
             notice.set_trap_number(TrapNumber::LINK_INTEGRITY);
             notice.set_issuer_lid(lid);
             notice.set_subject_lid(lid);

@@ -15,7 +15,7 @@ use torus_sm::wire::record::{JoinState, McMemberRecord, Record};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
 /// Components of a request that may create its group.
-pub const CREATE: u64 = McMemberRecord::MGID
+pub const CREATE_GROUP: u64 = McMemberRecord::MGID
     | McMemberRecord::PORT_GID
     | McMemberRecord::JOIN_STATE
     | McMemberRecord::QKEY
@@ -79,7 +79,7 @@ pub fn request(method: Method, port: Guid, group: usize, tid: u32) -> Mad {
     record.set_join_state(JoinState::FULL);
     record.set_qkey(0x0B1B);
     record.set_pkey(Pkey::DEFAULT_FULL);
-    let mask = if method == Method::DELETE { LEAVE } else { CREATE };
+    let mask = if method == Method::DELETE { LEAVE } else { CREATE_GROUP };
     let mad = super::request(SaAttr::MC_MEMBER_RECORD, method, mask, &record);
     with_tid(mad, tid.into())
 }

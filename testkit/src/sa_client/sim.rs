@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
-use torus_sm::ids::{Gid, Guid, PortNum, Sl};
+use torus_sm::ids::{Gid, Guid, MKey, PortNum, Sl};
 use torus_sm::sim::{SimFabric, SimPort};
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
-use torus_sm::wire::attr::Notice;
+use torus_sm::wire::attr::{AttrId, Notice};
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::sa::DATA_OFFSET;
+use torus_sm::wire::smp::{self, DATA_SIZE, SmpRoute};
 
 /// Timeout of [`Client::call`], which does not retry.
 const CALL_TIMEOUT: Duration = Duration::from_secs(3);
@@ -94,6 +95,21 @@ impl Client {
     /// Whether to acknowledge reports from now on.
     pub fn answer_reports(&self, answer: bool) {
         self.inbox.answers_reports.store(answer, Ordering::Relaxed);
+    }
+
+    /// Sends a generic trap of a channel adapter, changed by `change`, to the subnet manager.
+    pub fn trap(&self, tid: u64, change: impl Fn(&mut Notice)) {
+        let mut notice = Notice::default();
+        notice.set_is_generic(true);
+        notice.set_producer_type(1);
+        change(&mut notice);
+        let mut data = [0; DATA_SIZE];
+        data.copy_from_slice(&notice.0[..DATA_SIZE]);
+        let route = SmpRoute::Lid(self.sa.lid);
+        let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data);
+        let (agent, to) = (Agent::SmiLid, Address::smi(self.sa.lid));
+        let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };
+        self.port.post(&out).expect("the port accepts the MAD");
     }
 
     pub fn gid(&self) -> Gid {

@@ -121,6 +121,11 @@ impl Fabric {
         Self { sim, manager: Mutex::new(running) }
     }
 
+    /// The log of the manager.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.sim.dir.path().join("sm.log")).unwrap_or_default()
+    }
+
     pub(crate) fn ask(&self, question: &Question) -> Answer {
         let args: Vec<&str> = question.args.iter().map(String::as_str).collect();
         let answer = Answer::of(&self.sim.run(&question.at, "saquery", &args));

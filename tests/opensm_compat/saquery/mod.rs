@@ -48,7 +48,8 @@ fn answers_are_those_of_opensm() {
             differing.push(format!("saquery {}\n{difference}", question.text));
         }
     }
-    assert!(differing.is_empty(), "{} differ:\n{}", differing.len(), differing.join("\n"));
+    let (count, text) = (differing.len(), differing.join("\n"));
+    assert!(differing.is_empty(), "{count} differ:\n{text}\nlog:\n{}", ours.log());
     for difference in &DIFFERENCES {
         let (name, reason) = (difference.name, difference.reason);
         assert!(met.contains(name), "'{name}' is no difference any more ({reason})");

@@ -90,19 +90,11 @@ async fn reports_are_repeated_until_acknowledged() {
 
 /// Sends a notice to the subnet manager as the device of `client` would.
 fn trap(client: &Client, lid: Lid, number: u16, tid: u64) {
-    let mut notice = Notice::default();
-    notice.set_is_generic(true);
-    notice.set_producer_type(1);
-    notice.set_trap_number(number);
-    notice.set_issuer_lid(lid);
-    notice.set_subject_lid(lid);
-    let mut data = [0; DATA_SIZE];
-    data.copy_from_slice(&notice.0[..DATA_SIZE]);
-    let route = SmpRoute::Lid(client.sa.lid);
-    let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data);
-    let (agent, to) = (Agent::SmiLid, Address::smi(client.sa.lid));
-    let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };
-    client.port.post(&out).expect("the port accepts the MAD");
+    client.trap(tid, |notice| {
+        notice.set_trap_number(number);
+        notice.set_issuer_lid(lid);
+        notice.set_subject_lid(lid);
+    });
 }
 
 /// Repeated traps of a device are reported at a bounded rate: [`MAX_TRAPS_PER_PERIOD`] times, then
