@@ -15,6 +15,7 @@ pub mod observe;
 pub mod offline;
 pub mod plan;
 pub mod publish;
+pub mod record;
 pub mod sa;
 pub mod sim;
 pub mod sim_command;

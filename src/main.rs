@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use torus_sm::cli::{self, Command};
 use torus_sm::daemon::launch::{self, Failure};
 use torus_sm::manage;
-use torus_sm::offline::{self, check, torus_config};
+use torus_sm::offline::{self, check, replay, torus_config};
 use torus_sm::sim_command::{ctl, exec, run};
 
 fn main() -> ExitCode {
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => offline::run(&args, &mut std::io::stdout().lock()),
         Command::Check(args) => check::run(&args, &mut std::io::stdout().lock()),
         Command::Manage(command) => manage::client::run::run(&command),
+        Command::Replay(args) => replay::run(&args, &mut std::io::stdout().lock()),
         Command::TorusConfig(args) => torus_config::run(&args, &mut std::io::stdout().lock()),
     };
     match outcome {

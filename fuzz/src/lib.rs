@@ -4,10 +4,12 @@
 //! and replays `corpus/` with seeded mutations in every test run.
 
 mod mads;
+mod recordings;
 mod sweeps;
 mod texts;
 
 pub use mads::{front_desk, sa_requests, umad};
+pub use recordings::recording;
 pub use sweeps::observe;
 pub use texts::{
     argv, guid_lists, guid2lid, guid2mkey, ibnetdiscover, neighbors, opensm_conf, partitions,

@@ -125,8 +125,8 @@ pub async fn apply(
     let mut left = report.unapplied();
     if let (Some(transition), Some(progress)) = (&mut report.transition, &progress) {
         let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
-        let is_stopped = report.stop.is_some();
-        progress.record_outcome(&delta, is_stopped, transition, &mut left);
+        (transition.forced, transition.withheld) =
+            progress.outcome(&delta, report.stop.is_some(), &mut left);
     }
     drop(progress);
     report.committed_routes = steps.map(Steps::into_committed_routes).unwrap_or_default();
@@ -171,8 +171,8 @@ pub async fn apply_groups(
     report.conclude(&observation.fabric, plan.plan(), &mut failures);
     let mut left = report.unapplied();
     if let Some(transition) = &mut report.transition {
-        let is_stopped = report.stop.is_some();
-        progress.record_outcome(&delta, is_stopped, transition, &mut left);
+        (transition.forced, transition.withheld) =
+            progress.outcome(&delta, report.stop.is_some(), &mut left);
     }
     let sets: Vec<SetId> = steps.iter().filter_map(|step| step.set).collect();
     let arrived = sets.into_iter().filter(|set| progress.is_complete(set));

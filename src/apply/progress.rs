@@ -1,7 +1,6 @@
 //! The state of an ordered transition, and the Sets that it could not apply.
 
 use super::delta::Delta;
-use super::report::TransitionReport;
 use super::set_id::SetId;
 use super::transition::Steps;
 use super::transition::dispatch::Dispatch;
@@ -53,19 +52,18 @@ impl<'a> Progress<'a> {
     }
 
     /// Records the Sets that were withheld, or not sent because programming ended early
-    /// (`is_stopped`), in `left` and in `report`.
-    pub(super) fn record_outcome(
+    /// (`is_stopped`), in `left`. Returns the numbers of forced and of withheld Sets.
+    pub(super) fn outcome(
         &self,
         delta: &Delta<'_>,
         is_stopped: bool,
-        report: &mut TransitionReport,
         left: &mut Unapplied,
-    ) {
-        report.forced = self.dispatch.forced();
-        report.withheld = self.withheld(delta, left);
+    ) -> (usize, usize) {
+        let withheld = self.withheld(delta, left);
         if is_stopped {
             self.unsent(delta, left);
         }
+        (self.dispatch.forced(), withheld)
     }
 
     /// Records the withheld Sets in `left`; returns their number.

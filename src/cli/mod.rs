@@ -3,9 +3,9 @@
 //! Without a subcommand the command line is that of opensm(8), so that existing start scripts work:
 //! [`daemon`] has its options, and `long_only` accepts long options with a single dash, as
 //! getopt_long_only(3) does. A subcommand is the first word: [`sim`], [`plan`], [`check`],
-//! [`torus_config`], and those of [`manage`] for a running daemon. clap parses all of them.
-//! [`configuration`] combines the configuration file with the command line; [`exit`] has the exit
-//! codes.
+//! [`torus_config`], [`replay`], and those of [`manage`] for a running daemon. clap parses all of
+//! them. [`configuration`] combines the configuration file with the command line; [`exit`] has the
+//! exit codes.
 
 pub mod check;
 pub mod configuration;
@@ -14,6 +14,7 @@ pub mod exit;
 mod long_only;
 pub mod manage;
 pub mod plan;
+pub mod replay;
 pub mod sim;
 pub mod torus_config;
 
@@ -22,6 +23,7 @@ pub use daemon::DaemonArgs;
 pub use exit::{ExitCode, Failure};
 pub use manage::ManageCommand;
 pub use plan::PlanArgs;
+pub use replay::ReplayArgs;
 pub use sim::args::SimArgs;
 pub use sim::ctl::CtlArgs;
 pub use sim::exec::AttachArgs;
@@ -51,6 +53,8 @@ pub enum Command {
     Plan(Box<PlanArgs>),
     /// Check the configuration files.
     Check(Box<CheckArgs>),
+    /// Show and repeat a recording.
+    Replay(ReplayArgs),
     /// Derive torus-2QoS.conf from a fabric.
     TorusConfig(Box<TorusConfigArgs>),
     /// Talk to a running daemon.
@@ -119,6 +123,7 @@ pub fn command() -> clap::Command {
         .subcommand(daemon::hide_options(PlanArgs::command()))
         .subcommand(daemon::hide_options(CheckArgs::command()))
         .subcommand(TorusConfigArgs::command().arg(help_arg()))
+        .subcommand(ReplayArgs::command().arg(help_arg()))
 }
 
 /// `--help` of a subcommand without the daemon's options.
@@ -194,6 +199,7 @@ fn from_matches(
         Some(("sim", matches)) => sim::from_matches(matches)?,
         Some(("plan", matches)) => Command::Plan(Box::new(PlanArgs::from_arg_matches(matches)?)),
         Some(("check", matches)) => Command::Check(Box::new(CheckArgs::from_arg_matches(matches)?)),
+        Some(("replay", matches)) => Command::Replay(ReplayArgs::from_arg_matches(matches)?),
         Some(("torus-config", matches)) => {
             Command::TorusConfig(Box::new(TorusConfigArgs::from_arg_matches(matches)?))
         }

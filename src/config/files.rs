@@ -1,4 +1,7 @@
 //! Opens and parses the files that opensm.conf names.
+//!
+//! A [`TextSource`] supplies their texts: [`Disk`], or [`ConfigTexts`] with the texts of an earlier
+//! time.
 
 use super::Diagnostic;
 use super::excerpt;
@@ -8,11 +11,66 @@ use super::partitions::PartitionsConfig;
 use super::prefix_routes::{self, PrefixRoute};
 use super::qos_policy::QosPolicy;
 use super::route_dumps;
-use super::text_file::read_text;
+use super::text_file::{ReadError, read_text};
 use super::torus::TorusConfig;
 use crate::notes::{Note, Severity};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Supplies the texts of files.
+pub trait TextSource {
+    /// # Errors
+    /// The file cannot be read, or is not UTF-8.
+    fn read(&self, path: &Path) -> Result<String, ReadError>;
+}
+
+/// The files on disk.
+pub struct Disk;
+
+impl TextSource for Disk {
+    fn read(&self, path: &Path) -> Result<String, ReadError> {
+        read_text(path)
+    }
+}
+
+/// The texts of configuration files, by path. Other files do not exist.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ConfigTexts(pub BTreeMap<String, String>);
+
+impl ConfigTexts {
+    /// Reads the files that plans depend on, apart from torus-2QoS.conf. Those that cannot be read
+    /// are left out.
+    pub fn of(options: &Options) -> Self {
+        let reader = Keeping(RefCell::default());
+        // Errors in the files are reported by the stages that use them.
+        let _ = partitions_from(&reader, options);
+        let _ = qos_policy_from(&reader, options);
+        let _ = guid_lists_from(&reader, options);
+        Self(reader.0.into_inner())
+    }
+}
+
+impl TextSource for ConfigTexts {
+    fn read(&self, path: &Path) -> Result<String, ReadError> {
+        let text = path.to_str().and_then(|path| self.0.get(path)).cloned();
+        text.ok_or_else(|| ReadError::not_found(path))
+    }
+}
+
+/// Reads from disk and keeps the texts.
+struct Keeping(RefCell<BTreeMap<String, String>>);
+
+impl TextSource for Keeping {
+    fn read(&self, path: &Path) -> Result<String, ReadError> {
+        let text = read_text(path)?;
+        if let Some(path) = path.to_str() {
+            self.0.borrow_mut().insert(path.to_owned(), text.clone());
+        }
+        Ok(text)
+    }
+}
 
 /// Reads torus-2QoS.conf.
 ///
@@ -32,11 +90,22 @@ pub fn torus_config(options: &Options) -> Result<TorusConfig, Vec<Note>> {
 /// # Errors
 /// The file cannot be read, or has errors: the text shows each with its line and a caret.
 pub fn partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), String> {
+    partitions_from(&Disk, options)
+}
+
+/// [`partitions`] with the files of `source`.
+///
+/// # Errors
+/// As [`partitions`].
+pub fn partitions_from(
+    source: &dyn TextSource,
+    options: &Options,
+) -> Result<(PartitionsConfig, Vec<Note>), String> {
     let Some(file) = &options.partition_config_file else {
         return Ok((PartitionsConfig::default(), Vec::new()));
     };
     let path = Path::new(file);
-    let text = match read_text(path) {
+    let text = match source.read(path) {
         Ok(text) => text,
         Err(error) if error.is_not_found() => {
             let text = format!("{file} does not exist: all ports are in the default partition");
@@ -61,9 +130,20 @@ pub fn partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), St
 /// # Errors
 /// The file cannot be read, or has errors: the text shows each with its line and a caret.
 pub fn qos_policy(options: &Options) -> Result<(Option<QosPolicy>, Vec<Note>), String> {
+    qos_policy_from(&Disk, options)
+}
+
+/// [`qos_policy`] with the files of `source`.
+///
+/// # Errors
+/// As [`qos_policy`].
+pub fn qos_policy_from(
+    source: &dyn TextSource,
+    options: &Options,
+) -> Result<(Option<QosPolicy>, Vec<Note>), String> {
     let Some(file) = &options.qos_policy_file else { return Ok((None, Vec::new())) };
     let path = Path::new(file);
-    let text = match read_text(path) {
+    let text = match source.read(path) {
         Ok(text) => text,
         Err(error) if error.is_not_found() => {
             let text = format!("{file} does not exist: paths have the SLs of their partitions");
@@ -85,39 +165,51 @@ pub fn prefix_routes(options: &Options) -> (Vec<PrefixRoute>, Vec<Note>) {
     let mut notes = Vec::new();
     let exists = Path::new(file).exists();
     let file = options.prefix_routes_file.clone().filter(|_| exists);
-    (list(&file, prefix_routes::parse, &mut notes), notes)
+    (list(&Disk, &file, prefix_routes::parse, &mut notes), notes)
 }
 
 /// Reads the lists that tune routing. Lines with errors are skipped with a note.
 pub fn guid_lists(options: &Options) -> (GuidLists, Vec<Note>) {
+    guid_lists_from(&Disk, options)
+}
+
+/// [`guid_lists`] with the files of `source`.
+pub fn guid_lists_from(source: &dyn TextSource, options: &Options) -> (GuidLists, Vec<Note>) {
     let mut notes = Vec::new();
     let lists = GuidLists {
-        routing_order: list(&options.guid_routing_order_file, guid_lists::guids, &mut notes),
-        ignored_ports: list(&options.port_prof_ignore_file, guid_lists::ports, &mut notes),
-        hop_weights: list(&options.hop_weights_file, guid_lists::hop_weights, &mut notes),
+        routing_order: list(
+            source,
+            &options.guid_routing_order_file,
+            guid_lists::guids,
+            &mut notes,
+        ),
+        ignored_ports: list(source, &options.port_prof_ignore_file, guid_lists::ports, &mut notes),
+        hop_weights: list(source, &options.hop_weights_file, guid_lists::hop_weights, &mut notes),
         search_orders: list(
+            source,
             &options.port_search_ordering_file,
             guid_lists::search_orders,
             &mut notes,
         ),
-        roots: readable_list(&options.root_guid_file, guid_lists::guids, &mut notes),
-        ids: list(&options.ids_guid_file, guid_lists::ids, &mut notes),
-        compute_nodes: readable_list(&options.cn_guid_file, guid_lists::guids, &mut notes),
-        io_nodes: readable_list(&options.io_guid_file, guid_lists::guids, &mut notes),
-        lfts: dump(&options.lfts_file, route_dumps::lfts),
-        lid_matrix: dump(&options.lid_matrix_dump_file, route_dumps::lid_matrix),
+        roots: readable_list(source, &options.root_guid_file, guid_lists::guids, &mut notes),
+        ids: list(source, &options.ids_guid_file, guid_lists::ids, &mut notes),
+        compute_nodes: readable_list(source, &options.cn_guid_file, guid_lists::guids, &mut notes),
+        io_nodes: readable_list(source, &options.io_guid_file, guid_lists::guids, &mut notes),
+        lfts: dump(source, &options.lfts_file, route_dumps::lfts),
+        lid_matrix: dump(source, &options.lid_matrix_dump_file, route_dumps::lid_matrix),
     };
     (lists, notes)
 }
 
 /// A dump of routes, or the reason why it cannot be loaded, which the engine `file` reports.
 fn dump<T>(
+    source: &dyn TextSource,
     file: &Option<String>,
     parse: fn(&Path, &str) -> Result<T, Diagnostic>,
 ) -> Option<Arc<Result<T, Vec<Note>>>> {
     let path = Path::new(file.as_ref()?);
     let reason = |text: String| vec![Note::new(Severity::Error, None, text)];
-    let loaded = match read_text(path) {
+    let loaded = match source.read(path) {
         Ok(text) => parse(path, &text).map_err(|found| reason(found.to_string())),
         Err(error) => Err(reason(error.to_string())),
     };
@@ -125,21 +217,23 @@ fn dump<T>(
 }
 
 fn list<T>(
+    source: &dyn TextSource,
     file: &Option<String>,
     parse: fn(&Path, &str) -> Parsed<T>,
     notes: &mut Vec<Note>,
 ) -> Vec<T> {
-    readable_list(file, parse, notes).unwrap_or_default()
+    readable_list(source, file, parse, notes).unwrap_or_default()
 }
 
 /// The entries of a file; `None` without a file or if it cannot be read, which is noted.
 fn readable_list<T>(
+    source: &dyn TextSource,
     file: &Option<String>,
     parse: fn(&Path, &str) -> Parsed<T>,
     notes: &mut Vec<Note>,
 ) -> Option<Vec<T>> {
     let path = Path::new(file.as_ref()?);
-    match read_text(path) {
+    match source.read(path) {
         Ok(text) => {
             let parsed = parse(path, &text);
             notes.extend(parsed.diagnostics.iter().map(|found| Note::warning(found.to_string())));

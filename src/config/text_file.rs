@@ -4,6 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// "No such file or directory" (errno(3)).
+const ENOENT: i32 = 2;
+
 /// Reads a file as UTF-8.
 ///
 /// # Errors
@@ -43,6 +46,12 @@ impl Cause {
 }
 
 impl ReadError {
+    /// The error for a file that does not exist.
+    pub fn not_found(path: &Path) -> Self {
+        let cause = Cause::Io(io::Error::from_raw_os_error(ENOENT));
+        Self { path: path.to_path_buf(), cause }
+    }
+
     /// True if the file does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(&self.cause, Cause::Io(error) if error.kind() == io::ErrorKind::NotFound)

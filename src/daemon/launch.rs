@@ -6,6 +6,7 @@ use crate::daemon::management;
 use crate::daemon::process::background;
 use crate::daemon::process::logging::{self, LogConfig, LogDestination, LogHandle};
 use crate::daemon::process::operator_log;
+use crate::daemon::process::recordings::{Recordings, record_panics};
 use crate::daemon::process::signals;
 use crate::daemon::process::threads::Threads;
 use crate::daemon::sm_loop::context::{Configuration, ReloadFn};
@@ -20,6 +21,7 @@ use crate::config::partitions::PartitionsConfig;
 use crate::manage::socket;
 use crate::notes::Note;
 use crate::transport::demux::MadDemux;
+use crate::transport::recorded::{MadRecorder, RecordedPort, RecordedSink};
 use crate::transport::reopening::ReopeningPort;
 use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
 use crate::transport::traced::TracedPort;
@@ -119,18 +121,29 @@ async fn serve(
 ) -> Result<Exit, Failure> {
     let Configuration { options, partitions } = configuration;
     let (demux, unsolicited) = MadDemux::new(MAX_QUEUED_MADS);
-    let port = ReopeningPort::new(&demux, open_port(local))
+    let files = StateFiles::from_environment(&options);
+    let place = format!("{} port {}, port GUID {}", local.device, local.port, local.guid);
+    let recordings = recordings(&options, &files, place);
+    let recorder = recordings.recorder().clone();
+    let port = ReopeningPort::new(&demux, open_port(local, recorder.clone()))
         .map_err(|error| Failure::new(ExitCode::NoPort, error))?;
-    let mut port: Arc<dyn MadPort> = Arc::new(port);
+    let mut port: Arc<dyn MadPort> = Arc::new(RecordedPort::new(Arc::new(port), recorder));
     if args.trace_port {
         port = Arc::new(TracedPort::new(port));
     }
-    let files = StateFiles::from_environment(&options);
     let reload = reload(args, &options, &log);
     let management_dir = options.management_dir.as_ref().map_or_else(socket::folder, PathBuf::from);
     let manage_options = (!args.once).then(|| options.clone());
-    let config_file = config_file(args);
-    let setup = Setup { reload, options, partitions, once: args.once, files, config_file, servers };
+    let setup = Setup {
+        reload,
+        options,
+        partitions,
+        once: args.once,
+        files,
+        config_file: config_file(args),
+        recordings: recordings.clone(),
+        servers,
+    };
     tokio::spawn(flush_regularly(log.clone()));
     let mut daemon = Daemon::new(port, &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
@@ -138,7 +151,7 @@ async fn serve(
     let _management = manage_options.and_then(|options| {
         management::start(&mut daemon, &options, management_dir, log.clone(), shutdown.clone())
     });
-    signals::install(daemon.events(), shutdown, reopen(log)).map_err(|error| {
+    signals::install(daemon.events(), shutdown, reopen(log), recordings).map_err(|error| {
         Failure::new(ExitCode::System, format!("cannot handle signals: {error}"))
     })?;
     settle_in_background()?;
@@ -150,10 +163,18 @@ pub(crate) fn config_file(args: &DaemonArgs) -> Option<PathBuf> {
     args.file_to_read().map(|(path, _)| path.to_owned())
 }
 
+/// The flight recorder of this process, which also records panics.
+pub(crate) fn recordings(options: &Options, files: &StateFiles, port: String) -> Arc<Recordings> {
+    let recordings = Recordings::new(options, &files.dump_dir, port);
+    record_panics(&recordings);
+    recordings
+}
+
 /// Opens `local` with IsSM set; later, when the device was lost, the port with the same GUID, which
-/// may have another device.
+/// may have another device. Received MADs are recorded.
 fn open_port(
     local: &LocalPort,
+    recorder: Arc<dyn MadRecorder>,
 ) -> impl Fn(Arc<dyn MadSink>) -> Result<Arc<dyn MadPort>, OpenError> + Send + Sync + 'static {
     let (first, guid) = (Mutex::new(Some(local.clone())), local.guid);
     move |sink| {
@@ -162,6 +183,7 @@ fn open_port(
             Some(local) => local,
             None => Sysfs::default().ports()?.by_guid(guid)?.clone(),
         };
+        let sink = Arc::new(RecordedSink::new(sink, recorder.clone()));
         let port = UmadPort::open(&local, sink)?;
         port.set_is_sm(true)?;
         Ok(Arc::new(port))

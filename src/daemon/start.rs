@@ -5,6 +5,7 @@ use crate::config::partitions::PartitionsConfig;
 use crate::daemon::manage_control::ManageControl;
 use crate::daemon::messages::{SaCommand, SmEvent};
 use crate::daemon::process::logging::LogHandle;
+use crate::daemon::process::recordings::Recordings;
 use crate::daemon::sa_server::db_file::{self, SaDbFile};
 use crate::daemon::sa_server::table_workers::TableWorkers;
 use crate::daemon::sa_server::{Inboxes, SaServer};
@@ -44,6 +45,8 @@ pub struct Setup {
     /// End after the subnet is configured once (`-o`).
     pub once: bool,
     pub files: StateFiles,
+    /// The flight recorder. MADs are recorded by wrappers of the port.
+    pub recordings: Arc<Recordings>,
     /// Reads the configuration again on SIGHUP.
     pub reload: ReloadFn,
     /// The configuration file, if one is read.
@@ -226,6 +229,7 @@ impl Daemon {
             refused: self.refused,
             sa_server,
             files: self.setup.files,
+            recordings: self.setup.recordings,
             reload: self.setup.reload,
             config_file: self.setup.config_file,
             feed: self.feed,

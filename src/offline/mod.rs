@@ -14,6 +14,7 @@
 //!
 //! [`check`] reads the configuration files and reports errors in them, and the effect of partitions
 //! and QoS on a fabric. [`torus_config`] derives torus-2QoS.conf from the cables of a fabric.
+//! [`replay`] repeats the sweeps and plans of a recording.
 //!
 //! The subnet manager is at the port given by `-g`, else at the first host; if that host's switch
 //! fails, at the next host, as with a standby.
@@ -27,6 +28,7 @@ mod facts;
 mod hops;
 pub mod json;
 mod progress;
+pub mod replay;
 pub mod report;
 pub mod scenario;
 pub mod torus_config;

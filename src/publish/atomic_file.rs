@@ -57,6 +57,14 @@ pub fn replace_private(path: &Path, text: &str, sync: bool) -> Result<(), FileWr
     replace_with(path, sync, PRIVATE_MODE, |file| file.write_all(text.as_bytes()))
 }
 
+/// Like [`replace_private`], for a file that is no text, without fsync(2).
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_private_bytes(path: &Path, bytes: &[u8]) -> Result<(), FileWriteError> {
+    replace_with(path, false, PRIVATE_MODE, |file| file.write_all(bytes))
+}
+
 /// Replaces the content of a world-readable file by what `fill` writes, without fsync(2).
 pub(super) fn replace_by(
     path: &Path,

@@ -23,9 +23,10 @@ use crate::daemon::sm_loop::manager::Exit;
 use crate::daemon::start::{Daemon, ServerThreads, Setup};
 use crate::fabric::synthetic::Hardware;
 use crate::manage::socket;
-use crate::sim::{SimFabric, SimPort};
+use crate::sim::SimFabric;
 use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
+use crate::transport::recorded::{RecordedPort, RecordedSink};
 use crate::transport::traced::TracedPort;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -102,7 +103,12 @@ async fn run_daemon(
     let Simulation { fabric, sm_port: (guid, num), node_name, script, management_dir } = simulation;
     let Configuration { options, partitions } = configuration;
     let (demux, unsolicited) = MadDemux::new(launch::MAX_QUEUED_MADS);
-    let port = fabric.attach(guid, num, demux.clone(), true).ok_or_else(|| {
+    let files = defaults::state_files(&options);
+    let place = format!("simulated port {num} of \"{node_name}\", node GUID {guid}");
+    let recordings = launch::recordings(&options, &files, place);
+    let recorder = recordings.recorder().clone();
+    let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
+    let port = fabric.attach(guid, num, sink, true).ok_or_else(|| {
         let text = format!("port {num} of node {guid} is not an end port");
         Failure::new(ExitCode::NoPort, text)
     })?;
@@ -114,13 +120,15 @@ async fn run_daemon(
     let manage_options = (!args.once).then(|| options.clone());
     let setup = Setup {
         config_file: launch::config_file(args),
-        files: defaults::state_files(&options),
+        files,
+        recordings: recordings.clone(),
         reload: launch::reload(args, &options, &log),
         options,
         partitions,
         once: args.once,
         servers,
     };
+    let port = RecordedPort::new(Arc::new(port), recorder);
     let mut daemon = Daemon::new(traced(port, args), &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let shutdown_requested = shutdown.subscribe();
@@ -130,7 +138,7 @@ async fn run_daemon(
     if let Some(server) = &management {
         println!("status:   torus-sm status (socket {})", server.path().display());
     }
-    signals::install(daemon.events(), shutdown, launch::reopen(log))
+    signals::install(daemon.events(), shutdown, launch::reopen(log), recordings)
         .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
     launch::settle_in_background()?;
     let mut subnet = daemon.subnet();
@@ -149,7 +157,7 @@ async fn run_daemon(
 }
 
 /// The port, with tracing if `-d 5` is given.
-fn traced(port: SimPort, args: &DaemonArgs) -> Arc<dyn MadPort> {
+fn traced(port: RecordedPort, args: &DaemonArgs) -> Arc<dyn MadPort> {
     let port: Arc<dyn MadPort> = Arc::new(port);
     if args.trace_port { Arc::new(TracedPort::new(port)) } else { port }
 }

@@ -152,6 +152,14 @@ pub fn request(
 }
 
 impl SmpHeader {
+    /// The route of a directed-route request. `None` for an invalid hop count.
+    pub fn route(&self) -> Option<DirectedRoute> {
+        let hops = usize::from(self.hop_count());
+        let entries = self.0[INITIAL_PATH..].get(1..=hops).filter(|_| hops <= MAX_HOPS)?;
+        let ports: Vec<PortNum> = entries.iter().map(|&port| PortNum(port)).collect();
+        DirectedRoute::new(&ports)
+    }
+
     /// The route from the receiver of a directed-route request back to its sender: the ports by
     /// which the nodes received it, in reverse. `None` for an invalid hop count.
     pub fn return_route(&self) -> Option<DirectedRoute> {
@@ -219,11 +227,12 @@ mod tests {
         let route = SmpRoute::Directed(route);
         let mut mad = request(&route, Method::SET, 0x0020, 1, MKey::NONE, 1, &[0; 64]);
         mad.0[RETURN_PATH..RETURN_PATH + 3].copy_from_slice(&[0, 4, 5]);
+        assert_eq!(mad.smp().route().map(|route| route.to_string()).as_deref(), Some("0,1,7"));
         let back = mad.smp().return_route().map(|route| route.to_string());
         assert_eq!(back.as_deref(), Some("0,5,4"));
         let mut header = mad.smp();
         header.set_hop_count(64);
-        assert_eq!(header.return_route(), None);
+        assert_eq!((header.route(), header.return_route()), (None, None));
     }
 
     #[test]

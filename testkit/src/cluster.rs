@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::process::logging::{self, LogConfig};
+use torus_sm::daemon::process::recordings::Recordings;
 use torus_sm::daemon::sm_loop::context::ReloadFn;
 use torus_sm::daemon::sm_loop::files::StateFiles;
 use torus_sm::daemon::sm_loop::manager::Exit;
@@ -21,10 +22,12 @@ use torus_sm::ids::{Guid, Lid, Mlid, PortNum};
 use torus_sm::manage::sources::Sources;
 use torus_sm::publish::Subnet;
 use torus_sm::publish::rejected::PlanRejected;
+use torus_sm::record::recorder::FlightRecorder;
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;
 use torus_sm::sm::sm_info::SmStatus;
 use torus_sm::transport::demux::MadDemux;
+use torus_sm::transport::recorded::{RecordedPort, RecordedSink};
 use torus_sm::transport::reopening::ReopeningPort;
 use torus_sm::transport::{MadPort, MadSink};
 use torus_sm::wire::attr::tables::{LFT_NO_PATH, SlToVl};
@@ -125,7 +128,9 @@ impl SimCluster {
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
     ) -> Sm {
         let main = tokio::runtime::Handle::current();
-        let port = |demux: &Arc<MadDemux>| wrap(self.attach(at, demux));
+        let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| {
+            wrap(self.attach(at, demux, recorder))
+        };
         self.open(at, (options, reload), port, (main, ServerThreads::default()))
     }
 
@@ -134,26 +139,34 @@ impl SimCluster {
         let (losable, main) = (LosablePort::default(), tokio::runtime::Handle::current());
         let (state, fabric) = (losable.0.clone(), self.fabric.clone());
         let place = self.shape.host_guid(at, 0);
-        let open = move |sink: Arc<dyn MadSink>| -> Result<Arc<dyn MadPort>, String> {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            if state.is_gone {
-                return Err("there is no such device".to_owned());
-            }
-            state.sink = Some(sink.clone());
-            let port = fabric.attach(place, PortNum(1), sink, true);
-            Ok(Arc::new(port.expect("the host exists")))
-        };
         let same = options.clone();
         let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
-        let port = |demux: &Arc<MadDemux>| -> Arc<dyn MadPort> {
+        let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| -> Arc<dyn MadPort> {
+            let recorder = recorder.clone();
+            let open = move |sink: Arc<dyn MadSink>| -> Result<Arc<dyn MadPort>, String> {
+                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                if state.is_gone {
+                    return Err("there is no such device".to_owned());
+                }
+                let sink: Arc<dyn MadSink> = Arc::new(RecordedSink::new(sink, recorder.clone()));
+                state.sink = Some(sink.clone());
+                let port = fabric.attach(place, PortNum(1), sink, true);
+                Ok(Arc::new(port.expect("the host exists")))
+            };
             Arc::new(ReopeningPort::new(demux, open).expect("the port is there"))
         };
         (self.open(at, (options, reload), port, (main, ServerThreads::default())), losable)
     }
 
-    fn attach(&self, at: [u16; 3], demux: &Arc<MadDemux>) -> Arc<dyn MadPort> {
+    fn attach(
+        &self,
+        at: [u16; 3],
+        demux: &Arc<MadDemux>,
+        recorder: &Arc<FlightRecorder>,
+    ) -> Arc<dyn MadPort> {
         let place = self.shape.host_guid(at, 0);
-        let port = self.fabric.attach(place, PortNum(1), demux.clone(), true);
+        let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
+        let port = self.fabric.attach(place, PortNum(1), sink, true);
         Arc::new(port.expect("the host exists"))
     }
 
@@ -167,29 +180,39 @@ impl SimCluster {
     ) -> Sm {
         let same = options.clone();
         let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
-        self.open(at, (options, reload), |demux| self.attach(at, demux), (main, servers))
+        let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| {
+            self.attach(at, demux, recorder)
+        };
+        self.open(at, (options, reload), port, (main, servers))
     }
 
     fn open(
         &self,
         at: [u16; 3],
         (options, reload): (Options, ReloadFn),
-        port: impl FnOnce(&Arc<MadDemux>) -> Arc<dyn MadPort>,
+        port: impl FnOnce(&Arc<MadDemux>, &Arc<FlightRecorder>) -> Arc<dyn MadPort>,
         (main, servers): (tokio::runtime::Handle, ServerThreads),
     ) -> Sm {
         let (demux, unsolicited) = MadDemux::new(4096);
-        let port = port(&demux);
+        let place = self.shape.host_guid(at, 0);
+        let recordings = Recordings::new(&options, self.dir.path(), format!("node {place} port 1"));
+        let recorder = recordings.recorder().clone();
+        let port = port(&demux, &recorder);
+        let port = Arc::new(RecordedPort::new(port, recorder));
         let cache_dir = self.cache_dir(at);
         let cache_dir = Some(cache_dir).filter(|dir| dir.is_dir());
         let files = StateFiles { cache_dir, dump_dir: self.dir.path().into() };
         let partitions = Arc::default();
-        let config_file = None;
-        let setup = Setup { options, partitions, once: false, files, reload, config_file, servers };
+        let (once, config_file) = (false, None);
+        let recorded = recordings.clone();
+        let setup =
+            Setup { options, partitions, once, files, recordings, reload, config_file, servers };
         let mut daemon = Daemon::new(port, &demux, unsolicited, setup);
         let shutdown = watch::Sender::new(false);
         Sm {
             management: daemon.management(None, shutdown.clone()),
             events: daemon.events(),
+            recordings: recorded,
             subnet: daemon.subnet(),
             refused: daemon.refused(),
             portrait: daemon.sm_status(),
@@ -379,6 +402,8 @@ impl LosablePort {
 
 /// A running daemon.
 pub struct Sm {
+    /// The flight recorder.
+    pub recordings: Arc<Recordings>,
     events: mpsc::UnboundedSender<SmEvent>,
     pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
     pub refused: watch::Receiver<Option<Arc<PlanRejected>>>,

@@ -4,4 +4,5 @@ mod config_mistakes;
 mod options;
 mod partitions;
 mod plan;
+mod replay;
 mod torus_config;

@@ -7,6 +7,7 @@ mod m_keys;
 mod mass_boot;
 mod own_failures;
 mod process;
+mod recordings;
 mod recovery;
 mod roles;
 mod simulation;

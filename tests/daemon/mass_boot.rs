@@ -45,7 +45,7 @@ fn join_request(port: Guid, mgid: [u8; 16], tid: u32) -> Mad {
     record.set_join_state(JoinState::FULL);
     record.set_qkey(0x0B1B);
     record.set_pkey(Pkey::DEFAULT_FULL);
-    let mad = request(SaAttr::MC_MEMBER_RECORD, Method::SET, joins::CREATE, &record);
+    let mad = request(SaAttr::MC_MEMBER_RECORD, Method::SET, joins::CREATE_GROUP, &record);
     with_tid(mad, tid.into())
 }
 

@@ -215,3 +215,36 @@ fn without_a_port_the_exit_code_is_3() {
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     assert!(said(&output).contains("0x0000000000000123"), "{}", said(&output));
 }
+
+#[test]
+fn usr2_writes_a_recording_that_replays() {
+    let Some(sim) = ring() else { return };
+    let dumps = sim.dir().display().to_string();
+    configure(&sim, &format!("m_key 0x1122334455667788\ndump_files_dir {dumps}\n"));
+    let daemon = start(&sim, &[]);
+    signal(daemon.0.id(), "USR2");
+    wait_for(&log(&sim), "wrote a recording to ", LIMIT);
+    let text = fs::read_to_string(log(&sim)).expect("a log");
+    let (_, path) = text.split_once("wrote a recording to ").expect("the line");
+    let path = path.split_once(" (").expect("the reason").0;
+    let bytes = fs::read(path).expect("the recording");
+    let mut keys =
+        bytes.windows(8).filter(|bytes| *bytes == 0x1122_3344_5566_7788u64.to_be_bytes());
+    assert!(keys.next().is_none(), "the M_Key is in the recording");
+    assert!(!String::from_utf8_lossy(&bytes).contains("1122334455667788"));
+    let replay = || Command::new(torus_sm()).arg("replay").arg(path).output().expect("torus-sm");
+    let output = replay();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert!(report.contains("reason:      SIGUSR2"), "{report}");
+    assert!(report.contains("swept         6 nodes, 0 faults"), "{report}");
+    assert!(report.ends_with("repeated, the same as recorded\n"), "{report}");
+    let place = bytes.len() / 2;
+    let damaged: Vec<u8> =
+        bytes.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == place)).collect();
+    fs::write(path, damaged).expect("a file");
+    let output = replay();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(5), 0));
+    let problem = said(&output);
+    assert!(problem.contains(": byte ") && problem.contains(" is damaged: "), "{problem}");
+}

@@ -122,6 +122,7 @@ replays! {
     front_desk: MUTATIONS * 5;
     umad: MUTATIONS * 5;
     observe: MUTATIONS;
+    recording: MUTATIONS / 2;
 }
 
 /// The targets are crates of their own, which no other check compiles.

@@ -1,7 +1,6 @@
 //! Clients that attack the subnet or other clients: keys stay secret, records of others are safe,
 //! and one port cannot use up what all share.
 
-use std::io::Write;
 use std::sync::{Arc, Mutex};
 use testkit::sa_client::joins::CREATE_GROUP;
 use testkit::sa_client::{Client, request, with_sm_key};
@@ -14,8 +13,8 @@ use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sa::notices::{NoticeDispatcher, report_retry};
 use torus_sm::sim::generate::Shape;
-use torus_sm::transport::recorded::{RecordedPort, Recorder};
-use torus_sm::transport::{Address, MadPort};
+use torus_sm::transport::recorded::{MadFate, MadRecorder, RecordedPort};
+use torus_sm::transport::{Address, Agent, MadPort};
 use torus_sm::wire::attr::TrapNumber;
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::tables::GuidInfoRecord;
@@ -230,18 +229,13 @@ fn silent_subscribers_are_limited() {
     assert_eq!(answered, ports, "every port was reported to the honest subscriber at once");
 }
 
-/// The bytes that a port sent, in the format of recordings.
-#[derive(Clone, Default)]
-struct Sent(Arc<Mutex<Vec<u8>>>);
+/// The MADs that a port sent.
+#[derive(Default)]
+struct Sent(Mutex<Vec<Mad>>);
 
-impl Write for Sent {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+impl MadRecorder for Sent {
+    fn record(&self, _fate: MadFate, _agent: Agent, _peer: &Address, mad: &[u8]) {
+        self.0.lock().expect("no panic").push(Mad::read(mad));
     }
 }
 
@@ -250,8 +244,8 @@ async fn the_m_key_is_sent_with_trap_repress_to_ports_that_hold_it_only() {
     const M_KEY: MKey = MKey(0x1122_3344_5566_7788);
     let cluster = SimCluster::healthy("3x3x1", 1);
     let options = Options { m_key: M_KEY, ..cluster.options() };
-    let (same, sent) = (options.clone(), Sent::default());
-    let recorder = Recorder::new(sent.clone());
+    let (same, sent) = (options.clone(), Arc::new(Sent::default()));
+    let recorder = sent.clone();
     let wrap = |port| -> Arc<dyn MadPort> { Arc::new(RecordedPort::new(port, recorder)) };
     let reload = Box::new(move || Ok(same.clone().into()));
     let sm = cluster.start_behind([0; 3], options, reload, wrap);
@@ -260,12 +254,12 @@ async fn the_m_key_is_sent_with_trap_repress_to_ports_that_hold_it_only() {
     let client = Client::at(&cluster, [1, 1, 0], true);
     client.trap(77, |notice| notice.set_trap_number(TrapNumber::LOCAL_CHANGES));
     settle().await;
-    let text = String::from_utf8(sent.0.lock().expect("no panic").clone()).expect("text");
-    let mads = text.lines().filter_map(|line| line.rsplit(' ').next());
-    let represses: Vec<&str> = mads.filter(|mad| mad.get(6..8) == Some("07")).collect();
+    let mads = sent.0.lock().expect("no panic");
+    let represses: Vec<&Mad> =
+        mads.iter().filter(|mad| mad.method() == Method::TRAP_REPRESS).collect();
     assert!(!represses.is_empty(), "the trap is repressed");
     for mad in represses {
-        assert_eq!(&mad[48..64], format!("{:016x}", M_KEY.0), "the key of the port: {mad}");
+        assert_eq!(mad.smp().m_key(), M_KEY, "the key of the port: {mad:?}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! Services of the process, used by all parts of the daemon.
 //!
 //! * [`threads`]: runtimes of the manager and the servers; [`priority`]: their nice values;
-//! * [`signals`]: handling of SIGHUP, SIGUSR1, SIGINT and SIGTERM;
+//! * [`signals`]: handling of SIGHUP, SIGUSR1, SIGUSR2, SIGINT and SIGTERM;
+//! * [`recordings`]: the flight recorder's files;
 //! * [`logging`]: the log file; [`operator_log`]: lines that operators' scripts match;
 //! * [`background`]: running in the background (`-B`).
 
@@ -9,5 +10,6 @@ pub mod background;
 pub mod logging;
 pub mod operator_log;
 pub mod priority;
+pub mod recordings;
 pub mod signals;
 pub mod threads;

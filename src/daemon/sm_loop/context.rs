@@ -3,6 +3,7 @@
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::daemon::messages::SaCommand;
+use crate::daemon::process::recordings::Recordings;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::manage::feed::Feed;
 use crate::publish::Subnet;
@@ -41,6 +42,8 @@ pub struct ManagerContext {
     pub refused: watch::Sender<Option<Arc<PlanRejected>>>,
     pub sa_server: mpsc::Sender<SaCommand>,
     pub files: StateFiles,
+    /// The flight recorder and its files.
+    pub recordings: Arc<Recordings>,
     pub reload: ReloadFn,
     /// The configuration file, if one is read.
     pub config_file: Option<PathBuf>,

@@ -1,7 +1,10 @@
 //! The manager: the task that owns the state of the subnet, and starts sweeps and reconfigurations.
 //!
-//! `roles`: its role among several SMs; `operator_requests`: actions of the management interface.
+//! `roles`: its role among several SMs; `operator_requests`: actions of the management interface;
+//! `failures`: retries and fatal errors; `events`: descriptions of events for the flight recorder.
 
+mod events;
+mod failures;
 mod operator_requests;
 mod roles;
 
@@ -24,6 +27,7 @@ use crate::ids::Guid;
 use crate::manage::loop_status::{Cause, Causes};
 use crate::observe::Observation;
 use crate::observe::traps::TrapEvent;
+use crate::record::entry::EventKind;
 use crate::transport::transactions::SmpLimits;
 use crate::wire::attr::SmState;
 use std::sync::Arc;
@@ -90,6 +94,7 @@ impl Manager {
         once: bool,
     ) -> Self {
         let options = Arc::new(configuration.options);
+        context.recordings.configure(&options);
         let reconfigurer = Reconfigurer::new(&context, &options, configuration.partitions);
         let mut monitor = Monitor::new(context.feed.clone());
         monitor.configured(config_status::read(context.config_file.as_deref(), &options));
@@ -131,6 +136,7 @@ impl Manager {
     }
 
     async fn run_loop(&mut self) -> Exit {
+        self.record(EventKind::Daemon, || format!("start in {} state", self.state()));
         self.enter_first_state();
         let mut pending = PendingWork { heavy: true, ..PendingWork::default() };
         pending.causes.insert(Cause::Start);
@@ -190,6 +196,7 @@ impl Manager {
 
     async fn shut_down(&mut self) {
         self.monitor.exiting();
+        self.record(EventKind::Daemon, || "end");
         self.reconfigurer.shut_down(&self.context.files, &self.options).await;
         operator_log::exiting();
     }
@@ -201,10 +208,17 @@ impl Manager {
         }
     }
 
+    /// Records an event.
+    pub(super) fn record<T: AsRef<str>>(&self, kind: EventKind, text: impl FnOnce() -> T) {
+        self.context.recordings.event(kind, text);
+    }
+
     fn add(&mut self, pending: &mut PendingWork, event: SmEvent) {
         if let SmEvent::Trap(trap) = &event {
             self.monitor.trap(trap);
         }
+        let (kind, text) = events::describe(&event);
+        self.record(kind, || text);
         let asks_for_sweep = matches!(&event, SmEvent::Trap(trap) if trap.calls_for_sweep());
         if asks_for_sweep && !self.options.sweep_on_trap {
             // The next light sweep detects the change.
@@ -229,7 +243,12 @@ impl Manager {
                 Some(event) => self.add(pending, event),
                 None => pending.port_closed = Some("the SMP and SA servers have ended".into()),
             },
-            due = self.mastership.next() => self.watch_others(due, pending).await,
+            due = self.mastership.next() => {
+                if let Some(text) = events::describe_due(&due) {
+                    self.record(EventKind::Timer, || text);
+                }
+                self.watch_others(due, pending).await;
+            }
             () = self.reconfigurer.audited() => pending.plan = true,
             () = sleep_until(sweep.unwrap_or(now)), if sweep.is_some() => {
                 pending.causes.insert(Cause::Timer);
@@ -319,9 +338,12 @@ impl Manager {
                 self.reconfigurer.reload(&options, partitions);
                 self.mastership.use_keys(self.reconfigurer.m_keys());
                 self.options = Arc::new(options);
+                self.context.recordings.configure(&self.options);
+                self.record(EventKind::Configuration, || "read again");
                 info!("configuration read again");
             }
             Err(problem) => {
+                self.record(EventKind::Configuration, || format!("not read: {problem}"));
                 error!("the configuration stays as it was: {problem}");
                 self.monitor.reload_rejected(problem);
             }
@@ -429,6 +451,7 @@ impl Manager {
                 None
             }
             ReconfigureOutcome::Up => {
+                self.context.recordings.succeeded();
                 self.retry_delay = MIN_RETRY_DELAY;
                 self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
                 (self.once && !pending.heavy).then_some(Exit::Clean)
@@ -444,30 +467,6 @@ impl Manager {
                 self.failed(problem)
             }
         }
-    }
-
-    /// Handles a failure to configure the subnet: ends with `-o`, else schedules a retry.
-    pub(super) fn failed(&mut self, problem: String) -> Option<Exit> {
-        if self.once {
-            return Some(Exit::SubnetDown(problem));
-        }
-        let max_delay = self.interval().unwrap_or(MIN_RETRY_DELAY * 64);
-        self.next_sweep = Some(Instant::now() + self.retry_delay.min(max_delay));
-        self.retry_delay = (self.retry_delay * 2).min(max_delay.max(MIN_RETRY_DELAY));
-        self.reconfigurer.needs_heavy_sweep = true;
-        None
-    }
-
-    fn fatal(&self, observation: &Observation) -> Option<Exit> {
-        use crate::fabric::DiscoveryFault;
-        let duplicate = observation.fabric.faults().iter().find(|fault| {
-            matches!(
-                fault,
-                DiscoveryFault::DuplicateNodeGuid { .. } | DiscoveryFault::DuplicatePortGuid { .. }
-            )
-        })?;
-        let is_first = self.observation.is_none();
-        (is_first && self.options.exit_on_fatal).then(|| Exit::Fatal(duplicate.to_string()))
     }
 
     pub(super) fn interval(&self) -> Option<Duration> {

@@ -7,6 +7,7 @@ use crate::ids::Guid;
 use crate::manage::loop_status::{Cause, SweepKind, SweepResult};
 use crate::notes::counted;
 use crate::observe::{Observation, SweepError, focused, heavy, light};
+use crate::record::entry::EventKind;
 use crate::wire::attr::SmState;
 use std::future::Future;
 use std::time::Duration;
@@ -19,6 +20,9 @@ const MAX_RECHECKS: u32 = 4;
 
 /// Delay of a second light sweep after a focused sweep.
 const RECHECK_DELAY: Duration = Duration::from_millis(25);
+
+/// Maximum number of switches of a focused sweep that a recording names.
+const MAX_RECORDED_SUSPECTS: usize = 16;
 
 impl Manager {
     /// True if a snapshot is the base for a focused sweep, and changed links have not postponed
@@ -83,7 +87,9 @@ impl Manager {
 
     pub(super) async fn heavy_sweep(&mut self, pending: &mut PendingWork) -> Option<Exit> {
         let start = self.begin_sweep(SweepKind::Heavy, pending);
+        self.record(EventKind::SweepBegan, || "heavy");
         let Some(result) = self.interruptible_heavy_sweep(pending).await else {
+            self.record(EventKind::SweepEnded, || "interrupted by changed links or roles");
             debug!("heavy sweep interrupted after {:?}", start.elapsed());
             self.sweep_interrupted(SweepKind::Heavy, start, pending);
             pending.heavy = true;
@@ -98,6 +104,7 @@ impl Manager {
         self.sweep_ended(SweepKind::Heavy, start, result.as_ref());
         match result {
             Ok(observation) => {
+                self.record(EventKind::SweepEnded, || found(&observation));
                 self.port_up();
                 self.reconfigurer.swept(&observation, start.elapsed());
                 let observation = self.quarantine(observation);
@@ -105,6 +112,7 @@ impl Manager {
                 self.observed(observation, pending).await
             }
             Err(problem) => {
+                self.record(EventKind::SweepEnded, || format!("failed: {problem}"));
                 self.reconfigurer.log_sweep_failure(&problem);
                 match problem {
                     SweepError::LocalDown | SweepError::LocalLost(_) => self.port_down(pending),
@@ -155,11 +163,17 @@ impl Manager {
             return None;
         };
         let last = last.clone();
+        self.record(EventKind::SweepBegan, || {
+            let names = suspects.iter().take(MAX_RECORDED_SUSPECTS).map(ToString::to_string);
+            let (count, names) = (suspects.len(), names.collect::<Vec<_>>().join(" "));
+            format!("focused on {}: {names}", counted(count, "switch", "switches"))
+        });
         let start = self.begin_sweep(SweepKind::Focused, pending);
         let result = self.query_suspects(&last, suspects).await;
         self.sweep_ended(SweepKind::Focused, start, result.as_ref());
         match result {
             Ok(observation) => {
+                self.record(EventKind::SweepEnded, || found(&observation));
                 // A silent device is left to a heavy sweep. Else a light sweep looks for changes
                 // whose traps were lost.
                 pending.heavy |= observation.is_unresolved;
@@ -169,6 +183,7 @@ impl Manager {
                 self.observed(observation, pending).await
             }
             Err(problem) => {
+                self.record(EventKind::SweepEnded, || format!("failed: {problem}"));
                 error!("focused sweep failed, a heavy sweep follows: {problem}");
                 pending.heavy = true;
                 None
@@ -227,6 +242,7 @@ impl Manager {
         }
         // Sets that devices refused are sent again after a delay.
         pending.plan |= self.reconfigurer.is_retry_due();
+        self.context.recordings.event(EventKind::SweepBegan, || "light");
         let (client, fabric) = (self.context.client.clone(), observation.fabric.clone());
         let keys = self.reconfigurer.m_keys().clone();
         let start = self.begin_sweep(SweepKind::Light, pending);
@@ -238,8 +254,10 @@ impl Manager {
         };
         let answers = self.unless_links_change(pending, queries).await;
         let Some((mut findings, managers)) = answers else {
+            self.record(EventKind::SweepEnded, || "interrupted by changed links");
             return self.sweep_interrupted(SweepKind::Light, start, pending);
         };
+        self.record(EventKind::SweepEnded, || format!("{findings:?}"));
         let causes = self.causes.clone();
         self.monitor.sweep_ended(SweepKind::Light, causes, start, SweepResult::Done);
         self.others_answered(managers, pending).await;
@@ -260,4 +278,22 @@ impl Manager {
             || findings.local_link_changed;
         pending.suspects.extend(findings.changed.into_iter().chain(findings.lost));
     }
+}
+
+/// The result of a sweep, for the time line of a recording.
+fn found(observation: &Observation) -> String {
+    let Observation { fabric, is_unresolved, .. } = observation;
+    let faults = fabric.faults();
+    let mut text = format!(
+        "{}, {}",
+        counted(fabric.nodes().len(), "node", "nodes"),
+        counted(faults.len(), "fault", "faults")
+    );
+    if let Some(first) = faults.first() {
+        text += &format!(", the first: {first}");
+    }
+    if *is_unresolved {
+        text += "; some devices are silent, a heavy sweep follows";
+    }
+    text
 }

@@ -20,6 +20,11 @@ impl RemovedPkeys {
         Self(Arc::new(ports.into_iter().collect()))
     }
 
+    /// The removed keys with their former indexes, by port GUID.
+    pub fn iter(&self) -> impl Iterator<Item = (Guid, &[(Pkey, u16)])> {
+        self.0.iter().map(|(&port, keys)| (port, &keys[..]))
+    }
+
     /// The removed keys of a port, with their former indexes.
     pub fn of(&self, port: Guid) -> &[(Pkey, u16)] {
         self.0.get(&port).map_or(&[], Vec::as_slice)

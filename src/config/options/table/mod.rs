@@ -21,8 +21,8 @@ use super::value::{
 use crate::ids::{Guid, MKey};
 use device::{device, partitions};
 use operation::{
-    behaviour, console, election, log, management, perfmgr, plugins, sa_limits, safety, sweeps,
-    timing,
+    behaviour, console, election, log, management, perfmgr, plugins, recorder, sa_limits, safety,
+    sweeps, timing,
 };
 use qos::{congestion, qos};
 use routing::{routers, routing};
@@ -108,7 +108,7 @@ macro_rules! chain {
 }
 
 chain! { [
-    device partitions sweeps routing election timing behaviour perfmgr plugins log safety sa_limits console
+    device partitions sweeps routing election timing behaviour perfmgr plugins log recorder safety sa_limits console
     management qos congestion routers
 ] }
 

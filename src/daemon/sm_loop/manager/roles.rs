@@ -11,6 +11,7 @@ use crate::ids::Guid;
 use crate::manage::loop_status::Cause;
 use crate::notes::counted;
 use crate::observe::Observation;
+use crate::record::entry::EventKind;
 use crate::sm::peer::Peer;
 use crate::sm::polling::{self, PollVerdict};
 use crate::sm::role::{self, Action, RoleEvent};
@@ -41,6 +42,7 @@ impl Manager {
         if self.state() != state {
             operator_log::entering(state);
             self.monitor.role_changed(state);
+            self.record(EventKind::Role, || format!("entering {state} state"));
         }
         self.context.sm_status.send_modify(|sm_status| {
             sm_status.state = state;
@@ -67,6 +69,10 @@ impl Manager {
         pending: &mut PendingWork,
     ) {
         let state = self.state();
+        self.record(EventKind::Role, || match peer {
+            Some(peer) => format!("{event}, SM at port GUID {}", peer.guid()),
+            None => event.to_string(),
+        });
         let Some((next, actions)) = role::step(state, event) else {
             warn!("role event ignored in {state} state: {event}");
             return;
@@ -316,6 +322,7 @@ impl Manager {
         pending: &mut PendingWork,
     ) -> Option<Exit> {
         self.is_port_down = true;
+        self.record(EventKind::Failed, || "the link of the SM port is down");
         self.change_role(RoleEvent::PortDown, None, pending);
         if self.once {
             return Some(Exit::SubnetDown("the link of the SM port is down".into()));

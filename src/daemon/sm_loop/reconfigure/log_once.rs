@@ -9,6 +9,7 @@ use crate::notes::{Note, counted};
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError};
 use crate::transport::client::SmpClient;
+use crate::verify::Extent;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
@@ -167,4 +168,17 @@ pub(super) fn log_traffic(client: &SmpClient) {
         "SMPs since the start: {} Gets, {} Sets, {} timed out, {} with an error status in the reply",
         counters.gets, counters.sets, counters.unanswered, counters.refused
     );
+}
+
+/// Logs which differences were verified.
+pub(super) fn log_extent(extent: Extent) {
+    match extent {
+        Extent::Full => {}
+        Extent::Incremental => {
+            debug!("verified the changes: old and new routes together have no credit loop");
+        }
+        Extent::FaultFree => {
+            debug!("verified the changes from the last fault-free fabric: no credit loop");
+        }
+    }
 }

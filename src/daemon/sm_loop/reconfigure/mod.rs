@@ -12,7 +12,8 @@
 //!   `audit`: compares it afterwards;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `snapshot`: publishes a changed snapshot with the plan in force;
-//! * `log_once`: log lines; `key_log`: those about unknown M_Keys;
+//! * `log_once`: log lines; `key_log`: those about unknown M_Keys; `recording`: what the flight
+//!   recorder is told;
 //! * `figures`: figures and dumps for the management interface; `silent`: silent switches.
 
 mod audit;
@@ -23,6 +24,7 @@ mod key_log;
 mod log_once;
 mod multicast;
 mod multicast_state;
+mod recording;
 mod registry_queries;
 mod reregister;
 mod silent;
@@ -55,11 +57,11 @@ use crate::plan::qos::policy::EffectivePolicy;
 use crate::publish::Subnet;
 use crate::publish::device_faults::DeviceFaults;
 use crate::publish::rejected::PlanRejected;
-use crate::verify::{Checks, Extent, Verified};
+use crate::verify::{Checks, Verified};
 use crate::wire::attr::AttrId;
 use decision::{decide, full_if_incremental_fails};
 use figures::applied_figures;
-use log_once::{LoggedFindings, log_applied, log_traffic};
+use log_once::{LoggedFindings, log_applied, log_extent, log_traffic};
 use multicast_state::MulticastUpdateState;
 use silent::silent_switches;
 use state::{ConfigState, DeviceState, MasterState, PlanState};
@@ -67,7 +69,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::warn;
 use warm_standby::WarmStandby;
 
 /// The result of a reconfiguration.
@@ -212,7 +214,9 @@ impl Reconfigurer {
         self.plan.multicast = None;
         self.update_sa_server(context, options).await;
         let (generation, groups) = registry_queries::groups(&context.sa_server, observation).await;
-        let verified = match self.plan(context, options, observation, groups).await {
+        let planned = self.plan(context, options, observation, groups).await;
+        recording::plan_ended(context, &planned);
+        let verified = match planned {
             Ok(verified) => verified,
             Err(rejected) => {
                 let fabric = &observation.fabric;
@@ -241,6 +245,7 @@ impl Reconfigurer {
         self.start_audit(context, observation);
         log_applied(observation, &report, planning, start.elapsed());
         log_traffic(&context.client);
+        recording::applied(context, &report);
         self.record_registered(&observation.fabric, &report);
         let policy = self.effective_policy(context, options, observation, &verified).await;
         let failed = report.failures() + report.delayed_essential;
@@ -334,6 +339,7 @@ impl Reconfigurer {
             aliases: Arc::new(registry_queries::aliases(&context.sa_server, observation).await),
             reregister: self.clients_to_reregister(&observation.fabric, options),
         };
+        recording::plan_begins(context, &request, self.plan.in_force.is_some());
         let (previous, baseline) = (self.plan.in_force.clone(), self.plan.baselines.latest().await);
         self.plan.request = Some(request.clone());
         let last = published.clone();
@@ -486,16 +492,4 @@ fn outcome(fabric: &Fabric, report: &ApplyReport) -> ReconfigureOutcome {
 /// Sends a command to the SA server. Errors are ignored: the server ends with the daemon.
 async fn send(context: &ManagerContext, command: SaCommand) {
     let _ = context.sa_server.send(command).await;
-}
-
-fn log_extent(extent: Extent) {
-    match extent {
-        Extent::Full => {}
-        Extent::Incremental => {
-            debug!("verified the changes: old and new routes together have no credit loop");
-        }
-        Extent::FaultFree => {
-            debug!("verified the changes from the last fault-free fabric: no credit loop");
-        }
-    }
 }

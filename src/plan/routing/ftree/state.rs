@@ -1,4 +1,5 @@
-//! State that walks change: the switches with their port groups and cables, and the routes on these.
+//! State that walks change: the switches with their port groups and cables, and the routes on
+//! these.
 
 use std::ops::Range;
 

@@ -1,0 +1,103 @@
+//! `torus-sm replay`: shows a recording of the flight recorder, and repeats discovery and planning.
+//!
+//! * `time_line`: the entries as text;
+//! * [`rerun`]: the stages observe, plan and verify on recorded devices and inputs;
+//! * `compare`: differences between the recorded result and the repeated one.
+
+mod compare;
+pub mod rerun;
+mod time_line;
+
+use crate::cli::replay::ReplayArgs;
+use crate::cli::{ExitCode, Failure};
+use crate::notes::counted;
+use crate::record::Recording;
+use crate::record::entry::EntryBody;
+pub use compare::Comparison;
+use rerun::Rerun;
+use std::fmt::Write as _;
+use std::io::Write;
+use time_line::TimeLine;
+
+/// Shows and repeats the recording given on the command line. Returns [`ExitCode::Fatal`] if a
+/// result differs from the recorded one.
+///
+/// # Errors
+/// The recording cannot be read or is damaged, or the report cannot be written.
+pub fn run(args: &ReplayArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
+    let system = |text: String| Failure::new(ExitCode::System, text);
+    let name = args.file.display();
+    let bytes = std::fs::read(&args.file).map_err(|error| system(format!("{name}: {error}")))?;
+    let recording =
+        Recording::decode(&bytes).map_err(|error| system(format!("{name}: {error}")))?;
+    let mut text = heading(&recording);
+    if !args.no_time_line {
+        text += &TimeLine::new(&recording.header, args.mads).text(&recording.entries);
+    }
+    let comparisons = replay(&recording).map_err(|error| system(format!("{name}: {error}")))?;
+    for comparison in &comparisons {
+        text += &comparison.text();
+    }
+    text += &conclusion(&recording, &comparisons);
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // The reader closed the pipe, as `| head` does.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        written => written.map_err(|error| system(error.to_string()))?,
+    }
+    match comparisons.iter().all(Comparison::is_equal) {
+        true => Ok(ExitCode::Ok),
+        false => Ok(ExitCode::Fatal),
+    }
+}
+
+/// Repeats the plans of a recording and compares the results.
+///
+/// # Errors
+/// Threads cannot be started, or a configuration in the recording is invalid.
+pub fn replay(recording: &Recording) -> Result<Vec<Comparison>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
+    let mut rerun = Rerun::new(recording);
+    let mut comparisons = Vec::new();
+    for plan in &recording.header.plans {
+        let again = runtime.block_on(rerun.plan(plan))?;
+        let comparison = Comparison::new(plan, &again);
+        rerun.compared(comparison.has_same_plan());
+        comparisons.push(comparison);
+    }
+    Ok(comparisons)
+}
+
+/// The circumstances of the recording.
+fn heading(recording: &Recording) -> String {
+    let Recording { header, entries, .. } = recording;
+    let mads = entries.iter().filter(|entry| matches!(entry.body, EntryBody::Mad(_))).count();
+    let start = entries.first().map_or(header.written_at, |entry| entry.at);
+    let seconds = header.written_at.saturating_sub(start) / 1_000_000;
+    let mut text = String::new();
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(text, "program:     {}", header.program);
+    let _ = writeln!(text, "port:        {}", header.port);
+    let _ = writeln!(text, "written:     {}", header.written);
+    let _ = writeln!(text, "reason:      {}", header.reason);
+    let _ = writeln!(
+        text,
+        "contents:    {}, {} and {} of {seconds} s",
+        counted(header.plans.len(), "plan", "plans"),
+        counted(mads, "MAD", "MADs"),
+        counted(entries.len() - mads, "event", "events"),
+    );
+    text
+}
+
+fn conclusion(recording: &Recording, comparisons: &[Comparison]) -> String {
+    if comparisons.is_empty() {
+        return "result:      the recording has no plan to repeat\n".to_owned();
+    }
+    let different = comparisons.iter().filter(|comparison| !comparison.is_equal()).count();
+    let plans = counted(recording.header.plans.len(), "plan", "plans");
+    match different {
+        0 => format!("result:      {plans} repeated, the same as recorded\n"),
+        _ => format!("result:      {plans} repeated, {different} with differences\n"),
+    }
+}

@@ -1,0 +1,246 @@
+//! Repeats the stages observe, plan and verify on the devices and inputs of a recording.
+
+use crate::cli::configuration;
+use crate::config::files::{self, ConfigTexts};
+use crate::config::guid2lid;
+use crate::config::options::Options;
+use crate::config::qos_policy::QosPolicy;
+use crate::config::torus::TorusConfig;
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Guid, Mlid, Pkey, PortNum, Sl};
+use crate::notes::{Note, Severity};
+use crate::observe::m_keys::MKeys;
+use crate::observe::{Observation, SweepError, heavy};
+use crate::plan::Plan;
+use crate::plan::aliases::AliasBlock;
+use crate::plan::compute::PlanInput;
+use crate::plan::lids::Memory;
+use crate::plan::multicast::GroupMembers;
+use crate::plan::partitions::removed_pkeys::RemovedPkeys;
+use crate::plan::partitions::{self, Partition};
+use crate::plan::routing::chain::Chain;
+use crate::record::Recording;
+use crate::record::devices::Devices;
+use crate::record::digest::{DeviceDigest, digests};
+use crate::record::json::{ConfigurationJson, GroupJson, PlanJson, PortJson, TorusConfigJson};
+use crate::record::replay_port::ReplayPort;
+use crate::transport::client::SmpClient;
+use crate::transport::demux::MadDemux;
+use crate::transport::transactions::SmpLimits;
+use crate::verify::Checks;
+use crate::verify::baseline::plan_and_verify;
+use crate::wire::attr::tables::GuidBlock;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Requests in flight. The replayed port answers at once.
+const WINDOW: usize = 256;
+
+/// A recording that is repeated plan by plan.
+pub struct Rerun<'a> {
+    recording: &'a Recording,
+    devices: Devices,
+    /// Number of the next entry that the devices lack.
+    next: u64,
+    /// The last plan that passed verification.
+    previous: Option<Arc<Plan>>,
+    /// That plan is the one of the daemon.
+    is_same: bool,
+}
+
+/// The result of repeating a plan.
+pub struct Repeated {
+    /// The devices that the repeated sweep found, or why it failed.
+    pub found: Result<Vec<(Guid, DeviceDigest, String)>, SweepError>,
+    /// The name of the routing engine, or why there is no plan.
+    pub plan: Result<&'static str, String>,
+    /// Number of answers through cables that the recording does not contain.
+    pub unplaced: usize,
+    /// The plan may depend on one before it, which the recording lacks.
+    pub lacks_previous: bool,
+}
+
+/// The recorded configuration, parsed.
+struct Configuration {
+    options: Options,
+    chain: Chain,
+    partitions: Vec<Partition>,
+    qos_policy: Option<Arc<QosPolicy>>,
+}
+
+impl<'a> Rerun<'a> {
+    pub fn new(recording: &'a Recording) -> Self {
+        let snapshot = recording.header.devices.as_ref();
+        let next = snapshot.map_or(0, |snapshot| snapshot.position).max(recording.first);
+        Self { recording, devices: Devices::new(snapshot), next, previous: None, is_same: false }
+    }
+
+    /// Repeats a plan. Plans must be repeated in their order.
+    ///
+    /// # Errors
+    /// The recorded configuration is invalid.
+    pub async fn plan(&mut self, plan: &PlanJson) -> Result<Repeated, String> {
+        self.advance(plan.position);
+        let configuration = self.recording.header.configurations.get(plan.configuration);
+        let configuration = configuration.ok_or("the plan has no configuration")?;
+        let configuration = Configuration::parse(configuration)?;
+        let unplaced = self.devices.unplaced();
+        let observation = match self.sweep().await {
+            Ok(observation) => observation,
+            Err(problem) => {
+                let plan = Err("there are no devices to plan for".to_owned());
+                return Ok(Repeated { found: Err(problem), plan, unplaced, lacks_previous: false });
+            }
+        };
+        if !plan.has_previous {
+            self.previous = None;
+        }
+        let lacks_previous = plan.has_previous && !self.is_same;
+        let (fabric, previous) = (&observation.fabric, self.previous.as_deref());
+        let result = repeat(&observation, plan, previous, &configuration);
+        let digests = digests(fabric, result.as_deref().ok());
+        let plan = result.as_ref().map(|plan| plan.routing.engine).map_err(Clone::clone);
+        self.previous = result.ok().or(self.previous.take());
+        let named = digests.into_iter().zip(fabric.nodes());
+        let found =
+            named.map(|((guid, digest), node)| (guid, digest, node.description.to_string()));
+        Ok(Repeated { found: Ok(found.collect()), plan, unplaced, lacks_previous })
+    }
+
+    /// Tells whether the last plan is the one of the daemon, so that the next one can start from
+    /// it.
+    pub fn compared(&mut self, is_same: bool) {
+        self.is_same = is_same;
+    }
+
+    /// Brings the devices to the time before an entry.
+    fn advance(&mut self, position: u64) {
+        let Recording { first, entries, .. } = self.recording;
+        let index = |number: u64| {
+            usize::try_from(number.saturating_sub(*first))
+                .map_or(entries.len(), |index| index.min(entries.len()))
+        };
+        let (from, to) = (index(self.next), index(position));
+        if from < to {
+            entries[from..to].iter().for_each(|entry| self.devices.apply(entry));
+            self.next = position;
+        }
+    }
+
+    /// Sweeps the devices.
+    async fn sweep(&self) -> Result<Observation, SweepError> {
+        let (demux, _unsolicited) = MadDemux::new(1);
+        let port = ReplayPort::open(Arc::new(self.devices.clone()), demux.clone());
+        let timeout = Duration::from_secs(1);
+        let limits = SmpLimits { window: WINDOW, timeout, retries: 0 };
+        let client = SmpClient::new(Arc::new(port), &demux, limits);
+        heavy::sweep(&client, &MKeys::default()).await
+    }
+}
+
+impl Configuration {
+    fn parse(json: &ConfigurationJson) -> Result<Self, String> {
+        let mut options = Options::default();
+        let found = options.read(&json.options, Path::new("recorded opensm.conf"));
+        let error = found.iter().find(|found| found.severity == Severity::Error);
+        if let Some(error) = error {
+            return Err(error.to_string());
+        }
+        let texts = ConfigTexts(json.files.clone());
+        let (lists, _) = files::guid_lists_from(&texts, &options);
+        let chain = configuration::chain(&options, lists)?;
+        let (config, _) = files::partitions_from(&texts, &options)?;
+        let (partitions, _) = partitions::partitions(&config, &options, &[]);
+        let qos_policy = match options.qos {
+            true => files::qos_policy_from(&texts, &options)?.0.map(Arc::new),
+            false => None,
+        };
+        Ok(Self { options, chain, partitions, qos_policy })
+    }
+}
+
+/// Plans and verifies. The error is the reason why there is no plan.
+fn repeat(
+    observation: &Observation,
+    plan: &PlanJson,
+    previous: Option<&Plan>,
+    configuration: &Configuration,
+) -> Result<Arc<Plan>, String> {
+    let Configuration { options, chain, partitions, qos_policy } = configuration;
+    let fabric = &*observation.fabric;
+    let reregister: HashSet<PortId> =
+        plan.reregister.iter().filter_map(|port| port_id(fabric, port)).collect();
+    let input = PlanInput {
+        fabric,
+        options,
+        memory: &memory(plan),
+        torus_config: &torus_config(plan),
+        partitions,
+        observed_pkeys: &observation.pkeys,
+        groups: &groups(fabric, &plan.groups),
+        aliases: &aliases(fabric, plan),
+        previous,
+        reregister: &|port| reregister.contains(&port),
+        chain,
+        qos_policy: qos_policy.as_ref(),
+    };
+    match plan_and_verify(&input, None, &Checks::new(options.qos)) {
+        Ok(verdict) => match verdict.verdict {
+            Ok(verified) => Ok(verified.plan().clone()),
+            Err(failure) => Err(failure.to_string()),
+        },
+        Err(failure) => {
+            let notes = failure.routing_errors.iter().flat_map(|error| &error.notes);
+            let notes: Vec<String> = notes.map(ToString::to_string).collect();
+            Err(notes.join("; "))
+        }
+    }
+}
+
+fn port_id(fabric: &Fabric, &(guid, num): &PortJson) -> Option<PortId> {
+    fabric.port_of(fabric.node_by_guid(guid.0)?, PortNum(num))
+}
+
+fn memory(plan: &PlanJson) -> Memory {
+    let (guid2lid, _) = guid2lid::parse(Path::new("recorded guid2lid"), &plan.guid2lid, 0);
+    let removed = plan.removed_pkeys.iter().map(|(guid, keys)| {
+        (guid.0, keys.iter().map(|&(key, index)| (Pkey(key), index)).collect())
+    });
+    Memory {
+        guid2lid: Arc::new(guid2lid),
+        lids_reassigned: plan.lids_reassigned,
+        removed_pkeys: RemovedPkeys::new(removed),
+    }
+}
+
+fn torus_config(plan: &PlanJson) -> Result<TorusConfig, Vec<Note>> {
+    match &plan.torus_config {
+        TorusConfigJson::Text(text) => TorusConfig::parse(Path::new("torus-2QoS.conf"), text),
+        TorusConfigJson::Errors(errors) => {
+            Err(errors.iter().map(|text| Note::new(Severity::Error, None, text.clone())).collect())
+        }
+    }
+}
+
+fn groups(fabric: &Fabric, groups: &[GroupJson]) -> Vec<GroupMembers> {
+    let ports = |ports: &[PortJson]| {
+        ports.iter().filter_map(|port| port_id(fabric, port)).collect::<Vec<_>>()
+    };
+    let group = |group: &GroupJson| GroupMembers {
+        mlid: Mlid(group.mlid),
+        sl: Sl(group.sl),
+        members: ports(&group.members),
+        senders: ports(&group.senders),
+    };
+    groups.iter().map(group).collect()
+}
+
+fn aliases(fabric: &Fabric, plan: &PlanJson) -> Vec<AliasBlock> {
+    let block = |alias: &crate::record::json::AliasJson| {
+        let guids = GuidBlock(alias.guids.map(|guid| guid.0));
+        Some(AliasBlock { port: port_id(fabric, &alias.port)?, block: alias.block, guids })
+    };
+    plan.aliases.iter().filter_map(block).collect()
+}

@@ -1,0 +1,165 @@
+//! The flight recorder of a running daemon.
+
+use super::digest::digests;
+use super::entry::{EventKind, RecordedMad};
+use super::mad_code::{is_recorded, without_keys};
+use super::plans::{PlanInputs, PlanRecord, PlanResult};
+use super::ring::{Block, Ring, RingLimits};
+use crate::transport::recorded::{MadFate, MadRecorder};
+use crate::transport::{Address, Agent};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+/// Maximum number of plans that are kept with their inputs. Each may hold a snapshot of the fabric.
+const MAX_PLANS: usize = 4;
+
+/// Keeps the MADs and events of the last minutes, and the last plans with their inputs. Its methods
+/// take less than a microsecond.
+pub struct FlightRecorder {
+    start: Instant,
+    /// False while the size is 0.
+    is_on: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    ring: Ring,
+    /// The recorder was off for some time.
+    has_gap: bool,
+    plans: VecDeque<PlanRecord>,
+    /// Number of plans since the recorder was started.
+    plan_count: u64,
+}
+
+/// The contents of a recorder at one time.
+pub struct RecorderSnapshot {
+    /// Time since the recorder was started, in microseconds.
+    pub now: u64,
+    /// The entries, oldest first.
+    pub blocks: Vec<Arc<Block>>,
+    /// True if entries since the start were dropped.
+    pub is_truncated: bool,
+    /// The last plans, oldest first.
+    pub plans: Vec<PlanRecord>,
+}
+
+impl FlightRecorder {
+    pub fn new(limits: RingLimits) -> Arc<Self> {
+        let state = State {
+            ring: Ring::new(limits),
+            has_gap: limits.bytes == 0,
+            plans: VecDeque::new(),
+            plan_count: 0,
+        };
+        let is_on = AtomicBool::new(limits.bytes > 0);
+        Arc::new(Self { start: Instant::now(), is_on, state: Mutex::new(state) })
+    }
+
+    pub fn set_limits(&self, limits: RingLimits) {
+        self.is_on.store(limits.bytes > 0, Ordering::Relaxed);
+        let mut state = self.lock();
+        state.ring.set_limits(limits);
+        if limits.bytes == 0 {
+            state.has_gap = true;
+            state.plans.clear();
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Records an event. `text` is not called while the recorder is off.
+    pub fn event<T: AsRef<str>>(&self, kind: EventKind, text: impl FnOnce() -> T) {
+        if self.is_on() {
+            let text = text();
+            let now = self.now();
+            self.lock().ring.push_event(now, kind, text.as_ref());
+        }
+    }
+
+    /// Records that planning begins.
+    pub fn plan_begins(&self, inputs: impl FnOnce() -> PlanInputs) {
+        if !self.is_on() {
+            return;
+        }
+        let inputs = inputs();
+        let text = inputs.summary();
+        let now = self.now();
+        let mut state = self.lock();
+        let position = state.ring.count();
+        state.ring.push_event(now, EventKind::PlanBegan, &text);
+        if state.plans.len() == MAX_PLANS {
+            state.plans.pop_front();
+        }
+        state.plan_count += 1;
+        let (number, result) = (state.plan_count, PlanResult::Unfinished);
+        state.plans.push_back(PlanRecord { number, position, inputs, result });
+    }
+
+    /// Records the result of the plan that began last.
+    pub fn plan_ended(&self, result: PlanResult) {
+        if !self.is_on() {
+            return;
+        }
+        let (kind, text) = result.summary();
+        let now = self.now();
+        let mut state = self.lock();
+        state.ring.push_event(now, kind, &text);
+        if let Some(plan) = state.plans.back_mut() {
+            plan.result = result;
+        }
+    }
+
+    /// Replaces the plans that passed by their digests. Takes some milliseconds in a large fabric.
+    pub fn digest_plans(&self) {
+        let accepted = |record: &PlanRecord| match &record.result {
+            PlanResult::Accepted(plan) => {
+                Some((record.number, record.inputs.fabric.clone(), plan.clone()))
+            }
+            _ => None,
+        };
+        let plans: Vec<_> = self.lock().plans.iter().filter_map(accepted).collect();
+        for (number, fabric, plan) in plans {
+            let digests = Arc::new(digests(&fabric, Some(&plan)));
+            let mut state = self.lock();
+            if let Some(record) = state.plans.iter_mut().find(|record| record.number == number) {
+                record.result = PlanResult::Digested(plan.routing.engine, digests);
+            }
+        }
+    }
+
+    /// The present contents. The entries are shared, not copied.
+    pub fn snapshot(&self) -> RecorderSnapshot {
+        let now = self.now();
+        let mut state = self.lock();
+        let blocks = state.ring.blocks(now);
+        let is_truncated = state.has_gap || state.ring.first() > 0;
+        let plans = state.plans.iter().cloned().collect();
+        RecorderSnapshot { now, blocks, is_truncated, plans }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Locks the state. It stays usable after a panic: entries are written as a whole or, at worst,
+    /// the block that is being written has a damaged end.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MadRecorder for FlightRecorder {
+    fn record(&self, fate: MadFate, agent: Agent, peer: &Address, mad: &[u8]) {
+        if !self.is_on() || !is_recorded(agent, mad) {
+            return;
+        }
+        let mad = without_keys(agent, mad);
+        let mad = RecordedMad { fate, agent, lid: peer.lid, qpn: peer.qpn, mad };
+        let now = self.now();
+        self.lock().ring.push_mad(now, &mad);
+    }
+}

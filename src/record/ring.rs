@@ -1,0 +1,180 @@
+//! The entries of the last minutes, in blocks of bounded size. The oldest block is dropped as a
+//! whole when the bound in bytes or in time is exceeded.
+
+use super::entry::{EventKind, RecordedMad, put_event, put_mad_entry};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Size of a block in bytes: large enough that the cost of a block does not matter, small enough
+/// that dropping one loses little.
+const BLOCK_SIZE: usize = 1 << 16;
+
+/// Space that the largest entry takes.
+const MAX_ENTRY_SIZE: usize = 1200;
+
+/// The bounds of a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RingLimits {
+    /// Maximum size of all blocks; 0 records nothing.
+    pub bytes: usize,
+    /// Maximum age of a block.
+    pub age: Duration,
+}
+
+/// Consecutive entries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// Number of the first entry since the recorder was started.
+    pub first: u64,
+    /// Number of entries.
+    pub count: u64,
+    /// Time of the first entry, in microseconds since the recorder was started.
+    pub start: u64,
+    /// Time of the last entry.
+    pub end: u64,
+    /// The encoded entries.
+    pub bytes: Vec<u8>,
+}
+
+impl Block {
+    fn new(first: u64, start: u64) -> Self {
+        Self { first, count: 0, start, end: start, bytes: Vec::with_capacity(BLOCK_SIZE) }
+    }
+}
+
+/// The blocks.
+pub(super) struct Ring {
+    limits: RingLimits,
+    full: VecDeque<Arc<Block>>,
+    open: Option<Block>,
+    /// Number of entries since the recorder was started.
+    count: u64,
+}
+
+impl Ring {
+    pub(super) fn new(limits: RingLimits) -> Self {
+        Self { limits, full: VecDeque::new(), open: None, count: 0 }
+    }
+
+    pub(super) fn set_limits(&mut self, limits: RingLimits) {
+        self.limits = limits;
+        if limits.bytes == 0 {
+            self.full.clear();
+            self.open = None;
+        }
+        self.drop_old(0);
+    }
+
+    /// Number of entries since the recorder was started, which is the number of the next one.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Number of the first entry that is kept.
+    pub(super) fn first(&self) -> u64 {
+        let oldest = self.full.front().map(|block| &**block).or(self.open.as_ref());
+        oldest.map_or(self.count, |block| block.first)
+    }
+
+    pub(super) fn push_mad(&mut self, now: u64, mad: &RecordedMad) {
+        self.push(now, |out, delta| put_mad_entry(out, delta, mad));
+    }
+
+    pub(super) fn push_event(&mut self, now: u64, kind: EventKind, text: &str) {
+        self.push(now, |out, delta| put_event(out, delta, kind, text));
+    }
+
+    fn push(&mut self, now: u64, put: impl FnOnce(&mut Vec<u8>, u64)) {
+        if self.limits.bytes == 0 {
+            return;
+        }
+        let block = self.open.get_or_insert_with(|| Block::new(self.count, now));
+        // Threads may take the lock in another order than they read the clock.
+        let now = now.max(block.end);
+        put(&mut block.bytes, now - block.end);
+        block.end = now;
+        block.count += 1;
+        self.count += 1;
+        if block.bytes.len() + MAX_ENTRY_SIZE > BLOCK_SIZE {
+            self.full.extend(self.open.take().map(Arc::new));
+            self.drop_old(now);
+        }
+    }
+
+    /// Drops blocks beyond the limits; space for an open block is kept free.
+    fn drop_old(&mut self, now: u64) {
+        let max_blocks = (self.limits.bytes / BLOCK_SIZE).saturating_sub(1);
+        let age = u64::try_from(self.limits.age.as_micros()).unwrap_or(u64::MAX);
+        let oldest = now.saturating_sub(age);
+        while self.full.len() > max_blocks
+            || self.full.front().is_some_and(|block| block.end < oldest)
+        {
+            self.full.pop_front();
+        }
+    }
+
+    /// The blocks, oldest first, as of `now`.
+    pub(super) fn blocks(&mut self, now: u64) -> Vec<Arc<Block>> {
+        self.drop_old(now);
+        let open = self.open.clone().map(Arc::new);
+        self.full.iter().cloned().chain(open).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::bytes::Reader;
+    use crate::record::entry::{EntryBody, read_entry};
+
+    const SECOND: u64 = 1_000_000;
+
+    fn texts(ring: &mut Ring, now: u64) -> Vec<(u64, String)> {
+        let mut texts = Vec::new();
+        for block in ring.blocks(now) {
+            let (mut reader, mut at) = (Reader::new(&block.bytes, 0), block.start);
+            while !reader.is_empty() {
+                let entry = read_entry(&mut reader, at).expect("an entry");
+                at = entry.at;
+                if let EntryBody::Event(_, text) = entry.body {
+                    texts.push((entry.at, text));
+                }
+            }
+        }
+        texts
+    }
+
+    #[test]
+    fn the_size_is_bounded() {
+        let limits = RingLimits { bytes: 4 * BLOCK_SIZE, age: Duration::from_secs(3600) };
+        let mut ring = Ring::new(limits);
+        for number in 0..100_000 {
+            ring.push_event(number, EventKind::Timer, &format!("event {number}"));
+        }
+        let size: usize = ring.blocks(100_000).iter().map(|block| block.bytes.len()).sum();
+        assert!((2 * BLOCK_SIZE..=4 * BLOCK_SIZE).contains(&size), "{size}");
+        let kept = texts(&mut ring, 100_000);
+        let expected = (ring.first()..100_000).map(|number| (number, format!("event {number}")));
+        assert!(kept.into_iter().eq(expected), "the latest ones are kept");
+        ring.set_limits(RingLimits { bytes: 0, ..limits });
+        ring.push_event(100_000, EventKind::Timer, "none");
+        assert!(ring.blocks(100_000).is_empty());
+        assert_eq!((ring.first(), ring.count()), (100_000, 100_000));
+    }
+
+    #[test]
+    fn the_age_is_bounded() {
+        let limits = RingLimits { bytes: 100 * BLOCK_SIZE, age: Duration::from_secs(10) };
+        let mut ring = Ring::new(limits);
+        for number in 0..100_000 {
+            ring.push_event(number * SECOND / 1000, EventKind::Timer, "a text of some length");
+        }
+        let now = 100 * SECOND;
+        let kept = texts(&mut ring, now);
+        let (first, last) = (kept[0].0, kept[kept.len() - 1].0);
+        // Blocks are dropped as a whole.
+        assert!((86 * SECOND..=90 * SECOND).contains(&first), "{first}");
+        assert_eq!(last, now - SECOND / 1000);
+    }
+}
