@@ -2,11 +2,9 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`cluster`] | the whole daemon on a simulated fabric, in this process, on tokio's paused clock
-//! |
+//! | [`cluster`] | the whole daemon on a simulated fabric, in this process, on tokio's paused clock |
 //! | [`reloadable`] | a daemon whose options a SIGHUP replaces |
-//! | [`simulator`] | `torus-sm sim` in a process of its own, and unmodified programs attached to it
-//! |
+//! | [`simulator`] | `torus-sm sim` in a process of its own, and unmodified programs attached to it |
 //! | [`ibsim`] | Debian's ibsim in a process of its own, and programs attached to it |
 //! | [`process`] | installed tools, child processes, waiting for a line of a log |
 //! | [`dumps`] | parsers of OpenSM's dump files, and comparison of tables |
