@@ -13,6 +13,7 @@ pub mod manage;
 pub mod notes;
 pub mod observe;
 pub mod offline;
+pub mod perfmgr;
 pub mod plan;
 pub mod publish;
 pub mod record;

@@ -44,6 +44,18 @@ pub struct ActionArgs {
 pub enum ManageCommand {
     /// Show role, routing, verification, the last sweeps and the configuration
     Status(ClientArgs),
+    /// Show rates of the subnet administrator, the busiest links and ports with errors, repeatedly
+    Top {
+        /// Time between refreshes
+        #[arg(long, value_name = "SECONDS", default_value_t = 2,
+              value_parser = clap::value_parser!(u32).range(1..))]
+        interval: u32,
+        /// End after COUNT refreshes
+        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+        count: Option<u32>,
+        #[command(flatten)]
+        select: SelectArgs,
+    },
     /// List the nodes of the fabric
     Nodes(ClientArgs),
     /// List the links of the fabric with their load
@@ -72,6 +84,17 @@ pub enum ManageCommand {
     Torus(ClientArgs),
     /// Show the counters of the subnet administrator
     Sa(ClientArgs),
+    /// Show or command the performance manager, as the command of OpenSM's console of the same name
+    Perfmgr {
+        /// enable, disable, sweep, sweep_time SECONDS, print_counters [NODE[:PORT]],
+        /// print_errors [NODE], dump_counters [mach], clear_counters, clear_inactive, set_rm_nodes,
+        /// clear_rm_nodes, set_query_cpi, clear_query_cpi, dump_redir, clear_redir [NODE] [default:
+        /// show the state]
+        #[arg(value_name = "COMMAND")]
+        words: Vec<String>,
+        #[command(flatten)]
+        select: SelectArgs,
+    },
     /// Print metrics in the text format of Prometheus
     Metrics(SelectArgs),
     /// Print events as JSON lines
@@ -143,7 +166,10 @@ impl ManageCommand {
             | Self::Sa(client)
             | Self::Ports { client, .. }
             | Self::Path { client, .. } => &client.select,
-            Self::Events { select, .. } | Self::Metrics(select) => select,
+            Self::Events { select, .. }
+            | Self::Top { select, .. }
+            | Self::Metrics(select)
+            | Self::Perfmgr { select, .. } => select,
             Self::Resweep(action)
             | Self::Reroute(action)
             | Self::Reload(action)

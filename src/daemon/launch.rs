@@ -98,6 +98,7 @@ pub(crate) fn start_threads() -> Result<(Threads, ServerThreads), Failure> {
     };
     let threads = Threads::start().map_err(|error| failure(&error))?;
     let servers = ServerThreads::new(threads.servers()).map_err(|error| failure(&error))?;
+    let servers = servers.with_background(threads.background());
     Ok((threads, servers))
 }
 

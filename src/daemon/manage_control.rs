@@ -5,6 +5,7 @@ use crate::daemon::process::logging::LogHandle;
 use crate::ids::{Guid, PortNum};
 use crate::manage::action::{Action, Control};
 use crate::manage::loop_status::LoopStatus;
+use crate::perfmgr::command::PerfCommand;
 use crate::publish::Subnet;
 use crate::wire::attr::SmState;
 use arc_swap::ArcSwap;
@@ -15,6 +16,7 @@ use tracing::info;
 /// The daemon as the management interface controls it.
 pub struct ManageControl {
     events: mpsc::WeakUnboundedSender<SmEvent>,
+    perf: mpsc::WeakSender<PerfCommand>,
     status: Arc<ArcSwap<LoopStatus>>,
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
     /// `None` if the log is not that of this daemon.
@@ -25,17 +27,23 @@ pub struct ManageControl {
 impl ManageControl {
     pub fn new(
         events: mpsc::WeakUnboundedSender<SmEvent>,
+        perf: mpsc::WeakSender<PerfCommand>,
         status: Arc<ArcSwap<LoopStatus>>,
         subnet: watch::Receiver<Option<Arc<Subnet>>>,
         log: Option<LogHandle>,
         shutdown: watch::Sender<bool>,
     ) -> Self {
-        Self { events, status, subnet, log, shutdown }
+        Self { events, perf, status, subnet, log, shutdown }
     }
 
     fn send(&self, event: SmEvent) -> Result<(), String> {
         let sent = self.events.upgrade().is_some_and(|events| events.send(event).is_ok());
         if sent { Ok(()) } else { Err("the daemon is about to end".to_owned()) }
+    }
+
+    fn send_to_perfmgr(&self, command: PerfCommand) -> Result<(), String> {
+        let sender = self.perf.upgrade().ok_or("the daemon is about to end")?;
+        sender.try_send(command).map_err(|_| "the performance manager is busy".to_owned())
     }
 
     /// Sends an event that only a master handles.
@@ -64,6 +72,7 @@ impl ManageControl {
 impl Control for ManageControl {
     fn start(&self, action: &Action) -> Result<(), String> {
         match *action {
+            Action::Perfmgr(ref command) => self.send_to_perfmgr(command.clone()),
             Action::Resweep => self.send_to_master(SmEvent::Resweep),
             Action::Reroute => self.send_to_master(SmEvent::Reroute),
             Action::Dump => self.send_to_master(SmEvent::Dump),

@@ -15,14 +15,17 @@
 //! * [`messages`]: messages between the tasks;
 //! * [`sm_loop`]: the manager, which sweeps, plans and programs; the SMP server;
 //! * [`sa_server`]: answers SA requests from the published snapshot, owns the registry;
+//! * [`perfmgr`]: reads the port counters;
 //! * [`process`]: threads, signals, log.
 //!
-//! Imports go one way: messages ← process ← sm_loop, sa_server ← start ← management ← launch.
+//! Imports go one way: messages ← process ← sm_loop, sa_server, perfmgr ← start ← management ←
+//! launch.
 
 pub mod launch;
 pub mod manage_control;
 pub mod management;
 pub mod messages;
+pub mod perfmgr;
 pub mod process;
 pub mod sa_server;
 pub mod sm_loop;

@@ -4,6 +4,7 @@ use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::daemon::manage_control::ManageControl;
 use crate::daemon::messages::{SaCommand, SmEvent};
+use crate::daemon::perfmgr::{self, PerfConnections, PerfManager};
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::process::recordings::Recordings;
 use crate::daemon::sa_server::db_file::{self, SaDbFile};
@@ -19,6 +20,8 @@ use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::ids::Mlid;
 use crate::manage::feed::{self, EventReceiver, Feed};
 use crate::manage::sources::Sources;
+use crate::perfmgr::command::PerfCommand;
+use crate::perfmgr::status::PerfStatus;
 use crate::plan::partitions;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
@@ -28,6 +31,7 @@ use crate::sm::sm_info::SmStatus;
 use crate::transport::MadPort;
 use crate::transport::client::SmpClient;
 use crate::transport::demux::{MadDemux, Unsolicited};
+use crate::transport::gsi::GsiClient;
 use crate::wire::attr::SmState;
 use arc_swap::ArcSwap;
 use std::path::PathBuf;
@@ -59,6 +63,8 @@ pub struct Setup {
 pub struct ServerThreads {
     /// Their runtime; `None` runs them on the manager's.
     pub handle: Option<Handle>,
+    /// The runtime of the performance manager; `None` runs it on the manager's.
+    pub background: Option<Handle>,
     pub table_workers: TableWorkers,
 }
 
@@ -68,7 +74,14 @@ impl ServerThreads {
     /// # Errors
     /// The kernel refuses to create a thread.
     pub fn new(handle: Handle) -> Result<Self, rayon::ThreadPoolBuildError> {
-        Ok(Self { handle: Some(handle), table_workers: TableWorkers::new()? })
+        let table_workers = TableWorkers::new()?;
+        Ok(Self { handle: Some(handle), background: None, table_workers })
+    }
+
+    /// Runs the performance manager on `background`.
+    #[must_use]
+    pub fn with_background(self, background: Handle) -> Self {
+        Self { background: Some(background), ..self }
     }
 }
 
@@ -105,6 +118,8 @@ pub struct Daemon {
     sm_status: watch::Sender<SmStatus>,
     sa_commands: (mpsc::Sender<SaCommand>, mpsc::Receiver<SaCommand>),
     feed: Feed,
+    perf_commands: (mpsc::Sender<PerfCommand>, mpsc::Receiver<PerfCommand>),
+    perf_status: Arc<ArcSwap<PerfStatus>>,
     /// The receiver of events until the management interface has it.
     receiver: Option<EventReceiver>,
 }
@@ -125,6 +140,7 @@ impl Daemon {
         let client = SmpClient::new(port.clone(), demux, limits(&setup.options));
         let (events, receiver) = feed::channel();
         let status = Monitor::first_status(sm_status, &setup.options);
+        let perf_status = Arc::new(ArcSwap::from_pointee(PerfStatus::new(&setup.options)));
         Self {
             port,
             client,
@@ -137,6 +153,8 @@ impl Daemon {
             sm_status: watch::Sender::new(sm_status),
             sa_commands: mpsc::channel(MAX_QUEUED_COMMANDS),
             feed: Feed { status: Arc::new(ArcSwap::from_pointee(status)), events },
+            perf_commands: mpsc::channel(perfmgr::MAX_QUEUED_COMMANDS),
+            perf_status,
             receiver: Some(receiver),
         }
     }
@@ -178,10 +196,12 @@ impl Daemon {
             sender.is_some_and(|sender| sender.try_send(SaCommand::Query(query)).is_ok())
         };
         let (events, status) = (self.events.0.downgrade(), self.feed.status.clone());
-        let control = ManageControl::new(events, status, self.subnet.subscribe(), log, shutdown);
+        let (perf, subnet) = (self.perf_commands.0.downgrade(), self.subnet.subscribe());
+        let control = ManageControl::new(events, perf, status, subnet, log, shutdown);
         Some(Sources {
             port_guid: self.port.identity().guid,
             status: self.feed.status.clone(),
+            perf: self.perf_status.clone(),
             events: self.receiver.take()?,
             query_sa: Box::new(query_sa),
             control: Arc::new(control),
@@ -195,8 +215,9 @@ impl Daemon {
         // Without a management interface there is no receiver of events.
         drop(self.receiver);
         let (to_report, notices) = mpsc::channel(MAX_QUEUED_NOTICES);
-        let ServerThreads { handle, table_workers } = self.setup.servers;
+        let ServerThreads { handle, background, table_workers } = self.setup.servers;
         let runtime = handle.unwrap_or_else(Handle::current);
+        let background = background.unwrap_or_else(Handle::current);
         let mut servers = JoinSet::new();
         let smp_server = SmpServer::new(
             self.client.clone(),
@@ -206,6 +227,18 @@ impl Daemon {
             self.subnet.subscribe(),
         );
         servers.spawn_on(smp_server.serve(self.unsolicited.smp), &runtime);
+        // Senders of commands are weak: this one lives as long as the daemon.
+        let (_perf_sender, perf_commands) = self.perf_commands;
+        let connections = PerfConnections {
+            client: GsiClient::new(self.port.clone(), &self.demux),
+            loop_status: self.feed.status.clone(),
+            published: self.perf_status,
+            commands: perf_commands,
+            events: self.feed.events.clone(),
+        };
+        let dump_dir = &self.setup.files.dump_dir;
+        let perfmgr = PerfManager::new(connections, &self.setup.options, dump_dir);
+        servers.spawn_on(perfmgr.run(), &background);
         let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);
         // If part of the file could not be used, clients must register again.
         self.setup.options.no_clients_rereg &= complete;

@@ -1,6 +1,7 @@
 //! Actions that a client may request of the daemon.
 
 use crate::ids::{Guid, PortNum};
+use crate::perfmgr::command::PerfCommand;
 use serde::Deserialize;
 
 /// A request of an operator.
@@ -23,6 +24,8 @@ pub enum Action {
     /// End the quarantine of the link at this port: node GUID (of a host also port GUID) and
     /// number.
     Release(Guid, PortNum),
+    /// A command to the performance manager.
+    Perfmgr(PerfCommand),
     /// End the daemon, as SIGTERM does.
     Exit,
 }
@@ -39,6 +42,7 @@ impl Action {
             Self::Dump => "dump",
             Self::Handover(_) => "handover",
             Self::Release(..) => "release",
+            Self::Perfmgr(_) => "perfmgr",
             Self::Exit => "exit",
         }
     }
@@ -91,4 +95,13 @@ pub struct ReleaseBody {
     /// Number of its port, 1 to 254.
     #[cfg_attr(test, schemars(range(min = 1, max = 254)))]
     pub port: u8,
+}
+
+/// Body of the action perfmgr.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PerfmgrBody {
+    /// A command of OpenSM's console without the word `perfmgr`, such as `sweep_time 30`.
+    pub command: String,
 }

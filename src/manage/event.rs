@@ -150,8 +150,8 @@ pub enum Event {
     /// An operator requested an action.
     ActionRequested {
         action: String,
-        /// User ID of the client.
-        uid: u32,
+        /// User ID of the client; null for a client of the TCP address.
+        uid: Option<u32>,
     },
     /// The SA answers requests of a port with BUSY, because its queue is full.
     SaOverload {
@@ -159,6 +159,16 @@ pub enum Event {
         description: String,
         /// BUSY replies to this port so far.
         count: u64,
+    },
+    /// The performance manager has read the port counters.
+    CountersRead {
+        duration_seconds: f64,
+        /// Ports read.
+        ports: usize,
+        /// Requests sent.
+        queries: usize,
+        /// Requests without an answer, or with an error status.
+        failed: usize,
     },
     /// The registry of the SA was written to opensm-sa.dump.
     SaDatabaseWritten,
@@ -194,6 +204,7 @@ impl Event {
             Self::ConfigRejected { .. } => "config_rejected",
             Self::ActionRequested { .. } => "action_requested",
             Self::SaOverload { .. } => "sa_overload",
+            Self::CountersRead { .. } => "counters_read",
             Self::SaDatabaseWritten => "sa_database_written",
             Self::EventsLost { .. } => "events_lost",
             Self::Exiting => "exiting",

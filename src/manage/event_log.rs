@@ -60,26 +60,24 @@ impl EventLog {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an event. The oldest ones are dropped.
-    pub fn push(&self, event: &TimedEvent) {
+    /// Adds an event, and returns it as it was logged. The oldest ones are dropped.
+    pub fn push(&self, event: &TimedEvent) -> Option<LoggedEvent> {
         let number = *self.last.borrow() + 1;
         let time = event.time.to_rfc3339_opts(SecondsFormat::Millis, true);
         let record = EventRecord { number, time, event: &event.event };
         // Events have neither maps with other keys than texts nor numbers that are not finite.
-        let Ok(json) = serde_json::to_string(&record) else { return };
+        let json = serde_json::to_string(&record).ok()?;
         let mut entries = self.entries();
         entries.bytes += json.len();
-        entries.events.push_back(LoggedEvent {
-            number,
-            name: event.event.name(),
-            json: json.into(),
-        });
+        let logged = LoggedEvent { number, name: event.event.name(), json: json.into() };
+        entries.events.push_back(logged.clone());
         while entries.events.len() > MAX_EVENTS || entries.bytes > MAX_BYTES {
             let Some(oldest) = entries.events.pop_front() else { break };
             entries.bytes -= oldest.json.len();
         }
         drop(entries);
         self.last.send_replace(number);
+        Some(logged)
     }
 
     /// Number of the last event; 0 before the first.

@@ -16,7 +16,8 @@
 //! * [`action`]: what a client may request of the daemon; [`sa_query`]: queries to the SA server,
 //!   [`sa_names`];
 //! * [`socket`]: runtime folder and sockets; [`server`]: connections, limits and permissions;
-//! * [`api`]: the resources under `/v1`, one file each; [`metrics`]: `/metrics`;
+//! * [`page`]: the page for browsers; [`api`]: the resources under `/v1`, one file each;
+//!   [`metrics`]: `/metrics`;
 //! * [`client`]: `torus-sm status` and the other commands that talk to a running daemon.
 
 pub mod action;
@@ -29,6 +30,7 @@ pub mod feed;
 pub mod histogram;
 pub mod loop_status;
 pub mod metrics;
+pub mod page;
 pub mod sa_names;
 pub mod sa_query;
 pub mod server;

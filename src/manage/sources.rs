@@ -5,6 +5,7 @@ use super::feed::EventReceiver;
 use super::loop_status::LoopStatus;
 use super::sa_query::SaQuery;
 use crate::ids::Guid;
+use crate::perfmgr::status::PerfStatus;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub struct Sources {
     /// GUID of the SM's port, which names the socket.
     pub port_guid: Guid,
     pub status: Arc<ArcSwap<LoopStatus>>,
+    /// The port counters.
+    pub perf: Arc<ArcSwap<PerfStatus>>,
     pub events: EventReceiver,
     pub query_sa: SaQueryFn,
     pub control: Arc<dyn Control>,

@@ -32,6 +32,8 @@ pub(super) fn is_recorded(agent: Agent, mad: &[u8]) -> bool {
                 Method::SET | Method::DELETE | Method::REPORT | Method::REPORT_RESP | Method::TRAP
             )
         ),
+        // Port counters are many, and configure nothing.
+        Agent::Perf => false,
     }
 }
 
@@ -54,6 +56,7 @@ pub(super) fn without_keys(agent: Agent, bytes: &[u8]) -> Mad {
                 mad.0[SERVICE_KEY].fill(0);
             }
         }
+        Agent::Perf => {}
     }
     mad
 }

@@ -2,6 +2,7 @@
 
 use crate::ids::Lid;
 use crate::wire::mad::Method;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -36,6 +37,8 @@ pub struct SaCounters {
     /// By attribute ID, method of the request and status.
     answered: BTreeMap<(u16, Method, u16), u64>,
     dropped: BTreeMap<DropReason, u64>,
+    /// Replies by LID of the requester, BUSY excluded.
+    replies_by_lid: FxHashMap<Lid, u64>,
     /// BUSY replies by LID of the requester.
     busy: BTreeMap<Lid, u64>,
     /// Changes that were denied or exceeded a limit, by LID of the requester.
@@ -47,6 +50,7 @@ pub struct SaCounters {
 impl SaCounters {
     pub(super) fn count_reply(
         &mut self,
+        requester: Lid,
         attribute: u16,
         method: Method,
         status: u16,
@@ -56,6 +60,7 @@ impl SaCounters {
         let known = crate::wire::sa::SaAttr::name(attribute) != "unknown attribute";
         let attribute = if known { attribute } else { 0 };
         *self.answered.entry((attribute, method, status)).or_default() += 1;
+        *self.replies_by_lid.entry(requester).or_default() += 1;
         self.records += records as u64;
     }
 
@@ -77,7 +82,7 @@ impl SaCounters {
 
     /// The LIDs that got BUSY replies with their number, in descending order.
     pub fn busy_by_lid(&self) -> Vec<(Lid, u64)> {
-        most_first(&self.busy)
+        most_first(self.busy.iter())
     }
 
     /// The LIDs that got BUSY replies or whose changes were rejected, with both numbers, in
@@ -104,12 +109,16 @@ impl SaCounters {
 
     /// Adds the counts of another thread.
     pub fn merge(&mut self, other: Self) {
-        let Self { answered, dropped, busy, rejected, records, last_request } = other;
+        let Self { answered, dropped, replies_by_lid, busy, rejected, records, last_request } =
+            other;
         for (key, count) in answered {
             *self.answered.entry(key).or_default() += count;
         }
         for (reason, count) in dropped {
             *self.dropped.entry(reason).or_default() += count;
+        }
+        for (lid, count) in replies_by_lid {
+            *self.replies_by_lid.entry(lid).or_default() += count;
         }
         for (lid, count) in busy {
             *self.busy.entry(lid).or_default() += count;
@@ -124,6 +133,11 @@ impl SaCounters {
     /// Number of replies by attribute ID (0 for unknown ones), method of the request and status.
     pub fn replies(&self) -> impl Iterator<Item = ((u16, Method, u16), u64)> + '_ {
         self.answered.iter().map(|(&key, &count)| (key, count))
+    }
+
+    /// The LIDs that got replies with their number, in descending order.
+    pub fn replies_by_lid(&self) -> Vec<(Lid, u64)> {
+        most_first(self.replies_by_lid.iter())
     }
 
     /// Number of MADs without a reply, by reason.
@@ -150,7 +164,7 @@ impl SaCounters {
         let drops = self.drops().map(|(reason, count)| format!("{count} x no reply: {reason:?}"));
         let busy = self.busy_by_lid().into_iter().take(MAX_LIDS_LISTED);
         let busy = busy.map(|(lid, count)| format!("{count} x BUSY to LID {lid}"));
-        let rejected = most_first(&self.rejected).into_iter().take(MAX_LIDS_LISTED);
+        let rejected = most_first(self.rejected.iter()).into_iter().take(MAX_LIDS_LISTED);
         let rejected =
             rejected.map(|(lid, count)| format!("{count} x rejected change by LID {lid}"));
         replies.chain(drops).chain(busy).chain(rejected)
@@ -163,8 +177,8 @@ impl SaCounters {
 }
 
 /// Counts by LID in descending order.
-fn most_first(counts: &BTreeMap<Lid, u64>) -> Vec<(Lid, u64)> {
-    let mut ports: Vec<_> = counts.iter().map(|(&lid, &count)| (lid, count)).collect();
+fn most_first<'a>(counts: impl Iterator<Item = (&'a Lid, &'a u64)>) -> Vec<(Lid, u64)> {
+    let mut ports: Vec<_> = counts.map(|(&lid, &count)| (lid, count)).collect();
     ports.sort_by_key(|&(lid, count)| (std::cmp::Reverse(count), lid));
     ports
 }
@@ -188,5 +202,13 @@ mod tests {
         let refused = counters.refused_by_lid();
         assert_eq!(refused[..2], [(Lid(7), [3, 0]), (Lid(4), [0, 2])]);
         assert_eq!(counters.total(), 0, "BUSY is not counted as a reply");
+        assert_eq!(counters.replies_by_lid(), []);
+        let mut sum = SaCounters::default();
+        for (lid, replies) in [(5, 1), (9, 3), (5, 1)] {
+            let mut counters = SaCounters::default();
+            (0..replies).for_each(|_| counters.count_reply(Lid(lid), 0x35, Method::GET, 0, 1));
+            sum.merge(counters);
+        }
+        assert_eq!(sum.replies_by_lid(), [(Lid(9), 3), (Lid(5), 2)]);
     }
 }

@@ -189,7 +189,8 @@ fn address_reply(
     match handled {
         Ok(Handled { mad, status, records, required_generation }) => {
             let header = Header::read(request);
-            counters.count_reply(header.attr_id(), Method(header.method()), status, records);
+            let method = Method(header.method());
+            counters.count_reply(from.lid, header.attr_id(), method, status, records);
             Some(Reply { to: Address { qkey: GSI_QKEY, ..*from }, mad, required_generation })
         }
         Err(reason) => {

@@ -15,7 +15,7 @@ use crate::wire::sa::REQUESTS;
 use std::sync::Arc;
 use std::time::Duration;
 
-const AGENTS: [Agent; 3] = [Agent::SmiDirected, Agent::SmiLid, Agent::Sa];
+const AGENTS: [Agent; 4] = [Agent::SmiDirected, Agent::SmiLid, Agent::Sa, Agent::Perf];
 
 /// Retries of the segments of an RMPP message if the sender gives none.
 const DEFAULT_RMPP_RETRIES: u32 = 3;
@@ -95,11 +95,12 @@ fn registration(agent: Agent, is_sm: bool) -> Registration {
         (Agent::SmiLid, false) => (Class::SUBN_LID, &[]),
         (Agent::Sa, true) => (Class::SUBN_ADM, &REQUESTS),
         (Agent::Sa, false) => (Class::SUBN_ADM, &[Method::REPORT]),
+        (Agent::Perf, _) => (Class::PERF, &[]),
     };
     let is_sa = agent == Agent::Sa;
     Registration {
         call: RegisterCall::Agent2,
-        qpn: is_sa.into(),
+        qpn: (is_sa || agent == Agent::Perf).into(),
         class,
         class_version: if is_sa { CLASS_VERSION } else { 1 },
         oui: 0,
@@ -115,6 +116,7 @@ fn agent_of(class: u8) -> Option<Agent> {
         Class::SUBN_DIRECTED => Some(Agent::SmiDirected),
         Class::SUBN_LID => Some(Agent::SmiLid),
         Class::SUBN_ADM => Some(Agent::Sa),
+        Class::PERF => Some(Agent::Perf),
         _ => None,
     }
 }

@@ -11,6 +11,9 @@ use crate::daemon::sm_loop::files::StateFiles;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The page of the simulation, on a free port of this host.
+const MANAGEMENT_TCP: &str = "127.0.0.1:0";
+
 const TORUS_2QOS: &str = "torus-2QoS";
 
 /// VL arbitration for torus-2QoS: equal weights of VLs 0 to 7 between switches, and of VLs 0 and 1
@@ -55,7 +58,7 @@ pub(super) fn daemon_args(
     let mut daemon = args.daemon.clone();
     let conf = scratch.path().join("torus-2QoS.conf");
     let conf_name = conf.display().to_string();
-    let mut defaults = Vec::new();
+    let mut defaults = vec![("management_tcp", MANAGEMENT_TCP)];
     if daemon.given("log_file").is_none() {
         defaults.extend([("log_file", "stderr"), ("log_flags", "0x01")]);
     }

@@ -137,6 +137,9 @@ async fn run_daemon(
     });
     if let Some(server) = &management {
         println!("status:   torus-sm status (socket {})", server.path().display());
+        if let Some(url) = server.url() {
+            println!("page:     {url}");
+        }
     }
     signals::install(daemon.events(), shutdown, launch::reopen(log), recordings)
         .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;

@@ -11,6 +11,7 @@
 //! **Rule for ports:** `deliver` may call [`MadPort::post`]; therefore `post` must not call the
 //! sink before it returns. No lock is held while a MAD is posted.
 
+use super::gsi_requests::GsiRequests;
 use super::transactions::{SmpError, SmpLimits, TimeoutEffect, Transactions, Transmit};
 use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
 use crate::contained;
@@ -83,6 +84,7 @@ struct Queues {
 /// The MAD sink of the daemon.
 pub struct MadDemux {
     transactions: Mutex<Transactions>,
+    gsi: GsiRequests,
     /// Set by the first client. Weak, as the port owns its sink.
     port: OnceLock<Weak<dyn MadPort>>,
     queues: Mutex<Option<Queues>>,
@@ -104,6 +106,7 @@ impl MadDemux {
         let (report_sender, reports) = mpsc::channel(capacity);
         let demux = Self {
             transactions: Mutex::new(Transactions::new(SmpLimits::default())),
+            gsi: GsiRequests::default(),
             port: OnceLock::new(),
             queues: Mutex::new(Some(Queues {
                 smp: smp_sender,
@@ -151,6 +154,11 @@ impl MadDemux {
         self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The requests of the general services classes.
+    pub(super) fn gsi(&self) -> &GsiRequests {
+        &self.gsi
+    }
+
     /// Sends queued requests as far as the window allows.
     pub(super) fn pump(&self) {
         loop {
@@ -169,6 +177,7 @@ impl MadDemux {
     /// Fails all requests, because the port is lost for the moment.
     pub(super) fn interrupt(&self, reason: &str) {
         self.transactions().interrupt(reason);
+        self.gsi.fail_all(reason);
         self.wake();
     }
 
@@ -271,6 +280,8 @@ impl MadDemux {
             let queue = match delivery.agent {
                 Agent::Sa => &queues.sa,
                 Agent::SmiDirected | Agent::SmiLid => &queues.smp,
+                // The kernel's agent answers the requests of this class.
+                Agent::Perf => return,
             };
             queue.try_send(inbound).is_err()
         };
@@ -309,6 +320,7 @@ impl MadSink for MadDemux {
     fn closed(&self, reason: &str) {
         let _ = self.closed.set(reason.to_owned());
         self.transactions().close(reason);
+        self.gsi.fail_all(reason);
         self.wake();
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -323,6 +335,11 @@ impl MadDemux {
             (false, _) => self.queue_request(delivery),
             (true, Agent::SmiDirected | Agent::SmiLid) => self.complete_transaction(delivery),
             (true, Agent::Sa) => self.queue_report_outcome(delivery),
+            (true, Agent::Perf) => {
+                if !self.gsi.complete(delivery) {
+                    self.stray_responses.fetch_add(1, Ordering::Relaxed);
+                }
+            }
         }
     }
 }

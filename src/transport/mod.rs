@@ -8,12 +8,14 @@
 //!
 //! [`demux`] is the sink of the daemon: it matches responses to their [`transactions`] and queues
 //! requests (traps, SA requests, SMInfo) for their servers. [`client`] sends SMPs,
-//! those of background work at a limited rate (`pacing`).
+//! those of background work at a limited rate (`pacing`); [`gsi`] sends requests of other classes.
 //!
 //! This module decides no policy. Only its reader threads block.
 
 pub mod client;
 pub mod demux;
+pub mod gsi;
+mod gsi_requests;
 mod in_flight;
 pub mod lossy;
 mod pacing;
@@ -42,6 +44,8 @@ pub enum Agent {
     SmiLid,
     /// Subnet administration, class 0x03, QP 1.
     Sa,
+    /// Performance management, class 0x04, QP 1; requests of this program only.
+    Perf,
 }
 
 /// The other end of a MAD.

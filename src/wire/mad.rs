@@ -114,6 +114,8 @@ impl Status {
     pub const OK: u16 = 0;
     /// The responder is busy: retry later.
     pub const BUSY: u16 = 0x0001;
+    /// The agent answers at the address that the attribute data, a ClassPortInfo, has.
+    pub const REDIRECT: u16 = 0x0002;
     /// Bad base or class version.
     pub const BAD_VERSION: u16 = 0x0004;
     pub const BAD_METHOD: u16 = 0x0008;

@@ -35,6 +35,8 @@ impl PerfCap {
     pub const ALL_PORT_SELECT: u16 = 1 << 8;
     /// PortCountersExtended with all its counters.
     pub const EXTENDED_WIDTH: u16 = 1 << 9;
+    /// PortCountersExtended without unicast and multicast packets.
+    pub const EXTENDED_WIDTH_NO_IETF: u16 = 1 << 10;
     /// PortCounters has PortXmitWait.
     pub const XMIT_WAIT: u16 = 1 << 12;
 }

@@ -1,7 +1,7 @@
 //! A daemon on a simulated fabric with its management interface, and a client that can misbehave.
 
 use serde_json::Value;
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use testkit::{SimCluster, Sm};
@@ -33,13 +33,35 @@ impl Managed {
         options: Options,
         reload: ReloadFn,
     ) -> Self {
+        Self::start_on(cluster, options, reload, |_| ()).await
+    }
+
+    /// A master with these options, whose server `change` configures.
+    pub(crate) async fn start_configured(
+        cluster: SimCluster,
+        options: Options,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Self {
+        let same = options.clone();
+        Self::start_on(cluster, options, Box::new(move || Ok(same.clone().into())), change).await
+    }
+
+    async fn start_on(
+        cluster: SimCluster,
+        options: Options,
+        reload: ReloadFn,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Self {
         let mut sm = cluster.start_with([0, 0, 0], options, reload);
-        let config = ServerConfig {
+        let mut config = ServerConfig {
             folder: cluster.dir().join("run"),
             group: None,
             read_all: false,
+            network: None,
+            event_file: None,
             on_thread_start: || (),
         };
+        change(&mut config);
         let sources = sm.management.take().expect("nobody has taken it");
         let server = Server::start(sources, &config).expect("a socket");
         let mut subnet = sm.subnet.clone();
@@ -49,6 +71,11 @@ impl Managed {
         // The snapshot is published at the end of the pass.
         managed.until(|| managed.json("/v1/status")["routing"]["in_use"].is_string()).await;
         managed
+    }
+
+    /// The address of the page.
+    pub(crate) fn url(&self) -> &str {
+        self.server.url().expect("a TCP address")
     }
 
     pub(crate) fn connect(&self) -> UnixStream {
@@ -125,7 +152,7 @@ pub(crate) struct Response {
 
 impl Response {
     /// Reads a reply until the server closes the connection.
-    pub(crate) fn read(mut stream: UnixStream) -> Self {
+    pub(crate) fn read(mut stream: impl Read) -> Self {
         let mut text = Vec::new();
         // The server resets a connection whose request it has not read to the end.
         let _ = stream.read_to_end(&mut text);

@@ -1,9 +1,14 @@
 //! The management interface: its server on daemons in this process, and the commands that use it.
 
 mod actions;
+mod browser;
 mod client;
 mod commands;
 mod descriptions;
 mod events;
 mod hostile_clients;
 mod metrics;
+mod network;
+mod page;
+mod perfmgr;
+mod random_requests;

@@ -7,6 +7,7 @@ mod faults;
 mod ibdmchk;
 mod m_keys;
 mod opensm;
+mod perfmgr;
 mod policy;
 mod roles;
 mod sa;

@@ -114,10 +114,10 @@ mod tests {
 
     #[test]
     fn options_without_effect_are_reported() {
-        let options = Options { perfmgr: true, qos: true, ..Options::default() };
+        let options = Options { enable_quirks: true, qos: true, ..Options::default() };
         let notes = options.unsupported();
         assert_eq!(notes.len(), 1);
-        assert_eq!(notes[0].text, "perfmgr TRUE has no effect: not implemented");
+        assert_eq!(notes[0].text, "enable_quirks TRUE has no effect: not implemented");
     }
 
     #[test]

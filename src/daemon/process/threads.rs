@@ -1,6 +1,7 @@
-//! Runtimes of the process: two worker threads for the manager loop, and one for the SMP and SA
-//! servers, so that they answer while the loop compares the tables of thousands of switches.
-//! Planning uses all cores at a lower priority ([`crate::daemon::process::priority`]).
+//! Runtimes of the process: two worker threads for the manager loop, one for the SMP and SA
+//! servers, so that they answer while the loop compares the tables of thousands of switches, and
+//! one at a lower priority for the performance manager. Planning uses all cores at a lower priority
+//! ([`crate::daemon::process::priority`]).
 
 use crate::daemon::process::priority;
 use std::io;
@@ -20,6 +21,7 @@ const SERVER_THREADS: usize = 1;
 pub struct Threads {
     main: Runtime,
     servers: Runtime,
+    background: Runtime,
 }
 
 impl Threads {
@@ -32,6 +34,7 @@ impl Threads {
         Ok(Self {
             main: start_runtime("loop", LOOP_THREADS)?,
             servers: start_runtime("servers", SERVER_THREADS)?,
+            background: start_background()?,
         })
     }
 
@@ -45,8 +48,14 @@ impl Threads {
         self.servers.handle().clone()
     }
 
+    /// The runtime of work that nothing waits for.
+    pub fn background(&self) -> Handle {
+        self.background.handle().clone()
+    }
+
     /// Ends all threads; tasks that exceed [`SHUTDOWN_TIMEOUT`] are abandoned.
     pub fn shut_down(self) {
+        self.background.shutdown_timeout(SHUTDOWN_TIMEOUT);
         self.servers.shutdown_timeout(SHUTDOWN_TIMEOUT);
         self.main.shutdown_timeout(SHUTDOWN_TIMEOUT);
     }
@@ -54,4 +63,13 @@ impl Threads {
 
 fn start_runtime(name: &str, count: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(count).thread_name(name).enable_time().build()
+}
+
+fn start_background() -> io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("background")
+        .on_thread_start(priority::lower_thread_priority)
+        .enable_time()
+        .build()
 }

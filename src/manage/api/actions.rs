@@ -2,7 +2,10 @@
 
 use super::error::ApiError;
 use crate::ids::{Guid, PortNum};
-use crate::manage::action::{Action, HandoverBody, LogLevelBody, PriorityBody, ReleaseBody};
+use crate::manage::action::{
+    Action, HandoverBody, LogLevelBody, PerfmgrBody, PriorityBody, ReleaseBody,
+};
+use crate::perfmgr::command::PerfCommand;
 use serde::de::DeserializeOwned;
 
 /// Highest priority of an SM (IBA vol. 1, 14.2.5.13).
@@ -70,6 +73,12 @@ pub(super) fn release(body: &[u8]) -> Result<Action, ApiError> {
         return Err(ApiError::new(400, text));
     }
     Ok(Action::Release(guid(&text)?, PortNum(port)))
+}
+
+pub(super) fn perfmgr(body: &[u8]) -> Result<Action, ApiError> {
+    let PerfmgrBody { command } = json(body)?;
+    let command = PerfCommand::parse(&command);
+    command.map(Action::Perfmgr).map_err(|problem| ApiError::new(400, problem))
 }
 
 /// A GUID in hexadecimal digits, with or without `0x`.

@@ -5,6 +5,7 @@ use crate::fabric::Fabric;
 use crate::manage::loop_status::LoopStatus;
 use crate::manage::sa_query::SaQuery;
 use crate::manage::sources::SaQueryFn;
+use crate::perfmgr::status::PerfStatus;
 use crate::publish::Subnet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,8 @@ const SA_TIMEOUT: Duration = Duration::from_secs(2);
 /// The inputs of a resource.
 pub struct ApiContext<'a> {
     pub status: Arc<LoopStatus>,
+    /// The port counters.
+    pub perf: Arc<PerfStatus>,
     pub query_sa: &'a SaQueryFn,
     /// The runtime of the server, for queries.
     pub runtime: Handle,

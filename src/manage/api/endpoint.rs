@@ -28,4 +28,6 @@ pub enum Handler {
     Act(fn(&[u8]) -> Result<Action, ApiError>),
     /// The stream of events.
     Events,
+    /// A document for browsers.
+    Page(&'static str),
 }

@@ -17,11 +17,16 @@ impl ApiError {
     }
 
     /// The client lacks the permission to `what`: read or act.
-    pub fn forbidden(uid: u32, what: &str) -> Self {
-        let text = format!(
-            "user {uid} may not {what} here: the options management_group and management_read_all give \
-             permissions"
-        );
-        Self::new(403, text)
+    pub fn forbidden(uid: Option<u32>, what: &str) -> Self {
+        Self::new(
+            403,
+            match uid {
+                Some(uid) => format!(
+                    "user {uid} may not {what} here: the options management_group and \
+                     management_read_all give permissions"
+                ),
+                None => format!("clients of management_tcp may {what} only with a token"),
+            },
+        )
     }
 }

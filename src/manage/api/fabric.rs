@@ -1,12 +1,14 @@
 //! `/v1/fabric`, `/v1/nodes`, `/v1/ports` and `/v1/links`: what the last sweep observed.
 
 use super::context::ApiContext;
+use super::counters::PortCounters;
 use super::error::ApiError;
 use super::find_node::find_nodes;
 use super::query::Query;
 use super::reply::Reply;
 use crate::fabric::{Fabric, Node, NodeId, PortId};
 use crate::manage::fabric_changes::kind_name;
+use crate::perfmgr::database::PortEntry;
 use crate::plan::Plan;
 use crate::wire::attr::{CapMask, LinkWidth, NodeKind, PhysState, PortInfo, PortState};
 use serde::Serialize;
@@ -120,6 +122,8 @@ struct PortView {
     data_vls: u8,
     /// The port at the other end.
     peer: Option<PortName>,
+    /// Counters of the performance manager; null if it has not read the port.
+    counters: Option<PortCounters>,
 }
 
 #[derive(Serialize)]
@@ -138,6 +142,9 @@ struct LinkView {
     /// LIDs that are forwarded through each of the two ends; null if there is no plan for this
     /// fabric.
     lids: Option<[usize; 2]>,
+    /// Octets per second that each of the two ends sent between the last two counter sweeps; null
+    /// without counters.
+    rates: Option<[f64; 2]>,
 }
 
 #[derive(Serialize, PartialEq, Debug)]
@@ -270,10 +277,12 @@ pub(super) fn ports(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
         let first = node.first_port.0;
         (first..=first + u32::from(node.num_ports())).map(PortId)
     });
-    Reply::json(&PortsView { ports: slots.filter_map(|id| port_view(fabric, id)).collect() })
+    Reply::json(&PortsView {
+        ports: slots.filter_map(|id| port_view(context, fabric, id)).collect(),
+    })
 }
 
-fn port_view(fabric: &Fabric, id: PortId) -> Option<PortView> {
+fn port_view(context: &ApiContext<'_>, fabric: &Fabric, id: PortId) -> Option<PortView> {
     let (port, node) = (fabric.port(id), fabric.node_of(id));
     let info = port.info?;
     let has_lid = !node.is_switch() || port.num.0 == 0;
@@ -289,7 +298,18 @@ fn port_view(fabric: &Fabric, id: PortId) -> Option<PortView> {
         mtu: mtu(info.neighbor_mtu()),
         data_vls: PortInfo::data_vls(info.operational_vls()),
         peer: port.peer.map(|peer| PortName::of(fabric, peer)),
+        counters: counters_of(context, fabric, id).map(PortCounters::of),
     })
+}
+
+/// The entry of a port that the performance manager has read.
+fn counters_of<'a>(
+    context: &'a ApiContext<'_>,
+    fabric: &Fabric,
+    id: PortId,
+) -> Option<&'a PortEntry> {
+    let entry = context.perf.database.port(fabric.node_of(id).guid(), fabric.port(id).num);
+    entry.filter(|port| port.is_valid)
 }
 
 /// Bytes of an MTU code (IBA vol. 1, 14.2.5.6); 0 for other codes.
@@ -306,11 +326,16 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     // Loads are those of the planned fabric, whose port indices may differ.
     let planned = subnet.filter(|subnet| std::sync::Arc::ptr_eq(&subnet.fabric, fabric));
     let loads = planned.map(|subnet| crate::publish::report::link_loads(fabric, &subnet.plan));
+    let sent = |port| {
+        let rates = counters_of(context, fabric, port)?.history.latest()?;
+        Some(rates.transmit_bytes_per_second)
+    };
     let view = |(a, b): (PortId, PortId)| LinkView {
         ends: [PortName::of(fabric, a), PortName::of(fabric, b)],
         state: link_state(fabric, (a, b)).to_string(),
         link: fabric.port(a).info.as_ref().and_then(link),
         lids: loads.as_ref().map(|loads| [loads[a.index()], loads[b.index()]]),
+        rates: sent(a).zip(sent(b)).map(|(a, b)| [a, b]),
     };
     let shown = cables(fabric).filter(|&(a, b)| is_wanted(a) || is_wanted(b));
     Reply::json(&LinksView { links: shown.map(view).collect() })

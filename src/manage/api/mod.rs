@@ -10,6 +10,7 @@
 
 mod actions;
 mod context;
+mod counters;
 mod endpoint;
 mod error;
 mod fabric;

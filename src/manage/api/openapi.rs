@@ -2,7 +2,7 @@
 //! replies make. UPDATE_GOLDEN=1 writes it.
 
 use super::*;
-use crate::manage::action::{HandoverBody, LogLevelBody, PriorityBody, ReleaseBody};
+use crate::manage::action::{HandoverBody, LogLevelBody, PerfmgrBody, PriorityBody, ReleaseBody};
 use crate::manage::event_log::EventRecord;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -21,6 +21,8 @@ fn add_schemas(generator: &mut SchemaGenerator) {
     generator.subschema_for::<torus::TorusView>();
     generator.subschema_for::<sa::SaView>();
     generator.subschema_for::<quarantine::QuarantineView>();
+    generator.subschema_for::<counters::PerfmgrView>();
+    generator.subschema_for::<counters::CountersView>();
     generator.subschema_for::<EventRecord<'_>>();
     generator.subschema_for::<reply::Accepted<'_>>();
     generator.subschema_for::<reply::Problem<'_>>();
@@ -28,6 +30,7 @@ fn add_schemas(generator: &mut SchemaGenerator) {
     generator.subschema_for::<PriorityBody>();
     generator.subschema_for::<HandoverBody>();
     generator.subschema_for::<ReleaseBody>();
+    generator.subschema_for::<PerfmgrBody>();
 }
 
 fn reference(schema: &str) -> Value {
@@ -52,6 +55,7 @@ fn operation(endpoint: &Endpoint) -> Value {
                 "application/x-ndjson": { "schema": schema },
             }),
         ),
+        Handler::Page(_) => ("200", json!({ "text/html": {} })),
         Handler::Read(_) if endpoint.path == "/metrics" => ("200", json!({ "text/plain": {} })),
         Handler::Read(_) => ("200", json!({ "application/json": { "schema": schema } })),
         Handler::Act(_) => {

@@ -10,7 +10,7 @@ use crate::manage::sa_query::SaQuery;
 use crate::wire::sa::SaAttr;
 use serde::Serialize;
 
-/// Maximum number of requesters that are listed, those with the most rejections first.
+/// Maximum number of requesters in each list.
 const MAX_REQUESTERS: usize = 256;
 
 #[derive(Serialize)]
@@ -30,6 +30,8 @@ pub(super) struct SaView {
     by_attribute: Vec<AttributeView>,
     /// Requests without a reply, by reason.
     dropped: Vec<DropView>,
+    /// Requesters with the most replies, in descending order.
+    top_requesters: Vec<TopRequesterView>,
     /// Requesters that were refused, the most first.
     refused_requesters: Vec<RequesterView>,
 }
@@ -50,6 +52,16 @@ struct AttributeView {
 struct DropView {
     reason: &'static str,
     requests: u64,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct TopRequesterView {
+    lid: u16,
+    /// NodeDescription; null if no port has the LID.
+    description: Option<String>,
+    /// Replies since the start of the daemon, without BUSY.
+    replies: u64,
 }
 
 #[derive(Serialize)]
@@ -79,6 +91,13 @@ pub(super) fn sa(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError>
         let reason = drop_reason(reason);
         DropView { reason, requests }
     });
+    let mut top = counters.replies_by_lid();
+    top.truncate(MAX_REQUESTERS);
+    let top_requester = |(lid, replies): (Lid, u64)| TopRequesterView {
+        lid: lid.0,
+        description: description(context, lid),
+        replies,
+    };
     let mut requesters = counters.refused_by_lid();
     requesters.truncate(MAX_REQUESTERS);
     let requester = |(lid, [busy, rejected]): (Lid, [u64; 2])| RequesterView {
@@ -97,6 +116,7 @@ pub(super) fn sa(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError>
         subscriptions: report.subscriptions,
         by_attribute: by_attribute.collect(),
         dropped: dropped.collect(),
+        top_requesters: top.into_iter().map(top_requester).collect(),
         refused_requesters: requesters.into_iter().map(requester).collect(),
     })
 }

@@ -4,8 +4,11 @@ use super::endpoint::{Endpoint, Handler};
 use super::error::ApiError;
 use super::query::Parameter;
 use super::reply::{JSON, Reply};
-use super::{OPENAPI, actions, fabric, groups, partitions, quarantine, routes, sa, status, torus};
+use super::{
+    OPENAPI, actions, counters, fabric, groups, partitions, quarantine, routes, sa, status, torus,
+};
 use crate::manage::metrics::metrics;
+use crate::manage::page::PAGE;
 
 const EVENT_PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -35,6 +38,21 @@ const ROUTE_PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "sl",
         help: "SL that a QoS level or partition requests, 0 to 15; default 0.",
+        is_required: false,
+    },
+];
+
+const COUNTER_PARAMETERS: &[Parameter] = &[
+    NODE,
+    Parameter { name: "port", help: "Only the port with this number.", is_required: false },
+    Parameter {
+        name: "errors_only",
+        help: "true leaves out ports whose error counters are all 0.",
+        is_required: false,
+    },
+    Parameter {
+        name: "format",
+        help: "json (the default), or opensm for the text of OpenSM's print_counters.",
         is_required: false,
     },
 ];
@@ -69,6 +87,7 @@ const fn with(parameters: &'static [Parameter], endpoint: Endpoint) -> Endpoint 
 
 /// All resources and actions.
 pub static ENDPOINTS: &[Endpoint] = &[
+    get("/", "A page that shows the fabric, for browsers.", "", Handler::Page(PAGE)),
     get(
         "/v1/status",
         "The state of the daemon: role, routing, sweeps, refusals, configuration.",
@@ -120,6 +139,21 @@ pub static ENDPOINTS: &[Endpoint] = &[
         Handler::Read(torus::torus),
     ),
     get("/v1/sa", "Counters of subnet administration.", "SaView", Handler::Read(sa::sa)),
+    get(
+        "/v1/perfmgr",
+        "The state of the performance manager.",
+        "PerfmgrView",
+        Handler::Read(counters::perfmgr),
+    ),
+    with(
+        COUNTER_PARAMETERS,
+        get(
+            "/v1/counters",
+            "The counters of all ports with their rates, as JSON or in OpenSM's format.",
+            "CountersView",
+            Handler::Read(counters::counters),
+        ),
+    ),
     get(
         "/v1/quarantine",
         "Links that are treated as down, because they flap or report errors.",
@@ -189,6 +223,12 @@ pub static ENDPOINTS: &[Endpoint] = &[
         "End the quarantine of a link; 409 if it is not quarantined.",
         "ReleaseBody",
         Handler::Act(actions::release),
+    ),
+    post(
+        "/v1/actions/perfmgr",
+        "Give a command to the performance manager.",
+        "PerfmgrBody",
+        Handler::Act(actions::perfmgr),
     ),
     post("/v1/actions/exit", "End the daemon, as SIGTERM does.", "", Handler::Act(actions::exit)),
 ];

@@ -1,6 +1,7 @@
 //! Requests to the daemon.
 
 use crate::cli::{ExitCode, Failure};
+use form_urlencoded::Serializer;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -19,6 +20,18 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const JSON_LINES: &str = "application/x-ndjson";
+
+/// A path with the parameters that have a value.
+pub(super) fn with_query(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
+    let mut query = Serializer::new(String::new());
+    for (name, value) in parameters {
+        if let Some(value) = value {
+            query.append_pair(name, value);
+        }
+    }
+    let query = query.finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+}
 
 /// A daemon.
 #[derive(Clone, Debug)]

@@ -2,14 +2,16 @@
 //!
 //! * [`run`]: carries a command out; `instance`: finds the daemon; `http`: requests to it;
 //! * `show`: `--json`, `--watch`, standard output; `wait`: results of actions;
-//! * `status`, `lists`, `path`: readable replies; `table`: columns of text.
+//! * `status`, `lists`, `path`, `top`, `perfmgr`: readable replies; `table`: columns of text.
 
 mod http;
 mod instance;
 mod lists;
 mod path;
+mod perfmgr;
 pub mod run;
 mod show;
 mod status;
 mod table;
+mod top;
 mod wait;

@@ -1,12 +1,11 @@
 //! Carries out the commands.
 
-use super::http::Client;
+use super::http::{Client, with_query};
 use super::show::{print, show};
 use super::wait::{self, Awaited};
-use super::{instance, lists, path, status};
+use super::{instance, lists, path, perfmgr, status, top};
 use crate::cli::manage::{ActionArgs, ManageCommand};
 use crate::cli::{ExitCode, Failure};
-use form_urlencoded::Serializer;
 use serde_json::json;
 
 /// Carries out a command.
@@ -24,6 +23,7 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
     let client = Client::new(instance::find(command.select())?);
     match command {
         ManageCommand::Status(args) => show(&client, args, "/v1/status", status::status).await,
+        ManageCommand::Top { interval, count, .. } => top::run(&client, *interval, *count).await,
         ManageCommand::Nodes(args) => show(&client, args, "/v1/nodes", lists::nodes).await,
         ManageCommand::Links(args) => show(&client, args, "/v1/links", lists::links).await,
         ManageCommand::Ports { node, client: args } => {
@@ -41,6 +41,7 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
             let path = with_query("/v1/events", &query);
             client.stream(&path, |line| print(&format!("{line}\n"))).await
         }
+        ManageCommand::Perfmgr { words, .. } => perfmgr::run(&client, words).await,
         ManageCommand::Metrics(_) => {
             let text = client.get("/metrics", "text/plain").await?;
             print(&String::from_utf8_lossy(&text)).map(drop)
@@ -72,18 +73,6 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
             act_with(&client, action, "release", body, Some(Awaited::Plan)).await
         }
     }
-}
-
-/// A path with the parameters that have a value.
-fn with_query(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
-    let mut query = Serializer::new(String::new());
-    for (name, value) in parameters {
-        if let Some(value) = value {
-            query.append_pair(name, value);
-        }
-    }
-    let query = query.finish();
-    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 async fn act(

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 /// Moves the cursor of a terminal to its corner, and clears it.
-const CLEAR: &str = "\x1b[H\x1b[2J";
+pub(super) const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Prints text. False if the reader has closed the pipe, as `| head` does.
 ///

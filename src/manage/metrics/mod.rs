@@ -3,8 +3,8 @@
 //!
 //! * [`family`]: a metric with its samples; `encode`: the text
 //! * `sm`: role, sweeps and reconfigurations; `smps`: subnet management requests; `sa`: subnet
-//!   administration; `fabric`: nodes, links, device faults; `process`: memory and time of the
-//!   process
+//!   administration; `fabric`: nodes, links, device faults; `perfmgr`: port counters; `process`:
+//!   memory and time of the process
 //!
 //! Metrics are made from the published snapshot when they are read. A new group of metrics is a
 //! function from [`ApiContext`] to families, with a row in [`GROUPS`].
@@ -13,6 +13,7 @@ pub mod family;
 
 mod encode;
 mod fabric;
+mod perfmgr;
 mod process;
 mod sa;
 mod sm;
@@ -25,8 +26,14 @@ use family::Family;
 type Group = fn(&ApiContext<'_>) -> Vec<Family>;
 
 /// The groups of metrics.
-const GROUPS: &[Group] =
-    &[sm::families, smps::families, sa::families, fabric::families, process::families];
+const GROUPS: &[Group] = &[
+    sm::families,
+    smps::families,
+    sa::families,
+    fabric::families,
+    perfmgr::families,
+    process::families,
+];
 
 /// All metrics, in the format that the client accepts.
 ///

@@ -1,12 +1,13 @@
 //! Accepts connections.
 
+use super::connections::NETWORK_USER;
 use super::{State, connection};
 use crate::local_socket::Listener;
 use nix::unistd::{Gid, Uid};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tracing::warn;
 
 /// Pause after a failure to accept, such as a lack of file descriptors.
@@ -30,15 +31,41 @@ pub(super) async fn accept(listener: &Listener, state: &Arc<State>) -> io::Error
                 was_failing = false;
                 admit(stream, state);
             }
-            Err(error) => {
-                if !was_failing {
-                    warn!("management interface: cannot accept a connection: {error}");
-                }
-                was_failing = true;
-                tokio::time::sleep(RETRY_DELAY).await;
-            }
+            Err(error) => was_failing = failed(&error, was_failing).await,
         }
     }
+}
+
+/// Accepts connections of the TCP address; never ends without one.
+pub(super) async fn accept_network(state: &Arc<State>) -> io::Error {
+    let Some(network) = &state.network else { return std::future::pending().await };
+    let listener = match network.listener.try_clone().and_then(TcpListener::from_std) {
+        Ok(listener) => listener,
+        Err(error) => return error,
+    };
+    let mut was_failing = false;
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                was_failing = false;
+                // Above the limits the connection is closed: with TLS there is no reply in clear
+                // text.
+                if let Some(place) = state.connections.take(NETWORK_USER) {
+                    tokio::spawn(connection::serve_network(stream, state.clone(), place));
+                }
+            }
+            Err(error) => was_failing = failed(&error, was_failing).await,
+        }
+    }
+}
+
+/// Reports the first of several failures, and waits.
+async fn failed(error: &io::Error, was_failing: bool) -> bool {
+    if !was_failing {
+        warn!("management interface: cannot accept a connection: {error}");
+    }
+    tokio::time::sleep(RETRY_DELAY).await;
+    true
 }
 
 fn admit(stream: UnixStream, state: &Arc<State>) {
@@ -46,7 +73,7 @@ fn admit(stream: UnixStream, state: &Arc<State>) {
     match state.connections.take(peer.uid()) {
         Some(place) => {
             let peer = (Uid::from_raw(peer.uid()), Gid::from_raw(peer.gid()));
-            tokio::spawn(connection::serve(stream, state.clone(), peer, place));
+            tokio::spawn(connection::serve_local(stream, state.clone(), peer, place));
         }
         None => {
             // The kernel takes so short a reply at once, or the client learns nothing.

@@ -6,10 +6,27 @@ use std::ffi::CString;
 /// The permissions of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// User ID of the client.
-    pub uid: u32,
+    /// User ID of a client of the Unix socket; `None` for one of the TCP address.
+    pub uid: Option<u32>,
     pub may_read: bool,
     pub may_act: bool,
+}
+
+impl Access {
+    /// The client, for messages.
+    pub fn client(&self) -> String {
+        self.uid
+            .map_or_else(|| "a client of management_tcp".to_owned(), |uid| format!("user {uid}"))
+    }
+}
+
+/// The client of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Client {
+    /// A process of this host, with its permissions.
+    Local(Access),
+    /// A client of the TCP address, whose requests have their permissions each.
+    Network,
 }
 
 /// The permissions of all users.
@@ -31,7 +48,7 @@ impl Policy {
             || uid == self.owner
             || self.group.is_some_and(|group| gid == group || is_member(uid, group));
         let may_read = is_operator || self.read_all;
-        Access { uid: uid.as_raw(), may_read, may_act: is_operator }
+        Access { uid: Some(uid.as_raw()), may_read, may_act: is_operator }
     }
 }
 
@@ -69,7 +86,7 @@ mod tests {
         users.map(|(uid, gid)| {
             let is_member = |uid: Uid, gid: Gid| uid.as_raw() == 502 && gid.as_raw() == 100;
             let access = policy.access(Uid::from_raw(uid), Gid::from_raw(gid), is_member);
-            assert_eq!(access.uid, uid);
+            assert_eq!(access.uid, Some(uid));
             (access.may_read, access.may_act)
         })
     }

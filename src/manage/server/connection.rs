@@ -1,6 +1,6 @@
 //! One connection: a single request, within time and size limits.
 
-use super::access::{self, Access};
+use super::access::{self, Access, Client};
 use super::connections::Place;
 use super::progress::Progress;
 use super::{State, respond};
@@ -11,13 +11,17 @@ use nix::unistd::{Gid, Uid};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::task::spawn_blocking;
-use tokio::time::interval;
+use tokio::time::{interval, timeout};
 use tracing::debug;
 
 /// Time for the header of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time for the TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Size of the buffers for the header and for the body on its way, in bytes.
 const BUFFER_SIZE: usize = 16 << 10;
@@ -25,13 +29,39 @@ const BUFFER_SIZE: usize = 16 << 10;
 /// Maximum number of header lines.
 const MAX_HEADERS: usize = 64;
 
-/// Serves a connection to its end.
-pub(super) async fn serve(stream: UnixStream, state: Arc<State>, peer: (Uid, Gid), _place: Place) {
+/// Serves a connection of the Unix socket to its end.
+pub(super) async fn serve_local(
+    stream: UnixStream,
+    state: Arc<State>,
+    peer: (Uid, Gid),
+    place: Place,
+) {
     let access = access_of(&state, peer).await;
+    serve(stream, state, Client::Local(access), place).await;
+}
+
+/// Serves a connection of the TCP address to its end.
+pub(super) async fn serve_network(stream: TcpStream, state: Arc<State>, place: Place) {
+    let tls = state.network.as_ref().and_then(|network| network.tls.clone());
+    let Some(tls) = tls else { return serve(stream, state, Client::Network, place).await };
+    match timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
+        Ok(Ok(stream)) => serve(stream, state, Client::Network, place).await,
+        Ok(Err(error)) => debug!("management interface: TLS: {error}"),
+        Err(_) => debug!("management interface: the TLS handshake is too slow"),
+    }
+}
+
+/// Serves a connection to its end.
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    state: Arc<State>,
+    client: Client,
+    _place: Place,
+) {
     let progress = Arc::new(Progress::new());
     let service = service_fn(|request| {
         let (state, progress) = (state.clone(), progress.clone());
-        async move { Ok::<_, Infallible>(respond::respond(request, state, access, progress).await) }
+        async move { Ok::<_, Infallible>(respond::respond(request, state, client, progress).await) }
     });
     let mut builder = http1::Builder::new();
     builder
@@ -44,11 +74,11 @@ pub(super) async fn serve(stream: UnixStream, state: Arc<State>, peer: (Uid, Gid
     tokio::select! {
         ended = connection => {
             if let Err(error) = ended {
-                debug!("management interface: connection of user {}: {error}", access.uid);
+                debug!("management interface: connection of {client:?}: {error}");
             }
         }
         () = overdue(&progress) => {
-            debug!("management interface: connection of user {} is too slow", access.uid);
+            debug!("management interface: connection of {client:?} is too slow");
         }
     }
 }
@@ -65,5 +95,5 @@ async fn overdue(progress: &Progress) {
 async fn access_of(state: &Arc<State>, (uid, gid): (Uid, Gid)) -> Access {
     let policy = state.policy;
     let access = spawn_blocking(move || policy.access(uid, gid, access::is_member)).await;
-    access.unwrap_or(Access { uid: uid.as_raw(), may_read: false, may_act: false })
+    access.unwrap_or(Access { uid: Some(uid.as_raw()), may_read: false, may_act: false })
 }

@@ -11,6 +11,9 @@ pub(super) const MAX_CONNECTIONS: usize = 128;
 /// Maximum number of connections of a user; root may have all.
 pub(super) const MAX_PER_USER: usize = 32;
 
+/// Counts as the user of all clients of the TCP address: (uid_t) -1, which no user has.
+pub(super) const NETWORK_USER: u32 = u32::MAX;
+
 /// Connections that root alone may use.
 const RESERVED_FOR_ROOT: usize = 32;
 

@@ -13,7 +13,7 @@ pub(super) async fn run(mut receiver: EventReceiver, state: &State) {
     let mut known: Option<Arc<Fabric>> = None;
     while let Some(event) = receiver.recv().await {
         push_changes(state, &mut known);
-        state.events.push(&event);
+        state.push(&event);
         let lost = receiver.take_lost();
         if lost > 0 {
             push(state, Event::EventsLost { count: lost });
@@ -22,7 +22,7 @@ pub(super) async fn run(mut receiver: EventReceiver, state: &State) {
 }
 
 fn push(state: &State, event: Event) {
-    state.events.push(&TimedEvent { time: Utc::now(), event });
+    state.push(&TimedEvent { time: Utc::now(), event });
 }
 
 /// Adds the nodes and links that sweeps lost or found since the last call. After the first sweep

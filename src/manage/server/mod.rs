@@ -4,7 +4,8 @@
 //!   their number
 //! * `connection`: one connection; `respond`: one request; `stream`: the stream of events;
 //!   `progress`: limits of time and memory
-//! * `event_intake`: numbers the events of the daemon
+//! * [`network`]: the optional TCP address, its token; [`tls`]
+//! * `event_intake`: numbers the events of the daemon; `event_file`: appends them to a file
 //!
 //! The server runs on a single thread with lowered priority, and computes replies on at most
 //! [`MAX_WORKERS`] further ones. Each client has one request per connection; the limits below bound
@@ -14,20 +15,27 @@ mod accept;
 pub mod access;
 mod connection;
 mod connections;
+mod event_file;
 mod event_intake;
+pub mod network;
 mod progress;
 mod respond;
 mod stream;
+pub mod tls;
 
 use super::action::Control;
 use super::event_log::EventLog;
+use super::feed::TimedEvent;
 use super::loop_status::LoopStatus;
 use super::socket;
 use super::sources::{SaQueryFn, Sources};
 use crate::local_socket::{Clients, ListenError, Listener};
+use crate::perfmgr::status::PerfStatus;
 use access::Policy;
 use arc_swap::ArcSwap;
 use connections::Connections;
+use event_file::EventFile;
+use network::{Network, NetworkConfig};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +43,7 @@ use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
-use tracing::{debug, info};
+use tracing::{debug, error, info};
 
 /// Threads that compute replies.
 const MAX_WORKERS: usize = 2;
@@ -55,6 +63,10 @@ pub struct ServerConfig {
     pub group: Option<String>,
     /// All local users may read.
     pub read_all: bool,
+    /// The file of events, if there is one.
+    pub event_file: Option<PathBuf>,
+    /// The TCP address, if there is one.
+    pub network: Option<NetworkConfig>,
     /// Called on each thread of the server, to lower its priority.
     pub on_thread_start: fn(),
 }
@@ -73,10 +85,13 @@ pub enum StartError {
 /// State that all connections share.
 struct State {
     status: Arc<ArcSwap<LoopStatus>>,
+    perf: Arc<ArcSwap<PerfStatus>>,
     query_sa: SaQueryFn,
     control: Arc<dyn Control>,
     events: EventLog,
+    event_file: Option<EventFile>,
     policy: Policy,
+    network: Option<Network>,
     workers: Arc<Semaphore>,
     reply_kib: Arc<Semaphore>,
     /// Requests answered so far.
@@ -86,10 +101,21 @@ struct State {
     closing: watch::Receiver<bool>,
 }
 
+impl State {
+    /// Logs an event.
+    fn push(&self, event: &TimedEvent) {
+        let logged = self.events.push(event);
+        if let Some((file, event)) = self.event_file.as_ref().zip(logged) {
+            file.write(&event);
+        }
+    }
+}
+
 /// A running server. Dropping it ends the server and removes the socket.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
+    url: Option<String>,
     closing: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -110,6 +136,9 @@ impl Server {
         let path = socket::path(&config.folder, sources.port_guid);
         let listener = Listener::bind(&path, clients)?;
         let policy = Policy { owner: nix::unistd::geteuid(), group, read_all: config.read_all };
+        let network = config.network.as_ref().and_then(open_network);
+        let event_file = config.event_file.as_deref().and_then(open_event_file);
+        let url = network.as_ref().and_then(Network::url);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(MAX_WORKERS)
@@ -121,16 +150,24 @@ impl Server {
         let on_start = config.on_thread_start;
         let thread = std::thread::Builder::new().name("manage".into()).spawn(move || {
             on_start();
-            runtime.block_on(serve(listener, sources, policy, asked));
+            runtime.block_on(serve((listener, network, event_file), sources, policy, asked));
             runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
         })?;
         info!("management interface: {}", path.display());
-        Ok(Self { path, closing, thread: Some(thread) })
+        if let Some(url) = &url {
+            info!("management interface: {url}");
+        }
+        Ok(Self { path, url, closing, thread: Some(thread) })
     }
 
     /// Path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Address of the page, if there is a TCP address.
+    pub fn url(&self) -> Option<&str> {
+        self.url.as_deref()
     }
 }
 
@@ -144,20 +181,35 @@ impl Drop for Server {
     }
 }
 
+/// Opens the file of events. The socket serves without it.
+fn open_event_file(path: &Path) -> Option<EventFile> {
+    let problem =
+        |problem: &io::Error| error!("management_event_log {}: {problem}", path.display());
+    EventFile::open(path).inspect_err(problem).ok()
+}
+
+/// Opens the TCP address. The socket serves without it.
+fn open_network(config: &NetworkConfig) -> Option<Network> {
+    Network::open(config).inspect_err(|problem| error!("{problem}")).ok()
+}
+
 /// Accepts connections until the daemon ends.
 async fn serve(
-    listener: Listener,
+    (listener, network, event_file): (Listener, Option<Network>, Option<EventFile>),
     sources: Sources,
     policy: Policy,
     mut closing: watch::Receiver<bool>,
 ) {
-    let Sources { status, events, query_sa, control, .. } = sources;
+    let Sources { status, perf, events, query_sa, control, .. } = sources;
     let state = Arc::new(State {
         status,
+        perf,
         query_sa,
         control,
         events: EventLog::default(),
+        event_file,
         policy,
+        network,
         workers: Arc::new(Semaphore::new(MAX_WORKERS)),
         reply_kib: Arc::new(Semaphore::new(MAX_REPLY_KIB as usize)),
         requests: AtomicU64::new(0),
@@ -165,9 +217,11 @@ async fn serve(
         closing: closing.clone(),
     });
     let accepting = accept::accept(&listener, &state);
+    let network = accept::accept_network(&state);
     let intake = event_intake::run(events, &state);
     tokio::select! {
         problem = accepting => debug!("the management interface has ended: {problem}"),
+        problem = network => debug!("the TCP address has ended: {problem}"),
         () = intake => {}
         _ = closing.wait_for(|&ends| ends) => {}
     }

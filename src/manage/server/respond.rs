@@ -1,18 +1,19 @@
 //! Answers one request: permissions, limits, and the endpoint.
 
 use super::State;
-use super::access::Access;
+use super::access::{Access, Client};
 use super::progress::Progress;
 use super::stream::{EventStream, Format};
 use crate::manage::action::Action;
 use crate::manage::api::{ApiContext, ApiError, Endpoint, Handler, Query, Reply, find};
 use crate::manage::event::Event;
 use crate::manage::feed::TimedEvent;
+use crate::manage::page::CONTENT_SECURITY_POLICY;
 use chrono::Utc;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -38,28 +39,34 @@ pub(super) type ReplyBody = UnsyncBoxBody<Bytes, Infallible>;
 pub(super) async fn respond(
     request: Request<Incoming>,
     state: Arc<State>,
-    access: Access,
+    client: Client,
     progress: Arc<Progress>,
 ) -> Response<ReplyBody> {
     state.requests.fetch_add(1, Ordering::Relaxed);
-    let answered = answer(request, &state, access, &progress).await;
+    let answered = answer(request, &state, client, &progress).await;
     answered.unwrap_or_else(|error| error_reply(&error))
 }
 
 async fn answer(
     request: Request<Incoming>,
     state: &Arc<State>,
-    access: Access,
+    client: Client,
     progress: &Arc<Progress>,
 ) -> Result<Response<ReplyBody>, ApiError> {
+    let (head, body) = request.into_parts();
+    let endpoint = find(head.method.as_str(), head.uri.path());
+    if let Ok(Endpoint { handler: Handler::Page(text), .. }) = endpoint {
+        return Ok(page(text));
+    }
+    let access = access_of(client, state, &head.headers)?;
     if !access.may_read {
         return Err(ApiError::forbidden(access.uid, "read"));
     }
-    let (head, body) = request.into_parts();
-    let endpoint = find(head.method.as_str(), head.uri.path())?;
+    let endpoint = endpoint?;
     let query = Query::parse(head.uri.query().unwrap_or_default(), endpoint.parameters)?;
     match endpoint.handler {
         Handler::Read(_) => read(endpoint, query, &head.headers, state, progress).await,
+        Handler::Page(text) => Ok(page(text)),
         Handler::Events => events(&query, &head.headers, state, progress),
         Handler::Act(parse) => {
             if !access.may_act {
@@ -68,6 +75,23 @@ async fn answer(
             act(parse(&read_body(body).await?)?, access, state)
         }
     }
+}
+
+fn access_of(client: Client, state: &State, headers: &HeaderMap) -> Result<Access, ApiError> {
+    match (client, &state.network) {
+        (Client::Local(access), _) => Ok(access),
+        (Client::Network, Some(network)) => network.policy.access(headers),
+        (Client::Network, None) => Err(ApiError::forbidden(None, "read")),
+    }
+}
+
+/// The page has no data of the fabric, so that it may ask for the token.
+fn page(text: &'static str) -> Response<ReplyBody> {
+    let body = Full::new(Bytes::from_static(text.as_bytes())).boxed_unsync();
+    let mut response = response(200, "text/html; charset=utf-8", body);
+    let policy = HeaderValue::from_static(CONTENT_SECURITY_POLICY);
+    response.headers_mut().insert(hyper::header::CONTENT_SECURITY_POLICY, policy);
+    response
 }
 
 async fn read_body(body: Incoming) -> Result<Bytes, ApiError> {
@@ -102,6 +126,7 @@ async fn read(
     let work = move || {
         let context = ApiContext {
             status: shared.status.load_full(),
+            perf: shared.perf.load_full(),
             query_sa: &shared.query_sa,
             runtime,
             accept: &accept,
@@ -149,11 +174,11 @@ fn events(
 
 fn act(action: Action, access: Access, state: &State) -> Result<Response<ReplyBody>, ApiError> {
     let (name, uid) = (action.name(), access.uid);
-    info!("management interface: user {uid} requests {name}");
+    info!("management interface: {} requests {name}", access.client());
     let after = state.events.last();
     state.control.start(&action).map_err(|problem| ApiError::new(409, problem))?;
     let event = Event::ActionRequested { action: name.to_owned(), uid };
-    state.events.push(&TimedEvent { time: Utc::now(), event });
+    state.push(&TimedEvent { time: Utc::now(), event });
     Ok(finished(Reply::accepted(name, after)))
 }
 
@@ -164,7 +189,7 @@ fn finished(reply: Reply) -> Response<ReplyBody> {
 fn error_reply(error: &ApiError) -> Response<ReplyBody> {
     let mut reply = finished(Reply::error(error));
     if let Some(allowed) = error.allowed {
-        reply.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static(allowed));
+        reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     }
     reply
 }
@@ -172,7 +197,8 @@ fn error_reply(error: &ApiError) -> Response<ReplyBody> {
 fn response(status: u16, content_type: &'static str, body: ReplyBody) -> Response<ReplyBody> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
-    let value = hyper::header::HeaderValue::from_static(content_type);
-    response.headers_mut().insert(CONTENT_TYPE, value);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

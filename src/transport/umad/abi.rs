@@ -82,6 +82,7 @@ impl Registration {
             Agent::SmiDirected => (Class::SUBN_DIRECTED, 0, 1, 0, bits(&smi)),
             Agent::SmiLid => (Class::SUBN_LID, 0, 1, 0, bits(&smi)),
             Agent::Sa => (Class::SUBN_ADM, 1, 2, 1, bits(&REQUESTS)),
+            Agent::Perf => (Class::PERF, 1, 1, 0, 0),
         };
         Self { qpn, class, class_version, rmpp_version, methods }
     }

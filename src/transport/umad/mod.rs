@@ -6,10 +6,11 @@
 //! [`users`] the search for other users of the device. This file opens the port, sends MADs and
 //! closes the port.
 //!
-//! Subnet management and subnet administration have a file and a reader each, because the kernel
-//! keeps one receive queue per file: SMP responses do not wait behind thousands of path queries.
-//! ibsim's shim supports one file per device, which then serves both. Under high load of SA
-//! requests, a second thread reads the same file if there is more than one core.
+//! Subnet management, subnet administration and performance management have a file and a reader
+//! each, because the kernel keeps one receive queue per file: SMP responses do not wait behind
+//! thousands of path queries, nor these behind port counters. ibsim's shim supports one file per
+//! device, which then serves all. Under high load of SA requests, a second thread reads the same
+//! file if there is more than one core.
 //!
 //! The reader reads until the queue is empty, notifies its sink, and only then polls, so that under
 //! load a MAD costs one system call to receive and one to send. Any thread may send.
@@ -50,6 +51,8 @@ use sys::Descriptor;
 const SMI_AGENTS: [Agent; 2] = [Agent::SmiDirected, Agent::SmiLid];
 /// The agents of subnet administration.
 const SA_AGENTS: [Agent; 1] = [Agent::Sa];
+/// The agents of the other general services classes.
+const GSI_AGENTS: [Agent; 1] = [Agent::Perf];
 
 /// Retransmissions of RMPP segments if the sender does not specify them.
 const RMPP_RETRIES: u32 = 3;
@@ -177,13 +180,15 @@ impl UmadPort {
             devices[0].register(&SMI_AGENTS)?;
             devices.push(Device::open(number)?);
             devices[1].register(&SA_AGENTS)?;
+            devices.push(Device::open(number)?);
+            devices[2].register(&GSI_AGENTS)?;
         } else {
-            devices[0].register(&[SMI_AGENTS.as_slice(), &SA_AGENTS].concat())?;
+            devices[0].register(&[SMI_AGENTS.as_slice(), &SA_AGENTS, &GSI_AGENTS].concat())?;
         }
         let life = Arc::<Life>::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let names = ["smi", "sa"].map(|class| format!("umad{number}-{class}"));
-        let with_helper = [false, cores > 1];
+        let names = ["smi", "sa", "gsi"].map(|class| format!("umad{number}-{class}"));
+        let with_helper = [false, cores > 1, false];
         let channels = devices.into_iter().zip(names).zip(with_helper);
         let channels = channels.map(|((device, name), has_helper)| {
             Channel::start(device, name, has_helper, &life, &sink)

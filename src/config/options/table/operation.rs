@@ -102,27 +102,29 @@ macro_rules! perfmgr {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Performance manager";
         /// Run the performance manager.
-        perfmgr: bool = false, restart, ignored;
+        perfmgr: bool = false, restart, implemented;
         /// Follow redirections of the performance management class.
-        perfmgr_redir: bool = true, restart, ignored;
+        perfmgr_redir: bool = true, restart, implemented;
         /// Interval between counter sweeps in seconds, 1 to 65535.
-        perfmgr_sweep_time_s: u16 = 180, restart, ignored, range(1, 65_535);
+        perfmgr_sweep_time_s: u16 = 180, restart, implemented, range(1, 65_535);
         /// Limit of queries in flight, at least 1.
-        perfmgr_max_outstanding_queries: u32 = 500, restart, ignored, range(1, 0xffff_ffff);
+        perfmgr_max_outstanding_queries: u32 = 500, restart, implemented, range(1, 0xffff_ffff);
         /// Exclude the ports of channel adapters.
-        perfmgr_ignore_cas: bool = false, restart, ignored;
+        perfmgr_ignore_cas: bool = false, restart, implemented;
         /// Delete the counters of nodes that have left the subnet.
-        perfmgr_rm_nodes: bool = true, restart, ignored;
+        perfmgr_rm_nodes: bool = true, restart, implemented;
         /// Log increases of error counters.
-        perfmgr_log_errors: bool = true, restart, ignored;
+        perfmgr_log_errors: bool = true, restart, implemented;
         /// Query ClassPortInfo for support of 64-bit counters and PortXmitWait.
-        perfmgr_query_cpi: bool = true, restart, ignored;
+        perfmgr_query_cpi: bool = true, restart, implemented;
         /// Log PortXmitWait as an error counter.
-        perfmgr_xmit_wait_log: bool = false, restart, ignored;
+        perfmgr_xmit_wait_log: bool = false, restart, implemented;
         /// Increase of PortXmitWait that is logged.
-        perfmgr_xmit_wait_threshold: u32 = 65_535, restart, ignored;
-        /// Path of the counter dump file.
-        event_db_dump_file: Option<String> = None, restart, ignored;
+        perfmgr_xmit_wait_threshold: u32 = 65_535, restart, implemented;
+        /// Time in seconds over which rates are computed, 1 to 86400.
+        perfmgr_window_s: u32 = 3600, restart, implemented, range(1, 86_400);
+        /// Path of the counter dump file [default: opensm_port_counters.log in dump_files_dir].
+        event_db_dump_file: Option<String> = None, restart, implemented;
     } };
 }
 pub(super) use perfmgr;
@@ -226,6 +228,23 @@ macro_rules! management {
         management_group: Option<String> = None, restart, implemented;
         /// Let all local users read.
         management_read_all: bool = false, restart, implemented;
+        /// Path of a file to which events are appended, one line of JSON each, as torus-sm events
+        /// prints.
+        management_event_log: Option<String> = None, restart, implemented;
+        /// Address and port of TCP, such as 127.0.0.1:8080 or [::1]:8080, where browsers and tools
+        /// reach the interface, too. Without TLS only loopback addresses are allowed. Without a
+        /// token, those who reach it may read, and not act.
+        management_tcp: Option<String> = None, restart, implemented;
+        /// Path of a file with the token of at least 16 characters that clients of management_tcp
+        /// must have; with it they may act, too. Only its owner may read the file.
+        management_token_file: Option<String> = None, restart, implemented;
+        /// Path of the certificate chain for TLS on management_tcp, in PEM format.
+        management_tls_certificate: Option<String> = None, restart, implemented;
+        /// Path of the private key of that certificate.
+        management_tls_key: Option<String> = None, restart, implemented;
+        /// Path of the certificate authorities of clients; each must have a certificate of one of
+        /// them, and may act without a token.
+        management_tls_client_ca: Option<String> = None, restart, implemented;
     } };
 }
 pub(super) use management;

@@ -1,0 +1,99 @@
+//! `torus-sm perfmgr`: the commands of OpenSM's console of the same name.
+
+use super::http::{Client, with_query};
+use super::show::print;
+use super::status::{list, text};
+use crate::cli::Failure;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Carries out a command; without words, shows the state.
+///
+/// # Errors
+/// There is no daemon, or it refuses.
+pub(super) async fn run(client: &Client, words: &[String]) -> Result<(), Failure> {
+    let argument = (words.len() > 1).then(|| words[1..].join(" "));
+    match words.first().map(String::as_str) {
+        None => show(client, state).await,
+        Some("print_counters" | "pc") => {
+            let (node, port) = match argument.as_deref().and_then(|text| text.rsplit_once(':')) {
+                Some((node, port)) => (Some(node), Some(port)),
+                None => (argument.as_deref(), None),
+            };
+            counters(client, &[("node", node), ("port", port)]).await
+        }
+        Some("print_errors" | "pe") => {
+            counters(client, &[("node", argument.as_deref()), ("errors_only", Some("true"))]).await
+        }
+        Some("dump_redir") => show(client, redirections).await,
+        Some(_) => {
+            let body = json!({ "command": words.join(" ") }).to_string();
+            client.post("/v1/actions/perfmgr", body).await?;
+            print(&format!("perfmgr {}: requested\n", words.join(" "))).map(drop)
+        }
+    }
+}
+
+async fn show(client: &Client, view: fn(&Value) -> String) -> Result<(), Failure> {
+    let reply = client.get_json("/v1/perfmgr").await?;
+    print(&view(&reply)).map(drop)
+}
+
+async fn counters(client: &Client, parameters: &[(&str, Option<&str>)]) -> Result<(), Failure> {
+    let path = with_query("/v1/counters", &[&[("format", Some("opensm"))], parameters].concat());
+    let reply = client.get(&path, "text/plain").await?;
+    print(&String::from_utf8_lossy(&reply)).map(drop)
+}
+
+/// The state as OpenSM's console shows it.
+fn state(reply: &Value) -> String {
+    let choose = |name: &str, yes: &'static str, no: &'static str| {
+        if reply[name] == true { yes } else { no }
+    };
+    let last = &reply["last_sweep"];
+    let mut out = format!(
+        "Performance Manager status:\n\
+         state                        : {}\n\
+         sweep state                  : {}\n\
+         sweep time                   : {}s\n\
+         outstanding queries max      : {}\n\
+         remove missing nodes from DB : {}\n\
+         query ClassPortInfo          : {}\n",
+        choose("enabled", "Enabled", "Disabled"),
+        choose("sweeping", "Active", "Sleeping"),
+        reply["sweep_time_seconds"],
+        reply["max_outstanding_queries"],
+        choose("removes_nodes", "TRUE", "FALSE"),
+        choose("queries_class_port_info", "TRUE", "FALSE"),
+    );
+    if !last.is_null() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "last sweep                   : {} ports, {} queries, {} failed, in {:.3} s",
+            last["ports"],
+            last["queries"],
+            last["failed"],
+            last["duration_seconds"].as_f64().unwrap_or_default()
+        );
+    }
+    out
+}
+
+fn redirections(reply: &Value) -> String {
+    let mut out = "\nRedirection Table\n-----------------\n".to_owned();
+    for row in list(&reply["redirections"]) {
+        let _ = writeln!(
+            out,
+            "   {} port {}: LID {}->{} PKey {} QP 0x{:x} PKey Index {}",
+            text(&row["node"]),
+            row["port"],
+            row["from_lid"],
+            row["to_lid"],
+            text(&row["pkey"]),
+            row["to_queue_pair"].as_u64().unwrap_or_default(),
+            row["pkey_index"],
+        );
+    }
+    out
+}

@@ -1,0 +1,158 @@
+// Keeps the page up to date.
+const POLL_INTERVAL = 2000; // milliseconds between requests for status and SA load
+const RETRY_INTERVAL = 2000; // milliseconds before a lost connection is tried again
+const REFRESH_DELAY = 250; // milliseconds for further events before the fabric is read again
+const LARGE_FABRIC = 4000; // links above which the fabric is read less often
+const LARGE_REFRESH_DELAY = 2000;
+
+const CHANGES = new Set(["node_found", "node_lost", "link_found", "link_lost", "more_changes", "reconfigured",
+  "plan_rejected", "subnet_up", "role_changed", "link_quarantined", "link_released", "counters_read"]);
+
+let refreshTimer = null;
+let isRefreshing = false;
+let isStale = false;
+let lastEvent = 0;
+let colour = "lids";
+
+const guarded = (work) => async (...values) => {
+  try {
+    await work(...values);
+    byId("connection").hidden = true;
+  } catch (error) {
+    if (error.status === 401) { byId("token-form").hidden = false; return; }
+    byId("connection").hidden = false;
+    byId("connection").textContent = error.status ? error.message : "no connection";
+  }
+};
+
+const refresh = guarded(async () => {
+  if (isRefreshing) { isStale = true; return; }
+  isRefreshing = true;
+  try {
+    const [nodes, links, torus, quarantine] = await Promise.all([
+      api.tryGet("/v1/nodes"), api.tryGet("/v1/links"), api.tryGet("/v1/torus"), api.tryGet("/v1/quarantine"),
+    ]);
+    if (nodes && links) {
+      updateFabric(nodes.nodes, links.links, torus);
+      drawing.update();
+      showCounts();
+      showFaults(quarantine);
+      showLegend(colour);
+      if (model.path) showPath(...model.path.query);
+    }
+  } finally {
+    isRefreshing = false;
+  }
+  if (isStale) { isStale = false; scheduleRefresh(); }
+});
+
+const scheduleRefresh = () => {
+  if (refreshTimer) return;
+  const delay = model.links.length > LARGE_FABRIC ? LARGE_REFRESH_DELAY : REFRESH_DELAY;
+  refreshTimer = setTimeout(() => { refreshTimer = null; refresh(); }, delay);
+};
+
+const poll = guarded(async () => {
+  model.status = await api.get("/v1/status");
+  showStatus(model.status);
+  const sa = await api.tryGet("/v1/sa");
+  if (sa) {
+    const rate = charts.takeSa(sa, performance.now());
+    byId("sa").textContent = `${Math.round(rate)} replies/s, ${sa.queued} queued, ${sa.multicast_groups} groups, ${sa.subscriptions} subscriptions`;
+  }
+  charts.drawTimeline();
+});
+
+const follow = async () => {
+  for (;;) {
+    await guarded(() => api.events(lastEvent, (events) => {
+      events.forEach(charts.take);
+      showEvents(events);
+      if (events.some((event) => CHANGES.has(event.event))) scheduleRefresh();
+      lastEvent = events.at(-1).number ?? lastEvent;
+    }))();
+    await new Promise((resolve) => { setTimeout(resolve, RETRY_INTERVAL); });
+    scheduleRefresh();
+  }
+};
+
+const select = (node) => {
+  model.selected = node.guid;
+  drawing.redraw();
+  guarded(showSelected)(node);
+};
+
+const useMouse = () => {
+  const { canvas } = drawing;
+  let start = null, moved = false;
+  const at = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+  canvas.addEventListener("mousedown", (event) => { start = at(event); moved = false; });
+  window.addEventListener("mouseup", () => { start = null; });
+  canvas.addEventListener("mousemove", (event) => {
+    const point = at(event);
+    if (start) {
+      if (moved || Math.hypot(point[0] - start[0], point[1] - start[1]) > 3) {
+        moved = true;
+        drawing.pan(point[0] - start[0], point[1] - start[1]);
+        start = point;
+      }
+      return;
+    }
+    const node = drawing.nodeAt(...point);
+    const tip = byId("tip");
+    tip.hidden = !node;
+    if (node) {
+      tip.textContent = `${node.description}${node.at ? `  (${node.at.join(",")})` : ""}\nLID ${node.lids.join(", ")}  ${node.guid}`;
+      [tip.style.left, tip.style.top] = [`${point[0] + 14}px`, `${point[1] + 10}px`];
+    }
+  });
+  canvas.addEventListener("click", (event) => {
+    if (moved) return;
+    const node = drawing.nodeAt(...at(event));
+    if (node) select(node);
+  });
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    drawing.zoom(Math.exp(-event.deltaY * 0.0015), ...at(event));
+  }, { passive: false });
+};
+
+const useForms = () => {
+  const find = (node) => { model.found = node.guid; select(node); drawing.centre(node.guid); };
+  suggest(byId("find"), byId("find-list"), find);
+  suggest(byId("from"), byId("from-list"));
+  suggest(byId("to"), byId("to-list"));
+  byId("find-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const [node] = findNodes(byId("find").value, 1);
+    if (node) find(node); else byId("selected").textContent = "No such node.";
+  });
+  byId("path-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    showPath(byId("from").value.trim(), byId("to").value.trim());
+  });
+  byId("path-clear").addEventListener("click", () => {
+    model.path = null;
+    byId("path-result").replaceChildren();
+    drawing.redraw();
+  });
+  byId("colour").addEventListener("change", (event) => {
+    colour = event.target.value;
+    drawing.setColour(colour);
+    showLegend(colour);
+  });
+  byId("fit").addEventListener("click", drawing.fit);
+  byId("token-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    sessionStorage.setItem("token", byId("token").value.trim());
+    location.reload();
+  });
+};
+
+useMouse();
+useForms();
+window.addEventListener("resize", () => { drawing.redraw(); charts.drawTimeline(); });
+refresh();
+poll();
+setInterval(poll, POLL_INTERVAL);
+follow();

@@ -1,0 +1,39 @@
+//! The page at `/`: the fabric with its live state, in one document without outside resources.
+
+/// The document.
+pub const PAGE: &str = concat!(
+    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>torus-sm</title>\n",
+    "<link rel=\"icon\" href=\"data:,\">\n<style>\n",
+    include_str!("page.css"),
+    "</style>\n</head>\n<body>\n",
+    include_str!("page.html"),
+    "<script>\n\"use strict\";\n",
+    include_str!("api.js"),
+    include_str!("model.js"),
+    include_str!("layout.js"),
+    include_str!("draw.js"),
+    include_str!("charts.js"),
+    include_str!("panels.js"),
+    include_str!("main.js"),
+    "</script>\n</body>\n</html>\n",
+);
+
+/// Limits of the document in the browser: it loads nothing from elsewhere, and is in no frame.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; \
+    style-src 'unsafe-inline'; img-src data:; connect-src 'self'; form-action 'none'; \
+    frame-ancestors 'none'; base-uri 'none'";
+
+#[cfg(test)]
+mod tests {
+    use super::PAGE;
+
+    #[test]
+    fn the_page_is_complete_and_loads_nothing_from_elsewhere() {
+        assert!(PAGE.starts_with("<!doctype html>") && PAGE.ends_with("</html>\n"));
+        assert_eq!(PAGE.matches("<script>").count(), 1);
+        for foreign in ["http://", "https://", "src=", "import ", "innerHTML", "eval("] {
+            assert!(!PAGE.contains(foreign), "{foreign}");
+        }
+    }
+}

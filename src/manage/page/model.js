@@ -1,0 +1,94 @@
+// The fabric as the page knows it.
+const model = {
+  nodes: new Map(),
+  links: [],
+  // Links that were there before and are missing now, by key.
+  lost: new Map(),
+  // Nodes that were there before and are missing now, by GUID.
+  lostNodes: new Map(),
+  torus: null,
+  status: null,
+  // GUIDs and links of the shown path.
+  path: null,
+  selected: null,
+  found: null,
+};
+
+const linkKey = (link) => link.ends.map((end) => `${end.guid}/${end.port}`).sort().join("-");
+
+// A node's place on the torus, or null.
+const placeOf = (torus) => {
+  const places = new Map();
+  for (const node of torus?.switches ?? []) places.set(node.guid, node.at);
+  return (guid) => places.get(guid) ?? null;
+};
+
+// Axis of a link between two places, and whether it crosses the dateline; null for other links.
+const axisOf = (a, b, radices) => {
+  if (!a || !b) return null;
+  const axes = [0, 1, 2].filter((axis) => a[axis] !== b[axis]);
+  if (axes.length !== 1) return null;
+  const axis = axes[0];
+  const distance = Math.abs(a[axis] - b[axis]);
+  if (distance === 1) return { axis, wraps: false };
+  return distance === radices[axis] - 1 ? { axis, wraps: true } : null;
+};
+
+// Takes the replies of /v1/nodes, /v1/links and /v1/torus. What has gone since the last call is kept as
+// lost until it is back.
+const updateFabric = (nodes, links, torus) => {
+  const before = { nodes: model.nodes, links: model.links };
+  const place = placeOf(torus ?? model.torus);
+  model.torus = torus;
+  model.nodes = new Map(nodes.map((node) => [node.guid, node]));
+  for (const node of nodes) {
+    node.at = torus ? place(node.guid) : null;
+    node.hosts = [];
+    node.switches = new Set();
+  }
+  model.links = links;
+  const present = new Set();
+  for (const link of links) {
+    link.key = linkKey(link);
+    present.add(link.key);
+    const [a, b] = link.ends.map((end) => model.nodes.get(end.guid));
+    link.nodes = [a, b];
+    link.along = torus && a && b ? axisOf(a.at, b.at, torus.radices) : null;
+    if (!a || !b) continue;
+    for (const [one, other] of [[a, b], [b, a]]) {
+      if (one.kind !== "switch") continue;
+      if (other.kind === "switch") one.switches.add(other.guid);
+      else if (!one.hosts.includes(other)) one.hosts.push(other);
+    }
+  }
+  for (const link of before.links) if (!present.has(link.key)) model.lost.set(link.key, link);
+  for (const key of present) model.lost.delete(key);
+  for (const [guid, node] of before.nodes) if (!model.nodes.has(guid)) model.lostNodes.set(guid, node);
+  for (const guid of model.nodes.keys()) model.lostNodes.delete(guid);
+};
+
+const counts = () => {
+  const kinds = { switch: 0, ca: 0, router: 0 };
+  for (const node of model.nodes.values()) if (node.kind in kinds) kinds[node.kind] += 1;
+  return { switches: kinds.switch, hosts: kinds.ca + kinds.router, links: model.links.length,
+    lost: model.lost.size };
+};
+
+// Nodes that a text means, the best first, at most `limit`.
+const findNodes = (text, limit) => {
+  const wanted = text.trim().toLowerCase();
+  if (!wanted) return [];
+  const rank = (node) => {
+    const name = node.description.toLowerCase();
+    if (name === wanted || node.guid === wanted || node.lids.some((lid) => String(lid) === wanted)) return 0;
+    if (name.startsWith(wanted)) return 1;
+    return name.includes(wanted) || node.guid.includes(wanted) ? 2 : -1;
+  };
+  const found = [];
+  for (const node of model.nodes.values()) {
+    const at = rank(node);
+    if (at >= 0) found.push([at, node]);
+  }
+  found.sort((a, b) => a[0] - b[0] || a[1].description.localeCompare(b[1].description, "en", { numeric: true }));
+  return found.slice(0, limit).map(([, node]) => node);
+};

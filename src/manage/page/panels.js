@@ -1,0 +1,178 @@
+// The texts beside the drawing. Texts of the fabric are set as text, never as HTML.
+const byId = (id) => document.getElementById(id);
+
+const element = (tag, text, className) => {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+};
+
+const table = (headings, rows) => {
+  const made = element("table");
+  if (headings) {
+    const head = made.insertRow();
+    headings.forEach((text) => head.append(element("th", text)));
+  }
+  for (const cells of rows) {
+    const row = made.insertRow();
+    cells.forEach((text) => { row.insertCell().textContent = text ?? ""; });
+  }
+  return made;
+};
+
+const octets = (rate) => {
+  const units = ["B/s", "kB/s", "MB/s", "GB/s"];
+  let at = 0;
+  while (rate >= 1000 && at < units.length - 1) { rate /= 1000; at += 1; }
+  return `${rate.toFixed(rate < 10 && at ? 1 : 0)} ${units[at]}`;
+};
+
+const showStatus = (status) => {
+  const up = status.sm.state === "MASTER" && status.sm.subnet_up;
+  byId("role").textContent = `${status.sm.state}${status.sm.state !== "MASTER" || up ? "" : ", subnet not configured"}`;
+  byId("role").className = `badge ${up ? "good" : status.sm.state === "STANDBY" ? "" : "bad"}`;
+  byId("engine").textContent = status.routing.in_use ?? `no routes (${status.routing.requested} asked for)`;
+  const others = status.other_sms.map((sm) => `${sm.state} ${sm.port_guid} (priority ${sm.priority})`);
+  byId("standbys").textContent = others.length ? `other SMs: ${others.join(", ")}` : "no other SM";
+  const messages = status.refused?.messages ?? [];
+  byId("alarm").hidden = !status.refused;
+  byId("alarm").textContent = status.refused
+    ? ["No valid plan: the devices keep their tables.", ...messages.map((message) => message.text)].join("\n") : "";
+};
+
+const showCounts = () => {
+  const { switches, hosts, links, lost } = counts();
+  byId("counts").textContent = `${switches} switches, ${hosts} hosts, ${links} links${lost ? `, ${lost} lost` : ""}`;
+};
+
+const endText = (end) => `${end.description} port ${end.port}`;
+
+const showFaults = (quarantine) => {
+  const lines = [];
+  for (const link of model.lost.values()) lines.push(`lost link ${link.ends.map(endText).join(" – ")}`);
+  for (const node of model.lostNodes.values()) lines.push(`lost ${node.kind} ${node.description}`);
+  for (const at of model.torus?.missing_switches ?? []) lines.push(`no switch at ${at.join(",")}`);
+  for (const cable of model.torus?.broken_cables ?? []) {
+    lines.push(`no ${cable.axis} cable ${cable.from.join(",")} – ${cable.to.join(",")}`);
+  }
+  for (const ring of model.torus?.interrupted_rings ?? []) {
+    lines.push(`${ring.axis} ring from ${ring.first.join(",")} is interrupted`);
+  }
+  for (const link of quarantine?.links ?? []) lines.push(`quarantined ${(link.ends ?? []).map(endText).join(" – ")}`);
+  for (const fault of model.status?.device_faults ?? []) lines.push(fault.text);
+  const box = byId("faults");
+  box.replaceChildren(...(lines.length ? lines.slice(0, 50).map((line) => element("div", line, "bad")) : [document.createTextNode("none")]));
+  if (lines.length > 50) box.append(element("div", `and ${lines.length - 50} more`));
+};
+
+const showSelected = async (node) => {
+  const box = byId("selected");
+  if (!node) return;
+  box.replaceChildren(table(null, [
+    ["Node", node.description], ["GUID", node.guid], ["Kind", node.kind],
+    ["LIDs", node.lids.join(", ")], ["Place", node.at?.join(",")],
+  ].filter((row) => row[1])));
+  const { ports } = await api.get(`/v1/ports?node=${encodeURIComponent(node.guid)}`);
+  const linked = ports.filter((port) => port.port > 0 || port.peer);
+  box.append(table(["Port", "State", "Link", "To", "Sends"], linked.map((port) => [
+    port.port, port.state, port.link ? `${port.link.width} ${port.link.speed}` : "",
+    port.peer ? `${port.peer.description} ${port.peer.port}` : "",
+    port.counters?.rates ? octets(port.counters.rates.transmit_bytes_per_second) : "",
+  ])));
+};
+
+const showPath = async (from, to) => {
+  const box = byId("path-result");
+  try {
+    const route = await api.get(`/v1/routes?from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`);
+    const rows = route.hops.map((hop) => [hop.description, hop.input, hop.output, hop.vl]);
+    box.replaceChildren(
+      element("div", `${route.from.description} (LID ${route.from.lid}) to ${route.to.description} (LID ${route.to.lid}): SL ${route.sl}, ${route.hops.length} switches`),
+      table(["Switch", "In", "Out", "VL"], rows),
+    );
+    if (route.problem) box.append(element("div", route.problem, "bad"));
+    model.path = pathLinks(route);
+  } catch (error) {
+    box.replaceChildren(element("div", error.message, "bad"));
+    model.path = null;
+  }
+  drawing.redraw();
+};
+
+// The nodes and links that a route uses: each switch by its output port, and the source's own link.
+const pathLinks = (route) => {
+  const ports = new Set(route.hops.map((hop) => `${hop.guid}/${hop.output}`));
+  ports.add(`${route.from.guid}/${route.from.port}`);
+  const used = model.links.filter((link) => link.ends.some((end) => ports.has(`${end.guid}/${end.port}`)));
+  const nodes = new Set([route.from.guid, route.to.guid, ...route.hops.map((hop) => hop.guid)]);
+  return { links: new Set(used.map((link) => link.key)), nodes, query: [route.from.guid, route.to.guid] };
+};
+
+const describeEvent = (event) => {
+  const ends = () => event.ends.map(endText).join(" – ");
+  switch (event.event) {
+    case "role_changed": return [`this SM is ${event.state}`];
+    case "link_lost": return [`lost ${ends()}`, "bad"];
+    case "link_found": return [`found ${ends()}`, "good"];
+    case "node_lost": return [`lost ${event.description}`, "bad"];
+    case "node_found": return [`found ${event.description}`, "good"];
+    case "link_quarantined": return [`quarantined ${ends()}: ${event.reason}`, "bad"];
+    case "link_released": return [`released ${ends()}`, "good"];
+    case "sweep_finished": return event.sweep === "light" && event.result === "done" ? null
+      : [`${event.sweep} sweep ${event.result} in ${(event.duration_seconds * 1000).toFixed(0)} ms`];
+    case "reconfigured": return [`tables ${event.result}: ${event.sets} Sets in ${(event.total_seconds * 1000).toFixed(0)} ms`];
+    case "plan_rejected": return [`no valid plan: ${event.problem}`, "bad"];
+    case "trap": return [`trap ${event.number} from LID ${event.issuer}`];
+    case "sa_overload": return [`SA is busy for ${event.description}`, "bad"];
+    case "sweep_started": case "counters_read": return null;
+    default: return [event.event.replaceAll("_", " ")];
+  }
+};
+
+const MAX_SHOWN_EVENTS = 100;
+
+const showEvents = (events) => {
+  const list = byId("events");
+  for (const event of events.slice(-MAX_SHOWN_EVENTS)) {
+    const shown = describeEvent(event);
+    if (!shown) continue;
+    const row = element("li");
+    row.append(element("time", new Date(event.time).toLocaleTimeString()), element("span", shown[0], shown[1]));
+    list.prepend(row);
+  }
+  while (list.children.length > MAX_SHOWN_EVENTS) list.lastChild.remove();
+};
+
+const showLegend = (colour) => {
+  const most = drawing.maxLoad();
+  const items = { lids: [["#a0aec0", "few LIDs"], ["#c05621", `${most} LIDs`]],
+    rates: [["#a0aec0", "idle"], ["#c05621", octets(most)]], state: [["#38a169", "ACTIVE"]] }[colour];
+  const all = [...items, ["#d53f8c", "not ACTIVE"], ["#fbd38d", "interrupted ring"]];
+  byId("legend").replaceChildren(...all.map(([ink, text]) => {
+    const item = element("span");
+    const line = element("i");
+    line.style.background = ink;
+    item.append(line, text);
+    return item;
+  }), element("span", "red dashes: lost or missing"));
+};
+
+// Suggestions below an input; `choose` gets the node that was chosen.
+const suggest = (input, list, choose) => {
+  const clear = () => list.replaceChildren();
+  input.addEventListener("input", () => {
+    list.replaceChildren(...findNodes(input.value, 8).map((node) => {
+      const item = element("li", `${node.description}  ${node.lids.slice(0, 1)}`);
+      item.addEventListener("mousedown", (event) => {
+        event.preventDefault();
+        input.value = node.description;
+        clear();
+        choose?.(node);
+      });
+      return item;
+    }));
+  });
+  input.addEventListener("blur", clear);
+  input.addEventListener("keydown", (event) => { if (event.key === "Escape" || event.key === "Enter") clear(); });
+};

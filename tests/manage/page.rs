@@ -1,0 +1,97 @@
+//! The page in headless Chromium: it loads, follows a lost cable, finds nodes and shows paths.
+
+use crate::browser::Browser;
+use crate::client::Managed;
+use crate::events::break_cable;
+use testkit::SimCluster;
+use torus_sm::manage::server::network::NetworkConfig;
+
+/// A daemon with a TCP address.
+pub(crate) async fn served(cluster: SimCluster) -> Managed {
+    let options = torus_sm::config::options::Options {
+        perfmgr: true,
+        perfmgr_sweep_time_s: 1,
+        ..cluster.options()
+    };
+    Managed::start_configured(cluster, options, |config| {
+        let address = "127.0.0.1:0".parse().expect("an address");
+        config.network = Some(NetworkConfig { address, token_file: None, tls: None });
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_shows_the_torus_and_follows_its_faults() {
+    let managed = served(SimCluster::healthy("4x4x2", 1)).await;
+    tokio::task::block_in_place(|| {
+        let Some(mut browser) = Browser::open(managed.url()) else { return };
+        let links = managed.cluster.topology.cables.len();
+        browser.wait_for("counts", &format!("32 switches, 32 hosts, {links} links"));
+        browser.wait_for("role", "MASTER");
+        browser.wait_for("engine", "torus-2QoS");
+        browser.wait_for("legend", "LIDs");
+        browser.screenshot("torus");
+        find_and_select(&mut browser);
+        path_between_hosts(&mut browser);
+        let switch = break_cable(&managed);
+        let faults = browser.wait_for("faults", "lost link");
+        assert!(faults.contains("cable"), "the torus lacks it, too: {faults}");
+        browser.wait_for("counts", &format!("{} links, 1 lost", links - 1));
+        browser.wait_for("events", "lost");
+        browser.wait_for("events", "tables up");
+        browser.screenshot("lost");
+        let is_lost = format!(
+            "[...model.lost.values()].some((l) => l.ends.some((e) => e.guid === '{switch}'))"
+        );
+        assert_eq!(browser.evaluate(&is_lost), true);
+        assert_eq!(browser.exceptions(), [""; 0]);
+    });
+}
+
+fn find_and_select(browser: &mut Browser) {
+    browser.type_into("find", "h3-1-1");
+    assert!(browser.text("find-list").contains("h3-1-1-0"), "{}", browser.text("find-list"));
+    browser.submit("find-form");
+    browser.wait_for("selected", "h3-1-1-0 HCA-1");
+    browser.wait_for("selected", "ACTIVE");
+    browser.type_into("find", "nonsense");
+    browser.submit("find-form");
+    browser.wait_for("selected", "No such node.");
+    browser.evaluate("drawing.fit()");
+}
+
+fn path_between_hosts(browser: &mut Browser) {
+    browser.type_into("from", "h0-0-0-0");
+    browser.type_into("to", "h2-3-1-0");
+    browser.submit("path-form");
+    let path = browser.wait_for("path-result", "SL ");
+    assert!(path.contains("h2-3-1-0 HCA-1") && path.contains("sw 0,0,0"), "{path}");
+    // From its first link to its last one: two hosts, and all switches between.
+    let hops = browser.evaluate("model.path.nodes.size - model.path.links.size");
+    assert_eq!(hops, 1, "{path}");
+    browser.screenshot("path");
+    browser.type_into("to", "nowhere");
+    browser.submit("path-form");
+    browser.wait_for("path-result", "no node has the description");
+    browser.evaluate("document.getElementById('path-clear').click()");
+}
+
+/// Loads, draws and redraws a page of 4096 switches.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes without optimization"]
+async fn a_page_of_4096_switches_is_usable() {
+    let managed = served(SimCluster::healthy("16x16x16", 1)).await;
+    tokio::task::block_in_place(|| {
+        let Some(mut browser) = Browser::open(managed.url()) else { return };
+        browser.wait_for("counts", "4096 switches, 4096 hosts, 16384 links");
+        browser.screenshot("large");
+        let frame = browser.evaluate(
+            "new Promise((done) => { const start = performance.now(); drawing.zoom(1.01, 5, 5); \
+             requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - start))); })",
+        );
+        let milliseconds = frame.as_f64().expect("a time");
+        println!("a frame takes {milliseconds:.0} ms");
+        assert!(milliseconds < 500.0, "{milliseconds} ms");
+        assert_eq!(browser.exceptions(), [""; 0]);
+    });
+}
