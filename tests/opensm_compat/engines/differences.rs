@@ -12,6 +12,7 @@ use torus_sm::plan::routing::ftree::{self, FtreePolicy};
 /// so: the verification rejects OpenSM's tables.
 const UNREACHABLE: &str = "OpenSM leaves pairs without a route, we refuse";
 const MULTICAST_LOOP: &str = "OpenSM's multicast entries have a loop, ours do not";
+const MEMBERS_LEFT_OUT: &str = "OpenSM's multicast trees leave out members that ours reach";
 const CREDIT_LOOP: &str = "OpenSM's tables have a credit loop, we refuse";
 const UNORDERED: &str = "OpenSM's ftree sorts hosts as if they were switches, by addresses";
 const LEFT_OUT: &str = "OpenSM's ftree leaves out hosts";
@@ -73,6 +74,9 @@ pub(crate) fn compare(case: &EngineCase) -> Verdict {
         return match ours.verify_their_mfts(&plan, &theirs) {
             Err(faults) if faults.contains("loops") => Verdict::Known(MULTICAST_LOOP),
             _ if is_unordered(&plan) => Verdict::Known(UNORDERED),
+            _ if ours.members_served(&ours.mfts(&plan)) > ours.members_served(&theirs.mfts) => {
+                Verdict::Known(MEMBERS_LEFT_OUT)
+            }
             _ => Verdict::Differs(trees),
         };
     }
