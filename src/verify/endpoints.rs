@@ -9,7 +9,7 @@ use crate::wire::attr::tables::LFT_NO_PATH;
 /// A unicast LID that sources must reach.
 #[derive(Clone, Copy)]
 pub(super) struct Endpoint {
-    /// SL group of the port ([`RoutingPolicy::sl_group`]).
+    /// SL group of the LID ([`RoutingPolicy::destination_group`]).
     pub group: u32,
     /// The switch at which the path ends.
     pub switch: u32,
@@ -63,11 +63,12 @@ impl SourcePorts {
 
     /// The SLs of paths from here to `to`, one bit for each.
     #[inline]
-    pub(super) fn sls(&self, policy: &dyn RoutingPolicy, to: PortId, hints: &[Sl]) -> u16 {
+    pub(super) fn sls(&self, policy: &dyn RoutingPolicy, to: &Endpoint, hints: &[Sl]) -> u16 {
         let mut sls = 0;
         for &(_, source) in &self.groups {
             for &hint in hints {
-                sls |= 1 << (policy.path_sl(source, to, hint).0 & 0xF);
+                let sl = policy.path_sl_to_lid(source, to.port, to.lid, hint);
+                sls |= 1 << (sl.0 & 0xF);
             }
         }
         sls
@@ -114,7 +115,7 @@ pub(super) fn destinations(
         let switch = fabric.switch_behind(port)?.0;
         let is_switch = fabric.node_of(port).is_switch();
         let exit = if is_switch { 0 } else { fabric.port(fabric.port(port).peer?).num.0 };
-        Some(Endpoint { group: policy.sl_group(port), switch, lid, port, exit })
+        Some(Endpoint { group: policy.destination_group(port, lid), switch, lid, port, exit })
     });
     let mut all: Vec<_> = all.collect();
     all.sort_unstable_by_key(|to| (to.group, to.switch, to.lid));

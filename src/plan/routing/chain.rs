@@ -10,6 +10,8 @@ use super::file::FileEngine;
 use super::ftree::Ftree;
 use super::lash::Lash;
 use super::minhop::{self, MinHop};
+use super::nue::Nue;
+use super::sssp::{DfSssp, Sssp};
 use super::torus::Torus2Qos;
 use super::updn::Updn;
 use super::{Engine, Routing, RoutingError, RoutingInput};
@@ -54,8 +56,11 @@ impl EngineRegistry {
             .with(Arc::new(Dnup::new(Arc::clone(&lists))))
             .with(Arc::new(FileEngine::new(Arc::clone(&lists))))
             .with(Arc::new(Dor::new(Arc::clone(&lists))))
-            .with(Arc::new(Ftree::new(lists)))
+            .with(Arc::new(Ftree::new(Arc::clone(&lists))))
+            .with(Arc::new(Sssp::new(Arc::clone(&lists))))
+            .with(Arc::new(DfSssp::new(lists)))
             .with(Arc::new(Lash))
+            .with(Arc::new(Nue))
             .with(Arc::new(Torus2Qos))
     }
 
@@ -109,7 +114,7 @@ pub struct Chain {
 #[derive(Clone)]
 enum ChainEntry {
     Try(Arc<dyn Engine>),
-    /// An engine of OpenSM that is not implemented.
+    /// A name in OpenSM's list that has no engine.
     Missing(&'static str),
 }
 
@@ -125,12 +130,8 @@ impl ChainEntry {
         match self {
             Self::Try(engine) => engine.route(input),
             Self::Missing(engine) => {
-                let text = match *engine {
-                    NONE => {
-                        "none is a name without an engine, with which OpenSM crashes".to_owned()
-                    }
-                    engine => format!("routing engine {engine} is not implemented in torus-sm"),
-                };
+                let text =
+                    format!("{engine} is a name without an engine, with which OpenSM crashes");
                 Err(RoutingError { engine, notes: vec![Note::warning(text)], dump: None })
             }
         }
@@ -321,16 +322,16 @@ mod tests {
                 "ERR 4E06: none at all",
             ]
         );
-        let (engine, notes) = route("nue,silent,willing").expect("routes");
+        let (engine, notes) = route("none,silent,willing").expect("routes");
         assert_eq!(engine, "willing");
         assert_eq!(
             notes,
             [
-                "nue cannot route this fabric, willing is used instead: routing engine nue is \
-                 not implemented in torus-sm; willing does not prevent credit loops",
+                "none cannot route this fabric, willing is used instead: none is a name without an \
+                 engine, with which OpenSM crashes; willing does not prevent credit loops",
                 "silent cannot route this fabric, willing is used instead: no reason given; \
                  willing does not prevent credit loops",
-                "routing engine nue is not implemented in torus-sm",
+                "none is a name without an engine, with which OpenSM crashes",
             ]
         );
         assert_eq!(route("willing").expect("routes"), ("willing", Vec::new()));
@@ -338,8 +339,8 @@ mod tests {
 
     #[test]
     fn without_fallback_all_routing_errors_are_returned() {
-        let routing_errors = route("torus-2QoS,nue,no_fallback").expect_err("refused");
+        let routing_errors = route("torus-2QoS,none,no_fallback").expect_err("refused");
         let engines: Vec<_> = routing_errors.iter().map(|error| error.engine).collect();
-        assert_eq!(engines, ["torus-2QoS", "nue"]);
+        assert_eq!(engines, ["torus-2QoS", "none"]);
     }
 }

@@ -10,11 +10,16 @@ pub mod dor;
 pub mod file;
 pub mod ftree;
 pub mod lash;
+mod link_rate;
 pub mod minhop;
+pub mod nue;
 pub mod port_hops;
+pub mod sssp;
 pub mod switch_graph;
 pub mod torus;
 pub mod updn;
+mod virtual_lanes;
+mod weighted_paths;
 
 use super::LidTable;
 use crate::config::options::Options;
@@ -148,6 +153,12 @@ pub trait RoutingPolicy: Send + Sync {
         hint
     }
 
+    /// The SL of the path to one LID of an end port. An engine whose SLs differ between the LIDs
+    /// of a port defines it, and [`Self::path_sl`] is then that of the base LID.
+    fn path_sl_to_lid(&self, source: PortId, destination: PortId, _lid: Lid, hint: Sl) -> Sl {
+        self.path_sl(source, destination, hint)
+    }
+
     /// The SL to VL mapping between two ports of a switch, or of an end port (`input == output`),
     /// before it is limited to the operational VLs; `None` leaves it to the configuration.
     fn sl_to_vl(&self, _input: PortId, _output: PortId) -> Option<SlToVl> {
@@ -186,6 +197,12 @@ pub trait RoutingPolicy: Send + Sync {
     /// is its own class.
     fn sl_group(&self, port: PortId) -> u32 {
         port.0
+    }
+
+    /// The class of an end port's LID as a destination, of which [`Self::path_sl_to_lid`] must
+    /// depend.
+    fn destination_group(&self, port: PortId, _lid: Lid) -> u32 {
+        self.sl_group(port)
     }
 
     /// Compares this policy with `before`, an earlier one for a fabric with the same nodes and

@@ -55,7 +55,8 @@ pub fn path_sls(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
         let guid = fabric.node_of(source).guid();
         for (lid, to) in plan.lids.iter() {
             if is_host(fabric, to) && to != source {
-                put!(out, "{guid} {lid} {}\n", plan.routing.policy.path_sl(source, to, Sl(0)));
+                let sl = plan.routing.policy.path_sl_to_lid(source, to, lid, Sl(0));
+                put!(out, "{guid} {lid} {sl}\n");
             }
         }
     }

@@ -117,7 +117,7 @@ fn sl(
     if dropped_sls >> (hint.0 & 0xF) & 1 == 1 {
         return None;
     }
-    let sl = view.plan().routing.policy.path_sl(ends.from, ends.to, hint);
+    let sl = view.plan().routing.policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
     (!query.has(PathRecord::SL) || sl == hint).then_some(sl)
 }
 

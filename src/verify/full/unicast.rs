@@ -208,7 +208,7 @@ impl UnicastPass<'_> {
     /// The SLs of paths to `to` from each switch.
     fn own_sls(&self, to: &Endpoint, own: &mut [u16]) {
         for (own, sources) in own.iter_mut().zip(self.sources) {
-            *own = sources.sls(self.policy, to.port, self.hints);
+            *own = sources.sls(self.policy, to, self.hints);
         }
     }
 

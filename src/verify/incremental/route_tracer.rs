@@ -296,7 +296,7 @@ impl<'a> RouteTracer<'a> {
         let (_, out, left) = self.scratch.new_hops[switch as usize];
         let before = routes.channel(switch, routes.old[switch as usize][to.lid.index()]);
         let policy = &*routes.plan.routing.policy;
-        let own = proof.sources[switch as usize].sls(policy, to.port, proof.checks.hints());
+        let own = proof.sources[switch as usize].sls(policy, to, proof.checks.hints());
         self.inflows(switch, to.lid, before);
         let has_inflows = !self.scratch.inflows.is_empty();
         let passed = if has_inflows { self.narrow(switch, before, to)? } else { 0 };

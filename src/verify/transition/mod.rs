@@ -251,7 +251,7 @@ impl<'a> TransitionPass<'a> {
                 .map(|lid| (Lid(lid), self.owners(Lid(lid))))
                 .filter(|(_, owners)| owners.iter().any(Option::is_some))
                 .collect();
-        lids.sort_by_key(|(lid, owners)| (self.groups(owners), *lid));
+        lids.sort_by_key(|(lid, owners)| (self.groups(*lid, owners), *lid));
         lids.par_chunks(LIDS_PER_CHUNK).map(|chunk| self.chunk(chunk)).sum()
     }
 
@@ -259,10 +259,11 @@ impl<'a> TransitionPass<'a> {
         [self.new.plan.lids.port(lid), self.old.plan.lids.port(lid)]
     }
 
-    fn groups(&self, owners: &Owners) -> [Option<u32>; 2] {
+    fn groups(&self, lid: Lid, owners: &Owners) -> [Option<u32>; 2] {
         let stages = [self.new, self.old];
         std::array::from_fn(|side| {
-            owners[side].map(|port| stages[side].plan.routing.policy.sl_group(port))
+            let policy = &stages[side].plan.routing.policy;
+            owners[side].map(|port| policy.destination_group(port, lid))
         })
     }
 
@@ -281,9 +282,10 @@ impl<'a> TransitionPass<'a> {
             let range = index * switches..(index + 1) * switches;
             let (new, old) = (&routes[0][range.clone()], &routes[1][range]);
             changed += usize::from(self.read(*lid, new, old, &mut scratch));
-            let same_groups = groups.replace(self.groups(owners)) == Some(self.groups(owners));
+            let same_groups =
+                groups.replace(self.groups(*lid, owners)) == Some(self.groups(*lid, owners));
             if !same_groups {
-                self.own_sls(owners, &mut scratch.own);
+                self.own_sls(*lid, owners, &mut scratch.own);
             } else if entries == scratch.entries {
                 continue;
             }
@@ -313,7 +315,7 @@ impl<'a> TransitionPass<'a> {
         differs
     }
 
-    fn own_sls(&self, owners: &Owners, own: &mut [u16]) {
+    fn own_sls(&self, lid: Lid, owners: &Owners, own: &mut [u16]) {
         own.fill(0);
         for (side, stage) in [self.new, self.old].into_iter().enumerate() {
             let Some(to) = owners[side] else { continue };
@@ -321,7 +323,8 @@ impl<'a> TransitionPass<'a> {
             for (own, sources) in own.iter_mut().zip(&self.sources[side]) {
                 for &from in sources {
                     for &hint in &self.hints {
-                        *own |= 1 << (policy.path_sl(from, to, hint).0 & 0xF);
+                        let sl = policy.path_sl_to_lid(from, to, lid, hint);
+                        *own |= 1 << (sl.0 & 0xF);
                     }
                 }
             }

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use testkit::dumps::differences;
 use torus_sm::plan::Plan;
 use torus_sm::plan::routing::ftree::{self, FtreePolicy};
+use torus_sm::plan::routing::nue;
+use torus_sm::plan::routing::sssp::SsspPolicy;
 
 /// Differences in which OpenSM is wrong. The comparison shows for each case that it is
 /// so: the verification rejects OpenSM's tables.
@@ -14,6 +16,8 @@ const UNREACHABLE: &str = "OpenSM leaves pairs without a route, we refuse";
 const MULTICAST_LOOP: &str = "OpenSM's multicast entries have a loop, ours do not";
 const MEMBERS_LEFT_OUT: &str = "OpenSM's multicast trees leave out members that ours reach";
 const CREDIT_LOOP: &str = "OpenSM's tables have a credit loop, we refuse";
+const SWITCH_SLS: &str = "OpenSM's packets from switches close a credit loop on VL 0";
+const NUE_LOOP: &str = "OpenSM's nue closes a credit loop, ours does not";
 const UNORDERED: &str = "OpenSM's ftree sorts hosts as if they were switches, by addresses";
 const LEFT_OUT: &str = "OpenSM's ftree leaves out hosts";
 
@@ -61,6 +65,15 @@ pub(crate) fn compare(case: &EngineCase) -> Verdict {
         Err(reasons) => return explain(&ours, &theirs, format!("we refuse:\n{reasons}")),
     };
     let found = differing_tables(&ours, &plan, &theirs);
+    if !found.is_empty() && case.engine == nue::NAME {
+        // Layers are those of LIDs in both programs.
+        return match (ours.verify_their_lfts(plan.clone(), &theirs), ours.verify(plan)) {
+            (Err(faults), Ok(_)) if faults.contains("credit loop") => Verdict::Known(NUE_LOOP),
+            (theirs, ours) => {
+                Verdict::Differs(format!("{found}theirs: {theirs:?}\nours: {ours:?}"))
+            }
+        };
+    }
     if !found.is_empty() {
         return match explain(&ours, &theirs, found) {
             Verdict::Differs(_) if is_unordered(&plan) => Verdict::Known(UNORDERED),
@@ -80,6 +93,13 @@ pub(crate) fn compare(case: &EngineCase) -> Verdict {
             _ => Verdict::Differs(trees),
         };
     }
+    let switch_vls = differences(&ours.path_vls(&plan, &theirs.path_vls), &theirs.path_vls);
+    if !switch_vls.is_empty() && ours.verify(plan.clone()).is_ok() {
+        return match ours.verify_switches_on_vl_0(plan) {
+            Err(faults) if faults.contains("credit loop") => Verdict::Known(SWITCH_SLS),
+            _ => Verdict::Differs(switch_vls),
+        };
+    }
     match ours.verify(plan) {
         Ok(_) => Verdict::Equal,
         Err(faults) if faults.contains("credit loop") => Verdict::Known(CREDIT_LOOP),
@@ -94,6 +114,13 @@ fn differing_tables(ours: &Ours<'_>, plan: &Plan, theirs: &Tables) -> String {
     if plan.routing.policy.decides_sl_to_vl() {
         text += &differences(&ours.sl_to_vls(plan, &theirs.sl_to_vls), &theirs.sl_to_vls);
     }
+    // With a VL for switches alone, which must then be needed, hosts have fewer VLs than OpenSM's.
+    let is_comparable = |from| {
+        !ours.is_switch(plan, from) && !Ours::policy(plan).is_some_and(SsspPolicy::has_extra_vl)
+    };
+    let from_hosts = theirs.path_vls.iter().filter(|((from, _), _)| is_comparable(*from));
+    let vls = from_hosts.map(|(&pair, &vl)| (pair, vl)).collect();
+    text += &differences(&ours.path_vls(plan, &vls), &vls);
     for dump in plan.routing.policy.dumps(&ours.fabric, &plan.lids) {
         if let Some(their) = theirs.dumps.get(dump.file) {
             text += &differences(&lines(&dump.text), &lines(their));
@@ -108,7 +135,9 @@ fn lines(text: &str) -> BTreeMap<usize, &str> {
 
 /// Names the known difference of a case, if it is one: the verification rejects OpenSM's tables.
 fn explain(ours: &Ours<'_>, theirs: &Tables, found: String) -> Verdict {
-    if !LOOP_FREE.contains(&ours.case.engine) {
+    // Whether tables of several VLs have a loop depends on their SLs.
+    let has_lanes = ["dfsssp", "nue"].contains(&ours.case.engine);
+    if has_lanes || !LOOP_FREE.contains(&ours.case.engine) {
         return Verdict::Differs(found);
     }
     match ours.verify_theirs(theirs) {

@@ -16,6 +16,7 @@
 //! files of cases that differ.
 
 mod case;
+mod dfsssp;
 mod differences;
 mod dnup;
 mod dor;
@@ -23,7 +24,9 @@ mod file;
 mod ftree;
 mod lash;
 mod minhop;
+mod nue;
 mod ours;
+mod sssp;
 mod theirs;
 mod updn;
 

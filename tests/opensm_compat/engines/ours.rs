@@ -2,6 +2,7 @@
 
 use super::EngineCase;
 use super::theirs::Tables;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use torus_sm::notes::Severity;
 use torus_sm::plan::compute::{PlanInput, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
-use torus_sm::plan::routing::{Lft, PortMask, RoutingPolicy, dnup, ftree, updn};
+use torus_sm::plan::routing::sssp::SsspPolicy;
+use torus_sm::plan::routing::{Lft, PortMask, Routing, RoutingPolicy, dnup, ftree, updn};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::verify::{Checks, Summary, verify};
 
@@ -109,6 +111,24 @@ impl<'a> Ours<'a> {
     /// The faults, as a text.
     pub(crate) fn verify_theirs(&self, theirs: &Tables) -> Result<Summary, String> {
         let plan = self.plan_by("minhop")?;
+        let mut routing = self.with_their_lfts(&plan, theirs);
+        if [ftree::NAME, updn::NAME, dnup::NAME].contains(&self.case.engine) {
+            routing.policy = Arc::new(OmitsSwitchRoutes);
+        }
+        self.verify(Plan { routing: Arc::new(routing), ..plan })
+    }
+
+    /// Verifies OpenSM's forwarding tables with the SLs of our plan.
+    ///
+    /// # Errors
+    /// The faults, as a text.
+    pub(crate) fn verify_their_lfts(&self, plan: Plan, theirs: &Tables) -> Result<Summary, String> {
+        let routing = Arc::new(self.with_their_lfts(&plan, theirs));
+        self.verify(Plan { routing, ..plan })
+    }
+
+    /// Our routing with OpenSM's forwarding tables.
+    fn with_their_lfts(&self, plan: &Plan, theirs: &Tables) -> Routing {
         let mut routing = (*plan.routing).clone();
         for switch in self.fabric.switch_ids() {
             let guid = self.fabric.switch(switch).guid().0;
@@ -120,10 +140,7 @@ impl<'a> Ours<'a> {
             }
             routing.lfts[switch.index()] = Arc::new(lft);
         }
-        if [ftree::NAME, updn::NAME, dnup::NAME].contains(&self.case.engine) {
-            routing.policy = Arc::new(OmitsSwitchRoutes);
-        }
-        self.verify(Plan { routing: Arc::new(routing), ..plan })
+        routing
     }
 
     /// Verifies OpenSM's multicast forwarding tables together with our other tables.
@@ -205,6 +222,72 @@ impl<'a> Ours<'a> {
             Some(plan.routing.policy.sl_to_vl(input, output)?.vls().to_vec())
         };
         wanted.keys().filter_map(|key| Some((*key, vls(key)?))).collect()
+    }
+}
+
+impl Ours<'_> {
+    /// The lowest VL of each path of DFSSSP, of all (source LID, destination LID) in `wanted`.
+    pub(crate) fn path_vls(
+        &self,
+        plan: &Plan,
+        wanted: &BTreeMap<(u16, u16), u8>,
+    ) -> BTreeMap<(u16, u16), u8> {
+        let policy = Self::policy(plan);
+        let vl = |&(source, destination): &(u16, u16)| {
+            let source = plan.lids.port(Lid(source))?;
+            Some(policy?.base_sl(source, Lid(destination))?.0)
+        };
+        wanted.keys().filter_map(|pair| Some((*pair, vl(pair)?))).collect()
+    }
+
+    /// The policy of SSSP or DFSSSP.
+    pub(crate) fn policy(plan: &Plan) -> Option<&SsspPolicy> {
+        plan.routing.policy.as_any().downcast_ref()
+    }
+
+    /// True if a LID is that of a switch.
+    pub(crate) fn is_switch(&self, plan: &Plan, lid: u16) -> bool {
+        plan.lids.port(Lid(lid)).is_some_and(|port| self.fabric.node_of(port).is_switch())
+    }
+
+    /// Verifies a plan in which packets from switches have SL 0.
+    ///
+    /// # Errors
+    /// The faults, as a text.
+    pub(crate) fn verify_switches_on_vl_0(&self, plan: Plan) -> Result<Summary, String> {
+        let fabric = &self.fabric;
+        let is_switch = fabric.port_ids().map(|port| fabric.node_of(port).is_switch()).collect();
+        let mut routing = (*plan.routing).clone();
+        routing.policy = Arc::new(SwitchesOnVl0 { inner: routing.policy, is_switch });
+        self.verify(Plan { routing: Arc::new(routing), ..plan })
+    }
+}
+
+/// The policy of an engine, except that packets from switches have SL 0.
+struct SwitchesOnVl0 {
+    inner: Arc<dyn RoutingPolicy>,
+    /// By port.
+    is_switch: Vec<bool>,
+}
+
+impl RoutingPolicy for SwitchesOnVl0 {
+    fn path_sl_to_lid(&self, from: PortId, to: PortId, lid: Lid, hint: Sl) -> Sl {
+        match self.is_switch[from.index()] {
+            true => Sl(0),
+            false => self.inner.path_sl_to_lid(from, to, lid, hint),
+        }
+    }
+
+    fn destination_group(&self, port: PortId, lid: Lid) -> u32 {
+        self.inner.destination_group(port, lid)
+    }
+
+    fn guarantees_no_credit_loops(&self) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
     }
 }
 

@@ -3,11 +3,13 @@
 use super::EngineCase;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use testkit::dumps::{self, LidLfts, Mfts, SlToVls};
 use testkit::{Ibsim, Running};
+use torus_sm::plan::routing::sssp::DfSssp;
 
 /// Time limit for a run, which usually takes half a second.
 const RUN_TIMEOUT: Duration = Duration::from_secs(120);
@@ -27,6 +29,8 @@ pub(crate) struct Tables {
     pub mfts: Mfts,
     /// Empty without QoS, unless the engine decides them.
     pub sl_to_vls: SlToVls,
+    /// The lowest VL of each path by source and destination LID, of engines whose log has them.
+    pub path_vls: BTreeMap<(u16, u16), u8>,
     /// guid2lid.
     pub lids: String,
     /// Dump files of engines, by name, if OpenSM wrote them.
@@ -44,7 +48,7 @@ pub(crate) fn run(case: &EngineCase) -> Theirs {
     let log = sim.dir().join("opensm.log");
     let opensm = sim
         .command(&case.sm_host(), &testkit::tool("opensm").expect("checked before"))
-        .args(["-o", "-D", "0x43", "-R", &format!("{},no_fallback", case.engine), "-F"])
+        .args(["-o", "-D", log_flags(case), "-R", &format!("{},no_fallback", case.engine), "-F"])
         .arg(folder.path().join("opensm.conf"))
         .arg("--dump_files_dir")
         .arg(sim.dir())
@@ -56,7 +60,7 @@ pub(crate) fn run(case: &EngineCase) -> Theirs {
         .expect("opensm starts");
     let mut process = Running(opensm);
     match wait_for_end(&mut process, &log) {
-        End::Up => Theirs::Routed(Box::new(tables(sim.dir()))),
+        End::Up => Theirs::Routed(Box::new(tables(sim.dir(), &log))),
         End::Refused => Theirs::Refused(errors(&log)),
         End::Crashed(status) => Theirs::Crashed(format!("{status}\n{}", errors(&log))),
     }
@@ -70,20 +74,32 @@ enum End {
 
 fn wait_for_end(process: &mut Running, log: &Path) -> End {
     let start = Instant::now();
+    let mut text = Vec::new();
     loop {
         let status = process.0.try_wait().expect("a child of ours");
-        let text = fs::read_to_string(log).unwrap_or_default();
-        if text.contains("SUBNET UP") {
+        // A message may have been read in part.
+        let before = text.len().saturating_sub(200);
+        read_on(log, &mut text);
+        let new = String::from_utf8_lossy(&text[before..]);
+        if new.contains("SUBNET UP") {
             return End::Up;
         }
-        if text.contains("No routing engine able") {
+        if new.contains("No routing engine able") {
             return End::Refused;
         }
         if let Some(status) = status {
             return End::Crashed(status.to_string());
         }
-        assert!(start.elapsed() < RUN_TIMEOUT, "OpenSM does not come to an end:\n{text}");
+        assert!(start.elapsed() < RUN_TIMEOUT, "OpenSM does not come to an end:\n{new}");
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Appends what a file has beyond the text that was read before.
+fn read_on(file: &Path, text: &mut Vec<u8>) {
+    let Ok(mut file) = fs::File::open(file) else { return };
+    if file.seek(SeekFrom::Start(text.len() as u64)).is_ok() {
+        let _ = file.read_to_end(text);
     }
 }
 
@@ -93,7 +109,24 @@ fn errors(log: &Path) -> String {
     lines.take(5).collect::<Vec<_>>().join("\n")
 }
 
-fn tables(folder: &Path) -> Tables {
+/// Errors, the routing log and dump files; messages for debugging, too, if they have the VLs.
+fn log_flags(case: &EngineCase) -> &'static str {
+    if case.engine == DfSssp::NAME { "0x4b" } else { "0x43" }
+}
+
+/// Reads the VLs of DFSSSP from its log.
+fn path_vls(log: &Path) -> BTreeMap<(u16, u16), u8> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let entry = |line: &str| {
+        let (_, line) = line.split_once("route from src_lid=")?;
+        let (source, line) = line.split_once(" to dest_lid=")?;
+        let (destination, vl) = line.split_once(" on vl=")?;
+        Some(((source.parse().ok()?, destination.parse().ok()?), vl.trim().parse().ok()?))
+    };
+    text.lines().filter_map(entry).collect()
+}
+
+fn tables(folder: &Path, log: &Path) -> Tables {
     let path = |name: &str| -> PathBuf { folder.join(name) };
     let text = |name: &str| fs::read_to_string(path(name)).unwrap_or_default();
     let sl_to_vls = path("opensm-sl2vl.dump");
@@ -104,6 +137,7 @@ fn tables(folder: &Path) -> Tables {
             true => dumps::read_sl_to_vls(&sl_to_vls),
             false => SlToVls::new(),
         },
+        path_vls: path_vls(log),
         lids: text("guid2lid"),
         dumps: DUMPS
             .into_iter()

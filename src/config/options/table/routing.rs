@@ -12,11 +12,12 @@ macro_rules! routing {
         /// Path of a file of the order in which the ports of a switch are tried.
         port_search_ordering_file / dimn_ports_file: Option<String> = None, restart, implemented;
         /// Routing engines to try in this order, separated by commas: minhop, updn, dnup, dor,
-        /// file, ftree, lash, torus-2QoS; minhop comes last unless no_fallback is in the list.
+        /// file, ftree, lash, sssp, dfsssp, nue, torus-2QoS; minhop comes last unless no_fallback
+        /// is in the list.
         /// (null) is minhop.
         routing_engine: Option<String> = None, restart, implemented;
         /// Route around throttled links between switches (nue, dfsssp, sssp).
-        avoid_throttled_links: bool = false, restart, ignored;
+        avoid_throttled_links: bool = false, restart, implemented;
         /// Route between root switches (updn, dnup, ftree).
         connect_roots: bool = false, reload, implemented;
         /// Keep unicast routes when a heavy sweep finds no change that requires new ones.
@@ -44,9 +45,9 @@ macro_rules! routing {
         /// First virtual lane, 0 to 15 (lash).
         lash_start_vl: u8 = 0, reload, implemented, range(0, 15);
         /// Limit of virtual lanes, 0 to 255; 0 uses all lanes that the fabric supports (nue).
-        nue_max_num_vls: u8 = 1, reload, ignored;
+        nue_max_num_vls: u8 = 1, reload, implemented;
         /// Route data traffic to and from the switches themselves, too (nue).
-        nue_include_switches: bool = false, restart, ignored;
+        nue_include_switches: bool = false, restart, implemented;
         /// Shift routes among equal ports to break alignments.
         port_shifting: bool = false, reload, implemented;
         /// Seed for a random choice among equal ports; 0 takes the ports in turn.

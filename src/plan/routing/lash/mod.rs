@@ -34,12 +34,12 @@ mod tests;
 
 use super::balancing::random::Random;
 use super::switch_graph::{SwitchGraph, linked_peer};
+use super::virtual_lanes::data_vls;
 use super::{Engine, Lft, Routing, RoutingError, RoutingInput, RoutingPolicy};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, Sl};
 use crate::notes::{Note, counted};
 use crate::plan::LidTable;
-use crate::wire::attr::PortInfo;
 use layer::{DependencyNumbers, Network};
 use layers::{Layers, NO_LAYER};
 use options::LashOptions;
@@ -49,9 +49,6 @@ use std::sync::Arc;
 
 /// The name of the engine.
 pub const NAME: &str = "lash";
-
-/// The largest code of VLCap that counts: 15 data VLs.
-const MAX_VL_CODE: u8 = 5;
 
 /// The engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,18 +100,6 @@ fn route(fabric: &Fabric, lids: &LidTable, options: LashOptions) -> Result<Routi
         notes: vec![note],
         routing_errors: Vec::new(),
     })
-}
-
-/// The smallest number of data VLs on a link of a switch.
-fn data_vls(fabric: &Fabric, max_op_vls: u8) -> u8 {
-    let limit = if max_op_vls == 0 { MAX_VL_CODE } else { max_op_vls.min(MAX_VL_CODE) };
-    let ports = fabric.port_ids().filter(|&id| fabric.node_of(id).is_switch());
-    let codes = ports.filter_map(|id| {
-        let (own, peer) = (fabric.port(id).info?, linked_peer(fabric, id)?);
-        let peer = fabric.port(peer).info.map_or(own.vl_cap(), |info| info.vl_cap());
-        Some(own.vl_cap().min(peer)).filter(|&code| code > 0)
-    });
-    PortInfo::data_vls(codes.min().unwrap_or(MAX_VL_CODE).min(limit))
 }
 
 /// The forwarding tables, by [`SwitchId`].

@@ -1,0 +1,102 @@
+//! The complete channel dependency graph: every way in which one channel can follow another.
+//!
+//! A *channel* is a link in the direction of the search, which is away from the destination;
+//! packets travel against it. Each switch has a *source channel* besides, at which searches begin.
+//! The channels of a switch follow each other, the source channel first and its links by port.
+
+use crate::plan::routing::weighted_paths::network::Network;
+use crate::plan::routing::weighted_paths::search::NONE;
+use std::ops::Range;
+
+/// The channels of a network and the edges between them.
+pub(super) struct Channels<'a> {
+    pub network: &'a Network,
+    /// By link: the link of the other direction, or [`NONE`].
+    reverse: Vec<u32>,
+    /// By channel: its link, or [`NONE`] for a source channel.
+    links: Vec<u32>,
+    /// By channel: the number of its first edge; the last entry is the number of edges.
+    first_edge: Vec<u32>,
+    /// By edge: the channel to which it leads.
+    to: Vec<u32>,
+}
+
+impl<'a> Channels<'a> {
+    pub(super) fn new(network: &'a Network) -> Self {
+        let links = network.links().iter();
+        let reverse = links.map(|link| network.link_at(link.to, link.to_port).unwrap_or(NONE));
+        let mut own = Self {
+            network,
+            reverse: reverse.collect(),
+            links: Vec::new(),
+            first_edge: vec![0],
+            to: Vec::new(),
+        };
+        for switch in 0..network.len() as u32 {
+            own.links.push(NONE);
+            own.add_edges(switch, NONE);
+            for link in network.range(switch) {
+                own.links.push(link as u32);
+                own.add_edges(network.links()[link].to, own.reverse[link]);
+            }
+        }
+        own
+    }
+
+    /// Adds the edges from a channel to all links of the switch at its end but the way back.
+    fn add_edges(&mut self, end: u32, back: u32) {
+        for link in self.network.range(end) {
+            if link as u32 != back {
+                self.to.push(self.of_link(link as u32));
+            }
+        }
+        self.first_edge.push(self.to.len() as u32);
+    }
+
+    /// Number of channels.
+    pub(super) fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Number of edges.
+    pub(super) fn edge_count(&self) -> usize {
+        self.to.len()
+    }
+
+    /// The channel of a link.
+    pub(super) fn of_link(&self, link: u32) -> u32 {
+        link + self.network.links()[link as usize].from + 1
+    }
+
+    /// The source channel of a switch.
+    pub(super) fn source(&self, switch: u32) -> u32 {
+        self.network.range(switch).start as u32 + switch
+    }
+
+    /// The link of a channel; [`NONE`] for a source channel.
+    pub(super) fn link(&self, channel: u32) -> u32 {
+        self.links[channel as usize]
+    }
+
+    /// The link of the other direction of a cable.
+    pub(super) fn reverse(&self, link: u32) -> Option<u32> {
+        Some(self.reverse[link as usize]).filter(|&reverse| reverse != NONE)
+    }
+
+    /// The edges of a channel.
+    pub(super) fn edges(&self, channel: u32) -> Range<u32> {
+        self.first_edge[channel as usize]..self.first_edge[channel as usize + 1]
+    }
+
+    /// The channel to which an edge leads.
+    pub(super) fn end(&self, edge: u32) -> u32 {
+        self.to[edge as usize]
+    }
+
+    /// The edge from one channel to another.
+    pub(super) fn edge(&self, from: u32, to: u32) -> Option<u32> {
+        let edges = self.edges(from);
+        let ends = &self.to[edges.start as usize..edges.end as usize];
+        ends.binary_search(&to).ok().map(|place| edges.start + place as u32)
+    }
+}

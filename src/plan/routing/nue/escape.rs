@@ -1,0 +1,261 @@
+//! Escape paths: a spanning tree whose dependencies are reserved, so that there are paths to each
+//! LID of a layer whatever else is in use.
+//!
+//! The root is the switch in the middle of the destinations: of the switches on shortest paths
+//! between them (their convex hull), the one with the most shortest paths through it (betweenness
+//! centrality by the algorithm of Brandes, "A Faster Algorithm for Betweenness Centrality", 2001).
+//! Dependencies are reserved for the paths from all switches to the root, and from the root to the
+//! switches with destinations.
+
+use super::channels::Channels;
+use super::colors::Colors;
+use crate::plan::routing::weighted_paths::network::Network;
+use crate::plan::routing::weighted_paths::search::{NONE, Root, Search};
+
+/// The distance of a switch that no search met.
+const UNKNOWN: u32 = u32::MAX;
+
+/// The switches with destinations of a layer.
+pub(super) struct Targets {
+    /// By switch: true if it is a destination or has hosts that are.
+    pub has_destinations: Vec<bool>,
+    /// By switch: the number of its hosts that are destinations.
+    pub hosts: Vec<u8>,
+}
+
+/// A spanning tree: by switch, the link that leads to it; [`NONE`] for the root.
+pub(super) fn mark(
+    graph: &Channels<'_>,
+    colors: &mut Colors,
+    targets: &Targets,
+    lengths: &[u64],
+) -> Vec<u32> {
+    let network = graph.network;
+    let hull = convex_hull(network, &targets.has_destinations);
+    let root = central_switch(network, &hull, &targets.hosts);
+    let mut search = Search::default();
+    search.run(network, lengths, Root::Switch(root));
+    let tree = search.used;
+    let mut first_links = Vec::new();
+    for switch in 0..network.len() as u32 {
+        reserve_path(graph, colors, &tree, switch, targets, &mut first_links);
+    }
+    for &link in &first_links {
+        for &other in first_links.iter().filter(|&&other| other != link) {
+            let back = graph.reverse(other).map(|back| graph.of_link(back));
+            colors.reserve(graph.of_link(link));
+            if let Some(back) = back {
+                colors.reserve(back);
+                colors.reserve_edge(graph.edge(back, graph.of_link(link)));
+            }
+        }
+    }
+    tree
+}
+
+/// Reserves the path from a switch to the root, and back if the switch has destinations. Adds the
+/// path's link at the root to `first_links`.
+fn reserve_path(
+    graph: &Channels<'_>,
+    colors: &mut Colors,
+    tree: &[u32],
+    switch: u32,
+    targets: &Targets,
+    first_links: &mut Vec<u32>,
+) {
+    let links = graph.network.links();
+    let mut link = tree[switch as usize];
+    while link != NONE {
+        colors.reserve(graph.of_link(link));
+        let parent = links[link as usize].from;
+        let next = tree[parent as usize];
+        if next == NONE {
+            if !first_links.contains(&link) {
+                first_links.push(link);
+            }
+            return;
+        }
+        colors.reserve(graph.of_link(next));
+        colors.reserve_edge(graph.edge(graph.of_link(next), graph.of_link(link)));
+        if targets.has_destinations[switch as usize] {
+            reserve_way_back(graph, colors, tree, link, next);
+        }
+        link = next;
+    }
+}
+
+/// Reserves the dependencies from the reverse of a link to that of the next one, and to the links
+/// that lead down from the switch between them.
+fn reserve_way_back(graph: &Channels<'_>, colors: &mut Colors, tree: &[u32], link: u32, next: u32) {
+    let links = graph.network.links();
+    let backs = graph.reverse(link).zip(graph.reverse(next));
+    let Some((back, next_back)) = backs.map(|(a, b)| (graph.of_link(a), graph.of_link(b))) else {
+        return;
+    };
+    colors.reserve(back);
+    colors.reserve(next_back);
+    colors.reserve_edge(graph.edge(back, next_back));
+    let own = links[link as usize];
+    for neighbour in graph.network.range(own.from).map(|at| links[at].to) {
+        let down = tree[neighbour as usize];
+        let is_turn = |down: u32| {
+            let down = links[down as usize];
+            down.from == own.from && down.to != own.to
+        };
+        if down != NONE && is_turn(down) {
+            colors.reserve_edge(graph.edge(back, graph.of_link(down)));
+        }
+    }
+}
+
+/// True, by switch, if it is on a shortest path between switches with destinations.
+fn convex_hull(network: &Network, has_destinations: &[bool]) -> Vec<bool> {
+    let mut hull = has_destinations.to_vec();
+    for from in 0..network.len() as u32 {
+        if !hull[from as usize] {
+            continue;
+        }
+        let distances = distances(network, from);
+        let mut passed = vec![false; network.len()];
+        passed[from as usize] = true;
+        for to in 0..network.len() as u32 {
+            if !hull[to as usize] || std::mem::replace(&mut passed[to as usize], true) {
+                continue;
+            }
+            let mut waiting = vec![to];
+            while let Some(at) = waiting.pop() {
+                for link in network.range(at) {
+                    let next = network.links()[link].to as usize;
+                    if !passed[next]
+                        && distances[next].checked_add(1) == Some(distances[at as usize])
+                    {
+                        passed[next] = true;
+                        hull[next] = true;
+                        waiting.push(next as u32);
+                    }
+                }
+            }
+        }
+    }
+    hull
+}
+
+/// The hops from a switch to all others.
+fn distances(network: &Network, from: u32) -> Vec<u32> {
+    let mut distances = vec![UNKNOWN; network.len()];
+    distances[from as usize] = 0;
+    let mut order = vec![from];
+    let mut place = 0;
+    while let Some(&at) = order.get(place) {
+        place += 1;
+        for link in network.range(at) {
+            let to = network.links()[link].to;
+            if distances[to as usize] == UNKNOWN {
+                distances[to as usize] = distances[at as usize] + 1;
+                order.push(to);
+            }
+        }
+    }
+    distances
+}
+
+/// The switch of the hull with the greatest betweenness, where hosts count as nodes.
+fn central_switch(network: &Network, hull: &[bool], hosts: &[u8]) -> u32 {
+    let mut centrality = vec![0.0; network.len()];
+    let mut paths = ShortestPaths::default();
+    for from in (0..network.len()).filter(|&at| hull[at]) {
+        paths.search(network, hull, from as u32);
+        // Paths that begin at the switch, then those that begin at each of its hosts, which do not
+        // end at the host itself.
+        let of_switch = paths.shares(hosts, from, hosts[from]);
+        add_shares(&mut centrality, &paths.order, &of_switch, |at| at != from);
+        if hosts[from] > 0 {
+            let of_host = paths.shares(hosts, from, hosts[from] - 1);
+            for _ in 0..hosts[from] {
+                add_shares(&mut centrality, &paths.order, &of_host, |_| true);
+            }
+        }
+    }
+    let mut best = (0, -1.0);
+    for at in (0..network.len()).filter(|&at| hull[at]) {
+        if best.1 < centrality[at] {
+            best = (at as u32, centrality[at]);
+        }
+    }
+    best.0
+}
+
+fn add_shares(
+    centrality: &mut [f64],
+    order: &[u32],
+    shares: &[f64],
+    counts: impl Fn(usize) -> bool,
+) {
+    for at in order.iter().map(|&at| at as usize).filter(|&at| counts(at)) {
+        centrality[at] += shares[at];
+    }
+}
+
+/// All shortest paths from a switch within the hull.
+#[derive(Default)]
+struct ShortestPaths {
+    /// The switches by distance.
+    order: Vec<u32>,
+    /// By switch: the number of paths.
+    counts: Vec<u64>,
+    distances: Vec<u32>,
+    /// By switch: the switches before it, one for each link.
+    before: Vec<Vec<u32>>,
+}
+
+impl ShortestPaths {
+    fn search(&mut self, network: &Network, hull: &[bool], from: u32) {
+        let Self { order, counts, distances, before } = self;
+        counts.clear();
+        counts.resize(network.len(), 0);
+        distances.clear();
+        distances.resize(network.len(), UNKNOWN);
+        before.resize(network.len(), Vec::new());
+        before.iter_mut().for_each(Vec::clear);
+        order.clear();
+        order.push(from);
+        counts[from as usize] = 1;
+        distances[from as usize] = 0;
+        let mut place = 0;
+        while let Some(&at) = order.get(place) {
+            place += 1;
+            for link in network.range(at) {
+                let to = network.links()[link].to as usize;
+                if !hull[to] {
+                    continue;
+                }
+                if distances[to] == UNKNOWN {
+                    distances[to] = distances[at as usize] + 1;
+                    order.push(to as u32);
+                }
+                if distances[to] == distances[at as usize] + 1 {
+                    counts[to] = counts[to].wrapping_add(counts[at as usize]);
+                    before[to].push(at);
+                }
+            }
+        }
+    }
+
+    /// By switch: its share of the paths to all switches and hosts behind it. `own` is the number
+    /// of hosts at the first switch at which paths end.
+    fn shares(&self, hosts: &[u8], from: usize, own: u8) -> Vec<f64> {
+        let mut shares = vec![0.0; hosts.len()];
+        for &at in self.order.iter().rev() {
+            let at = at as usize;
+            let ends = if at == from { own } else { hosts[at] };
+            for _ in 0..ends {
+                shares[at] += 1.0;
+            }
+            for &before in &self.before[at] {
+                let part = self.counts[before as usize] as f64 / self.counts[at] as f64;
+                shares[before as usize] += part * (1.0 + shares[at]);
+            }
+        }
+        shares
+    }
+}

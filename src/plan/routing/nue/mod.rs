@@ -1,0 +1,405 @@
+//! Nue: paths without credit loops on any fabric and with any number of VLs (J. Domke, T. Hoefler,
+//! S. Matsuoka, "Routing on the Dependency Graph: A New Approach to Deadlock-Free High-Performance
+//! Routing", HPDC 2016).
+//!
+//! # The routing algorithm
+//!
+//! * **Layers.** End ports are distributed in turn over layers, as many as `nue_max_num_vls` and
+//!   the VLs of all links allow. With several layers, the SL of a path is the layer of its LID;
+//!   without QoS there is one ([`targets`]).
+//! * **Escape paths.** Each layer begins with a spanning tree whose dependencies are reserved
+//!   ([`escape`]).
+//! * **Paths.** For each LID in turn, paths are searched in the graph of all possible dependencies
+//!   ([`channels`], [`search`]), where each dependency in use is kept and those that would close a
+//!   cycle are blocked ([`colors`]). Links are as long as in SSSP.
+//! * **Switches** are no destinations of data traffic unless `nue_include_switches` is set. Routes
+//!   to them are shortest paths, on layer 0.
+//! * **Multicast.** The tree of a group consists of the shortest paths from a switch near to it.
+//!
+//! Each LID depends on the routes of those before it, so routes are computed one by one. Time grows
+//! with the number of LIDs times that of possible dependencies, which is the number of links times
+//! the number of links of a switch; memory with the possible dependencies.
+//!
+//! # Differences from OpenSM
+//!
+//! Forwarding tables, layers and multicast trees equal those of OpenSM's engine of the same name,
+//! built without METIS, by GUID. Where its routes close a credit loop, they are computed again:
+//!
+//! * OpenSM forgets dependencies in use when it shortens a path after backtracking. Here they are
+//!   kept, if the routes to hosts have a loop.
+//! * Without `nue_include_switches`, OpenSM's routes to switches ignore the dependencies of others.
+//!   Here they are routed like those to hosts, if they close a loop.
+
+mod channels;
+mod colors;
+mod escape;
+mod policy;
+mod search;
+mod targets;
+
+use super::virtual_lanes::data_vls;
+use super::weighted_paths::multicast::MulticastPaths;
+use super::weighted_paths::network::Network;
+use super::weighted_paths::search::{Root, Search as SimpleSearch};
+use super::weighted_paths::{check_connected, one_hop};
+use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
+use crate::config::options::Options;
+use crate::fabric::Fabric;
+use crate::ids::Lid;
+use crate::notes::{Note, counted};
+use crate::wire::attr::tables::LFT_NO_PATH;
+use channels::Channels;
+use colors::Colors;
+use policy::MulticastHops;
+pub use policy::NuePolicy;
+use search::{Layer, Search};
+use std::sync::Arc;
+use targets::Target;
+
+/// The name of the engine.
+pub const NAME: &str = "nue";
+
+/// The engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nue;
+
+impl Engine for Nue {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
+        route(input).map_err(|note| RoutingError { engine: NAME, notes: vec![note], dump: None })
+    }
+}
+
+fn route(input: &RoutingInput<'_>) -> Result<Routing, Note> {
+    let (fabric, lids) = (input.fabric, input.lids);
+    let by_lid = |switch| {
+        let lid = lids.base(fabric.switch(switch).first_port).unwrap_or_default();
+        lid.0.swap_bytes().into()
+    };
+    let network = Network::new(fabric, input.options.avoid_throttled_links, by_lid);
+    check_connected(fabric, &network, &mut SimpleSearch::default(), "NUE45")?;
+    let graph = Channels::new(&network);
+    let targets = targets::targets(fabric, lids, &network);
+    let layers = layer_count(fabric, input.options);
+    let setup = Setup {
+        graph: &graph,
+        targets: &targets,
+        layers,
+        include_switches: input.options.nue_include_switches,
+        one_hop: one_hop(fabric, lids),
+        table_size: Lft::empty(lids.max()).0.len(),
+        lids_by_switch: lids_by_switch(&network, &targets),
+    };
+    let routes = setup.routes();
+    let Routes { tables, lengths, hops, by_lid, escapes, .. } = routes;
+    let mut lfts = vec![Arc::default(); network.len()];
+    for (switch, table) in network.switches.iter().zip(tables) {
+        lfts[switch.index()] = Arc::new(Lft(table));
+    }
+    let note = Note::info(format!(
+        "{} used; {} routed by escape paths",
+        counted(layers.into(), "VL is", "VLs are"),
+        counted(escapes, "LID is", "LIDs are")
+    ));
+    let paths = MulticastPaths::new(fabric, network, lengths);
+    let layers = (layers > 1).then_some(by_lid);
+    let policy = NuePolicy::new(fabric, lids, paths, hops, layers);
+    Ok(Routing {
+        engine: NAME,
+        lfts,
+        policy: Arc::new(policy),
+        notes: vec![note],
+        routing_errors: Vec::new(),
+    })
+}
+
+/// The number of layers that options and links allow.
+fn layer_count(fabric: &Fabric, options: &Options) -> u8 {
+    let vls = data_vls(fabric, options.max_op_vls).max(1);
+    let vls = match options.nue_max_num_vls {
+        0 => vls,
+        wanted => wanted.min(vls),
+    };
+    if options.qos { vls } else { 1 }
+}
+
+/// The input of the algorithm.
+struct Setup<'a> {
+    graph: &'a Channels<'a>,
+    targets: &'a [Target],
+    layers: u8,
+    include_switches: bool,
+    one_hop: u64,
+    /// Entries of a forwarding table.
+    table_size: usize,
+    lids_by_switch: Vec<u8>,
+}
+
+/// The routes of all LIDs.
+#[derive(Clone)]
+struct Routes {
+    /// Forwarding tables by switch.
+    tables: Vec<Vec<u8>>,
+    /// Lengths of links with all routes.
+    lengths: Vec<u64>,
+    hops: MulticastHops,
+    /// By LID: its layer.
+    by_lid: Vec<u8>,
+    /// The number of LIDs that are routed by escape paths.
+    escapes: usize,
+    /// The state of layer 0 after its hosts.
+    first_layer: Option<(Colors, Vec<u32>)>,
+}
+
+/// How routes are computed, from OpenSM's rules to stricter ones.
+#[derive(Clone, Copy, Default)]
+struct Rules {
+    /// Dependencies in use are kept when a path is shortened.
+    keep_dependencies: bool,
+    /// Escape paths to all switches are reserved on layer 0.
+    reserve_switches: bool,
+}
+
+impl Setup<'_> {
+    /// OpenSM's routes, or those that have no credit loop if OpenSM's do.
+    fn routes(&self) -> Routes {
+        let mut rules = Rules::default();
+        let mut routes = self.hosts(rules);
+        if self.has_loop(&routes) {
+            rules.keep_dependencies = true;
+            routes = self.hosts(rules);
+        }
+        if self.include_switches {
+            return routes;
+        }
+        let of_hosts = routes.clone();
+        self.add_switches(&mut routes);
+        if !self.has_loop(&routes) {
+            return routes;
+        }
+        routes = self.with_protected_switches(of_hosts, rules);
+        if !self.has_loop(&routes) {
+            return routes;
+        }
+        let rules = Rules { keep_dependencies: true, reserve_switches: true };
+        self.with_protected_switches(self.hosts(rules), rules)
+    }
+
+    /// The routes to hosts, and to switches if they are included.
+    fn hosts(&self, rules: Rules) -> Routes {
+        let mut routes = self.without_paths();
+        let mut search = Search::new(self.graph);
+        search.keep_dependencies = rules.keep_dependencies;
+        let layers = targets::layers(self.targets, self.layers, self.include_switches);
+        for (number, layer) in (0..).zip(layers).filter(|(_, layer)| !layer.is_empty()) {
+            let mut state = self.first_state(&layer, number, rules, &routes.lengths);
+            let hosts = layer.iter().filter(|target| !target.is_switch());
+            let switches = layer.iter().filter(|target| target.is_switch());
+            for target in hosts.chain(switches) {
+                self.route(&mut routes, &mut search, &mut state, target);
+                target.lids().for_each(|lid| routes.by_lid[lid.index()] = number);
+            }
+            if number == 0 {
+                routes.first_layer = Some(state);
+            }
+        }
+        if let MulticastHops::Common(hops) = &mut routes.hops {
+            hops.copy_from_slice(&search.hops);
+        }
+        routes
+    }
+
+    /// Tables in which switches have their own LIDs only.
+    fn without_paths(&self) -> Routes {
+        let network = self.graph.network;
+        let mut tables = vec![vec![LFT_NO_PATH; self.table_size]; network.len()];
+        for target in self.targets.iter().filter(|target| target.is_switch()) {
+            target.lids().for_each(|lid| tables[target.switch as usize][lid.index()] = 0);
+        }
+        let hops = match self.include_switches {
+            true => MulticastHops::ByTarget(vec![vec![u8::MAX; network.len()]; network.len()]),
+            false => MulticastHops::Common(vec![0; network.len()]),
+        };
+        Routes {
+            tables,
+            lengths: vec![self.one_hop; network.links().len()],
+            hops,
+            by_lid: vec![0; self.table_size],
+            escapes: 0,
+            first_layer: None,
+        }
+    }
+
+    /// Routes the LIDs of an end port.
+    fn route(
+        &self,
+        routes: &mut Routes,
+        search: &mut Search<'_>,
+        (colors, escape): &mut (Colors, Vec<u32>),
+        target: &Target,
+    ) {
+        for lid in target.lids() {
+            let color = colors.new_color();
+            let mut layer = Layer { colors, color, lengths: &routes.lengths, escape };
+            let is_escape = search.run(&mut layer, target.switch, !target.is_switch());
+            routes.escapes += usize::from(is_escape);
+            self.enter(routes, &search.used, target, lid);
+        }
+        if let MulticastHops::ByTarget(rows) = &mut routes.hops
+            && target.is_switch()
+        {
+            rows[target.switch as usize].copy_from_slice(&search.hops);
+        }
+    }
+
+    /// Adds shortest paths to all switches.
+    fn add_switches(&self, routes: &mut Routes) {
+        let mut search = SimpleSearch::default();
+        for target in self.switches_in_order() {
+            for lid in target.lids() {
+                search.run(self.graph.network, &routes.lengths, Root::Switch(target.switch));
+                self.enter(routes, &search.used, &target, lid);
+            }
+        }
+    }
+
+    /// Adds paths to all switches that close no cycle with others of layer 0.
+    fn with_protected_switches(&self, mut routes: Routes, rules: Rules) -> Routes {
+        let mut state = routes.first_layer.take().unwrap_or_else(|| {
+            let rules = Rules { reserve_switches: true, ..rules };
+            self.first_state(&[], 0, rules, &routes.lengths)
+        });
+        let mut search = Search::new(self.graph);
+        search.keep_dependencies = rules.keep_dependencies;
+        for target in self.switches_in_order() {
+            self.route(&mut routes, &mut search, &mut state, &target);
+        }
+        routes
+    }
+
+    /// The colors at the beginning of a layer, and its escape paths.
+    fn first_state(
+        &self,
+        layer: &[Target],
+        number: u8,
+        rules: Rules,
+        lengths: &[u64],
+    ) -> (Colors, Vec<u32>) {
+        let mut colors = Colors::new(self.graph);
+        let mut marks = escape_targets(self.graph.network.len(), layer);
+        if rules.reserve_switches && number == 0 {
+            marks.has_destinations.fill(true);
+        }
+        let escape = escape::mark(self.graph, &mut colors, &marks, lengths);
+        (colors, escape)
+    }
+
+    fn switches_in_order(&self) -> impl Iterator<Item = Target> {
+        let mut switches: Vec<Target> =
+            self.targets.iter().filter(|target| target.is_switch()).copied().collect();
+        switches.sort_by_key(|target| target.switch);
+        switches.into_iter()
+    }
+
+    /// Enters paths into the tables, and makes their links longer.
+    fn enter(&self, routes: &mut Routes, used: &[u32], target: &Target, lid: Lid) {
+        let network = self.graph.network;
+        for (table, &link) in routes.tables.iter_mut().zip(used) {
+            if let Some(link) = network.links().get(link as usize) {
+                table[lid.index()] = link.to_port;
+            }
+        }
+        routes.tables[target.switch as usize][lid.index()] = target.exit;
+        for (switch, &lids) in self.lids_by_switch.iter().enumerate() {
+            let mut at = switch;
+            for _ in 0..network.len() {
+                let Some(link) = network.links().get(used[at] as usize) else { break };
+                routes.lengths[used[at] as usize] += u64::from(lids);
+                at = link.from as usize;
+            }
+        }
+    }
+
+    /// True if the dependencies of the routes of a layer have a cycle.
+    fn has_loop(&self, routes: &Routes) -> bool {
+        (0..self.layers).any(|layer| {
+            let mut used = vec![false; self.graph.edge_count()];
+            for target in self.targets {
+                for lid in target.lids().filter(|lid| routes.by_lid[lid.index()] == layer) {
+                    self.mark_dependencies(routes, lid, &mut used);
+                }
+            }
+            has_cycle(self.graph, &used)
+        })
+    }
+
+    /// Marks the dependencies of all paths to a LID, as edges against the direction of packets.
+    fn mark_dependencies(&self, routes: &Routes, lid: Lid, used: &mut [bool]) {
+        let (graph, network) = (self.graph, self.graph.network);
+        let output = |switch: u32| {
+            let port = routes.tables[switch as usize][lid.index()];
+            network.link_at(switch, port).filter(|_| port != 0)
+        };
+        for switch in 0..network.len() as u32 {
+            let Some(link) = output(switch) else { continue };
+            let Some(next) = output(network.links()[link as usize].to) else { continue };
+            let backs = graph.reverse(next).zip(graph.reverse(link));
+            let edge =
+                backs.and_then(|(next, link)| graph.edge(graph.of_link(next), graph.of_link(link)));
+            if let Some(edge) = edge {
+                used[edge as usize] = true;
+            }
+        }
+    }
+}
+
+/// By switch: the number of LIDs of its own and of the ports linked to it, modulo 256 as in OpenSM.
+fn lids_by_switch(network: &Network, targets: &[Target]) -> Vec<u8> {
+    let mut counts = vec![0_u8; network.len()];
+    for target in targets {
+        let count = &mut counts[target.switch as usize];
+        *count = count.wrapping_add(target.lid_count() as u8);
+    }
+    counts
+}
+
+/// The switches with destinations of a layer.
+fn escape_targets(switches: usize, layer: &[Target]) -> escape::Targets {
+    let mut marks =
+        escape::Targets { has_destinations: vec![false; switches], hosts: vec![0; switches] };
+    for target in layer {
+        marks.has_destinations[target.switch as usize] = true;
+        if !target.is_switch() {
+            let hosts = &mut marks.hosts[target.switch as usize];
+            *hosts = hosts.wrapping_add(1);
+        }
+    }
+    marks
+}
+
+/// True if the marked edges have a cycle: not all channels can be removed one by one when nothing
+/// depends on them any more.
+fn has_cycle(graph: &Channels<'_>, used: &[bool]) -> bool {
+    let mut before = vec![0_u32; graph.len()];
+    let marked = |channel: u32| graph.edges(channel).filter(|&edge| used[edge as usize]);
+    for channel in 0..graph.len() as u32 {
+        marked(channel).for_each(|edge| before[graph.end(edge) as usize] += 1);
+    }
+    let mut free: Vec<u32> =
+        (0..graph.len() as u32).filter(|&channel| before[channel as usize] == 0).collect();
+    let mut removed = 0;
+    while let Some(channel) = free.pop() {
+        removed += 1;
+        for edge in marked(channel) {
+            let end = graph.end(edge);
+            before[end as usize] -= 1;
+            if before[end as usize] == 0 {
+                free.push(end);
+            }
+        }
+    }
+    removed < graph.len()
+}

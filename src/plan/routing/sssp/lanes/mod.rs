@@ -1,0 +1,394 @@
+//! The virtual lanes of DFSSSP, which keep routes free of credit loops.
+//!
+//! All routes begin on VL 0. As long as the dependencies between the channels of a VL have a cycle,
+//! all routes over the dependency of the cycle with the fewest routes move to the next VL. VLs that
+//! remain are given to those with the most routes, which are split among them.
+//!
+//! The routes of all hosts at a switch to a LID are the same, and so are their VLs: they are one
+//! *bundle* here.
+//!
+//! Hosts that do not map SLs to VLs, and switches as sources, are on VL 0 in OpenSM even if that
+//! closes a cycle of dependencies. Here their routes are added last, each to the first VL in which
+//! it closes none.
+
+mod cycles;
+mod dependencies;
+
+use super::order::Destination;
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Lid, Sl};
+use crate::plan::routing::Lft;
+use crate::plan::routing::weighted_paths::network::Network;
+use crate::plan::routing::weighted_paths::search::NONE;
+use crate::wire::attr::{CapMask, NodeKind};
+use cycles::CycleSearch;
+use dependencies::Dependencies;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The routes need more VLs than there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TooFewLanes;
+
+/// The SLs of paths.
+pub(super) struct PathLanes {
+    /// By port: its row as a source, or [`NONE`]. Hosts that map SLs share the row of their switch;
+    /// the switch and other ports there have another one.
+    rows: Vec<u32>,
+    /// By LID: its index among the destinations, or [`NONE`].
+    columns: Vec<u32>,
+    /// By port: base LID, 0 if it has none.
+    base_lids: Vec<Lid>,
+    /// Number of destinations.
+    width: usize,
+    /// By row, then by destination: the lowest of the SLs.
+    bases: Vec<u8>,
+    /// By the lowest SL: the number of SLs among which paths are split, at least 1.
+    splits: [u8; 16],
+    /// The number of paths on each VL before they are split.
+    paths: Vec<u64>,
+    /// True if a VL has paths of switches and of ports that do not map SLs only.
+    has_extra: bool,
+}
+
+impl PathLanes {
+    /// Finds the VLs of all paths.
+    ///
+    /// # Errors
+    /// Returns [`TooFewLanes`] if the routes need more than `vls` VLs.
+    pub(super) fn assign(
+        fabric: &Fabric,
+        network: &Network,
+        destinations: &[Destination],
+        lfts: &[Arc<Lft>],
+        vls: u8,
+    ) -> Result<Self, TooFewLanes> {
+        let bundles = Bundles::new(fabric, network, destinations, lfts);
+        let mut lanes = bundles.empty_lanes(fabric, destinations);
+        let mut dependencies = bundles.break_cycles(&mut lanes, vls)?;
+        bundles.add_others(&mut lanes, &mut dependencies, vls)?;
+        lanes.split(vls);
+        Ok(lanes)
+    }
+
+    /// Gives the VLs that are left to those with the most paths, and renumbers all.
+    fn split(&mut self, vls: u8) {
+        let mut splits = vec![1_u8; self.paths.len()];
+        for _ in self.paths.len()..usize::from(vls) {
+            let mut fullest = (0, 0.0);
+            for (lane, (&paths, &split)) in self.paths.iter().zip(&splits).enumerate() {
+                let mean = paths as f64 / f64::from(split);
+                if mean > fullest.1 {
+                    fullest = (lane, mean);
+                }
+            }
+            splits[fullest.0] += 1;
+        }
+        let firsts: Vec<u8> = splits
+            .iter()
+            .scan(0, |next, &split| {
+                *next += split;
+                Some(*next - split)
+            })
+            .collect();
+        for (lane, (&first, &split)) in firsts.iter().zip(&splits).enumerate() {
+            // OpenSM does not split a VL that keeps its number, except VL 0.
+            let is_split = lane == 0 || usize::from(first) != lane;
+            self.splits[usize::from(first)] = if is_split { split } else { 1 };
+        }
+        self.bases.iter_mut().for_each(|base| *base = firsts[usize::from(*base)]);
+    }
+
+    /// The number of paths on each VL before they are split.
+    pub(super) fn paths(&self) -> &[u64] {
+        &self.paths
+    }
+
+    /// True if a VL has paths of switches and of ports that do not map SLs only.
+    pub(super) fn has_extra(&self) -> bool {
+        self.has_extra
+    }
+
+    fn column(&self, lid: Lid) -> Option<usize> {
+        let column = *self.columns.get(lid.index())?;
+        (column != NONE).then_some(column as usize)
+    }
+
+    fn row(&self, port: PortId) -> Option<u32> {
+        self.rows.get(port.index()).copied().filter(|&row| row != NONE)
+    }
+
+    /// The lowest of the equivalent SLs of a path.
+    pub(super) fn base(&self, source: PortId, lid: Lid) -> Option<Sl> {
+        let column = self.column(lid)?;
+        let row = self.row(source)? as usize;
+        Some(Sl(self.bases[row * self.width + column]))
+    }
+
+    /// The SL of a path: paths of a VL that is split use its SLs in turn.
+    pub(super) fn sl(&self, source: PortId, lid: Lid, hint: Sl) -> Sl {
+        let Some((base, row)) = self.base(source, lid).zip(self.row(source)) else { return hint };
+        let split = u32::from(self.splits[usize::from(base.0)]);
+        Sl(base.0 + ((row + u32::from(lid.0)) % split) as u8)
+    }
+
+    /// The class of a port as a source.
+    pub(super) fn source_group(&self, port: PortId) -> u32 {
+        self.row(port).unwrap_or(NONE)
+    }
+
+    pub(super) fn base_lid(&self, port: PortId) -> Lid {
+        self.base_lids.get(port.index()).copied().unwrap_or_default()
+    }
+}
+
+/// The routes from all hosts of each switch to each LID.
+struct Bundles<'a> {
+    network: &'a Network,
+    /// The forwarding tables, by number of the switch.
+    lfts: Vec<&'a Lft>,
+    /// The switch of each row and the number of LIDs there: first the switches with hosts that map
+    /// SLs, in the order of their first hosts, then all switches for their other ports.
+    sources: Vec<(u32, u32)>,
+    /// The number of rows of hosts.
+    host_rows: u32,
+    /// By switch number: its row of hosts, or [`NONE`].
+    rows: Vec<u32>,
+    /// All LIDs in routing order, and their switches.
+    columns: Vec<(Lid, u32)>,
+    /// The columns of each port in routing order; true if it maps SLs.
+    targets: Vec<(Range<u32>, bool)>,
+    /// Base LIDs by switch number.
+    switch_lids: Vec<Lid>,
+    /// The number of paths between all ports that map SLs.
+    paths: u64,
+}
+
+/// True if a port maps SLs to VLs.
+fn maps_sls(fabric: &Fabric, port: PortId) -> bool {
+    fabric.port(port).info.is_some_and(|info| info.has(CapMask::SL_MAPPING))
+}
+
+impl<'a> Bundles<'a> {
+    fn new(
+        fabric: &Fabric,
+        network: &'a Network,
+        destinations: &[Destination],
+        lfts: &'a [Arc<Lft>],
+    ) -> Self {
+        let lfts = network.switches.iter().map(|switch| &*lfts[switch.index()]).collect();
+        let rows = vec![NONE; network.len()];
+        let mut own = Self {
+            network,
+            lfts,
+            sources: Vec::new(),
+            host_rows: 0,
+            rows,
+            columns: Vec::new(),
+            targets: Vec::new(),
+            switch_lids: vec![Lid::default(); network.len()],
+            paths: 0,
+        };
+        let (mut all, mut within) = (0, 0);
+        for to in destinations {
+            let is_counted = to.kind != NodeKind::Router && maps_sls(fabric, to.port);
+            let first = own.columns.len() as u32;
+            own.columns.extend(to.lids().map(|lid| (lid, to.switch)));
+            own.targets.push((first..own.columns.len() as u32, is_counted));
+            if is_counted {
+                all += u64::from(to.lids);
+                within += u64::from(to.lids).pow(2);
+            }
+            match to.kind {
+                NodeKind::Switch => own.switch_lids[to.switch as usize] = to.base,
+                _ if is_counted => own.count_source(to),
+                _ => {}
+            }
+        }
+        own.host_rows = own.sources.len() as u32;
+        own.sources.extend((0..network.len() as u32).map(|switch| (switch, 0)));
+        own.paths = all * all - within;
+        own
+    }
+
+    fn count_source(&mut self, host: &Destination) {
+        let row = &mut self.rows[host.switch as usize];
+        if *row == NONE {
+            *row = self.sources.len() as u32;
+            self.sources.push((host.switch, 0));
+        }
+        self.sources[*row as usize].1 += u32::from(host.lids);
+    }
+
+    /// All paths on VL 0.
+    fn empty_lanes(&self, fabric: &Fabric, destinations: &[Destination]) -> PathLanes {
+        let ports = fabric.ports().len();
+        let mut lanes = PathLanes {
+            rows: vec![NONE; ports],
+            columns: Vec::new(),
+            base_lids: vec![Lid::default(); ports],
+            width: self.columns.len(),
+            bases: vec![0; self.columns.len() * self.sources.len()],
+            splits: [1; 16],
+            paths: vec![self.paths],
+            has_extra: false,
+        };
+        for to in destinations {
+            lanes.base_lids[to.port.index()] = to.base;
+            let is_host = to.kind == NodeKind::Ca && maps_sls(fabric, to.port);
+            let row =
+                if is_host { self.rows[to.switch as usize] } else { self.host_rows + to.switch };
+            lanes.rows[to.port.index()] = row;
+        }
+        let highest = self.columns.iter().map(|(lid, _)| lid.index()).max();
+        lanes.columns.resize(highest.map_or(0, |lid| lid + 1), NONE);
+        for (column, (lid, _)) in (0..).zip(&self.columns) {
+            lanes.columns[lid.index()] = column;
+        }
+        lanes
+    }
+
+    /// The channels from a switch to the switch of a LID.
+    fn path(&self, bundle: u32, path: &mut Vec<u32>) {
+        let (row, column) = self.place(bundle);
+        let (lid, end) = self.columns[column];
+        let mut at = self.sources[row].0;
+        path.clear();
+        while at != end && path.len() <= self.network.len() {
+            let port = self.lfts[at as usize].out(lid);
+            let Some(link) = port.and_then(|port| self.network.link_at(at, port)) else { return };
+            path.push(link);
+            at = self.network.links()[link as usize].to;
+        }
+    }
+
+    fn place(&self, bundle: u32) -> (usize, usize) {
+        (bundle as usize / self.columns.len(), bundle as usize % self.columns.len())
+    }
+
+    /// The number of paths in a bundle.
+    fn size(&self, bundle: u32) -> u32 {
+        self.sources[self.place(bundle).0].1
+    }
+
+    /// The dependencies of all paths.
+    fn dependencies(&self, ranks: &Arc<[u64]>) -> Dependencies {
+        let mut all = Dependencies::new(Arc::clone(ranks));
+        let mut path = Vec::new();
+        let width = self.columns.len() as u32;
+        let targets = self.targets.iter().filter(|(_, is_counted)| *is_counted);
+        for (target, _) in targets {
+            for row in 0..self.host_rows {
+                for column in target.clone() {
+                    let bundle = row * width + column;
+                    self.path(bundle, &mut path);
+                    all.add(&path, bundle, self.size(bundle));
+                }
+            }
+        }
+        all
+    }
+
+    /// Moves paths until no VL has a cycle, and returns the dependencies of each VL in use.
+    fn break_cycles(
+        &self,
+        lanes: &mut PathLanes,
+        vls: u8,
+    ) -> Result<Vec<Dependencies>, TooFewLanes> {
+        let ranks = self.ranks();
+        let mut done = Vec::new();
+        let mut current = self.dependencies(&ranks);
+        for lane in 0..vls {
+            let is_last = lane + 1 == vls;
+            let mut next = Dependencies::new(Arc::clone(&ranks));
+            let mut search = CycleSearch::new(&mut current);
+            let mut start = search.first();
+            while let Some(cycle) = start.and_then(|start| search.find(start)) {
+                if is_last {
+                    return Err(TooFewLanes);
+                }
+                lanes.paths.resize(usize::from(lane) + 2, 0);
+                for bundle in search.break_cycle(cycle) {
+                    self.raise(lanes, bundle, lane, &mut search, &mut next);
+                }
+                start = Some(cycle);
+            }
+            done.push(current);
+            if lanes.paths.len() == done.len() {
+                break;
+            }
+            current = next;
+        }
+        Ok(done)
+    }
+
+    /// Moves a bundle from a VL to the next one, unless it left the VL already.
+    fn raise(
+        &self,
+        lanes: &mut PathLanes,
+        bundle: u32,
+        lane: u8,
+        search: &mut CycleSearch<'_>,
+        next: &mut Dependencies,
+    ) {
+        let base = &mut lanes.bases[bundle as usize];
+        if *base != lane {
+            return;
+        }
+        *base = lane + 1;
+        let (size, mut path) = (self.size(bundle), Vec::new());
+        self.path(bundle, &mut path);
+        search.remove(&path, size);
+        next.add(&path, bundle, size);
+        lanes.paths[usize::from(lane)] -= u64::from(size);
+        lanes.paths[usize::from(lane) + 1] += u64::from(size);
+    }
+
+    /// Adds the paths that are on no VL yet: those from ports that do not map SLs, switches
+    /// included, and those to hosts and switches that do not. Each goes to the first VL in which it
+    /// closes no cycle.
+    fn add_others(
+        &self,
+        lanes: &mut PathLanes,
+        dependencies: &mut Vec<Dependencies>,
+        vls: u8,
+    ) -> Result<(), TooFewLanes> {
+        let width = self.columns.len() as u32;
+        let mut path = Vec::new();
+        for (target, is_counted) in &self.targets {
+            let first = if *is_counted { self.host_rows } else { 0 };
+            for row in first..self.sources.len() as u32 {
+                for column in target.clone() {
+                    let bundle = row * width + column;
+                    self.path(bundle, &mut path);
+                    let lane = dependencies.iter_mut().position(|lane| lane.try_add(&path));
+                    let lane = match lane {
+                        Some(lane) => lane,
+                        None if dependencies.len() >= vls.into() => return Err(TooFewLanes),
+                        None => {
+                            let mut lane = Dependencies::new(self.ranks());
+                            lane.try_add(&path);
+                            dependencies.push(lane);
+                            lanes.paths.push(0);
+                            lanes.has_extra = true;
+                            dependencies.len() - 1
+                        }
+                    };
+                    lanes.bases[bundle as usize] = lane as u8;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// By link: the key by which OpenSM orders channels, which is the LID of its switch and the
+    /// port.
+    fn ranks(&self) -> Arc<[u64]> {
+        let links = self.network.links().iter();
+        links
+            .map(|link| {
+                u64::from(self.switch_lids[link.from as usize].0) << 8 | u64::from(link.port)
+            })
+            .collect()
+    }
+}

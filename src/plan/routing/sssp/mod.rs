@@ -1,0 +1,213 @@
+//! SSSP and DFSSSP: shortest paths that avoid links with many routes (single source shortest path),
+//! and the same routes without credit loops (deadlock-free SSSP).
+//!
+//! # The routing algorithm
+//!
+//! * **Routes.** For each LID in turn ([`order`]), the shortest paths from all switches to it are
+//!   searched ([`super::weighted_paths`]). A link is as long as the square of the number of all
+//!   LIDs, which makes paths with few hops the shortest ones, and longer by one for each path over
+//!   it so far, counted by the LIDs of the switches where paths begin.
+//! * **Lanes.** DFSSSP assigns VLs to paths so that the dependencies of no VL have a cycle
+//!   ([`lanes`]). The SL of a path is the number of its VL; the SL to VL mappings are those of the
+//!   configuration, whose default maps each SL to the VL of the same number. Routes that need more
+//!   VLs than all links have are refused.
+//! * **Multicast.** The tree of a group consists of the shortest paths from the switch with the
+//!   smallest distance to its farthest member, over links as long as all unicast routes made them.
+//!
+//! Each LID depends on the routes of those before it, so routes are computed one by one. Time grows
+//! with the number of LIDs times that of links, for DFSSSP also with the length of paths. DFSSSP
+//! needs a byte for each LID and switch, another one if the switch has hosts, and four for each
+//! dependency of the paths of hosts.
+//!
+//! # Differences from OpenSM
+//!
+//! Forwarding tables, VLs and multicast trees equal OpenSM's engines of the same names, by GUID.
+//! The paths of a VL that is split among several SLs use them in turn, and at random in OpenSM.
+//! OpenSM finds no routes if the square of the number of LIDs times the hops reaches 2^31, and does
+//! not route to routers. Its DFSSSP leaves packets of switches, and of ports that do not map SLs to
+//! VLs, on VL 0 even if they close a cycle there.
+
+mod lanes;
+mod order;
+mod policy;
+#[cfg(test)]
+mod tests;
+
+use super::virtual_lanes::data_vls;
+use super::weighted_paths::network::Network;
+use super::weighted_paths::search::{HOST_LINK, NONE, Root, Search};
+use super::weighted_paths::{check_connected, one_hop};
+use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
+use crate::config::guid_lists::GuidLists;
+use crate::fabric::Fabric;
+use crate::ids::Lid;
+use crate::notes::{Note, counted};
+use crate::wire::attr::NodeKind;
+use lanes::PathLanes;
+use order::{Destination, Destinations};
+pub use policy::SsspPolicy;
+use std::sync::Arc;
+
+/// The engine SSSP, with the contents of its GUID list files.
+#[derive(Clone, Debug, Default)]
+pub struct Sssp {
+    lists: Arc<GuidLists>,
+}
+
+impl Sssp {
+    /// The name of the engine.
+    pub const NAME: &'static str = "sssp";
+
+    pub fn new(lists: Arc<GuidLists>) -> Self {
+        Self { lists }
+    }
+}
+
+impl Engine for Sssp {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
+        let refuse = |note| RoutingError { engine: Self::NAME, notes: vec![note], dump: None };
+        let routes = Routes::find(input, &self.lists).map_err(refuse)?;
+        Ok(routes.into_routing(Self::NAME, input.fabric, None, Vec::new()))
+    }
+}
+
+/// The engine DFSSSP, with the contents of its GUID list files.
+#[derive(Clone, Debug, Default)]
+pub struct DfSssp {
+    lists: Arc<GuidLists>,
+}
+
+impl DfSssp {
+    /// The name of the engine.
+    pub const NAME: &'static str = "dfsssp";
+
+    pub fn new(lists: Arc<GuidLists>) -> Self {
+        Self { lists }
+    }
+}
+
+impl Engine for DfSssp {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
+        let refuse = |note| RoutingError { engine: Self::NAME, notes: vec![note], dump: None };
+        let routes = Routes::find(input, &self.lists).map_err(refuse)?;
+        let vls = data_vls(input.fabric, input.options.max_op_vls);
+        let lanes = routes.lanes(input.fabric, vls).map_err(|_| refuse(too_few_vls(vls)))?;
+        let paths: Vec<_> = lanes.paths().iter().map(u64::to_string).collect();
+        let count = counted(paths.len(), "VL is", "VLs are");
+        let note = Note::info(format!(
+            "{count} needed of {vls}, with {} paths before they are balanced",
+            paths.join(", ")
+        ));
+        Ok(routes.into_routing(Self::NAME, input.fabric, Some(lanes), vec![note]))
+    }
+}
+
+fn too_few_vls(vls: u8) -> Note {
+    let vls = counted(vls.into(), "VL", "VLs");
+    let text = format!("routes without credit loops need more than the {vls} that all links have");
+    Note::error("AD25", text)
+}
+
+/// The routes of all LIDs.
+struct Routes {
+    network: Network,
+    destinations: Vec<Destination>,
+    lfts: Vec<Arc<Lft>>,
+    /// The lengths of links with all routes.
+    lengths: Vec<u64>,
+}
+
+impl Routes {
+    /// Routes all LIDs.
+    ///
+    /// # Errors
+    /// Returns the reason if a switch has no path to the subnet manager.
+    fn find(input: &RoutingInput<'_>, lists: &GuidLists) -> Result<Self, Note> {
+        let (fabric, lids) = (input.fabric, input.lids);
+        let by_guid = |switch| fabric.switch(switch).guid().opensm_order();
+        let network = Network::new(fabric, input.options.avoid_throttled_links, by_guid);
+        let all = Destinations::new(fabric, lids, &network);
+        let mut search = Search::default();
+        check_connected(fabric, &network, &mut search, "AD0C")?;
+        let mut lengths = vec![one_hop(fabric, lids); network.links().len()];
+        let destinations = all.ordered(fabric, lists);
+        let lids_by_switch = all.lids_by_switch();
+        let mut tables = vec![Lft::empty(lids.max()); network.len()];
+        let mut paths = vec![0; network.len()];
+        for to in &destinations {
+            let is_switch = to.kind == NodeKind::Switch;
+            let root = if is_switch { Root::Switch(to.switch) } else { Root::Host(to.switch) };
+            for lid in to.lids() {
+                search.run(&network, &lengths, root);
+                enter(&mut tables, &network, &search, to, lid);
+                lengthen(&mut lengths, &network, &search, &lids_by_switch, &mut paths);
+            }
+        }
+        let mut lfts = vec![Arc::default(); network.len()];
+        for (switch, table) in network.switches.iter().zip(tables) {
+            lfts[switch.index()] = Arc::new(table);
+        }
+        Ok(Self { network, destinations, lfts, lengths })
+    }
+
+    fn lanes(&self, fabric: &Fabric, vls: u8) -> Result<PathLanes, lanes::TooFewLanes> {
+        PathLanes::assign(fabric, &self.network, &self.destinations, &self.lfts, vls)
+    }
+
+    fn into_routing(
+        self,
+        engine: &'static str,
+        fabric: &Fabric,
+        lanes: Option<PathLanes>,
+        notes: Vec<Note>,
+    ) -> Routing {
+        let Self { network, destinations, lfts, lengths } = self;
+        let policy = SsspPolicy::new(fabric, network, lengths, &lfts, &destinations, lanes);
+        Routing { engine, lfts, policy: Arc::new(policy), notes, routing_errors: Vec::new() }
+    }
+}
+
+/// Enters the paths to a LID into the tables.
+fn enter(
+    tables: &mut [Lft],
+    network: &Network,
+    search: &Search,
+    destination: &Destination,
+    lid: Lid,
+) {
+    for &switch in &search.order {
+        let port = match search.used[switch as usize] {
+            NONE | HOST_LINK => destination.exit,
+            link => network.links()[link as usize].to_port,
+        };
+        tables[switch as usize].0[lid.index()] = port;
+    }
+}
+
+/// Makes links longer by the paths over them. `paths` is a buffer, with zeros by switch.
+fn lengthen(
+    lengths: &mut [u64],
+    network: &Network,
+    search: &Search,
+    lids_by_switch: &[u32],
+    paths: &mut [u64],
+) {
+    // Paths from switches farther away pass those before them in the order of the search.
+    for &switch in search.order.iter().rev() {
+        let own = std::mem::take(&mut paths[switch as usize]);
+        let link = search.used[switch as usize] as usize;
+        if let Some(&next) = network.links().get(link) {
+            let all = own + u64::from(lids_by_switch[switch as usize]);
+            lengths[link] += all;
+            paths[next.from as usize] += all;
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A 4-ary heap of keys whose order of extraction among equal keys is that of OpenSM's, because it
+//! decides between paths of the same length.
+//!
+//! Of equal children the last one is moved up, and an element never passes one with its own key.
+
+/// Children of an element.
+const ARITY: usize = 4;
+
+/// The place of an element that is not in the heap.
+const ABSENT: u32 = u32::MAX;
+
+/// Elements 0 to n - 1, each with a key, of which the smallest is extracted first.
+#[derive(Default)]
+pub(in crate::plan::routing) struct Heap {
+    entries: Vec<(u64, u32)>,
+    /// By element: its place among the entries.
+    places: Vec<u32>,
+}
+
+impl Heap {
+    /// Fills the heap with `count` elements, in their order, with the key [`u64::MAX`].
+    pub(in crate::plan::routing) fn fill(&mut self, count: u32) {
+        self.entries.clear();
+        self.entries.extend((0..count).map(|element| (u64::MAX, element)));
+        self.places.clear();
+        self.places.extend(0..count);
+    }
+
+    /// Empties the heap, for elements below `count`.
+    pub(in crate::plan::routing) fn clear(&mut self, count: usize) {
+        self.entries.clear();
+        self.places.clear();
+        self.places.resize(count, ABSENT);
+    }
+
+    /// Adds an element that is not in the heap.
+    pub(in crate::plan::routing) fn insert(&mut self, element: u32, key: u64) {
+        self.entries.push((key, element));
+        self.rise(self.entries.len() - 1, (key, element));
+    }
+
+    /// Removes an element, if it is in the heap.
+    pub(in crate::plan::routing) fn remove(&mut self, element: u32) {
+        let place = std::mem::replace(&mut self.places[element as usize], ABSENT) as usize;
+        if place == ABSENT as usize {
+            return;
+        }
+        let Some(last) = self.entries.pop() else { return };
+        if place == self.entries.len() {
+            return;
+        }
+        if place > 0 && self.entries[(place - 1) / ARITY].0 > last.0 {
+            self.rise(place, last);
+        } else {
+            self.sink(place, last);
+        }
+    }
+
+    /// Lowers the key of an element that is in the heap.
+    pub(in crate::plan::routing) fn lower(&mut self, element: u32, key: u64) {
+        self.rise(self.places[element as usize] as usize, (key, element));
+    }
+
+    /// Puts an entry into a place or above it.
+    fn rise(&mut self, mut place: usize, (key, element): (u64, u32)) {
+        while place > 0 {
+            let parent = (place - 1) / ARITY;
+            if key >= self.entries[parent].0 {
+                break;
+            }
+            self.put(place, self.entries[parent]);
+            place = parent;
+        }
+        self.put(place, (key, element));
+    }
+
+    /// Removes an element with the smallest key, and returns the key and the element.
+    pub(in crate::plan::routing) fn extract(&mut self) -> Option<(u64, u32)> {
+        let &smallest = self.entries.first()?;
+        self.remove(smallest.1);
+        Some(smallest)
+    }
+
+    /// Puts an entry into a place or below it.
+    fn sink(&mut self, mut place: usize, entry: (u64, u32)) {
+        while let Some(child) = self.smallest_child(place) {
+            if self.entries[child].0 >= entry.0 {
+                break;
+            }
+            self.put(place, self.entries[child]);
+            place = child;
+        }
+        self.put(place, entry);
+    }
+
+    /// The last of the children with the smallest key.
+    fn smallest_child(&self, place: usize) -> Option<usize> {
+        let first = place * ARITY + 1;
+        let children = first..(first + ARITY).min(self.entries.len());
+        children.rev().min_by_key(|&child| self.entries[child].0)
+    }
+
+    fn put(&mut self, place: usize, entry: (u64, u32)) {
+        self.entries[place] = entry;
+        self.places[entry.1 as usize] = place as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn elements_are_extracted_by_key(
+            keys in prop::collection::vec((0u32..40, 0u64..20, 0u8..4), 0..200),
+        ) {
+            let mut heap = Heap::default();
+            heap.clear(40);
+            let mut known = [None; 40];
+            for (element, key, action) in keys {
+                let slot: &mut Option<u64> = &mut known[element as usize];
+                match (*slot, action) {
+                    (Some(_), 0) => {
+                        heap.remove(element);
+                        *slot = None;
+                    }
+                    (Some(before), _) if key < before => {
+                        heap.lower(element, key);
+                        *slot = Some(key);
+                    }
+                    (Some(_), _) => {}
+                    (None, _) => {
+                        heap.insert(element, key);
+                        *slot = Some(key);
+                    }
+                }
+            }
+            let mut found = Vec::new();
+            while let Some((key, element)) = heap.extract() {
+                prop_assert_eq!(known[element as usize], Some(key));
+                found.push(key);
+            }
+            let mut expected: Vec<u64> = known.into_iter().flatten().collect();
+            expected.sort_unstable();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

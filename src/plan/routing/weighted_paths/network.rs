@@ -1,0 +1,90 @@
+//! The switches and the links between them: switches in the order of an engine, the links of a
+//! switch by port.
+
+use crate::fabric::{Fabric, SwitchId};
+use crate::ids::PortNum;
+use crate::plan::routing::link_rate::is_throttled;
+use crate::plan::routing::switch_graph::SwitchGraph;
+
+/// A link from one switch to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::plan::routing) struct Link {
+    /// Number of the switch.
+    pub from: u32,
+    pub port: u8,
+    /// Number of the peer switch.
+    pub to: u32,
+    /// The port of the peer switch.
+    pub to_port: u8,
+}
+
+/// The switches by number, and the links between them.
+pub(in crate::plan::routing) struct Network {
+    pub switches: Vec<SwitchId>,
+    /// The switches in the order of OpenSM's maps, by byte-swapped GUID.
+    pub by_guid: Vec<u32>,
+    /// Numbers by [`SwitchId`].
+    pub numbers: Vec<u32>,
+    links: Vec<Link>,
+    /// By switch: the index of its first link; the last entry is the number of links.
+    first: Vec<u32>,
+}
+
+impl Network {
+    /// The network of a fabric, without throttled links if these are to be avoided. Switches are
+    /// numbered by ascending keys.
+    pub(in crate::plan::routing) fn new(
+        fabric: &Fabric,
+        avoid_throttled_links: bool,
+        key: impl Fn(SwitchId) -> u64,
+    ) -> Self {
+        let graph = SwitchGraph::new(fabric, &[]);
+        let mut switches: Vec<_> = fabric.switch_ids().collect();
+        switches.sort_by_cached_key(|&switch| key(switch));
+        let mut numbers = vec![0; switches.len()];
+        for (number, switch) in (0..).zip(&switches) {
+            numbers[switch.index()] = number;
+        }
+        let is_avoided = |switch: SwitchId, port: u8| {
+            let port = fabric.switch_port(switch, PortNum(port));
+            avoid_throttled_links && port.is_some_and(|port| is_throttled(fabric, port))
+        };
+        let (mut links, mut first) = (Vec::with_capacity(graph.link_count()), vec![0]);
+        for (from, &switch) in (0..).zip(&switches) {
+            let own = graph.links(switch).iter().filter(|link| !is_avoided(switch, link.port));
+            links.extend(own.map(|link| Link {
+                from,
+                port: link.port,
+                to: numbers[link.to.index()],
+                to_port: link.to_port,
+            }));
+            first.push(links.len() as u32);
+        }
+        let mut by_guid: Vec<_> = (0..switches.len() as u32).collect();
+        by_guid
+            .sort_by_cached_key(|&at| fabric.switch(switches[at as usize]).guid().opensm_order());
+        Self { switches, by_guid, numbers, links, first }
+    }
+
+    /// Number of switches.
+    pub(in crate::plan::routing) fn len(&self) -> usize {
+        self.switches.len()
+    }
+
+    /// All links, by switch and port.
+    pub(in crate::plan::routing) fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// The indexes of the links of a switch.
+    pub(in crate::plan::routing) fn range(&self, switch: u32) -> std::ops::Range<usize> {
+        self.first[switch as usize] as usize..self.first[switch as usize + 1] as usize
+    }
+
+    /// The index of the link from a port of a switch.
+    pub(in crate::plan::routing) fn link_at(&self, switch: u32, port: u8) -> Option<u32> {
+        let range = self.range(switch);
+        let place = self.links[range.clone()].binary_search_by_key(&port, |link| link.port).ok()?;
+        Some((range.start + place) as u32)
+    }
+}
