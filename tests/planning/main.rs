@@ -1,6 +1,7 @@
 //! Plans of all engines: verification, transitions between plans, and dump files.
 
 mod dumps;
+mod engine_failures;
 mod transitions;
 mod up_down;
 mod verify;

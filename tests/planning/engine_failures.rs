@@ -1,0 +1,209 @@
+//! Cables and switches that go down and return, with each engine: the plan that is based on the one
+//! before equals the plan from scratch, and engines that promise routes without credit loops keep
+//! their promise.
+
+use std::sync::Arc;
+use testkit::fabrics::{self, Family, RandomFabric};
+use testkit::planning::options;
+use testkit::torus::random::Random;
+use torus_sm::config::files;
+use torus_sm::config::options::Options;
+use torus_sm::fabric::Fabric;
+use torus_sm::fabric::synthetic::SyntheticView;
+use torus_sm::fabric::topology::Topology;
+use torus_sm::ids::{Guid, Mlid, Sl};
+use torus_sm::plan::compute::PlanInput;
+use torus_sm::plan::lids::Memory;
+use torus_sm::plan::multicast::GroupMembers;
+use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
+use torus_sm::plan::update::BaselineInputs;
+use torus_sm::plan::{Plan, partitions};
+use torus_sm::verify::Checks;
+use torus_sm::verify::baseline::{Outcome, VerifiedBaseline, plan_and_verify};
+use torus_sm::wire::attr::NodeKind;
+
+/// Changes of a fabric in a test.
+const CHANGES: usize = 5;
+
+/// The plan in force and what the next one depends on.
+struct InForce {
+    plan: Arc<Plan>,
+    baseline: VerifiedBaseline,
+}
+
+/// A daemon that plans, without devices.
+struct Planner {
+    options: Arc<Options>,
+    chain: Chain,
+    memory: Memory,
+    in_force: Option<InForce>,
+    members: Vec<Guid>,
+}
+
+impl Planner {
+    fn new(engine: &str, topology: &Topology) -> Self {
+        let options = Arc::new(options(&format!("{engine},no_fallback"), true));
+        let (lists, _) = files::guid_lists(&options);
+        let registry = EngineRegistry::standard(Arc::new(lists));
+        let names = options.routing_engine.as_deref().unwrap_or_default();
+        let hosts = topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca);
+        Self {
+            chain: Chain::parse(names, &registry).expect("engines that exist"),
+            options,
+            memory: Memory::default(),
+            in_force: None,
+            members: hosts.map(|node| Guid(node.guid.0 + 1)).step_by(2).collect(),
+        }
+    }
+
+    /// Plans a fabric, with the present plan as a baseline or not.
+    fn outcome(
+        &self,
+        fabric: &Fabric,
+        previous: Option<&InForce>,
+        is_incremental: bool,
+    ) -> Outcome {
+        let members = self.members.iter().filter_map(|&guid| fabric.port_by_guid(guid));
+        let group = GroupMembers {
+            mlid: Mlid(0xc010),
+            sl: Sl(0),
+            members: members.collect(),
+            senders: Vec::new(),
+        };
+        let input = PlanInput {
+            fabric,
+            options: &self.options,
+            memory: &self.memory,
+            torus_config: &Err(Vec::new()),
+            partitions: &partitions::default(&self.options),
+            observed_pkeys: &vec![Vec::new(); fabric.ports().len()],
+            groups: &[group],
+            aliases: &[],
+            previous: previous.map(|previous| &*previous.plan),
+            reregister: &|_| false,
+            chain: &self.chain,
+            qos_policy: None,
+        };
+        let baseline = previous.map(|previous| &previous.baseline).filter(|_| is_incremental);
+        plan_and_verify(&input, baseline, &Checks::new(true))
+    }
+
+    /// Plans a fabric in both ways, compares them, and puts the plan into force.
+    fn advance(&mut self, fabric: Fabric, case: &str) {
+        let fresh = self.outcome(&fabric, self.in_force.as_ref(), false);
+        let updated = self.outcome(&fabric, self.in_force.as_ref(), true);
+        let (fresh, updated) = match (fresh, updated) {
+            (Ok(fresh), Ok(updated)) => (fresh, updated),
+            (Err(_), Err(_)) => return, // the engine refuses the fabric; the old plan remains
+            (fresh, _) => {
+                panic!("{case}: routed only {}", if fresh.is_ok() { "anew" } else { "after" })
+            }
+        };
+        let (one, other) = match (&fresh.verdict, &updated.verdict) {
+            (Ok(one), Ok(other)) => (one, other),
+            // A reason may name another loop of several.
+            (Err(_), Err(_)) => return,
+            (one, other) => panic!("{case}: from scratch {one:?}, incremental {other:?}"),
+        };
+        let [one, other] = [one, other].map(|verified| verified.plan().clone());
+        assert!(one.routing.lfts == other.routing.lfts, "{case}: forwarding tables");
+        assert!(one.multicast.by_switch == other.multicast.by_switch, "{case}: multicast");
+        assert_eq!(path_sls(&fabric, &one), path_sls(&fabric, &other), "{case}: path SLs");
+        let inputs = BaselineInputs {
+            fabric: Arc::new(fabric.clone()),
+            options: Arc::clone(&self.options),
+            partitions: Arc::new(partitions::default(&self.options)),
+            observed_pkeys: Arc::new(vec![Vec::new(); fabric.ports().len()]),
+            memory: self.memory.clone(),
+        };
+        self.memory = updated.memory;
+        let pending = updated.pending_baseline.expect("a plan that passed");
+        let baseline = pending.complete(inputs, &Checks::new(true));
+        self.in_force = Some(InForce { plan: other, baseline });
+    }
+}
+
+/// The SLs of the paths between all end ports, by LID.
+fn path_sls(fabric: &Fabric, plan: &Plan) -> Vec<u8> {
+    let ports: Vec<_> = fabric.end_ports().collect();
+    let policy = &plan.routing.policy;
+    let pairs = ports.iter().flat_map(|&from| plan.lids.iter().map(move |to| (from, to)));
+    pairs.map(|(from, (lid, to))| policy.path_sl_to_lid(from, to, lid, Sl(0)).0).collect()
+}
+
+/// The topology without these cables, and without the cables of these nodes.
+fn damaged(topology: &Topology, cables: &[usize], nodes: &[usize]) -> Topology {
+    let mut left = topology.clone();
+    let mut index = 0;
+    left.cables.retain(|ends| {
+        index += 1;
+        !cables.contains(&(index - 1)) && !ends.iter().any(|(node, _)| nodes.contains(node))
+    });
+    left
+}
+
+/// Random changes of random fabrics of these families. Returns how often the engine routed.
+fn change_fabrics(engine: &str, families: &[Family], is_loop_free: bool) {
+    let mut routed = 0;
+    for seed in 0..2 * families.len() as u64 {
+        let family = families[seed as usize % families.len()];
+        let mut random = Random::new(seed + 1000);
+        let RandomFabric { topology, local } = fabrics::random(family, &mut random);
+        let mut planner = Planner::new(engine, &topology);
+        let switches: Vec<usize> = (0..topology.nodes.len())
+            .filter(|&node| topology.nodes[node].kind == NodeKind::Switch)
+            .filter(|&node| {
+                !topology.cables.iter().any(|ends| {
+                    ends.iter().any(|end| end.0 == node) && ends.iter().any(|end| end.0 == local)
+                })
+            })
+            .collect();
+        for change in 0..CHANGES {
+            // The first and the last fabric are whole.
+            let is_whole = change == 0 || change + 1 == CHANGES;
+            let mut cables = Vec::new();
+            let mut nodes = Vec::new();
+            if !is_whole {
+                cables
+                    .extend((0..1 + random.below(3)).map(|_| random.below(topology.cables.len())));
+                cables.retain(|&cable| topology.cables[cable].iter().all(|end| end.0 != local));
+                if random.percent(40) && !switches.is_empty() {
+                    nodes.push(switches[random.below(switches.len())]);
+                }
+            }
+            let left = damaged(&topology, &cables, &nodes);
+            let fabric = Fabric::from_topology(&left, local, &SyntheticView::default());
+            let case = format!("{engine}, {family} {seed}, change {change}");
+            planner.advance(fabric.expect("the local node"), &case);
+        }
+        if let Some(in_force) = &planner.in_force {
+            routed += 1;
+            let proves = in_force.plan.routing.policy.guarantees_no_credit_loops();
+            assert_eq!(proves, is_loop_free, "{engine}: {family} {seed}");
+        }
+    }
+    assert!(routed >= families.len(), "{engine} routed only {routed} fabrics");
+}
+
+macro_rules! engines {
+    ($($test:ident: $engine:literal, $families:expr, $is_loop_free:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            change_fabrics($engine, $families, $is_loop_free);
+        }
+    )*};
+}
+
+const TREES: &[Family] = &[Family::FatTree2, Family::FatTree3];
+
+engines! {
+    minhop_follows_changes: "minhop", &Family::ALL, false;
+    updn_follows_changes: "updn", TREES, true;
+    dnup_follows_changes: "dnup", TREES, true;
+    ftree_follows_changes: "ftree", TREES, true;
+    dor_follows_changes: "dor", &Family::ALL, false;
+    lash_follows_changes: "lash", &Family::ALL, true;
+    sssp_follows_changes: "sssp", &Family::ALL, false;
+    dfsssp_follows_changes: "dfsssp", &Family::ALL, true;
+    nue_follows_changes: "nue", &Family::ALL, true;
+}
