@@ -87,12 +87,32 @@ fn operation(endpoint: &Endpoint) -> Value {
     operation
 }
 
+/// Joins the lines of the descriptions, which are wrapped in the source; paragraphs stay apart.
+fn join_lines(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::String(text) if name == "description" => {
+                        let paragraphs = text.split("\n\n").map(|text| text.replace('\n', " "));
+                        *text = paragraphs.collect::<Vec<_>>().join("\n\n");
+                    }
+                    other => join_lines(other),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(join_lines),
+        _ => {}
+    }
+}
+
 fn description() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut generator = SchemaGenerator::new(settings.for_serialize());
     add_schemas(&mut generator);
-    let schemas: Map<String, Value> = generator.take_definitions(true);
+    let mut schemas: Map<String, Value> = generator.take_definitions(true);
+    schemas.values_mut().for_each(join_lines);
     let mut paths = Map::new();
     for endpoint in ENDPOINTS {
         let method = endpoint.method.to_lowercase();
