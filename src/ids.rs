@@ -92,6 +92,12 @@ key! {
     MKey
 }
 
+key! {
+    /// An SM_Key: subnet managers of one subnet show each other theirs, and a client that sends that of
+    /// `sa_key` is trusted (IBA vol. 1, 14.4.7 and 15.4.4); 0: none.
+    SmKey
+}
+
 impl Guid {
     /// Sort key that reproduces the order of OpenSM's maps, which on little-endian machines compare
     /// GUIDs by their bytes from last to first.

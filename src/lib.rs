@@ -17,6 +17,7 @@ pub mod perfmgr;
 pub mod plan;
 pub mod publish;
 pub mod record;
+pub mod replication;
 pub mod sa;
 pub mod sim;
 pub mod sim_command;

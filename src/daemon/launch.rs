@@ -9,6 +9,7 @@ use crate::daemon::process::operator_log;
 use crate::daemon::process::recordings::{Recordings, record_panics};
 use crate::daemon::process::signals;
 use crate::daemon::process::threads::Threads;
+use crate::daemon::replication;
 use crate::daemon::sm_loop::context::{Configuration, ReloadFn};
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::manager::Exit;
@@ -126,14 +127,17 @@ async fn serve(
     let place = format!("{} port {}, port GUID {}", local.device, local.port, local.guid);
     let recordings = recordings(&options, &files, place);
     let recorder = recordings.recorder().clone();
-    let port = ReopeningPort::new(&demux, open_port(local, recorder.clone()))
-        .map_err(|error| Failure::new(ExitCode::NoPort, error))?;
+    let management_dir = options.management_dir.as_ref().map_or_else(socket::folder, PathBuf::from);
+    let port = ReopeningPort::new(&demux, open_port(local, recorder.clone())).map_err(|error| {
+        // Its management interface tells which process it is where /proc does not.
+        let error = error.with_user(|| socket::owner(&management_dir, local.guid));
+        Failure::new(ExitCode::NoPort, error)
+    })?;
     let mut port: Arc<dyn MadPort> = Arc::new(RecordedPort::new(Arc::new(port), recorder));
     if args.trace_port {
         port = Arc::new(TracedPort::new(port));
     }
     let reload = reload(args, &options, &log);
-    let management_dir = options.management_dir.as_ref().map_or_else(socket::folder, PathBuf::from);
     let manage_options = (!args.once).then(|| options.clone());
     let setup = Setup {
         reload,
@@ -149,6 +153,9 @@ async fn serve(
     let mut daemon = Daemon::new(port, &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let asked = shutdown.subscribe();
+    let _replication = manage_options
+        .as_ref()
+        .and_then(|options| replication::start(daemon.replication(), options));
     let _management = manage_options.and_then(|options| {
         management::start(&mut daemon, &options, management_dir, log.clone(), shutdown.clone())
     });

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! signals, SMP server, SA server, management interface ── SmEvent ──► manager
-//! manager, management interface ── SaCommand ──► SA server
+//! manager, management interface, shared state ── SaCommand ──► SA server
 //! SMP server ── DeviceNotice ──► SA server
 //! ```
 
@@ -14,6 +14,7 @@ use crate::observe::traps::TrapEvent;
 use crate::plan::aliases::AliasBlock;
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
 use crate::sa::registry::GroupSpec;
+use crate::sa::registry::replica::ReplicaRequest;
 use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
 use crate::wire::attr::{Notice, SmInfo};
@@ -50,7 +51,6 @@ pub enum SmEvent {
 }
 
 /// A command from the manager to the SA server, which executes commands in the order sent.
-#[derive(Debug)]
 pub enum SaCommand {
     /// Returns all multicast groups, which the manager is about to plan.
     GetGroups {
@@ -83,6 +83,8 @@ pub enum SaCommand {
     GroupsProgrammed,
     /// A query of the management interface.
     Query(SaQuery),
+    /// A request of the shared state.
+    Replica(ReplicaRequest),
     /// A sweep has finished.
     SweepFinished {
         /// The other subnet managers in the fabric.

@@ -27,6 +27,7 @@ pub mod management;
 pub mod messages;
 pub mod perfmgr;
 pub mod process;
+pub mod replication;
 pub mod sa_server;
 pub mod sm_loop;
 pub mod start;

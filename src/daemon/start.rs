@@ -7,6 +7,7 @@ use crate::daemon::messages::{SaCommand, SmEvent};
 use crate::daemon::perfmgr::{self, PerfConnections, PerfManager};
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::process::recordings::Recordings;
+use crate::daemon::replication::{self, Requests};
 use crate::daemon::sa_server::db_file::{self, SaDbFile};
 use crate::daemon::sa_server::table_workers::TableWorkers;
 use crate::daemon::sa_server::{Inboxes, SaServer};
@@ -25,6 +26,7 @@ use crate::perfmgr::status::PerfStatus;
 use crate::plan::partitions;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
+use crate::replication::local::{Local, ManagerLink};
 use crate::sa::Responder;
 use crate::sa::registry::Registry;
 use crate::sm::sm_info::SmStatus;
@@ -122,6 +124,8 @@ pub struct Daemon {
     perf_status: Arc<ArcSwap<PerfStatus>>,
     /// The receiver of events until the management interface has it.
     receiver: Option<EventReceiver>,
+    /// The ends of the shared state.
+    replication: (ManagerLink, Local, Requests),
 }
 
 impl Daemon {
@@ -141,6 +145,9 @@ impl Daemon {
         let (events, receiver) = feed::channel();
         let status = Monitor::first_status(sm_status, &setup.options);
         let perf_status = Arc::new(ArcSwap::from_pointee(PerfStatus::new(&setup.options)));
+        let (sm_status, shared) = (watch::Sender::new(sm_status), status.replication.clone());
+        let replication =
+            replication::links(&setup.options, sm_status.subscribe(), &setup.files, shared);
         Self {
             port,
             client,
@@ -150,12 +157,13 @@ impl Daemon {
             events: mpsc::unbounded_channel(),
             subnet: watch::Sender::new(None),
             refused: watch::Sender::new(None),
-            sm_status: watch::Sender::new(sm_status),
+            sm_status,
             sa_commands: mpsc::channel(MAX_QUEUED_COMMANDS),
             feed: Feed { status: Arc::new(ArcSwap::from_pointee(status)), events },
             perf_commands: mpsc::channel(perfmgr::MAX_QUEUED_COMMANDS),
             perf_status,
             receiver: Some(receiver),
+            replication,
         }
     }
 
@@ -208,12 +216,19 @@ impl Daemon {
         })
     }
 
+    /// The sessions' end of the shared state.
+    pub fn replication(&self) -> Local {
+        self.replication.1.clone()
+    }
+
     /// Runs until the daemon ends, at the latest when `shutdown` becomes true.
     pub async fn run(mut self, shutdown: watch::Receiver<bool>) -> Exit {
         let (events, inbox) = self.events;
         let (sa_server, commands) = self.sa_commands;
         // Without a management interface there is no receiver of events.
         drop(self.receiver);
+        let (link, local, replica_requests) = self.replication;
+        drop(local);
         let (to_report, notices) = mpsc::channel(MAX_QUEUED_NOTICES);
         let ServerThreads { handle, background, table_workers } = self.setup.servers;
         let runtime = handle.unwrap_or_else(Handle::current);
@@ -255,6 +270,7 @@ impl Daemon {
         // The SA server is not part of the set, which is aborted when dropped: after the manager
         // has dropped its channel, the server still writes its file and logs its counters.
         let sa_task = runtime.spawn(server.serve(inboxes));
+        servers.spawn(replication::forward(replica_requests, sa_server.downgrade()));
         let context = ManagerContext {
             client: self.client,
             sm_status: self.sm_status,
@@ -266,6 +282,7 @@ impl Daemon {
             reload: self.setup.reload,
             config_file: self.setup.config_file,
             feed: self.feed,
+            replication: link,
         };
         let configuration =
             Configuration { options: self.setup.options, partitions: self.setup.partitions };

@@ -6,6 +6,7 @@ use crate::fabric::Fabric;
 use crate::ids::Guid;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
+use crate::replication::status::SharedStatus;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::transactions::SmpCounters;
 use chrono::{DateTime, Utc};
@@ -255,4 +256,6 @@ pub struct LoopStatus {
     pub statistics: LoopStatistics,
     /// Counters of subnet management.
     pub smps: SmpCounters,
+    /// The present state of the connections with other instances.
+    pub replication: SharedStatus,
 }

@@ -2,7 +2,9 @@
 
 use crate::ids::Guid;
 use crate::local_socket;
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use std::collections::BTreeSet;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// Environment variable with the folder of the sockets.
@@ -28,6 +30,14 @@ pub fn simulator_folder(socket: &Path) -> PathBuf {
 /// The socket of the daemon on the port with this GUID.
 pub fn path(folder: &Path, port: Guid) -> PathBuf {
     folder.join(format!("{PREFIX}{port}{SUFFIX}"))
+}
+
+/// Process ID of the daemon that serves the socket of this port; `None` if there is none, or this user
+/// may not connect to it.
+pub fn owner(folder: &Path, port: Guid) -> Option<u32> {
+    let stream = UnixStream::connect(path(folder, port)).ok()?;
+    let peer = getsockopt(&stream, PeerCredentials).ok()?;
+    u32::try_from(peer.pid()).ok()
 }
 
 /// A socket of a daemon, which may no longer be running.

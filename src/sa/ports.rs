@@ -3,7 +3,7 @@
 use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
 use crate::fabric::PortId;
-use crate::ids::{MKey, PortNum};
+use crate::ids::{MKey, PortNum, SmKey};
 use crate::transport::GSI_QKEY;
 use crate::wire::attr::{CapMask, PortInfo, SmInfo};
 use crate::wire::record::tables::LinkRecord;
@@ -214,7 +214,7 @@ pub(super) fn managers(
             continue;
         }
         let mut info = *manager;
-        info.set_sm_key(0);
+        info.set_sm_key(SmKey::NONE);
         let mut record = SmInfoRecord::default();
         record.set_lid(view.lids().base(port).unwrap_or_default());
         record.set_sm_info(&info);

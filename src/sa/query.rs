@@ -5,7 +5,7 @@ use super::status::ErrorStatus;
 use super::view::SubnetView;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::PortId;
-use crate::ids::{Gid, Guid, Lid, Pkey};
+use crate::ids::{Gid, Guid, Lid, Pkey, SmKey};
 use crate::transport::Address;
 use crate::wire::mad::{Header, Method, Status};
 use crate::wire::record::{Record, matches};
@@ -218,7 +218,7 @@ fn complete_headers(
     }
     rmpp.write(&mut mad[RMPP_OFFSET..]);
     let mut sa = SaHeader::read(&mad[SA_OFFSET..]);
-    sa.set_sm_key(0);
+    sa.set_sm_key(SmKey::NONE);
     sa.set_attribute_offset(offset);
     sa.write(&mut mad[SA_OFFSET..]);
 }

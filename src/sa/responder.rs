@@ -299,10 +299,10 @@ fn check_header(subnet: &Subnet, mad: &[u8]) -> Result<bool, DropReason> {
         return Err(DropReason::NotARequest);
     }
     let key = SaHeader::read(&mad[SA_OFFSET..]).sm_key();
-    if key != 0 && key != subnet.options.sa_key {
+    if key.is_set() && key != subnet.options.sa_key {
         return Err(DropReason::WrongKey);
     }
-    Ok(key != 0)
+    Ok(key.is_set())
 }
 
 /// The attributes and their methods.

@@ -3,7 +3,7 @@
 
 use super::peer::{Peer, is_trusted};
 use super::role::RoleEvent;
-use crate::ids::Guid;
+use crate::ids::{Guid, SmKey};
 use crate::wire::attr::{SmInfo, SmState};
 use std::cmp::Reverse;
 
@@ -38,7 +38,7 @@ impl From<&SmInfo> for Candidate {
 pub struct Voter {
     pub state: SmState,
     pub candidate: Candidate,
-    pub sm_key: u64,
+    pub sm_key: SmKey,
 }
 
 impl Voter {
@@ -113,12 +113,12 @@ mod tests {
         info.set_priority(priority);
         info.set_guid(Guid(guid));
         info.set_state(state);
-        info.set_sm_key(1);
+        info.set_sm_key(SmKey(1));
         Peer { info, route: SmpRoute::Lid(Lid(1)) }
     }
 
     fn voter(state: SmState) -> Voter {
-        Voter { state, candidate: Candidate { priority: 5, guid: Guid(10) }, sm_key: 1 }
+        Voter { state, candidate: Candidate { priority: 5, guid: Guid(10) }, sm_key: SmKey(1) }
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn an_sm_with_another_key_is_ignored() {
         for state in [SmState::Discovering, SmState::Master] {
-            let own = Voter { sm_key: 2, ..voter(state) };
+            let own = Voter { sm_key: SmKey(2), ..voter(state) };
             let stranger = peer(15, 1, SmState::Master);
             assert_eq!(own.survey(&[stranger]), (RoleEvent::SweepAlone, None));
             assert_eq!(own.successors(&[peer(15, 1, SmState::Standby)]), []);

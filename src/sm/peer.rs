@@ -1,7 +1,6 @@
 //! Another subnet manager, as this one sees it.
 
-use crate::ids::Guid;
-use crate::ids::Lid;
+use crate::ids::{Guid, Lid, SmKey};
 use crate::wire::attr::SmInfo;
 use crate::wire::mad::{Class, Mad};
 use crate::wire::smp::SmpRoute;
@@ -32,8 +31,8 @@ impl Peer {
 /// True if an SM with `own_key` takes part in the election with an SM that shows this SMInfo.
 ///
 /// An SM with SM_Key 0 trusts every other one, as OpenSM does.
-pub fn is_trusted(own_key: u64, info: &SmInfo) -> bool {
-    own_key == 0 || info.sm_key() == own_key
+pub fn is_trusted(own_key: SmKey, info: &SmInfo) -> bool {
+    !own_key.is_set() || info.sm_key() == own_key
 }
 
 #[cfg(test)]
@@ -43,10 +42,10 @@ mod tests {
     #[test]
     fn another_key_is_trusted_by_an_sm_without_a_key_only() {
         let mut info = SmInfo::default();
-        info.set_sm_key(7);
-        assert!(is_trusted(7, &info));
-        assert!(is_trusted(0, &info));
-        assert!(!is_trusted(1, &info));
-        assert!(!is_trusted(1, &SmInfo::default()), "an SM that shows no key");
+        info.set_sm_key(SmKey(7));
+        assert!(is_trusted(SmKey(7), &info));
+        assert!(is_trusted(SmKey(0), &info));
+        assert!(!is_trusted(SmKey(1), &info));
+        assert!(!is_trusted(SmKey(1), &SmInfo::default()), "an SM that shows no key");
     }
 }

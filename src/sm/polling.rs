@@ -38,7 +38,7 @@ pub fn judge(own: &Voter, polled: &Peer, info: &SmInfo) -> PollVerdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{Guid, Lid};
+    use crate::ids::{Guid, Lid, SmKey};
     use crate::wire::smp::SmpRoute;
 
     fn info(priority: u8, state: SmState) -> SmInfo {
@@ -46,13 +46,13 @@ mod tests {
         info.set_priority(priority);
         info.set_guid(Guid(20));
         info.set_state(state);
-        info.set_sm_key(1);
+        info.set_sm_key(SmKey(1));
         info
     }
 
     fn verdict(own: SmState, info: &SmInfo) -> PollVerdict {
         let candidate = Candidate { priority: 5, guid: Guid(10) };
-        let own = Voter { state: own, candidate, sm_key: 1 };
+        let own = Voter { state: own, candidate, sm_key: SmKey(1) };
         let polled = Peer { info: self::info(5, SmState::Master), route: SmpRoute::Lid(Lid(1)) };
         judge(&own, &polled, info)
     }
@@ -90,7 +90,7 @@ mod tests {
         other.set_guid(Guid(21));
         assert_eq!(verdict(SmState::Standby, &other), PollVerdict::NoMaster);
         let mut stranger = info(5, SmState::Master);
-        stranger.set_sm_key(2);
+        stranger.set_sm_key(SmKey(2));
         assert_eq!(verdict(SmState::Standby, &stranger), PollVerdict::NoMaster);
     }
 }

@@ -4,7 +4,7 @@ use super::election::{Candidate, Voter};
 use super::peer::{Peer, is_trusted};
 use super::role::{RoleEvent, step};
 use crate::config::options::Options;
-use crate::ids::{Guid, MKey};
+use crate::ids::{Guid, MKey, SmKey};
 use crate::transport::transactions::SmpRequest;
 use crate::wire::attr::{AttrId, PortInfo, SmInfo, SmState};
 use crate::wire::mad::{Class, Mad, Method, Status};
@@ -15,7 +15,7 @@ use crate::wire::smp::DATA_SIZE;
 pub struct SmStatus {
     /// Port GUID.
     pub guid: Guid,
-    pub sm_key: u64,
+    pub sm_key: SmKey,
     /// M_Key of the local port, which requesters must know as far as its protection level requires.
     pub m_key: MKey,
     /// M_Key that the port is to get: the master may have changed the key since this SM has looked.
@@ -167,7 +167,7 @@ pub fn answer(status: &SmStatus, request: &Mad) -> Option<Answer> {
         Method::GET => Some(match status.get_access(m_key) {
             GetAccess::Full => Answer::Get(reply(status, request, Status::OK)),
             GetAccess::WithoutKey => {
-                let status = SmStatus { sm_key: 0, ..*status };
+                let status = SmStatus { sm_key: SmKey::NONE, ..*status };
                 Answer::Get(reply(&status, request, Status::OK))
             }
             GetAccess::Denied => Answer::Dropped("wrong M_Key"),
@@ -220,7 +220,7 @@ mod tests {
     use crate::wire::smp::{DirectedRoute, SmpRoute, request};
 
     fn status(state: SmState) -> SmStatus {
-        let options = Options { sm_key: 11, sm_priority: 3, ..Options::default() };
+        let options = Options { sm_key: SmKey(11), sm_priority: 3, ..Options::default() };
         SmStatus { act_count: 9, ..SmStatus::new(Guid(7), &options, state) }
     }
 
@@ -231,7 +231,7 @@ mod tests {
     fn set(modifier: u32, sender: SmState, sm_key: u64) -> Mad {
         let mut data = [0; 64];
         let mut info = SmInfo::default();
-        info.set_sm_key(sm_key);
+        info.set_sm_key(SmKey(sm_key));
         info.set_state(sender);
         info.write(&mut data);
         request(
@@ -270,7 +270,7 @@ mod tests {
         assert!(mad.smp().returning());
         assert_eq!(mad.smp().status(), 0);
         let info = SmInfo::read(mad.smp_data());
-        assert_eq!((info.guid(), info.priority(), info.sm_key()), (Guid(7), 3, 11));
+        assert_eq!((info.guid(), info.priority(), info.sm_key()), (Guid(7), 3, SmKey(11)));
         assert_eq!((info.state(), info.act_count()), (SmState::Master, 9));
     }
 
@@ -283,7 +283,7 @@ mod tests {
         let shown = |level, m_key| {
             let status = SmStatus { m_key_protection_level: level, ..protected(MKey(4), MKey(6)) };
             match answer(&status, &get(MKey(m_key))).expect("an answer") {
-                Answer::Get(mad) => Some(SmInfo::read(mad.smp_data()).sm_key()),
+                Answer::Get(mad) => Some(SmInfo::read(mad.smp_data()).sm_key().0),
                 _ => None,
             }
         };
@@ -345,6 +345,9 @@ mod tests {
         let peer = Peer { info: SmInfo::default(), route: SmpRoute::Lid(Lid(3)) };
         let request = status.handover(&peer);
         let info = SmInfo::read(&request.data);
-        assert_eq!((request.attr_mod, info.state(), info.sm_key()), (1, SmState::Master, 11));
+        assert_eq!(
+            (request.attr_mod, info.state(), info.sm_key()),
+            (1, SmState::Master, SmKey(11))
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Bit fields of big-endian records, by bit offset and width as in the tables of the specification.
 //! The macro [`record!`](crate::wire::bits::record) defines the layout of every record.
 
-use crate::ids::{Guid, Lid, MKey, Mlid, Pkey, PortNum, Sl, Vl};
+use crate::ids::{Guid, Lid, MKey, Mlid, Pkey, PortNum, Sl, SmKey, Vl};
 
 /// A value in a bit field of at most 64 bits.
 pub trait Field: Copy {
@@ -37,7 +37,17 @@ macro_rules! id_field {
         }
     )*};
 }
-id_field!(Guid(u64), Lid(u16), Mlid(u16), PortNum(u8), Pkey(u16), Sl(u8), Vl(u8), MKey(u64));
+id_field!(
+    Guid(u64),
+    Lid(u16),
+    Mlid(u16),
+    PortNum(u8),
+    Pkey(u16),
+    Sl(u8),
+    Vl(u8),
+    MKey(u64),
+    SmKey(u64)
+);
 
 impl Field for bool {
     fn from_bits(bits: u64) -> Self {

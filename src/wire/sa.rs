@@ -3,6 +3,7 @@
 
 use super::bits::record;
 use super::mad::{Class, Header, MAD_SIZE, Method, Status};
+use crate::ids::SmKey;
 
 /// Offset of the RMPP header in bytes, after the common header.
 pub const RMPP_OFFSET: usize = Header::SIZE;
@@ -91,7 +92,7 @@ pub fn busy(request: &[u8]) -> Option<Vec<u8>> {
     RmppHeader::default().write(&mut mad[RMPP_OFFSET..]);
     let mut sa = SaHeader::read(&mad[SA_OFFSET..]);
     // The SM_Key is cleared in replies (IBA vol. 1, C15-0.1.5).
-    sa.set_sm_key(0);
+    sa.set_sm_key(SmKey::NONE);
     sa.write(&mut mad[SA_OFFSET..]);
     Some(mad)
 }
@@ -100,7 +101,7 @@ record! {
     /// The SA header (IBA vol. 1, 15.2.1.1).
     pub struct SaHeader[20] {
         /// SM_Key of a trusted requester; 0 for others and in responses.
-        sm_key, set_sm_key: u64 = 0, 64;
+        sm_key, set_sm_key: SmKey = 0, 64;
         /// Distance from one record to the next, in units of 8 bytes.
         attribute_offset, set_attribute_offset: u16 = 64, 16;
         /// One bit for each selected component of the record.
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn sa_header_has_the_layout_of_the_specification() {
         let mut header = SaHeader::default();
-        header.set_sm_key(0x0102_0304_0506_0708);
+        header.set_sm_key(SmKey(0x0102_0304_0506_0708));
         header.set_attribute_offset(14);
         header.set_component_mask(0x8000_0000_0000_0001);
         assert_eq!(header.0, [1, 2, 3, 4, 5, 6, 7, 8, 0, 14, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 1]);
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!((header.method(), header.status(), header.tid()), (0x81, 1, 0x77));
         assert_eq!(reply.len(), MAD_SIZE);
         assert!(!RmppHeader::read(&reply[RMPP_OFFSET..]).active());
-        assert_eq!(SaHeader::read(&reply[SA_OFFSET..]).sm_key(), 0);
+        assert_eq!(SaHeader::read(&reply[SA_OFFSET..]).sm_key(), SmKey::NONE);
         assert_eq!(reply[DATA_OFFSET], 5);
         assert_eq!(busy(&reply), None, "no reply to a reply");
         assert_eq!(busy(&request[..DATA_OFFSET - 1]), None);

@@ -23,6 +23,7 @@ use torus_sm::manage::sources::Sources;
 use torus_sm::publish::Subnet;
 use torus_sm::publish::rejected::PlanRejected;
 use torus_sm::record::recorder::FlightRecorder;
+use torus_sm::replication::local::Local;
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;
 use torus_sm::sm::sm_info::SmStatus;
@@ -215,6 +216,7 @@ impl SimCluster {
             recordings: recorded,
             subnet: daemon.subnet(),
             refused: daemon.refused(),
+            sharing: daemon.replication(),
             portrait: daemon.sm_status(),
             exit: main.spawn(daemon.run(shutdown.subscribe())),
             shutdown,
@@ -410,6 +412,8 @@ pub struct Sm {
     pub portrait: watch::Receiver<SmStatus>,
     /// For a server of the management interface; a test that starts one takes it.
     pub management: Option<Sources>,
+    /// The end of the shared state that sessions with other daemons use.
+    pub sharing: Local,
     exit: JoinHandle<Exit>,
     shutdown: watch::Sender<bool>,
 }

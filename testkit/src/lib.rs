@@ -10,6 +10,7 @@
 //! | [`dumps`] | parsers of OpenSM's dump files, and comparison of tables |
 //! | [`sa_client`] | clients of the subnet administrator |
 //! | [`observer`] | the roles of subnet managers as a third port sees them by SMInfo |
+//! | [`memory_network`] | connections for the shared state of daemons in this process, which can be cut |
 //! | [`multicast`] | the multicast trees in the forwarding tables of a simulated fabric |
 //! | [`tamper`] | a port that changes, records or loses MADs on their way to a fabric |
 //! | [`snapshot`] | published subnets for tests of the responder |
@@ -26,6 +27,7 @@ pub mod dimension_order;
 pub mod dumps;
 pub mod fabrics;
 pub mod ibsim;
+pub mod memory_network;
 pub mod multicast;
 pub mod observer;
 pub mod planning;

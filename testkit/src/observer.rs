@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use torus_sm::fabric::topology::Topology;
-use torus_sm::ids::{Guid, PortNum};
+use torus_sm::ids::{Guid, PortNum, SmKey};
 use torus_sm::transport::client::SmpClient;
 use torus_sm::transport::demux::{MadDemux, Unsolicited};
 use torus_sm::transport::transactions::{SmpLimits, SmpRequest, SmpResult};
@@ -104,7 +104,7 @@ impl Observer {
     ) -> SmpResult {
         let mut info = SmInfo::default();
         info.set_guid(Guid(self.own.0 + 1));
-        info.set_sm_key(sm_key);
+        info.set_sm_key(SmKey(sm_key));
         info.set_state(sender);
         let mut data = [0; 64];
         info.write(&mut data);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use torus_sm::cli::{self, Command, DaemonArgs, UsageError};
 use torus_sm::config::options::{Console, Options, PartEnforce};
-use torus_sm::ids::Guid;
+use torus_sm::ids::{Guid, SmKey};
 
 fn parse(line: &str) -> Result<Command, UsageError> {
     cli::parse(line.split_whitespace())
@@ -79,7 +79,7 @@ fn getopt_spellings_are_equivalent() {
         (&["-Z out", "--part_enforce=out"], Options { part_enforce: PartEnforce::Out, ..base() }),
         (&["-s 10", "-s10"], base()),
         (&["-p9", "-pri 9", "--priority 0x9"], Options { sm_priority: 9, ..base() }),
-        (&["-k 1f", "--smkey 0x1f"], Options { sm_key: 0x1f, ..base() }),
+        (&["-k 1f", "--smkey 0x1f"], Options { sm_key: SmKey(0x1f), ..base() }),
         (&["-B", "--daemon"], Options { daemon: true, ..base() }),
         (&["-y", "--stay_on_fatal"], Options { exit_on_fatal: false, ..base() }),
         (&["-e", "--erase_log_file"], Options { accum_log_file: false, ..base() }),

@@ -10,5 +10,6 @@ mod process;
 mod recordings;
 mod recovery;
 mod roles;
+mod shared_state;
 mod simulation;
 mod takeover;

@@ -13,7 +13,7 @@ use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::context::Configuration;
 use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::fabric::PortId;
-use torus_sm::ids::{Guid, Lid, PortNum, Sl};
+use torus_sm::ids::{Guid, Lid, PortNum, Sl, SmKey};
 use torus_sm::transport::transactions::SmpError;
 use torus_sm::wire::attr::SmState;
 use torus_sm::wire::attr::SmState::{Discovering, Master, NotActive, Standby};
@@ -192,9 +192,9 @@ async fn a_handover_back_does_not_trust_the_old_tables() {
 async fn a_manager_with_another_key_does_not_stop_a_starting_one() {
     let site = cluster();
     let (cluster, eye) = &site;
-    let stranger = cluster.start(A, Options { sm_key: 0x1234, ..options(cluster, 15) });
+    let stranger = cluster.start(A, Options { sm_key: SmKey(0x1234), ..options(cluster, 15) });
     settle().await;
-    assert_eq!(eye.sm_info(cluster, A).await.expect("an answer").sm_key(), 0x1234);
+    assert_eq!(eye.sm_info(cluster, A).await.expect("an answer").sm_key(), SmKey(0x1234));
     let own = cluster.start(B, options(cluster, 3));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Master)]);

@@ -2,12 +2,15 @@
 //! has configured: it reads the tables that the devices hold, and writes the differences only.
 
 use std::time::Duration;
+use testkit::multicast::MulticastTrees;
+use testkit::sa_client::joins;
 use testkit::{Observer, SimCluster, Sm, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::Options;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::transport::transactions::SmpRequest;
 use torus_sm::wire::attr::{AttrId, SmState};
+use torus_sm::wire::mad::Method;
 
 const A: [u16; 3] = [0, 0, 0];
 const B: [u16; 3] = [2, 0, 0];
@@ -80,6 +83,31 @@ async fn a_takeover_writes_no_table() {
         let events = cluster.fabric.port_events(host, PortNum(1)).expect("a port");
         assert!(events.reregistrations >= 2, "{host} was asked to register: {events:?}");
     }
+}
+
+/// The new master gives the MLIDs to other groups, whose packets must not follow the old trees.
+#[tokio::test(start_paused = true)]
+async fn trees_of_groups_that_the_new_master_does_not_know_are_cleared() {
+    /// More than the MLIDs of one block of a multicast forwarding table.
+    const GROUPS: usize = 40;
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let first = cluster.start(A, options(&cluster, 9));
+    settle().await;
+    let second = cluster.start(B, options(&cluster, 1));
+    let hosts = joins::hosts(&cluster.topology);
+    let joined = joins::all(&cluster.fabric, &hosts[..4], Method::SET, GROUPS, 4).await;
+    assert!(joined.refused.is_empty(), "{joined:?}");
+    sleep(Duration::from_secs(60)).await;
+    let mlids = || MulticastTrees::read(&cluster.fabric, &cluster.topology).mlids();
+    assert_eq!(mlids().len(), GROUPS);
+    first.kill().await;
+    until_up(&second).await;
+    assert!(mlids().is_empty(), "{:?}", mlids());
+    // The clients, which were asked to register, join again.
+    let joined = joins::all(&cluster.fabric, &hosts[..4], Method::SET, GROUPS, 4).await;
+    assert!(joined.refused.is_empty(), "{joined:?}");
+    settle().await;
+    assert_eq!(mlids().len(), GROUPS);
 }
 
 #[tokio::test(start_paused = true)]

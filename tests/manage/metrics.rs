@@ -2,6 +2,7 @@
 
 use crate::client::Managed;
 use std::collections::{BTreeMap, BTreeSet};
+use torus_sm::contained;
 
 /// The samples of a text in Prometheus' format 0.0.4 by name and labels. Panics where the text
 /// breaks the rules of the format or the conventions for names.
@@ -79,6 +80,17 @@ async fn metrics_have_values_in_a_valid_text() {
     let buckets =
         samples.iter().filter(|(name, _)| name.starts_with("torus_sm_planning_duration_seconds_b"));
     assert_eq!(buckets.count(), torus_sm::manage::histogram::BOUNDS.len() + 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contained_panics_are_counted() {
+    let managed = Managed::start("3x3x1").await;
+    let metric = || parse(&managed.get("/metrics").body)["torus_sm_contained_panics_total"] as u64;
+    let status = || managed.json("/v1/status")["contained_panics"].as_u64().expect("a number");
+    let before = (metric(), status());
+    let panic = contained::run(|| -> u8 { panic!("a defect, put in by a test") });
+    assert!(panic.is_err());
+    assert_eq!((metric(), status()), (before.0 + 1, before.1 + 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,7 +12,7 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
-use torus_sm::ids::{Gid, Guid, Lid, Pkey, PortNum, Sl};
+use torus_sm::ids::{Gid, Guid, Lid, Pkey, PortNum, Sl, SmKey};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
@@ -28,7 +28,7 @@ use torus_sm::wire::record::{
 use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
-const SM_KEY: u64 = 1;
+const SM_KEY: SmKey = SmKey(1);
 const PORT_AND_BLOCK: u64 = GuidInfoRecord::LID | GuidInfoRecord::BLOCK;
 
 /// The first GUID that the subnet manager assigns with `sm_assigned_guid` 0x5A.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::manager::Exit;
-use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl};
+use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl, SmKey};
 use torus_sm::observe::traps::{MAX_TRAPS_PER_PERIOD, RATE_PERIOD};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
@@ -29,7 +29,7 @@ use torus_sm::wire::record::{
 use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
-const SM_KEY: u64 = 1;
+const SM_KEY: SmKey = SmKey(1);
 
 /// The request with our SM_Key.
 fn trusted(mad: Mad) -> Mad {
@@ -302,7 +302,7 @@ fn every_kind_of_request_has_its_status() {
             let reply = sa.handle(&subnet, &from, &mad.0, now).expect("a reply");
             let what = format!("{attribute}: {name}, trusted {key}");
             assert_eq!(status(&reply.mad), expected, "{what}");
-            assert_eq!(SaHeader::read(&reply.mad[SA_OFFSET..]).sm_key(), 0, "{what}");
+            assert_eq!(SaHeader::read(&reply.mad[SA_OFFSET..]).sm_key(), SmKey::NONE, "{what}");
             let writes = matches!(mad.method(), Method::SET | Method::DELETE);
             let changed = sa.registry().changes() != changes;
             assert_eq!(changed, writes && expected == 0, "{what}");

@@ -11,7 +11,7 @@ use torus_sm::config::options::Options;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::fabric::{Fabric, PortId};
-use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl};
+use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl, SmKey};
 use torus_sm::plan::partitions;
 use torus_sm::plan::routing::{Lft, Routing, RoutingPolicy};
 use torus_sm::plan::{LidTable, Plan};
@@ -196,7 +196,7 @@ impl Asked {
         header.set_attr_mod(self.modifier);
         mad.set_header(&header);
         let mut sa = SaHeader::default();
-        sa.set_sm_key(self.key);
+        sa.set_sm_key(SmKey(self.key));
         sa.set_component_mask(self.mask);
         sa.write(&mut mad.0[36..]);
         mad.0[56..56 + R::STRIDE].copy_from_slice(record.bytes());
@@ -222,7 +222,7 @@ impl Asked {
         assert_eq!(header.tid(), 0x1234_5678);
         assert!(Method(header.method()).is_response());
         let sa_header = SaHeader::read(&reply.mad[36..]);
-        assert_eq!(sa_header.sm_key(), 0, "keys do not go back");
+        assert_eq!(sa_header.sm_key(), SmKey::NONE, "keys do not go back");
         let stride = usize::from(sa_header.attribute_offset()) * 8;
         if header.status() != 0 || stride == 0 {
             return (header.status(), Vec::new());
@@ -383,13 +383,13 @@ fn class_port_info_and_managers() {
     assert_eq!((info.class_version(), info.resp_time_value()), (2, 16));
     let mut own = SmInfo::default();
     own.set_guid(Guid(HOSTS + 1));
-    own.set_sm_key(7);
+    own.set_sm_key(SmKey(7));
     own.set_state(SmState::Master);
     sa.set_managers(vec![own]);
     let get = ask(SaAttr::SM_INFO_RECORD, Method::GET, 0);
     let found = get.of(&mut sa, &subnet, &SmInfoRecord::default()).1[0];
     assert_eq!(found.lid(), lid(&subnet, 1));
-    assert_eq!(found.sm_info().sm_key(), 0);
+    assert_eq!(found.sm_info().sm_key(), SmKey::NONE);
 }
 
 #[test]

@@ -318,6 +318,28 @@ fn torus_sm_is_a_client_too() {
     }
 }
 
+#[test]
+fn a_second_daemon_on_the_same_port_is_refused_and_names_the_first_one() {
+    let sim = Simulator::start(&["3x2x1", "--no-sm"]);
+    let command = |log: &str| {
+        let mut command = sim.command("h1-0", &torus_sm());
+        command.args(["-R", "minhop", "-f"]).arg(sim.dir.path().join(log));
+        command.env("TORUS_SM_RUNTIME_DIR", sim.dir.path().join("run"));
+        command.stdout(Stdio::null());
+        command
+    };
+    let first = command("first.log").stderr(Stdio::null()).spawn().expect("torus-sm starts");
+    let first = Running(first);
+    wait_for(&sim.dir.path().join("first.log"), "SUBNET UP", START_TIMEOUT);
+    let second = command("second.log").output().expect("torus-sm runs");
+    let errors = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(3), "{errors}");
+    // `sim exec` becomes the program that it starts.
+    let named = format!("another subnet manager uses this port: torus-sm (pid {})", first.0.id());
+    assert!(errors.contains(&named), "{errors}");
+    assert_ne!(capabilities(&sim) & 2, 0, "the first one stays");
+}
+
 fn capabilities(sim: &Simulator) -> u32 {
     let output = sim
         .command("h1-0", "/bin/cat".as_ref())

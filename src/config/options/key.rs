@@ -37,3 +37,10 @@ pub struct KeyOf<O> {
     /// Description of valid values, for error messages.
     pub(super) expects: fn() -> String,
 }
+
+impl<O> KeyOf<O> {
+    /// The value in the format of the file; a key that may be repeated has several lines.
+    pub fn text(&self, options: &O) -> String {
+        (self.lines)(options).join("\n")
+    }
+}

@@ -1,6 +1,6 @@
 //! Types of values in opensm.conf, with their parsing and formatting.
 
-use crate::ids::{Guid, MKey};
+use crate::ids::{Guid, MKey, SmKey};
 use std::fmt::Write as _;
 
 /// Format and range of a number.
@@ -132,20 +132,25 @@ impl Value for Guid {
     }
 }
 
-impl Value for MKey {
-    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
-        // The log must not show a key with a slip.
-        self.0.assign(text, format).map_err(|_| "the value is no key".to_owned())
-    }
+macro_rules! key_value {
+    ($($key:ty),*) => {$(
+        impl Value for $key {
+            fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+                // The log must not show a key with a slip.
+                self.0.assign(text, format).map_err(|_| "the value is no key".to_owned())
+            }
 
-    fn lines(&self, format: Format) -> Vec<String> {
-        self.0.lines(format)
-    }
+            fn lines(&self, format: Format) -> Vec<String> {
+                self.0.lines(format)
+            }
 
-    fn expects(format: Format) -> String {
-        u64::expects(format)
-    }
+            fn expects(format: Format) -> String {
+                u64::expects(format)
+            }
+        }
+    )*};
 }
+key_value!(MKey, SmKey);
 
 impl Value for bool {
     /// Accepts TRUE, YES, ON, 1 and FALSE, NO, OFF, 0 in any case. OpenSM reads all words but TRUE

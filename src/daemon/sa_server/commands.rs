@@ -40,6 +40,7 @@ impl SaServer {
                 self.joins.will_be_planned(registry.generation());
             }
             SaCommand::Query(query) => self.answer_query(query),
+            SaCommand::Replica(request) => self.replicate(request),
             SaCommand::GroupsProgrammed => self.joins.planning_finished(),
             SaCommand::SweepFinished { managers, whole, drop_subscriptions } => {
                 self.other_managers = managers;

@@ -17,6 +17,7 @@
 //! ```
 //!
 //! * `commands`: executes the manager's commands;
+//! * `replica`: exports the registry to standby SMs, and imports that of the master;
 //! * `queries`: answers the queries of the management interface;
 //! * `answering`: admits queued requests and answers them in batches;
 //! * [`request_queue`]: one queue for each source port, served in turn. When their total length
@@ -37,6 +38,7 @@ pub mod db_file;
 mod fair_shares;
 pub mod joins;
 mod queries;
+mod replica;
 pub mod request_key;
 pub mod request_queue;
 pub mod shared_responder;
@@ -50,6 +52,7 @@ use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
 use crate::publish::Subnet;
 use crate::sa::notices::{self, NoticeDispatcher};
+use crate::sa::registry::replica::Importer;
 use crate::sa::{PathIndex, Reply, Responder};
 use crate::sm::sm_info::SmStatus;
 use crate::transport::demux::{Inbound, ReportOutcome};
@@ -123,6 +126,8 @@ pub struct SaServer {
     options: Option<Arc<Options>>,
     /// Events for the management interface.
     feed: EventSender,
+    /// The registry of the master that this SM stands by for.
+    importer: Importer,
 }
 
 impl SaServer {
@@ -158,6 +163,7 @@ impl SaServer {
             ignored_requests: 0,
             options: None,
             feed: EventSender::disconnected(),
+            importer: Importer::default(),
         }
     }
 

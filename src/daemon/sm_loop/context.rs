@@ -8,6 +8,7 @@ use crate::daemon::sm_loop::files::StateFiles;
 use crate::manage::feed::Feed;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
+use crate::replication::local::ManagerLink;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
 use std::path::PathBuf;
@@ -48,4 +49,6 @@ pub struct ManagerContext {
     /// The configuration file, if one is read.
     pub config_file: Option<PathBuf>,
     pub feed: Feed,
+    /// The state that this SM shares with others.
+    pub replication: ManagerLink,
 }

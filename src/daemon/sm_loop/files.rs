@@ -21,6 +21,7 @@ use crate::publish::{
     atomic_file::{self, FileWriteError},
     dumps,
 };
+use crate::replication::protocol::Files;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tracing::{debug, info, warn};
@@ -28,6 +29,7 @@ use tracing::{debug, info, warn};
 /// The log flag that enables dumps of routes (`-D 0x40`).
 pub const LOG_ROUTING: u8 = 0x40;
 
+const GUID2LID: &str = "guid2lid";
 const GUID2MKEY: &str = "guid2mkey";
 const NEIGHBORS: &str = "neighbors";
 
@@ -62,7 +64,7 @@ impl StateFiles {
     /// The LIDs of an earlier run, from guid2lid. Invalid lines are logged and ignored.
     pub fn read_memory(&self, options: &Options) -> Memory {
         let Some((path, text)) =
-            self.read("guid2lid", "hosts and switches may get other LIDs than before")
+            self.read(GUID2LID, "hosts and switches may get other LIDs than before")
         else {
             return Memory::default();
         };
@@ -78,7 +80,7 @@ impl StateFiles {
     /// # Errors
     /// The file cannot be written; it has its old contents.
     pub fn write_memory(&self, memory: &Memory, options: &Options) -> Result<(), FileWriteError> {
-        self.write("guid2lid", &guid2lid::emit(&memory.guid2lid), options, atomic_file::replace)
+        self.write(GUID2LID, &guid2lid::emit(&memory.guid2lid), options, atomic_file::replace)
     }
 
     /// The M_Keys and cables of an earlier run, from guid2mkey and neighbors. Invalid lines are
@@ -121,6 +123,18 @@ impl StateFiles {
         let written = self.write(GUID2MKEY, &held, options, atomic_file::replace_private);
         let cables = neighbors::emit(keys.stored_neighbors());
         written.and(self.write(NEIGHBORS, &cables, options, atomic_file::replace))
+    }
+
+    /// Writes the files of the SM that this one stands by for.
+    ///
+    /// # Errors
+    /// A file cannot be written; it has its old contents.
+    pub fn store_received(&self, files: &Files, sync: bool) -> Result<(), FileWriteError> {
+        let options = Options { fsync_high_avail_files: sync, ..Options::default() };
+        let public = atomic_file::replace as Replace;
+        let lids = self.write(GUID2LID, &files.guid2lid, &options, public);
+        let keys = self.write(GUID2MKEY, &files.guid2mkey, &options, atomic_file::replace_private);
+        lids.and(keys).and(self.write(NEIGHBORS, &files.neighbors, &options, public))
     }
 
     /// The path and text of a file in OSM_CACHE_DIR; `None` if it cannot be read. `consequence`

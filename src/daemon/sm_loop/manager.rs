@@ -190,6 +190,7 @@ impl Manager {
     }
 
     fn publish_status(&mut self) {
+        self.show_followed();
         let (context, observation) = (&self.context, self.observation.as_ref());
         self.monitor.publish(context, observation, &self.options, self.events.waiting());
     }
@@ -197,7 +198,7 @@ impl Manager {
     async fn shut_down(&mut self) {
         self.monitor.exiting();
         self.record(EventKind::Daemon, || "end");
-        self.reconfigurer.shut_down(&self.context.files, &self.options).await;
+        self.reconfigurer.shut_down(&self.context, &self.options).await;
         operator_log::exiting();
     }
 
@@ -337,6 +338,7 @@ impl Manager {
                 self.context.sm_status.send_modify(|sm_status| sm_status.reload(&options));
                 self.reconfigurer.reload(&options, partitions);
                 self.mastership.use_keys(self.reconfigurer.m_keys());
+                self.share_configuration(&options);
                 self.options = Arc::new(options);
                 self.context.recordings.configure(&self.options);
                 self.record(EventKind::Configuration, || "read again");

@@ -13,6 +13,7 @@ use crate::manage::loop_status::{
 };
 use crate::observe::Observation;
 use crate::observe::traps::TrapEvent;
+use crate::replication::status::SharedStatus;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::transactions::SmpCounters;
 use crate::wire::attr::{SmInfo, SmState};
@@ -49,6 +50,7 @@ impl Monitor {
             reconfigurations: VecDeque::new(),
             statistics: LoopStatistics::default(),
             smps: SmpCounters::default(),
+            replication: SharedStatus::default(),
         }
     }
 

@@ -19,6 +19,7 @@ mod groups;
 mod partitions;
 mod quarantine;
 mod query;
+mod replication;
 mod reply;
 mod routes;
 mod sa;

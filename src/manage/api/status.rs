@@ -3,7 +3,9 @@
 use super::context::ApiContext;
 use super::error::ApiError;
 use super::query::Query;
+use super::replication::{self, ReplicationPeer};
 use super::reply::Reply;
+use crate::contained;
 use crate::manage::loop_status::{
     Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SweepKind, SweepRecord,
     SweepResult,
@@ -24,9 +26,13 @@ pub(super) struct Status {
     sm: Sm,
     /// Other subnet managers, as last seen.
     other_sms: Vec<OtherSmView>,
+    /// Connections with other instances of torus-sm (replication_peers, replication_listen).
+    replication: Vec<ReplicationPeer>,
     /// `idle`, `heavy sweep`, `focused sweep`, `light sweep` or `reconfiguration`.
     activity: &'static str,
     queues: Queues,
+    /// Panics contained since the start: each is a defect of torus-sm that the log tells about.
+    contained_panics: u64,
     routing: RoutingView,
     /// The verification of the plan in force; null if there is none.
     verification: Option<Verification>,
@@ -223,8 +229,10 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         uptime_seconds: uptime.as_secs_f64(),
         sm: sm(status),
         other_sms: other_sms(status),
+        replication: replication::peers(status),
         activity: activity(status.activity),
         queues: Queues { sm_events: status.queued_events, sa_requests: sa.map(|sa| sa.queued) },
+        contained_panics: contained::count(),
         routing: routing(status),
         verification: subnet.map(verification),
         refused: status

@@ -1,8 +1,10 @@
 //! Role, sweeps and reconfigurations.
 
 use super::family::{Family, Labels};
+use crate::contained;
 use crate::manage::api::ApiContext;
 use crate::manage::loop_status::{LoopStatistics, LoopStatus};
+use crate::replication::status::PeerStatus;
 use crate::wire::attr::SmState;
 
 /// The states of an SM, as labels.
@@ -20,6 +22,11 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
 
 fn flag(value: bool) -> f64 {
     f64::from(u8::from(value))
+}
+
+fn count_peers(status: &LoopStatus, is_counted: impl Fn(&PeerStatus) -> bool) -> f64 {
+    let replication = status.replication.load();
+    replication.peers.iter().filter(|(_, peer)| is_counted(peer)).count() as f64
 }
 
 fn role(status: &LoopStatus) -> Vec<Family> {
@@ -149,6 +156,31 @@ fn counts(context: &ApiContext<'_>) -> Vec<Family> {
             "torus_sm_queued_events",
             "Events that wait for the SM loop",
             status.queued_events as f64,
+        ),
+        Family::gauge(
+            "torus_sm_replication_connections",
+            "Connections with other instances of torus-sm, in both directions",
+            count_peers(status, |peer| peer.is_connected && peer.problem.is_none()),
+        ),
+        Family::gauge(
+            "torus_sm_replication_unconnected_peers",
+            "Peers that this instance cannot connect to",
+            count_peers(status, |peer| peer.is_outgoing && !peer.is_connected),
+        ),
+        Family::gauge(
+            "torus_sm_replication_complete",
+            "1 if this SM, a standby, has the state of the master",
+            flag(count_peers(status, |peer| peer.is_complete) > 0.0),
+        ),
+        Family::gauge(
+            "torus_sm_replication_different_peers",
+            "Connections with instances that are configured differently",
+            count_peers(status, |peer| !peer.differences.is_empty()),
+        ),
+        Family::counter(
+            "torus_sm_contained_panics",
+            "Panics contained since the start: each is a defect of torus-sm that the log tells about",
+            contained::count(),
         ),
         Family::counter(
             "torus_sm_events",

@@ -8,6 +8,7 @@
 use crate::fabric::Fabric;
 use crate::ids::{Guid, Lid};
 use crate::plan::aliases::AliasBlock;
+use crate::sa::registry::change_log::{ChangedKeys, EntryKey};
 use crate::sa::status::ErrorStatus;
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
 use crate::wire::sa::SaStatus;
@@ -35,6 +36,8 @@ pub struct Aliases {
     removals: u64,
     /// GUIDs of all ports since the start, which cannot be aliases while the port is absent either.
     known_ports: HashSet<Guid>,
+    /// For replication.
+    pub(super) changed: ChangedKeys,
 }
 
 /// A checked request to change entries of a block.
@@ -114,6 +117,28 @@ impl Aliases {
         blocks.collect()
     }
 
+    /// A block of a port, with the LID of its last request.
+    pub(super) fn content(&self, port: Guid, block: u8) -> Option<(Lid, [Guid; GUID_BLOCK])> {
+        self.blocks.get(&(port, block)).copied()
+    }
+
+    /// Removes a block that the SM no longer has that this one follows.
+    pub(super) fn remove_block(&mut self, port: Guid, block: u8) {
+        let Some((_, guids)) = self.blocks.remove(&(port, block)) else { return };
+        for alias in guids {
+            if self.ports.get(&alias) == Some(&port) {
+                self.ports.remove(&alias);
+            }
+        }
+        self.removals += 1;
+    }
+
+    /// Takes over all blocks of `other`. Assigned GUIDs stay reserved.
+    pub(super) fn replace(&mut self, other: Self) {
+        (self.blocks, self.ports) = (other.blocks, other.ports);
+        self.generation += other.generation + 1;
+    }
+
     /// Restores a block of the dump file. Entries that are aliases of another port are omitted.
     pub(super) fn restore(&mut self, port: Guid, block: u8, lid: Lid, guids: [Guid; GUID_BLOCK]) {
         for old in self.blocks.remove(&(port, block)).iter().flat_map(|(_, guids)| guids) {
@@ -133,6 +158,7 @@ impl Aliases {
         }
         self.blocks.insert((port, block), (lid, kept));
         self.generation += 1;
+        self.changed.add(EntryKey::Aliases(port, block));
     }
 
     /// A block of a port without aliases.
@@ -179,6 +205,7 @@ impl Aliases {
         }
         if self.generation != before {
             self.blocks.insert(key, (edit.lid, guids));
+            self.changed.add(EntryKey::Aliases(edit.port, edit.block));
         }
         outcome.map(|()| guids)
     }
@@ -190,6 +217,7 @@ impl Aliases {
             return Self::empty(edit.port, edit.block);
         };
         *lid = edit.lid;
+        self.changed.add(EntryKey::Aliases(edit.port, edit.block));
         for index in edit.entries() {
             let old = std::mem::take(&mut guids[index]);
             if old != Guid::default() {
@@ -233,8 +261,14 @@ impl Aliases {
 
     /// Removes the aliases of these ports. Their assigned GUIDs stay reserved for them.
     pub(super) fn remove_ports(&mut self, ports: &BTreeSet<Guid>) {
-        let before = self.blocks.len();
-        self.blocks.retain(|(port, _), _| !ports.contains(port));
+        let (before, changed) = (self.blocks.len(), &mut self.changed);
+        self.blocks.retain(|&(port, block), _| {
+            let is_kept = !ports.contains(&port);
+            if !is_kept {
+                changed.add(EntryKey::Aliases(port, block));
+            }
+            is_kept
+        });
         self.ports.retain(|_, port| !ports.contains(port));
         self.removals += (before - self.blocks.len()) as u64;
     }
@@ -243,8 +277,12 @@ impl Aliases {
     pub(super) fn clear_all(&mut self) {
         let (generation, last_assigned) = (self.generation, self.last_assigned);
         let removals = self.removals + u64::from(!self.blocks.is_empty());
+        let blocks = self.blocks.keys().map(|&(port, block)| EntryKey::Aliases(port, block));
+        blocks.for_each(|key| self.changed.add(key));
         let known_ports = std::mem::take(&mut self.known_ports);
-        *self = Self { generation, removals, last_assigned, known_ports, ..Self::default() };
+        let changed = std::mem::take(&mut self.changed);
+        *self =
+            Self { generation, removals, last_assigned, known_ports, changed, ..Self::default() };
     }
 }
 

@@ -1,5 +1,6 @@
 //! Multicast groups and their members (IBA vol. 1, 15.2.5.17).
 
+mod replicated;
 mod spec;
 
 pub use spec::GroupSpec;
@@ -8,6 +9,7 @@ pub(crate) use spec::LINK_LOCAL_SCOPE;
 use crate::fabric::Fabric;
 use crate::ids::{Gid, Guid, Mlid, Pkey};
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
+use crate::sa::registry::change_log::{ChangedKeys, EntryKey};
 use crate::sa::status::ErrorStatus;
 use crate::wire::record::{JoinState, McMemberRecord, Selector};
 use crate::wire::sa::SaStatus;
@@ -165,6 +167,8 @@ pub struct Groups {
     changes: u64,
     next_mgid: u32,
     events: Vec<GroupEvent>,
+    /// For replication.
+    pub(super) changed: ChangedKeys,
 }
 
 impl Groups {
@@ -228,10 +232,17 @@ impl Groups {
 
     /// Removes ports from all groups.
     pub(super) fn remove_ports(&mut self, ports: &BTreeSet<Guid>) {
-        let Self { groups, events, generation, changes, changed_in, .. } = self;
+        let Self { groups, events, generation, changes, changed_in, changed, .. } = self;
         for group in groups.values_mut() {
             let (had_full_member, before) = (group.has_full_member(), group.members.len());
-            group.members.retain(|_, member| !ports.contains(&member.port));
+            let mgid = group.spec.mgid;
+            group.members.retain(|&guid, member| {
+                let is_kept = !ports.contains(&member.port);
+                if !is_kept {
+                    changed.add(EntryKey::Member(mgid, guid));
+                }
+                is_kept
+            });
             if group.members.len() != before {
                 *generation += 1;
                 *changes += 1;
@@ -298,6 +309,7 @@ impl Groups {
         }
         let member = *member;
         self.changes += 1;
+        self.changed.add(EntryKey::Member(mgid, request.port_gid.guid()));
         self.events.extend(membership_event(group, had_full_member));
         Ok((group.member_record(request.port_gid, member), member.since))
     }
@@ -324,6 +336,7 @@ impl Groups {
             self.mark_changed(mlid);
         }
         self.changes += 1;
+        self.changed.add(EntryKey::Member(request.mgid, guid));
         self.events.extend(event);
         if is_removable {
             self.remove(&request.mgid);
@@ -378,6 +391,7 @@ impl Groups {
             .or_else(|| if consolidate { self.shared_mlid(&spec.mgid) } else { None })
             .or_else(|| range.clone().map(Mlid).find(free))?;
         self.mlids.entry(mlid).or_default().insert(spec.mgid);
+        self.changed.add(EntryKey::Group(spec.mgid));
         self.mark_changed(mlid);
         self.changes += 1;
         let creator = Guid::default();
@@ -396,6 +410,10 @@ impl Groups {
 
     fn remove(&mut self, mgid: &Gid) {
         let Some(group) = self.groups.remove(mgid) else { return };
+        let members = group.members.keys().map(|&guid| EntryKey::Member(*mgid, guid));
+        std::iter::once(EntryKey::Group(*mgid))
+            .chain(members)
+            .for_each(|key| self.changed.add(key));
         self.mark_changed(group.mlid);
         self.changes += 1;
         if let Some(groups) = self.mlids.get_mut(&group.mlid) {

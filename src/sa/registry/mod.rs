@@ -6,11 +6,14 @@
 //! * [`groups`]: multicast groups and their members
 //! * [`services`]: service records; [`subscriptions`]: subscriptions to notices
 //! * [`aliases`]: alias GUIDs
+//! * [`replica`]: exports changes to a standby and imports them; `change_log`: their order
 //! * [`dump`]: saves the registry to opensm-sa.dump and restores it
 
 pub mod aliases;
+mod change_log;
 pub mod dump;
 pub mod groups;
+pub mod replica;
 pub mod services;
 pub mod subscriptions;
 #[cfg(test)]
@@ -35,6 +38,7 @@ pub struct Registry {
     pub(crate) aliases: Aliases,
     /// Ports that the last heavy sweep did not find, with the number of consecutive sweeps.
     missed: BTreeMap<Guid, u32>,
+    exporter: replica::Exporter,
 }
 
 /// Number of consecutive heavy sweeps that must miss a port before its subscriptions and services

@@ -1,6 +1,7 @@
 //! Service records with their leases (IBA vol. 1, 15.2.5.14).
 
 use crate::ids::{Gid, Guid, Pkey};
+use crate::sa::registry::change_log::{ChangedKeys, EntryKey};
 use crate::sa::status::ErrorStatus;
 use crate::wire::record::ServiceRecord;
 use crate::wire::sa::SaStatus;
@@ -38,6 +39,14 @@ impl Service {
         &self.record
     }
 
+    pub(super) fn rid(&self) -> ServiceRid {
+        rid(&self.record)
+    }
+
+    pub(super) fn owner(&self) -> Option<Guid> {
+        self.owner
+    }
+
     /// Remaining seconds, rounded up; [`ServiceRecord::NO_END`] for an indefinite lease.
     pub(super) fn remaining_lease(&self, now: Instant) -> u32 {
         let Some(end) = self.expires else { return ServiceRecord::NO_END };
@@ -55,6 +64,8 @@ pub struct Services {
     /// Time before which no lease ends; `None` if all leases are indefinite.
     next_end: Option<Instant>,
     changes: u64,
+    /// For replication.
+    pub(super) changed: ChangedKeys,
 }
 
 pub(crate) fn rid(record: &ServiceRecord) -> ServiceRid {
@@ -118,11 +129,31 @@ impl Services {
         fits
     }
 
+    /// Takes over a service of the SM that this one follows, with `lease` seconds remaining.
+    pub(super) fn put(
+        &mut self,
+        record: ServiceRecord,
+        owner: Option<Guid>,
+        lease: u32,
+        now: Instant,
+    ) {
+        if self.records.len() < MAX_SERVICES || self.records.contains_key(&rid(&record)) {
+            self.insert(record, owner, lease, now);
+        }
+    }
+
+    /// Takes over all services of `other`.
+    pub(super) fn replace(&mut self, other: Self) {
+        let changes = self.changes + other.changes + 1;
+        *self = Self { changes, changed: std::mem::take(&mut self.changed), ..other };
+    }
+
     fn insert(&mut self, record: ServiceRecord, owner: Option<Guid>, lease: u32, now: Instant) {
         let expires = (lease != ServiceRecord::NO_END)
             .then(|| now.checked_add(Duration::from_secs(lease.into())))
             .flatten();
         self.next_end = [self.next_end, expires].into_iter().flatten().min();
+        self.changed.add(EntryKey::Service(rid(&record)));
         let old = self.records.insert(rid(&record), Service { record, owner, expires });
         self.release(old.and_then(|old| old.owner));
         if let Some(owner) = owner {
@@ -136,6 +167,7 @@ impl Services {
         let service = self.records.remove(rid)?;
         self.release(service.owner);
         self.changes += 1;
+        self.changed.add(EntryKey::Service(*rid));
         Some(service.record(now))
     }
 
@@ -154,10 +186,11 @@ impl Services {
     }
 
     fn retain(&mut self, keeps: impl Fn(&Service) -> bool) {
-        let mut owners = Vec::new();
-        self.records.retain(|_, service| {
+        let (mut owners, changed) = (Vec::new(), &mut self.changed);
+        self.records.retain(|rid, service| {
             let is_kept = keeps(service);
             if !is_kept {
+                changed.add(EntryKey::Service(*rid));
                 owners.push(service.owner);
             }
             is_kept

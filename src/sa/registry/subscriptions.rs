@@ -1,6 +1,7 @@
 //! Subscriptions to notices (IBA vol. 1, 13.5.3 and 15.2.5.12).
 
 use crate::ids::{Gid, Guid, Lid};
+use crate::sa::registry::change_log::{ChangedKeys, EntryKey};
 use crate::sa::status::ErrorStatus;
 use crate::transport::Address;
 use crate::wire::attr::{Notice, TrapNumber};
@@ -94,6 +95,8 @@ pub struct Subscriptions {
     by_port: BTreeMap<Guid, Vec<Subscription>>,
     count: usize,
     changes: u64,
+    /// For replication.
+    pub(super) changed: ChangedKeys,
 }
 
 impl Subscriptions {
@@ -124,6 +127,7 @@ impl Subscriptions {
     pub(crate) fn subscribe(&mut self, mut new: Subscription) -> Result<(), ErrorStatus> {
         let own = self.by_port.entry(new.subscriber).or_default();
         self.changes += 1;
+        self.changed.add(EntryKey::Subscriptions(new.subscriber));
         if let Some(old) = own.iter_mut().find(|old| old.is_same(&new)) {
             new.number = old.number;
             *old = new;
@@ -148,6 +152,7 @@ impl Subscriptions {
         own.remove(place);
         self.count -= 1;
         self.changes += 1;
+        self.changed.add(EntryKey::Subscriptions(wanted.subscriber));
         self.remove_if_empty(wanted.subscriber);
         Ok(())
     }
@@ -169,6 +174,7 @@ impl Subscriptions {
         let removed = before - own.len();
         self.count -= removed;
         self.changes += removed as u64;
+        self.changed.add(EntryKey::Subscriptions(subscriber));
         self.remove_if_empty(subscriber);
     }
 
@@ -178,14 +184,41 @@ impl Subscriptions {
             if let Some(own) = self.by_port.remove(port) {
                 self.count -= own.len();
                 self.changes += 1;
+                self.changed.add(EntryKey::Subscriptions(*port));
             }
         }
     }
 
     pub(crate) fn clear(&mut self) {
         self.changes += u64::from(self.count > 0);
+        let ports = self.by_port.keys().map(|&port| EntryKey::Subscriptions(port));
+        ports.for_each(|key| self.changed.add(key));
         self.by_port.clear();
         self.count = 0;
+    }
+
+    /// The subscriptions of a port, ascending by number.
+    pub(super) fn of_port(&self, port: Guid) -> &[Subscription] {
+        self.by_port.get(&port).map_or(&[], Vec::as_slice)
+    }
+
+    /// Replaces the subscriptions of a port by those that the SM has that this one follows. Those that
+    /// exceed the size of the table are omitted.
+    pub(super) fn put(&mut self, port: Guid, mut all: Vec<Subscription>) {
+        self.count -= self.by_port.remove(&port).map_or(0, |old| old.len());
+        all.truncate(MAX_SUBSCRIPTIONS - self.count);
+        all.sort_by_key(|subscription| subscription.number);
+        self.count += all.len();
+        self.changes += 1;
+        if !all.is_empty() {
+            self.by_port.insert(port, all);
+        }
+    }
+
+    /// Takes over all subscriptions of `other`.
+    pub(super) fn replace(&mut self, other: Self) {
+        let changes = self.changes + other.changes + 1;
+        *self = Self { changes, changed: std::mem::take(&mut self.changed), ..other };
     }
 
     fn remove_if_empty(&mut self, port: Guid) {

@@ -90,6 +90,19 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
+impl OpenError {
+    /// For a port that another process uses: adds this process to those named, unless some are.
+    #[must_use]
+    pub fn with_user(mut self, pid: impl FnOnce() -> Option<u32>) -> Self {
+        if let Self::InUse { users, .. } = &mut self
+            && users.is_empty()
+        {
+            users.extend(pid().map(DeviceUser::new));
+        }
+        self
+    }
+}
+
 fn list_users(users: &[DeviceUser]) -> String {
     if users.is_empty() {
         return "a process that this user cannot see".to_owned();

@@ -12,6 +12,13 @@ pub struct DeviceUser {
     pub command: String,
 }
 
+impl DeviceUser {
+    /// The process with this number.
+    pub(super) fn new(pid: u32) -> Self {
+        Self { pid, command: command(pid) }
+    }
+}
+
 impl fmt::Display for DeviceUser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (pid {})", self.command, self.pid)
@@ -23,7 +30,7 @@ impl fmt::Display for DeviceUser {
 pub(super) fn users_of(path: &str) -> Vec<DeviceUser> {
     let mut users: Vec<DeviceUser> = processes()
         .filter(|&pid| pid != std::process::id() && has_open(pid, Path::new(path)))
-        .map(|pid| DeviceUser { pid, command: command(pid) })
+        .map(DeviceUser::new)
         .collect();
     users.sort_by_key(|user| user.pid);
     users

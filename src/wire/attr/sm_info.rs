@@ -1,6 +1,6 @@
 //! SMInfo: IBA vol. 1, 14.2.5.13.
 
-use crate::ids::Guid;
+use crate::ids::{Guid, SmKey};
 use crate::wire::bits::{Field, record};
 use std::fmt;
 
@@ -10,7 +10,7 @@ record! {
         /// GUID of the port the SM runs at.
         guid, set_guid: Guid = 0, 64;
         /// SM_Key; 0 for untrusted requesters.
-        sm_key, set_sm_key: u64 = 64, 64;
+        sm_key, set_sm_key: SmKey = 64, 64;
         /// ActCount, which increases while the subnet manager is alive.
         act_count, set_act_count: u32 = 128, 32;
         /// Priority, 0..=15; the highest becomes master.

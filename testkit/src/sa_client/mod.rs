@@ -12,7 +12,7 @@ mod umad;
 pub use sim::Client;
 pub use umad::{Reply, UmadClient, is_inside, run_inside};
 
-use torus_sm::ids::{Gid, Guid, Pkey};
+use torus_sm::ids::{Gid, Guid, Pkey, SmKey};
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{PathRecord, Record};
 use torus_sm::wire::sa::{CLASS_VERSION, DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
@@ -50,7 +50,7 @@ pub fn with_tid(mut mad: Mad, tid: u64) -> Mad {
 }
 
 /// The request with an SM_Key.
-pub fn with_sm_key(mut mad: Mad, key: u64) -> Mad {
+pub fn with_sm_key(mut mad: Mad, key: SmKey) -> Mad {
     let mut sa = SaHeader::read(&mad.0[SA_OFFSET..]);
     sa.set_sm_key(key);
     sa.write(&mut mad.0[SA_OFFSET..]);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use testkit::sa_client::{UmadClient, is_inside, request, run_inside, with_sm_key};
 use testkit::{Simulator, own_program};
-use torus_sm::ids::{Gid, Lid, MKey};
+use torus_sm::ids::{Gid, Lid, MKey, SmKey};
 use torus_sm::transport::{Address, Agent, Outcome};
 use torus_sm::wire::mad::{Header, MAD_SIZE, Method};
 use torus_sm::wire::record::Record;
@@ -43,7 +43,7 @@ impl Message {
         (mask, record): (u64, &R),
         sm_key: u64,
     ) -> Self {
-        let mad = with_sm_key(request(attribute, method, mask, record), sm_key);
+        let mad = with_sm_key(request(attribute, method, mask, record), SmKey(sm_key));
         Self { device: None, mad: mad.0.to_vec() }
     }
 

@@ -9,6 +9,7 @@ mod request;
 
 use request::{Request, World};
 use std::collections::{BTreeMap, BTreeSet};
+use torus_sm::ids::SmKey;
 use torus_sm::sa::Responder;
 use torus_sm::wire::mad::{Header, Method};
 use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
@@ -97,7 +98,7 @@ fn read(mad: &[u8], reply: &[u8], method: Method) -> (u16, usize) {
     assert_eq!((header.class(), header.tid()), (asked.class(), asked.tid()));
     assert!(Method(header.method()).is_response());
     let sa = SaHeader::read(&reply[SA_OFFSET..]);
-    assert_eq!(sa.sm_key(), 0, "the SM_Key is not returned");
+    assert_eq!(sa.sm_key(), SmKey::NONE, "the SM_Key is not returned");
     let stride = usize::from(sa.attribute_offset()) * 8;
     let tables = [Method::GET_TABLE, Method::GET_MULTI, Method::GET_TRACE_TABLE];
     let is_table = tables.contains(&method);

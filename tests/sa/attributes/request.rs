@@ -7,7 +7,7 @@ use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
-use torus_sm::ids::{Guid, Lid, Mlid, Sl};
+use torus_sm::ids::{Guid, Lid, Mlid, Sl, SmKey};
 use torus_sm::plan::partitions;
 use torus_sm::plan::routing::PortMask;
 use torus_sm::publish::Subnet;
@@ -90,7 +90,7 @@ impl Request {
             RmppHeader::message(self.data.len()).write(&mut mad[RMPP_OFFSET..]);
         }
         let mut sa = SaHeader::default();
-        sa.set_sm_key(key);
+        sa.set_sm_key(SmKey(key));
         sa.set_component_mask(self.mask);
         sa.write(&mut mad[SA_OFFSET..]);
         mad.extend_from_slice(&self.data);

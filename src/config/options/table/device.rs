@@ -19,9 +19,9 @@ macro_rules! device {
         /// for all ports that do not show their key.
         m_key_lookup: bool = true, reload, implemented;
         /// SM_Key that this subnet manager sends to other subnet managers.
-        sm_key: u64 = 1, reload, implemented, hex(16);
+        sm_key: SmKey = SmKey(1), reload, implemented, hex(16);
         /// SM_Key that makes the sender of an SA request a trusted client.
-        sa_key: u64 = 1, reload, implemented, hex(16);
+        sa_key: SmKey = SmKey(1), reload, implemented, hex(16);
         /// Subnet prefix: the upper 64 bits of every GID of this subnet.
         subnet_prefix: u64 = 0xfe80_0000_0000_0000, restart, implemented, hex(16);
         /// LID mask control, 0 to 7: every end port gets 2^lmc LIDs.

@@ -18,11 +18,11 @@ use super::key::{KeyOf, Reload, Support};
 use super::value::{
     CaEntries, CctEntry, CctList, Console, Format, PartEnforce, PortMask, Value, hex, range,
 };
-use crate::ids::{Guid, MKey};
+use crate::ids::{Guid, MKey, SmKey};
 use device::{device, partitions};
 use operation::{
-    behaviour, console, election, log, management, perfmgr, plugins, recorder, sa_limits, safety,
-    sweeps, timing,
+    behaviour, console, election, log, management, perfmgr, plugins, recorder, replication,
+    sa_limits, safety, sweeps, timing,
 };
 use qos::{congestion, qos};
 use routing::{routers, routing};
@@ -109,7 +109,7 @@ macro_rules! chain {
 
 chain! { [
     device partitions sweeps routing election timing behaviour perfmgr plugins log recorder safety sa_limits console
-    management qos congestion routers
+    management replication qos congestion routers
 ] }
 
 /// Value of rtr_pr_sl, rtr_pr_mtu and rtr_pr_rate that takes the parameter from other paths.

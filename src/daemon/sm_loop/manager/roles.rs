@@ -12,10 +12,12 @@ use crate::manage::loop_status::Cause;
 use crate::notes::counted;
 use crate::observe::Observation;
 use crate::record::entry::EventKind;
+use crate::replication::comparison;
 use crate::sm::peer::Peer;
 use crate::sm::polling::{self, PollVerdict};
 use crate::sm::role::{self, Action, RoleEvent};
 use crate::wire::attr::{SmInfo, SmState};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -86,7 +88,7 @@ impl Manager {
                 Action::StopPolling => self.mastership.stop_polling(),
                 Action::Acknowledge => self.acknowledge(peer),
                 Action::Distrust if state == SmState::Standby => {
-                    self.reconfigurer.after_standby(&self.context.files, &self.options);
+                    self.reconfigurer.after_standby(&self.context, &self.options);
                 }
                 Action::Distrust => self.reconfigurer.distrust_devices(),
                 Action::Sweep => {
@@ -337,6 +339,23 @@ impl Manager {
         if std::mem::take(&mut self.is_port_down) {
             operator_log::port_up();
         }
+    }
+
+    /// The shared state is that of the SM that this one stands by for.
+    pub(super) fn show_followed(&self) {
+        let polled = self.mastership.polled().filter(|_| self.state() == SmState::Standby);
+        let followed = polled.map(|peer| peer.guid());
+        self.context.replication.follows.send_if_modified(|current| {
+            let is_new = *current != followed;
+            *current = followed;
+            is_new
+        });
+    }
+
+    /// Other instances compare their configurations with the new one.
+    pub(super) fn share_configuration(&self, options: &Options) {
+        let description = Arc::new(comparison::describe(options));
+        self.context.replication.configuration.send_replace(description);
     }
 
     /// Before the daemon ends: a master hands over to the best standby.

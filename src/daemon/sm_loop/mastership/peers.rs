@@ -2,7 +2,7 @@
 
 use crate::daemon::process::operator_log;
 use crate::fabric::{Fabric, PortId};
-use crate::ids::Guid;
+use crate::ids::{Guid, SmKey};
 use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
 use crate::sm::peer::{Peer, is_trusted};
@@ -53,7 +53,7 @@ pub fn peers(observation: &Observation) -> Vec<Peer> {
 pub struct StrangerLog(HashSet<Guid>);
 
 impl StrangerLog {
-    pub fn update(&mut self, own_key: u64, peers: &[Peer], fabric: &Fabric) {
+    pub fn update(&mut self, own_key: SmKey, peers: &[Peer], fabric: &Fabric) {
         let strangers = peers.iter().filter(|peer| !is_trusted(own_key, &peer.info));
         let strangers: Vec<&Peer> = strangers.collect();
         for peer in &strangers {

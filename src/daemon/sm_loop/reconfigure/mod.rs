@@ -12,6 +12,7 @@
 //!   `audit`: compares it afterwards;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `snapshot`: publishes a changed snapshot with the plan in force;
+//! * `shared_state`: the files for other instances of this program, and those of a former master;
 //! * `log_once`: log lines; `key_log`: those about unknown M_Keys; `recording`: what the flight
 //!   recorder is told;
 //! * `figures`: figures and dumps for the management interface; `silent`: silent switches.
@@ -27,6 +28,7 @@ mod multicast_state;
 mod recording;
 mod registry_queries;
 mod reregister;
+mod shared_state;
 mod silent;
 mod snapshot;
 mod state;
@@ -41,7 +43,6 @@ use crate::daemon::process::operator_log;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::file_writer::{FileWriter, WriteJob};
-use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::PolicyInputs;
 use crate::fabric::Fabric;
@@ -138,11 +139,12 @@ impl Reconfigurer {
 
     /// Discards the state from before this SM was standby: another master may have changed LIDs and
     /// tables since. Keeps what this SM has read from the devices as standby.
-    pub fn after_standby(&mut self, files: &StateFiles, options: &Options) {
-        let stored = files.read_memory(options).guid2lid;
+    pub fn after_standby(&mut self, context: &ManagerContext, options: &Options) {
+        let stored = context.files.read_memory(options).guid2lid;
         let memory = std::mem::take(&mut self.plan.memory).after_standby(options, stored);
         let generation = self.plan.generation;
         self.plan = PlanState { generation, ..PlanState::new(memory) };
+        self.use_received_files(context, options);
         self.devices.forget_tables();
         self.use_warm_tables();
         self.master = MasterState::default();
@@ -188,10 +190,12 @@ impl Reconfigurer {
     }
 
     /// Waits for files being written and checks in progress, and writes guid2lid.
-    pub async fn shut_down(&mut self, files: &StateFiles, options: &Options) {
+    pub async fn shut_down(&mut self, context: &ManagerContext, options: &Options) {
         self.file_writer.finish().await;
         self.devices.transitions.finish().await;
-        if self.plan.generation > 0 {
+        // What the present master has sent is later than what this SM knows.
+        if self.plan.generation > 0 && context.replication.received.get().is_none() {
+            let files = &context.files;
             let written = files.write_memory(&self.plan.memory, options);
             let fabric = self.plan.request.as_ref().map(|request| request.fabric.clone());
             let keys = files.write_m_keys(&self.devices.m_keys, fabric.as_deref(), options);
@@ -251,6 +255,7 @@ impl Reconfigurer {
         let failed = report.failures() + report.delayed_essential;
         let subnet = self.publish(context, options, observation, &verified, (policy, failed));
         self.write_files(options, Some(subnet), None);
+        self.provide_files(context);
         if let Some(request) = self.plan.request.take() {
             let state = MulticastUpdateState::new(generation, observation, &request);
             self.plan.multicast = Some(state);

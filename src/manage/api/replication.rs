@@ -1,0 +1,52 @@
+//! The connections with other instances, as part of `/v1/status`.
+
+use crate::manage::loop_status::LoopStatus;
+use crate::replication::status::PeerStatus;
+use serde::Serialize;
+
+/// A connection with another instance of torus-sm, or the attempt to connect.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ReplicationPeer {
+    /// As configured, or the address that the peer has connected from.
+    address: String,
+    /// `outgoing` if this instance connects, else `incoming`.
+    direction: &'static str,
+    connected: bool,
+    /// Why there is no connection, or nothing is exchanged; null if all is well.
+    problem: Option<String>,
+    port_guid: Option<String>,
+    /// State of the other SM.
+    state: Option<String>,
+    /// Name and version of the other program.
+    software: Option<String>,
+    /// Keys of opensm.conf and files in which the configurations differ.
+    differences: Vec<String>,
+    /// This SM gets the state of the peer, the master.
+    followed: bool,
+    /// It has got all of it.
+    complete: bool,
+    /// The peer, a standby, gets the state of this SM.
+    follower: bool,
+}
+
+pub(super) fn peers(status: &LoopStatus) -> Vec<ReplicationPeer> {
+    let status = status.replication.load();
+    status.peers.iter().map(|(_, peer)| view(peer)).collect()
+}
+
+fn view(peer: &PeerStatus) -> ReplicationPeer {
+    ReplicationPeer {
+        address: peer.address.clone(),
+        direction: if peer.is_outgoing { "outgoing" } else { "incoming" },
+        connected: peer.is_connected,
+        problem: peer.problem.clone(),
+        port_guid: peer.port_guid.map(|guid| guid.to_string()),
+        state: peer.state.clone(),
+        software: peer.software.clone(),
+        differences: peer.differences.clone(),
+        followed: peer.is_followed,
+        complete: peer.is_complete,
+        follower: peer.is_follower,
+    }
+}

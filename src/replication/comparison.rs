@@ -1,0 +1,173 @@
+//! Compares the configurations of two instances as far as it matters for the fabric which of them is
+//! master.
+
+use crate::config::options::{Options, Support, TABLE};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+/// Values by key. Those of keys with secrets and of files are hashes.
+pub type Description = BTreeMap<String, String>;
+
+/// Sections of opensm.conf that concern this host only.
+const LOCAL_SECTIONS: [&str; 8] = [
+    "Timing and threads",
+    "Performance manager",
+    "Plug-ins and names",
+    "Log and dumps",
+    "Flight recorder",
+    "Management interface",
+    "Shared state",
+    "Console",
+];
+
+/// Other keys that may differ: what is the instance's own, and what has no effect on devices and clients.
+const LOCAL_KEYS: [&str; 13] = [
+    "daemon",
+    "exit_on_fatal",
+    "fsync_high_avail_files",
+    "guid",
+    "lid_matrix_dump_file",
+    "master_sm_priority",
+    "polling_retry_number",
+    "sa_db_dump",
+    "sa_db_file",
+    "sm_inactive",
+    "sm_priority",
+    "sminfo_polling_timeout",
+    "standby_query_rate",
+];
+
+/// Keys with secrets.
+const SECRET_KEYS: [&str; 4] = ["m_key", "sm_key", "sa_key", "cc_key"];
+
+/// Keys that name files, of which the contents matter.
+const FILE_KEYS: [&str; 12] = [
+    "partition_config_file",
+    "qos_policy_file",
+    "prefix_routes_file",
+    "torus_config",
+    "lfts_file",
+    "root_guid_file",
+    "cn_guid_file",
+    "io_guid_file",
+    "ids_guid_file",
+    "guid_routing_order_file",
+    "hop_weights_file",
+    "port_search_ordering_file",
+];
+
+/// What a value is that is not shown.
+const HASHED: &str = "sha256:";
+
+/// The configuration of an instance, with the files that it names.
+pub fn describe(options: &Options) -> Description {
+    let keys = TABLE.iter().filter(|key| {
+        key.support == Support::Implemented
+            && !LOCAL_SECTIONS.contains(&key.section)
+            && !LOCAL_KEYS.contains(&key.name)
+    });
+    let value = |name: &str, text: String| match name {
+        name if FILE_KEYS.contains(&name) => file_hash(&text),
+        name if SECRET_KEYS.contains(&name) => hash(&[name, &text]),
+        _ => text,
+    };
+    keys.map(|key| (key.name.to_owned(), value(key.name, key.text(options)))).collect()
+}
+
+/// Hash of a file's contents without comments and blanks; empty without a file.
+fn file_hash(path: &str) -> String {
+    let Ok(bytes) = fs::read(path) else { return String::new() };
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let words: Vec<String> = lines
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .filter(|line| !line.is_empty())
+        .collect();
+    if words.is_empty() { String::new() } else { hash(&[&words.join("\n")]) }
+}
+
+fn hash(parts: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(part.as_bytes());
+        digest.update([0]);
+    }
+    let hex = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!("{HASHED}{hex}")
+}
+
+/// The keys in which two instances differ, with the values where they may be shown. Keys that only one of
+/// the versions knows are left out.
+pub fn differences(own: &Description, other: &Description) -> Vec<String> {
+    let names: BTreeSet<&String> = own.keys().chain(other.keys()).collect();
+    let shared =
+        names.into_iter().filter_map(|name| Some((name, own.get(name)?, other.get(name)?)));
+    shared.filter(|(_, own, other)| own != other).map(difference).collect()
+}
+
+fn difference((name, own, other): (&String, &String, &String)) -> String {
+    if FILE_KEYS.contains(&name.as_str()) {
+        return match (own.is_empty(), other.is_empty()) {
+            (true, _) => format!("{name} (no or an empty file here)"),
+            (_, true) => format!("{name} (no or an empty file there)"),
+            _ => format!("{name} (contents of the files)"),
+        };
+    }
+    // Control characters of a peer must not reach the log.
+    let shown = |value: &String| value.escape_debug().take(80).collect::<String>();
+    match own.starts_with(HASHED) || other.starts_with(HASHED) {
+        true => name.clone(),
+        false => format!("{name} (here {}, there {})", shown(own), shown(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{MKey, SmKey};
+
+    #[test]
+    fn keys_that_do_not_exist_are_not_listed() {
+        let exists = |name: &&str| TABLE.iter().any(|key| key.name == *name);
+        let lists = LOCAL_KEYS.iter().chain(&SECRET_KEYS).chain(&FILE_KEYS);
+        assert_eq!(lists.filter(|name| !exists(name)).count(), 0);
+        let sections = LOCAL_SECTIONS.iter();
+        let is_used = |section: &&&str| TABLE.iter().any(|key| key.section == **section);
+        assert_eq!(sections.filter(|section| !is_used(section)).count(), 0);
+    }
+
+    #[test]
+    fn values_are_shown_and_secrets_are_not() {
+        let own = Options { lmc: 1, m_key: MKey(0xABCD), ..Options::default() };
+        let other = Options { m_key: MKey(0x1234), sa_key: SmKey(9), ..Options::default() };
+        let (own, other) = (describe(&own), describe(&other));
+        let found = differences(&own, &other);
+        assert_eq!(found, ["lmc (here 1, there 0)", "m_key", "sa_key"]);
+        let text = format!("{own:?}").to_lowercase();
+        assert!(!text.contains("abcd\""), "{text}");
+        assert_eq!(differences(&own, &own), [""; 0]);
+        // What concerns the host only may differ, and what another version does not know.
+        let local = Options { sm_priority: 3, log_file: "x".into(), ..Options::default() };
+        let mut local = describe(&local);
+        local.remove("lmc");
+        assert_eq!(differences(&local, &describe(&Options::default())), [""; 0]);
+    }
+
+    #[test]
+    fn files_are_compared_by_contents_without_comments() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let with = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::write(&path, text).expect("a file");
+            describe(&Options { torus_config: path.display().to_string(), ..Options::default() })
+        };
+        let first = with("first", "torus 3 3 3\nxp_link 1 2 # a comment\n");
+        let same = with("same", "# other comments\n\ntorus  3 3 3\n  xp_link 1 2\n");
+        assert_eq!(differences(&first, &same), [""; 0]);
+        let other = with("other", "torus 3 3 4\n");
+        assert_eq!(differences(&first, &other), ["torus_config (contents of the files)"]);
+        let none = with("none", "# nothing\n");
+        assert_eq!(differences(&first, &none), ["torus_config (no or an empty file there)"]);
+    }
+}

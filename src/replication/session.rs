@@ -1,0 +1,368 @@
+//! A connection with another instance, from the greeting to its end.
+
+use super::comparison::differences;
+use super::local::{FilesFn, Local};
+use super::network::Stream;
+use super::protocol::{self, Files, Hello, Message, VERSION};
+use crate::ids::Guid;
+use crate::replication::status::PeerStatus;
+use crate::sa::registry::replica::{Page, Position, ReplicaRequest};
+use crate::wire::attr::SmState;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::WriteHalf;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tracing::{info, warn};
+
+/// Interval at which changes are sent: what a standby lacks if the master ends without HANDOVER.
+const SEND_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Interval at which a side sends something.
+const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Time without a message after which a connection ends, and in which a message must be sent.
+const SILENCE_LIMIT: Duration = Duration::from_secs(20);
+
+/// Delay before the master is asked again after a page that was of no use.
+const REFUSED_PAUSE: Duration = Duration::from_secs(5);
+
+/// Changes in a page: the SA server serves other requests between two pages.
+const PAGE_SIZE: usize = 512;
+
+/// Received messages that wait.
+const MAX_RECEIVED: usize = 4;
+
+/// The end of a session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("the peer was silent for {} s", SILENCE_LIMIT.as_secs())]
+    Silent,
+    /// A peer list may contain the instance itself, so that all instances can have the same.
+    #[error("the address is that of this instance")]
+    Itself,
+    #[error("the daemon ends")]
+    Ended,
+}
+
+/// A session as master whose peer follows.
+struct Follower {
+    since: Option<Position>,
+    /// The peer was told that it has everything.
+    is_complete: bool,
+    /// The files that the peer has, with the function that made them.
+    files: Option<(FilesFn, Files)>,
+}
+
+struct Session {
+    local: Local,
+    /// Number of its status.
+    number: u64,
+    stream: WriteHalf<Stream>,
+    /// The greeting that was sent last.
+    greeted: Option<Hello>,
+    peer: Option<Hello>,
+    /// This SM gets the registry of the peer.
+    is_following: bool,
+    /// How far it has come.
+    position: Option<Position>,
+    /// Time before which the peer is not asked again.
+    next_follow: Option<Instant>,
+    follower: Option<Follower>,
+    last_received: Instant,
+    last_sent: Instant,
+}
+
+/// Serves a connection until it ends, with its status under `number`.
+pub async fn run(local: Local, number: u64, stream: Stream) -> SessionError {
+    let (mut input, output) = tokio::io::split(stream);
+    let (sender, mut received) = mpsc::channel(MAX_RECEIVED);
+    let now = Instant::now();
+    let mut session = Session {
+        local,
+        number,
+        stream: output,
+        greeted: None,
+        peer: None,
+        is_following: false,
+        position: None,
+        next_follow: None,
+        follower: None,
+        last_received: now,
+        last_sent: now,
+    };
+    // An error comes after the messages before it: a peer may say why it ends the connection.
+    let reading = async {
+        loop {
+            let message = protocol::receive(&mut input).await;
+            let is_end = message.is_err();
+            if sender.send(message).await.is_err() {
+                return SessionError::Ended;
+            }
+            if is_end {
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    let error = tokio::select! {
+        error = reading => error,
+        error = session.serve(&mut received) => error,
+    };
+    session.local.status.update(number, |status| {
+        *status = PeerStatus {
+            address: status.address.clone(),
+            is_outgoing: status.is_outgoing,
+            problem: Some(error.to_string()),
+            ..PeerStatus::default()
+        };
+    });
+    error
+}
+
+impl Session {
+    async fn serve(&mut self, received: &mut mpsc::Receiver<io::Result<Message>>) -> SessionError {
+        // The greeting comes before any reason to end the connection.
+        if let Err(error) = self.tick().await {
+            return error;
+        }
+        let mut ticks = interval(SEND_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let result = tokio::select! {
+                message = received.recv() => match message {
+                    Some(Ok(message)) => self.receive(message).await,
+                    Some(Err(error)) => return error.into(),
+                    None => return SessionError::Ended,
+                },
+                _ = ticks.tick() => self.tick().await,
+            };
+            if let Err(error) = result {
+                return error;
+            }
+        }
+    }
+
+    async fn send(&mut self, message: &Message) -> Result<(), SessionError> {
+        let sent = timeout(SILENCE_LIMIT, protocol::send(&mut self.stream, message)).await;
+        sent.map_err(|_| SessionError::Silent)??;
+        self.last_sent = Instant::now();
+        Ok(())
+    }
+
+    fn state(&self) -> SmState {
+        self.local.sm_status.borrow().state
+    }
+
+    fn hello(&self) -> Hello {
+        let status = *self.local.sm_status.borrow();
+        Hello {
+            version: VERSION,
+            software: concat!("torus-sm ", env!("CARGO_PKG_VERSION")).to_owned(),
+            port_guid: status.guid.0,
+            subnet_prefix: self.local.subnet_prefix,
+            state: status.state.to_string(),
+            configuration: self.local.configuration.borrow().as_ref().clone(),
+        }
+    }
+
+    async fn tick(&mut self) -> Result<(), SessionError> {
+        if self.last_received.elapsed() > SILENCE_LIMIT {
+            return Err(SessionError::Silent);
+        }
+        let hello = self.hello();
+        if self.greeted.as_ref() != Some(&hello) {
+            let is_reconfigured =
+                self.greeted.as_ref().is_some_and(|old| old.configuration != hello.configuration);
+            self.send(&Message::Hello(hello.clone())).await?;
+            self.greeted = Some(hello);
+            if is_reconfigured {
+                self.compare();
+            }
+        }
+        self.follow().await?;
+        self.send_state().await?;
+        if self.last_sent.elapsed() >= ALIVE_INTERVAL {
+            self.send(&Message::Alive).await?;
+        }
+        Ok(())
+    }
+
+    async fn receive(&mut self, message: Message) -> Result<(), SessionError> {
+        self.last_received = Instant::now();
+        match message {
+            Message::Hello(hello) => self.greeting(hello)?,
+            Message::Follow { since } if self.problem().is_none() => {
+                self.follower = Some(Follower { since, is_complete: false, files: None });
+            }
+            Message::Unfollow => self.follower = None,
+            Message::Registry(page) if self.is_following => self.import(page).await?,
+            Message::Files(files) if self.is_following => (self.local.store)(files),
+            _ => {}
+        }
+        self.show();
+        Ok(())
+    }
+
+    fn greeting(&mut self, hello: Hello) -> Result<(), SessionError> {
+        if hello.port_guid == self.local.sm_status.borrow().guid.0 {
+            return Err(SessionError::Itself);
+        }
+        let is_first = self.peer.is_none();
+        self.peer = Some(hello);
+        match self.problem() {
+            Some(problem) if is_first => warn!("no shared state with {}: {problem}", self.name()),
+            None if is_first => info!("connected with {}", self.name()),
+            _ => {}
+        }
+        self.compare();
+        Ok(())
+    }
+
+    /// The peer as named in the log.
+    fn name(&self) -> String {
+        let guid = self.peer.as_ref().map_or(Guid(0), |peer| Guid(peer.port_guid));
+        let status = self.local.status.load();
+        let own = status.peers.iter().find(|(number, _)| *number == self.number);
+        let address = own.map_or("", |(_, status)| &status.address);
+        format!("the SM at port GUID {guid} ({address})")
+    }
+
+    /// Why nothing can be exchanged with the peer.
+    fn problem(&self) -> Option<String> {
+        let peer = self.peer.as_ref()?;
+        if peer.version != VERSION {
+            return Some(format!(
+                "it speaks version {} of the protocol, and this instance version {VERSION}: run the same \
+                 version of torus-sm on both hosts",
+                peer.version
+            ));
+        }
+        (peer.subnet_prefix != self.local.subnet_prefix).then(|| {
+            format!("it manages another subnet, with the prefix {:#018x}", peer.subnet_prefix)
+        })
+    }
+
+    /// Reports in which keys the configurations differ, once for all connections with the peer.
+    fn compare(&self) {
+        let Some(peer) = self.peer.as_ref() else { return };
+        let found = differences(&self.local.configuration.borrow(), &peer.configuration);
+        let (guid, status) = (Some(Guid(peer.port_guid)), self.local.status.load());
+        let known = status.peers.iter().filter(|(_, other)| other.port_guid == guid);
+        let is_known = known.clone().any(|(_, other)| other.differences == found);
+        let differed = known.into_iter().any(|(_, other)| !other.differences.is_empty());
+        self.local.status.update(self.number, |status| {
+            status.port_guid = guid;
+            status.differences.clone_from(&found);
+        });
+        if !found.is_empty() && !is_known {
+            warn!(
+                "{} is configured differently; when one of both takes over from the other, the fabric \
+                 changes: {}",
+                self.name(),
+                found.join(", ")
+            );
+        } else if found.is_empty() && differed && !is_known {
+            info!("{} is configured as this one now", self.name());
+        }
+    }
+
+    /// Updates the status of the connection.
+    fn show(&self) {
+        let Some(peer) = self.peer.as_ref() else { return };
+        let problem = self.problem();
+        self.local.status.update(self.number, |status| {
+            status.is_connected = true;
+            status.problem.clone_from(&problem);
+            status.port_guid = Some(Guid(peer.port_guid));
+            status.state = Some(peer.state.clone());
+            status.software = Some(peer.software.clone());
+            status.is_followed = self.is_following;
+            status.is_complete = self.is_following && self.position.is_some();
+            status.is_follower = self.follower.is_some();
+        });
+    }
+
+    /// Starts or stops to follow the peer, as the roles of both require.
+    async fn follow(&mut self) -> Result<(), SessionError> {
+        let followed = *self.local.follows.borrow();
+        let is_wanted = self.problem().is_none()
+            && self.state() == SmState::Standby
+            && self.peer.as_ref().is_some_and(|peer| {
+                followed == Some(Guid(peer.port_guid)) && peer.state == SmState::Master.to_string()
+            });
+        if !is_wanted {
+            if std::mem::take(&mut self.is_following) {
+                self.position = None;
+                self.send(&Message::Unfollow).await?;
+                self.show();
+            }
+            return Ok(());
+        }
+        let is_due = self.next_follow.is_none_or(|next| next <= Instant::now());
+        if !self.is_following && is_due {
+            self.is_following = true;
+            self.send(&Message::Follow { since: self.position }).await?;
+            self.show();
+        }
+        Ok(())
+    }
+
+    /// Passes a page on to the SA server.
+    async fn import(&mut self, page: Page) -> Result<(), SessionError> {
+        let (position, is_last) = (page.position, page.is_last);
+        let (reply, result) = oneshot::channel();
+        let request = ReplicaRequest::Import { page, reply };
+        self.local.registry.send(request).await.map_err(|_| SessionError::Ended)?;
+        if result.await.map_err(|_| SessionError::Ended)? {
+            self.position = is_last.then_some(position).or(self.position);
+        } else {
+            (self.is_following, self.position) = (false, None);
+            self.next_follow = Some(Instant::now() + REFUSED_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// As master, sends what a follower lacks.
+    async fn send_state(&mut self) -> Result<(), SessionError> {
+        if self.state() != SmState::Master {
+            return Ok(());
+        }
+        self.send_files().await?;
+        while let Some(follower) = self.follower.as_ref() {
+            let (reply, page) = oneshot::channel();
+            let request = ReplicaRequest::Export { since: follower.since, max: PAGE_SIZE, reply };
+            self.local.registry.send(request).await.map_err(|_| SessionError::Ended)?;
+            let page = page.await.map_err(|_| SessionError::Ended)?;
+            if page.changes.is_empty() && !page.reset && follower.is_complete {
+                break;
+            }
+            let (since, is_complete) = (Some(page.position), page.is_last);
+            self.send(&Message::Registry(page)).await?;
+            if let Some(follower) = self.follower.as_mut() {
+                (follower.since, follower.is_complete) = (since, is_complete);
+            }
+            if is_complete {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_files(&mut self) -> Result<(), SessionError> {
+        let Some(follower) = self.follower.as_mut() else { return Ok(()) };
+        let Some(current) = self.local.files.borrow().clone() else { return Ok(()) };
+        if follower.files.as_ref().is_some_and(|(made_by, _)| Arc::ptr_eq(made_by, &current)) {
+            return Ok(());
+        }
+        let files = current();
+        let is_new = follower.files.as_ref().is_none_or(|(_, sent)| *sent != files);
+        follower.files = Some((current, files.clone()));
+        if is_new {
+            self.send(&Message::Files(files)).await?;
+        }
+        Ok(())
+    }
+}
