@@ -93,8 +93,8 @@ key! {
 }
 
 key! {
-    /// An SM_Key: subnet managers of one subnet show each other theirs, and a client that sends that of
-    /// `sa_key` is trusted (IBA vol. 1, 14.4.7 and 15.4.4); 0: none.
+    /// An SM_Key: subnet managers of one subnet show each other theirs, and a client that sends
+    /// that of `sa_key` is trusted (IBA vol. 1, 14.4.7 and 15.4.4); 0: none.
     SmKey
 }
 

@@ -71,8 +71,8 @@ pub struct Replication {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts to share the state of `local` with the configured peers. The daemon works without: a failure is
-/// logged.
+/// Starts to share the state of `local` with the configured peers. The daemon works without: a
+/// failure is logged.
 pub fn start(local: Local, options: &Options) -> Option<Replication> {
     let settings = match Settings::read(options) {
         Ok(settings) => settings?,

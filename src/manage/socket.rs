@@ -32,8 +32,8 @@ pub fn path(folder: &Path, port: Guid) -> PathBuf {
     folder.join(format!("{PREFIX}{port}{SUFFIX}"))
 }
 
-/// Process ID of the daemon that serves the socket of this port; `None` if there is none, or this user
-/// may not connect to it.
+/// Process ID of the daemon that serves the socket of this port; `None` if there is none, or this
+/// user may not connect to it.
 pub fn owner(folder: &Path, port: Guid) -> Option<u32> {
     let stream = UnixStream::connect(path(folder, port)).ok()?;
     let peer = getsockopt(&stream, PeerCredentials).ok()?;

@@ -6,7 +6,7 @@ use crate::config::options::Options;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// What an operator can change while the daemon runs.
+/// Settings that an operator can change while the daemon runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerfSettings {
     /// Sweeps at intervals.

@@ -1,5 +1,5 @@
-//! Compares the configurations of two instances as far as it matters for the fabric which of them is
-//! master.
+//! Compares the configurations of two instances as far as it matters for the fabric which of them
+//! is master.
 
 use crate::config::options::{Options, Support, TABLE};
 use sha2::{Digest as _, Sha256};
@@ -21,7 +21,8 @@ const LOCAL_SECTIONS: [&str; 8] = [
     "Console",
 ];
 
-/// Other keys that may differ: what is the instance's own, and what has no effect on devices and clients.
+/// Other keys that may differ: what is the instance's own, and what has no effect on devices and
+/// clients.
 const LOCAL_KEYS: [&str; 13] = [
     "daemon",
     "exit_on_fatal",
@@ -57,7 +58,7 @@ const FILE_KEYS: [&str; 12] = [
     "port_search_ordering_file",
 ];
 
-/// What a value is that is not shown.
+/// Prefix of the digest that stands for a secret value.
 const HASHED: &str = "sha256:";
 
 /// The configuration of an instance, with the files that it names.
@@ -97,8 +98,8 @@ fn hash(parts: &[&str]) -> String {
     format!("{HASHED}{hex}")
 }
 
-/// The keys in which two instances differ, with the values where they may be shown. Keys that only one of
-/// the versions knows are left out.
+/// The keys in which two instances differ, with the values where they may be shown. Keys that only
+/// one of the versions knows are left out.
 pub fn differences(own: &Description, other: &Description) -> Vec<String> {
     let names: BTreeSet<&String> = own.keys().chain(other.keys()).collect();
     let shared =
@@ -147,7 +148,7 @@ mod tests {
         let text = format!("{own:?}").to_lowercase();
         assert!(!text.contains("abcd\""), "{text}");
         assert_eq!(differences(&own, &own), [""; 0]);
-        // What concerns the host only may differ, and what another version does not know.
+        // Keys that concern the host only may differ, and keys that another version lacks.
         let local = Options { sm_priority: 3, log_file: "x".into(), ..Options::default() };
         let mut local = describe(&local);
         local.remove("lmc");

@@ -1,4 +1,4 @@
-//! What the daemon and the sessions share. No side waits for the other.
+//! State that the daemon and the sessions share. No side waits for the other.
 
 use crate::ids::Guid;
 use crate::replication::comparison::Description;

@@ -19,8 +19,8 @@ pub trait Network: Send + Sync {
     /// Connects to a peer. Takes bounded time.
     fn connect<'a>(&'a self, peer: &'a str) -> Pending<'a, io::Result<Stream>>;
 
-    /// Waits for a connection, of which the handshake is still to be done. Waits for ever if none are
-    /// accepted. An error concerns this connection only.
+    /// Waits for a connection, of which the handshake is still to be done. Waits for ever if none
+    /// are accepted. An error concerns this connection only.
     fn accept(&self) -> Pending<'_, io::Result<Incoming>>;
 }
 

@@ -1,8 +1,9 @@
-//! Messages between two instances: JSON objects, each after its length in bytes as a big-endian u32.
+//! Messages between two instances: JSON objects, each after its length in bytes as a big-endian
+//! u32.
 //!
-//! Both sides send [`Message::Hello`] first, and again when something in it changes. A message or field
-//! that a version does not know is ignored; what cannot be ignored gets another [`VERSION`], and instances
-//! of different versions exchange nothing but their greetings.
+//! Both sides send [`Message::Hello`] first, and again when something in it changes. A message or
+//! field that a version does not know is ignored; what cannot be ignored gets another [`VERSION`],
+//! and instances of different versions exchange nothing but their greetings.
 
 use crate::replication::comparison::Description;
 use crate::sa::registry::replica::{Page, Position};
@@ -38,7 +39,7 @@ pub enum Message {
     Unknown,
 }
 
-/// Who the sender is.
+/// Identity and state of the sender.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     pub version: u32,
@@ -51,8 +52,8 @@ pub struct Hello {
     pub configuration: Description,
 }
 
-/// Contents of the files in the cache folder, in OpenSM's formats. It has no `Debug`, because it contains
-/// M_Keys.
+/// Contents of the files in the cache folder, in OpenSM's formats. It has no `Debug`, because it
+/// contains M_Keys.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Files {
     pub guid2lid: String,

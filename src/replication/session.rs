@@ -51,7 +51,7 @@ pub enum SessionError {
 /// A session as master whose peer follows.
 struct Follower {
     since: Option<Position>,
-    /// The peer was told that it has everything.
+    /// The peer has been informed that it has everything.
     is_complete: bool,
     /// The files that the peer has, with the function that made them.
     files: Option<(FilesFn, Files)>,

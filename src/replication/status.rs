@@ -1,4 +1,4 @@
-//! What is known about the other instances, for the management interface.
+//! Status of the other instances, for the management interface.
 
 use crate::ids::Guid;
 use arc_swap::ArcSwap;

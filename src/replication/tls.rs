@@ -1,8 +1,8 @@
 //! Streams over TCP with TLS 1.3 and certificates on both sides.
 //!
-//! The files are read for each connection, so that renewed certificates are used without a restart. A
-//! peer is accepted if one of the configured authorities has issued its certificate; one that this
-//! instance connects to must also have its name or address in it.
+//! The files are read for each connection, so that renewed certificates are used without a restart.
+//! A peer is accepted if one of the configured authorities has issued its certificate; one that
+//! this instance connects to must also have its name or address in it.
 
 use super::network::{Incoming, Network, Pending, Stream};
 use crate::config::options::Options;

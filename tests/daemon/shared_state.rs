@@ -1,5 +1,5 @@
-//! The shared state of several daemons: a successor has what the master knew, and nothing waits for a
-//! connection.
+//! The shared state of several daemons: a successor has what the master knew, and nothing waits for
+//! a connection.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};

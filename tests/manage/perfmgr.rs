@@ -7,7 +7,7 @@ use torus_sm::config::options::Options;
 use torus_sm::ids::PortNum;
 use torus_sm::sim::console::run_line;
 
-/// A daemon that sweeps the counters only when it is told.
+/// A daemon that sweeps the counters only on request.
 async fn managed(change: impl FnOnce(&mut Options)) -> Managed {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let dump = cluster.file("counters.log").display().to_string();

@@ -57,7 +57,7 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Time for a reply: requests that are incomplete get none in it.
-const PATIENCE: Duration = Duration::from_millis(250);
+const REPLY_TIME: Duration = Duration::from_millis(250);
 
 /// Status of the reply; 0 without one.
 fn status(mut stream: impl Read + Write, request: &[u8]) -> u16 {
@@ -79,14 +79,14 @@ impl<S: Read> Read for LossyText<S> {
 
 fn ask_unix(managed: &Managed, request: &[u8]) -> u16 {
     let stream = managed.connect();
-    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    stream.set_read_timeout(Some(REPLY_TIME)).expect("a limit");
     status(stream, request)
 }
 
 fn ask_tcp(managed: &Managed, request: &[u8]) -> u16 {
     let address = managed.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
     let stream = TcpStream::connect(address).expect("the server listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    stream.set_read_timeout(Some(REPLY_TIME)).expect("a limit");
     status(stream, request)
 }
 

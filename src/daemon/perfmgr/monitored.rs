@@ -1,4 +1,4 @@
-//! What the performance manager knows about the agents of the ports: capabilities and redirections.
+//! Capabilities and redirections of the agents of the ports, as the performance manager knows them.
 
 use crate::ids::{Guid, Lid, PortNum};
 use crate::perfmgr::counters::Capabilities;

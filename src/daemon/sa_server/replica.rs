@@ -1,4 +1,5 @@
-//! Serves the shared state: exports the registry as master, and imports that of the master as standby.
+//! Serves the shared state: exports the registry as master, and imports that of the master as
+//! standby.
 
 use super::SaServer;
 use crate::sa::registry::replica::{Page, ReplicaRequest};

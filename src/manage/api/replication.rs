@@ -13,7 +13,7 @@ pub(super) struct ReplicationPeer {
     /// `outgoing` if this instance connects, else `incoming`.
     direction: &'static str,
     connected: bool,
-    /// Why there is no connection, or nothing is exchanged; null if all is well.
+    /// Why there is no connection, or nothing is exchanged; null if all works.
     problem: Option<String>,
     port_guid: Option<String>,
     /// State of the other SM.

@@ -22,7 +22,8 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), dir }
     }
 
-    /// Settings with a certificate for `name`, valid until the end of `year`, and these authorities.
+    /// Settings with a certificate for `name`, valid until the end of `year`, and these
+    /// authorities.
     fn issue(&self, name: &str, year: i32, trusted: &Self) -> Settings {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
@@ -75,7 +76,8 @@ async fn both_sides_require_valid_certificates_of_the_authority() {
     let server = || ours.issue("localhost", VALID, &ours);
     let client = || ours.issue("client", VALID, &ours);
     assert_eq!(connect(server(), client()).await, (Ok(()), Ok(())));
-    // The client's certificate is of another authority, or has expired: the server refuses it, and says why.
+    // The client's certificate is of another authority, or has expired: the server refuses it, and
+    // says why.
     for bad in [theirs.issue("client", VALID, &ours), ours.issue("client", 2002, &ours)] {
         let (served, called) = connect(server(), bad).await;
         assert!(served.is_err_and(|text| text.contains("invalid peer certificate")));

@@ -90,8 +90,8 @@ impl ChangeLog {
         self.by_number.insert(self.last, key);
     }
 
-    /// True if most keys are of registrations that no longer exist. `existing` counts those that do,
-    /// once in many changes.
+    /// True if most keys are of registrations that no longer exist. `existing` counts those that
+    /// do, once in many changes.
     pub(super) fn is_stale(&mut self, existing: impl FnOnce() -> usize) -> bool {
         let is_due = self.last - self.checked > MAX_REMOVED as u64;
         if is_due {

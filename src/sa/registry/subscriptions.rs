@@ -202,8 +202,8 @@ impl Subscriptions {
         self.by_port.get(&port).map_or(&[], Vec::as_slice)
     }
 
-    /// Replaces the subscriptions of a port by those that the SM has that this one follows. Those that
-    /// exceed the size of the table are omitted.
+    /// Replaces the subscriptions of a port by those that the SM has that this one follows. Those
+    /// that exceed the size of the table are omitted.
     pub(super) fn put(&mut self, port: Guid, mut all: Vec<Subscription>) {
         self.count -= self.by_port.remove(&port).map_or(0, |old| old.len());
         all.truncate(MAX_SUBSCRIPTIONS - self.count);

@@ -252,20 +252,21 @@ pub(super) use management;
 macro_rules! replication {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Shared state";
-        /// Address and port, such as 10.0.0.1:7471 or [::]:7471, at which other instances of torus-sm on
-        /// this subnet connect; (null) accepts no connections.
+        /// Address and port, such as 10.0.0.1:7471 or [::]:7471, at which other instances of
+        /// torus-sm on this subnet connect; (null) accepts no connections.
         replication_listen: Option<String> = None, restart, implemented;
-        /// The other instances of torus-sm on this subnet as HOST:PORT, separated by commas. A standby
-        /// gets the state of the master from them, and all compare their configurations. The name or
-        /// address must stand in the certificate of the instance.
+        /// The other instances of torus-sm on this subnet as HOST:PORT, separated by commas. A
+        /// standby gets the state of the master from them, and all compare their configurations.
+        /// The name or address must stand in the certificate of the instance.
         replication_peers: Option<String> = None, restart, implemented;
-        /// File with the certificate of this instance, followed by intermediate ones, in PEM format. It is
-        /// read for each connection.
+        /// File with the certificate of this instance, followed by intermediate ones, in PEM
+        /// format. It is read for each connection.
         replication_cert: Option<String> = None, restart, implemented;
         /// File with the private key of replication_cert in PEM format.
         replication_key: Option<String> = None, restart, implemented;
-        /// File with the certificates of the authorities, in PEM format, that issue the certificates of
-        /// the other instances. Whoever has such a certificate gets the M_Keys of the subnet.
+        /// File with the certificates of the authorities, in PEM format, that issue the
+        /// certificates of the other instances. Whoever has such a certificate gets the M_Keys of
+        /// the subnet.
         replication_ca: Option<String> = None, restart, implemented;
     } };
 }

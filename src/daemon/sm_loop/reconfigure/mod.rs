@@ -193,7 +193,7 @@ impl Reconfigurer {
     pub async fn shut_down(&mut self, context: &ManagerContext, options: &Options) {
         self.file_writer.finish().await;
         self.devices.transitions.finish().await;
-        // What the present master has sent is later than what this SM knows.
+        // Files that the present master has sent are newer than the memory of this SM.
         if self.plan.generation > 0 && context.replication.received.get().is_none() {
             let files = &context.files;
             let written = files.write_memory(&self.plan.memory, options);

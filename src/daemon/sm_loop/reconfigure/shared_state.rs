@@ -1,5 +1,5 @@
-//! The manager's part of the shared state (see [`crate::replication`]): as master it provides the files
-//! for standby SMs, and at a takeover it uses those of the former master.
+//! The manager's part of the shared state (see [`crate::replication`]): as master it provides the
+//! files for standby SMs, and at a takeover it uses those of the former master.
 
 use super::Reconfigurer;
 use crate::config::options::Options;

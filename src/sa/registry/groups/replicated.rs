@@ -5,8 +5,8 @@ use crate::ids::{Gid, Guid, Mlid};
 use std::collections::BTreeSet;
 
 impl Groups {
-    /// Takes over a group of the SM that this one follows, in place of one with the same MGID, whose
-    /// members stay.
+    /// Takes over a group of the SM that this one follows, in place of one with the same MGID,
+    /// whose members stay.
     pub(in crate::sa::registry) fn put(&mut self, mut group: Group) {
         let mgid = group.spec.mgid;
         if let Some(old) = self.groups.get_mut(&mgid) {
@@ -20,8 +20,8 @@ impl Groups {
         self.groups.insert(mgid, group);
     }
 
-    /// Removes a group that the SM that this one follows no longer has; of one of the configuration, the
-    /// members.
+    /// Removes a group that the SM that this one follows no longer has; of one of the
+    /// configuration, the members.
     pub(in crate::sa::registry) fn remove_replica(&mut self, mgid: &Gid) {
         let Some(group) = self.groups.get_mut(mgid) else { return };
         if !group.permanent {

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// A registration that was made, changed or, without content, removed. Kinds that this version does not
-/// know are ignored. It has no `Debug`, because it contains keys of services.
+/// A registration that was made, changed or, without content, removed. Kinds that this version does
+/// not know are ignored. It has no `Debug`, because it contains keys of services.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Change {

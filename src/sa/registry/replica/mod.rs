@@ -3,8 +3,8 @@
 //! An export is a sequence of pages. A position, the stream and the number of the last change in a
 //! page, says how far an importer has come. Without a position, or with one of another stream, the
 //! export starts from the beginning with [`Page::reset`]; the importer then builds a new registry
-//! beside its own one, which it replaces when the last page has arrived. Leases are exported as the time
-//! that remains, so that the clocks of the hosts do not matter.
+//! beside its own one, which it replaces when the last page has arrived. Leases are exported as the
+//! time that remains, so that the clocks of the hosts do not matter.
 
 mod change;
 #[cfg(test)]
@@ -118,8 +118,8 @@ impl Registry {
         self.exporter.0.insert(log)
     }
 
-    /// At most `max` changes after `since`; all registrations, from the first page on, if `since` is
-    /// no position of this registry.
+    /// At most `max` changes after `since`; all registrations, from the first page on, if `since`
+    /// is no position of this registry.
     pub fn export(&mut self, since: Option<Position>, max: usize, now: Instant) -> Page {
         let log = self.update_log();
         let is_known =
@@ -137,8 +137,8 @@ impl Registry {
         }
     }
 
-    /// Replaces all registrations by those of `other`. The groups of the configuration stay permanent.
-    /// Counts of changes go on, so that those who compare them see a change.
+    /// Replaces all registrations by those of `other`. The groups of the configuration stay
+    /// permanent. Counts of changes go on, so that those who compare them see a change.
     fn replace(&mut self, mut other: Self) {
         let permanent = self.multicast.iter().filter(|group| group.permanent);
         let permanent: Vec<_> = permanent.map(|group| group.spec.clone()).collect();
