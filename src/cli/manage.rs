@@ -1,5 +1,7 @@
 //! The commands that talk to a running daemon: `torus-sm status` and so on.
 
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts have brackets that are no links")]
+
 use crate::ids::{Guid, PortNum};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

@@ -173,7 +173,7 @@ pub fn guid_lists(options: &Options) -> (GuidLists, Vec<Note>) {
     guid_lists_from(&Disk, options)
 }
 
-/// [`guid_lists`] with the files of `source`.
+/// [`guid_lists()`] with the files of `source`.
 pub fn guid_lists_from(source: &dyn TextSource, options: &Options) -> (GuidLists, Vec<Note>) {
     let mut notes = Vec::new();
     let lists = GuidLists {

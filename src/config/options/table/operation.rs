@@ -231,7 +231,7 @@ macro_rules! management {
         /// Path of a file to which events are appended, one line of JSON each, as torus-sm events
         /// prints.
         management_event_log: Option<String> = None, restart, implemented;
-        /// Address and port of TCP, such as 127.0.0.1:8080 or [::1]:8080, where browsers and tools
+        /// Address and port of TCP, such as 127.0.0.1:8080, where browsers and tools
         /// reach the interface, too. Without TLS only loopback addresses are allowed. Without a
         /// token, those who reach it may read, and not act.
         management_tcp: Option<String> = None, restart, implemented;
@@ -252,7 +252,7 @@ pub(super) use management;
 macro_rules! replication {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Shared state";
-        /// Address and port, such as 10.0.0.1:7471 or [::]:7471, at which other instances of
+        /// Address and port, such as 10.0.0.1:7471, at which other instances of
         /// torus-sm on this subnet connect; (null) accepts no connections.
         replication_listen: Option<String> = None, restart, implemented;
         /// The other instances of torus-sm on this subnet as HOST:PORT, separated by commas. A

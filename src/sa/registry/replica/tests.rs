@@ -51,6 +51,10 @@ fn leave(registry: &mut Registry, group: u64, port: u64) {
     assert!(registry.multicast.leave(leave).is_ok());
 }
 
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
 fn serve(registry: &mut Registry, id: u64, lease: u32, now: Instant) {
     let mut record = ServiceRecord::default();
     record.set_id(id);
@@ -128,7 +132,7 @@ fn filled(now: Instant) -> Registry {
 
 #[test]
 fn a_replica_equals_its_original_after_every_change() {
-    let now = Instant::now();
+    let now = self::now();
     for max in [1, 2, 3, 1000] {
         let (mut from, mut to) = (filled(now), Registry::default());
         // An own registration, which the SM that is followed does not have.
@@ -166,7 +170,7 @@ fn a_replica_equals_its_original_after_every_change() {
 
 #[test]
 fn leases_go_on_from_what_remains_on_any_clock() {
-    let now = Instant::now();
+    let now = self::now();
     let (mut from, mut to, mut importer) = (filled(now), Registry::default(), Importer::default());
     let later = now + Duration::from_secs(500);
     let page = from.export(None, 1000, later);
@@ -182,7 +186,7 @@ fn leases_go_on_from_what_remains_on_any_clock() {
 
 #[test]
 fn a_registry_stays_until_the_replica_is_complete() {
-    let now = Instant::now();
+    let now = self::now();
     let (mut from, mut to, mut importer) = (filled(now), filled(now), Importer::default());
     join(&mut from, 5, 14);
     let before = content(&to, now);
@@ -205,7 +209,7 @@ fn a_registry_stays_until_the_replica_is_complete() {
 
 #[test]
 fn groups_of_the_configuration_stay_and_get_the_mlids_of_the_master() {
-    let now = Instant::now();
+    let now = self::now();
     let (mut from, mut to, mut importer) = (filled(now), Registry::default(), Importer::default());
     assert!(to.set_permanent(&[spec(3), spec(8)], Mlid::LAST).is_ok());
     let generation = to.generation();
@@ -229,5 +233,5 @@ fn changes_of_a_later_version_are_ignored() {
         "content": {"port": 3, "state": 1, "proxy": false, "later": {}}}"#;
     let change: Change = serde_json::from_str(text).expect("a change");
     // There is no such group.
-    change.apply(&mut Registry::default(), Instant::now());
+    change.apply(&mut Registry::default(), now());
 }
