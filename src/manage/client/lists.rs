@@ -2,6 +2,7 @@
 
 use super::status::{list, text};
 use super::table::Table;
+use crate::notes::counted;
 use serde_json::Value;
 
 fn joined(value: &Value) -> String {
@@ -102,11 +103,11 @@ pub(super) fn torus(reply: &Value) -> String {
     let (switches, missing) = (list(&reply["switches"]), list(&reply["missing_switches"]));
     let (broken, rings) = (list(&reply["broken_cables"]), list(&reply["interrupted_rings"]));
     let mut out = format!(
-        "torus {}: {} switches, {} missing, {} broken cables, {} of {} rings interrupted\n",
+        "torus {}: {} switches, {} missing, {}, {} of {} rings interrupted\n",
         radices.join(" x "),
         switches.len(),
         missing.len(),
-        broken.len(),
+        counted(broken.len(), "broken cable", "broken cables"),
         rings.len(),
         reply["rings"]
     );

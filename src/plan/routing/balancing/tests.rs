@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::config::guid_lists::HopWeight;
+use crate::fabric::ibnet;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
@@ -10,6 +11,7 @@ use crate::plan::routing::Engine;
 use crate::plan::routing::minhop::MinHop;
 use crate::wire::attr::NodeKind;
 use proptest::prelude::*;
+use std::path::Path;
 
 /// Number of ports of a switch in [`wiring`].
 const PORTS: u8 = 16;
@@ -69,6 +71,24 @@ fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
 
 pub(in crate::plan) fn picture(topology: &Topology) -> Fabric {
     Fabric::from_topology(topology, 0, &SyntheticView::default()).expect("a first node")
+}
+
+/// A ring of switches with one host each.
+pub(in crate::plan) fn ring(switches: u64) -> Fabric {
+    let mut text = String::new();
+    for index in 0..switches {
+        let (next, last) = ((index + 1) % switches, (index + switches - 1) % switches);
+        text += &format!("Switch 3 \"S-{:016x}\"\n", 0x100 + index);
+        text += &format!("[1] \"S-{:016x}\"[2]\n", 0x100 + next);
+        text += &format!("[2] \"S-{:016x}\"[1]\n", 0x100 + last);
+        text += &format!("[3] \"H-{:016x}\"[1]\n\n", 0x1000 + index * 16);
+    }
+    for index in 0..switches {
+        text += &format!("Ca 1 \"H-{:016x}\"\n", 0x1000 + index * 16);
+        text += &format!("[1] \"S-{:016x}\"[3]\n\n", 0x100 + index);
+    }
+    let topology = ibnet::parse(Path::new("ring"), &text).expect("a ring");
+    picture(&topology)
 }
 
 /// Assigns LIDs in the order of end ports.

@@ -2,33 +2,12 @@
 
 use super::*;
 use crate::config::options::Options;
-use crate::fabric::ibnet;
-use crate::ids::Mlid;
-use crate::ids::{PortNum, Sl};
+use crate::ids::{Mlid, PortNum, Sl};
 use crate::plan::LidTable;
 use crate::plan::routing::MulticastTree;
-use crate::plan::routing::balancing::tests::{number, picture, wiring};
+use crate::plan::routing::balancing::tests::{number, picture, ring, wiring};
 use proptest::prelude::*;
 use std::collections::HashSet;
-use std::path::Path;
-
-/// A ring of switches with one host each.
-fn ring(switches: u64) -> Fabric {
-    let mut text = String::new();
-    for index in 0..switches {
-        let (next, last) = ((index + 1) % switches, (index + switches - 1) % switches);
-        text += &format!("Switch 3 \"S-{:016x}\"\n", 0x100 + index);
-        text += &format!("[1] \"S-{:016x}\"[2]\n", 0x100 + next);
-        text += &format!("[2] \"S-{:016x}\"[1]\n", 0x100 + last);
-        text += &format!("[3] \"H-{:016x}\"[1]\n\n", 0x1000 + index * 16);
-    }
-    for index in 0..switches {
-        text += &format!("Ca 1 \"H-{:016x}\"\n", 0x1000 + index * 16);
-        text += &format!("[1] \"S-{:016x}\"[3]\n\n", 0x100 + index);
-    }
-    let topology = ibnet::parse(Path::new("ring"), &text).expect("a ring");
-    picture(&topology)
-}
 
 fn route(
     engine: &dyn Engine,
