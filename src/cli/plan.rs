@@ -8,8 +8,9 @@ use std::path::PathBuf;
 /// Route and verify a fabric offline, without an InfiniBand port, and print a report.
 ///
 /// All options of the daemon are accepted; see torus-sm --help. A configuration file is read only
-/// if -F names one. A generated fabric is routed by torus-2QoS with the torus-2QoS.conf that
-/// describes it, unless -R and --torus_config say otherwise. For a fabric from a file, torus-2QoS
+/// if -F names one. A generated torus is routed by torus-2QoS with the torus-2QoS.conf that
+/// describes it, unless -R and --torus_config say otherwise; without -R, ftree routes a generated fat
+/// tree, dor a hypercube, and nue a dragonfly or random fabric. For a fabric from a file, torus-2QoS
 /// uses a torus derived from the cables if there is no torus-2QoS.conf. The exit code is 0 if an
 /// engine routes the fabric and the routes pass verification, else 1.
 #[derive(Clone, PartialEq, Debug, Parser)]
@@ -17,6 +18,11 @@ use std::path::PathBuf;
 pub struct PlanArgs {
     #[command(flatten)]
     pub fabric: FabricArgs,
+    /// Route the fabric by each of these engines, without fallback, and print the results side by
+    /// side: paths, loads, VLs, credit loops; with --what-if also the failures survived
+    #[arg(long, value_name = "ENGINE,ENGINE...", value_delimiter = ',', num_args = 1,
+          conflicts_with_all = ["path", "path_sl", "draw", "dump"])]
+    pub compare: Vec<String>,
     /// Print the path from A to B hop by hop, with its SL and VLs; A and B are LIDs, GUIDs of
     /// ports or nodes, or node descriptions
     #[arg(long, num_args = 2, value_names = ["A", "B"])]

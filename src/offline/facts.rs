@@ -2,16 +2,19 @@
 
 use super::hops;
 use super::json::*;
+use super::lanes;
 use super::scenario::Scenario;
 use super::trial::{Trial, TrialOutcome};
 use crate::cli::{ExitCode, Failure};
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Lid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
+use crate::plan::routing::RoutingPolicy;
+use crate::plan::routing::structure::EngineStructure;
 use crate::plan::routing::torus::{AXIS_NAMES, Direction, Torus, TorusLayout};
 use crate::publish::path::{WalkEnd, vl, walk};
-use crate::publish::report::worst_link;
+use crate::publish::report::{mean_load, worst_link};
 use crate::verify::Verified;
 use crate::wire::attr::NodeKind;
 
@@ -31,6 +34,11 @@ pub(super) fn report(
         lids: Lids { count: trial.lids.iter().count(), highest: trial.lids.max().0 },
         checks: None,
         worst_link: None,
+        mean_link: None,
+        links: 0,
+        structure: None,
+        sls: Vec::new(),
+        vls: Vec::new(),
         hops: Vec::new(),
         engine_errors: Vec::new(),
         faults: Vec::new(),
@@ -72,9 +80,26 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
     });
     report.worst_link = worst_link(fabric, plan)
         .map(|(port, lids)| WorstLink { port: fabric.describe(port), lids });
+    if let Some((mean, links)) = mean_load(fabric, plan) {
+        (report.mean_link, report.links) = (Some(mean), links);
+    }
+    report.structure = structure(fabric, &*plan.routing.policy);
+    let lanes = lanes::in_use(fabric, plan);
+    (report.sls, report.vls) = (lanes::numbers(lanes.sls), lanes::numbers(lanes.vls));
     report.hops = hops::histogram(fabric, plan);
     add_notes(&mut report.notes, &plan.notes);
     add_notes(&mut report.notes, &summary.notes);
+}
+
+fn structure(fabric: &Fabric, policy: &dyn RoutingPolicy) -> Option<Structure> {
+    let found = policy.structure();
+    let root = |&switch: &SwitchId| {
+        let node = fabric.switch(switch);
+        Root { guid: node.guid(), description: node.description.to_string() }
+    };
+    let is_known = found != EngineStructure::default();
+    let EngineStructure { ranks, roots, layers } = found;
+    is_known.then(|| Structure { ranks, roots: roots.iter().map(root).collect(), layers })
 }
 
 /// Adds messages that are not listed yet.
@@ -86,7 +111,7 @@ fn add_notes(notes: &mut Vec<Note>, more: &[Note]) {
     }
 }
 
-fn fabric_facts(fabric: &Fabric) -> FabricFacts {
+pub(super) fn fabric_facts(fabric: &Fabric) -> FabricFacts {
     let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
     FabricFacts {
         switches: count(NodeKind::Switch),

@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::verify::MAX_PATH_SWITCHES;
 use rayon::prelude::*;
 
-const NO_SWITCH: u32 = u32::MAX;
+pub(super) const NO_SWITCH: u32 = u32::MAX;
 
 /// Counts all paths between hosts (from port to base LID) by the number of switches they pass.
 /// Paths that end in no route or a loop are not counted.
@@ -40,7 +40,7 @@ pub(super) fn histogram(fabric: &Fabric, plan: &Plan) -> Vec<HopCount> {
 }
 
 /// By switch: number of switches on the path to `target`; 255 if there is no path.
-fn depths(plan: &Plan, next: &Neighbours, target: usize, lid: Lid) -> Vec<u8> {
+pub(super) fn depths(plan: &Plan, next: &Neighbours, target: usize, lid: Lid) -> Vec<u8> {
     const UNKNOWN: u8 = 0;
     let mut depths = vec![UNKNOWN; next.first.len()];
     depths[target] = 1;
@@ -69,13 +69,13 @@ fn depths(plan: &Plan, next: &Neighbours, target: usize, lid: Lid) -> Vec<u8> {
 }
 
 /// The switch behind each port of each switch.
-struct Neighbours {
+pub(super) struct Neighbours {
     first: Vec<usize>,
     behind: Vec<u32>,
 }
 
 impl Neighbours {
-    fn new(fabric: &Fabric) -> Self {
+    pub(super) fn new(fabric: &Fabric) -> Self {
         let mut neighbours = Self { first: Vec::new(), behind: Vec::new() };
         for switch in fabric.switch_ids() {
             neighbours.first.push(neighbours.behind.len());
@@ -89,7 +89,7 @@ impl Neighbours {
         neighbours
     }
 
-    fn of(&self, switch: usize, port: u8) -> u32 {
+    pub(super) fn of(&self, switch: usize, port: u8) -> u32 {
         let end = self.first.get(switch + 1).copied().unwrap_or(self.behind.len());
         let slot = self.first[switch] + usize::from(port);
         if slot < end { self.behind[slot] } else { NO_SWITCH }

@@ -20,6 +20,16 @@ pub struct Report {
     pub checks: Option<ChecksFacts>,
     /// The link that most LIDs pass.
     pub worst_link: Option<WorstLink>,
+    /// Mean number of LIDs routed over a link between switches, counting each direction.
+    pub mean_link: Option<f64>,
+    /// Number of directions of links between switches.
+    pub links: usize,
+    /// Ranks, roots and layers that the engine found.
+    pub structure: Option<Structure>,
+    /// SLs of the paths between hosts.
+    pub sls: Vec<u8>,
+    /// VLs of these paths on links between switches.
+    pub vls: Vec<u8>,
     /// Numbers of paths between hosts by length, ascending.
     pub hops: Vec<HopCount>,
     /// Errors of the engines, if none routed the fabric.
@@ -34,6 +44,33 @@ pub struct Report {
     pub path_sl: Option<PathSls>,
     /// Failure analysis, with `--what-if` or `--what-if-pairs`.
     pub what_if: Option<WhatIf>,
+}
+
+/// Report of `torus-sm plan --compare`.
+#[derive(Serialize, Debug)]
+pub struct Comparison {
+    pub fabric: FabricFacts,
+    /// The report of each engine, in the order of the command line.
+    pub compare: Vec<Report>,
+}
+
+/// What an engine found in a fabric.
+#[derive(Serialize, Debug)]
+pub struct Structure {
+    /// Numbers of switches by rank, rank 0 first; empty for engines without ranks.
+    pub ranks: Vec<usize>,
+    /// The root switches.
+    pub roots: Vec<Root>,
+    /// Number of layers of paths that have no credit loop each.
+    pub layers: Option<usize>,
+}
+
+/// A root switch.
+#[derive(Serialize, Debug)]
+pub struct Root {
+    #[serde(serialize_with = "text")]
+    pub guid: Guid,
+    pub description: String,
 }
 
 /// Numbers of nodes and cables.

@@ -8,7 +8,9 @@
 //! * [`json`]: the types of the report; their field names are the names in JSON output and do not
 //!   change;
 //! * `facts`: fills in the report from fabric and plan; `hops`: its histogram of path lengths;
+//!   `lanes`: its SLs and VLs;
 //! * [`report`]: the report as text;
+//! * `compare`: several engines side by side;
 //! * [`what_if`]: failure analysis, with the progress bar of `progress`;
 //! * [`draw`]: the torus as an SVG drawing.
 //!
@@ -23,10 +25,12 @@
 //! so that plans do not depend on the machine that makes them.
 
 pub mod check;
+mod compare;
 pub mod draw;
 mod facts;
 mod hops;
 pub mod json;
+mod lanes;
 mod progress;
 pub mod replay;
 pub mod report;
@@ -39,8 +43,8 @@ use crate::cli::{ExitCode, Failure, PlanArgs};
 use crate::fabric::{Fabric, ibnet};
 use crate::plan::routing::torus::{Torus, TorusLayout};
 use crate::publish::{atomic_file, dumps};
-use json::Report;
 use scenario::Scenario;
+use serde::Serialize;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -52,11 +56,17 @@ use trial::{Trial, TrialOutcome};
 /// # Errors
 /// Returns an error for unreadable files, wrong arguments and failed writes.
 pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
-    let scenario = Scenario::load(&args.fabric, &args.daemon)?;
+    let mut scenario = Scenario::load(&args.fabric, &args.daemon)?;
     if let Some(folder) = &args.write {
         write_input(folder, &scenario)?;
     }
     let fabric = scenario.fabric()?;
+    if !args.compare.is_empty() {
+        let comparison = compare::run(&mut scenario, &fabric, args)?;
+        write_report(out, &comparison, compare::text, args.json)?;
+        let all_routed = comparison.compare.iter().all(|report| report.routed);
+        return Ok(if all_routed { ExitCode::Ok } else { ExitCode::Fatal });
+    }
     let trial = Trial::run(&scenario, &fabric, None);
     let layout = layout(&scenario, &fabric, &trial);
     let mut report = facts::report(&scenario, &fabric, &trial, layout.as_ref().ok());
@@ -76,7 +86,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     if args.what_if || args.what_if_pairs {
         report.what_if = Some(what_if::run(&scenario, &fabric, &trial, args.what_if_pairs));
     }
-    write_report(out, &report, args.json)?;
+    write_report(out, &report, report::text, args.json)?;
     Ok(if report.routed { ExitCode::Ok } else { ExitCode::Fatal })
 }
 
@@ -119,12 +129,17 @@ fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::new(ExitCode::System, format!("{}: {error}", path.display())))
 }
 
-fn write_report(out: &mut dyn Write, report: &Report, as_json: bool) -> Result<(), Failure> {
+fn write_report<T: Serialize>(
+    out: &mut dyn Write,
+    report: &T,
+    text: fn(&T) -> String,
+    as_json: bool,
+) -> Result<(), Failure> {
     let text = if as_json {
         let text = serde_json::to_string_pretty(report);
         text.map_err(|error| Failure::new(ExitCode::System, error))? + "\n"
     } else {
-        report::text(report)
+        text(report)
     };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader closed the pipe, as `| head` does.

@@ -16,19 +16,13 @@ macro_rules! put {
 
 /// Formats a report.
 pub fn text(report: &Report) -> String {
-    let mut out = String::new();
-    let FabricFacts { switches, channel_adapters, routers, cables } = report.fabric;
-    put!(
-        out,
-        "fabric:      {}, {}, {}, {}",
-        counted(switches, "switch", "switches"),
-        counted(channel_adapters, "channel adapter", "channel adapters"),
-        counted(routers, "router", "routers"),
-        counted(cables, "cable", "cables")
-    );
+    let mut out = fabric_line(&report.fabric);
     put_engine(&mut out, report);
     if let Some(torus) = &report.torus {
         put_torus(&mut out, torus);
+    }
+    if let Some(structure) = &report.structure {
+        put_structure(&mut out, structure);
     }
     put!(out, "LIDs:        {} in use, the highest is {}", report.lids.count, report.lids.highest);
     if let Some(worst) = &report.worst_link {
@@ -39,6 +33,11 @@ pub fn text(report: &Report) -> String {
             worst.port
         );
     }
+    if let Some(mean) = report.mean_link {
+        let links = counted(report.links, "direction", "directions");
+        put!(out, "  {mean:.1} on average over {links} of links between switches");
+    }
+    put_lanes(&mut out, report);
     if !report.hops.is_empty() {
         put_hops(&mut out, &report.hops);
     }
@@ -58,6 +57,18 @@ pub fn text(report: &Report) -> String {
     out
 }
 
+/// The line about the size of the fabric.
+pub(super) fn fabric_line(facts: &FabricFacts) -> String {
+    let &FabricFacts { switches, channel_adapters, routers, cables } = facts;
+    format!(
+        "fabric:      {}, {}, {}, {}\n",
+        counted(switches, "switch", "switches"),
+        counted(channel_adapters, "channel adapter", "channel adapters"),
+        counted(routers, "router", "routers"),
+        counted(cables, "cable", "cables")
+    )
+}
+
 fn put_engine(out: &mut String, report: &Report) {
     let asked = report.engines.join(", ");
     match report.engine {
@@ -75,6 +86,42 @@ fn put_engine(out: &mut String, report: &Report) {
     for fault in &report.faults {
         put!(out, "  {fault}");
     }
+}
+
+fn put_structure(out: &mut String, structure: &Structure) {
+    if !structure.ranks.is_empty() {
+        let count = |(rank, &switches)| {
+            format!("{} of rank {rank}", counted(switches, "switch", "switches"))
+        };
+        let ranks: Vec<String> = structure.ranks.iter().enumerate().map(count).collect();
+        put!(out, "ranks:       {}", ranks.join(", "));
+    }
+    if let Some(layers) = structure.layers {
+        put!(out, "layers:      {layers}");
+    }
+    if !structure.roots.is_empty() {
+        put!(out, "roots:       {}", structure.roots.len());
+        for Root { guid, description } in structure.roots.iter().take(MAX_LISTED) {
+            put!(out, "  {guid} \"{description}\"");
+        }
+        put_more(out, structure.roots.len());
+    }
+}
+
+fn put_lanes(out: &mut String, report: &Report) {
+    if report.sls.is_empty() {
+        return;
+    }
+    put!(out, "SLs:         {} of the paths between hosts", list(&report.sls));
+    if !report.vls.is_empty() {
+        put!(out, "VLs:         {} between switches", list(&report.vls));
+    }
+}
+
+/// Numbers separated by commas.
+pub(super) fn list(numbers: &[u8]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u8::to_string).collect();
+    numbers.join(", ")
 }
 
 fn put_torus(out: &mut String, torus: &TorusFacts) {

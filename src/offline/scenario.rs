@@ -58,12 +58,14 @@ impl Scenario {
         let mut generated_torus = None;
         if let Some(shape) = generated {
             if options.routing_engine.is_none() {
-                options.routing_engine = Some("torus-2QoS".to_owned());
+                options.routing_engine = Some(shape.default_engine().to_owned());
                 options.qos = true;
             }
-            if options.torus_config == Options::default().torus_config {
+            if options.torus_config == Options::default().torus_config
+                && let Some(text) = shape.torus_conf()
+            {
                 let name = Path::new("torus-2QoS.conf");
-                generated_torus = Some(TorusConfig::parse(name, &shape.torus_conf()));
+                generated_torus = Some(TorusConfig::parse(name, &text));
             }
         }
         let sm_location = sm_location(&topology, &options).map_err(usage)?;
@@ -86,6 +88,18 @@ impl Scenario {
             qos_policy,
             notes,
         })
+    }
+
+    /// Replaces the routing engines by one, without fallback.
+    ///
+    /// # Errors
+    /// The name is not that of an engine.
+    pub fn use_engine(&mut self, engine: &str) -> Result<(), Failure> {
+        let config = |text: String| Failure::new(ExitCode::Config, text);
+        self.options.routing_engine = Some(format!("{engine},no_fallback"));
+        let (lists, _) = files::guid_lists(&self.options);
+        self.chain = configuration::chain(&self.options, lists).map_err(config)?;
+        Ok(())
     }
 
     /// The fabric as a sweep of the subnet manager sees it.

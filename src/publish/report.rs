@@ -24,15 +24,28 @@ pub fn link_loads(fabric: &Fabric, plan: &Plan) -> Vec<usize> {
     load
 }
 
+/// True for the ports of switches with links to switches.
+fn joins_switches(fabric: &Fabric, port: PortId) -> bool {
+    let peer = fabric.port(port).peer;
+    fabric.node_of(port).is_switch() && peer.is_some_and(|at| fabric.node_of(at).is_switch())
+}
+
+/// The mean number of LIDs that are forwarded through an egress port between switches, and the
+/// number of such ports; `None` without such ports.
+pub fn mean_load(fabric: &Fabric, plan: &Plan) -> Option<(f64, usize)> {
+    let load = link_loads(fabric, plan);
+    let between = fabric.port_ids().filter(|&port| joins_switches(fabric, port));
+    let (total, ports) =
+        between.fold((0, 0), |(total, ports), port| (total + load[port.index()], ports + 1));
+    (ports > 0).then(|| (total as f64 / ports as f64, ports))
+}
+
 /// The egress port of an inter-switch link that the most LIDs are forwarded through, with their
 /// number. If several ports carry equally many, returns the first.
 pub fn worst_link(fabric: &Fabric, plan: &Plan) -> Option<(PortId, usize)> {
     let load = link_loads(fabric, plan);
-    let between = |port: &PortId| {
-        let peer = fabric.port(*port).peer;
-        fabric.node_of(*port).is_switch() && peer.is_some_and(|at| fabric.node_of(at).is_switch())
-    };
-    let loads = fabric.port_ids().filter(between).map(|port| (port, load[port.index()]));
+    let between = fabric.port_ids().filter(|&port| joins_switches(fabric, port));
+    let loads = between.map(|port| (port, load[port.index()]));
     loads.reduce(|most, next| if next.1 > most.1 { next } else { most })
 }
 

@@ -1,9 +1,16 @@
-//! Generator of tori and meshes: `6x5x1`, `8x8x8`, `4tx3mx2m`.
+//! Generator of fabrics: tori and meshes such as `6x5x1`, `8x8x8`, `4tx3mx2m` ([`Shape`]), and the
+//! kinds of [`family`], such as `fattree:18x9`. [`FabricShape`] is any of them.
 //!
 //! The GUID of switch x,y,z is 0x200000 + its index, with z as the fastest coordinate. Its ports
 //! are numbered +x, -x, +y, -y, +z, -z, with the parallel cables of a direction together, followed
 //! by the ports of hosts and of the router. Omitting switches or cables thus changes no other GUID
 //! or port.
+
+pub mod fabric_shape;
+pub mod family;
+mod wiring;
+
+pub use fabric_shape::FabricShape;
 
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
@@ -18,6 +25,8 @@ const FIRST_HOST_GUID: u64 = 0x1000_0000;
 const ROUTER_GUID: u64 = 0x30_0000_0000;
 /// Largest number of switches in a dimension.
 const MAX_RADIX: u16 = 255;
+/// Largest number of ports of a switch, without port 0.
+const MAX_PORTS: u8 = 254;
 /// Largest number of switches: the number of unicast LIDs, rounded up.
 const MAX_SWITCHES: u64 = 48 * 1024;
 
@@ -44,7 +53,8 @@ pub struct Shape {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ShapeError {
     #[error(
-        "\"{0}\" is not a shape such as 6x5x1, with an optional t (torus) or m (mesh) after a number"
+        "\"{0}\" is not a shape such as 6x5x1, with an optional t (torus) or m (mesh) after a number, \
+         or fattree:18x9"
     )]
     Form(String),
     #[error(
@@ -52,9 +62,18 @@ pub enum ShapeError {
     )]
     Radix(String),
     #[error(
-        "{hosts} hosts and {parallel} parallel cables per direction need {needed} ports; a switch has at most 254"
+        "{hosts} hosts and {parallel} parallel cables per direction need {needed} ports; a switch has at most {MAX_PORTS}"
     )]
     Ports { hosts: u8, parallel: u8, needed: u16 },
+    #[error("unknown kind of fabric \"{name}\"; known are {families}")]
+    Family { name: String, families: String },
+    #[error("\"{text}\" is not of the form {form}: {why}")]
+    Numbers { text: String, form: &'static str, why: String },
+    #[error(
+        "switch \"{switch}\" needs {needed} ports for {cables} cables to switches and {hosts} hosts; \
+         a switch has at most {MAX_PORTS}"
+    )]
+    SwitchPorts { switch: String, cables: usize, hosts: u8, needed: usize },
 }
 
 impl FromStr for Shape {
@@ -127,8 +146,7 @@ impl Shape {
 
     /// Node GUID of host `host` (from 0) of the switch at `at`; its port GUID is one higher.
     pub fn host_guid(&self, at: [u16; 3], host: u8) -> Guid {
-        let stride = (u64::from(self.hosts) * 4).next_multiple_of(0x40).max(0x40);
-        Guid(FIRST_HOST_GUID + self.index(at) * stride + u64::from(host) * 4)
+        wiring::host_guid(self.index(at) as usize, self.hosts, host)
     }
 
     fn index(&self, [x, y, z]: [u16; 3]) -> u64 {
@@ -163,7 +181,7 @@ impl Shape {
         let needed = 6 * u16::from(self.parallel) + u16::from(self.hosts) + u16::from(self.router);
         let num_ports = u8::try_from(needed)
             .ok()
-            .filter(|&ports| ports <= 254)
+            .filter(|&ports| ports <= MAX_PORTS)
             .ok_or(ShapeError::Ports { hosts: self.hosts, parallel: self.parallel, needed })?;
         let mut topology = Topology::default();
         let mut index = vec![None; self.switches() as usize];

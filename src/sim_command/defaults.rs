@@ -1,7 +1,7 @@
 //! Default options of the simulation.
 //!
 //! A generated torus is routed by torus-2QoS with QoS, with a torus-2QoS.conf in a scratch
-//! directory; a fabric from a file is routed by minhop.
+//! directory; another generated fabric by the engine that suits it, and a fabric from a file by minhop.
 
 use super::requested_fabric::RequestedFabric;
 use crate::cli::{DaemonArgs, ExitCode, Failure, SimArgs};
@@ -65,12 +65,18 @@ pub(super) fn daemon_args(
     if let Some(text) = &fabric.torus_conf {
         fs::write(&conf, text)
             .map_err(|error| Failure::new(ExitCode::System, format!("{conf_name}: {error}")))?;
-        defaults.extend([("torus_config", conf_name.as_str()), ("routing_engine", TORUS_2QOS)]);
+        defaults.push(("torus_config", conf_name.as_str()));
         let engines = daemon.given("routing_engine").unwrap_or(TORUS_2QOS);
         if engines.contains(TORUS_2QOS) {
             defaults.push(("qos", "TRUE"));
             defaults.extend(TORUS_2QOS_VL_ARBITRATION);
         }
+    }
+    if let Some(engine) = fabric.default_engine {
+        if daemon.given("routing_engine").is_none() && fabric.torus_conf.is_none() {
+            defaults.push(("qos", "TRUE"));
+        }
+        defaults.push(("routing_engine", engine));
     }
     daemon.set_defaults(&defaults).map_err(|text| Failure::new(ExitCode::System, text))?;
     Ok(daemon)

@@ -17,8 +17,10 @@ pub(super) struct RequestedFabric {
     pub(super) topology: Topology,
     /// The shape, such as `6x5x1 torus`, or the name of the file.
     name: String,
-    /// torus-2QoS.conf of a generated fabric.
+    /// torus-2QoS.conf of a generated torus.
     pub(super) torus_conf: Option<String>,
+    /// The engine that suits a generated fabric.
+    pub(super) default_engine: Option<&'static str>,
 }
 
 impl RequestedFabric {
@@ -34,7 +36,7 @@ impl RequestedFabric {
         let text = read_text(file).map_err(|error| Failure::new(ExitCode::Config, error))?;
         let topology =
             ibnet::parse(file, &text).map_err(|error| Failure::new(ExitCode::Config, error))?;
-        Ok(Self { topology, name, torus_conf: None })
+        Ok(Self { topology, name, torus_conf: None, default_engine: None })
     }
 
     fn generate(args: &SimArgs) -> Result<Self, Failure> {
@@ -43,9 +45,8 @@ impl RequestedFabric {
             return Err(Failure::new(ExitCode::Usage, "a shape or --file is required"));
         };
         let topology = shape.build().map_err(|error| Failure::new(ExitCode::Usage, error))?;
-        let has_ring = shape.radix.iter().zip(shape.looped).any(|(&r, looped)| r > 2 && looped);
-        let name = format!("{shape} {}", if has_ring { "torus" } else { "mesh" });
-        Ok(Self { topology, name, torus_conf: Some(shape.torus_conf()) })
+        let (name, torus_conf) = (shape.to_string(), shape.torus_conf());
+        Ok(Self { topology, name, torus_conf, default_engine: Some(shape.default_engine()) })
     }
 
     /// The port given by `-g`; else the first cabled port of a host, or port 0 of the first switch.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use torus_sm::cli::{self, Command, DaemonArgs, UsageError};
 use torus_sm::config::options::{Console, Options, PartEnforce};
 use torus_sm::ids::{Guid, SmKey};
+use torus_sm::sim::generate::FabricShape;
 
 fn parse(line: &str) -> Result<Command, UsageError> {
     cli::parse(line.split_whitespace())
@@ -185,7 +186,7 @@ fn options_without_effect_are_reported() {
 fn simulations_have_a_shape_and_the_daemons_options() {
     let line = "sim -o 6x5mx1 --hosts 2 --missing-switch 1,2,0 -n 64 --missing-link=0,0,0:+x";
     let Ok(Command::Sim(sim)) = parse(line) else { panic!() };
-    let shape = sim.fabric.shape.clone().unwrap();
+    let Some(FabricShape::Grid(shape)) = sim.fabric.shape.clone() else { panic!("a torus") };
     assert_eq!((shape.radix, shape.looped), ([6, 5, 1], [true, false, true]));
     assert_eq!((sim.fabric.hosts, sim.fabric.parallel), (2, 1));
     assert_eq!(sim.fabric.missing_switch[0].0, [1, 2, 0]);

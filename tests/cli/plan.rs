@@ -85,6 +85,77 @@ fn the_text_says_the_same() {
     }
 }
 
+/// Every kind of fabric is planned by the engine that suits it, verified, and reported.
+#[test]
+fn generated_fabrics_have_their_engines() {
+    let cases = [
+        ("fattree:6x3", 9, 12, 18, "ftree"),
+        ("fattree:3x2x2x2", 16, 12, 24, "ftree"),
+        ("hypercube:3", 8, 16, 12, "dor"),
+        ("dragonfly:4x3", 12, 24, 18, "nue"),
+        ("random:10x15:3", 10, 20, 15, "nue"),
+    ];
+    for (shape, switches, hosts, links, engine) in cases {
+        let (code, report) = json(&[shape, "--hosts", "2", "--what-if"]);
+        assert_eq!((code, &report["engine"]), (Some(0), &engine.into()), "{shape}");
+        assert_eq!(report["fabric"]["switches"], switches, "{shape}");
+        assert_eq!(report["fabric"]["channel_adapters"], hosts, "{shape}");
+        assert_eq!(report["fabric"]["cables"], hosts + links, "{shape}");
+        assert_eq!(report["links"], 2 * links, "{shape}");
+        assert_eq!(report["checks"]["credit_loop"], Value::Null, "{shape}");
+        let mean = report["mean_link"].as_f64().expect("a mean load");
+        let worst = report["worst_link"]["lids"].as_f64().expect("a worst load");
+        assert!(0.0 < mean && mean <= worst, "{shape}: {mean}, {worst}");
+        let what_if = &report["what_if"];
+        assert_eq!(what_if["switches"], switches, "{shape}");
+        assert_eq!(what_if["cables"], links, "{shape}");
+        assert_eq!(what_if["failures"].as_array().map(Vec::len), Some(switches + links));
+        let of = |result: &str| what_if[result].as_u64().expect("a count");
+        assert!(of("routed") + of("fallback") > of("unrouted"), "{shape}: {what_if}");
+    }
+}
+
+#[test]
+fn engines_report_ranks_roots_and_layers() {
+    let (_, tree) = json(&["fattree:6x3", "--hosts", "2"]);
+    assert_eq!(tree["structure"]["ranks"], serde_json::json!([3, 6]));
+    let roots = tree["structure"]["roots"].as_array().expect("roots");
+    let names: Vec<_> = roots.iter().filter_map(|root| root["description"].as_str()).collect();
+    assert_eq!(names, ["spine 0", "spine 1", "spine 2"]);
+    assert_eq!((&tree["sls"], &tree["vls"]), (&[0].into(), &[0].into()));
+    let (_, torus) = json(&["5x5x1"]);
+    assert_eq!((&torus["sls"], &torus["vls"]), (&[0, 1, 2, 3].into(), &[0, 1].into()));
+    let (_, ring) = json(&["6x1x1", "-R", "lash,no_fallback", "-Q"]);
+    assert_eq!(ring["structure"]["layers"], 3);
+    assert_eq!((&ring["sls"], &ring["vls"]), (&[0, 1, 2].into(), &[0, 1, 2].into()));
+}
+
+#[test]
+fn engines_are_compared_side_by_side() {
+    let words = ["6x1x1", "--compare", "minhop,updn,dfsssp"];
+    let (code, report) = json(&words);
+    assert_eq!(code, Some(1));
+    assert_eq!(report["fabric"]["switches"], 6);
+    let engines = report["compare"].as_array().expect("a list");
+    let routed: Vec<_> = engines.iter().map(|engine| engine["routed"].as_bool()).collect();
+    assert_eq!(routed, [Some(true), Some(false), Some(true)]);
+    assert!(engines[0]["checks"]["credit_loop"].is_string());
+    assert_eq!(engines[2]["structure"]["layers"], 2);
+    assert_eq!(engines[2]["vls"], serde_json::json!([0, 1, 2, 3, 4, 5, 6, 7]), "balanced");
+    let (code, table) = text(&words);
+    assert_eq!(code, Some(1));
+    let lines: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(lines.contains(&vec!["engine", "minhop", "updn", "dfsssp"]), "{table}");
+    assert!(lines.contains(&vec!["routed", "yes", "no", "yes"]), "{table}");
+    assert!(lines.contains(&vec!["credit", "loops", "FOUND", "-", "none"]), "{table}");
+    assert!(table.contains("\nupdn: ERR AA0A: no root switch found"), "{table}");
+    assert!(table.contains("\nminhop: credit loop: "), "{table}");
+    let wrong = plan(&["6x1x1", "--compare", "minhop,up"]);
+    assert_eq!(wrong.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("unknown routing engine \"up\""));
+}
+
 /// The fabric of another machine, of which only the output of ibnetdiscover is at hand.
 #[test]
 fn the_torus_of_a_file_is_derived_and_drawn() {

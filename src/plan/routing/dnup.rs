@@ -65,6 +65,7 @@ impl Engine for Dnup {
             ));
         }
         let connect_roots = input.options.connect_roots;
+        let structure = ranks.structure();
         let mut rule = DownUp { ranks, penalty: 0 };
         if connect_roots {
             rule.penalty = rule.most_hops(&graph).saturating_add(1);
@@ -73,6 +74,7 @@ impl Engine for Dnup {
             rule: Some(Arc::new(rule)),
             loop_free: !connect_roots,
             may_omit_switch_routes: true,
+            structure,
             ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
         }
         .route();

@@ -15,6 +15,7 @@ pub mod minhop;
 pub mod nue;
 pub mod port_hops;
 pub mod sssp;
+pub mod structure;
 pub mod switch_graph;
 pub mod torus;
 pub mod updn;
@@ -30,6 +31,7 @@ use crate::notes::{Note, Severity};
 use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
 use std::fmt;
 use std::sync::Arc;
+use structure::EngineStructure;
 
 /// A linear forwarding table: the output port by LID, 0xFF for LIDs without a path.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -241,6 +243,11 @@ pub trait RoutingPolicy: Send + Sync {
     /// The dump files of the engine for these routes, which the log flag 0x40 enables.
     fn dumps(&self, _fabric: &Fabric, _lids: &LidTable) -> Vec<Dump> {
         Vec::new()
+    }
+
+    /// The structure that the engine found in the fabric.
+    fn structure(&self) -> EngineStructure {
+        EngineStructure::default()
     }
 
     /// The concrete policy, for reports and for later calls of the same engine.

@@ -34,6 +34,7 @@ mod topology_record;
 
 pub use policy::BalancedPolicy;
 
+use super::structure::EngineStructure;
 use super::switch_graph::{SwitchGraph, linked_peer};
 use super::{Dump, Lft, Routing, RoutingInput};
 use crate::config::guid_lists::GuidLists;
@@ -93,6 +94,7 @@ pub(super) struct Balancing<'a> {
     pub may_omit_switch_routes: bool,
     /// Dump files of the engine beside that of the min hop tables.
     pub dumps: Vec<Dump>,
+    pub structure: EngineStructure,
 }
 
 impl<'a> Balancing<'a> {
@@ -116,6 +118,7 @@ impl<'a> Balancing<'a> {
             loop_free: false,
             may_omit_switch_routes: false,
             dumps: Vec::new(),
+            structure: EngineStructure::default(),
         }
     }
 
@@ -172,6 +175,7 @@ impl<'a> Balancing<'a> {
             loop_free: self.loop_free,
             may_omit_switch_routes: self.may_omit_switch_routes,
             dumps: self.dumps,
+            structure: self.structure,
         };
         let policy = Arc::new(policy);
         Routing { engine: self.engine, lfts, policy, notes, routing_errors: Vec::new() }

@@ -6,6 +6,7 @@ use super::topology_record::TopologyRecord;
 use crate::config::guid_lists::HopWeight;
 use crate::fabric::{Fabric, PortId};
 use crate::plan::LidTable;
+use crate::plan::routing::structure::EngineStructure;
 use crate::plan::routing::{Dump, RoutingPolicy};
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ pub struct BalancedPolicy {
     pub(super) loop_free: bool,
     pub(super) may_omit_switch_routes: bool,
     pub(super) dumps: Vec<Dump>,
+    pub(super) structure: EngineStructure,
 }
 
 impl BalancedPolicy {
@@ -58,6 +60,10 @@ impl RoutingPolicy for BalancedPolicy {
     fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {
         let matrix = lid_matrix::dump(fabric, lids, self.hop_weights(), self.rule());
         self.dumps.iter().cloned().chain(matrix).collect()
+    }
+
+    fn structure(&self) -> EngineStructure {
+        self.structure.clone()
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

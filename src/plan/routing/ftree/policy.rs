@@ -6,6 +6,7 @@ use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Lid;
 use crate::plan::LidTable;
 use crate::plan::routing::port_hops::PortHops;
+use crate::plan::routing::structure::EngineStructure;
 use crate::plan::routing::{Dump, RoutingPolicy};
 use std::fmt::Write;
 
@@ -37,6 +38,14 @@ fn unordered_leaves(tree: &Tree<'_>, leaves: &[SwitchId]) -> Vec<SwitchId> {
     leaves.iter().copied().filter(is_unordered).collect()
 }
 
+/// The switches of each rank, and the roots.
+fn structure(tree: &Tree<'_>) -> EngineStructure {
+    let ranks = &tree.ranks.by_switch;
+    let roots = (0..).map(SwitchId).zip(ranks).filter(|(_, rank)| **rank == 0);
+    let roots = roots.map(|(switch, _)| switch).collect();
+    EngineStructure { roots, ..EngineStructure::of_ranks(ranks.iter().copied()) }
+}
+
 /// The policy of Fat Tree, which leaves SLs, VLs and multicast trees to the defaults.
 #[derive(Debug)]
 pub struct FtreePolicy {
@@ -45,6 +54,7 @@ pub struct FtreePolicy {
     ca_order: Vec<Option<(Lid, String)>>,
     port_hops: PortHops,
     unordered_leaves: Vec<SwitchId>,
+    structure: EngineStructure,
 }
 
 impl FtreePolicy {
@@ -58,6 +68,7 @@ impl FtreePolicy {
             ca_order: ca_order(tree, leaves, max_compute_nodes),
             port_hops,
             unordered_leaves: unordered_leaves(tree, leaves),
+            structure: structure(tree),
         }
     }
 
@@ -113,6 +124,10 @@ impl RoutingPolicy for FtreePolicy {
     /// No path up and down the tree leads from one root to another.
     fn may_omit_switch_routes(&self) -> bool {
         true
+    }
+
+    fn structure(&self) -> EngineStructure {
+        self.structure.clone()
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -33,6 +33,7 @@ mod paths;
 mod tests;
 
 use super::balancing::random::Random;
+use super::structure::EngineStructure;
 use super::switch_graph::{SwitchGraph, linked_peer};
 use super::virtual_lanes::data_vls;
 use super::{Engine, Lft, Routing, RoutingError, RoutingInput, RoutingPolicy};
@@ -203,6 +204,10 @@ impl RoutingPolicy for LashPolicy {
 
     fn guarantees_no_credit_loops(&self) -> bool {
         true
+    }
+
+    fn structure(&self) -> EngineStructure {
+        EngineStructure::of_layers(self.layers)
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

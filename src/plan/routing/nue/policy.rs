@@ -3,6 +3,7 @@
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Mlid, Sl};
 use crate::plan::LidTable;
+use crate::plan::routing::structure::EngineStructure;
 use crate::plan::routing::weighted_paths::multicast::MulticastPaths;
 use crate::plan::routing::{MulticastTree, RoutingPolicy};
 
@@ -74,6 +75,11 @@ impl RoutingPolicy for NuePolicy {
 
     fn guarantees_no_credit_loops(&self) -> bool {
         true
+    }
+
+    fn structure(&self) -> EngineStructure {
+        let highest = self.layers.iter().flatten().copied().max().unwrap_or_default();
+        EngineStructure::of_layers(usize::from(highest) + 1)
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

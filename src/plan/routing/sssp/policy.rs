@@ -5,6 +5,7 @@ use super::lanes::PathLanes;
 use super::order::Destination;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Mlid, Sl};
+use crate::plan::routing::structure::EngineStructure;
 use crate::plan::routing::weighted_paths::multicast::MulticastPaths;
 use crate::plan::routing::weighted_paths::network::Network;
 use crate::plan::routing::{Lft, MulticastTree, RoutingPolicy};
@@ -107,6 +108,11 @@ impl RoutingPolicy for SsspPolicy {
 
     fn guarantees_no_credit_loops(&self) -> bool {
         self.lanes.is_some()
+    }
+
+    fn structure(&self) -> EngineStructure {
+        let layers = self.lanes.as_ref().map(|lanes| lanes.paths().len());
+        layers.map_or_else(EngineStructure::default, EngineStructure::of_layers)
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -21,6 +21,7 @@ mod roots;
 
 use super::balancing::hops::HopRule;
 use super::balancing::{Balancing, Gap};
+use super::structure::EngineStructure;
 use super::switch_graph::SwitchGraph;
 use super::{Dump, Engine, Routing, RoutingError, RoutingInput};
 use crate::config::guid_lists::GuidLists;
@@ -73,6 +74,7 @@ impl Engine for Updn {
             return Err(refuse(Note::error("AA0E", text), Some(dump)));
         }
         let connect_roots = input.options.connect_roots && roots.may_be_connected();
+        let structure = EngineStructure { roots: roots.switches.clone(), ..ranks.structure() };
         let ids = hops::ids(input.fabric, &self.lists.ids);
         let rule: Arc<dyn HopRule> = Arc::new(UpDown { ranks, ids, connect_roots });
         let balanced = Balancing {
@@ -80,6 +82,7 @@ impl Engine for Updn {
             loop_free: !connect_roots,
             may_omit_switch_routes: true,
             dumps: vec![dump.clone()],
+            structure,
             ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
         }
         .route();

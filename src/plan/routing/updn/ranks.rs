@@ -1,6 +1,7 @@
 //! The rank of each switch: its distance from the nearest of some switches in links.
 
 use crate::fabric::SwitchId;
+use crate::plan::routing::structure::EngineStructure;
 use crate::plan::routing::switch_graph::SwitchGraph;
 use std::collections::VecDeque;
 
@@ -27,6 +28,11 @@ impl Ranks {
             }
         }
         Self(ranks)
+    }
+
+    /// The number of switches of each rank.
+    pub(in crate::plan::routing) fn structure(&self) -> EngineStructure {
+        EngineStructure::of_ranks(self.0.iter().copied())
     }
 
     pub(in crate::plan::routing) fn of(&self, switch: SwitchId) -> u32 {
