@@ -10,10 +10,12 @@
 //!
 //! 1. The LIDs recorded for the port GUID. The LIDs of absent ports stay reserved for their return.
 //! 2. The LID the port carries, if its whole range is free. If two ports carry the same LID, the
-//!    SM's own port keeps it, otherwise the first port in the order of the fabric.
-//! 3. The lowest free range.
+//!    SM's own port keeps it, otherwise the first port in the order of assignment.
+//! 3. The next LIDs of the first free range that has room ([`FreeRanges`]).
 //!
-//! Ranges of 2^LMC LIDs start at a multiple of 2^LMC (IBA vol. 1, 7.11.1).
+//! The order of assignment is that of OpenSM, so that a fabric without LIDs gets the same ones from
+//! both: the SM's own port, then the others by [`map_order`]. Ranges of 2^LMC LIDs start at a
+//! multiple of 2^LMC (IBA vol. 1, 7.11.1).
 
 use super::LidTable;
 use super::partitions::removed_pkeys::RemovedPkeys;
@@ -30,8 +32,8 @@ pub struct Memory {
     /// First and last LID by port GUID, for present and absent ports. Shared between plans until an
     /// entry changes.
     pub guid2lid: Arc<Guid2Lid>,
-    /// `reassign_lids` has been carried out. The option applies to the first sweep as master only.
-    pub lids_reassigned: bool,
+    /// This SM has assigned LIDs. `reassign_lids` applies to the first assignment only.
+    pub lids_assigned: bool,
     /// P_Keys removed from ports, with the table indexes they had.
     pub removed_pkeys: RemovedPkeys,
 }
@@ -70,14 +72,53 @@ impl LidAllocator {
         self.0[first..first + usize::from(count)].fill(true);
     }
 
-    /// The lowest free range of `count` LIDs at or after `from`, aligned to `count` and at most
-    /// `limit`.
-    fn lowest(&self, from: u16, count: u16, limit: u16) -> Option<u16> {
-        let starts = (from.next_multiple_of(count)..=limit).step_by(count.into());
-        starts
-            .filter(|&first| first <= limit - (count - 1))
-            .find(|&first| self.is_free(first, count))
+    /// The free LIDs up to `limit`.
+    fn free_ranges(&self, limit: u16) -> FreeRanges {
+        let mut ranges: Vec<FreeRange> = Vec::new();
+        for lid in (1..=limit).filter(|&lid| self.is_free(lid, 1)) {
+            match ranges.last_mut() {
+                Some(last) if last.last + 1 == lid => last.last = lid,
+                _ => ranges.push(FreeRange { first: lid, last: lid }),
+            }
+        }
+        FreeRanges(ranges)
     }
+}
+
+/// Consecutive free LIDs, both ends included.
+struct FreeRange {
+    first: u16,
+    last: u16,
+}
+
+/// The free LIDs in ascending order. As in OpenSM, a port gets the next LIDs of the first range
+/// with room for it, and the LIDs that alignment skips stay free until the next assignment.
+struct FreeRanges(Vec<FreeRange>);
+
+impl FreeRanges {
+    /// Takes `count` LIDs, a power of two, from a multiple of `count` on. Returns the first one, or
+    /// `None` if no range has room.
+    fn take(&mut self, count: u16) -> Option<u16> {
+        let start = |range: &FreeRange| {
+            let first = range.first.checked_next_multiple_of(count)?;
+            (range.last >= first && range.last - first >= count - 1).then_some(first)
+        };
+        let (at, first) =
+            self.0.iter().enumerate().find_map(|(at, range)| Some((at, start(range)?)))?;
+        let last = first + (count - 1);
+        if self.0[at].last == last {
+            self.0.remove(at);
+        } else {
+            self.0[at].first = last + 1;
+        }
+        Some(first)
+    }
+}
+
+/// Place of a port in OpenSM's map of ports on a little-endian host: the map compares GUIDs in
+/// network byte order as host integers.
+fn map_order(guid: Guid) -> u64 {
+    guid.0.swap_bytes()
 }
 
 /// The LMC of an end port: `lmc` for channel adapters and routers, for enhanced switch ports 0 only
@@ -95,7 +136,7 @@ pub fn assign(
     options: &Options,
     memory: &Memory,
 ) -> (LidTable, Memory, Vec<Note>) {
-    let reassign = options.reassign_lids && !memory.lids_reassigned;
+    let reassign = options.reassign_lids && !memory.lids_assigned;
     let mut assignment = Assignment {
         fabric,
         options,
@@ -105,7 +146,7 @@ pub fn assign(
     };
     let local = fabric.local();
     let mut ports: Vec<PortId> = fabric.end_ports().collect();
-    ports.sort_by_key(|&port| port != local);
+    ports.sort_by_key(|&port| (port != local, map_order(fabric.port(port).guid)));
     if !reassign {
         assignment.reserve_recorded(&memory.guid2lid);
         ports.retain(|&port| !assignment.assign_recorded(port));
@@ -116,11 +157,8 @@ pub fn assign(
         true => memory.guid2lid.clone(),
         false => Arc::new(assignment.guid2lid),
     };
-    let memory = Memory {
-        guid2lid,
-        lids_reassigned: memory.lids_reassigned || reassign,
-        removed_pkeys: memory.removed_pkeys.clone(),
-    };
+    let memory =
+        Memory { guid2lid, lids_assigned: true, removed_pkeys: memory.removed_pkeys.clone() };
     (assignment.table, memory, notes)
 }
 
@@ -180,28 +218,20 @@ impl Assignment<'_> {
     }
 
     fn assign_free(&mut self, ports: &[PortId]) -> Vec<Note> {
-        let limit = self.highest_lid();
-        // The lowest LID that may be free: for single LIDs, and for ranges.
-        let mut from = [1u16, 1];
+        let mut free = self.taken.free_ranges(self.highest_lid());
         let mut notes = Vec::new();
         for &port in ports {
             let count = self.count(port);
-            let from = &mut from[usize::from(count > 1)];
-            match self.taken.lowest((*from).max(1), count, limit) {
-                Some(first) => {
-                    *from = first + count;
-                    self.record(port, first, count);
-                }
-                None => {
-                    *from = limit;
-                    let text = self.fabric.describe(port);
-                    let lids = counted(usize::from(count), "LID", "LIDs");
-                    notes.push(Note::error(
-                        "0307",
-                        format!("out of LIDs: {text} gets none ({lids} needed) and is unreachable"),
-                    ));
-                }
+            if let Some(first) = free.take(count) {
+                self.record(port, first, count);
+                continue;
             }
+            let text = self.fabric.describe(port);
+            let lids = counted(usize::from(count), "LID", "LIDs");
+            notes.push(Note::error(
+                "0307",
+                format!("out of LIDs: {text} gets none ({lids} needed) and is unreachable"),
+            ));
         }
         notes
     }

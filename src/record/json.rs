@@ -52,7 +52,8 @@ pub struct PlanJson {
     pub torus_config: TorusConfigJson,
     /// LIDs to keep, in the format of guid2lid.
     pub guid2lid: String,
-    pub lids_reassigned: bool,
+    #[serde(alias = "lids_reassigned")]
+    pub lids_assigned: bool,
     /// Removed P_Keys with their table indexes, by port GUID.
     pub removed_pkeys: Vec<(GuidJson, Vec<(u16, u16)>)>,
     pub groups: Vec<GroupJson>,

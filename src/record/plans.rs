@@ -135,7 +135,7 @@ impl PlanJson {
             configuration,
             torus_config: torus_config_json(&inputs.torus_config),
             guid2lid: guid2lid::emit(&memory.guid2lid),
-            lids_reassigned: memory.lids_reassigned,
+            lids_assigned: memory.lids_assigned,
             removed_pkeys: removed.collect(),
             groups: groups.collect(),
             aliases: aliases.collect(),

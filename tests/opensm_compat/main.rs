@@ -2,6 +2,7 @@
 //! are not installed.
 
 mod bring_up;
+mod cold_lids;
 mod engines;
 mod faults;
 mod ibdmchk;

@@ -210,7 +210,7 @@ fn memory(plan: &PlanJson) -> Memory {
     });
     Memory {
         guid2lid: Arc::new(guid2lid),
-        lids_reassigned: plan.lids_reassigned,
+        lids_assigned: plan.lids_assigned,
         removed_pkeys: RemovedPkeys::new(removed),
     }
 }
