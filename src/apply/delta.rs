@@ -20,6 +20,10 @@ use crate::wire::smp::SmpRoute;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+/// Bit of the attribute modifier of PortInfo Sets: the SM knows extended link speeds, so that the
+/// port takes LinkSpeedExtEnabled (IBA vol. 1, 14.2.5.6).
+const SM_SUPPORTS_EXTENDED_SPEEDS: u32 = 1 << 31;
+
 /// A Set and its identifier.
 pub type SetRequest = (SetId, SmpRequest);
 
@@ -73,7 +77,12 @@ impl<'a> Delta<'a> {
         let mut block = [0; 64];
         let len = data.len().min(64);
         block[..len].copy_from_slice(&data[..len]);
-        SmpRequest::set(route, set.attr_id, set.attr_mod, block).with_m_key(m_key)
+        let has_extended = || links::has_extended_speeds(self.fabric, slot);
+        let modifier = match set.attr_id {
+            AttrId::PORT_INFO if has_extended() => set.attr_mod | SM_SUPPORTS_EXTENDED_SPEEDS,
+            _ => set.attr_mod,
+        };
+        SmpRequest::set(route, set.attr_id, modifier, block).with_m_key(m_key)
     }
 
     /// The known tables of a node; `None` if nothing is known, or if the node has visibly lost

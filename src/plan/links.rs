@@ -210,7 +210,8 @@ fn forced(value: u8, all: u8, supported: u8) -> Option<u8> {
     (effective != 0).then_some(effective)
 }
 
-fn has_extended_speeds(fabric: &Fabric, port: PortId) -> bool {
+/// True if the port, or port 0 of its switch, shows support for extended link speeds.
+pub fn has_extended_speeds(fabric: &Fabric, port: PortId) -> bool {
     // On switches, only port 0 has a capability mask.
     let node = fabric.node_of(port);
     let owner = if node.is_switch() { node.first_port } else { port };

@@ -184,7 +184,12 @@ impl Devices {
             return;
         }
         let Some(route) = request.smp().route() else { return };
-        let (attr_id, modifier) = (request.header().attr_id(), request.header().attr_mod());
+        let attr_id = request.header().attr_id();
+        // Bit 31 of a PortInfo Set says that the SM knows extended link speeds.
+        let modifier = match attr_id {
+            AttrId::PORT_INFO => request.header().attr_mod() & 0xff,
+            _ => request.header().attr_mod(),
+        };
         if attr_id == AttrId::NODE_INFO {
             self.store_node_info(&route, answer);
             return;

@@ -19,8 +19,6 @@ const ABI_VERSION: u32 = 5;
 /// Node types in sysfs of InfiniBand nodes: channel adapter, switch, router. Others are iWARP and
 /// usNIC.
 const INFINIBAND_TYPES: [u32; 3] = [1, 2, 3];
-/// Physical state LinkUp (IBA vol. 1, PortInfo:PortPhysicalState).
-const PHYS_LINK_UP: u32 = 5;
 
 /// Logical state of a port (IBA vol. 1, PortInfo:PortState).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,8 +87,8 @@ pub enum PortError {
     UnknownGuid(Guid),
     #[error("{device}: node type {node_type} is not an InfiniBand node")]
     NotAnAdapter { device: String, node_type: u32 },
-    #[error("no local port has a link")]
-    NoLink,
+    #[error("no channel adapter has an InfiniBand port")]
+    NoPort,
     #[error("{device} port {port} has no umad device: load the kernel module ib_umad")]
     NoUmad { device: String, port: PortNum },
     #[error("the kernel has umad ABI version {found}, but version {ABI_VERSION} is required")]
@@ -119,22 +117,20 @@ impl LocalPorts {
         self.ports.iter().find(|port| port.guid == guid).ok_or(PortError::UnknownGuid(guid))
     }
 
-    /// The default port: the first in state ACTIVE, else the first in INIT, else the first whose
-    /// physical state is LinkUp.
+    /// The default port, as OpenSM chooses it: the first that is not DOWN, else the first.
     ///
     /// # Errors
-    /// [`PortError::NoLink`]; [`PortError::NotAnAdapter`] if no device is an InfiniBand node.
+    /// [`PortError::NotAnAdapter`] if no device is an InfiniBand node; [`PortError::NoPort`].
     pub fn first_usable(&self) -> Result<&LocalPort, PortError> {
-        let first = |wanted: fn(&LocalPort) -> bool| self.ports.iter().find(|port| wanted(port));
-        first(|port| port.state == LinkState::Active)
-            .or_else(|| first(|port| port.state == LinkState::Init))
-            .or_else(|| first(|port| port.phys_state == PHYS_LINK_UP))
-            .ok_or_else(|| match self.others.first() {
-                Some((device, node_type)) if self.ports.is_empty() => {
-                    PortError::NotAnAdapter { device: device.clone(), node_type: *node_type }
-                }
-                _ => PortError::NoLink,
-            })
+        let is_up =
+            |port: &&LocalPort| !matches!(port.state, LinkState::Down | LinkState::Other(0));
+        let found = self.ports.iter().find(is_up).or_else(|| self.ports.first());
+        found.ok_or_else(|| match self.others.first() {
+            Some((device, node_type)) => {
+                PortError::NotAnAdapter { device: device.clone(), node_type: *node_type }
+            }
+            None => PortError::NoPort,
+        })
     }
 }
 
@@ -362,19 +358,12 @@ mod tests {
     }
 
     #[test]
-    fn active_precedes_init_and_init_precedes_linkup() {
+    fn the_first_port_that_is_not_down_is_chosen() {
         let (down, polling) = ("1: DOWN\n", "2: Polling\n");
-        let (init, armed, active, up) = ("2: INIT\n", "3: ARMED\n", "4: ACTIVE\n", "5: LinkUp\n");
-        let all = [
-            ("a", 1, down, polling),
-            ("b", 1, armed, up),
-            ("c", 1, init, up),
-            ("d", 1, active, up),
-        ];
-        assert_eq!(chosen(&all), Ok(("d".into(), 1)));
-        assert_eq!(chosen(&all[..3]), Ok(("c".into(), 1)));
-        assert_eq!(chosen(&all[..2]), Ok(("b".into(), 1)));
-        assert_eq!(chosen(&all[..1]), Err("no local port has a link".into()));
+        let (init, active, up) = ("2: INIT\n", "4: ACTIVE\n", "5: LinkUp\n");
+        let all = [("a", 1, down, polling), ("b", 1, init, up), ("c", 1, active, up)];
+        assert_eq!(chosen(&all), Ok(("b".into(), 1)));
+        assert_eq!(chosen(&all[..1]), Ok(("a".into(), 1)));
         assert!(chosen(&[]).is_err_and(|error| error.starts_with("no InfiniBand")));
     }
 
