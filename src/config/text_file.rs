@@ -7,18 +7,34 @@ use std::path::{Path, PathBuf};
 /// "No such file or directory" (errno(3)).
 const ENOENT: i32 = 2;
 
-/// Reads a file as UTF-8.
+/// Reads a configuration file as UTF-8. Other bytes in comments, which begin with `#`, are replaced.
 ///
 /// # Errors
-/// The file cannot be read, or is not UTF-8.
+/// The file cannot be read, or is not UTF-8 outside of comments.
 pub fn read_text(path: &Path) -> Result<String, ReadError> {
     let bytes = std::fs::read(path)
         .map_err(|error| ReadError { path: path.to_path_buf(), cause: Cause::Io(error) })?;
+    let bytes = match std::str::from_utf8(&bytes) {
+        Ok(_) => bytes,
+        Err(_) => with_readable_comments(&bytes),
+    };
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let cause = Cause::not_utf8(error.as_bytes(), valid);
         ReadError { path: path.to_path_buf(), cause }
     })
+}
+
+/// The text with U+FFFD in place of bytes in comments that are not UTF-8.
+fn with_readable_comments(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(bytes.len());
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let comment = line.iter().position(|&byte| byte == b'#').unwrap_or(line.len());
+        let (code, comment) = line.split_at(comment);
+        text.extend_from_slice(code);
+        text.extend_from_slice(String::from_utf8_lossy(comment).as_bytes());
+    }
+    text
 }
 
 /// A file that cannot be read as text.
@@ -102,6 +118,10 @@ mod tests {
             format!("{}:2:3: byte 0xff is not valid UTF-8", path.display())
         );
         assert!(!error.is_not_found());
+        std::fs::write(&path, b"key 1 # na\xefve\nkey 2\n").unwrap();
+        assert_eq!(read_text(&path).unwrap(), "key 1 # na\u{fffd}ve\nkey 2\n");
+        std::fs::write(&path, b"a\xff # \xff\n").unwrap();
+        assert_eq!(read_text(&path).unwrap_err().position(), (1, 2));
         assert!(read_text(&folder.path().join("absent")).unwrap_err().is_not_found());
     }
 }

@@ -28,7 +28,8 @@ use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
 use crate::transport::traced::TracedPort;
 use crate::transport::umad::{OpenError, UmadPort};
 use crate::transport::{MadPort, MadSink};
-use std::io::{IsTerminal, Write};
+use std::fs::File;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -73,11 +74,20 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
 /// Writes the configuration as a file with help for every key (`-c FILE`).
 ///
 /// # Errors
-/// The configuration cannot be read, or the file cannot be written.
+/// The configuration cannot be read, or the file exists (without `--force`) or cannot be written.
 pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let configured = configure(args)?;
-    std::fs::write(path, configured.options.to_text())
-        .map_err(|error| Failure::new(ExitCode::System, format!("{}: {error}", path.display())))?;
+    let opened = match args.force {
+        true => File::create(path),
+        false => File::create_new(path),
+    };
+    let written =
+        opened.and_then(|mut file| file.write_all(configured.options.to_text().as_bytes()));
+    written.map_err(|error| {
+        let is_there = error.kind() == ErrorKind::AlreadyExists;
+        let remedy = if is_there { "; --force replaces it" } else { "" };
+        Failure::new(ExitCode::System, format!("{}: {error}{remedy}", path.display()))
+    })?;
     Ok(ExitCode::Ok)
 }
 
@@ -215,16 +225,20 @@ pub(crate) fn reopen(log: LogHandle) -> impl Fn() + Send + 'static {
     }
 }
 
-/// The action of SIGHUP: reads the configuration again.
+/// Reads the configuration again, on SIGHUP and when its files changed.
 pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> ReloadFn {
     let (args, log) = (args.clone(), log.clone());
     let mut current = options.clone();
     Box::new(move || {
-        let read = configuration::read(&args)?;
+        let read = configuration::read_again(&args, &current)?;
         let (options, notes) = current.reloaded(&read.options);
         let (partitions, found) = files::partitions(&options)?;
         read.notes.iter().chain(&notes).chain(&found).for_each(operator_log::note);
         log.reconfigure(&LogConfig::from(&options));
+        let changes = current.changes(&options);
+        if !changes.is_empty() {
+            info!("these keys took effect: {changes}");
+        }
         current = options.clone();
         Ok(Configuration { options, partitions: Arc::new(partitions) })
     })
@@ -329,16 +343,12 @@ pub(crate) fn exit_code(exit: &Exit) -> ExitCode {
 }
 
 impl StateFiles {
-    /// The directories given by OpenSM's environment variables, else OpenSM's defaults. OSM_TMP_DIR
-    /// replaces only the default of `dump_files_dir`.
+    /// The directory for dumps as configured, and that for caches from OpenSM's environment variable.
     pub fn from_environment(options: &Options) -> Self {
-        let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-        let dumps = &options.dump_files_dir;
-        let is_default = *dumps == Options::default().dump_files_dir;
-        let dump_dir = folder("OSM_TMP_DIR").filter(|_| is_default);
+        let cache_dir = std::env::var_os("OSM_CACHE_DIR").map(PathBuf::from);
         Self {
-            cache_dir: Some(folder("OSM_CACHE_DIR").unwrap_or("/var/cache/opensm".into())),
-            dump_dir: dump_dir.unwrap_or_else(|| dumps.into()),
+            cache_dir: Some(cache_dir.unwrap_or("/var/cache/opensm".into())),
+            dump_dir: PathBuf::from(&options.dump_files_dir),
         }
     }
 }

@@ -150,7 +150,7 @@ fn configured_torus(
 
 fn read_options(daemon: &DaemonArgs) -> Result<(Options, Vec<Note>), String> {
     if daemon.config.is_some() {
-        let configured = configuration::read(daemon)?;
+        let configured = configuration::read_strictly(daemon)?;
         return Ok((configured.options, configured.notes));
     }
     let (mut options, mut notes) = (Options::default(), daemon.notes.clone());

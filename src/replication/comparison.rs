@@ -1,7 +1,7 @@
 //! Compares the configurations of two instances as far as it matters for the fabric which of them
 //! is master.
 
-use crate::config::options::{Options, Support, TABLE};
+use crate::config::options::{Options, SECRET_KEYS, Support, TABLE};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -38,9 +38,6 @@ const LOCAL_KEYS: [&str; 13] = [
     "sminfo_polling_timeout",
     "standby_query_rate",
 ];
-
-/// Keys with secrets.
-const SECRET_KEYS: [&str; 4] = ["m_key", "sm_key", "sa_key", "cc_key"];
 
 /// Keys that name files, of which the contents matter.
 const FILE_KEYS: [&str; 12] = [

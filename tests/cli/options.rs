@@ -154,11 +154,6 @@ fn errors_suggest_the_right_usage() {
             "invalid value '16' for '--priority <PRIORITY>': 16 is out of range; expected a number \
              from 0 to 15",
         ),
-        (
-            "-q remote",
-            "invalid value 'remote' for '--console <WHERE>': 'remote' is not one of the accepted \
-             words; expected one of off, local, loopback",
-        ),
         ("--pr 3", "option '--pr' is ambiguous: it matches --priority, --prefix_routes_file"),
         ("-o1", "unexpected argument '-1' found"),
         ("-J x", "unexpected argument '-J' found"),
@@ -170,6 +165,16 @@ fn errors_suggest_the_right_usage() {
 
 #[test]
 fn options_without_effect_are_reported() {
+    assert_eq!(
+        (options("-Z Both -q remote -t 0 -s 5000000"), options("-n 0x80000000").max_wire_smps),
+        (Options::default(), 0)
+    );
+    let args = daemon("-q remote");
+    assert_eq!(
+        args.notes[0].text,
+        "console: 'remote' is not one of the accepted words; expected one of off, local, loopback, \
+         socket; the option is ignored, as in OpenSM"
+    );
     let args = daemon("-d10 -o stray -- --qos");
     let texts: Vec<&str> = args.notes.iter().map(|note| note.text.as_str()).collect();
     assert_eq!(

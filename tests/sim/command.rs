@@ -100,7 +100,7 @@ fn nonsensical_arguments_are_explained() {
         (&["3x3", "-g", "0"], 2, "-g 0"),
         (&["--file", "/nonexistent.net"], 4, "/nonexistent.net: No such file"),
         (&["--file", broken], 4, "broken.net:2:"),
-        (&["3x3", "-F", "/nonexistent.conf"], 4, "/nonexistent.conf"),
+        (&["3x3", "-F", "/"], 4, "/: Is a directory"),
         (&["3x3x3", "-R", "torus-2QoS,no_fallback", "--torus_config", "/nonexistent", "-o"], 1, ""),
     ] {
         let output = sim(args);

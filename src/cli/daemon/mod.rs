@@ -4,7 +4,7 @@ mod options;
 
 pub(super) use options::hide as hide_options;
 
-use crate::config::options::{Options, parse::find};
+use crate::config::options::{Options, parse::find, value::number};
 use crate::notes::Note;
 use clap::{ArgMatches, FromArgMatches};
 use options::Effect;
@@ -20,6 +20,8 @@ pub struct DaemonArgs {
     pub config: Option<PathBuf>,
     /// `-c`: file to write the configuration to instead of running.
     pub create_config: Option<PathBuf>,
+    /// `--force`: `-c` replaces an existing file.
+    pub force: bool,
     /// `-g 0`: list the ports and ask for one.
     pub ask_for_port: bool,
     /// `-o`: end after the first sweep.
@@ -76,12 +78,13 @@ impl FromArgMatches for DaemonArgs {
 impl DaemonArgs {
     fn take(&mut self, effect: Effect, value: &str) -> Result<(), String> {
         match effect {
-            Effect::Key(key) => self.set(key, value)?,
+            Effect::Key(key) => self.set_forgiving(key, value)?,
             Effect::HexKey(key) => self.set(key, &hexadecimal(value))?,
             Effect::Set(key, value) => self.set(key, value)?,
             Effect::Guid => self.take_guid(&hexadecimal(value))?,
             Effect::ConfigFile => self.config = Some(value.into()),
             Effect::CreateConfig => self.create_config = Some(value.into()),
+            Effect::Force => self.force = true,
             Effect::Once => self.once = true,
             Effect::PidFile => self.pidfile = Some(value.into()),
             Effect::Verbose => self.overrides.push(Override::MoreVerbose),
@@ -105,7 +108,7 @@ impl DaemonArgs {
     }
 
     fn take_debug(&mut self, value: &str) -> Result<(), String> {
-        match crate::config::options::value::number(value)? {
+        match number(value)? {
             0 => self.set("ignore_other_sm", "TRUE"),
             1 => self.set("single_thread", "TRUE"),
             2 => self.set("force_log_flush", "TRUE"),
@@ -120,6 +123,19 @@ impl DaemonArgs {
                 Ok(())
             }
         }
+    }
+
+    /// Sets a key to the value of an option. OpenSM ignores some wrong values, and takes a number of
+    /// SMPs out of range for no limit; a warning says so.
+    fn set_forgiving(&mut self, key: &'static str, value: &str) -> Result<(), String> {
+        let Err(problem) = Override::new(key, value) else { return self.set(key, value) };
+        if !is_forgiven(key, value) {
+            return Err(problem);
+        }
+        let is_limit = key == "max_wire_smps";
+        let remedy = if is_limit { "there is no limit" } else { "the option is ignored" };
+        self.notes.push(Note::warning(format!("{key}: {problem}; {remedy}, as in OpenSM")));
+        if is_limit { self.set(key, "0") } else { Ok(()) }
     }
 
     fn set(&mut self, key: &'static str, value: &str) -> Result<(), String> {
@@ -152,9 +168,13 @@ impl DaemonArgs {
         })
     }
 
-    /// The options before a file is read.
+    /// The options before a file is read. As in OpenSM, the environment variable OSM_TMP_DIR is the
+    /// default of `dump_files_dir`.
     pub fn defaults(&self) -> Options {
         let mut options = Options::default();
+        if let Ok(folder) = std::env::var("OSM_TMP_DIR") {
+            options.dump_files_dir = folder;
+        }
         apply(self.defaults.as_deref().unwrap_or_default(), &mut options);
         options
     }
@@ -170,6 +190,15 @@ impl DaemonArgs {
             Some(path) => (path, true),
             None => (Path::new(DEFAULT_CONFIG), false),
         }
+    }
+}
+
+/// True if OpenSM goes on with this wrong value of an option for a key.
+fn is_forgiven(key: &str, value: &str) -> bool {
+    match key {
+        "console" | "part_enforce" => true,
+        "sweep_interval" | "transaction_timeout" | "max_wire_smps" => number(value).is_ok(),
+        _ => false,
     }
 }
 

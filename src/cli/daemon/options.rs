@@ -30,6 +30,7 @@ pub(super) enum Effect {
     Guid,
     ConfigFile,
     CreateConfig,
+    Force,
     Once,
     PidFile,
     /// Adds one log flag.
@@ -70,13 +71,14 @@ macro_rules! value_name {
 options! {
     "General" {
         "config"; 'F'; FILE => Effect::ConfigFile,
-            "Read the configuration from FILE, which must exist [default: /etc/opensm/opensm.conf, \
-             if it exists]";
+            "Read the configuration from FILE [default: /etc/opensm/opensm.conf]";
         "create-config"; 'c'; FILE => Effect::CreateConfig,
-            "Write all configuration keys with their help and current values to FILE and exit";
+            "Write all configuration keys with their help and current values to FILE, which must \
+             not exist, and exit";
+        "force" => Effect::Force, "Replace the FILE of --create-config if it exists";
         "guid"; 'g'; GUID => Effect::Guid,
             "Bind to the local port with this GUID; 0 lists the ports to choose from [default: the \
-             first port that is ACTIVE, else INIT, else has a link]";
+             first port that is not DOWN, else the first]";
         "once"; 'o' => Effect::Once, "Configure the subnet once and exit; ports stay ACTIVE";
         "daemon"; 'B' => Effect::Set("daemon", "TRUE"), "Run in the background";
         "pidfile"; FILE => Effect::PidFile,
@@ -209,7 +211,7 @@ options! {
     }
     "Operation" {
         "console"; 'q'; WHERE => Effect::Key("console"),
-            "Set the console: off, local or loopback [default: off]";
+            "Set the console: off, local, loopback or socket [default: off]";
         "console-port"; 'C'; PORT => Effect::Key("console_port"),
             "Set the TCP port of the loopback console [default: 10000]";
         "perfmgr" => Effect::Set("perfmgr", "TRUE"), "Run the performance manager";
@@ -253,6 +255,7 @@ impl Effect {
     /// Returns the value if the option accepts it.
     fn check(self, value: &str) -> Result<String, String> {
         match self {
+            Self::Key(key) if super::is_forgiven(key, value) => {}
             Self::Key(key) => Override::new(key, value).map(drop)?,
             Self::HexKey(key) => Override::new(key, &super::hexadecimal(value)).map(drop)?,
             Self::Guid => Override::new("guid", &super::hexadecimal(value)).map(drop)?,

@@ -13,9 +13,13 @@ pub enum Reload {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Support {
     Implemented,
-    /// The key is parsed and checked; a value other than the default causes a warning.
-    Ignored,
+    /// The key is parsed and checked; a value other than the default causes a warning with this
+    /// reason.
+    Ignored(&'static str),
 }
+
+/// Keys whose values must not be shown.
+pub const SECRET_KEYS: [&str; 4] = ["m_key", "sm_key", "sa_key", "cc_key"];
 
 /// A key that sets a value in the options `O`.
 pub struct KeyOf<O> {
@@ -30,6 +34,8 @@ pub struct KeyOf<O> {
     pub support: Support,
     /// Sets the value from the text in the file.
     pub(super) assign: fn(&mut O, &str) -> Result<(), String>,
+    /// Sets the value that OpenSM makes of invalid text; false if OpenSM ignores the line.
+    pub(super) repair: fn(&mut O, &str) -> bool,
     /// The value as lines of the file, without the key; several for a key that may be repeated.
     pub(super) lines: fn(&O) -> Vec<String>,
     /// Copies the value from one set of options to another.
@@ -39,6 +45,11 @@ pub struct KeyOf<O> {
 }
 
 impl<O> KeyOf<O> {
+    /// True for a key whose value must not be shown.
+    pub fn is_secret(&self) -> bool {
+        SECRET_KEYS.contains(&self.name)
+    }
+
     /// The value in the format of the file; a key that may be repeated has several lines.
     pub fn text(&self, options: &O) -> String {
         (self.lines)(options).join("\n")

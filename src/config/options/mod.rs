@@ -7,10 +7,10 @@
 //! * [`parse`]: the lexical rules of the file; [`mod@template`]: options back to a file.
 //! * [`reconcile`]: options that depend on each other, and reloading.
 //!
-//! The format is OpenSM's, with two exceptions: a boolean that is neither TRUE nor FALSE is an
-//! error (OpenSM reads it as FALSE; 1, YES and ON are TRUE here), and so is a number out of range
-//! (OpenSM corrects some and accepts the others). The daemon does not start with a wrong value, and
-//! keeps its configuration if a reload finds one. Unknown keys cause warnings.
+//! The format is OpenSM's, with one exception: 1, YES, ON and lower case are TRUE, where OpenSM
+//! reads everything but TRUE as FALSE. Values that OpenSM does not accept are repaired as OpenSM
+//! repairs them, each with its place in the file: `check` counts them as errors, a start as
+//! warnings. Unknown keys cause warnings.
 
 pub mod key;
 pub mod parse;
@@ -20,7 +20,7 @@ mod template;
 pub mod value;
 pub mod vl_lists;
 
-pub use key::{Reload, Support};
+pub use key::{Reload, SECRET_KEYS, Support};
 pub use table::{Options, RTR_PR_INHERIT, TABLE};
 pub use template::template;
 pub use value::{CaEntries, CctEntry, CctList, Console, PartEnforce, PortMask};

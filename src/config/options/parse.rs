@@ -3,7 +3,7 @@
 //! A line is a key, blanks, and a value up to the end of the line. `#` starts a comment anywhere, a
 //! pair of quotes around the value is removed, and the last line of a key applies.
 
-use super::value::{NULL, unquote};
+use super::value::{Format, NULL, Value, unquote};
 use super::vl_lists;
 use super::{Key, Options, TABLE};
 use crate::config::{Diagnostic, suggest};
@@ -13,7 +13,8 @@ use std::path::Path;
 impl Options {
     /// Parses a file's text over the defaults. `file` is its path for diagnostics.
     ///
-    /// Unknown keys cause warnings. Wrong values cause errors, and do not change the option.
+    /// Unknown keys cause warnings. Wrong values cause errors; the option gets the value that OpenSM
+    /// uses, or the line is ignored if OpenSM ignores it. The message says which.
     pub fn parse(text: &str, file: &Path) -> (Self, Vec<Diagnostic>) {
         let mut options = Self::default();
         let diagnostics = options.read(text, file);
@@ -22,9 +23,18 @@ impl Options {
 
     /// Parses a file's text over these options; see [`Options::parse`].
     pub fn read(&mut self, text: &str, file: &Path) -> Vec<Diagnostic> {
+        self.read_lines(text, file, None)
+    }
+
+    /// Parses a file's text again: ignored lines leave their keys as in `running`.
+    pub fn read_again(&mut self, running: &Self, text: &str, file: &Path) -> Vec<Diagnostic> {
+        self.read_lines(text, file, Some(running))
+    }
+
+    fn read_lines(&mut self, text: &str, file: &Path, running: Option<&Self>) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         for (line, number) in text.lines().zip(1..) {
-            if let Err(problem) = self.read_line(line) {
+            if let Err(problem) = self.read_line(line, running) {
                 diagnostics.push(Diagnostic {
                     file: file.to_owned(),
                     line: number,
@@ -37,7 +47,11 @@ impl Options {
         diagnostics
     }
 
-    fn read_line<'a>(&mut self, line: &'a str) -> Result<(), LineProblem<'a>> {
+    fn read_line<'a>(
+        &mut self,
+        line: &'a str,
+        running: Option<&Self>,
+    ) -> Result<(), LineProblem<'a>> {
         let code = line.split('#').next().unwrap_or_default().trim();
         if code.is_empty() {
             return Ok(());
@@ -50,26 +64,51 @@ impl Options {
         let (name, value) = assigned.unwrap_or((name, value));
         let key = find(name).ok_or_else(|| unknown(name))?;
         let value = value.trim();
-        key.set(self, unquote(value)).map_err(|error| LineProblem {
-            at: if value.is_empty() { name } else { value },
-            severity: Severity::Error,
-            message: format!("{}: {error}", key.name),
-        })?;
+        let text = unquote(value);
+        if let Err(error) = key.set(self, text) {
+            let remedy = self.repair(key, text, running);
+            return Err(LineProblem {
+                at: if value.is_empty() { name } else { value },
+                severity: Severity::Error,
+                message: format!("{}: {error}; {remedy}", key.name),
+            });
+        }
         if assigned.is_some() {
             let severity = Severity::Warning;
             let message = format!("{}: `=` is read as a blank; OpenSM ignores the line", key.name);
             return Err(LineProblem { at: name, severity, message });
         }
-        let warning =
-            vl_lists::warning(key.name, unquote(value)).filter(|_| unquote(value) != NULL);
+        if key.is_boolean() && text != "TRUE" && key.text(self) == "TRUE" {
+            let severity = Severity::Warning;
+            let message =
+                format!("{}: '{text}' is read as TRUE; OpenSM reads it as FALSE", key.name);
+            return Err(LineProblem { at: value, severity, message });
+        }
+        let warning = vl_lists::warning(key.name, text).filter(|_| text != NULL);
         warning.map_or(Ok(()), |warning| {
             let message = format!("{}: {}", key.name, warning.message);
             Err(LineProblem { at: warning.at, severity: Severity::Warning, message })
         })
     }
+
+    /// Replaces an invalid value as OpenSM does. Returns the consequence for the message.
+    fn repair(&mut self, key: &Key, text: &str, running: Option<&Self>) -> String {
+        if (key.repair)(self, text) {
+            return format!("{} is used, as in OpenSM", (key.lines)(self).join(", "));
+        }
+        if let Some(running) = running {
+            (key.copy)(running, self);
+        }
+        "the line is ignored".to_owned()
+    }
 }
 
 impl Key {
+    /// True for a key whose value is TRUE or FALSE.
+    fn is_boolean(&self) -> bool {
+        (self.expects)() == <bool as Value>::expects(Format::PLAIN)
+    }
+
     /// Sets this key's value.
     ///
     /// # Errors
@@ -172,12 +211,18 @@ mod tests {
                  'sweep_interval'?",
             ),
             ("xyzzy", "opensm.conf:1:1: unknown key 'xyzzy' is ignored"),
-            ("lmc 8", "opensm.conf:1:5: lmc: 8 is out of range; expected a number from 0 to 7"),
-            ("lmc", "opensm.conf:1:1: lmc: '' is not a number; expected a number from 0 to 7"),
+            (
+                "lmc 8",
+                "opensm.conf:1:5: lmc: 8 is out of range; expected a number from 0 to 7; 0 is used, as in OpenSM",
+            ),
+            (
+                "lmc",
+                "opensm.conf:1:1: lmc: '' is not a number; expected a number from 0 to 7; the line is ignored",
+            ),
             (
                 "qos   maybe",
                 "opensm.conf:1:7: qos: 'maybe' is neither TRUE nor FALSE; expected TRUE or \
-                 FALSE",
+                 FALSE; FALSE is used, as in OpenSM",
             ),
         ] {
             let (options, diagnostics) = parse(text);
@@ -225,6 +270,49 @@ mod tests {
             assert_eq!(diagnostics.len(), 1, "{text}");
             assert_eq!(options, Options::default(), "{text}");
         }
+    }
+
+    #[test]
+    fn values_out_of_range_are_repaired_as_in_opensm() {
+        let repaired = |text: &str| {
+            let (options, diagnostics) = parse(text);
+            assert_eq!(diagnostics.len(), 1, "{text}: {diagnostics:?}");
+            options
+        };
+        let base = Options::default;
+        for (text, expected) in [
+            ("lmc 9", base()),
+            ("sm_priority 16", base()),
+            ("qos_max_vls 16", base()),
+            ("part_enforce Both", base()),
+            ("console remote", base()),
+            ("force_link_speed 8", base()),
+            ("force_link_speed_ext 16", base()),
+            ("force_link_width 32", base()),
+            ("fdr10 3", base()),
+            ("m_key_protection_level 4", Options { m_key_protection_level: 2, ..base() }),
+            ("max_op_vls 6", base()),
+            ("subnet_timeout 0x32", base()),
+            ("subnet_timeout 33", Options { subnet_timeout: 1, ..base() }),
+            ("sweep_on_trap maybe", Options { sweep_on_trap: false, ..base() }),
+            ("qos yes", Options { qos: true, ..base() }),
+            ("max_rate_enum 25", base()),
+            ("sm_priority 256", base()),
+        ] {
+            assert_eq!(repaired(text), expected, "{text}");
+        }
+        assert_eq!(clean("log_file (null)").log_file, "stdout");
+        assert_eq!(clean("force_link_width 255\nforce_link_speed_ext 30").force_link_speed_ext, 30);
+    }
+
+    #[test]
+    fn ignored_lines_of_a_reload_leave_the_running_value() {
+        let running = Options { max_wire_smps: 64, sm_priority: 7, ..Options::default() };
+        let mut options = Options::default();
+        let text = "max_wire_smps many\nsm_priority 16\n";
+        let found = options.read_again(&running, text, Path::new("opensm.conf"));
+        assert_eq!((options.max_wire_smps, options.sm_priority), (64, 0));
+        assert_eq!(found.len(), 2);
     }
 
     #[test]

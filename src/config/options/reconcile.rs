@@ -50,14 +50,16 @@ impl Options {
     /// Warnings about options with values other than the default that have no effect.
     pub fn unsupported(&self) -> Vec<Note> {
         let default = Self::default();
-        TABLE
-            .iter()
-            .filter(|key| key.support == Support::Ignored && differs(key, self, &default))
-            .map(|key| {
-                let value = (key.lines)(self).join(", ");
-                Note::warning(format!("{} {value} has no effect: not implemented", key.name))
-            })
-            .collect()
+        let warning = |key: &Key| {
+            let Support::Ignored(reason) = key.support else { return None };
+            let value = match key.is_secret() {
+                true => String::new(),
+                false => format!(" {}", (key.lines)(self).join(", ")),
+            };
+            differs(key, self, &default)
+                .then(|| Note::warning(format!("{}{value} has no effect: {reason}", key.name)))
+        };
+        TABLE.iter().filter_map(warning).collect()
     }
 
     /// The options after a reload: reloadable values are those of `read`, the others are unchanged.
@@ -76,6 +78,17 @@ impl Options {
         }
         (next, notes)
     }
+
+    /// The keys whose values differ in `new`, with the new values, for the log: `lmc 1, qos TRUE`.
+    /// Secret keys have no value.
+    pub fn changes(&self, new: &Self) -> String {
+        let changed = TABLE.iter().filter(|key| differs(key, self, new));
+        let describe = |key: &Key| match key.is_secret() {
+            true => key.name.to_owned(),
+            false => format!("{} {}", key.name, (key.lines)(new).join(", ")),
+        };
+        changed.map(describe).collect::<Vec<_>>().join(", ")
+    }
 }
 
 fn differs(key: &Key, a: &Options, b: &Options) -> bool {
@@ -85,6 +98,7 @@ fn differs(key: &Key, a: &Options, b: &Options) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::MKey;
 
     #[test]
     fn the_defaults_are_consistent_and_supported() {
@@ -117,7 +131,10 @@ mod tests {
         let options = Options { enable_quirks: true, qos: true, ..Options::default() };
         let notes = options.unsupported();
         assert_eq!(notes.len(), 1);
-        assert_eq!(notes[0].text, "enable_quirks TRUE has no effect: not implemented");
+        assert_eq!(
+            notes[0].text,
+            "enable_quirks TRUE has no effect: defects of certain devices are not worked around"
+        );
     }
 
     #[test]
@@ -128,5 +145,8 @@ mod tests {
         assert_eq!(next, Options { sweep_interval: 99, ..Options::default() });
         assert_eq!(notes.len(), 1);
         assert!(notes[0].text.starts_with("lmc has changed"));
+        let next = Options { m_key: MKey(0x1234), qos: true, ..next };
+        assert_eq!(running.changes(&next), "m_key, sweep_interval 99, qos TRUE");
+        assert_eq!(next.changes(&next), "");
     }
 }

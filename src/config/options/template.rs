@@ -42,7 +42,7 @@ fn write_key(text: &mut String, key: &Key, options: &Options) {
     if key.reload == Reload::Restart {
         marks.push("[restart]".to_owned());
     }
-    if key.support == Support::Ignored {
+    if key.support != Support::Implemented {
         marks.push("[not yet]".to_owned());
     }
     if let Some(alias) = key.alias {

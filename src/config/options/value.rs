@@ -3,33 +3,89 @@
 use crate::ids::{Guid, MKey, SmKey};
 use std::fmt::Write as _;
 
-/// Format and range of a number.
+/// Format and range of a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     min: i64,
     max: Option<i64>,
-    /// A number outside of the range with a special meaning, and the meaning.
-    or: Option<(i64, &'static str)>,
+    /// Numbers outside of the range with a special meaning, and the meaning.
+    or: &'static [(i64, &'static str)],
     hex: Option<usize>,
+    repair: OutOfRange,
+    /// The text that `(null)` stands for, where a value is required.
+    null: Option<&'static str>,
+}
+
+/// The value that OpenSM uses for a number that fits into the type and is out of range.
+#[derive(Clone, Copy, Debug)]
+enum OutOfRange {
+    /// The line is ignored.
+    Ignored,
+    /// This number.
+    Replaced(i64),
+    /// As many low bits of the number as the field of the attribute has.
+    LowBits(u32),
+    /// The nearest number in the range.
+    Nearest,
 }
 
 impl Format {
     /// Decimal, with the whole range of the type.
-    pub const PLAIN: Self = Self { min: i64::MIN, max: None, or: None, hex: None };
+    pub const PLAIN: Self = Self {
+        min: i64::MIN,
+        max: None,
+        or: &[],
+        hex: None,
+        repair: OutOfRange::Ignored,
+        null: None,
+    };
 
     /// The same format with a range.
     pub const fn range(self, min: i64, max: i64) -> Self {
         Self { min, max: Some(max), ..self }
     }
 
-    /// The same format with a number that has a special meaning.
-    pub const fn or(self, number: i64, meaning: &'static str) -> Self {
-        Self { or: Some((number, meaning)), ..self }
+    /// The same format with numbers that have a special meaning.
+    pub const fn or(self, special: &'static [(i64, &'static str)]) -> Self {
+        Self { or: special, ..self }
+    }
+
+    /// The same format; OpenSM replaces numbers out of range by `number`.
+    pub const fn else_use(self, number: i64) -> Self {
+        Self { repair: OutOfRange::Replaced(number), ..self }
+    }
+
+    /// The same format; OpenSM writes the low `bits` of numbers out of range to the devices.
+    pub const fn else_low_bits(self, bits: u32) -> Self {
+        Self { repair: OutOfRange::LowBits(bits), ..self }
+    }
+
+    /// The same format; numbers out of range act as the nearest one in the range.
+    pub const fn else_nearest(self) -> Self {
+        Self { repair: OutOfRange::Nearest, ..self }
+    }
+
+    /// The same format; `(null)` stands for `text`.
+    pub const fn null(self, text: &'static str) -> Self {
+        Self { null: Some(text), ..self }
     }
 
     fn admits(&self, number: i128) -> bool {
         let is_in = number >= self.min.into() && self.max.is_none_or(|max| number <= max.into());
-        is_in || self.or.is_some_and(|(other, _)| number == other.into())
+        is_in || self.or.iter().any(|&(other, _)| number == other.into())
+    }
+
+    /// The number that OpenSM uses instead of one that is not admitted.
+    fn repaired(&self, number: i128) -> Option<i128> {
+        match self.repair {
+            OutOfRange::Ignored => None,
+            OutOfRange::Replaced(other) => Some(other.into()),
+            OutOfRange::LowBits(bits) => Some(number & ((1 << bits) - 1)),
+            OutOfRange::Nearest => {
+                let max = self.max.map_or(number, i128::from);
+                Some(number.min(max).max(self.min.into()))
+            }
+        }
     }
 }
 
@@ -50,6 +106,12 @@ pub trait Value: Sized {
     /// # Errors
     /// The text is invalid. [`Value::expects`] completes the message.
     fn assign(&mut self, text: &str, format: Format) -> Result<(), String>;
+
+    /// Sets the value that OpenSM makes of text that [`Value::assign`] rejects. Returns false if
+    /// OpenSM ignores the line.
+    fn repair(&mut self, _: &str, _: Format) -> bool {
+        false
+    }
 
     /// The value in the format of the file, one element for each line.
     fn lines(&self, format: Format) -> Vec<String>;
@@ -95,6 +157,13 @@ macro_rules! integers {
                 Ok(())
             }
 
+            fn repair(&mut self, text: &str, format: Format) -> bool {
+                let fits = number(text).ok().filter(|&number| Self::try_from(number).is_ok());
+                let repaired = fits.and_then(|number| format.repaired(number));
+                let repaired = repaired.and_then(|number| Self::try_from(number).ok());
+                repaired.map(|value| *self = value).is_some()
+            }
+
             fn lines(&self, format: Format) -> Vec<String> {
                 vec![match format.hex {
                     Some(digits) => format!("0x{self:0digits$x}"),
@@ -105,8 +174,9 @@ macro_rules! integers {
             fn expects(format: Format) -> String {
                 let min = i128::from(format.min).max(Self::MIN.into());
                 let max = format.max.map_or(Self::MAX.into(), i128::from);
-                let or = format.or.map(|(number, meaning)| format!(", or {number}: {meaning}"));
-                let or = or.unwrap_or_default();
+                let or = format.or.iter();
+                let or: String =
+                    or.map(|(number, meaning)| format!(", or {number}: {meaning}")).collect();
                 match format.hex {
                     Some(_) => format!("a number from {min:#x} to {max:#x}{or}"),
                     None => format!("a number from {min} to {max}{or}"),
@@ -164,6 +234,11 @@ impl Value for bool {
         Ok(())
     }
 
+    fn repair(&mut self, _: &str, _: Format) -> bool {
+        *self = false;
+        true
+    }
+
     fn lines(&self, _: Format) -> Vec<String> {
         vec![if *self { "TRUE" } else { "FALSE" }.into()]
     }
@@ -174,11 +249,12 @@ impl Value for bool {
 }
 
 impl Value for String {
-    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
-        if text.is_empty() || text == NULL {
-            return Err("a value is required".into());
-        }
-        *self = text.into();
+    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+        *self = match format.null {
+            Some(meant) if text == NULL => meant.into(),
+            _ if text.is_empty() || text == NULL => return Err("a value is required".into()),
+            _ => text.into(),
+        };
         Ok(())
     }
 
@@ -223,9 +299,11 @@ impl Value for Option<String> {
     }
 }
 
-/// Defines an enum whose values are words.
+/// Defines an enum whose values are words; OpenSM takes other words for the one after `else`.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$row:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident, else $default:ident {
+        $($(#[$row:meta])* $variant:ident = $word:literal,)+
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum $name { $($(#[$row])* $variant,)+ }
@@ -246,6 +324,11 @@ macro_rules! words {
                 Ok(())
             }
 
+            fn repair(&mut self, _: &str, _: Format) -> bool {
+                *self = Self::$default;
+                true
+            }
+
             fn lines(&self, _: Format) -> Vec<String> {
                 vec![self.as_str().into()]
             }
@@ -259,7 +342,7 @@ macro_rules! words {
 
 words! {
     /// Packets whose P_Key switches check at their external ports.
-    PartEnforce {
+    PartEnforce, else Both {
         /// Received and sent packets.
         Both = "both",
         /// Received packets.
@@ -273,12 +356,14 @@ words! {
 
 words! {
     /// Access to the operator's console.
-    Console {
+    Console, else Off {
         Off = "off",
         /// The terminal.
         Local = "local",
         /// A TCP port of the loopback interface.
         Loopback = "loopback",
+        /// A TCP port of all interfaces.
+        Socket = "socket",
     }
 }
 

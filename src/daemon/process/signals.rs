@@ -1,9 +1,9 @@
-//! Signal handling: SIGHUP reloads the configuration and starts a heavy sweep, SIGUSR1 reopens the
-//! log, SIGUSR2 writes a recording, SIGINT and SIGTERM end the daemon.
+//! Signal handling: SIGHUP and SIGCONT reload the configuration and start a heavy sweep, SIGUSR1
+//! reopens the log, SIGUSR2 writes a recording, SIGINT and SIGTERM end the daemon.
 
 use crate::daemon::messages::SmEvent;
 use crate::daemon::process::recordings::Recordings;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ pub fn install(
     reopen_log: impl Fn() + Send + 'static,
     recordings: Arc<Recordings>,
 ) -> io::Result<()> {
-    let mut signals = Signals::new([SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGHUP, SIGCONT, SIGUSR1, SIGUSR2, SIGINT, SIGTERM])?;
     thread::Builder::new().name("signals".into()).spawn(move || {
         for signal in signals.forever() {
             match signal {
-                SIGHUP => drop(events.send(SmEvent::Reload)),
+                SIGHUP | SIGCONT => drop(events.send(SmEvent::Reload)),
                 SIGUSR1 => reopen_log(),
                 SIGUSR2 => recordings.write_and_log("SIGUSR2"),
                 _ => drop(shutdown.send_replace(true)),

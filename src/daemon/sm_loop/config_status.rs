@@ -26,6 +26,14 @@ pub fn read(config_file: Option<&Path>, options: &Options) -> ConfigStatus {
     ConfigStatus { files, read: Utc::now(), error: None }
 }
 
+/// True if the contents of the files differ from those of `last`.
+pub fn differs(last: &ConfigStatus, now: &ConfigStatus) -> bool {
+    let contents = |status: &ConfigStatus| -> Vec<_> {
+        status.files.iter().map(|file| (file.path.clone(), file.sha256.clone())).collect()
+    };
+    contents(last) != contents(now)
+}
+
 fn config_file_status(option: &'static str, path: &Path) -> ConfigFile {
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let modified = modified.map(DateTime::<Utc>::from);
@@ -65,5 +73,12 @@ mod tests {
         let torus = of("torus_config").expect("it is listed");
         assert_eq!((&torus.sha256, torus.modified), (&None, None));
         assert!(of("partition_config_file").is_none());
+
+        assert!(!differs(&status, &read(Some(&path), &options)));
+        std::fs::write(&path, "abcd").expect("a file");
+        let changed = read(Some(&path), &options);
+        assert!(differs(&status, &changed));
+        std::fs::write(dir.path().join("absent"), "").expect("a file");
+        assert!(differs(&changed, &read(Some(&path), &options)));
     }
 }

@@ -51,14 +51,14 @@ impl StateFiles {
         files::torus_config(options)
     }
 
-    /// The routing engines in the order of `routing_engine`, with the GUID lists that they use.
+    /// The routing engines in the order of `routing_engine`, with the GUID lists that they use, and
+    /// the findings about these.
     ///
     /// # Errors
     /// An unknown engine name.
-    pub fn chain(&self, options: &Options) -> Result<Chain, String> {
+    pub fn chain(&self, options: &Options) -> Result<(Chain, Vec<Note>), String> {
         let (lists, notes) = files::guid_lists(options);
-        notes.iter().for_each(|note| warn!("{note}"));
-        configuration::chain(options, lists)
+        Ok((configuration::chain(options, lists)?, notes))
     }
 
     /// The LIDs of an earlier run, from guid2lid. Invalid lines are logged and ignored.

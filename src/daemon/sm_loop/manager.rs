@@ -1,11 +1,12 @@
 //! The manager: the task that owns the state of the subnet, and starts sweeps and reconfigurations.
 //!
 //! `roles`: its role among several SMs; `operator_requests`: actions of the management interface;
-//! `failures`: retries and fatal errors; `events`: descriptions of events for the flight recorder.
+//! `reload`: reads the configuration again; `failures`: retries and fatal errors; `events`: descriptions of events for the flight recorder.
 
 mod events;
 mod failures;
 mod operator_requests;
+mod reload;
 mod roles;
 
 use crate::apply::ApplyControl;
@@ -24,7 +25,7 @@ use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
 use crate::ids::Guid;
-use crate::manage::loop_status::{Cause, Causes};
+use crate::manage::loop_status::{Cause, Causes, ConfigStatus};
 use crate::observe::Observation;
 use crate::observe::traps::TrapEvent;
 use crate::record::entry::EventKind;
@@ -34,7 +35,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tracing::{error, info};
 
 /// Delay before a failed sweep is repeated. It doubles with each failure, up to the sweep interval.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -59,6 +59,8 @@ pub struct Manager {
     pub(super) context: ManagerContext,
     pub(super) events: EventQueue,
     pub(super) options: Arc<Options>,
+    /// The configuration files as this SM last read them, or tried to.
+    config_files: ConfigStatus,
     once: bool,
     pub(super) reconfigurer: Reconfigurer,
     pub(super) observation: Option<Observation>,
@@ -97,11 +99,13 @@ impl Manager {
         context.recordings.configure(&options);
         let reconfigurer = Reconfigurer::new(&context, &options, configuration.partitions);
         let mut monitor = Monitor::new(context.feed.clone());
-        monitor.configured(config_status::read(context.config_file.as_deref(), &options));
+        let config_files = config_status::read(context.config_file.as_deref(), &options);
+        monitor.configured(config_files.clone());
         Self {
             context,
             events,
             options,
+            config_files,
             once,
             reconfigurer,
             observation: None,
@@ -277,9 +281,7 @@ impl Manager {
             return Some(Exit::PortLost(reason));
         }
         if todo.reload {
-            let old_priority = self.options.sm_priority;
-            self.reload();
-            self.priority_reloaded(old_priority).await;
+            self.reload().await;
         }
         (pending.causes, pending.trap_arrived) = (todo.causes.clone(), todo.trap_arrived);
         if let Some(priority) = todo.priority {
@@ -327,29 +329,6 @@ impl Manager {
             self.confirm(pending).await;
         }
         None
-    }
-
-    fn reload(&mut self) {
-        match (self.context.reload)() {
-            Ok(Configuration { options, partitions }) => {
-                let file = self.context.config_file.as_deref();
-                self.monitor.reloaded(config_status::read(file, &options));
-                self.context.client.set_limits(limits(&options));
-                self.context.sm_status.send_modify(|sm_status| sm_status.reload(&options));
-                self.reconfigurer.reload(&options, partitions);
-                self.mastership.use_keys(self.reconfigurer.m_keys());
-                self.share_configuration(&options);
-                self.options = Arc::new(options);
-                self.context.recordings.configure(&self.options);
-                self.record(EventKind::Configuration, || "read again");
-                info!("configuration read again");
-            }
-            Err(problem) => {
-                self.record(EventKind::Configuration, || format!("not read: {problem}"));
-                error!("the configuration stays as it was: {problem}");
-                self.monitor.reload_rejected(problem);
-            }
-        }
     }
 
     /// Sends the result of a sweep to the SA server. `whole`: a heavy sweep, which read every node.

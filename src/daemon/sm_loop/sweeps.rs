@@ -86,6 +86,7 @@ impl Manager {
     }
 
     pub(super) async fn heavy_sweep(&mut self, pending: &mut PendingWork) -> Option<Exit> {
+        self.reload_if_changed().await;
         let start = self.begin_sweep(SweepKind::Heavy, pending);
         self.record(EventKind::SweepBegan, || "heavy");
         let Some(result) = self.interruptible_heavy_sweep(pending).await else {

@@ -1,8 +1,8 @@
 //! The configuration files that a start would read, with the errors in them.
 
 use crate::cli::{DaemonArgs, configuration};
-use crate::config::guid_lists::{self, GuidLists, Parsed};
-use crate::config::options::{self, Options};
+use crate::config::guid_lists::{self, Parsed};
+use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::route_dumps;
@@ -132,14 +132,10 @@ impl ConfigFiles {
             file.findings = self.options.read(text, &file.path);
         }
         args.apply(&mut self.options);
-        let mut late = Vec::new();
-        if let Err(problem) = configuration::chain(&self.options, GuidLists::default()) {
-            late.push(("routing_engine", Note::new(Severity::Error, None, problem)));
-        }
-        let together = [self.options.reconcile(), self.options.unsupported()];
-        late.extend(together.into_iter().flatten().map(|note| (subject(&note), note)));
+        let late = configuration::effects(&mut self.options).into_iter();
+        let late = late.map(|note| (configuration::subject(&note), note));
         for (key, note) in late {
-            let line = opened.as_ref().and_then(|(_, text)| line_of(key, text));
+            let line = opened.as_ref().and_then(|(_, text)| configuration::line_of(key, text));
             match (&mut opened, line, args.given(key)) {
                 (Some((file, _)), Some(line), None) => file.say(line, note.severity, note.text),
                 _ => self.notes.push(note),
@@ -253,22 +249,6 @@ impl ConfigFiles {
 fn first_words(text: &str) -> String {
     let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
     text.lines().map(first).collect::<Vec<String>>().join("\n")
-}
-
-/// The option that a message about several options refers to: its first word.
-fn subject(note: &Note) -> &'static str {
-    let name = note.text.split_whitespace().next().unwrap_or_default();
-    options::parse::find(name).map_or("", |key| key.name)
-}
-
-/// Line number of an option, from 1: the last line with its key.
-fn line_of(key: &str, text: &str) -> Option<u32> {
-    let is_it = |line: &str| {
-        let name = line.split([' ', '\t', '=']).find(|word| !word.is_empty());
-        name.and_then(options::parse::find).is_some_and(|found| found.name == key)
-    };
-    let last = (1..).zip(text.lines()).filter(|(_, line)| is_it(line)).last();
-    last.map(|(number, _)| number)
 }
 
 /// Converts a message to a diagnostic; the place at the beginning of its text is split off.

@@ -89,8 +89,10 @@ impl Registry {
         self.aliases.clear_all();
     }
 
+    /// Removes all event subscriptions and services (`drop_event_subscriptions`).
     pub fn clear_subscriptions(&mut self) {
         self.subscriptions.clear();
+        self.services.clear();
     }
 
     /// Returns the groups that were created, or lost their last full member, since the last call.

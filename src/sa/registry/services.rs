@@ -185,6 +185,10 @@ impl Services {
         self.retain(|service| service.owner.is_none_or(|owner| !ports.contains(&owner)));
     }
 
+    pub(super) fn clear(&mut self) {
+        self.retain(|_| false);
+    }
+
     fn retain(&mut self, keeps: impl Fn(&Service) -> bool) {
         let (mut owners, changed) = (Vec::new(), &mut self.changed);
         self.records.retain(|rid, service| {

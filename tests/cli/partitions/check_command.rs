@@ -31,9 +31,9 @@ fn check_reports_all_mistakes() {
     for expected in [
         "opensm.conf:3:5: error: lmc: ",
         "    lmc nine\n        ^^^^\n",
-        "opensm.conf:2:1: error: unknown routing engine \"nonsense\"",
+        "opensm.conf:2:1: error: routing_engine: unknown routing engine \"nonsense\"",
         "opensm.conf:8:11: error: rtr_pr_sl: 16 is out of range",
-        "opensm.conf:10:1: warning: enable_quirks TRUE has no effect: not implemented\n    enable_quirks TRUE\n    ^^^^^^^^^^^^^\n",
+        "opensm.conf:10:1: warning: enable_quirks TRUE has no effect: defects of certain devices are not worked around\n    enable_quirks TRUE\n    ^^^^^^^^^^^^^\n",
         "opensm.conf:12:1: warning: m_key_lease_period must be longer than sweep_interval 60",
         "torus.conf:2:1: error: unknown keyword `xp_linc`",
         "    xp_linc 1 2\n    ^^^^^^^\n",

@@ -3,8 +3,8 @@
 macro_rules! device {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Device attributes";
-        /// Bind to the local port with this GUID; 0 selects the first port that is ACTIVE, else
-        /// INIT, else has a link.
+        /// Bind to the local port with this GUID; 0 selects the first port that is not DOWN, else
+        /// the first port.
         guid: Guid = Guid(0), restart, implemented;
         /// M_Key that all ports get: they accept changes only from who knows it; 0 is no
         /// protection.
@@ -14,7 +14,7 @@ macro_rules! device {
         m_key_lease_period: u16 = 0, reload, implemented;
         /// M_KeyProtectBits, 0 to 3: ports show requesters without the M_Key 0: everything, 1:
         /// everything except the key, 2 and 3: nothing.
-        m_key_protection_level: u8 = 0, reload, implemented, range(0, 3);
+        m_key_protection_level: u8 = 0, reload, implemented, range(0, 3).else_use(2);
         /// Find the M_Keys of unknown ports by the files guid2mkey and neighbors; FALSE uses m_key
         /// for all ports that do not show their key.
         m_key_lookup: bool = true, reload, implemented;
@@ -25,46 +25,49 @@ macro_rules! device {
         /// Subnet prefix: the upper 64 bits of every GID of this subnet.
         subnet_prefix: u64 = 0xfe80_0000_0000_0000, restart, implemented, hex(16);
         /// LID mask control, 0 to 7: every end port gets 2^lmc LIDs.
-        lmc: u8 = 0, restart, implemented, range(0, 7);
+        lmc: u8 = 0, restart, implemented, range(0, 7).else_use(0);
         /// Apply lmc to port 0 of switches with an enhanced port 0, too; FALSE gives it one LID.
         lmc_esp0: bool = false, restart, implemented;
         /// Service level of traffic to the SM and SA, 0 to 15.
-        sm_sl: u8 = 0, reload, implemented, range(0, 15);
+        sm_sl: u8 = 0, reload, implemented, range(0, 15).else_low_bits(4);
         /// Lifetime n of a packet in a switch, 0 to 0x1f: 4.096 us * 2^n; 0x14 and above is
         /// unlimited.
-        packet_life_time: u8 = 0x12, reload, implemented, hex(2).range(0, 31);
+        packet_life_time: u8 = 0x12, reload, implemented, hex(2).range(0, 31).else_low_bits(5);
         /// Number of packets that a VL of a switch port drops in a row before it is stalled,
         /// 0 to 7.
-        vl_stall_count: u8 = 7, reload, implemented, hex(2).range(0, 7);
+        vl_stall_count: u8 = 7, reload, implemented, hex(2).range(0, 7).else_low_bits(3);
         /// As vl_stall_count, for switch ports connected to a channel adapter or router.
-        leaf_vl_stall_count: u8 = 7, reload, implemented, hex(2).range(0, 7);
+        leaf_vl_stall_count: u8 = 7, reload, implemented, hex(2).range(0, 7).else_low_bits(3);
         /// Time n that a packet may wait at the head of a VL of a switch port, 0 to 0x1f:
         /// 4.096 us * 2^n; 0x14 and above is unlimited.
-        head_of_queue_lifetime: u8 = 0x12, reload, implemented, hex(2).range(0, 31);
+        head_of_queue_lifetime: u8 = 0x12, reload, implemented, hex(2).range(0, 31).else_low_bits(5);
         /// As head_of_queue_lifetime, for switch ports connected to a channel adapter or router.
-        leaf_head_of_queue_lifetime: u8 = 0x10, reload, implemented, hex(2).range(0, 31);
+        leaf_head_of_queue_lifetime: u8 = 0x10, reload, implemented, hex(2).range(0, 31).else_low_bits(5);
         /// Limit of operational VLs as a code, 0 to 5: 1: VL0, 2: VL0-1, 3: VL0-3, 4: VL0-7,
         /// 5: VL0-14; 0 does not change the ports.
-        max_op_vls: u8 = 5, reload, implemented, range(0, 5);
-        /// LinkSpeedEnabled of switch ports, 0 to 15: bit 0: 2.5, bit 1: 5, bit 2: 10 Gb/s per
-        /// lane; 0 does not change it, 15 enables all supported speeds.
-        force_link_speed: u8 = 15, reload, implemented, range(0, 15);
-        /// LinkSpeedExtEnabled, 0 to 31: bit 0: 14.0625, bit 1: 25.78125, bit 2: 53.125 Gb/s per
-        /// lane; 0 does not change it, 30 disables extended speeds, 31 enables all supported ones.
-        force_link_speed_ext: u8 = 31, reload, implemented, range(0, 31);
-        /// LinkWidthEnabled of switch ports, 0 to 255: bit 0: 1x, bit 1: 4x, bit 2: 8x, bit 3: 12x,
-        /// bit 4: 2x; 0 does not change it, 255 enables all supported widths.
-        force_link_width: u8 = 255, reload, implemented;
+        max_op_vls: u8 = 5, reload, implemented, range(0, 5).else_nearest();
+        /// LinkSpeedEnabled, 0 to 7 or 15: bit 0: 2.5, bit 1: 5, bit 2: 10 Gb/s per lane; 0 does
+        /// not change it, 15 enables all supported speeds.
+        force_link_speed: u8 = 15, reload, implemented, range(0, 7).or(ALL_SPEEDS).else_use(15);
+        /// LinkSpeedExtEnabled, 0 to 15, 30 or 31: bit 0: 14.0625, bit 1: 25.78125, bit 2: 53.125,
+        /// bit 3: 106.25 Gb/s per lane; 0 does not change it, 30 disables extended speeds, 31
+        /// enables all supported ones.
+        force_link_speed_ext: u8 = 31, reload, implemented,
+            range(0, 15).or(ALL_SPEEDS_EXT).else_use(31);
+        /// LinkWidthEnabled, 0 to 31 or 255: bit 0: 1x, bit 1: 4x, bit 2: 8x, bit 3: 12x, bit 4:
+        /// 2x; 0 does not change it, 255 enables all supported widths.
+        force_link_width: u8 = 255, reload, implemented, range(0, 31).or(ALL_WIDTHS).else_use(255);
         /// FDR10, Mellanox's 10 Gb/s per lane with 64b/66b coding: 0: do not change it, 1: enable
         /// it where supported, 2: disable it where supported.
-        fdr10: u8 = 1, reload, ignored, range(0, 2);
+        fdr10: u8 = 1, reload,
+            ignored("ports keep the FDR10 setting that they have"), range(0, 2).else_use(1);
         /// SubnetTimeout n of all ports, 0 to 31: a packet crosses the subnet within
         /// 4.096 us * 2^n.
-        subnet_timeout: u8 = 18, reload, implemented, range(0, 31);
+        subnet_timeout: u8 = 18, reload, implemented, range(0, 31).else_low_bits(5);
         /// Number of local physical errors at which a port sends trap 129, 0 to 15.
-        local_phy_errors_threshold: u8 = 8, reload, implemented, hex(2).range(0, 15);
+        local_phy_errors_threshold: u8 = 8, reload, implemented, hex(2).range(0, 15).else_low_bits(4);
         /// Number of credit overrun errors at which a port sends trap 130, 0 to 15.
-        overrun_errors_threshold: u8 = 8, reload, implemented, hex(2).range(0, 15);
+        overrun_errors_threshold: u8 = 8, reload, implemented, hex(2).range(0, 15).else_low_bits(4);
         /// Set MulticastFDBTop on switches that support it, so that they ignore the unused part of
         /// their multicast forwarding table.
         use_mfttop: bool = true, reload, implemented;

@@ -2,7 +2,8 @@
 //!
 //! A row is the key (which is also the field's name), a deprecated spelling after `/` if there is
 //! one, type, default, when a change takes effect (`restart`, or `reload` for SIGHUP), whether the
-//! key is `implemented` or checked and `ignored`, and limits or number base. The documentation of
+//! key is `implemented` or checked and `ignored` for a
+//! reason, and limits or number base. The documentation of
 //! the row is its help in the template, the manual page and on the struct.
 //!
 //! Each file of this module has the rows of some sections, one macro for a section. `chain!`
@@ -40,8 +41,8 @@ macro_rules! support {
     (implemented) => {
         Support::Implemented
     };
-    (ignored) => {
-        Support::Ignored
+    (ignored $reason:expr) => {
+        Support::Ignored($reason)
     };
 }
 
@@ -68,8 +69,8 @@ macro_rules! options {
         section $section:literal;
         $(
             $(#[doc = $help:literal])+
-            $field:ident $(/ $alias:ident)?: $type:ty = $default:expr, $reload:ident, $support:ident
-                $(, $format:expr)?;
+            $field:ident $(/ $alias:ident)?: $type:ty = $default:expr, $reload:ident,
+                $support:ident $(($reason:expr))? $(, $format:expr)?;
         )+
     )+) => {
         /// The values of opensm.conf, one field for each key, with OpenSM's defaults.
@@ -92,8 +93,9 @@ macro_rules! options {
                 section: $section,
                 help: &[$($help),+],
                 reload: reload!($reload),
-                support: support!($support),
+                support: support!($support $($reason)?),
                 assign: |options, text| options.$field.assign(text, format_of!($($format)?)),
+                repair: |options, text| options.$field.repair(text, format_of!($($format)?)),
                 lines: |options| options.$field.lines(format_of!($($format)?)),
                 copy: |from, to| to.$field.clone_from(&from.$field),
                 expects: || <$type as Value>::expects(format_of!($($format)?)),
@@ -116,9 +118,23 @@ chain! { [
 pub const RTR_PR_INHERIT: u8 = 255;
 
 /// Meaning of [`RTR_PR_INHERIT`] for the SL.
-const OTHER_PATHS: &str = "that of other paths";
+const OTHER_PATHS: &[(i64, &str)] = &[(RTR_PR_INHERIT as i64, "that of other paths")];
 /// Meaning of [`RTR_PR_INHERIT`] for MTU and rate.
-const ROUTER_PATH: &str = "that of the path to the router";
+const ROUTER_PATH: &[(i64, &str)] = &[(RTR_PR_INHERIT as i64, "that of the path to the router")];
+
+/// Reason why the keys of congestion control have no effect.
+const NO_CONGESTION_CONTROL: &str =
+    "congestion control is not configured; devices keep their settings";
+/// Reason why the keys of plug-ins have no effect.
+const NO_PLUGINS: &str = "plug-ins for OpenSM use its internal structures; the management interface \
+                          (torus-sm-manage(8)) has the events";
+
+/// Special values of force_link_speed, force_link_speed_ext and force_link_width.
+const ALL_SPEEDS: &[(i64, &str)] = &[(15, "all supported")];
+const ALL_SPEEDS_EXT: &[(i64, &str)] = &[(30, "none"), (31, "all supported")];
+const ALL_WIDTHS: &[(i64, &str)] = &[(255, "all supported")];
+/// Special value of max_rate_enum.
+const ALL_RATES: &[(i64, &str)] = &[(63, "no limit")];
 
 /// A file in OpenSM's configuration directory.
 fn path(name: &str) -> Option<String> {

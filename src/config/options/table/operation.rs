@@ -4,7 +4,7 @@ macro_rules! sweeps {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Sweeps";
         /// Interval between sweeps in seconds; 0 sweeps only on traps and signals.
-        sweep_interval: u32 = 10, reload, implemented, range(0, 4_294_967);
+        sweep_interval: u32 = 10, reload, implemented, range(0, 4_294_967).else_nearest();
         /// Reassign the LIDs of all ports, which disrupts traffic.
         reassign_lids: bool = false, reload, implemented;
         /// Make every sweep a heavy sweep, which discovers and configures the whole subnet.
@@ -21,16 +21,17 @@ macro_rules! election {
         section "Several subnet managers";
         /// Priority of this SM, 0 to 15: the SM with the highest priority becomes master, among
         /// equals the one with the lowest GUID.
-        sm_priority: u8 = 0, reload, implemented, range(0, 15);
+        sm_priority: u8 = 0, reload, implemented, range(0, 15).else_use(0);
         /// Priority of this SM while it is master, 0 to 15, if that is higher than sm_priority: a
         /// former master that returns does not become master again. 0 is no other priority. An
         /// option of NVIDIA's OpenSM.
-        master_sm_priority: u8 = 0, reload, implemented, range(0, 15);
+        master_sm_priority: u8 = 0, reload, implemented, range(0, 15).else_use(0);
         /// Ignore other SMs on the subnet.
         ignore_other_sm: bool = false, reload, implemented;
         /// Interval in milliseconds at which a standby SM polls the master.
         sminfo_polling_timeout: u32 = 10_000, reload, implemented;
-        /// Number of unanswered polls after which a standby SM takes over from the master.
+        /// Number of unanswered polls that a standby SM repeats; after the next one it takes over from
+        /// the master.
         polling_retry_number: u32 = 4, reload, implemented;
         /// SMPs per second with which a standby SM follows the fabric: it reads what the devices
         /// hold, so that it takes over faster. 0 reads nothing.
@@ -45,25 +46,29 @@ macro_rules! timing {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Timing and threads";
         /// Limit of SMPs in flight; 0 is no limit.
-        max_wire_smps: u32 = 4, reload, implemented, range(0, 0x7fff_ffff);
+        max_wire_smps: u32 = 4, reload, implemented, range(0, 0x7fff_ffff).else_use(4);
         /// Limit of SMPs in flight while earlier ones are overdue; values up to max_wire_smps
         /// disable it.
-        max_wire_smps2: u32 = 4, reload, ignored, range(0, 0x7fff_ffff);
+        max_wire_smps2: u32 = 4, reload,
+            ignored("max_wire_smps limits the SMPs in flight at all times"), range(0, 0x7fff_ffff).else_use(4);
         /// Time in microseconds after which an SMP is overdue for max_wire_smps2.
-        max_smps_timeout: u32 = 600_000, reload, ignored;
+        max_smps_timeout: u32 = 600_000, reload,
+            ignored("max_wire_smps limits the SMPs in flight at all times");
         /// Time in milliseconds to wait for a response before the request is sent again,
         /// at least 1.
-        transaction_timeout: u32 = 200, restart, implemented, range(1, 0xffff_ffff);
+        transaction_timeout: u32 = 200, restart, implemented, range(1, 0xffff_ffff).else_use(200);
         /// Number of retries of an unanswered request.
         transaction_retries: u32 = 3, restart, implemented;
         /// Time in milliseconds to wait for responses to requests that take devices longer
         /// (optimized SL to VL mapping tables).
-        long_transaction_timeout: u32 = 500, restart, ignored;
+        long_transaction_timeout: u32 = 500, restart,
+            ignored("transaction_timeout applies to all SMPs");
         /// Time in milliseconds after which a queued SA request is dropped; values above 2000 act
         /// as 2000, 0 is no limit.
         max_msg_fifo_timeout: u32 = 10_000, reload, implemented;
         /// Answer SA requests from a single thread.
-        single_thread: bool = false, restart, ignored;
+        single_thread: bool = false, restart,
+            ignored("threads do not change the answers of the SA");
     } };
 }
 pub(super) use timing;
@@ -80,7 +85,8 @@ macro_rules! behaviour {
         /// links of ports that send more than 10 are not used until the traps have paused for a
         /// minute.
         babbling_port_policy: bool = false, reload, implemented;
-        /// Drop event subscriptions when a port leaves and when this SM becomes master.
+        /// Drop the event subscriptions of a port that leaves, and all subscriptions and services
+        /// when another SM becomes master.
         drop_event_subscriptions: bool = false, reload, implemented;
         /// Check the parameters of new IPoIB groups against the broadcast group (RFC 4391).
         ipoib_mcgroup_creation_validation: bool = true, reload, implemented;
@@ -88,8 +94,8 @@ macro_rules! behaviour {
         mcgroup_join_validation: bool = true, reload, implemented;
         /// Limit rates in SA responses to 300 Gb/s, for clients without support for higher codes.
         use_original_extended_sa_rates_only: bool = false, reload, implemented;
-        /// Highest rate code in SA responses, 2 to 63; 63 is no limit.
-        max_rate_enum: u8 = 63, reload, implemented, range(2, 63);
+        /// Highest rate code in SA responses, 2 to 24; 63 is no limit.
+        max_rate_enum: u8 = 63, reload, implemented, range(2, 24).or(ALL_RATES).else_use(63);
         /// Write SL to VL mapping tables in the optimized format where devices support it.
         use_optimized_slvl: bool = false, reload, implemented;
         /// Flush files that outlive the daemon, such as guid2lid, to disk after every write.
@@ -106,9 +112,10 @@ macro_rules! perfmgr {
         /// Follow redirections of the performance management class.
         perfmgr_redir: bool = true, restart, implemented;
         /// Interval between counter sweeps in seconds, 1 to 65535.
-        perfmgr_sweep_time_s: u16 = 180, restart, implemented, range(1, 65_535);
+        perfmgr_sweep_time_s: u16 = 180, restart, implemented, range(1, 65_535).else_use(180);
         /// Limit of queries in flight, at least 1.
-        perfmgr_max_outstanding_queries: u32 = 500, restart, implemented, range(1, 0xffff_ffff);
+        perfmgr_max_outstanding_queries: u32 = 500, restart, implemented,
+            range(1, 0xffff_ffff).else_use(500);
         /// Exclude the ports of channel adapters.
         perfmgr_ignore_cas: bool = false, restart, implemented;
         /// Delete the counters of nodes that have left the subnet.
@@ -133,11 +140,14 @@ macro_rules! plugins {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Plug-ins and names";
         /// Names of event plug-ins.
-        event_plugin_name: Option<String> = None, restart, ignored;
+        event_plugin_name: Option<String> = None, restart,
+            ignored(NO_PLUGINS);
         /// Options of the event plug-ins.
-        event_plugin_options: Option<String> = None, restart, ignored;
+        event_plugin_options: Option<String> = None, restart,
+            ignored(NO_PLUGINS);
         /// Path of a node name map in the format of ibnetdiscover.
-        node_name_map_name: Option<String> = None, restart, ignored;
+        node_name_map_name: Option<String> = None, restart,
+            ignored("nodes have the names of their NodeDescriptions");
     } };
 }
 pub(super) use plugins;
@@ -150,15 +160,17 @@ macro_rules! log {
         log_flags: u8 = 0x03, reload, implemented, hex(2);
         /// Flush the log after every line.
         force_log_flush: bool = false, reload, implemented;
-        /// Path of the log file, or stdout or stderr.
-        log_file: String = "/var/log/opensm.log".into(), restart, implemented;
+        /// Path of the log file, or stdout or stderr; (null) is stdout.
+        log_file: String = "/var/log/opensm.log".into(), restart, implemented,
+            Format::PLAIN.null("stdout");
         /// Size in MB at which the log file is truncated; 0 is no limit.
         log_max_size: u32 = 0, reload, implemented;
         /// Append to an existing log file; FALSE truncates it at start.
         accum_log_file: bool = true, reload, implemented;
         /// Path of a file of log flags per module.
-        per_module_logging_file: Option<String> = path("per-module-logging.conf"), restart, ignored;
-        /// Directory of dump files; the environment variable OSM_TMP_DIR replaces the default.
+        per_module_logging_file: Option<String> = path("per-module-logging.conf"), restart,
+            ignored("log_flags applies to all modules");
+        /// Directory of dump files; without the key, that of the environment variable OSM_TMP_DIR.
         dump_files_dir: String = "/var/log/".into(), restart, implemented;
         /// Prefix of every message in the log and to syslog.
         log_prefix: Option<String> = None, reload, implemented;
@@ -184,11 +196,12 @@ macro_rules! safety {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Safety";
         /// Use risky features and work around defects of certain devices.
-        enable_quirks: bool = false, reload, ignored;
+        enable_quirks: bool = false, reload,
+            ignored("defects of certain devices are not worked around");
         /// Do not request clients to register again (ClientReregister).
         no_clients_rereg: bool = false, reload, implemented;
         /// Disable multicast.
-        disable_multicast: bool = false, restart, implemented;
+        disable_multicast: bool = false, reload, implemented;
         /// Exit on fatal initialization errors such as duplicate GUIDs.
         exit_on_fatal: bool = true, reload, implemented;
     } };
@@ -276,9 +289,11 @@ macro_rules! console {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Console";
         /// Console: off, local (the terminal) or loopback (a TCP port).
-        console: Console = Console::Off, restart, ignored;
+        console: Console = Console::Off, restart,
+            ignored("there is no console");
         /// TCP port of the loopback console, 0 to 65535.
-        console_port: u16 = 10_000, restart, ignored;
+        console_port: u16 = 10_000, restart,
+            ignored("there is no console");
     } };
 }
 pub(super) use console;

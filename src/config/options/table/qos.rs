@@ -10,10 +10,10 @@ macro_rules! qos {
         /// Do not log error responses of devices to SL to VL mapping tables.
         suppress_sl2vl_mad_status_errors: bool = false, reload, implemented;
         /// Limit of virtual lanes, 0 to 15; 0 uses the default of the port type.
-        qos_max_vls: u32 = 0, reload, implemented, range(0, 15);
+        qos_max_vls: u32 = 0, reload, implemented, range(0, 15).else_use(0);
         /// Limit of high priority in units of 4096 bytes, 0 to 255 (unlimited); -1 uses the default
         /// of the port type.
-        qos_high_limit: i32 = -1, reload, implemented, range(-1, 255);
+        qos_high_limit: i32 = -1, reload, implemented, range(-1, 255).else_use(-1);
         /// High-priority VL arbitration table: VL:weight pairs, separated by commas; VLs are 0 to
         /// 14, weights 0 to 255 units of 64 bytes.
         qos_vlarb_high: Option<String> = None, reload, implemented;
@@ -22,9 +22,9 @@ macro_rules! qos {
         /// VLs of SL 0 to 15, separated by commas, 0 to 15; VL 15 drops the packet.
         qos_sl2vl: Option<String> = None, reload, implemented;
         /// qos_max_vls of channel adapters.
-        qos_ca_max_vls: u32 = 0, reload, implemented, range(0, 15);
+        qos_ca_max_vls: u32 = 0, reload, implemented, range(0, 15).else_use(0);
         /// qos_high_limit of channel adapters.
-        qos_ca_high_limit: i32 = -1, reload, implemented, range(-1, 255);
+        qos_ca_high_limit: i32 = -1, reload, implemented, range(-1, 255).else_use(-1);
         /// qos_vlarb_high of channel adapters.
         qos_ca_vlarb_high: Option<String> = None, reload, implemented;
         /// qos_vlarb_low of channel adapters.
@@ -32,9 +32,9 @@ macro_rules! qos {
         /// qos_sl2vl of channel adapters.
         qos_ca_sl2vl: Option<String> = None, reload, implemented;
         /// qos_max_vls of enhanced port 0 of switches.
-        qos_sw0_max_vls: u32 = 0, reload, implemented, range(0, 15);
+        qos_sw0_max_vls: u32 = 0, reload, implemented, range(0, 15).else_use(0);
         /// qos_high_limit of enhanced port 0 of switches.
-        qos_sw0_high_limit: i32 = -1, reload, implemented, range(-1, 255);
+        qos_sw0_high_limit: i32 = -1, reload, implemented, range(-1, 255).else_use(-1);
         /// qos_vlarb_high of enhanced port 0 of switches.
         qos_sw0_vlarb_high: Option<String> = None, reload, implemented;
         /// qos_vlarb_low of enhanced port 0 of switches.
@@ -42,9 +42,9 @@ macro_rules! qos {
         /// qos_sl2vl of enhanced port 0 of switches.
         qos_sw0_sl2vl: Option<String> = None, reload, implemented;
         /// qos_max_vls of external switch ports.
-        qos_swe_max_vls: u32 = 0, reload, implemented, range(0, 15);
+        qos_swe_max_vls: u32 = 0, reload, implemented, range(0, 15).else_use(0);
         /// qos_high_limit of external switch ports.
-        qos_swe_high_limit: i32 = -1, reload, implemented, range(-1, 255);
+        qos_swe_high_limit: i32 = -1, reload, implemented, range(-1, 255).else_use(-1);
         /// qos_vlarb_high of external switch ports.
         qos_swe_vlarb_high: Option<String> = None, reload, implemented;
         /// qos_vlarb_low of external switch ports.
@@ -52,9 +52,9 @@ macro_rules! qos {
         /// qos_sl2vl of external switch ports.
         qos_swe_sl2vl: Option<String> = None, reload, implemented;
         /// qos_max_vls of routers.
-        qos_rtr_max_vls: u32 = 0, reload, implemented, range(0, 15);
+        qos_rtr_max_vls: u32 = 0, reload, implemented, range(0, 15).else_use(0);
         /// qos_high_limit of routers.
-        qos_rtr_high_limit: i32 = -1, reload, implemented, range(-1, 255);
+        qos_rtr_high_limit: i32 = -1, reload, implemented, range(-1, 255).else_use(-1);
         /// qos_vlarb_high of routers.
         qos_rtr_vlarb_high: Option<String> = None, reload, implemented;
         /// qos_vlarb_low of routers.
@@ -69,42 +69,42 @@ macro_rules! congestion {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Congestion control (experimental)";
         /// Configure congestion control.
-        congestion_control: bool = false, reload, ignored;
+        congestion_control: bool = false, reload, ignored(NO_CONGESTION_CONTROL);
         /// CC_Key in congestion control MADs.
-        cc_key: u64 = 0, restart, ignored, hex(16);
+        cc_key: u64 = 0, restart, ignored(NO_CONGESTION_CONTROL), hex(16);
         /// Limit of congestion control MADs in flight.
-        cc_max_outstanding_mads: u32 = 500, restart, ignored;
+        cc_max_outstanding_mads: u32 = 500, restart, ignored(NO_CONGESTION_CONTROL);
         /// Valid settings of switches: bit 0: victim mask, 1: credit mask, 2: threshold and packet
         /// size, 3: credit starvation, 4: marking rate.
-        cc_sw_cong_setting_control_map: u32 = 0, reload, ignored, hex(1);
+        cc_sw_cong_setting_control_map: u32 = 0, reload, ignored(NO_CONGESTION_CONTROL), hex(1);
         /// Switch ports that mark packets as victims, too: 256 bits, bit n is port n.
-        cc_sw_cong_setting_victim_mask: PortMask = PortMask::default(), reload, ignored;
+        cc_sw_cong_setting_victim_mask: PortMask = PortMask::default(), reload, ignored(NO_CONGESTION_CONTROL);
         /// Switch ports with credit starvation marking: 256 bits, bit n is port n.
-        cc_sw_cong_setting_credit_mask: PortMask = PortMask::default(), reload, ignored;
+        cc_sw_cong_setting_credit_mask: PortMask = PortMask::default(), reload, ignored(NO_CONGESTION_CONTROL);
         /// Threshold of congestion marking, 0 to 0xf: 0: never, 1: latest, 0xf: earliest.
-        cc_sw_cong_setting_threshold: u8 = 0, reload, ignored, hex(2);
+        cc_sw_cong_setting_threshold: u8 = 0, reload, ignored(NO_CONGESTION_CONTROL), hex(2);
         /// Smallest packet that is marked, in credits.
-        cc_sw_cong_setting_packet_size: u8 = 0, reload, ignored;
+        cc_sw_cong_setting_packet_size: u8 = 0, reload, ignored(NO_CONGESTION_CONTROL);
         /// Threshold of credit starvation, 0 to 0xf: 0: never, 1: latest, 0xf: earliest.
-        cc_sw_cong_setting_credit_starvation_threshold: u8 = 0, reload, ignored, hex(2);
+        cc_sw_cong_setting_credit_starvation_threshold: u8 = 0, reload, ignored(NO_CONGESTION_CONTROL), hex(2);
         /// Delay of credit returns as shift:multiplier, 0 to 3 and 0 to 16383.
-        cc_sw_cong_setting_credit_starvation_return_delay: CctEntry = CctEntry::default(), reload, ignored;
+        cc_sw_cong_setting_credit_starvation_return_delay: CctEntry = CctEntry::default(), reload, ignored(NO_CONGESTION_CONTROL);
         /// Mean number of packets between two marked ones.
-        cc_sw_cong_setting_marking_rate: u16 = 0, reload, ignored;
+        cc_sw_cong_setting_marking_rate: u16 = 0, reload, ignored(NO_CONGESTION_CONTROL);
         /// Control of channel adapters: bit 0: per SL and port; else per queue pair.
-        cc_ca_cong_setting_port_control: u16 = 0, reload, ignored, hex(4);
+        cc_ca_cong_setting_port_control: u16 = 0, reload, ignored(NO_CONGESTION_CONTROL), hex(4);
         /// SLs to configure on channel adapters: bit n is SL n.
-        cc_ca_cong_setting_control_map: u16 = 0, reload, ignored, hex(4);
+        cc_ca_cong_setting_control_map: u16 = 0, reload, ignored(NO_CONGESTION_CONTROL), hex(4);
         /// "SL value": time after which the index into cc_cct decreases by one; may be repeated.
-        cc_ca_cong_setting_ccti_timer: CaEntries<u16> = CaEntries::default(), reload, ignored;
+        cc_ca_cong_setting_ccti_timer: CaEntries<u16> = CaEntries::default(), reload, ignored(NO_CONGESTION_CONTROL);
         /// "SL value": increase of the index into cc_cct on a BECN; may be repeated.
-        cc_ca_cong_setting_ccti_increase: CaEntries<u8> = CaEntries::default(), reload, ignored;
+        cc_ca_cong_setting_ccti_increase: CaEntries<u8> = CaEntries::default(), reload, ignored(NO_CONGESTION_CONTROL);
         /// "SL value": index into cc_cct at which an event is logged; may be repeated.
-        cc_ca_cong_setting_trigger_threshold: CaEntries<u8> = CaEntries::default(), reload, ignored;
+        cc_ca_cong_setting_trigger_threshold: CaEntries<u8> = CaEntries::default(), reload, ignored(NO_CONGESTION_CONTROL);
         /// "SL value": lowest index into cc_cct; may be repeated.
-        cc_ca_cong_setting_ccti_min: CaEntries<u8> = CaEntries::default(), reload, ignored;
+        cc_ca_cong_setting_ccti_min: CaEntries<u8> = CaEntries::default(), reload, ignored(NO_CONGESTION_CONTROL);
         /// Congestion control table: shift:multiplier entries, separated by commas.
-        cc_cct: CctList = CctList::default(), reload, ignored;
+        cc_cct: CctList = CctList::default(), reload, ignored(NO_CONGESTION_CONTROL);
     } };
 }
 pub(super) use congestion;

@@ -21,7 +21,8 @@ macro_rules! routing {
         /// Route between root switches (updn, dnup, ftree).
         connect_roots: bool = false, reload, implemented;
         /// Keep unicast routes when a heavy sweep finds no change that requires new ones.
-        use_ucast_cache: bool = false, restart, ignored;
+        use_ucast_cache: bool = false, restart,
+            ignored("routes are always kept while the topology needs no new ones");
         /// Path of a dump of hop counts that the engine file loads.
         lid_matrix_dump_file: Option<String> = None, restart, implemented;
         /// Path of a dump of linear forwarding tables that the engine file loads.
@@ -41,9 +42,10 @@ macro_rules! routing {
         /// Path of a file of port GUIDs in the order in which they are routed (minhop, updn).
         guid_routing_order_file: Option<String> = None, restart, implemented;
         /// Analyse the mesh before routing (lash).
-        do_mesh_analysis: bool = false, reload, ignored;
+        do_mesh_analysis: bool = false, reload,
+            ignored("lash routes without an analysis of the mesh");
         /// First virtual lane, 0 to 15 (lash).
-        lash_start_vl: u8 = 0, reload, implemented, range(0, 15);
+        lash_start_vl: u8 = 0, reload, implemented, range(0, 15).else_low_bits(4);
         /// Limit of virtual lanes, 0 to 255; 0 uses all lanes that the fabric supports (nue).
         nue_max_num_vls: u8 = 1, reload, implemented;
         /// Route data traffic to and from the switches themselves, too (nue).
@@ -75,13 +77,13 @@ macro_rules! routers {
         rtr_pr_tclass: u8 = 0, reload, implemented;
         /// Service level of paths to other subnets, 0 to 15; 255 uses that of other paths.
         /// torus-2QoS uses its highest bit only.
-        rtr_pr_sl: u8 = RTR_PR_INHERIT, reload, implemented, range(0, 15).or(255, OTHER_PATHS);
+        rtr_pr_sl: u8 = RTR_PR_INHERIT, reload, implemented, range(0, 15).or(OTHER_PATHS);
         /// Largest MTU of paths to other subnets as a code, 1 to 5: 1: 256, 2: 512, 3: 1024,
         /// 4: 2048, 5: 4096 bytes; 255 uses that of the path to the router.
-        rtr_pr_mtu: u8 = RTR_PR_INHERIT, reload, implemented, range(1, 5).or(255, ROUTER_PATH);
+        rtr_pr_mtu: u8 = RTR_PR_INHERIT, reload, implemented, range(1, 5).or(ROUTER_PATH);
         /// Largest rate of paths to other subnets as a code, 2 to 24 (3: 10, 7: 40, 16: 100
         /// Gb/s …); 255 uses that of the path to the router.
-        rtr_pr_rate: u8 = RTR_PR_INHERIT, reload, implemented, range(2, 24).or(255, ROUTER_PATH);
+        rtr_pr_rate: u8 = RTR_PR_INHERIT, reload, implemented, range(2, 24).or(ROUTER_PATH);
         /// Let IPv6 solicited-node multicast groups share MLIDs.
         consolidate_ipv6_snm_req: bool = false, reload, implemented;
     } };

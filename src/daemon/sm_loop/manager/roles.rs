@@ -135,7 +135,7 @@ impl Manager {
             return;
         }
         let Some(polled) = self.mastership.polled() else { return };
-        let polls = self.options.polling_retry_number.max(1) as usize;
+        let polls = self.options.polling_retry_number.saturating_add(1) as usize;
         warn!(
             "master SM {} did not answer {}: this SM starts a sweep to take over",
             polled.guid(),

@@ -69,12 +69,12 @@ impl Poller {
         }
     }
 
-    /// Sends a poll. Returns false instead if `polling_retry_number` polls, at least one, brought
-    /// no sign of life.
+    /// Sends a poll. Returns false instead if, as in OpenSM, one poll more than
+    /// `polling_retry_number` brought no sign of life.
     pub(super) fn poll(&mut self, options: &Options) -> bool {
         let interval = Duration::from_millis(options.sminfo_polling_timeout.max(1).into());
         self.next_poll = Instant::now() + interval;
-        if self.unanswered >= options.polling_retry_number.max(1) {
+        if self.unanswered > options.polling_retry_number {
             return false;
         }
         if self.unanswered > 0 {

@@ -336,7 +336,7 @@ impl Reconfigurer {
             pkeys: observation.pkeys.clone(),
             options: options.clone(),
             torus_config: Arc::new(context.files.read_torus_config(options)),
-            chain: Arc::new(context.files.chain(options).map_err(rejected)?),
+            chain: self.config.chain(&context.files, options).map_err(rejected)?,
             partitions: self.config.partitions.current(),
             qos_policy: self.config.qos_policy.current(options),
             groups: Arc::new(groups),

@@ -3,9 +3,12 @@
 use super::audit::Audit;
 use super::multicast_state::MulticastUpdateState;
 use crate::apply::Acknowledged;
+use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::config::prefix_routes::PrefixRoute;
+use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::baseline_cache::BaselineCache;
+use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::partitions::PartitionState;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::QosPolicyState;
@@ -17,6 +20,7 @@ use crate::notes::Note;
 use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
+use crate::plan::routing::chain::Chain;
 use crate::verify::baseline::VerifiedBaseline;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -25,6 +29,8 @@ use std::sync::Arc;
 pub(super) struct ConfigState {
     pub(super) partitions: PartitionState,
     pub(super) qos_policy: QosPolicyState,
+    /// The findings about the GUID lists as last read.
+    list_notes: Vec<Note>,
     /// prefix-routes.conf as last read, with the findings about it.
     pub(super) prefix_routes: (Vec<PrefixRoute>, Vec<Note>),
 }
@@ -35,8 +41,26 @@ impl ConfigState {
         Self {
             partitions,
             qos_policy: QosPolicyState::default(),
+            list_notes: Vec::new(),
             prefix_routes: Default::default(),
         }
+    }
+
+    /// The routing engines with their GUID lists; logs the findings about these when they change.
+    ///
+    /// # Errors
+    /// An unknown engine name.
+    pub(super) fn chain(
+        &mut self,
+        files: &StateFiles,
+        options: &Options,
+    ) -> Result<Arc<Chain>, String> {
+        let (chain, notes) = files.chain(options)?;
+        if self.list_notes != notes {
+            notes.iter().for_each(operator_log::note);
+            self.list_notes = notes;
+        }
+        Ok(Arc::new(chain))
     }
 }
 

@@ -158,7 +158,7 @@ impl Follower {
             pkeys: observation.pkeys.clone(),
             options: self.options.clone(),
             torus_config: Arc::new(self.files.read_torus_config(&self.options)),
-            chain: Arc::new(self.files.chain(&self.options).ok()?),
+            chain: Arc::new(self.files.chain(&self.options).ok()?.0),
             partitions: self.partitions.clone(),
             qos_policy: self.qos_policy.clone(),
             groups: Arc::new(groups),
