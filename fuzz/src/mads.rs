@@ -107,7 +107,7 @@ pub fn front_desk(data: &[u8]) {
     for (number, chunk) in data.chunks(MAD_SIZE).take(256).enumerate() {
         let mad = Mad::read(chunk);
         if let Some(Answer::Get(reply) | Answer::Accepted(reply, _) | Answer::Refused(reply, _)) =
-            sm_info::answer(&portrait, &mad)
+            sm_info::answer(&portrait, &mad, true)
         {
             assert!(reply.method().is_response());
         }

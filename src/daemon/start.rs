@@ -240,6 +240,7 @@ impl Daemon {
             events.clone(),
             to_report,
             self.subnet.subscribe(),
+            self.feed.status.clone(),
         );
         servers.spawn_on(smp_server.serve(self.unsolicited.smp), &runtime);
         // Senders of commands are weak: this one lives as long as the daemon.

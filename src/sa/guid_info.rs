@@ -7,6 +7,7 @@ use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};
 use super::registry::aliases::AliasEdit;
 use super::status::ErrorStatus;
+use super::trust::TrustRules;
 use crate::ids::Guid;
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
 use crate::wire::record::tables::GuidInfoRecord;
@@ -70,8 +71,9 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
     let view = &query.view;
     let port =
         view.lids().port(wanted.lid()).filter(|&port| query.is_visible(port)).ok_or(unknown)?;
-    let is_allowed =
-        port == query.requester || query.trusted || view.options().sa_allow_untrusted_guidinfo;
+    let is_allowed = port == query.requester
+        || query.trusted
+        || TrustRules::of(view.options()).foreign_guid_info;
     if !is_allowed {
         return Err(ErrorStatus(SaStatus::DENIED));
     }

@@ -12,6 +12,7 @@ use super::registry::groups::{
 };
 use super::selector::satisfies;
 use super::status::ErrorStatus;
+use super::trust::TrustRules;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Guid, Mlid};
 use crate::wire::mad::{Method, Status};
@@ -105,7 +106,7 @@ pub(super) fn leave(query: &Query<'_>) -> Result<Leave, ErrorStatus> {
 
 /// Checks that the requester may send requests for another port (`proxy`).
 fn check_proxy(query: &Query<'_>, proxy: bool) -> Result<(), ErrorStatus> {
-    let is_allowed = !proxy || query.trusted || query.view.options().sa_allow_untrusted_proxy_joins;
+    let is_allowed = !proxy || query.trusted || TrustRules::of(query.view.options()).proxy_joins;
     if is_allowed { Ok(()) } else { Err(ErrorStatus(SaStatus::DENIED)) }
 }
 

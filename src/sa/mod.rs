@@ -6,6 +6,8 @@
 //! reply waits for a sweep.
 //!
 //! * `responder`: header checks, dispatch by method and attribute, error replies; `status`
+//! * `requester`: the port that sent a request; [`trust`]: permissions; `untrusted`: requests that
+//!   need no SM_Key
 //! * `query`: a checked request, and the assembly of a reply from records
 //! * `change`: requests that modify the registry
 //! * `view`: port attributes as published; `path_index`: link capabilities, computed once per
@@ -16,6 +18,7 @@
 //! * `trace`: TraceRecord; `guid_info`: GUIDInfoRecord
 //! * `mcmember`: MCMemberRecord; `service`: ServiceRecord; `inform`: InformInfo and
 //!   InformInfoRecord; [`registry`]: the state they modify, and its dump file
+//! * [`trap_origin`]: traps that their sender cannot have;
 //! * [`notices`]: selects the subscribers of a notice; [`reports`]: delivers reports to them
 //! * [`counters`]: statistics of requests and replies
 //!
@@ -75,12 +78,16 @@ mod query;
 mod rates;
 pub mod registry;
 pub mod reports;
+mod requester;
 mod responder;
 mod selector;
 mod service;
 mod status;
 mod tables;
 mod trace;
+pub mod trap_origin;
+pub mod trust;
+mod untrusted;
 mod view;
 
 pub use counters::SaCounters;

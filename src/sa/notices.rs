@@ -16,13 +16,14 @@ use super::registry::groups::GroupEvent;
 use super::registry::subscriptions::{Subscription, is_security_trap};
 use super::registry::{Registry, subscriptions};
 use super::reports::{OutgoingReport, ReportCounters, ReportQueue, ReportRetry};
+use super::trap_origin;
 use super::view::SubnetView;
 use crate::config::options::Options;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid, Pkey};
 use crate::publish::Subnet;
 use crate::transport::Address;
-use crate::wire::attr::{NodeKind, Notice, TrapNumber};
+use crate::wire::attr::{Notice, TrapNumber};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -119,10 +120,9 @@ impl NoticeDispatcher {
     ) -> Result<(), &'static str> {
         let path_index = PathIndex::default();
         let view = SubnetView::new(subnet, &path_index);
-        // Traps of the local port arrive with LID 0.
-        let local = (lid == Lid(0)).then(|| view.fabric().local());
-        let port = local.or_else(|| view.lids().port(lid)).ok_or("no port has this LID")?;
-        check_origin(&view, port, &notice)?;
+        let port = trap_origin::sender(subnet, lid).ok_or("no port has this LID")?;
+        trap_origin::check(subnet, port, &notice)?;
+        trap_origin::check_producer(subnet, port, &notice)?;
         notice.set_issuer_gid(view.gid(port));
         self.report(registry, &view, (notice, NoticeSource::Port(view.pkeys(port))), now);
         Ok(())
@@ -212,51 +212,6 @@ fn sa_notice(view: &SubnetView<'_>, number: u16, subject: Gid) -> Notice {
     notice.set_subject_gid(subject);
     notice.set_issuer_gid(view.gid(local));
     notice
-}
-
-/// Checks that the device of `port` can be the origin of a trap, because any host can send one: the
-/// issuer and the subject are that device, the producer is of its type, and the number is one that
-/// such devices send (IBA vol. 1, 14.2.5.1). Traps 64 to 67 have their origin in the SA itself.
-fn check_origin(view: &SubnetView<'_>, port: PortId, notice: &Notice) -> Result<(), &'static str> {
-    let owns = |lid: Lid| lid == Lid(0) || view.lids().port(lid) == Some(port);
-    if !owns(notice.issuer_lid()) {
-        return Err("it names another port as its issuer");
-    }
-    if !notice.is_generic() {
-        return Ok(());
-    }
-    let kind = view.fabric().node_of(port).kind();
-    let (number, is_switch) = (notice.trap_number(), kind == NodeKind::Switch);
-    if notice.producer_type() != producer_type(kind) {
-        return Err("its producer type is not that of the device");
-    }
-    match number {
-        TrapNumber::GID_IN..=TrapNumber::MCAST_DELETED => Err("only the SA issues this notice"),
-        TrapNumber::LINK_STATE | TrapNumber::SWITCH_BAD_P_KEY if !is_switch => {
-            Err("only switches send this trap")
-        }
-        TrapNumber::LINK_STATE if !owns(notice.link_state_lid()) => Err(OTHER_SUBJECT),
-        TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL
-        | TrapNumber::LOCAL_CHANGES
-        | TrapNumber::SYSTEM_GUID
-            if !owns(notice.subject_lid()) =>
-        {
-            Err(OTHER_SUBJECT)
-        }
-        _ => Ok(()),
-    }
-}
-
-const OTHER_SUBJECT: &str = "it is about another port";
-
-/// ProducerType of the traps of a device (IBA vol. 1, 13.4.8.2).
-fn producer_type(kind: NodeKind) -> u32 {
-    match kind {
-        NodeKind::Ca => 1,
-        NodeKind::Switch => 2,
-        NodeKind::Router => 3,
-        NodeKind::Unknown(code) => code.into(),
-    }
 }
 
 /// True if the partitions of a subscriber allow a report about `source`.

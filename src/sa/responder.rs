@@ -11,19 +11,22 @@ use super::path_index::PathIndex;
 use super::ports;
 use super::query::{Query, ReplyBuilder, error_reply, is_table};
 use super::registry::Registry;
+use super::requester;
 use super::service;
 use super::status::ErrorStatus;
 use super::tables;
 use super::trace;
+use super::trust::TrustRules;
+use super::untrusted;
 use super::view::SubnetView;
 use crate::config::prefix_routes::PrefixRoute;
-use crate::fabric::PortId;
 use crate::publish::Subnet;
 use crate::transport::{Address, GSI_QKEY};
 use crate::wire::attr::SmInfo;
 use crate::wire::mad::{Class, Header, MAD_SIZE, Method, Status, attr_id_of, method_of};
 use crate::wire::sa::{
     CLASS_VERSION, DATA_OFFSET, REQUESTS, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaAttr, SaHeader,
+    SaStatus,
 };
 use std::time::Instant;
 
@@ -212,8 +215,13 @@ impl ResponderState {
         let trusted = check_header(subnet, mad).map_err(Rejection::Dropped)?;
         let header = Header::read(mad);
         check_method(&header).map_err(Rejection::Error)?;
+        let rules = TrustRules::of(&subnet.options);
         let view = SubnetView::new(subnet, &self.path_index);
-        let requester = requester(&view, &self.registry, from).map_err(Rejection::Dropped)?;
+        let requester = requester::find(&view, &self.registry, from, rules.checks_source_gid);
+        let requester = requester.map_err(Rejection::Dropped)?;
+        if !trusted && !rules.all_queries && !untrusted::is_allowed(mad) {
+            return Err(Rejection::Error(ErrorStatus(SaStatus::DENIED)));
+        }
         Ok(Query {
             view,
             registry: &self.registry,
@@ -396,24 +404,4 @@ fn read_attribute(
         SaAttr::INFORM_INFO_RECORD => inform::list(query, reply),
         _ => Err(ErrorStatus(Status::BAD_METHOD_ATTR)),
     }
-}
-
-/// The port that sent a MAD: the owner of the source LID, which the sender's hardware writes.
-/// Senders choose the GID in the global route header freely, so that it must not be that of another
-/// port.
-fn requester(
-    view: &SubnetView<'_>,
-    registry: &Registry,
-    from: &Address,
-) -> Result<PortId, DropReason> {
-    let port = view.lids().port(from.lid).ok_or(DropReason::UnknownRequester)?;
-    let Some(grh) = from.grh.filter(|grh| view.is_local_prefix(grh.gid.prefix())) else {
-        return Ok(port);
-    };
-    let (own, claimed) = (view.guid(port), grh.gid.guid());
-    let is_of_other = || {
-        view.fabric().port_by_guid(claimed).is_some()
-            || registry.aliases.port(claimed).is_some_and(|owner| owner != own)
-    };
-    if claimed != own && is_of_other() { Err(DropReason::ForgedGid) } else { Ok(port) }
 }

@@ -1,5 +1,6 @@
 //! Another subnet manager, as this one sees it.
 
+use crate::config::options::{Options, SaTrust};
 use crate::ids::{Guid, Lid, SmKey};
 use crate::wire::attr::SmInfo;
 use crate::wire::mad::{Class, Mad};
@@ -35,9 +36,33 @@ pub fn is_trusted(own_key: SmKey, info: &SmInfo) -> bool {
     !own_key.is_set() || info.sm_key() == own_key
 }
 
+/// True if SMInfo may show the SM_Key to the SM at `port`; `None` is an unknown port.
+pub fn may_see_sm_key(options: &Options, port: Option<Guid>) -> bool {
+    match &options.sm_key_peers.0 {
+        Some(peers) => port.is_some_and(|port| peers.contains(&port)),
+        None => options.sa_trust == SaTrust::Compatible,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::options::PortGuids;
+
+    #[test]
+    fn configured_peers_see_the_sm_key() {
+        let [peer, other] = [Guid(5), Guid(6)].map(Some);
+        let shown = |sa_trust, peers: Option<Vec<Guid>>| {
+            let sm_key_peers = PortGuids(peers);
+            let options = Options { sa_trust, sm_key_peers, ..Options::default() };
+            [peer, other, None].map(|port| may_see_sm_key(&options, port))
+        };
+        assert_eq!(shown(SaTrust::Compatible, None), [true; 3]);
+        assert_eq!(shown(SaTrust::Strict, None), [false; 3]);
+        for mode in [SaTrust::Compatible, SaTrust::Strict] {
+            assert_eq!(shown(mode, Some(vec![Guid(5)])), [true, false, false]);
+        }
+    }
 
     #[test]
     fn another_key_is_trusted_by_an_sm_without_a_key_only() {

@@ -157,15 +157,18 @@ pub enum Answer {
     Dropped(&'static str),
 }
 
-/// Answers an SMInfo request. `None` for other MADs.
-pub fn answer(status: &SmStatus, request: &Mad) -> Option<Answer> {
+/// Answers an SMInfo request. `None` for other MADs. The reply contains the SM_Key if the sender
+/// may see it by the M_Key rules, and by `sm_key_peers` (`shows_key`).
+pub fn answer(status: &SmStatus, request: &Mad, shows_key: bool) -> Option<Answer> {
     if request.header().attr_id() != AttrId::SM_INFO {
         return None;
     }
     let m_key = request.smp().m_key();
+    let shown_key = if shows_key { status.sm_key } else { SmKey::NONE };
+    let shown = SmStatus { sm_key: shown_key, ..*status };
     match request.method() {
         Method::GET => Some(match status.get_access(m_key) {
-            GetAccess::Full => Answer::Get(reply(status, request, Status::OK)),
+            GetAccess::Full => Answer::Get(reply(&shown, request, Status::OK)),
             GetAccess::WithoutKey => {
                 let status = SmStatus { sm_key: SmKey::NONE, ..*status };
                 Answer::Get(reply(&status, request, Status::OK))
@@ -174,8 +177,8 @@ pub fn answer(status: &SmStatus, request: &Mad) -> Option<Answer> {
         }),
         Method::SET if !status.admits(m_key) => Some(Answer::Dropped("wrong M_Key")),
         Method::SET => Some(match requested(status, request) {
-            Ok(event) => Answer::Accepted(reply(status, request, Status::OK), event),
-            Err(reason) => Answer::Refused(reply(status, request, Status::BAD_FIELD), reason),
+            Ok(event) => Answer::Accepted(reply(&shown, request, Status::OK), event),
+            Err(reason) => Answer::Refused(reply(&shown, request, Status::BAD_FIELD), reason),
         }),
         _ => None,
     }
@@ -246,7 +249,7 @@ mod tests {
     }
 
     fn event(state: SmState, request: &Mad) -> Option<RoleEvent> {
-        match answer(&status(state), request).expect("an answer") {
+        match answer(&status(state), request, true).expect("an answer") {
             Answer::Accepted(reply, event) => {
                 assert_eq!(reply.header().status(), Status::OK);
                 Some(event)
@@ -264,7 +267,7 @@ mod tests {
         let route = DirectedRoute::new(&[PortNum(1)]).expect("one hop");
         let route = SmpRoute::Directed(route);
         let get = request(&route, Method::GET, AttrId::SM_INFO, 0, MKey::NONE, 5, &[0; 64]);
-        let answer = answer(&status(SmState::Master), &get).expect("an answer");
+        let answer = answer(&status(SmState::Master), &get, true).expect("an answer");
         let Answer::Get(mad) = answer else { panic!("{answer:?}") };
         assert_eq!(mad.method(), Method::GET_RESP);
         assert!(mad.smp().returning());
@@ -272,6 +275,19 @@ mod tests {
         let info = SmInfo::read(mad.smp_data());
         assert_eq!((info.guid(), info.priority(), info.sm_key()), (Guid(7), 3, SmKey(11)));
         assert_eq!((info.state(), info.act_count()), (SmState::Master, 9));
+    }
+
+    #[test]
+    fn other_ports_than_configured_peers_see_no_key_in_any_reply() {
+        let requests = [get(MKey::NONE), set(1, SmState::Master, 11), set(1, SmState::Master, 12)];
+        for (request, shows_key) in requests.iter().flat_map(|one| [(one, true), (one, false)]) {
+            let reply = match answer(&status(SmState::Standby), request, shows_key) {
+                Some(Answer::Get(mad) | Answer::Accepted(mad, _) | Answer::Refused(mad, _)) => mad,
+                other => panic!("{other:?}"),
+            };
+            let expected = if shows_key { SmKey(11) } else { SmKey::NONE };
+            assert_eq!(SmInfo::read(reply.smp_data()).sm_key(), expected);
+        }
     }
 
     fn protected(m_key: MKey, configured_m_key: MKey) -> SmStatus {
@@ -282,7 +298,7 @@ mod tests {
     fn the_m_key_protects_the_sm_key_and_requests() {
         let shown = |level, m_key| {
             let status = SmStatus { m_key_protection_level: level, ..protected(MKey(4), MKey(6)) };
-            match answer(&status, &get(MKey(m_key))).expect("an answer") {
+            match answer(&status, &get(MKey(m_key)), true).expect("an answer") {
                 Answer::Get(mad) => Some(SmInfo::read(mad.smp_data()).sm_key().0),
                 _ => None,
             }
@@ -296,7 +312,7 @@ mod tests {
         }
         let status = protected(MKey(4), MKey::NONE);
         let handover = set(1, SmState::Master, 11);
-        assert_eq!(answer(&status, &handover), Some(Answer::Dropped("wrong M_Key")));
+        assert_eq!(answer(&status, &handover, true), Some(Answer::Dropped("wrong M_Key")));
     }
 
     #[test]

@@ -21,20 +21,20 @@ use torus_sm::wire::record::tables::GuidInfoRecord;
 use torus_sm::wire::record::{InformInfo, JoinState, McMemberRecord, Record, ServiceRecord};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
-const PREFIX: u64 = 0xfe80_0000_0000_0000;
-const DENIED: u16 = 0x0700;
+pub(super) const PREFIX: u64 = 0xfe80_0000_0000_0000;
+pub(super) const DENIED: u16 = 0x0700;
 const NO_RESOURCES: u16 = 0x0100;
 const NO_RECORDS: u16 = 0x0300;
 
 /// A published 3x3 torus with one host at each switch, and the responder for it.
-struct Site {
-    subnet: Subnet,
+pub(super) struct Site {
+    pub(super) subnet: Subnet,
     shape: Shape,
-    sa: Responder,
+    pub(super) sa: Responder,
 }
 
 impl Site {
-    fn new(change: impl Fn(&mut Options)) -> Self {
+    pub(super) fn new(change: impl Fn(&mut Options)) -> Self {
         let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
         let mut subnet = testkit::snapshot::of_shape(&shape, partitions::default);
         let mut options = (*subnet.options).clone();
@@ -44,32 +44,32 @@ impl Site {
     }
 
     /// The GUID of the port of the host at x, y.
-    fn host(&self, [x, y]: [u16; 2]) -> Guid {
+    pub(super) fn host(&self, [x, y]: [u16; 2]) -> Guid {
         Guid(self.shape.host_guid([x, y, 0], 0).0 + 1)
     }
 
-    fn lid(&self, guid: Guid) -> Lid {
+    pub(super) fn lid(&self, guid: Guid) -> Lid {
         let port = self.subnet.fabric.port_by_guid(guid).expect("a port");
         self.subnet.plan.lids.base(port).expect("a LID")
     }
 
     /// The status of the reply to a request of a port.
-    fn ask(&mut self, from: Guid, mad: &Mad) -> u16 {
+    pub(super) fn ask(&mut self, from: Guid, mad: &Mad) -> u16 {
         self.ask_by(Address::gsi(self.lid(from), Sl(0)), mad)
     }
 
-    fn ask_by(&mut self, from: Address, mad: &Mad) -> u16 {
+    pub(super) fn ask_by(&mut self, from: Address, mad: &Mad) -> u16 {
         let now = Instant::now().into_std();
         let reply = self.sa.handle(&self.subnet, &from, &mad.0, now).expect("a reply");
         Header::read(&reply.mad).status()
     }
 }
 
-fn trusted(mad: Mad) -> Mad {
+pub(super) fn trusted(mad: Mad) -> Mad {
     with_sm_key(mad, Options::default().sa_key)
 }
 
-fn service(method: Method, id: u64, guid: Guid, key: u8) -> Mad {
+pub(super) fn service(method: Method, id: u64, guid: Guid, key: u8) -> Mad {
     let mut record = ServiceRecord::default();
     record.set_id(id);
     record.set_gid(Gid::new(PREFIX, guid));
@@ -78,7 +78,7 @@ fn service(method: Method, id: u64, guid: Guid, key: u8) -> Mad {
     request(SaAttr::SERVICE_RECORD, method, mask, &record)
 }
 
-fn join(method: Method, number: u16, port: Guid) -> Mad {
+pub(super) fn join(method: Method, number: u16, port: Guid) -> Mad {
     let mut mgid = [0; 16];
     mgid[..2].copy_from_slice(&[0xFF, 0x12]);
     mgid[14..].copy_from_slice(&number.to_be_bytes());
@@ -91,7 +91,7 @@ fn join(method: Method, number: u16, port: Guid) -> Mad {
     request(SaAttr::MC_MEMBER_RECORD, method, CREATE_GROUP, &record)
 }
 
-fn subscription(trap: u16) -> Mad {
+pub(super) fn subscription(trap: u16) -> Mad {
     let mut info = InformInfo::default();
     info.set_lid_range_begin(Lid(0xFFFF));
     info.set_is_generic(1);
@@ -147,7 +147,7 @@ fn services_are_registered_for_own_gids() {
 #[test]
 fn proxy_joins_can_be_restricted_to_trusted_clients() {
     for (allowed, expected) in [(true, 0), (false, DENIED)] {
-        let mut site = Site::new(|options| options.sa_allow_untrusted_proxy_joins = allowed);
+        let mut site = Site::new(|options| options.sa_allow_untrusted_proxy_joins = Some(allowed));
         let (one, other) = (site.host([0, 0]), site.host([1, 0]));
         assert_eq!(site.ask(one, &join(Method::SET, 1, one)), 0, "its own");
         assert_eq!(site.ask(one, &join(Method::SET, 1, other)), expected);
@@ -231,7 +231,7 @@ fn silent_subscribers_are_limited() {
 
 /// The MADs that a port sent.
 #[derive(Default)]
-struct Sent(Mutex<Vec<Mad>>);
+pub(super) struct Sent(pub(super) Mutex<Vec<Mad>>);
 
 impl MadRecorder for Sent {
     fn record(&self, _fate: MadFate, _agent: Agent, _peer: &Address, mad: &[u8]) {

@@ -12,3 +12,4 @@ mod path_sl_vectors;
 mod qos_policy;
 mod queries;
 mod server_load;
+mod trust;

@@ -264,6 +264,18 @@ fn torus_sm_passes_osmtest_with_services() {
     }
 }
 
+#[test]
+fn torus_sm_passes_osmtest_with_strict_permissions() {
+    if !have(&["osmtest"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let conf = dir.path().join("opensm.conf");
+    std::fs::write(&conf, "sa_trust strict\n").expect("a file");
+    let sim = Simulator::start(&["2x2x1", "-F", conf.to_str().expect("text")]);
+    flows_pass(&sim, &["c", "v", "s", "e", "m", "q"]);
+}
+
 /// One master, one standby; the standby takes over when the master is killed.
 #[test]
 fn of_two_opensms_one_takes_over() {

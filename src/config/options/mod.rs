@@ -23,7 +23,7 @@ pub mod vl_lists;
 pub use key::{Reload, SECRET_KEYS, Support};
 pub use table::{Options, RTR_PR_INHERIT, TABLE};
 pub use template::template;
-pub use value::{CaEntries, CctEntry, CctList, Console, PartEnforce, PortMask};
+pub use value::{CaEntries, CctEntry, CctList, Console, PartEnforce, PortGuids, PortMask, SaTrust};
 
 /// A row of the table.
 pub type Key = key::KeyOf<Options>;

@@ -1,7 +1,7 @@
 //! Options that depend on each other, and the effect of a reload. Both apply after the file and the
 //! command line have been read, at start and on SIGHUP.
 
-use super::value::PartEnforce;
+use super::value::{PartEnforce, SaTrust};
 use super::{Key, Options, Reload, Support, TABLE};
 use crate::notes::Note;
 
@@ -24,6 +24,12 @@ impl Options {
         }
         if self.m_key_protection_level > 0 && self.m_key_lease_period > 0 {
             self.reconcile_lease(&mut notes);
+        }
+        if self.sa_trust == SaTrust::Strict && self.sa_key == Self::default().sa_key {
+            notes.push(Note::warning(
+                "sa_trust strict has little effect while sa_key has its published default, with \
+                 which every client is trusted: set sa_key to a secret value",
+            ));
         }
         notes
     }

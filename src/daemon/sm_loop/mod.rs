@@ -40,6 +40,7 @@ pub mod qos_policy;
 mod quarantine;
 pub mod reconfigure;
 mod sender_limits;
+mod sm_peers;
 pub mod smp_server;
 mod sweeps;
 pub mod transitions;

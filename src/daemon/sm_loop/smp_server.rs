@@ -3,21 +3,26 @@
 
 use super::bad_m_key::BadMKeyLog;
 use super::sender_limits::{self, SenderLimits};
+use super::sm_peers;
 use crate::contained;
 use crate::daemon::messages::DeviceNotice;
 use crate::daemon::messages::SmEvent;
 use crate::ids::{Lid, MKey};
+use crate::manage::loop_status::LoopStatus;
 use crate::observe::traps::{TrapEvent, TrapFilter, TrapVerdict};
 use crate::publish::Subnet;
-use crate::sm::peer::Peer;
+use crate::sa::trap_origin;
+use crate::sa::trust::TrustRules;
+use crate::sm::peer::{Peer, may_see_sm_key};
 use crate::sm::role::RoleEvent;
 use crate::sm::sm_info::{self, Answer, SmStatus};
 use crate::transport::client::SmpClient;
 use crate::transport::demux::Inbound;
 use crate::transport::{Address, Agent};
-use crate::wire::attr::{AttrId, Notice, SmInfo, SmState, TrapNumber};
+use crate::wire::attr::{AttrId, NodeKind, Notice, SmInfo, SmState, TrapNumber};
 use crate::wire::mad::{Class, Mad, Method};
 use crate::wire::smp::DATA_OFFSET;
+use arc_swap::ArcSwap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
@@ -36,6 +41,8 @@ pub struct SmpServer {
     next_due: Option<Instant>,
     /// The published snapshot, for the own LID and the names of senders.
     published: watch::Receiver<Option<Arc<Subnet>>>,
+    /// The options, and the last observed fabric.
+    status: Arc<ArcSwap<LoopStatus>>,
     /// Sender, AttributeModifier and reason of the last SMInfo request without effect.
     last_refusal: Option<(Lid, u32, &'static str)>,
 }
@@ -48,6 +55,7 @@ impl SmpServer {
         events: mpsc::UnboundedSender<SmEvent>,
         to_report: mpsc::Sender<DeviceNotice>,
         published: watch::Receiver<Option<Arc<Subnet>>>,
+        status: Arc<ArcSwap<LoopStatus>>,
     ) -> Self {
         let (traps, bad_m_keys, senders, next_due) = Default::default();
         let last_refusal = None;
@@ -61,6 +69,7 @@ impl SmpServer {
             senders,
             next_due,
             published,
+            status,
             last_refusal,
         }
     }
@@ -87,6 +96,10 @@ impl SmpServer {
         let _ = self.events.send(SmEvent::PortClosed("the port was closed".into()));
     }
 
+    fn trust(&self) -> TrustRules {
+        TrustRules::of(&self.status.load().options)
+    }
+
     fn deliver_held_traps(&mut self) {
         if self.next_due.is_some_and(|due| due <= Instant::now()) {
             for news in self.traps.due(Instant::now()) {
@@ -108,12 +121,16 @@ impl SmpServer {
         }
     }
 
-    /// The M_Key of the port at `lid`: none of an unknown port; `None` if the port hides it.
+    /// The M_Key of the port at `lid`: none of an unknown port, nor of a host that may not see it;
+    /// `None` if the port hides it.
     fn m_key_at(&self, lid: Lid) -> Option<MKey> {
         let published = self.published.borrow();
         let port = published.as_ref().and_then(|subnet| {
-            let port = subnet.fabric.port(subnet.plan.lids.port(lid)?);
-            port.info.filter(|info| info.lid().0 >> info.lmc() == lid.0 >> info.lmc())
+            let id = subnet.plan.lids.port(lid)?;
+            let is_host = subnet.fabric.node_of(id).kind() != NodeKind::Switch;
+            let may_see = !is_host || self.trust().m_key_to_hosts;
+            let info = subnet.fabric.port(id).info.filter(|_| may_see)?;
+            (info.lid().0 >> info.lmc() == lid.0 >> info.lmc()).then_some(info)
         });
         let Some(info) = port else { return Some(MKey::NONE) };
         let is_in_use = self.sm_status.borrow().configured_m_key.is_set();
@@ -146,13 +163,16 @@ impl SmpServer {
             return;
         }
         let notice = Notice::read(&mad.0[DATA_OFFSET..DATA_OFFSET + 64]);
+        if let Err(reason) = self.check_origin(inbound.from.lid, &notice) {
+            // A device whose LID has changed since the snapshot repeats a trap that is not
+            // repressed.
+            let (number, lid) = (notice.trap_number(), inbound.from.lid);
+            debug!("trap {number} from LID {lid} is ignored: {reason}");
+            return;
+        }
         let sm_status = *self.sm_status.borrow();
         if sm_status.state == SmState::Master {
             self.repress(inbound, mad);
-        }
-        if is_foreign(inbound.from.lid, &notice) {
-            debug!("ignoring a trap from LID {} about a port of another node", inbound.from.lid);
-            return;
         }
         let verdict = self.traps.receive(Instant::now(), mad.header().tid(), &notice);
         self.next_due = self.traps.next_due();
@@ -169,10 +189,26 @@ impl SmpServer {
         }
     }
 
+    /// Checks that the device at `from` can be the origin of a trap, as far as the snapshot tells.
+    fn check_origin(&self, from: Lid, notice: &Notice) -> Result<(), &'static str> {
+        let published = self.published.borrow();
+        let is_strict = self.trust().checks_trap_sender;
+        let sender = published.as_ref().and_then(|subnet| trap_origin::sender(subnet, from));
+        match (published.as_ref(), sender) {
+            (Some(subnet), Some(sender)) => {
+                trap_origin::check(subnet, sender, notice)?;
+                if is_strict { trap_origin::check_producer(subnet, sender, notice) } else { Ok(()) }
+            }
+            (Some(_), None) if is_strict => Err("no port has this LID"),
+            _ if is_foreign(from, notice) => Err("it is about another port"),
+            _ => Ok(()),
+        }
+    }
+
     /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9), and the
     /// M_Key that the port at the trap's source LID holds: without it, the port would not accept
-    /// the TrapRepress (14.2.4.1). The key goes to that port only. A LID that the snapshot does not
-    /// have gets none. A port whose key is unknown is not answered, since it would refuse that,
+    /// the TrapRepress (14.2.4.1). The key goes to that port only, and to hosts only if
+    /// `m_key_in_trap_repress` allows it. A LID that the snapshot does not have gets none. A port whose key is unknown is not answered, since it would refuse that,
     /// too.
     fn repress(&self, inbound: &Inbound, trap: &Mad) {
         let mut answer = *trap;
@@ -208,7 +244,7 @@ impl SmpServer {
         let mut sm_status = *self.sm_status.borrow();
         // The reply counts as an SMP, so that ActCount shows a polling SM that this one is alive.
         sm_status.act_count = self.client.sent() as u32;
-        match sm_info::answer(&sm_status, mad) {
+        match sm_info::answer(&sm_status, mad, self.shows_sm_key_to(inbound, mad)) {
             Some(Answer::Get(reply)) => self.reply(inbound, &reply),
             Some(Answer::Accepted(reply, event)) => {
                 self.reply(inbound, &reply);
@@ -221,6 +257,17 @@ impl SmpServer {
             Some(Answer::Dropped(reason)) => self.log_refusal(inbound, mad, reason),
             None => {}
         }
+    }
+
+    /// True if the sender of an SMInfo request may see the SM_Key. Senders are known by the last
+    /// observed fabric.
+    fn shows_sm_key_to(&self, inbound: &Inbound, mad: &Mad) -> bool {
+        let status = self.status.load();
+        let sender = status.fabric.as_deref().and_then(|fabric| {
+            let subnet = status.subnet.as_deref();
+            sm_peers::sender(fabric, subnet, inbound.from.lid, mad)
+        });
+        may_see_sm_key(&status.options, sender)
     }
 
     fn reply(&self, inbound: &Inbound, reply: &Mad) {
@@ -260,7 +307,7 @@ fn repress_lid(from: Lid, own_lid: impl FnOnce() -> Option<Lid>) -> Option<Lid> 
 }
 
 /// True for traps 129 to 131 about a port of another node than the sender, which would let any host
-/// take links out of service.
+/// take links out of service. For senders that are not in the snapshot.
 fn is_foreign(from: Lid, notice: &Notice) -> bool {
     let errors = TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL;
     errors.contains(&notice.trap_number()) && from.is_unicast() && from != notice.subject_lid()

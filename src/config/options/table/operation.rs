@@ -210,13 +210,34 @@ pub(super) use safety;
 
 macro_rules! sa_limits {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
-        section "Limits of SA clients";
+        section "Permissions and limits of SA clients";
+        /// Default of the switches below that are (null): compatible lets clients do what they may
+        /// with OpenSM unless only attackers do it; strict requires the SM_Key (sa_key) for
+        /// requests on behalf of other ports, and shows no keys.
+        sa_trust: SaTrust = SaTrust::Compatible, reload, implemented;
+        /// Let clients read all records; FALSE requires the SM_Key for those that hosts do not need
+        /// to communicate, as NVIDIA's SA Enhanced Trust Model.
+        sa_allow_untrusted_queries: bool = true, reload, implemented;
         /// Let ports join multicast groups on behalf of other ports of the partition; FALSE
-        /// requires the SM_Key (sa_key) for that.
-        sa_allow_untrusted_proxy_joins: bool = true, reload, implemented;
+        /// requires the SM_Key (sa_key) for that. (null) is TRUE with sa_trust compatible.
+        sa_allow_untrusted_proxy_joins: Option<bool> = None, reload, implemented;
         /// Let ports set and clear alias GUIDs of other ports of their partitions; FALSE requires
         /// the SM_Key (sa_key) for that.
         sa_allow_untrusted_guidinfo: bool = false, reload, implemented;
+        /// Require that the source GID of an SA request is a GID of the port with its source LID,
+        /// or the request comes from a router; FALSE only rejects GIDs of other ports. (null) is
+        /// FALSE with sa_trust compatible.
+        sa_check_sgid_spoofing: Option<bool> = None, reload, implemented;
+        /// Ignore traps from unknown LIDs, and traps whose producer type is not that of the
+        /// device; FALSE ignores traps that their sender cannot know of. (null) is FALSE with
+        /// sa_trust compatible.
+        sa_check_trap_sender: Option<bool> = None, reload, implemented;
+        /// Show a host its M_Key in TrapRepress, as OpenSM does; FALSE shows it to switches only,
+        /// so that hosts with an M_Key repeat their traps. (null) is TRUE with sa_trust compatible.
+        m_key_in_trap_repress: Option<bool> = None, reload, implemented;
+        /// GUIDs of the ports of other SMs, separated by commas: SMInfo shows the SM_Key to these
+        /// only. (null) is all ports with sa_trust compatible, none with strict.
+        sm_key_peers: PortGuids = PortGuids::default(), reload, implemented;
         /// Maximum number of services that a port may register, at least 1.
         sa_max_services_per_port: u32 = 1024, reload, implemented, range(1, 65_536);
         /// Maximum number of existing multicast groups that a port may have created, at least 1.

@@ -1,0 +1,66 @@
+//! Permissions of SA clients without the SM_Key and of senders of traps: the mode `sa_trust`, and
+//! the switches that replace its choices one by one.
+
+use crate::config::options::{Options, SaTrust};
+
+/// The permissions in force.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TrustRules {
+    /// Clients may read all records, not only those that hosts need.
+    pub all_queries: bool,
+    /// Ports may join groups for other ports of the partition.
+    pub proxy_joins: bool,
+    /// Ports may set alias GUIDs of other ports of their partitions.
+    pub foreign_guid_info: bool,
+    /// The GID in a global route header must be one of the port with the source LID.
+    pub checks_source_gid: bool,
+    /// Senders of traps must be known, and of the type that the trap names.
+    pub checks_trap_sender: bool,
+    /// Hosts get their M_Key in TrapRepress.
+    pub m_key_to_hosts: bool,
+}
+
+impl TrustRules {
+    /// The permissions by `sa_trust` and its switches.
+    pub fn of(options: &Options) -> Self {
+        let is_strict = options.sa_trust == SaTrust::Strict;
+        Self {
+            all_queries: options.sa_allow_untrusted_queries,
+            proxy_joins: options.sa_allow_untrusted_proxy_joins.unwrap_or(!is_strict),
+            foreign_guid_info: options.sa_allow_untrusted_guidinfo,
+            checks_source_gid: options.sa_check_sgid_spoofing.unwrap_or(is_strict),
+            checks_trap_sender: options.sa_check_trap_sender.unwrap_or(is_strict),
+            m_key_to_hosts: options.m_key_in_trap_repress.unwrap_or(!is_strict),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_switches_replace_the_choices_of_the_mode() {
+        let compatible = TrustRules::of(&Options::default());
+        let strict = Options { sa_trust: SaTrust::Strict, ..Options::default() };
+        let expected = TrustRules {
+            proxy_joins: false,
+            checks_source_gid: true,
+            checks_trap_sender: true,
+            m_key_to_hosts: false,
+            ..compatible
+        };
+        assert_eq!(TrustRules::of(&strict), expected);
+        for sa_trust in [SaTrust::Compatible, SaTrust::Strict] {
+            let options = Options {
+                sa_trust,
+                sa_allow_untrusted_proxy_joins: Some(true),
+                sa_check_sgid_spoofing: Some(false),
+                sa_check_trap_sender: Some(false),
+                m_key_in_trap_repress: Some(true),
+                ..Options::default()
+            };
+            assert_eq!(TrustRules::of(&options), compatible, "{sa_trust:?}");
+        }
+    }
+}
