@@ -160,6 +160,17 @@ pub enum Event {
         /// BUSY replies to this port so far.
         count: u64,
     },
+    /// The subscriptions of a queue pair that responds to no report ended.
+    SubscriptionsEnded {
+        /// Port GUID.
+        guid: String,
+        lid: u16,
+        /// NodeDescription.
+        description: String,
+        qpn: u32,
+        /// Number of subscriptions.
+        subscriptions: u64,
+    },
     /// The performance manager has read the port counters.
     CountersRead {
         duration_seconds: f64,
@@ -204,6 +215,7 @@ impl Event {
             Self::ConfigRejected { .. } => "config_rejected",
             Self::ActionRequested { .. } => "action_requested",
             Self::SaOverload { .. } => "sa_overload",
+            Self::SubscriptionsEnded { .. } => "subscriptions_ended",
             Self::CountersRead { .. } => "counters_read",
             Self::SaDatabaseWritten => "sa_database_written",
             Self::EventsLost { .. } => "events_lost",

@@ -2,6 +2,7 @@
 
 use crate::ids::{Gid, Guid, Mlid, Pkey};
 use crate::sa::SaCounters;
+use crate::sa::reports::ReportCounters;
 use tokio::sync::oneshot;
 
 /// Maximum number of groups in a [`GroupPage`].
@@ -33,6 +34,10 @@ pub struct SaReport {
     pub groups: usize,
     pub services: usize,
     pub subscriptions: usize,
+    /// Reports to subscribers.
+    pub reports: ReportCounters,
+    /// Subscriptions that ended because their queue pairs did not respond.
+    pub ended_subscriptions: u64,
 }
 
 /// Some multicast groups.

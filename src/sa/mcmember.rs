@@ -12,7 +12,7 @@ use super::registry::groups::{
 };
 use super::selector::satisfies;
 use super::status::ErrorStatus;
-use super::trust::TrustRules;
+use super::trust::{ProxyJoins, TrustRules};
 use crate::fabric::PortId;
 use crate::ids::{Gid, Guid, Mlid};
 use crate::wire::mad::{Method, Status};
@@ -61,7 +61,9 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
     let view = &query.view;
     let port = query.port_by_gid(&wanted.port_gid()).ok_or(INVALID)?;
     let proxy = port != query.requester;
-    check_proxy(query, proxy)?;
+    if proxy {
+        check_proxy(query, query.registry.group(&wanted.mgid()))?;
+    }
     require(query.is_visible(port))?;
     require(!query.has(McMemberRecord::PKEY) || wanted.pkey().base() != 0)?;
     let state = wanted.join_state();
@@ -86,6 +88,8 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
         }
     };
     require(view.has_pkey(port, pkey))?;
+    require(!proxy || query.trusted || view.has_pkey(query.requester, pkey))?;
+    check_membership_quota(query, &wanted)?;
     let requester = view.guid(query.requester);
     Ok(Join { group, port_gid: wanted.port_gid(), port: view.guid(port), requester, state, proxy })
 }
@@ -99,14 +103,23 @@ pub(super) fn leave(query: &Query<'_>) -> Result<Leave, ErrorStatus> {
     require(!state.is_empty() && member.state.contains(state))?;
     // The port of the member must still be in the fabric.
     require(query.view.fabric().port_by_guid(member.port).is_some())?;
-    check_proxy(query, member.port != query.view.guid(query.requester))?;
+    if member.port != query.view.guid(query.requester) {
+        check_proxy(query, Some(group))?;
+    }
     require(may_modify(query, group, wanted.port_gid()))?;
     Ok(Leave { mgid: group.spec.mgid, port_gid: wanted.port_gid(), state })
 }
 
-/// Checks that the requester may send requests for another port (`proxy`).
-fn check_proxy(query: &Query<'_>, proxy: bool) -> Result<(), ErrorStatus> {
-    let is_allowed = !proxy || query.trusted || TrustRules::of(query.view.options()).proxy_joins;
+/// Checks that the requester may join or leave `group` for another port; `None` is a group that the
+/// request creates.
+fn check_proxy(query: &Query<'_>, group: Option<&Group>) -> Result<(), ErrorStatus> {
+    let requester = query.view.guid(query.requester);
+    let is_allowed = query.trusted
+        || match TrustRules::of(query.view.options()).proxy_joins {
+            ProxyJoins::Partition => true,
+            ProxyJoins::OwnGroups => group.is_none_or(|group| group.creator == requester),
+            ProxyJoins::Denied => false,
+        };
     if is_allowed { Ok(()) } else { Err(ErrorStatus(SaStatus::DENIED)) }
 }
 
@@ -116,6 +129,18 @@ fn check_group_quota(query: &Query<'_>) -> Result<(), ErrorStatus> {
     let groups = query.registry.iter().filter(|group| group.creator == requester).count();
     let exceeds = groups >= query.view.options().sa_max_groups_per_port as usize;
     if exceeds && !query.trusted { Err(ErrorStatus(SaStatus::NO_RESOURCES)) } else { Ok(()) }
+}
+
+/// Checks that another membership that the requester asks for, for itself or for others, does not
+/// exceed `sa_max_memberships_per_port`.
+fn check_membership_quota(query: &Query<'_>, wanted: &McMemberRecord) -> Result<(), ErrorStatus> {
+    let group = query.registry.group(&wanted.mgid());
+    let is_member =
+        group.is_some_and(|group| group.members.contains_key(&wanted.port_gid().guid()));
+    let quota = query.view.options().sa_max_memberships_per_port as usize;
+    let count = query.registry.multicast.memberships_of(query.view.guid(query.requester));
+    let exceeds = !is_member && !query.trusted && count >= quota;
+    if exceeds { Err(ErrorStatus(SaStatus::NO_RESOURCES)) } else { Ok(()) }
 }
 
 /// Checks that the requester may modify a membership (o15-0.2.1): the member port may, and for
@@ -203,7 +228,8 @@ fn push_group(
     if !by_port && !query.trusted {
         // For JoinState and ProxyJoin, an untrusted requester sees the group as one full member.
         let port = Guid::default();
-        let group_itself = GroupMember { port, state: JoinState::FULL, proxy: false, since: 0 };
+        let (state, requester) = (JoinState::FULL, port);
+        let group_itself = GroupMember { port, state, proxy: false, requester, since: 0 };
         return if fits(&group_itself) {
             reply.push(&group.record())
         } else {

@@ -15,7 +15,7 @@ use super::path_index::PathIndex;
 use super::registry::groups::GroupEvent;
 use super::registry::subscriptions::{Subscription, is_security_trap};
 use super::registry::{Registry, subscriptions};
-use super::reports::{OutgoingReport, ReportCounters, ReportQueue, ReportRetry};
+use super::reports::{OutgoingReport, ReportCounters, ReportQueue, ReportRetry, SubscriberKey};
 use super::trap_origin;
 use super::view::SubnetView;
 use crate::config::options::Options;
@@ -168,6 +168,20 @@ impl NoticeDispatcher {
         self.reports.report_completed(tid, answered, now);
     }
 
+    /// Ends the subscriptions of the queue pairs that have answered no report for too long. Returns
+    /// each with the number of its subscriptions.
+    pub fn end_silent(&mut self, registry: &mut Registry) -> Vec<(SubscriberKey, usize)> {
+        let silent = self.reports.take_silent().into_iter();
+        let ended = silent
+            .map(|(guid, qpn)| ((guid, qpn), registry.subscriptions.remove_queue_pair(guid, qpn)));
+        ended.collect()
+    }
+
+    /// True if [`Self::end_silent`] has an effect.
+    pub fn has_silent(&self) -> bool {
+        self.reports.has_silent()
+    }
+
     /// Completes as unanswered the reports whose outcome the port has not returned in time.
     pub fn expire(&mut self, now: Instant) {
         self.reports.expire(now);
@@ -185,10 +199,13 @@ impl NoticeDispatcher {
     }
 }
 
-/// Timeout and retries of reports, by the options `transaction_timeout` and `transaction_retries`.
+/// Timeout and retries of reports, by the options `transaction_timeout` and `transaction_retries`,
+/// and the end of subscriptions by `sa_max_subscriber_silence`.
 pub fn report_retry(options: &Options) -> ReportRetry {
     let timeout = Duration::from_millis(options.transaction_timeout.into());
-    ReportRetry { timeout, retries: options.transaction_retries }
+    let silence = options.sa_max_subscriber_silence;
+    let max_silence = (silence > 0).then(|| Duration::from_secs(silence.into()));
+    ReportRetry { timeout, retries: options.transaction_retries, max_silence }
 }
 
 /// The end ports of `view` that `other` does not contain.

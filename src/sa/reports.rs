@@ -9,7 +9,9 @@
 //! Ports that do not respond wait for their own timeouts, not others: those whose last report was
 //! unanswered share [`MAX_SILENT_IN_FLIGHT`] of the [`MAX_IN_FLIGHT`] reports in flight. After
 //! [`MAX_UNANSWERED`] consecutive reports without a response, the queue of the subscriber is
-//! discarded, and so are new reports during a pause that doubles with every further one.
+//! discarded, and so are new reports during a pause that doubles with every further one. When none
+//! was answered for [`ReportRetry::max_silence`], [`ReportQueue::take_silent`] names the subscriber,
+//! whose subscriptions end.
 
 use crate::ids::Guid;
 use crate::transport::Address;
@@ -88,6 +90,8 @@ struct SubscriberQueue {
     has_report_in_flight: bool,
     /// Number of consecutive reports without a response.
     unanswered: u32,
+    /// Time at which the first of them was sent.
+    silent_since: Option<Instant>,
     /// End of the pause in which reports are dropped.
     paused_until: Option<Instant>,
 }
@@ -95,7 +99,8 @@ struct SubscriberQueue {
 impl SubscriberQueue {
     fn new(to: Address, resp_time: u8) -> Self {
         let (queued, has_report_in_flight) = (VecDeque::new(), false);
-        Self { to, resp_time, queued, has_report_in_flight, unanswered: 0, paused_until: None }
+        let (unanswered, silent_since, paused_until) = (0, None, None);
+        Self { to, resp_time, queued, has_report_in_flight, unanswered, silent_since, paused_until }
     }
 
     /// True if nothing is lost with the queue.
@@ -142,13 +147,18 @@ pub struct ReportRetry {
     pub timeout: Duration,
     /// Maximum number of retransmissions (`transaction_retries`).
     pub retries: u32,
+    /// Time without a response after which subscriptions end (`sa_max_subscriber_silence`); `None`
+    /// keeps them.
+    pub max_silence: Option<Duration>,
 }
 
 /// A report that was sent.
 #[derive(Debug)]
 struct ReportInFlight {
     subscriber: SubscriberKey,
+    sent: Instant,
     deadline: Instant,
+    max_silence: Option<Duration>,
     /// It counts as one of [`MAX_SILENT_IN_FLIGHT`].
     is_to_silent_port: bool,
 }
@@ -165,6 +175,8 @@ pub struct ReportQueue {
     in_flight: BTreeMap<u32, ReportInFlight>,
     silent_in_flight: usize,
     queued: usize,
+    /// Subscribers whose subscriptions are to end.
+    silent: Vec<SubscriberKey>,
     last_tid: u32,
     counters: ReportCounters,
 }
@@ -271,8 +283,9 @@ impl ReportQueue {
         let (to, is_to_silent_port) = (own.to, port.is_silent);
         let (timeout, retries) = transmissions(own.resp_time, retry);
         let deadline = now + timeout.saturating_mul(retries.saturating_add(1)) + COMPLETION_GRACE;
+        let (subscriber, max_silence) = ((guid, qpn), retry.max_silence);
         let report_in_flight =
-            ReportInFlight { subscriber: (guid, qpn), deadline, is_to_silent_port };
+            ReportInFlight { subscriber, sent: now, deadline, max_silence, is_to_silent_port };
         self.in_flight.insert(tid, report_in_flight);
         self.silent_in_flight += usize::from(is_to_silent_port);
         self.counters.sent += 1;
@@ -294,6 +307,12 @@ impl ReportQueue {
         port.is_silent = !answered;
         own.has_report_in_flight = false;
         own.unanswered = if answered { 0 } else { own.unanswered + 1 };
+        let since = own.silent_since.unwrap_or(completed.sent);
+        own.silent_since = (!answered).then_some(since);
+        let is_over = |limit: Duration| now.saturating_duration_since(since) >= limit;
+        if own.unanswered > MAX_UNANSWERED && completed.max_silence.is_some_and(is_over) {
+            self.silent.push((guid, qpn));
+        }
         own.paused_until = pause(own.unanswered).map(|pause| now + pause);
         if own.paused_until.is_some() {
             let dropped = own.queued.len();
@@ -309,6 +328,25 @@ impl ReportQueue {
         self.give_turn(guid);
         self.remove_if_idle((guid, qpn));
         true
+    }
+
+    /// True if [`Self::take_silent`] returns subscribers.
+    pub fn has_silent(&self) -> bool {
+        !self.silent.is_empty()
+    }
+
+    /// Returns the subscribers that have answered no report for [`ReportRetry::max_silence`], and
+    /// forgets them.
+    pub fn take_silent(&mut self) -> Vec<SubscriberKey> {
+        let silent = std::mem::take(&mut self.silent);
+        for (guid, qpn) in &silent {
+            let Some(port) = self.ports.get_mut(guid) else { continue };
+            let Some(own) = port.subscribers.remove(qpn) else { continue };
+            port.queued -= own.queued.len();
+            self.queued -= own.queued.len();
+            port.ready.retain(|ready| ready != qpn);
+        }
+        silent
     }
 
     /// Completes as unanswered the reports whose outcome is overdue.

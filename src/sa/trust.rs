@@ -3,13 +3,22 @@
 
 use crate::config::options::{Options, SaTrust};
 
+/// The groups that a port may join and leave on behalf of other ports of their partition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProxyJoins {
+    /// Those of its partitions.
+    Partition,
+    /// Those that it created.
+    OwnGroups,
+    Denied,
+}
+
 /// The permissions in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TrustRules {
     /// Clients may read all records, not only those that hosts need.
     pub all_queries: bool,
-    /// Ports may join groups for other ports of the partition.
-    pub proxy_joins: bool,
+    pub proxy_joins: ProxyJoins,
     /// Ports may set alias GUIDs of other ports of their partitions.
     pub foreign_guid_info: bool,
     /// The GID in a global route header must be one of the port with the source LID.
@@ -26,7 +35,11 @@ impl TrustRules {
         let is_strict = options.sa_trust == SaTrust::Strict;
         Self {
             all_queries: options.sa_allow_untrusted_queries,
-            proxy_joins: options.sa_allow_untrusted_proxy_joins.unwrap_or(!is_strict),
+            proxy_joins: match options.sa_allow_untrusted_proxy_joins {
+                Some(false) => ProxyJoins::Denied,
+                None if is_strict => ProxyJoins::OwnGroups,
+                Some(true) | None => ProxyJoins::Partition,
+            },
             foreign_guid_info: options.sa_allow_untrusted_guidinfo,
             checks_source_gid: options.sa_check_sgid_spoofing.unwrap_or(is_strict),
             checks_trap_sender: options.sa_check_trap_sender.unwrap_or(is_strict),
@@ -44,7 +57,7 @@ mod tests {
         let compatible = TrustRules::of(&Options::default());
         let strict = Options { sa_trust: SaTrust::Strict, ..Options::default() };
         let expected = TrustRules {
-            proxy_joins: false,
+            proxy_joins: ProxyJoins::OwnGroups,
             checks_source_gid: true,
             checks_trap_sender: true,
             m_key_to_hosts: false,

@@ -18,8 +18,10 @@ use torus_sm::transport::{Address, Agent, MadPort};
 use torus_sm::wire::attr::TrapNumber;
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::tables::GuidInfoRecord;
-use torus_sm::wire::record::{InformInfo, JoinState, McMemberRecord, Record, ServiceRecord};
-use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
+use torus_sm::wire::record::{
+    InformInfo, InformInfoRecord, JoinState, McMemberRecord, Record, ServiceRecord,
+};
+use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 
 pub(super) const PREFIX: u64 = 0xfe80_0000_0000_0000;
 pub(super) const DENIED: u16 = 0x0700;
@@ -199,6 +201,23 @@ fn registrations_of_a_port_are_limited() {
     assert_eq!(site.ask(greedy, &service(Method::SET, 4, greedy, 0)), 0);
 }
 
+/// Groups of others, and memberships that a port asks for in the name of others, count for it.
+#[test]
+fn memberships_of_a_requester_are_limited() {
+    let mut site = Site::new(|options| options.sa_max_memberships_per_port = 3);
+    let (greedy, other) = (site.host([0, 0]), site.host([1, 0]));
+    (1..=3).for_each(|number| assert_eq!(site.ask(other, &join(Method::SET, number, other)), 0));
+    let mine = |number| join(Method::SET, number, greedy);
+    let theirs = join(Method::SET, 4, site.host([2, 2]));
+    assert_eq!(
+        [mine(1), mine(2), theirs, mine(3)].map(|mad| site.ask(greedy, &mad)),
+        [0, 0, 0, NO_RESOURCES]
+    );
+    assert_eq!(site.ask(greedy, &mine(1)), 0, "a membership that exists");
+    assert_eq!(site.ask(greedy, &join(Method::DELETE, 4, site.host([2, 2]))), 0);
+    assert_eq!(site.ask(greedy, &mine(3)), 0, "one less, one more");
+}
+
 /// A port whose queue pairs subscribe to everything and never respond gets its share, and a
 /// subscriber that responds gets its reports.
 #[test]
@@ -341,4 +360,74 @@ async fn a_flood_of_traps_is_limited() {
         assert_eq!(client.reports().len(), 1, "round {round}: the honest device's");
     }
     assert!((1..=256).contains(&reported), "{reported}");
+}
+
+/// Subscriptions of queue pairs that respond to no report end, those of others do not.
+#[tokio::test(start_paused = true)]
+async fn subscriptions_of_silent_queue_pairs_end() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let options = Options { sa_max_subscriber_silence: 300, ..cluster.options() };
+    let _sm = cluster.start([0; 3], options);
+    settle().await;
+    let source = [1, 0, 0];
+    let lid = cluster.host_lid(source);
+    let honest = Client::at(&cluster, [1, 1, 0], true);
+    let silent = Client::at(&cluster, [2, 2, 0], false);
+    let source = Client::at(&cluster, source, true);
+    for client in [&honest, &silent] {
+        let reply = client.call(&subscription(TrapNumber::LINK_INTEGRITY)).await;
+        assert_eq!(Header::read(&reply).status(), 0);
+    }
+    let list = request(SaAttr::INFORM_INFO_RECORD, Method::GET_TABLE, 0, &InformInfo::default());
+    for minute in 0..8_u8 {
+        source.trap(100 + u64::from(minute), |notice| {
+            notice.set_trap_number(TrapNumber::LINK_INTEGRITY);
+            notice.set_issuer_lid(lid);
+            notice.set_subject_lid(lid);
+            notice.set_port(PortNum(minute));
+        });
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        assert_eq!(honest.reports().len(), 1, "minute {minute}");
+        let table = honest.call(&list).await;
+        let count = (table.len() - DATA_OFFSET) / InformInfoRecord::STRIDE;
+        assert_eq!(count, if minute < 5 { 2 } else { 1 }, "minute {minute}");
+        assert_eq!(silent.reports().is_empty(), minute > 5, "minute {minute}");
+    }
+}
+
+/// The registrations of a port that has left end, although few sweeps follow.
+#[tokio::test(start_paused = true)]
+async fn registrations_of_a_port_that_left_end() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let options = Options { sa_max_services_per_port: 4, ..cluster.options() };
+    let _sm = cluster.start([0; 3], options);
+    settle().await;
+    let leaving = [2, 2, 0];
+    let guid = cluster.shape.host_guid(leaving, 0);
+    let (hostile, other) =
+        (Client::at(&cluster, leaving, true), Client::at(&cluster, [1, 1, 0], true));
+    let wanted = [
+        service(Method::SET, 1, hostile.guid, 0),
+        join(Method::SET, 1, hostile.guid),
+        subscription(TrapNumber::GID_IN),
+    ];
+    for mad in &wanted {
+        assert_eq!(Header::read(&hostile.call(mad).await).status(), 0);
+    }
+    let left = async |seconds| {
+        tokio::time::sleep(std::time::Duration::from_secs(seconds)).await;
+        let get = |attribute| request(attribute, Method::GET, 0, &ServiceRecord::default());
+        let services = Header::read(&other.call(&get(SaAttr::SERVICE_RECORD)).await).status();
+        let group = join(Method::GET, 1, hostile.guid);
+        let mut mask = SaHeader::read(&group.0[SA_OFFSET..]);
+        mask.set_component_mask(McMemberRecord::MGID);
+        let mut group = group;
+        mask.write(&mut group.0[SA_OFFSET..]);
+        [services, Header::read(&other.call(&group).await).status()]
+    };
+    assert_eq!(left(1).await, [0, 0]);
+    assert!(cluster.fabric.unlink(guid, PortNum(1)));
+    // The sweep that follows is complete, and ends memberships.
+    assert_eq!(left(200).await, [0, NO_RECORDS], "a host that restarts keeps its services");
+    assert_eq!(left(200).await, [NO_RECORDS, NO_RECORDS]);
 }

@@ -65,9 +65,12 @@ fn strict_requires_the_sm_key_for_other_ports() {
     for (mode, proxy) in [(SaTrust::Compatible, 0), (SaTrust::Strict, DENIED)] {
         let mut site = Site::new(in_mode(mode));
         let [own, other] = [[0, 0], [1, 0]].map(|at| site.host(at));
+        let third = site.host([2, 0]);
         assert_eq!(site.ask(own, &join(Method::SET, 1, own)), 0);
-        assert_eq!(site.ask(own, &join(Method::SET, 1, other)), proxy, "{mode:?}");
-        assert_eq!(site.ask(own, &trusted(join(Method::SET, 1, other))), 0);
+        assert_eq!(site.ask(own, &join(Method::SET, 1, other)), 0, "into its own group");
+        assert_eq!(site.ask(other, &join(Method::SET, 1, third)), proxy, "{mode:?}");
+        assert_eq!(site.ask(third, &join(Method::DELETE, 1, other)), proxy, "{mode:?}");
+        assert_eq!(site.ask(other, &trusted(join(Method::SET, 1, third))), 0);
         for mad in [service(Method::SET, 1, other, 0), service(Method::SET, 1, Guid(77), 0)] {
             assert_eq!(site.ask(own, &mad), DENIED, "{mode:?}");
         }

@@ -48,8 +48,10 @@ use crate::config::options::Options;
 use crate::contained;
 use crate::daemon::messages::{DeviceNotice, SaCommand, SmEvent};
 use crate::daemon::process::priority::spawn_low_priority;
+use crate::ids::Guid;
 use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
+use crate::notes::counted;
 use crate::publish::Subnet;
 use crate::sa::notices::{self, NoticeDispatcher};
 use crate::sa::registry::replica::Importer;
@@ -128,6 +130,10 @@ pub struct SaServer {
     feed: EventSender,
     /// The registry of the master that this SM stands by for.
     importer: Importer,
+    /// Time at which registrations of absent ports end.
+    absence_end: Option<Instant>,
+    /// Subscriptions that ended because their queue pairs did not respond.
+    ended_subscriptions: u64,
 }
 
 impl SaServer {
@@ -164,6 +170,8 @@ impl SaServer {
             options: None,
             feed: EventSender::disconnected(),
             importer: Importer::default(),
+            absence_end: None,
+            ended_subscriptions: 0,
         }
     }
 
@@ -225,7 +233,8 @@ impl SaServer {
             Input::Command(command) => self.execute(command),
             Input::Request(inbound) => self.admit(inbound),
             Input::Report(ReportOutcome { tid, answered }) => {
-                self.dispatcher.report_completed(tid, answered, Instant::now().into_std())
+                self.dispatcher.report_completed(tid, answered, Instant::now().into_std());
+                self.end_silent_subscriptions();
             }
             Input::Notice(notice) => self.report_notice(notice),
             Input::Snapshot => self.snapshot_changed(),
@@ -254,12 +263,19 @@ impl SaServer {
 
     fn next_deadline(&self) -> Option<Instant> {
         let reports = self.dispatcher.next_deadline().map(Instant::from_std);
-        [reports, self.joins.next_deadline(), self.db_file.due()].into_iter().flatten().min()
+        let others = [self.joins.next_deadline(), self.db_file.due(), self.absence_end];
+        others.into_iter().chain([reports]).flatten().min()
     }
 
     async fn deadline_reached(&mut self) {
         let now = Instant::now();
         self.dispatcher.expire(now.into_std());
+        self.end_silent_subscriptions();
+        if self.absence_end.is_some_and(|end| end <= now) {
+            self.responder.get().registry_mut().remove_long_absent(now.into_std());
+            self.watch_absences();
+            self.registry_changed();
+        }
         self.joins.overdue(now);
         self.request_plan(now);
         if self.db_file.due().is_some_and(|due| due <= now) {
@@ -325,7 +341,10 @@ impl SaServer {
         self.options = Some(subnet.options.clone());
         let old = self.subnet.replace(subnet.clone());
         let now = Instant::now().into_std();
-        self.dispatcher.subnet_published(self.responder.get().registry_mut(), &subnet, now);
+        let registry = self.responder.get().registry_mut();
+        registry.snapshot_published(&subnet.fabric, now);
+        self.dispatcher.subnet_published(registry, &subnet, now);
+        self.watch_absences();
         self.registry_changed();
         // Freeing the snapshot of a large fabric takes long.
         spawn_low_priority(move || drop(old));
@@ -365,6 +384,42 @@ impl SaServer {
         if let Some(options) = &self.options {
             self.db_file.watch(self.responder.get().registry(), options);
         }
+    }
+
+    /// Notes the time at which registrations of absent ports end.
+    fn watch_absences(&mut self) {
+        let end = self.responder.get().registry().next_absence_end();
+        self.absence_end = end.map(Instant::from_std);
+    }
+
+    /// Ends the subscriptions of queue pairs that do not respond to reports.
+    fn end_silent_subscriptions(&mut self) {
+        if !self.dispatcher.has_silent() {
+            return;
+        }
+        let registry = self.responder.get().registry_mut();
+        for ((subscriber, qpn), count) in self.dispatcher.end_silent(registry) {
+            self.subscriptions_ended(subscriber, qpn, count);
+        }
+        self.registry_changed();
+    }
+
+    fn subscriptions_ended(&mut self, subscriber: Guid, qpn: u32, count: usize) {
+        self.ended_subscriptions += count as u64;
+        let port = self.subnet.as_ref().and_then(|subnet| {
+            let port = subnet.fabric.port_by_guid(subscriber)?;
+            let lid = subnet.plan.lids.base(port).unwrap_or_default();
+            Some((lid, subnet.fabric.node_of(port).description.to_string()))
+        });
+        let (lid, description) = port.unwrap_or_default();
+        warn!(
+            "{} of port {subscriber} (LID {lid}, {description}), QP {qpn}, ended: it responds to no \
+             report (sa_max_subscriber_silence)",
+            counted(count, "event subscription", "event subscriptions")
+        );
+        let guid = subscriber.to_string();
+        let (lid, subscriptions) = (lid.0, count as u64);
+        self.feed.send(Event::SubscriptionsEnded { guid, lid, description, qpn, subscriptions });
     }
 
     /// Notifies the manager if alias GUIDs changed.

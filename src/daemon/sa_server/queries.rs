@@ -28,7 +28,17 @@ impl SaServer {
         let view = self.responder.view(|responder| counts(responder.registry()));
         let ((groups, services, subscriptions), counters) = view.unwrap_or_default();
         let (queued, ignored) = (self.queue.len(), self.ignored_requests);
-        SaReport { counters, queued, ignored, groups, services, subscriptions }
+        let (reports, ended_subscriptions) = (self.dispatcher.counters(), self.ended_subscriptions);
+        SaReport {
+            counters,
+            queued,
+            ignored,
+            groups,
+            services,
+            subscriptions,
+            reports,
+            ended_subscriptions,
+        }
     }
 }
 

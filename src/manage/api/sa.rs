@@ -27,6 +27,7 @@ pub(super) struct SaView {
     multicast_groups: usize,
     services: usize,
     subscriptions: usize,
+    reports: ReportsView,
     by_attribute: Vec<AttributeView>,
     /// Requests without a reply, by reason.
     dropped: Vec<DropView>,
@@ -34,6 +35,21 @@ pub(super) struct SaView {
     top_requesters: Vec<TopRequesterView>,
     /// Requesters that were refused, the most first.
     refused_requesters: Vec<RequesterView>,
+}
+
+/// Reports to subscribers since the start of the daemon.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ReportsView {
+    /// Without retransmissions.
+    sent: u64,
+    answered: u64,
+    /// Without a response after all retransmissions.
+    unanswered: u64,
+    /// Not sent, because a limit was reached or the subscriber does not respond.
+    dropped: u64,
+    /// Subscriptions that ended because their queue pairs did not respond.
+    ended_subscriptions: u64,
 }
 
 #[derive(Serialize)]
@@ -114,6 +130,13 @@ pub(super) fn sa(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError>
         multicast_groups: report.groups,
         services: report.services,
         subscriptions: report.subscriptions,
+        reports: ReportsView {
+            sent: report.reports.sent,
+            answered: report.reports.answered,
+            unanswered: report.reports.unanswered,
+            dropped: report.reports.dropped,
+            ended_subscriptions: report.ended_subscriptions,
+        },
         by_attribute: by_attribute.collect(),
         dropped: dropped.collect(),
         top_requesters: top.into_iter().map(top_requester).collect(),

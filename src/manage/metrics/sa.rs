@@ -32,7 +32,24 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     ];
     let registered =
         registered.map(|(kind, count)| (vec![("kind", kind.to_owned())], count as f64));
+    let result = |name: &str, count| (vec![("result", name.to_owned())], count);
+    let sent = report.reports;
+    let reports = vec![
+        result("answered", sent.answered),
+        result("unanswered", sent.unanswered),
+        result("dropped", sent.dropped),
+    ];
     vec![
+        Family::counters(
+            "torus_sm_sa_reports",
+            "Reports to subscribers by result; dropped ones were not sent",
+            reports,
+        ),
+        Family::counter(
+            "torus_sm_sa_ended_subscriptions",
+            "Subscriptions that ended because their queue pairs responded to no report",
+            report.ended_subscriptions,
+        ),
         Family::counters("torus_sm_sa_replies", "SA replies, without BUSY", replies.collect()),
         Family::counter("torus_sm_sa_records", "Records in SA replies", counters.records()),
         Family::counters("torus_sm_sa_dropped", "SA requests without a reply", drops.collect()),

@@ -124,6 +124,7 @@ const describeEvent = (event) => {
     case "reconfigured": return [`tables ${event.result}: ${event.sets} Sets in ${(event.total_seconds * 1000).toFixed(0)} ms`];
     case "plan_rejected": return [`no valid plan: ${event.problem}`, "bad"];
     case "trap": return [`trap ${event.number} from LID ${event.issuer}`];
+    case "subscriptions_ended": return [`subscriptions of ${event.description} ended`, "bad"];
     case "sa_overload": return [`SA is busy for ${event.description}`, "bad"];
     case "sweep_started": case "counters_read": return null;
     default: return [event.event.replaceAll("_", " ")];

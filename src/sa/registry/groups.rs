@@ -1,5 +1,6 @@
 //! Multicast groups and their members (IBA vol. 1, 15.2.5.17).
 
+mod member_counts;
 mod replicated;
 mod spec;
 
@@ -13,6 +14,7 @@ use crate::sa::registry::change_log::{ChangedKeys, EntryKey};
 use crate::sa::status::ErrorStatus;
 use crate::wire::record::{JoinState, McMemberRecord, Selector};
 use crate::wire::sa::SaStatus;
+use member_counts::MemberCounts;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +37,8 @@ pub struct GroupMember {
     pub state: JoinState,
     /// Another port sent the join.
     pub proxy: bool,
+    /// The port that sent the join, whose limit of memberships it counts for.
+    pub requester: Guid,
     /// The generation of the groups from which the multicast tree includes the port.
     pub since: u64,
 }
@@ -167,6 +171,7 @@ pub struct Groups {
     changes: u64,
     next_mgid: u32,
     events: Vec<GroupEvent>,
+    member_counts: MemberCounts,
     /// For replication.
     pub(super) changed: ChangedKeys,
 }
@@ -219,6 +224,11 @@ impl Groups {
         if failed.is_empty() { Ok(()) } else { Err(failed) }
     }
 
+    /// Number of memberships for which a port sent the join.
+    pub(crate) fn memberships_of(&self, requester: Guid) -> usize {
+        self.member_counts.of(requester)
+    }
+
     /// True if a port has joined a group with this GUID or alias GUID.
     pub(crate) fn has_member(&self, guid: Guid) -> bool {
         self.groups.values().any(|group| group.members.contains_key(&guid))
@@ -232,7 +242,9 @@ impl Groups {
 
     /// Removes ports from all groups.
     pub(super) fn remove_ports(&mut self, ports: &BTreeSet<Guid>) {
-        let Self { groups, events, generation, changes, changed_in, changed, .. } = self;
+        let Self {
+            groups, events, generation, changes, changed_in, changed, member_counts, ..
+        } = self;
         for group in groups.values_mut() {
             let (had_full_member, before) = (group.has_full_member(), group.members.len());
             let mgid = group.spec.mgid;
@@ -240,6 +252,7 @@ impl Groups {
                 let is_kept = !ports.contains(&member.port);
                 if !is_kept {
                     changed.add(EntryKey::Member(mgid, guid));
+                    member_counts.removed(member);
                 }
                 is_kept
             });
@@ -297,8 +310,12 @@ impl Groups {
         let group = self.groups.get_mut(&mgid).ok_or(ErrorStatus(SaStatus::REQ_INVALID))?;
         let had_full_member = group.has_full_member();
         let (port, proxy) = (request.port, request.proxy);
-        let new_member = GroupMember { port, state: JoinState(0), proxy, since: 0 };
-        let member = group.members.entry(request.port_gid.guid()).or_insert(new_member);
+        let requester = request.requester;
+        let new_member = GroupMember { port, state: JoinState(0), proxy, requester, since: 0 };
+        let member = group.members.entry(request.port_gid.guid()).or_insert_with(|| {
+            self.member_counts.added(&new_member);
+            new_member
+        });
         member.port = port;
         let before = member.state;
         member.state = before.with(request.state);
@@ -328,6 +345,7 @@ impl Groups {
         let record = group.member_record(request.port_gid, remaining);
         if remaining.state.is_empty() {
             group.members.remove(&guid);
+            self.member_counts.removed(&remaining);
         }
         let changed = remaining.state.is_empty() || before.receives() != remaining.state.receives();
         let (is_removable, event, mlid) =
@@ -363,6 +381,7 @@ impl Groups {
         }
         self.mark_changed(group.mlid);
         group.members.values_mut().for_each(|member| member.since = self.generation);
+        group.members.values().for_each(|member| self.member_counts.added(member));
         self.mlids.entry(group.mlid).or_default().insert(group.spec.mgid);
         self.groups.insert(group.spec.mgid, group);
         Ok(())
@@ -410,6 +429,7 @@ impl Groups {
 
     fn remove(&mut self, mgid: &Gid) {
         let Some(group) = self.groups.remove(mgid) else { return };
+        group.members.values().for_each(|member| self.member_counts.removed(member));
         let members = group.members.keys().map(|&guid| EntryKey::Member(*mgid, guid));
         std::iter::once(EntryKey::Group(*mgid))
             .chain(members)

@@ -6,9 +6,11 @@
 //! * [`groups`]: multicast groups and their members
 //! * [`services`]: service records; [`subscriptions`]: subscriptions to notices
 //! * [`aliases`]: alias GUIDs
+//! * `absence`: ports that are not in the snapshot
 //! * [`replica`]: exports changes to a standby and imports them; `change_log`: their order
 //! * [`dump`]: saves the registry to opensm-sa.dump and restores it
 
+mod absence;
 pub mod aliases;
 mod change_log;
 pub mod dump;
@@ -19,14 +21,17 @@ pub mod subscriptions;
 #[cfg(test)]
 mod tests;
 
+pub use absence::MAX_ABSENCE;
 pub use groups::{Group, GroupEvent, GroupMember, GroupSpec, Groups};
 
 use crate::fabric::{DiscoveryFault, Fabric};
 use crate::ids::{Gid, Guid, Mlid};
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
+use absence::AbsentPorts;
 use aliases::Aliases;
 use services::Services;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 use subscriptions::Subscriptions;
 
 /// The registrations of SA clients.
@@ -38,6 +43,7 @@ pub struct Registry {
     pub(crate) aliases: Aliases,
     /// Ports that the last heavy sweep did not find, with the number of consecutive sweeps.
     missed: BTreeMap<Guid, u32>,
+    absent: AbsentPorts,
     exporter: replica::Exporter,
 }
 
@@ -123,10 +129,7 @@ impl Registry {
     pub fn remove_absent_ports(&mut self, fabric: &Fabric, drop_subscriptions: bool) {
         self.aliases.add_known_ports(fabric);
         let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
-        let mut known = self.multicast.ports();
-        known.extend(self.subscriptions.ports());
-        known.extend(self.aliases.ports());
-        known.extend(self.services.ports());
+        let mut known = self.registered_ports();
         known.retain(|&guid| fabric.port_by_guid(guid).is_none());
         let missed = |guid: Guid| (guid, self.missed.get(&guid).copied().unwrap_or(0) + 1);
         self.missed = known.into_iter().map(missed).collect();
@@ -137,6 +140,38 @@ impl Registry {
         self.services.remove_ports(&expired);
         self.subscriptions.remove_ports(if drop_subscriptions { &absent } else { &expired });
         self.missed.retain(|guid, _| !expired.contains(guid));
+    }
+
+    /// Ports with registrations.
+    fn registered_ports(&self) -> BTreeSet<Guid> {
+        let mut ports = self.multicast.ports();
+        ports.extend(self.subscriptions.ports());
+        ports.extend(self.aliases.ports());
+        ports.extend(self.services.ports());
+        ports
+    }
+
+    /// Compares the ports with registrations with the fabric of a new snapshot, which may be the
+    /// result of a focused sweep.
+    pub fn snapshot_published(&mut self, fabric: &Fabric, now: Instant) {
+        let ports = self.registered_ports();
+        self.absent.update(ports, fabric, now);
+    }
+
+    /// Removes the registrations of ports that have been absent from snapshots for [`MAX_ABSENCE`].
+    pub fn remove_long_absent(&mut self, now: Instant) {
+        let expired = self.absent.take_expired(now);
+        if !expired.is_empty() {
+            self.multicast.remove_ports(&expired);
+            self.aliases.remove_ports(&expired);
+            self.services.remove_ports(&expired);
+            self.subscriptions.remove_ports(&expired);
+        }
+    }
+
+    /// Time at which [`Self::remove_long_absent`] has an effect.
+    pub fn next_absence_end(&self) -> Option<Instant> {
+        self.absent.next_deadline()
     }
 
     /// Ports whose number of missed sweeps satisfies `is_absent`.

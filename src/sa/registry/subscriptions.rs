@@ -178,6 +178,14 @@ impl Subscriptions {
         self.remove_if_empty(subscriber);
     }
 
+    /// Removes the subscriptions of a queue pair of a port. Returns their number.
+    pub(crate) fn remove_queue_pair(&mut self, subscriber: Guid, qpn: u32) -> usize {
+        let own = self.of_port(subscriber).iter().filter(|own| own.to.qpn == qpn);
+        let numbers: Vec<u16> = own.map(|own| own.number).collect();
+        numbers.iter().for_each(|&number| self.remove(subscriber, number));
+        numbers.len()
+    }
+
     /// Removes all subscriptions of these ports.
     pub(super) fn remove_ports(&mut self, ports: &BTreeSet<Guid>) {
         for port in ports {

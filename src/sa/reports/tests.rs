@@ -6,7 +6,11 @@ fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-const RETRY: ReportRetry = ReportRetry { timeout: Duration::from_millis(200), retries: 3 };
+const RETRY: ReportRetry = ReportRetry {
+    timeout: Duration::from_millis(200),
+    retries: 3,
+    max_silence: Some(Duration::from_secs(600)),
+};
 
 fn notice(number: u16) -> Arc<Notice> {
     let mut notice = Notice::default();
@@ -143,6 +147,34 @@ fn response_times_are_bounded() {
         let (timeout, retries) = transmissions(resp_time, RETRY);
         assert_eq!((timeout.as_millis(), retries), expected, "{resp_time}");
     }
-    let slow = ReportRetry { timeout: Duration::from_secs(5), retries: 9 };
+    let slow = ReportRetry { timeout: Duration::from_secs(5), retries: 9, ..RETRY };
     assert_eq!(transmissions(31, slow), (slow.timeout, slow.retries), "as configured");
+}
+
+/// The subscriber of port 1 answers the last of four reports, or none, until `seconds` after the
+/// first one; returns the subscribers whose subscriptions end.
+fn silent_after(seconds: u64, answers: bool, max_silence: Option<Duration>) -> Vec<SubscriberKey> {
+    let (mut reports, start) = (ReportQueue::default(), now());
+    let retry = ReportRetry { max_silence, ..RETRY };
+    for (count, at) in [0, 70, 140, seconds].into_iter().enumerate() {
+        let at = start + Duration::from_secs(at);
+        let to = Address::gsi(Lid(1), Sl(0));
+        reports.push((Guid(1), 1), to, 18, notice(64), at);
+        let report = reports.next(at, retry).expect("a report");
+        reports.report_completed(report.tid, answers && count == 3, at);
+    }
+    reports.push((Guid(1), 1), Address::gsi(Lid(1), Sl(0)), 18, notice(64), start);
+    assert_eq!(reports.has_silent(), !answers && max_silence.is_some() && seconds >= 600);
+    let silent = reports.take_silent();
+    assert!(silent.is_empty() || reports.queued == 0, "its reports are discarded");
+    silent
+}
+
+#[test]
+fn subscribers_are_silent_after_a_while() {
+    let limit = RETRY.max_silence;
+    assert_eq!(silent_after(600, false, limit), [(Guid(1), 1)]);
+    assert_eq!(silent_after(599, false, limit), []);
+    assert_eq!(silent_after(600, true, limit), []);
+    assert_eq!(silent_after(6000, false, None), []);
 }

@@ -218,8 +218,9 @@ macro_rules! sa_limits {
         /// Let clients read all records; FALSE requires the SM_Key for those that hosts do not need
         /// to communicate, as NVIDIA's SA Enhanced Trust Model.
         sa_allow_untrusted_queries: bool = true, reload, implemented;
-        /// Let ports join multicast groups on behalf of other ports of the partition; FALSE
-        /// requires the SM_Key (sa_key) for that. (null) is TRUE with sa_trust compatible.
+        /// Let ports join multicast groups of their partitions on behalf of other ports; FALSE
+        /// requires the SM_Key (sa_key) for that. (null) is TRUE with sa_trust compatible; with
+        /// strict, ports may do so in the groups that they created.
         sa_allow_untrusted_proxy_joins: Option<bool> = None, reload, implemented;
         /// Let ports set and clear alias GUIDs of other ports of their partitions; FALSE requires
         /// the SM_Key (sa_key) for that.
@@ -242,8 +243,14 @@ macro_rules! sa_limits {
         sa_max_services_per_port: u32 = 1024, reload, implemented, range(1, 65_536);
         /// Maximum number of existing multicast groups that a port may have created, at least 1.
         sa_max_groups_per_port: u32 = 256, reload, implemented, range(1, 16_384);
+        /// Maximum number of memberships in multicast groups that a port may ask for, for itself
+        /// and for others, at least 1.
+        sa_max_memberships_per_port: u32 = 4096, reload, implemented, range(1, 1_048_576);
         /// Maximum number of event subscriptions of a port, at least 1.
         sa_max_subscriptions_per_port: u32 = 256, reload, implemented, range(1, 65_535);
+        /// Seconds after which the subscriptions of a queue pair that responds to no report end, 0
+        /// or 10 to 604800; 0 keeps them.
+        sa_max_subscriber_silence: u32 = 600, reload, implemented, range(10, 604_800).or(0, "never");
     } };
 }
 pub(super) use sa_limits;

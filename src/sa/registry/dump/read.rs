@@ -144,7 +144,7 @@ impl DumpReader<'_> {
         };
         let guid = port.guid();
         let port = self.registry.aliases.port(guid).unwrap_or(guid);
-        group.members.insert(guid, GroupMember { port, state, proxy, since: 0 });
+        group.members.insert(guid, GroupMember { port, state, proxy, requester: port, since: 0 });
         Ok(())
     }
 

@@ -27,7 +27,8 @@ impl Groups {
         if !group.permanent {
             return self.remove(mgid);
         }
-        group.members.clear();
+        let members = std::mem::take(&mut group.members);
+        members.values().for_each(|member| self.member_counts.removed(member));
         let mlid = group.mlid;
         self.mark_changed(mlid);
         self.changes += 1;
@@ -42,13 +43,16 @@ impl Groups {
     ) {
         let Some(group) = self.groups.get_mut(mgid) else { return };
         let mlid = group.mlid;
-        match member {
-            Some(member) => {
-                let since = self.generation + 1;
-                group.members.insert(guid, GroupMember { since, ..member });
-            }
-            None if group.members.remove(&guid).is_none() => return,
-            None => {}
+        let since = self.generation + 1;
+        let new = member.map(|member| GroupMember { since, ..member });
+        let old = match new {
+            Some(new) => group.members.insert(guid, new),
+            None => group.members.remove(&guid),
+        };
+        old.iter().for_each(|old| self.member_counts.removed(old));
+        new.iter().for_each(|new| self.member_counts.added(new));
+        if old.is_none() && new.is_none() {
+            return;
         }
         self.mark_changed(mlid);
         self.changes += 1;
@@ -59,6 +63,7 @@ impl Groups {
         let mlids: BTreeSet<Mlid> = self.mlids.keys().chain(other.mlids.keys()).copied().collect();
         self.next_mgid = self.next_mgid.max(other.next_mgid);
         (self.groups, self.mlids) = (other.groups, other.mlids);
+        self.member_counts = other.member_counts;
         mlids.into_iter().for_each(|mlid| self.mark_changed(mlid));
         let since = self.generation;
         let members = self.groups.values_mut().flat_map(|group| group.members.values_mut());

@@ -221,7 +221,13 @@ fn group(mgid: Gid, content: &GroupContent) -> Option<Group> {
 
 fn member(content: &MemberContent) -> Option<GroupMember> {
     let (port, state) = (Guid(content.port), JoinState(content.state & 0xF));
-    (!state.is_empty()).then_some(GroupMember { port, state, proxy: content.proxy, since: 0 })
+    (!state.is_empty()).then_some(GroupMember {
+        port,
+        state,
+        proxy: content.proxy,
+        requester: port,
+        since: 0,
+    })
 }
 
 fn subscription_content(subscription: &Subscription) -> SubscriptionContent {
