@@ -4,6 +4,7 @@
 //!   parser, the template and the list of keys in the manual page.
 //! * [`key`]: the type of a row; [`value`]: the types of values, and how they are read and written;
 //!   [`vl_lists`]: lists of VLs.
+//! * `permissions`: types of the keys that permit requests of others;
 //! * [`parse`]: the lexical rules of the file; [`mod@template`]: options back to a file.
 //! * [`reconcile`]: options that depend on each other, and reloading.
 //!
@@ -14,6 +15,7 @@
 
 pub mod key;
 pub mod parse;
+mod permissions;
 pub mod reconcile;
 pub mod table;
 mod template;
@@ -21,9 +23,10 @@ pub mod value;
 pub mod vl_lists;
 
 pub use key::{Reload, SECRET_KEYS, Support};
+pub use permissions::{PortGuids, SaTrust};
 pub use table::{Options, RTR_PR_INHERIT, TABLE};
 pub use template::template;
-pub use value::{CaEntries, CctEntry, CctList, Console, PartEnforce, PortGuids, PortMask, SaTrust};
+pub use value::{CaEntries, CctEntry, CctList, Console, PartEnforce, PortMask};
 
 /// A row of the table.
 pub type Key = key::KeyOf<Options>;

@@ -1,7 +1,8 @@
 //! Options that depend on each other, and the effect of a reload. Both apply after the file and the
 //! command line have been read, at start and on SIGHUP.
 
-use super::value::{PartEnforce, SaTrust};
+use super::permissions::SaTrust;
+use super::value::PartEnforce;
 use super::{Key, Options, Reload, Support, TABLE};
 use crate::notes::Note;
 

@@ -299,58 +299,6 @@ impl Value for Option<String> {
     }
 }
 
-/// A switch that may be left to the mode: `(null)`, TRUE or FALSE.
-impl Value for Option<bool> {
-    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
-        if text == NULL {
-            *self = None;
-            return Ok(());
-        }
-        let mut value = false;
-        value.assign(text, format)?;
-        *self = Some(value);
-        Ok(())
-    }
-
-    fn lines(&self, format: Format) -> Vec<String> {
-        self.map_or_else(|| vec![NULL.to_owned()], |value| value.lines(format))
-    }
-
-    fn expects(format: Format) -> String {
-        format!("{}, or (null) for that of the mode", <bool as Value>::expects(format))
-    }
-}
-
-/// A list of port GUIDs; `None` is `(null)`.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct PortGuids(pub Option<Vec<Guid>>);
-
-impl Value for PortGuids {
-    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
-        if text == NULL {
-            self.0 = None;
-            return Ok(());
-        }
-        let mut guids = Vec::new();
-        for word in text.split([',', ' ']).filter(|word| !word.is_empty()) {
-            let mut guid = Guid::default();
-            guid.assign(word, format)?;
-            guids.push(guid);
-        }
-        self.0 = Some(guids);
-        Ok(())
-    }
-
-    fn lines(&self, _: Format) -> Vec<String> {
-        let Some(guids) = &self.0 else { return vec![NULL.to_owned()] };
-        vec![guids.iter().map(Guid::to_string).collect::<Vec<_>>().join(",")]
-    }
-
-    fn expects(_: Format) -> String {
-        "port GUIDs separated by commas, such as 0x0002c90300001234, or (null)".into()
-    }
-}
-
 /// Defines an enum whose values are words; OpenSM takes other words for the one after `else`.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident, else $default:ident {
@@ -392,6 +340,8 @@ macro_rules! words {
     };
 }
 
+pub(super) use words;
+
 words! {
     /// Packets whose P_Key switches check at their external ports.
     PartEnforce, else Both {
@@ -416,16 +366,6 @@ words! {
         Loopback = "loopback",
         /// A TCP port of all interfaces.
         Socket = "socket",
-    }
-}
-
-words! {
-    /// Default of the switches that restrict SA clients and senders of traps.
-    SaTrust, else Strict {
-        /// Requests of known clients are granted, as by OpenSM.
-        Compatible = "compatible",
-        /// Requests on behalf of other ports require the SM_Key, and keys are not shown.
-        Strict = "strict",
     }
 }
 
@@ -552,27 +492,5 @@ impl<T: Value + Copy + Default + PartialEq> Value for CaEntries<T> {
 
     fn expects(_: Format) -> String {
         "an SL and a value, such as 0 20".into()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn switches_and_lists_may_be_null() {
-        let mut switch = Some(true);
-        for text in ["FALSE", "(null)", "TRUE"] {
-            switch.assign(text, Format::PLAIN).expect("valid");
-            assert_eq!(switch.lines(Format::PLAIN), [text]);
-        }
-        assert!(switch.assign("maybe", Format::PLAIN).is_err());
-        let mut guids = PortGuids::default();
-        guids.assign("0x5, 0x0000000000000006", Format::PLAIN).expect("valid");
-        assert_eq!(guids.0, Some(vec![Guid(5), Guid(6)]));
-        assert_eq!(guids.lines(Format::PLAIN), ["0x0000000000000005,0x0000000000000006"]);
-        assert!(guids.assign("host", Format::PLAIN).is_err());
-        guids.assign("(null)", Format::PLAIN).expect("valid");
-        assert_eq!(guids, PortGuids::default());
     }
 }

@@ -250,7 +250,7 @@ macro_rules! sa_limits {
         sa_max_subscriptions_per_port: u32 = 256, reload, implemented, range(1, 65_535);
         /// Seconds after which the subscriptions of a queue pair that responds to no report end, 0
         /// or 10 to 604800; 0 keeps them.
-        sa_max_subscriber_silence: u32 = 600, reload, implemented, range(10, 604_800).or(0, "never");
+        sa_max_subscriber_silence: u32 = 600, reload, implemented, range(10, 604_800).or(&[(0, "never")]);
     } };
 }
 pub(super) use sa_limits;
