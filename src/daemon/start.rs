@@ -264,7 +264,8 @@ impl Daemon {
         let (subnet, sm_status) = (self.subnet.subscribe(), self.sm_status.subscribe());
         let server =
             SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers)
-                .with_feed(self.feed.events.clone());
+                .with_feed(self.feed.events.clone())
+                .with_offenders(self.feed.status.load().offenders.clone());
         self.demux.set_inline_responder(server.shared_responder());
         let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
         let inboxes = Inboxes { requests, commands, reports, notices };

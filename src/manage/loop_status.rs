@@ -1,6 +1,7 @@
 //! The snapshot that the SM loop publishes after each pass: the only thing that readers see of it.
 
 use super::histogram::Histogram;
+use super::offenders::Offenders;
 use crate::config::options::Options;
 use crate::fabric::Fabric;
 use crate::ids::Guid;
@@ -258,4 +259,16 @@ pub struct LoopStatus {
     pub smps: SmpCounters,
     /// The present state of the connections with other instances.
     pub replication: SharedStatus,
+    /// The present counts of sources that send what only defective or hostile programs send.
+    pub offenders: Arc<Offenders>,
+    pub own_port: OwnPortChanges,
+}
+
+/// Changes of the port of this SM that others made.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OwnPortChanges {
+    /// Since the start of the daemon.
+    pub count: u64,
+    /// The last ones, such as `LID 7 instead of 3`.
+    pub last: Option<String>,
 }

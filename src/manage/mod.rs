@@ -10,6 +10,7 @@
 //! a queue that drops what does not fit, and the server runs on a low-priority thread of its own.
 //!
 //! * [`loop_status`]: the snapshot that the SM loop publishes; [`histogram`]: distributions in it;
+//!   [`offenders`]: counts of hostile and defective sources;
 //! * [`feed`]: the side of the daemon; [`sources`]: the side of the server;
 //! * [`event`]: events; [`event_log`]: the latest events, numbered; [`fabric_changes`]: events from
 //!   two snapshots of the fabric;
@@ -30,6 +31,7 @@ pub mod feed;
 pub mod histogram;
 pub mod loop_status;
 pub mod metrics;
+pub mod offenders;
 pub mod page;
 pub mod sa_names;
 pub mod sa_query;

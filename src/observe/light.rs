@@ -94,7 +94,9 @@ impl Findings {
             Query::EndPort(port) => {
                 let (last, now) = (fabric.port(port).info, PortInfo::read(&reply.data));
                 let is_same = last.is_some_and(|last| {
-                    (last.port_state(), last.lid()) == (now.port_state(), now.lid())
+                    let shown =
+                        |info: &PortInfo| (info.port_state(), info.lid(), info.master_sm_lid());
+                    shown(&last) == shown(&now)
                 });
                 // A trained link without a peer: the cable was moved during the last sweep.
                 let is_open = port == fabric.local()

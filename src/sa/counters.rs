@@ -43,6 +43,8 @@ pub struct SaCounters {
     busy: BTreeMap<Lid, u64>,
     /// Changes that were denied or exceeded a limit, by LID of the requester.
     rejected: BTreeMap<Lid, u64>,
+    /// Requests with a forged GID or a wrong SM_Key, by source LID.
+    forged: BTreeMap<(Lid, DropReason), u64>,
     records: u64,
     last_request: Option<Instant>,
 }
@@ -99,6 +101,19 @@ impl SaCounters {
         counts
     }
 
+    /// Counts a request that gets no reply, and its sender if it is forged.
+    pub(super) fn count_drop_of(&mut self, lid: Lid, reason: DropReason) {
+        self.count_drop(reason);
+        if [DropReason::ForgedGid, DropReason::WrongKey].contains(&reason) {
+            *self.forged.entry((lid, reason)).or_default() += 1;
+        }
+    }
+
+    /// Number of requests with a forged GID or a wrong SM_Key, by source LID.
+    pub fn forged_by_lid(&self) -> impl Iterator<Item = ((Lid, DropReason), u64)> + '_ {
+        self.forged.iter().map(|(&key, &count)| (key, count))
+    }
+
     pub fn count_drop(&mut self, reason: DropReason) {
         *self.dropped.entry(reason).or_default() += 1;
     }
@@ -109,8 +124,19 @@ impl SaCounters {
 
     /// Adds the counts of another thread.
     pub fn merge(&mut self, other: Self) {
-        let Self { answered, dropped, replies_by_lid, busy, rejected, records, last_request } =
-            other;
+        let Self {
+            answered,
+            dropped,
+            replies_by_lid,
+            busy,
+            rejected,
+            forged,
+            records,
+            last_request,
+        } = other;
+        for (key, count) in forged {
+            *self.forged.entry(key).or_default() += count;
+        }
         for (key, count) in answered {
             *self.answered.entry(key).or_default() += count;
         }

@@ -197,7 +197,7 @@ fn address_reply(
             Some(Reply { to: Address { qkey: GSI_QKEY, ..*from }, mad, required_generation })
         }
         Err(reason) => {
-            counters.count_drop(reason);
+            counters.count_drop_of(from.lid, reason);
             None
         }
     }

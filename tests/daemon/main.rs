@@ -2,6 +2,7 @@
 
 mod disasters;
 mod fault_injection;
+mod foreign_sets;
 mod joins;
 mod m_keys;
 mod mass_boot;

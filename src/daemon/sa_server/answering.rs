@@ -186,6 +186,28 @@ impl SaServer {
         }
     }
 
+    /// Logs sources of forged requests, again when their number is four times as high.
+    pub(super) fn log_forgeries(&mut self) {
+        let Some(responder) = self.responder.exclusive() else { return };
+        let logged = &self.logged_forgeries;
+        let due = responder
+            .counters()
+            .forged_by_lid()
+            .filter(|(key, count)| logged.get(key).is_none_or(|logged| *count >= 4 * logged));
+        for ((lid, reason), count) in due.collect::<Vec<_>>() {
+            self.logged_forgeries.insert((lid, reason), count);
+            let requests = counted(count as usize, "SA request", "SA requests");
+            let problem = match reason {
+                DropReason::WrongKey => "a wrong SM_Key",
+                _ => "the GID of another port",
+            };
+            warn!(
+                "{requests} of LID {lid} ({}) with {problem} got no reply",
+                self.node_description(lid)
+            );
+        }
+    }
+
     fn node_description(&self, lid: Lid) -> String {
         let subnet = self.subnet.as_ref();
         let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));

@@ -30,11 +30,13 @@
 //! * `fair_shares`: limits each source port's part of those answers;
 //! * [`table_workers`]: threads for requests that return tables;
 //! * [`joins`]: delays, batches and deduplicates changes of multicast membership;
+//! * `ended`: ends registrations of absent ports and subscriptions of silent queue pairs;
 //! * [`db_file`]: the registry on disk (opensm-sa.dump).
 
 mod answering;
 mod commands;
 pub mod db_file;
+mod ended;
 mod fair_shares;
 pub mod joins;
 mod queries;
@@ -48,11 +50,12 @@ use crate::config::options::Options;
 use crate::contained;
 use crate::daemon::messages::{DeviceNotice, SaCommand, SmEvent};
 use crate::daemon::process::priority::spawn_low_priority;
-use crate::ids::Guid;
+use crate::ids::Lid;
 use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
-use crate::notes::counted;
+use crate::manage::offenders::Offenders;
 use crate::publish::Subnet;
+use crate::sa::counters::DropReason;
 use crate::sa::notices::{self, NoticeDispatcher};
 use crate::sa::registry::replica::Importer;
 use crate::sa::{PathIndex, Reply, Responder};
@@ -64,6 +67,7 @@ use db_file::SaDbFile;
 use joins::Joins;
 use request_queue::FairQueue;
 use shared_responder::{ResponderOwner, SharedResponder};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use table_workers::TableWorkers;
 use tokio::sync::{mpsc, watch};
@@ -134,6 +138,9 @@ pub struct SaServer {
     absence_end: Option<Instant>,
     /// Subscriptions that ended because their queue pairs did not respond.
     ended_subscriptions: u64,
+    offenders: Arc<Offenders>,
+    /// Forged requests by source that the log has.
+    logged_forgeries: BTreeMap<(Lid, DropReason), u64>,
 }
 
 impl SaServer {
@@ -172,12 +179,19 @@ impl SaServer {
             importer: Importer::default(),
             absence_end: None,
             ended_subscriptions: 0,
+            offenders: Arc::default(),
+            logged_forgeries: BTreeMap::new(),
         }
     }
 
     /// Sends events for the management interface to `feed`.
     pub fn with_feed(self, feed: EventSender) -> Self {
         Self { feed, ..self }
+    }
+
+    /// Counts silent subscribers in `offenders`.
+    pub fn with_offenders(self, offenders: Arc<Offenders>) -> Self {
+        Self { offenders, ..self }
     }
 
     /// The responder for the port's reader threads.
@@ -223,6 +237,7 @@ impl SaServer {
         self.answer_some(requests);
         self.send_held_replies();
         self.notify_alias_change();
+        self.log_forgeries();
         self.send_reports();
     }
 
@@ -384,42 +399,6 @@ impl SaServer {
         if let Some(options) = &self.options {
             self.db_file.watch(self.responder.get().registry(), options);
         }
-    }
-
-    /// Notes the time at which registrations of absent ports end.
-    fn watch_absences(&mut self) {
-        let end = self.responder.get().registry().next_absence_end();
-        self.absence_end = end.map(Instant::from_std);
-    }
-
-    /// Ends the subscriptions of queue pairs that do not respond to reports.
-    fn end_silent_subscriptions(&mut self) {
-        if !self.dispatcher.has_silent() {
-            return;
-        }
-        let registry = self.responder.get().registry_mut();
-        for ((subscriber, qpn), count) in self.dispatcher.end_silent(registry) {
-            self.subscriptions_ended(subscriber, qpn, count);
-        }
-        self.registry_changed();
-    }
-
-    fn subscriptions_ended(&mut self, subscriber: Guid, qpn: u32, count: usize) {
-        self.ended_subscriptions += count as u64;
-        let port = self.subnet.as_ref().and_then(|subnet| {
-            let port = subnet.fabric.port_by_guid(subscriber)?;
-            let lid = subnet.plan.lids.base(port).unwrap_or_default();
-            Some((lid, subnet.fabric.node_of(port).description.to_string()))
-        });
-        let (lid, description) = port.unwrap_or_default();
-        warn!(
-            "{} of port {subscriber} (LID {lid}, {description}), QP {qpn}, ended: it responds to no \
-             report (sa_max_subscriber_silence)",
-            counted(count, "event subscription", "event subscriptions")
-        );
-        let guid = subscriber.to_string();
-        let (lid, subscriptions) = (lid.0, count as u64);
-        self.feed.send(Event::SubscriptionsEnded { guid, lid, description, qpn, subscriptions });
     }
 
     /// Notifies the manager if alias GUIDs changed.

@@ -4,12 +4,14 @@
 //! thread takes longer than the answer.
 
 use crate::contained;
+use crate::manage::offenders::is_logged;
+use crate::notes::counted;
 use crate::publish::Subnet;
 use crate::sa::{Reply, Responder, SaCounters, is_table_request};
 use crate::transport::demux::Inbound;
 use crate::transport::{Agent, MadPort, Outgoing};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tracing::warn;
@@ -116,6 +118,11 @@ pub fn send(port: &dyn MadPort, reply: &Reply) {
     let (to, mad) = (reply.to, &reply.mad[..]);
     let out = Outgoing { agent: Agent::Sa, to, timeout: None, retries: 0, mad };
     if let Err(error) = port.post(&out) {
-        warn!("cannot send the SA reply to LID {}: {error}", to.lid);
+        static FAILURES: AtomicU64 = AtomicU64::new(0);
+        let count = FAILURES.fetch_add(1, Ordering::Relaxed) + 1;
+        if is_logged(count) {
+            let replies = counted(count as usize, "SA reply", "SA replies");
+            warn!("{replies} could not be sent, the last to LID {}: {error}", to.lid);
+        }
     }
 }

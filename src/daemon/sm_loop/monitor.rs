@@ -9,7 +9,8 @@ use crate::manage::fabric_changes::link_end;
 use crate::manage::feed::{EventSender, Feed};
 use crate::manage::loop_status::{
     Activity, Causes, ConfigStatus, LoopStatistics, LoopStatus, MAX_RECORDS, OtherSm,
-    ReconfigureFigures, ReconfigureRecord, ReconfigureResult, SweepKind, SweepRecord, SweepResult,
+    OwnPortChanges, ReconfigureFigures, ReconfigureRecord, ReconfigureResult, SweepKind,
+    SweepRecord, SweepResult,
 };
 use crate::observe::Observation;
 use crate::observe::traps::TrapEvent;
@@ -51,6 +52,8 @@ impl Monitor {
             statistics: LoopStatistics::default(),
             smps: SmpCounters::default(),
             replication: SharedStatus::default(),
+            offenders: Arc::default(),
+            own_port: OwnPortChanges::default(),
         }
     }
 
@@ -128,6 +131,12 @@ impl Monitor {
         self.store();
         let causes = causes.clone();
         self.feed.events.send(Event::SweepStarted { sweep: kind, causes });
+    }
+
+    /// Another manager or program changed the port of this SM.
+    pub fn own_port_changed(&mut self, changes: String) {
+        self.status.own_port.count += 1;
+        self.status.own_port.last = Some(changes);
     }
 
     /// Publishes the fabric that a sweep observed.

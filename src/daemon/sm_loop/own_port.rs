@@ -2,10 +2,11 @@
 //! port has been protected by a manager with another key, and so have all others.
 
 use crate::fabric::Fabric;
+use crate::ids::Lid;
 use crate::observe::m_keys::MKeys;
 use crate::transport::client::SmpClient;
 use crate::transport::transactions::SmpRequest;
-use crate::wire::attr::{AttrId, PhysState, PortState};
+use crate::wire::attr::{AttrId, PhysState, PortInfo, PortState};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
 
 /// True if the local port hides its M_Key and refuses a Set. The Set would change nothing; its
@@ -22,4 +23,47 @@ pub(super) async fn is_locked(client: &SmpClient, keys: &MKeys, fabric: &Fabric)
     let num = fabric.port(owner).num.0;
     let set = SmpRequest::set(route, AttrId::PORT_INFO, num.into(), info.0);
     client.call(&set.with_m_key(keys.of_port(fabric, owner))).await.is_err()
+}
+
+/// The attributes of the local port that another manager or program has set, in words: those that
+/// differ between what this SM set last and what the port shows `now`. A port that was reset shows
+/// none of them.
+pub(super) fn foreign_changes(last: &PortInfo, now: &PortInfo) -> Vec<String> {
+    let mut changes = Vec::new();
+    if now.lid() == Lid(0) && now.master_sm_lid() == Lid(0) {
+        return changes;
+    }
+    if now.lid() != last.lid() {
+        changes.push(format!("LID {} instead of {}", now.lid(), last.lid()));
+    }
+    if now.lmc() != last.lmc() {
+        changes.push(format!("LMC {} instead of {}", now.lmc(), last.lmc()));
+    }
+    if now.master_sm_lid() != last.master_sm_lid() {
+        let (now, last) = (now.master_sm_lid(), last.master_sm_lid());
+        changes.push(format!("master SM at LID {now} instead of {last}"));
+    }
+    if now.m_key() != last.m_key() && now.m_key().is_set() {
+        changes.push("another M_Key".to_owned());
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_that_others_set_are_named() {
+        let mut last = PortInfo::default();
+        last.set_lid(Lid(3));
+        last.set_master_sm_lid(Lid(3));
+        let mut now = last;
+        now.set_lid(Lid(7));
+        now.set_master_sm_lid(Lid(9));
+        let expected = ["LID 7 instead of 3", "master SM at LID 9 instead of 3"];
+        assert_eq!(foreign_changes(&last, &now), expected);
+        assert_eq!(foreign_changes(&last, &last), [""; 0]);
+        assert_eq!(foreign_changes(&last, &PortInfo::default()), [""; 0], "the port was reset");
+    }
 }

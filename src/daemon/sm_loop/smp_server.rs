@@ -2,13 +2,15 @@
 //! forwards new traps and role requests to the manager. It never waits for a sweep.
 
 use super::bad_m_key::BadMKeyLog;
-use super::sender_limits::{self, SenderLimits};
+use super::sender_limits::{self, SenderLimits, SenderReport};
 use super::sm_peers;
 use crate::contained;
 use crate::daemon::messages::DeviceNotice;
 use crate::daemon::messages::SmEvent;
 use crate::ids::{Lid, MKey};
 use crate::manage::loop_status::LoopStatus;
+use crate::manage::offenders::{Offence, is_logged};
+use crate::notes::counted;
 use crate::observe::traps::{TrapEvent, TrapFilter, TrapVerdict};
 use crate::publish::Subnet;
 use crate::sa::trap_origin;
@@ -100,6 +102,12 @@ impl SmpServer {
         TrustRules::of(&self.status.load().options)
     }
 
+    /// Counts offences of a port. Returns their number so far if they are to be logged.
+    fn offend(&self, lid: Lid, offence: Offence, times: u64) -> Option<u64> {
+        let count = self.status.load().offenders.count(lid, offence, times);
+        is_logged(count).then_some(count)
+    }
+
     fn deliver_held_traps(&mut self) {
         if self.next_due.is_some_and(|due| due <= Instant::now()) {
             for news in self.traps.due(Instant::now()) {
@@ -111,7 +119,16 @@ impl SmpServer {
 
     /// Logs the ports whose traps were ignored because there were too many.
     fn report_floods(&mut self) {
-        for (lid, count) in self.senders.take_report(Instant::now()) {
+        for sender in self.senders.take_report(Instant::now()) {
+            let SenderReport { lid, omitted: count, unlogged } = sender;
+            if unlogged > 0 {
+                let traps = counted(unlogged as usize, "more trap", "more traps");
+                info!("Received {traps} from LID {lid} ({})", self.name_of(lid));
+            }
+            if count == 0 {
+                continue;
+            }
+            self.offend(lid, Offence::TrapFlood, count);
             let (max, seconds) = (sender_limits::MAX_TRAPS, sender_limits::PERIOD.as_secs());
             warn!(
                 "LID {lid} ({}) sent more than {max} traps within {seconds} s: {count} of them were \
@@ -167,7 +184,13 @@ impl SmpServer {
             // A device whose LID has changed since the snapshot repeats a trap that is not
             // repressed.
             let (number, lid) = (notice.trap_number(), inbound.from.lid);
-            debug!("trap {number} from LID {lid} is ignored: {reason}");
+            if let Some(count) = self.offend(lid, Offence::ImpossibleTrap, 1) {
+                warn!(
+                    "{} from LID {lid} ({}) ignored, the last with number {number}: {reason}",
+                    counted(count as usize, "trap", "traps"),
+                    self.name_of(lid)
+                );
+            }
             return;
         }
         let sm_status = *self.sm_status.borrow();
@@ -233,9 +256,11 @@ impl SmpServer {
         fabric.observed_lid(fabric.local())
     }
 
-    fn forward(&self, news: TrapEvent) {
+    fn forward(&mut self, news: TrapEvent) {
         let TrapEvent { issuer, number, subject, port, .. } = news;
-        info!("Received trap {number} from LID {issuer} about LID {subject} port {port}");
+        if self.senders.is_logged(issuer, Instant::now()) {
+            info!("Received trap {number} from LID {issuer} about LID {subject} port {port}");
+        }
         let arrived = Some(Instant::now());
         let _ = self.events.send(SmEvent::Trap(TrapEvent { arrived, ..news }));
     }
@@ -282,10 +307,12 @@ impl SmpServer {
         let _ = self.events.send(SmEvent::Role(event, peer));
     }
 
-    /// Logs an SMInfo request without effect, unless it repeats the last one.
+    /// Logs SMInfo requests without effect, each kind of a sender at growing counts.
     fn log_refusal(&mut self, inbound: &Inbound, mad: &Mad, reason: &'static str) {
         let refusal = (inbound.from.lid, mad.header().attr_mod(), reason);
-        if self.last_refusal.replace(refusal) == Some(refusal) {
+        let is_new = self.last_refusal.replace(refusal) != Some(refusal);
+        let is_due = self.offend(inbound.from.lid, Offence::RefusedSmInfo, 1).is_some();
+        if !is_new || !is_due {
             return;
         }
         let method = if mad.method() == Method::SET { "SubnSet" } else { "SubnGet" };

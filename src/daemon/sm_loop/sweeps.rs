@@ -12,7 +12,7 @@ use crate::wire::attr::SmState;
 use std::future::Future;
 use std::time::Duration;
 use tokio::time::Instant;
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 /// Maximum number of light sweeps in a row that confirm focused ones: a switch whose
 /// PortStateChange cannot be cleared looks changed for ever.
@@ -107,6 +107,7 @@ impl Manager {
             Ok(observation) => {
                 self.record(EventKind::SweepEnded, || found(&observation));
                 self.port_up();
+                self.report_foreign_changes(&observation);
                 self.reconfigurer.swept(&observation, start.elapsed());
                 let observation = self.quarantine(observation);
                 self.notify_sa_server(&observation, true).await;
@@ -121,6 +122,34 @@ impl Manager {
                 }
             }
         }
+    }
+
+    /// Reports that another manager or program changed the port of this SM, which is configured
+    /// again. The port does not tell who did it; other SMs that the sweep found are named.
+    fn report_foreign_changes(&mut self, observation: &Observation) {
+        let own = |seen: &Observation| {
+            let fabric = &seen.fabric;
+            fabric.port(fabric.owner(fabric.local())).info
+        };
+        let last = self.observation.as_ref().filter(|_| self.state() == SmState::Master);
+        let (Some(last), Some(now)) = (last.and_then(own), own(observation)) else { return };
+        let changes = own_port::foreign_changes(&last, &now).join(", ");
+        if changes.is_empty() {
+            return;
+        }
+        let others = observation.managers.iter().map(|(port, info)| {
+            format!("{} ({})", info.guid(), observation.fabric.node_of(*port).description)
+        });
+        let others: Vec<String> = others.collect();
+        let others = match others.is_empty() {
+            true => "no other subnet manager is seen".to_owned(),
+            false => format!("other subnet managers: {}", others.join(", ")),
+        };
+        warn!(
+            "another manager or program changed the port of this SM: {changes}; it is configured \
+             again; {others}; with an m_key the port refuses such requests and names their sender"
+        );
+        self.monitor.own_port_changed(changes);
     }
 
     /// True if the local port is protected by an unknown M_Key.

@@ -16,6 +16,7 @@ mod error;
 mod fabric;
 mod find_node;
 mod groups;
+pub(super) mod offenders;
 mod partitions;
 mod quarantine;
 mod query;

@@ -2,6 +2,7 @@
 
 use super::context::ApiContext;
 use super::error::ApiError;
+use super::offenders::{self, OffenderView};
 use super::query::Query;
 use super::replication::{self, ReplicationPeer};
 use super::reply::Reply;
@@ -38,6 +39,8 @@ pub(super) struct Status {
     verification: Option<Verification>,
     /// Why the last reconfiguration found no valid plan; null while a plan is in force.
     refused: Option<Refusal>,
+    /// Sources that send what only defective or hostile programs send, the most frequent first.
+    offenders: Vec<OffenderView>,
     /// Devices that do not work as planned.
     device_faults: Vec<Message>,
     sweeps: Vec<Sweep>,
@@ -60,6 +63,10 @@ struct Sm {
     master_priority: u8,
     /// Sweeps and replies run on a subnet that is configured.
     subnet_up: bool,
+    /// Changes of the port of this SM by other managers or programs, since the start.
+    foreign_port_changes: u64,
+    /// The last of them; null if there was none.
+    last_foreign_port_change: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -231,7 +238,10 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         other_sms: other_sms(status),
         replication: replication::peers(status),
         activity: activity(status.activity),
-        queues: Queues { sm_events: status.queued_events, sa_requests: sa.map(|sa| sa.queued) },
+        queues: Queues {
+            sm_events: status.queued_events,
+            sa_requests: sa.as_ref().map(|sa| sa.queued),
+        },
         contained_panics: contained::count(),
         routing: routing(status),
         verification: subnet.map(verification),
@@ -239,6 +249,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
             .refused
             .as_ref()
             .map(|refused| Refusal { messages: refused.notes.iter().map(Message::from).collect() }),
+        offenders: offenders::views(context, sa.as_ref()),
         device_faults: subnet.map_or_else(Vec::new, |subnet| {
             subnet.devices.notes(&subnet.fabric).iter().map(Message::from).collect()
         }),
@@ -258,6 +269,8 @@ fn sm(status: &LoopStatus) -> Sm {
         priority: sm.priority,
         master_priority: sm.master_priority,
         subnet_up: status.subnet.as_ref().is_some_and(|subnet| subnet.failed_sets == 0),
+        foreign_port_changes: status.own_port.count,
+        last_foreign_port_change: status.own_port.last.clone(),
     }
 }
 

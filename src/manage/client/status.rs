@@ -77,6 +77,7 @@ pub(super) fn status(status: &Value) -> String {
     put_messages(&mut out, "refused", &status["refused"]["messages"]);
     put_messages(&mut out, "plan", &status["verification"]["messages"]);
     put_messages(&mut out, "device", &status["device_faults"]);
+    put_offenders(&mut out, status);
     put_sweeps(&mut out, status);
     put_configuration(&mut out, &status["configuration"]);
     out
@@ -111,6 +112,23 @@ fn put_messages(out: &mut String, title: &str, messages: &Value) {
     for message in list(messages).iter().filter(|message| message["severity"] != "info") {
         let severity = text(&message["severity"]).to_uppercase();
         put!(out, "  {title:<11} {severity}: {}", text(&message["text"]));
+    }
+}
+
+/// Changes of the SM's port by others, and the sources of the most offences.
+fn put_offenders(out: &mut String, status: &Value) {
+    if let Some(last) = status["sm"]["last_foreign_port_change"].as_str() {
+        let count = &status["sm"]["foreign_port_changes"];
+        put!(out, "  SM port     changed {count} times by others, last: {last}");
+    }
+    for offender in list(&status["offenders"]).iter().take(MAX_LISTED) {
+        let (name, offence) = (text(&offender["description"]), text(&offender["offence"]));
+        put!(
+            out,
+            "  offender    LID {} ({name}): {} x {offence}",
+            offender["lid"],
+            offender["count"]
+        );
     }
 }
 

@@ -1,10 +1,13 @@
 //! Subnet administration.
 
 use super::family::Family;
-use crate::manage::api::ApiContext;
+use crate::manage::api::{ApiContext, offenders};
 use crate::manage::sa_names::{drop_reason, method};
 use crate::manage::sa_query::SaQuery;
 use crate::wire::sa::SaAttr;
+
+/// Maximum number of samples of offences.
+const MAX_OFFENCES: usize = 256;
 
 /// The families of the SA; none while the SA server is too busy to report.
 pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
@@ -32,6 +35,10 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     ];
     let registered =
         registered.map(|(kind, count)| (vec![("kind", kind.to_owned())], count as f64));
+    let offences = offenders::counts(context, Some(&report));
+    let offences = offences.into_iter().take(MAX_OFFENCES).map(|((lid, offence), count)| {
+        (vec![("lid", lid.to_string()), ("offence", offence.name().to_owned())], count)
+    });
     let result = |name: &str, count| (vec![("result", name.to_owned())], count);
     let sent = report.reports;
     let reports = vec![
@@ -40,6 +47,11 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
         result("dropped", sent.dropped),
     ];
     vec![
+        Family::counters(
+            "torus_sm_offences",
+            "Requests and traps that only defective or hostile programs send, by source LID",
+            offences.collect(),
+        ),
         Family::counters(
             "torus_sm_sa_reports",
             "Reports to subscribers by result; dropped ones were not sent",

@@ -1,0 +1,71 @@
+//! The sources that send what only defective or hostile programs send.
+
+use super::context::ApiContext;
+use crate::ids::{Guid, Lid};
+use crate::manage::offenders::Offence;
+use crate::manage::sa_query::SaReport;
+use crate::sa::counters::DropReason;
+use serde::Serialize;
+
+/// Maximum number of offenders in the status.
+const MAX_LISTED: usize = 64;
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct OffenderView {
+    lid: u16,
+    /// Port GUID; null if no port has the LID.
+    port_guid: Option<String>,
+    /// NodeDescription; null if no port has the LID.
+    description: Option<String>,
+    /// `trap_flood`, `impossible_trap`, `refused_sm_info`, `silent_subscriber`, `forged_gid`,
+    /// `wrong_sm_key`, `busy` or `rejected_change`.
+    offence: &'static str,
+    /// Since the start of the daemon.
+    count: u64,
+}
+
+/// All offences, the most frequent first. `sa` is missing while the SA server is busy.
+pub(in crate::manage) fn counts(
+    context: &ApiContext<'_>,
+    sa: Option<&SaReport>,
+) -> Vec<((Lid, Offence), u64)> {
+    let mut counts = context.status.offenders.list();
+    if let Some(sa) = sa {
+        for (lid, [busy, rejected]) in sa.counters.refused_by_lid() {
+            counts.push(((lid, Offence::Busy), busy));
+            counts.push(((lid, Offence::RejectedChange), rejected));
+        }
+        counts.extend(sa.counters.forged_by_lid().map(|((lid, reason), count)| {
+            let offence = match reason {
+                DropReason::WrongKey => Offence::WrongSmKey,
+                _ => Offence::ForgedGid,
+            };
+            ((lid, offence), count)
+        }));
+    }
+    counts.retain(|&(_, count)| count > 0);
+    counts.sort_by_key(|&(key, count)| (std::cmp::Reverse(count), key));
+    counts
+}
+
+pub(super) fn views(context: &ApiContext<'_>, sa: Option<&SaReport>) -> Vec<OffenderView> {
+    let view = |((lid, offence), count): ((Lid, Offence), u64)| {
+        let (guid, description) = name(context, lid).unzip();
+        OffenderView {
+            lid: lid.0,
+            port_guid: guid.map(|guid: Guid| guid.to_string()),
+            description,
+            offence: offence.name(),
+            count,
+        }
+    };
+    counts(context, sa).into_iter().take(MAX_LISTED).map(view).collect()
+}
+
+fn name(context: &ApiContext<'_>, lid: Lid) -> Option<(Guid, String)> {
+    let subnet = context.status.subnet.as_ref()?;
+    let port = subnet.plan.lids.port(lid)?;
+    let description = subnet.fabric.node_of(port).description.to_string();
+    Some((subnet.fabric.port(port).guid, description))
+}
