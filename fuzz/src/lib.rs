@@ -5,13 +5,19 @@
 
 mod mads;
 mod recordings;
+mod reports;
+mod rmpp;
 mod sweeps;
 mod texts;
+mod traps;
 
 pub use mads::{front_desk, sa_requests, umad};
 pub use recordings::recording;
+pub use reports::reports;
+pub use rmpp::rmpp_receive;
 pub use sweeps::observe;
 pub use texts::{
     argv, guid_lists, guid2lid, guid2mkey, ibnetdiscover, neighbors, opensm_conf, partitions,
     prefix_routes, qos_policy, sa_dump, torus_conf,
 };
+pub use traps::trap_intake;

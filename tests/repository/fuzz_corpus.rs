@@ -123,6 +123,9 @@ replays! {
     umad: MUTATIONS * 5;
     observe: MUTATIONS;
     recording: MUTATIONS / 2;
+    reports: MUTATIONS * 5;
+    rmpp_receive: MUTATIONS * 5;
+    trap_intake: MUTATIONS * 5;
 }
 
 /// The targets are crates of their own, which no other check compiles.

@@ -34,6 +34,7 @@ mod request;
 pub(super) mod rmpp;
 mod transfer;
 
+pub use reassembly::reassemble;
 pub use registration::{RegisterCall, Registration};
 
 pub(super) use agents::Owner;

@@ -68,3 +68,23 @@ impl Reassembly {
             && self.version == header.class_version()
     }
 }
+
+/// The message of these segments of a management class, which arrive in this order; `None` unless
+/// the first one begins a message and all of it arrives. Segments beyond the window are lost.
+pub fn reassemble(class: u8, segments: &[Mad]) -> Option<Vec<u8>> {
+    let (first, rest) = segments.split_first()?;
+    if rmpp::header(first).segment() != 1 {
+        return None;
+    }
+    let (mut receiver, mut outcome) = Receiver::new(first, classes::data_offset(class));
+    for segment in rest {
+        if outcome == SegmentOutcome::Complete {
+            break;
+        }
+        if outcome == SegmentOutcome::Acknowledge {
+            receiver.acknowledge();
+        }
+        outcome = receiver.receive(rmpp::header(segment).segment(), segment);
+    }
+    receiver.is_complete().then(|| receiver.take())
+}
