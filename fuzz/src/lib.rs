@@ -18,6 +18,6 @@ pub use rmpp::rmpp_receive;
 pub use sweeps::observe;
 pub use texts::{
     argv, guid_lists, guid2lid, guid2mkey, ibnetdiscover, neighbors, opensm_conf, partitions,
-    prefix_routes, qos_policy, sa_dump, torus_conf,
+    prefix_routes, qos_policy, routing_chain, sa_dump, torus_conf,
 };
 pub use traps::trap_intake;

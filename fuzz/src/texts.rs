@@ -7,6 +7,8 @@ use torus_sm::cli;
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::config::qos_policy::QosPolicy;
+use torus_sm::config::routing_chain::port_groups::{GroupRef, PortRule};
+use torus_sm::config::routing_chain::{StepSettings, port_groups, steps, topologies};
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::config::{Diagnostic, excerpt};
 use torus_sm::config::{
@@ -186,6 +188,57 @@ pub fn qos_policy(data: &[u8]) {
         let ends = [&rule.source, &rule.destination].into_iter().flatten();
         assert!(ends.flat_map(|ports| &ports.groups).all(|&group| group < policy.groups.len()));
     }
+}
+
+/// The policy files of routing chains, in one text: every diagnostic has a position in the file, and
+/// accepted files refer only to groups, topologies and steps that they define.
+pub fn routing_chain(data: &[u8]) {
+    let text = text(data);
+    let lines = text.lines().count() as u32;
+    let is_clean = |findings: &[Diagnostic]| {
+        for found in findings {
+            assert!(found.line <= lines, "{found}");
+            assert!(!excerpt::render(found, &text).is_empty());
+        }
+        findings.iter().all(|found| found.severity != Severity::Error)
+    };
+    let (groups, findings) = port_groups::parse(Path::new("pgrp.conf"), &text);
+    if is_clean(&findings) {
+        for (index, group) in groups.iter().enumerate() {
+            assert!(!group.name.is_empty() && !group.rules.is_empty());
+            for to in group.rules.iter().flat_map(referred) {
+                assert!(to < groups.len() && to != index, "{}", group.name);
+            }
+        }
+    }
+    let (topologies, findings) = topologies::parse(Path::new("topo.conf"), &text, &groups);
+    if is_clean(&findings) {
+        let ids: BTreeSet<_> = topologies.iter().map(|topology| topology.id).collect();
+        assert!(ids.len() == topologies.len() && !ids.contains(&0));
+    }
+    let (steps, findings) = steps::parse(Path::new("rch.conf"), &text, &topologies);
+    if is_clean(&findings) {
+        assert!(steps.windows(2).all(|pair| pair[0].id < pair[1].id));
+        for step in &steps {
+            assert!(step.topology.is_none_or(|index| index < topologies.len()));
+            let main = step.fallback_to.map(|id| steps.iter().find(|other| other.id == id));
+            assert!(main.is_none_or(|main| main.is_some_and(|main| main.fallback_to.is_none())));
+        }
+    }
+    is_clean(&StepSettings::parse(Path::new("step.conf"), &text).1);
+}
+
+/// The groups of the file that a rule names.
+fn referred(rule: &PortRule) -> Vec<usize> {
+    let groups = match rule {
+        PortRule::Union(pair) | PortRule::Subtract(pair) => pair.to_vec(),
+        _ => Vec::new(),
+    };
+    let defined = |group| match group {
+        GroupRef::Defined(index) => Some(index),
+        _ => None,
+    };
+    groups.into_iter().filter_map(defined).collect()
 }
 
 /// Output of ibnetdiscover: accepted text can be written, read again and made a snapshot.

@@ -1,7 +1,7 @@
 //! Options from the configuration file and, over it, the command line.
 
 use super::DaemonArgs;
-use crate::config::guid_lists::GuidLists;
+use crate::config::files::RoutingFiles;
 use crate::config::options::Options;
 use crate::config::options::parse::find;
 use crate::config::text_file::read_text;
@@ -148,12 +148,12 @@ fn drop_unknown_engines(options: &mut Options) -> Vec<Note> {
     notes
 }
 
-/// The routing engines in the order of `routing_engine`, with the lists that tune them.
+/// The routing engines in the order of `routing_engine`, with their files.
 ///
 /// # Errors
 /// A name is not that of an engine; the text lists the engines.
-pub fn chain(options: &Options, lists: GuidLists) -> Result<Chain, String> {
-    let registry = EngineRegistry::standard(Arc::new(lists));
+pub fn chain(options: &Options, files: RoutingFiles) -> Result<Chain, String> {
+    let registry = EngineRegistry::with_files(files);
     let engines = options.routing_engine.as_deref().unwrap_or_default();
     Chain::parse(engines, &registry).map_err(|error| error.to_string())
 }

@@ -11,12 +11,16 @@ use super::partitions::PartitionsConfig;
 use super::prefix_routes::{self, PrefixRoute};
 use super::qos_policy::QosPolicy;
 use super::route_dumps;
+use super::routing_chain::steps::UnicastStep;
+use super::routing_chain::{
+    self, ConfiguredStep, RoutingChain, StepSettings, port_groups, steps, topologies,
+};
 use super::text_file::{ReadError, read_text};
 use super::torus::TorusConfig;
 use crate::notes::{Note, Severity};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Supplies the texts of files.
@@ -47,7 +51,7 @@ impl ConfigTexts {
         // Errors in the files are reported by the stages that use them.
         let _ = partitions_from(&reader, options);
         let _ = qos_policy_from(&reader, options);
-        let _ = guid_lists_from(&reader, options);
+        let _ = routing_files_from(&reader, options);
         Self(reader.0.into_inner())
     }
 }
@@ -199,6 +203,111 @@ pub fn guid_lists_from(source: &dyn TextSource, options: &Options) -> (GuidLists
         lid_matrix: dump(source, &options.lid_matrix_dump_file, route_dumps::lid_matrix),
     };
     (lists, notes)
+}
+
+/// The files of the routing engines.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RoutingFiles {
+    pub lists: GuidLists,
+    /// The routing chain, or the errors in its files; `None` if the engine is not configured.
+    pub chain: Option<Arc<Result<RoutingChain, Vec<Note>>>>,
+}
+
+/// Reads the files of the configured routing engines. Lines with errors in lists are skipped with
+/// a note.
+pub fn routing_files(options: &Options) -> (RoutingFiles, Vec<Note>) {
+    routing_files_from(&Disk, options)
+}
+
+/// [`routing_files`] with the files of `source`.
+pub fn routing_files_from(source: &dyn TextSource, options: &Options) -> (RoutingFiles, Vec<Note>) {
+    let (lists, mut notes) = guid_lists_from(source, options);
+    let engines = options.routing_engine.as_deref().unwrap_or_default();
+    let is_wanted = |name: &str| name == routing_chain::ENGINE;
+    let chain = engines.split([',', ' ', '\t', '\n']).any(is_wanted).then(|| {
+        let chain = routing_chain_from(source, options);
+        if let Ok(chain) = &chain {
+            notes.extend(chain.notes.iter().cloned());
+        }
+        Arc::new(chain)
+    });
+    (RoutingFiles { lists, chain }, notes)
+}
+
+/// Reads the policy files of routing chains, and the configuration of each step.
+///
+/// # Errors
+/// Returns notes with the errors of the first file that has some.
+pub fn routing_chain_from(
+    source: &dyn TextSource,
+    options: &Options,
+) -> Result<RoutingChain, Vec<Note>> {
+    let mut notes = Vec::new();
+    let file = |name: &Option<String>| name.as_ref().map(PathBuf::from);
+    let mut groups = Vec::new();
+    if let Some(path) = file(&options.pgrp_policy_file) {
+        let parse = |text: &str| port_groups::parse(&path, text);
+        groups = policy(source, &path, parse, &mut notes)?;
+    }
+    let mut topologies = Vec::new();
+    if let Some(path) = file(&options.topo_policy_file) {
+        let parse = |text: &str| topologies::parse(&path, text, &groups);
+        topologies = policy(source, &path, parse, &mut notes)?;
+    }
+    let Some(path) = file(&options.rch_policy_file) else {
+        let text = "the engine chain needs rch_policy_file in opensm.conf";
+        return Err(vec![Note::new(Severity::Error, None, text)]);
+    };
+    let parse = |text: &str| steps::parse(&path, text, &topologies);
+    let parsed = policy(source, &path, parse, &mut notes)?;
+    let mut configured = Vec::new();
+    for step in parsed {
+        configured.push(configured_step(source, options, step, &mut notes)?);
+    }
+    Ok(RoutingChain { groups, topologies, steps: configured, notes })
+}
+
+/// Reads a policy file. Warnings are added to `notes`.
+fn policy<T>(
+    source: &dyn TextSource,
+    path: &Path,
+    parse: impl Fn(&str) -> (T, Vec<Diagnostic>),
+    notes: &mut Vec<Note>,
+) -> Result<T, Vec<Note>> {
+    let text = source
+        .read(path)
+        .map_err(|error| vec![Note::new(Severity::Error, None, error.to_string())])?;
+    let (value, diagnostics) = parse(&text);
+    let found = diagnostics.iter().map(Note::from);
+    if diagnostics.iter().any(|found| found.severity == Severity::Error) {
+        return Err(found.collect());
+    }
+    notes.extend(found);
+    Ok(value)
+}
+
+/// A step with the options and files of its configuration.
+fn configured_step(
+    source: &dyn TextSource,
+    options: &Options,
+    step: UnicastStep,
+    notes: &mut Vec<Note>,
+) -> Result<ConfiguredStep, Vec<Note>> {
+    let mut settings = StepSettings::default();
+    if let Some(path) = step.config.as_ref().map(PathBuf::from) {
+        settings = policy(source, &path, |text| StepSettings::parse(&path, text), notes)?;
+    }
+    let options = settings.over(options);
+    let (lists, found) = guid_lists_from(source, &options);
+    notes.extend(found.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
+    let torus_config = settings.has_torus_config().then(|| {
+        let path = Path::new(&options.torus_config);
+        match source.read(path) {
+            Ok(text) => TorusConfig::parse(path, &text),
+            Err(error) => Err(vec![TorusConfig::unreadable(&error)]),
+        }
+    });
+    Ok(ConfiguredStep { step, settings, lists: Arc::new(lists), torus_config })
 }
 
 /// A dump of routes, or the reason why it cannot be loaded, which the engine `file` reports.

@@ -6,6 +6,7 @@
 //! * [`qos_policy`] reads qos-policy.conf;
 //! * [`prefix_routes`] reads prefix-routes.conf;
 //! * [`guid_lists`]: files of GUIDs that tune routing; [`route_dumps`]: dumps of routes to load;
+//! * [`routing_chain`]: the policy files of routing chains;
 //! * [`guid2lid`], [`guid2mkey`], [`neighbors`]: the LIDs and M_Keys assigned in earlier runs, and
 //!   the cables; `cache_record`: the format of these files;
 //! * [`files`]: opens and parses the files that the options name;
@@ -30,6 +31,7 @@ pub mod partitions;
 pub mod prefix_routes;
 pub mod qos_policy;
 pub mod route_dumps;
+pub mod routing_chain;
 mod span;
 pub mod suggest;
 pub mod text_file;

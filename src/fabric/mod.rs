@@ -7,10 +7,11 @@
 //!
 //! [`topology`] describes nodes and cables without state, as generators and fabric files
 //! ([`ibnet`]) give them. [`synthetic`] makes the snapshot that a sweep of a topology would return.
-//! [`difference`] compares two snapshots. [`quarantined`] names links that are treated as down.
+//! [`difference`] compares two snapshots, and [`part`] makes a fabric of some nodes and ports. [`quarantined`] names links that are treated as down.
 
 pub mod difference;
 pub mod ibnet;
+pub mod part;
 pub mod quarantined;
 pub mod synthetic;
 pub mod topology;

@@ -121,7 +121,7 @@ fn dump(folder: &Path, fabric: &Fabric, plan: &crate::plan::Plan) -> Result<(), 
     dumps::write_subnet(folder, fabric, plan).map_err(dumped)?;
     dumps::write_routing(folder, fabric, plan).map_err(dumped)?;
     let engine_dumps = plan.routing.policy.dumps(fabric, &plan.lids);
-    engine_dumps.iter().try_for_each(|dump| write_file(&folder.join(dump.file), &dump.text))
+    engine_dumps.iter().try_for_each(|dump| write_file(&folder.join(&*dump.file), &dump.text))
 }
 
 fn write_file(path: &Path, text: &str) -> Result<(), Failure> {

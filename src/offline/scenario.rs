@@ -71,9 +71,9 @@ impl Scenario {
         let sm_location = sm_location(&topology, &options).map_err(usage)?;
         let torus_config = generated_torus
             .unwrap_or_else(|| configured_torus(&topology, sm_location, &options, &mut notes));
-        let (lists, found) = files::guid_lists(&options);
+        let (routing_files, found) = files::routing_files(&options);
         notes.extend(found);
-        let chain = configuration::chain(&options, lists).map_err(config)?;
+        let chain = configuration::chain(&options, routing_files).map_err(config)?;
         let (partitions, found) = read_partitions(&options).map_err(config)?;
         notes.extend(found);
         let (qos_policy, found) = read_policy(&options).map_err(config)?;
@@ -97,8 +97,8 @@ impl Scenario {
     pub fn use_engine(&mut self, engine: &str) -> Result<(), Failure> {
         let config = |text: String| Failure::new(ExitCode::Config, text);
         self.options.routing_engine = Some(format!("{engine},no_fallback"));
-        let (lists, _) = files::guid_lists(&self.options);
-        self.chain = configuration::chain(&self.options, lists).map_err(config)?;
+        let (routing_files, _) = files::routing_files(&self.options);
+        self.chain = configuration::chain(&self.options, routing_files).map_err(config)?;
         Ok(())
     }
 

@@ -16,9 +16,11 @@ pub use topology::subnet;
 use super::atomic_file::{self, FileWriteError};
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::Plan;
+use crate::plan::routing::RoutedPart;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Writes one dump. Dumps of large fabrics reach gigabytes and are therefore streamed.
 pub type DumpWriter = fn(&mut dyn fmt::Write, &Fabric, &Plan);
@@ -32,6 +34,10 @@ const ROUTING_DUMPS: [(&str, DumpWriter); 5] = [
     (SL2VL_FILE, sl2vl),
     (PATH_SL_FILE, path_sls),
 ];
+/// Names and writers of the dumps of each step of a routing chain; the first one is that of the
+/// topology.
+const PART_DUMPS: [(&str, DumpWriter); 3] =
+    [(SUBNET_FILE, subnet), ("opensm-lfts.dump", lfts), ("opensm.fdbs", fdbs)];
 const SL2VL_FILE: &str = "opensm-sl2vl.dump";
 const PATH_SL_FILE: &str = "opensm.psl";
 const SUBNET_FILE: &str = "opensm-subnet.lst";
@@ -64,7 +70,21 @@ pub fn write_routing(dir: &Path, fabric: &Fabric, plan: &Plan) -> Result<(), Fil
             result = result.and(write(&dir.join(name), fabric, plan, dump));
         }
     }
-    result
+    let parts = plan.routing.policy.parts(fabric, &plan.lids);
+    parts.iter().fold(result, |result, part| result.and(write_part(dir, plan, part)))
+}
+
+/// Writes the tables and the topology of a step of a routing chain; only the topology if its engine
+/// failed.
+fn write_part(dir: &Path, plan: &Plan, part: &RoutedPart<'_>) -> Result<(), FileWriteError> {
+    let routing = part.routing.cloned().map_or_else(|| Arc::clone(&plan.routing), Arc::new);
+    let plan = Plan { lids: Arc::new(part.lids.clone()), routing, ..plan.clone() };
+    let dumps = if part.routing.is_some() { &PART_DUMPS[..] } else { &PART_DUMPS[..1] };
+    let mut written = Ok(());
+    for (name, dump) in dumps {
+        written = written.and(write(&dir.join(part.file(name)), part.fabric, &plan, *dump));
+    }
+    written
 }
 
 /// Writes the topology dump, `opensm-subnet.lst`, to `dir`.

@@ -40,7 +40,7 @@ const LOCAL_KEYS: [&str; 13] = [
 ];
 
 /// Keys that name files, of which the contents matter.
-const FILE_KEYS: [&str; 12] = [
+const FILE_KEYS: [&str; 15] = [
     "partition_config_file",
     "qos_policy_file",
     "prefix_routes_file",
@@ -53,6 +53,9 @@ const FILE_KEYS: [&str; 12] = [
     "guid_routing_order_file",
     "hop_weights_file",
     "port_search_ordering_file",
+    "pgrp_policy_file",
+    "topo_policy_file",
+    "rch_policy_file",
 ];
 
 /// Prefix of the digest that stands for a secret value.

@@ -1,10 +1,13 @@
 //! Diagnostics of typical mistakes in opensm.conf (options of quality of service, partitions and
-//! routers) and in prefix-routes.conf. Mistakes in partitions.conf are in partitions.rs, those in
+//! routers), in prefix-routes.conf and in the policy files of routing chains. Mistakes in partitions.conf are in partitions.rs, those in
 //! qos-policy.conf with their parser.
 
 use std::fs;
 use std::path::Path;
 use torus_sm::config::options::Options;
+use torus_sm::config::routing_chain::port_groups::{GroupRef, PortGroup};
+use torus_sm::config::routing_chain::topologies::Topology;
+use torus_sm::config::routing_chain::{StepSettings, port_groups, steps, topologies};
 use torus_sm::config::{Diagnostic, excerpt, prefix_routes};
 
 /// Compares the diagnostics of each file in `KIND/mistakes.txt` with the expected ones.
@@ -47,4 +50,34 @@ fn mistakes_in_prefix_routes_are_explained() {
     let read =
         |file: &Path, text: &str| rendered(&prefix_routes::parse(file, text).diagnostics, text);
     assert!(explained("prefix-routes", "prefix-routes.conf", read) >= 9);
+}
+
+#[test]
+fn mistakes_in_port_groups_are_explained() {
+    let read = |file: &Path, text: &str| rendered(&port_groups::parse(file, text).1, text);
+    assert!(explained("routing-chains/port-groups", "pgrp.conf", read) >= 17);
+}
+
+#[test]
+fn mistakes_in_topologies_are_explained() {
+    let read = |file: &Path, text: &str| {
+        let groups: &[PortGroup] = &[];
+        rendered(&topologies::parse(file, text, groups).1, text)
+    };
+    assert!(explained("routing-chains/topologies", "topo.conf", read) >= 3);
+}
+
+#[test]
+fn mistakes_in_unicast_steps_are_explained() {
+    let read = |file: &Path, text: &str| {
+        let all = Topology { id: 1, switches: GroupRef::AllSwitches, hosts: GroupRef::AllCas };
+        rendered(&steps::parse(file, text, &[all]).1, text)
+    };
+    assert!(explained("routing-chains/steps", "rch.conf", read) >= 8);
+}
+
+#[test]
+fn mistakes_in_the_settings_of_steps_are_explained() {
+    let read = |file: &Path, text: &str| rendered(&StepSettings::parse(file, text).1, text);
+    assert!(explained("routing-chains/step-settings", "step.conf", read) >= 2);
 }

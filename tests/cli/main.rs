@@ -5,4 +5,5 @@ mod options;
 mod partitions;
 mod plan;
 mod replay;
+mod routing_chain;
 mod torus_config;

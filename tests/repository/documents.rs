@@ -263,7 +263,10 @@ fn opensm_knows_every_key_of_ours() {
             let newer = ["max_rate_enum", "rtr_pr_", "master_sm_priority"];
             let own = ["sa_allow_", "sa_max_", "standby_query_rate", "management", "recorder_"];
             let trust = ["sa_trust", "sa_check_", "m_key_in_trap_repress", "sm_key_peers"];
-            let own = own.iter().chain(&["perfmgr_window_s", "replication_"]).chain(&trust);
+            let own = own
+                .iter()
+                .chain(&["perfmgr_window_s", "replication_", "_policy_file"])
+                .chain(&trust);
             !newer.iter().chain(own).any(|key| line.contains(key))
         })
         .collect();

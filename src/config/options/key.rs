@@ -50,6 +50,11 @@ impl<O> KeyOf<O> {
         SECRET_KEYS.contains(&self.name)
     }
 
+    /// Copies the value from one set of options to another.
+    pub fn copy(&self, from: &O, to: &mut O) {
+        (self.copy)(from, to);
+    }
+
     /// The value in the format of the file; a key that may be repeated has several lines.
     pub fn text(&self, options: &O) -> String {
         (self.lines)(options).join("\n")

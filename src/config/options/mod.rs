@@ -23,6 +23,7 @@ pub mod value;
 pub mod vl_lists;
 
 pub use key::{Reload, SECRET_KEYS, Support};
+pub use parse::keys_of;
 pub use permissions::{PortGuids, SaTrust};
 pub use table::{Options, RTR_PR_INHERIT, TABLE};
 pub use template::template;

@@ -126,6 +126,15 @@ struct LineProblem<'a> {
     message: String,
 }
 
+/// The keys that the text of a file sets, each with its line.
+pub fn keys_of(text: &str) -> impl Iterator<Item = (u32, &'static Key)> + '_ {
+    text.lines().zip(1..).filter_map(|(line, number)| {
+        let code = line.split('#').next().unwrap_or_default().trim();
+        let name = code.split(|c: char| c.is_whitespace() || c == '=').next()?;
+        Some((number, find(name)?))
+    })
+}
+
 /// Finds a key by its name or deprecated spelling.
 pub fn find(name: &str) -> Option<&'static Key> {
     TABLE.iter().find(|key| key.name == name || key.alias == Some(name))

@@ -57,8 +57,8 @@ impl StateFiles {
     /// # Errors
     /// An unknown engine name.
     pub fn chain(&self, options: &Options) -> Result<(Chain, Vec<Note>), String> {
-        let (lists, notes) = files::guid_lists(options);
-        Ok((configuration::chain(options, lists)?, notes))
+        let (routing_files, notes) = files::routing_files(options);
+        Ok((configuration::chain(options, routing_files)?, notes))
     }
 
     /// The LIDs of an earlier run, from guid2lid. Invalid lines are logged and ignored.
@@ -193,7 +193,7 @@ impl StateFiles {
     ) -> Result<(), FileWriteError> {
         let mut dumps = dumps.iter().filter(|_| options.log_flags & LOG_ROUTING != 0);
         let replace =
-            |dump: &Dump| atomic_file::replace(&self.dump_dir.join(dump.file), &dump.text, false);
+            |dump: &Dump| atomic_file::replace(&self.dump_dir.join(&*dump.file), &dump.text, false);
         dumps.try_for_each(replace)
     }
 
@@ -207,7 +207,7 @@ impl StateFiles {
         info!("wrote routes to {}", self.dump_dir.display());
         let dumps = plan.routing.policy.dumps(fabric, &plan.lids).into_iter();
         dumps.fold(written, |written, Dump { file, text }| {
-            written.and(atomic_file::replace(&self.dump_dir.join(file), &text, false))
+            written.and(atomic_file::replace(&self.dump_dir.join(&*file), &text, false))
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::route_dumps;
+use crate::config::routing_chain::{StepSettings, port_groups, steps, topologies};
 use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
 use crate::config::{Diagnostic, excerpt, guid2lid, guid2mkey, neighbors, prefix_routes};
@@ -78,6 +79,7 @@ impl ConfigFiles {
             files.torus_config();
         }
         files.guid_lists();
+        files.routing_chain();
         files.partitions();
         files.qos_policy();
         files.prefix_routes();
@@ -184,6 +186,36 @@ impl ConfigFiles {
         let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
         file.findings = parse(&path, &text).err().into_iter().collect();
         self.all.push(file);
+    }
+
+    /// The policy files of routing chains, and the configuration files of the steps.
+    fn routing_chain(&mut self) {
+        let options = self.options.clone();
+        let path = |file: &Option<String>| file.as_ref().map(PathBuf::from);
+        let groups = path(&options.pgrp_policy_file)
+            .and_then(|path| self.policy(&path, |text| port_groups::parse(&path, text)));
+        let groups = groups.unwrap_or_default();
+        let topologies = path(&options.topo_policy_file)
+            .and_then(|path| self.policy(&path, |text| topologies::parse(&path, text, &groups)));
+        let topologies = topologies.unwrap_or_default();
+        let steps = path(&options.rch_policy_file)
+            .and_then(|path| self.policy(&path, |text| steps::parse(&path, text, &topologies)));
+        for file in steps.unwrap_or_default().into_iter().filter_map(|step| step.config) {
+            let path = PathBuf::from(file);
+            self.policy(&path, |text| StepSettings::parse(&path, text));
+        }
+    }
+
+    fn policy<T>(
+        &mut self,
+        path: &Path,
+        parse: impl Fn(&str) -> (T, Vec<Diagnostic>),
+    ) -> Option<T> {
+        let (mut file, text) = self.open(path, Presence::Required)?;
+        let (value, findings) = parse(&text);
+        file.findings = findings;
+        self.all.push(file);
+        Some(value)
     }
 
     fn partitions(&mut self) {

@@ -71,8 +71,8 @@ fn planned(
     policy: Option<&Arc<QosPolicy>>,
 ) -> Result<Plan, String> {
     // Errors in these files have been reported already.
-    let (lists, _) = files::guid_lists(options);
-    let chain = configuration::chain(options, lists)?;
+    let (routing_files, _) = files::routing_files(options);
+    let chain = configuration::chain(options, routing_files)?;
     let input = PlanInput {
         fabric,
         options,

@@ -149,8 +149,8 @@ impl Configuration {
             return Err(error.to_string());
         }
         let texts = ConfigTexts(json.files.clone());
-        let (lists, _) = files::guid_lists_from(&texts, &options);
-        let chain = configuration::chain(&options, lists)?;
+        let (routing_files, _) = files::routing_files_from(&texts, &options);
+        let chain = configuration::chain(&options, routing_files)?;
         let (config, _) = files::partitions_from(&texts, &options)?;
         let (partitions, _) = partitions::partitions(&config, &options, &[]);
         let qos_policy = match options.qos {

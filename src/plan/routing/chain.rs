@@ -13,8 +13,10 @@ use super::minhop::{self, MinHop};
 use super::nue::Nue;
 use super::sssp::{DfSssp, Sssp};
 use super::torus::Torus2Qos;
+use super::unicast_steps::UnicastSteps;
 use super::updn::Updn;
 use super::{Engine, Routing, RoutingError, RoutingInput};
+use crate::config::files::RoutingFiles;
 use crate::config::guid_lists::GuidLists;
 use crate::notes::Note;
 use std::sync::Arc;
@@ -62,6 +64,20 @@ impl EngineRegistry {
             .with(Arc::new(Lash))
             .with(Arc::new(Nue))
             .with(Arc::new(Torus2Qos))
+            .with(Arc::new(UnicastSteps::default()))
+    }
+
+    /// The engines of this version, with their files. The engine of routing chains has its files
+    /// if it is configured.
+    pub fn with_files(files: RoutingFiles) -> Self {
+        let registry = Self::standard(Arc::new(files.lists));
+        let Some(chain) = files.chain else { return registry };
+        let engines = chain
+            .iter()
+            .flat_map(|chain| &chain.steps)
+            .map(|step| Self::standard(Arc::clone(&step.lists)).find(&step.step.engine));
+        let engines = engines.collect();
+        registry.with(Arc::new(UnicastSteps::new(chain, engines)))
     }
 
     /// Adds an engine and replaces any other of the same name.
@@ -295,7 +311,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "unknown routing engine \"torus-2qos\"; valid are none, minhop, updn, dnup, file, ftree, \
-             lash, dor, torus-2QoS, nue, dfsssp, sssp, willing, silent and no_fallback, \
+             lash, dor, torus-2QoS, nue, dfsssp, sssp, chain, willing, silent and no_fallback, \
              separated by commas"
         );
     }

@@ -18,6 +18,7 @@ pub mod sssp;
 pub mod structure;
 pub mod switch_graph;
 pub mod torus;
+pub mod unicast_steps;
 pub mod updn;
 mod virtual_lanes;
 mod weighted_paths;
@@ -29,6 +30,7 @@ use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, Sl};
 use crate::notes::{Note, Severity};
 use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use structure::EngineStructure;
@@ -114,7 +116,7 @@ impl RoutingError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dump {
     /// File name without directory.
-    pub file: &'static str,
+    pub file: Cow<'static, str>,
     pub text: String,
 }
 
@@ -250,8 +252,44 @@ pub trait RoutingPolicy: Send + Sync {
         EngineStructure::default()
     }
 
+    /// The routed parts of a routing chain, which have dump files of their own. Arguments are the
+    /// routed fabric and its LIDs.
+    fn parts<'a>(&'a self, _fabric: &'a Fabric, _lids: &'a LidTable) -> Vec<RoutedPart<'a>> {
+        Vec::new()
+    }
+
     /// The concrete policy, for reports and for later calls of the same engine.
     fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// The routes of a part of the fabric by one step of a routing chain.
+#[derive(Clone, Copy)]
+pub struct RoutedPart<'a> {
+    /// ID of the step.
+    pub id: u64,
+    pub engine: &'static str,
+    /// The nodes and links of the part.
+    pub fabric: &'a Fabric,
+    pub lids: &'a LidTable,
+    /// `None` if the engine failed and a fallback replaced it.
+    pub routing: Option<&'a Routing>,
+    /// The error of an engine that failed.
+    pub error: Option<&'a RoutingError>,
+}
+
+impl RoutedPart<'_> {
+    /// The name of a dump file with step and engine: `opensm-lfts.2.ftree.dump`,
+    /// `opensm.fdbs.2.ftree`.
+    pub fn file(&self, name: &str) -> String {
+        let (id, engine) = (self.id, self.engine);
+        match name.strip_suffix(".dump").map(|stem| (stem, ".dump")) {
+            Some((stem, suffix)) => format!("{stem}.{id}.{engine}{suffix}"),
+            None => match name.strip_suffix(".lst") {
+                Some(stem) => format!("{stem}.{id}.{engine}.lst"),
+                None => format!("{name}.{id}.{engine}"),
+            },
+        }
+    }
 }
 
 /// The tree of a multicast group.

@@ -122,7 +122,7 @@ fn differing_tables(ours: &Ours<'_>, plan: &Plan, theirs: &Tables) -> String {
     let vls = from_hosts.map(|(&pair, &vl)| (pair, vl)).collect();
     text += &differences(&ours.path_vls(plan, &vls), &vls);
     for dump in plan.routing.policy.dumps(&ours.fabric, &plan.lids) {
-        if let Some(their) = theirs.dumps.get(dump.file) {
+        if let Some(their) = theirs.dumps.get(&*dump.file) {
             text += &differences(&lines(&dump.text), &lines(their));
         }
     }

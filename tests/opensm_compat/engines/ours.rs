@@ -56,9 +56,9 @@ impl<'a> Ours<'a> {
         let mut options = self.options.clone();
         options.read(&text, &folder.path().join("opensm.conf"));
         options.routing_engine = Some(engines.to_owned());
-        let (lists, notes) = files::guid_lists(&options);
+        let (routing_files, notes) = files::routing_files(&options);
         assert!(notes.is_empty(), "{notes:?}");
-        let chain = configuration::chain(&options, lists).expect("engines that exist");
+        let chain = configuration::chain(&options, routing_files).expect("engines that exist");
         let planned = compute(&PlanInput {
             fabric: &self.fabric,
             options: &options,

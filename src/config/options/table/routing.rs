@@ -12,10 +12,16 @@ macro_rules! routing {
         /// Path of a file of the order in which the ports of a switch are tried.
         port_search_ordering_file / dimn_ports_file: Option<String> = None, restart, implemented;
         /// Routing engines to try in this order, separated by commas: minhop, updn, dnup, dor,
-        /// file, ftree, lash, sssp, dfsssp, nue, torus-2QoS; minhop comes last unless no_fallback
-        /// is in the list.
+        /// file, ftree, lash, sssp, dfsssp, nue, torus-2QoS, chain (rch_policy_file); minhop comes
+        /// last unless no_fallback is in the list.
         /// (null) is minhop.
         routing_engine: Option<String> = None, restart, implemented;
+        /// Path of the port groups of routing chains (engine chain).
+        pgrp_policy_file: Option<String> = None, restart, implemented;
+        /// Path of the topologies of routing chains (engine chain).
+        topo_policy_file: Option<String> = None, restart, implemented;
+        /// Path of the steps of routing chains (engine chain).
+        rch_policy_file: Option<String> = None, restart, implemented;
         /// Route around throttled links between switches (nue, dfsssp, sssp).
         avoid_throttled_links: bool = false, restart, implemented;
         /// Route between root switches (updn, dnup, ftree).

@@ -56,5 +56,5 @@ pub(super) fn dump(
         let guid = fabric.switch(*switch).guid();
         format!("Switch: guid 0x{:016x}\n{}", guid.0, parts[switch.index()])
     };
-    Some(Dump { file: FILE, text: order.iter().map(part).collect() })
+    Some(Dump { file: FILE.into(), text: order.iter().map(part).collect() })
 }

@@ -118,7 +118,7 @@ impl RoutingPolicy for FtreePolicy {
     }
 
     fn dumps(&self, _fabric: &Fabric, _lids: &LidTable) -> Vec<Dump> {
-        vec![Dump { file: DUMP_FILE, text: self.dump() }]
+        vec![Dump { file: DUMP_FILE.into(), text: self.dump() }]
     }
 
     /// No path up and down the tree leads from one root to another.

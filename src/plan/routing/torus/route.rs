@@ -65,7 +65,7 @@ impl TorusError {
         mut errors: Vec<Note>,
     ) -> Self {
         errors.extend(repairs::advice(grid, names));
-        let dump = Dump { file: DUMP_FILE, text: report::dump(fabric, grid) };
+        let dump = Dump { file: DUMP_FILE.into(), text: report::dump(fabric, grid) };
         Self { notes: errors, dump: Some(dump) }
     }
 }

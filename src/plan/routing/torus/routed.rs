@@ -293,7 +293,7 @@ impl RoutingPolicy for Torus {
     }
 
     fn dumps(&self, fabric: &Fabric, _lids: &LidTable) -> Vec<Dump> {
-        vec![Dump { file: DUMP_FILE, text: self.dump(fabric) }]
+        vec![Dump { file: DUMP_FILE.into(), text: self.dump(fabric) }]
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -73,7 +73,7 @@ impl Roots {
         let mut guids: Vec<_> = guids.collect();
         guids.sort_unstable_by_key(|guid| guid.opensm_order());
         let text = guids.iter().map(|guid| format!("0x{:x}\n", guid.0)).collect();
-        Dump { file: ROOTS_FILE, text }
+        Dump { file: ROOTS_FILE.into(), text }
     }
 }
 

@@ -1,0 +1,286 @@
+//! Routing chains in `torus-sm plan`: combined tables, fallbacks, path bits, dumps, and credit loops
+//! across parts.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Every group of all switches and all hosts.
+const WHOLE_AS_TOPOLOGY: &str =
+    "topology\nid: 1\nsw-grp: ALL_SWITCHES\nhca-grp: ALL_CAS\nend-topology\n";
+
+/// A folder with the configuration of a chain, and the dumps of a plan.
+struct Chain {
+    folder: tempfile::TempDir,
+}
+
+impl Chain {
+    fn new(groups: &str, topologies: &str, steps: &str) -> Self {
+        let chain = Self { folder: tempfile::tempdir().expect("a folder") };
+        chain.write("pgrp.conf", groups);
+        chain.write("topo.conf", topologies);
+        chain.write("rch.conf", steps);
+        let path = |name| chain.path(name).display().to_string();
+        chain.write(
+            "opensm.conf",
+            &format!(
+                "pgrp_policy_file {}\ntopo_policy_file {}\nrch_policy_file {}\n",
+                path("pgrp.conf"),
+                path("topo.conf"),
+                path("rch.conf")
+            ),
+        );
+        chain
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("it is written");
+    }
+
+    /// Plans with the chain, without fallback to minhop.
+    fn plan(&self, words: &[&str]) -> (Option<i32>, Value) {
+        let config = self.path("opensm.conf").display().to_string();
+        let dumps = self.path("dumps").display().to_string();
+        let chain = ["-F", &config, "-R", "chain,no_fallback", "--dump", &dumps];
+        plan(&[words, &chain].concat())
+    }
+
+    /// The entries of the dump of forwarding tables.
+    fn tables(&self, name: &str) -> Tables {
+        tables(&self.path("dumps").join(name))
+    }
+
+    fn has_dump(&self, name: &str) -> bool {
+        self.path("dumps").join(name).exists()
+    }
+}
+
+fn plan(words: &[&str]) -> (Option<i32>, Value) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_torus-sm"));
+    let output = command.arg("plan").args(words).arg("--json").output().expect("it starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(errors, "", "{words:?}");
+    let report = serde_json::from_slice(&output.stdout).expect("JSON");
+    (output.status.code(), report)
+}
+
+/// Output port by switch and destination, both by description, and LID.
+type Tables = BTreeMap<(String, String, String), String>;
+
+fn tables(file: &Path) -> Tables {
+    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+    let quoted = |line: &str| line.split('\'').nth(1).expect("a description").to_owned();
+    let (mut tables, mut switch) = (Tables::new(), String::new());
+    for line in text.lines() {
+        if line.starts_with("Unicast") {
+            switch = quoted(line);
+        } else if line.starts_with("0x") {
+            let mut words = line.split(' ');
+            let (lid, port) = (words.next().expect("a LID"), words.next().expect("a port"));
+            tables.insert((switch.clone(), quoted(line), lid.to_owned()), port.to_owned());
+        }
+    }
+    tables
+}
+
+/// The tables of a single engine on the same fabric.
+fn alone(words: &[&str]) -> Tables {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dumps = folder.path().display().to_string();
+    let (code, _) = plan(&[words, &["--dump", &dumps]].concat());
+    assert_eq!(code, Some(0));
+    tables(&folder.path().join("opensm-lfts.dump"))
+}
+
+fn step(id: u32, engine: &str, more: &str) -> String {
+    format!("unicast-step\nid: {id}\nengine: {engine}\n{more}\nend-unicast-step\n")
+}
+
+fn notes(report: &Value) -> String {
+    report["notes"].to_string() + &report["engine_errors"].to_string()
+}
+
+#[test]
+fn later_steps_replace_the_routes_of_their_part() {
+    let tree = ["fattree:6x3", "--hosts", "2"];
+    let groups = "port-group\nname: leaves\nport-regexp: leaf [0-3]\nend-port-group\n\
+                  port-group\nname: spines\nport-regexp: spine [01]\nend-port-group\n\
+                  port-group\nname: part\nunion-rule: leaves, spines\nend-port-group\n\
+                  port-group\nname: hosts\nport-regexp: h[0-3]-\nend-port-group\n";
+    let topologies = "topology\nid: 5\nsw-grp: part\nhca-grp: hosts\nend-topology\n";
+    let steps = step(2, "ftree", "topology: 5") + &step(1, "updn", "");
+    let chain = Chain::new(groups, topologies, &steps);
+    let (code, report) = chain.plan(&tree);
+    assert_eq!((code, &report["engine"]), (Some(0), &"chain".into()), "{}", notes(&report));
+    assert_eq!(report["checks"]["credit_loop"], Value::Null);
+    let (whole, all) = (
+        alone(&[&tree[..], &["-R", "updn,no_fallback"]].concat()),
+        chain.tables("opensm-lfts.dump"),
+    );
+    assert_eq!(chain.tables("opensm-lfts.1.updn.dump"), whole);
+    let part = chain.tables("opensm-lfts.2.ftree.dump");
+    assert!(part.keys().all(|(switch, to, _)| {
+        let inside = ["leaf 0", "leaf 1", "leaf 2", "leaf 3", "spine 0", "spine 1"];
+        inside.contains(&&**switch) && (inside.contains(&&**to) || to.starts_with('h'))
+    }));
+    assert_eq!(all.keys().collect::<Vec<_>>(), whole.keys().collect::<Vec<_>>());
+    let mut replaced = 0;
+    for (key, port) in &all {
+        assert_eq!(port, part.get(key).unwrap_or(&whole[key]), "{key:?}");
+        replaced += usize::from(part.contains_key(key) && *port != whole[key]);
+        // Routes of the part avoid the third spine.
+        let (switch, to, _) = key;
+        let within =
+            |name: &str| ["0", "1", "2", "3"].iter().any(|n| name.starts_with(&format!("h{n}-")));
+        if part.keys().any(|(known, ..)| known == switch)
+            && switch.starts_with("leaf")
+            && within(to)
+        {
+            assert_ne!(port, "003", "{key:?}");
+        }
+    }
+    assert!(replaced > 0, "the second step changed nothing");
+    for file in ["opensm.fdbs.2.ftree", "opensm-subnet.1.updn.lst", "opensm-updn-roots.1.updn.dump"]
+    {
+        assert!(chain.has_dump(file), "{file}");
+    }
+    assert!(!chain.has_dump("opensm-sl2vl.2.ftree.dump"));
+}
+
+/// A ring of six switches: up/down routes from switch 0 avoid the turn at switch 3, where the
+/// second step routes by shortest paths. Each part alone has no credit loop.
+#[test]
+fn a_credit_loop_across_parts_is_refused_with_its_cycle() {
+    let groups = "port-group\nname: far\nport-regexp: sw [234],0,0\nend-port-group\n\
+                  port-group\nname: hosts\nport-regexp: h[234]-\nend-port-group\n";
+    let topologies = "topology\nid: 1\nsw-grp: far\nhca-grp: hosts\nend-topology\n";
+    let steps = |config: &Path| {
+        let config = format!("config: {}", config.display());
+        step(1, "updn", &config) + &step(2, "minhop", "topology: 1")
+    };
+    let chain = Chain::new(groups, topologies, "");
+    chain.write("roots", "0x200000\n");
+    let roots = format!("root_guid_file {}\n", chain.path("roots").display());
+    chain.write("step.conf", &roots);
+    chain.write(
+        "rch.conf",
+        &step(1, "updn", &format!("config: {}", chain.path("step.conf").display())),
+    );
+    let (code, report) = chain.plan(&["6x1x1"]);
+    assert_eq!(code, Some(0), "{}", notes(&report));
+    chain.write("rch.conf", &steps(&chain.path("step.conf")));
+    let (code, report) = chain.plan(&["6x1x1"]);
+    assert_eq!(code, Some(1));
+    let faults = report["faults"].to_string() + &notes(&report);
+    for at in ["sw 0,0,0", "sw 2,0,0", "sw 3,0,0", "sw 4,0,0"] {
+        assert!(faults.contains(at), "{at}: {faults}");
+    }
+    assert!(faults.contains("credit loop"), "{faults}");
+}
+
+#[test]
+fn a_failed_step_has_a_fallback() {
+    let groups = "port-group\nname: line\nport-regexp: sw [0123],0,0\nend-port-group\n\
+                  port-group\nname: hosts\nport-regexp: h[0123]-\nend-port-group\n";
+    let topologies = "topology\nid: 1\nsw-grp: line\nhca-grp: hosts\nend-topology\n";
+    let fallback = step(3, "minhop", "topology: 1\nfallback-to: 2");
+    let two = step(1, "minhop", "") + &step(2, "ftree", "topology: 1");
+    let chain = Chain::new(groups, topologies, &(two.clone() + &fallback));
+    let (code, report) = chain.plan(&["5mx1x1"]);
+    assert_eq!(code, Some(0), "{}", notes(&report));
+    let said = notes(&report);
+    assert!(said.contains("step 2 (ftree): ERR AB"), "{said}");
+    let names = [
+        "opensm-subnet.2.ftree.lst",
+        "opensm-subnet.3.minhop.lst",
+        "opensm-lfts.3.minhop.dump",
+        "opensm-lid-matrix.3.minhop.dump",
+    ];
+    for file in names {
+        assert!(chain.has_dump(file), "{file}");
+    }
+    assert!(!chain.has_dump("opensm-lfts.2.ftree.dump"), "it has no tables");
+    chain.write("rch.conf", &two);
+    let (code, report) = chain.plan(&["5mx1x1"]);
+    assert_eq!(code, Some(0));
+    let said = notes(&report);
+    assert!(
+        said.contains("step 2 has no routes; its part keeps the routes of earlier steps"),
+        "{said}"
+    );
+    chain.write("rch.conf", &step(1, "ftree", ""));
+    let (code, report) = chain.plan(&["5mx1x1"]);
+    assert_eq!(code, Some(1));
+    let said = notes(&report);
+    assert!(said.contains("step 1 cannot route the fabric, and no fallback can"), "{said}");
+}
+
+#[test]
+fn a_path_bit_selects_one_lid_of_each_host() {
+    let tree = ["fattree:4x3", "--hosts", "2", "--lmc", "1"];
+    let groups = "port-group\nname: few\nport-regexp: spine 0\nend-port-group\n\
+                  port-group\nname: leaves\nport-regexp: leaf\nend-port-group\n\
+                  port-group\nname: part\nunion-rule: leaves, few\nend-port-group\n";
+    let topologies = "topology\nid: 1\nsw-grp: part\nhca-grp: ALL_CAS\nend-topology\n";
+    let steps = step(1, "updn", "") + &step(2, "minhop", "topology: 1\npath-bit: 1");
+    let chain = Chain::new(groups, topologies, &steps);
+    let (code, report) = chain.plan(&tree);
+    assert_eq!(code, Some(0), "{}", notes(&report));
+    let (all, whole, part) = (
+        chain.tables("opensm-lfts.dump"),
+        chain.tables("opensm-lfts.1.updn.dump"),
+        chain.tables("opensm-lfts.2.minhop.dump"),
+    );
+    let (mut first, mut second) = (0, 0);
+    for (key, port) in &all {
+        let (switch, to, lid) = key;
+        if !to.starts_with('h') || !switch.starts_with("leaf") {
+            continue;
+        }
+        // Hosts have two LIDs, the first of which is even.
+        let lid = u32::from_str_radix(&lid[2..], 16).expect("a LID");
+        let is_second = lid % 2 == 1;
+        assert_eq!(port, if is_second { &part[key] } else { &whole[key] }, "{key:?}");
+        *(if is_second { &mut second } else { &mut first }) += 1;
+    }
+    assert_eq!((first, second), (4 * 8, 4 * 8));
+}
+
+#[test]
+fn torus_2qos_is_a_step_with_its_service_levels() {
+    let chain = Chain::new(
+        "",
+        WHOLE_AS_TOPOLOGY,
+        &(step(1, "minhop", "") + &step(2, "torus-2QoS", "topology: 1")),
+    );
+    let torus = ["5x5x1", "-Q"];
+    let (code, report) = chain.plan(&[&torus[..], &["--path-sl"]].concat());
+    assert_eq!((code, &report["engine"]), (Some(0), &"chain".into()), "{}", notes(&report));
+    let (_, single) = plan(&[&torus[..], &["--path-sl", "-R", "torus-2QoS,no_fallback"]].concat());
+    assert_eq!(report["path_sl"], single["path_sl"]);
+    assert_eq!(report["vls"], single["vls"]);
+    assert_eq!(report["checks"]["dependencies"], single["checks"]["dependencies"]);
+}
+
+#[test]
+fn mistakes_in_the_files_are_located() {
+    let chain = Chain::new("", "", "unicast-step\nid: 1\nengine: pqft\nend-unicast-step\n");
+    let (code, report) = chain.plan(&["3x3x1"]);
+    assert_eq!(code, Some(1));
+    let file = chain.path("rch.conf").display().to_string();
+    let said = notes(&report);
+    assert!(said.contains(&format!("{file}:3:9: pqft is not available")), "{said}");
+    let config = chain.path("opensm.conf").display().to_string();
+    let check = Command::new(env!("CARGO_BIN_EXE_torus-sm"))
+        .args(["check", "-F", &config, "-R", "chain"])
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8_lossy(&check.stdout);
+    assert!(text.contains("error: pqft is not available"), "{text}");
+}
