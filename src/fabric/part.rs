@@ -115,8 +115,9 @@ mod tests {
     /// Two switches with two cables between them, a host at each, and a host at both.
     fn fabric() -> Fabric {
         let text = "Switch 4 \"a\"\n[1] \"b\"[1]\n[2] \"b\"[2]\n[3] \"h\"[1]\n[4] \"d\"[1]\n\n\
-                    Switch 4 \"b\"\n[3] \"i\"[1]\n[4] \"d\"[2]\n\nHca 1 \"h\"\n\nHca 1 \"i\"\n\n\
-                    Hca 2 \"d\"\n";
+                    Switch 4 \"b\"\n[1] \"a\"[1]\n[2] \"a\"[2]\n[3] \"i\"[1]\n[4] \"d\"[2]\n\n\
+                    Hca 1 \"h\"\n[1] \"a\"[3]\n\nHca 1 \"i\"\n[1] \"b\"[3]\n\n\
+                    Hca 2 \"d\"\n[1] \"a\"[4]\n[2] \"b\"[4]\n";
         let topology = ibnet::parse(Path::new("net"), text).expect("a fabric");
         let local = topology.nodes.iter().position(|node| node.num_ports == 1);
         Fabric::from_topology(&topology, local.expect("a host"), &SyntheticView::default())

@@ -3,6 +3,7 @@
 mod dumps;
 mod engine_failures;
 mod transitions;
+mod unicast_cache;
 mod up_down;
 mod verify;
 mod watched_port;

@@ -128,7 +128,7 @@ options! {
         "connect_roots"; 'z' => Effect::Set("connect_roots", "TRUE"),
             "updn, dnup, ftree: route between root switches";
         "ucast_cache"; 'A' => Effect::Set("use_ucast_cache", "TRUE"),
-            "Keep unicast routes while the topology needs no new ones";
+            "Keep unicast routes while only hosts and leaf switches go and return";
         "lid_matrix_file"; 'M'; FILE => Effect::Key("lid_matrix_dump_file"),
             "file: load hop counts from the dump FILE";
         "lfts_file"; 'U'; FILE => Effect::Key("lfts_file"),

@@ -13,6 +13,7 @@ use super::minhop::{self, MinHop};
 use super::nue::Nue;
 use super::sssp::{DfSssp, Sssp};
 use super::torus::Torus2Qos;
+use super::unicast_cache;
 use super::unicast_steps::UnicastSteps;
 use super::updn::Updn;
 use super::{Engine, Routing, RoutingError, RoutingInput};
@@ -125,6 +126,8 @@ pub struct Chain {
     entries: Vec<ChainEntry>,
     /// The errors of engines that were tried before these.
     refused: Vec<RoutingError>,
+    /// True after routes of the unicast cache were rejected.
+    without_cache: bool,
 }
 
 #[derive(Clone)]
@@ -162,7 +165,7 @@ impl Chain {
     /// Returns [`UnknownEngine`] for a name that neither torus-sm nor OpenSM knows.
     pub fn parse(list: &str, registry: &EngineRegistry) -> Result<Self, UnknownEngine> {
         let names = || list.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty());
-        let mut chain = Self { entries: Vec::new(), refused: Vec::new() };
+        let mut chain = Self { entries: Vec::new(), refused: Vec::new(), without_cache: false };
         for name in names().filter(|&name| name != NO_FALLBACK) {
             let unknown = || UnknownEngine { name: name.to_owned(), valid: registry.names() };
             chain.push(registry.entry(name).ok_or_else(unknown)?);
@@ -188,13 +191,16 @@ impl Chain {
     }
 
     /// The engines behind the one that computed `routing`, whose plan was rejected for `reason`;
-    /// `None` if there are none.
+    /// `None` if there are none. After routes of the unicast cache, the engines from the first on.
     pub fn after(&self, routing: &Routing, reason: Note) -> Option<Self> {
+        if !self.without_cache && unicast_cache::is_reused(routing) {
+            return Some(Self { without_cache: true, ..self.clone() });
+        }
         let place = self.entries.iter().position(|entry| entry.name() == routing.engine)?;
         let entries = self.entries[place + 1..].to_vec();
         let error = RoutingError { engine: routing.engine, notes: vec![reason], dump: None };
         let refused = routing.routing_errors.iter().cloned().chain([error]).collect();
-        (!entries.is_empty()).then_some(Self { entries, refused })
+        (!entries.is_empty()).then_some(Self { entries, refused, ..*self })
     }
 
     /// Routes the fabric with the first engine that can. The result contains the errors of the
@@ -203,6 +209,24 @@ impl Chain {
     /// # Errors
     /// Returns the errors of all engines, in order, if none can.
     pub fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Vec<RoutingError>> {
+        let uses_cache = input.options.use_ucast_cache;
+        if uses_cache
+            && !self.without_cache
+            && let Some(routing) = unicast_cache::reuse(input)
+        {
+            return Ok(routing);
+        }
+        let mut input = *input;
+        if let Some((previous, is_current)) = input.previous.map(unicast_cache::unwrapped) {
+            input.previous = Some(previous);
+            input.previous_fabric = input.previous_fabric.filter(|_| is_current);
+        }
+        let routing = self.run_engines(&input)?;
+        Ok(if uses_cache { unicast_cache::remember(&input, routing) } else { routing })
+    }
+
+    /// Runs the engines until one routes.
+    fn run_engines(&self, input: &RoutingInput<'_>) -> Result<Routing, Vec<RoutingError>> {
         let mut routing_errors = self.refused.clone();
         for entry in &self.entries {
             match entry.route(input) {

@@ -18,6 +18,7 @@ pub mod sssp;
 pub mod structure;
 pub mod switch_graph;
 pub mod torus;
+pub mod unicast_cache;
 pub mod unicast_steps;
 pub mod updn;
 mod virtual_lanes;
@@ -256,6 +257,11 @@ pub trait RoutingPolicy: Send + Sync {
     /// routed fabric and its LIDs.
     fn parts<'a>(&'a self, _fabric: &'a Fabric, _lids: &'a LidTable) -> Vec<RoutedPart<'a>> {
         Vec::new()
+    }
+
+    /// The cache that these routes come from or are kept in.
+    fn unicast_cache(&self) -> Option<&Arc<unicast_cache::UnicastCache>> {
+        None
     }
 
     /// The concrete policy, for reports and for later calls of the same engine.

@@ -26,9 +26,8 @@ macro_rules! routing {
         avoid_throttled_links: bool = false, restart, implemented;
         /// Route between root switches (updn, dnup, ftree).
         connect_roots: bool = false, reload, implemented;
-        /// Keep unicast routes when a heavy sweep finds no change that requires new ones.
-        use_ucast_cache: bool = false, restart,
-            ignored("routes are always kept while the topology needs no new ones");
+        /// Keep unicast routes while only hosts and leaf switches go and return.
+        use_ucast_cache: bool = false, restart, implemented;
         /// Path of a dump of hop counts that the engine file loads.
         lid_matrix_dump_file: Option<String> = None, restart, implemented;
         /// Path of a dump of linear forwarding tables that the engine file loads.
