@@ -1,6 +1,7 @@
 //! The command line, the subcommands and the configuration files.
 
 mod config_mistakes;
+mod opensm_options;
 mod options;
 mod partitions;
 mod plan;
