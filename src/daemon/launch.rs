@@ -51,10 +51,12 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     if configured.options.daemon && !background::is_here() {
         return in_background();
     }
+    configured.mistakes.iter().for_each(|text| eprintln!("torus-sm: {text}"));
     let (partitions, notes) = read_partitions(&configured.options)?;
     let Some(local) = choose_port(args, &configured.options)? else { return Ok(ExitCode::Ok) };
     let log = open_log(&LogConfig::from(&configured.options))?;
     let _pidfile = PidFile::write(args)?;
+    operator_log::version();
     configured.notes.iter().chain(&notes).for_each(operator_log::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
     let (threads, servers) = start_threads()?;
@@ -77,6 +79,7 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
 /// The configuration cannot be read, or the file exists (without `--force`) or cannot be written.
 pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let configured = configure(args)?;
+    configured.mistakes.iter().for_each(|text| eprintln!("torus-sm: {text}"));
     let opened = match args.force {
         true => File::create(path),
         false => File::create_new(path),
@@ -166,6 +169,9 @@ async fn serve(
     let _replication = manage_options
         .as_ref()
         .and_then(|options| replication::start(daemon.replication(), options));
+    let _console = manage_options
+        .as_ref()
+        .and_then(|options| management::console(&daemon, options, log.clone(), shutdown.clone()));
     let _management = manage_options.and_then(|options| {
         management::start(&mut daemon, &options, management_dir, log.clone(), shutdown.clone())
     });

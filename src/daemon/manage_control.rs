@@ -74,6 +74,8 @@ impl Control for ManageControl {
         match *action {
             Action::Perfmgr(ref command) => self.send_to_perfmgr(command.clone()),
             Action::Resweep => self.send_to_master(SmEvent::Resweep),
+            Action::LightSweep => self.send_to_master(SmEvent::LightSweep),
+            Action::Sweeping(is_enabled) => self.send(SmEvent::Sweeping(is_enabled)),
             Action::Reroute => self.send_to_master(SmEvent::Reroute),
             Action::Dump => self.send_to_master(SmEvent::Dump),
             Action::Handover(to) => self.send_to_master(SmEvent::HandOver(to)),
@@ -86,10 +88,18 @@ impl Control for ManageControl {
                 info!("an operator sets the log flags to 0x{flags:02x}");
                 Ok(())
             }
+            Action::LogFlush(is_forced) => {
+                self.log.as_ref().ok_or("the log has no buffer")?.set_force_flush(is_forced);
+                Ok(())
+            }
             Action::Exit => {
                 self.shutdown.send_replace(true);
                 Ok(())
             }
         }
+    }
+
+    fn log_flags(&self) -> Option<u8> {
+        self.log.as_ref().map(LogHandle::flags)
     }
 }

@@ -4,6 +4,7 @@ use crate::config::options::Options;
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::process::priority;
 use crate::daemon::start::Daemon;
+use crate::manage::console::Console;
 use crate::manage::server::network::NetworkConfig;
 use crate::manage::server::tls::TlsConfig;
 use crate::manage::server::{Server, ServerConfig};
@@ -43,6 +44,17 @@ pub fn start(
             None
         }
     }
+}
+
+/// Starts OpenSM's console, if one is configured.
+pub fn console(
+    daemon: &Daemon,
+    options: &Options,
+    log: LogHandle,
+    shutdown: watch::Sender<bool>,
+) -> Option<Console> {
+    let lower = priority::lower_thread_priority;
+    Console::start(options, daemon.console(Some(log), shutdown, lower))
 }
 
 /// The TCP address, if one is configured.

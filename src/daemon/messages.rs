@@ -36,6 +36,10 @@ pub enum SmEvent {
     Reload,
     /// An operator requests a heavy sweep.
     Resweep,
+    /// An operator requests a light sweep.
+    LightSweep,
+    /// An operator allows or inhibits all sweeps.
+    Sweeping(bool),
     /// An operator requests a new plan.
     Reroute,
     /// An operator sets the priority of this SM, 0 to 15.

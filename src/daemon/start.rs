@@ -19,6 +19,7 @@ use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::partitions::permanent_groups;
 use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::ids::Mlid;
+use crate::manage::console::ConsoleSources;
 use crate::manage::feed::{self, EventReceiver, Feed};
 use crate::manage::sources::Sources;
 use crate::perfmgr::command::PerfCommand;
@@ -191,6 +192,24 @@ impl Daemon {
         self.client.clone()
     }
 
+    /// The inputs of OpenSM's console. `log` and `shutdown` serve its commands.
+    pub fn console(
+        &self,
+        log: Option<LogHandle>,
+        shutdown: watch::Sender<bool>,
+        on_thread_start: fn(),
+    ) -> ConsoleSources {
+        let control = Arc::new(self.control(log, shutdown));
+        let (status, perf) = (self.feed.status.clone(), self.perf_status.clone());
+        ConsoleSources { status, perf, control, on_thread_start }
+    }
+
+    fn control(&self, log: Option<LogHandle>, shutdown: watch::Sender<bool>) -> ManageControl {
+        let (events, status) = (self.events.0.downgrade(), self.feed.status.clone());
+        let (perf, subnet) = (self.perf_commands.0.downgrade(), self.subnet.subscribe());
+        ManageControl::new(events, perf, status, subnet, log, shutdown)
+    }
+
     /// The sources of the management interface, once; `None` from the second call on. `log` and
     /// `shutdown` serve its actions.
     pub fn management(
@@ -203,9 +222,7 @@ impl Daemon {
             let sender = sa_server.upgrade();
             sender.is_some_and(|sender| sender.try_send(SaCommand::Query(query)).is_ok())
         };
-        let (events, status) = (self.events.0.downgrade(), self.feed.status.clone());
-        let (perf, subnet) = (self.perf_commands.0.downgrade(), self.subnet.subscribe());
-        let control = ManageControl::new(events, perf, status, subnet, log, shutdown);
+        let control = self.control(log, shutdown);
         Some(Sources {
             port_guid: self.port.identity().guid,
             status: self.feed.status.clone(),

@@ -9,6 +9,12 @@ use serde::Deserialize;
 pub enum Action {
     /// Run a heavy sweep.
     Resweep,
+    /// Run a light sweep.
+    LightSweep,
+    /// Allow or inhibit all sweeps and reconfigurations.
+    Sweeping(bool),
+    /// Write every log line at once, or buffer lines.
+    LogFlush(bool),
     /// Plan again for the observed fabric and write the differences.
     Reroute,
     /// Read the configuration again, as SIGHUP does.
@@ -35,6 +41,9 @@ impl Action {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Resweep => "resweep",
+            Self::LightSweep => "lightsweep",
+            Self::Sweeping(_) => "sweeping",
+            Self::LogFlush(_) => "logflush",
             Self::Reroute => "reroute",
             Self::Reload => "reload",
             Self::LogLevel(_) => "loglevel",
@@ -55,6 +64,9 @@ pub trait Control: Send + Sync {
     /// # Errors
     /// The reason why the action is not possible now.
     fn start(&self, action: &Action) -> Result<(), String>;
+
+    /// The enabled log flags; `None` if the log is not that of the daemon.
+    fn log_flags(&self) -> Option<u8>;
 }
 
 /// Body of the action loglevel.

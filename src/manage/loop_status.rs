@@ -238,6 +238,8 @@ pub struct LoopStatus {
     /// Start of the daemon.
     pub started: DateTime<Utc>,
     pub activity: Activity,
+    /// False while an operator inhibits sweeps.
+    pub is_sweeping_enabled: bool,
     /// Events that the loop has received and not handled.
     pub queued_events: usize,
     pub sm: SmStatus,

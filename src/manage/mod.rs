@@ -17,6 +17,7 @@
 //! * [`action`]: what a client may request of the daemon; [`sa_query`]: queries to the SA server,
 //!   [`sa_names`];
 //! * [`socket`]: runtime folder and sockets; [`server`]: connections, limits and permissions;
+//! * [`console`]: OpenSM's console;
 //! * [`page`]: the page for browsers; [`api`]: the resources under `/v1`, one file each;
 //!   [`metrics`]: `/metrics`;
 //! * [`client`]: `torus-sm status` and the other commands that talk to a running daemon.
@@ -24,6 +25,7 @@
 pub mod action;
 pub mod api;
 pub mod client;
+pub mod console;
 pub mod event;
 pub mod event_log;
 pub mod fabric_changes;

@@ -132,6 +132,9 @@ async fn run_daemon(
     let mut daemon = Daemon::new(traced(port, args), &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let shutdown_requested = shutdown.subscribe();
+    let _console = manage_options
+        .as_ref()
+        .and_then(|options| management::console(&daemon, options, log.clone(), shutdown.clone()));
     let management = manage_options.and_then(|options| {
         management::start(&mut daemon, &options, management_dir, log.clone(), shutdown.clone())
     });

@@ -40,8 +40,9 @@ fn check(row: &Row, words: &[&str], place: &str) {
     let configured = configuration::read(&daemon(words)).expect("readable");
     let default = configuration::read(&daemon(&[])).expect("readable");
     let reasons = configured.notes.iter().map(|note| note.text.as_str());
-    let reasons: Vec<&str> =
-        reasons.filter(|text| text.starts_with(place) && text.contains(" has no effect: ")).collect();
+    let reasons: Vec<&str> = reasons
+        .filter(|text| text.starts_with(place) && text.contains(" has no effect: "))
+        .collect();
     match row.effect.as_str() {
         "warns" => assert_eq!(reasons.len(), 1, "{name}: {:?}", configured.notes),
         "same" | "differs" => {

@@ -75,8 +75,12 @@ fn hup_reloads_the_configuration_unless_it_is_wrong() {
     again("sweep_interval 99\nlmc 1\nno_such_key 1\n", "configuration read again");
     wait_for(&log(&sim), "opensm.conf:3:1: unknown key 'no_such_key' is ignored", LIMIT);
     wait_for(&log(&sim), "lmc has changed in the configuration file", LIMIT);
-    again("sweep_interval often\n", "the configuration stays as it was: ");
-    wait_for(&log(&sim), "opensm.conf:1:16: sweep_interval: 'often' is not a number", LIMIT);
+    wait_for(&log(&sim), "these keys took effect: sweep_interval 99", LIMIT);
+    again(
+        "sweep_interval often\nsm_priority 16\n",
+        "opensm.conf:1:16: sweep_interval: 'often' is not a number",
+    );
+    wait_for(&log(&sim), "0 to 15; 0 is used, as in OpenSM", LIMIT);
     again(
         "routing_engine minihop\n",
         "unknown routing engine \"minihop\"; valid are none, minhop, ",
@@ -84,8 +88,27 @@ fn hup_reloads_the_configuration_unless_it_is_wrong() {
     // The daemon continues, and has swept the fabric again.
     again("sweep_interval 98\nlog_flags 0x07\n", "heavy sweep: ");
     let text = fs::read_to_string(log(&sim)).expect("a log");
-    assert_eq!(text.matches("configuration read again").count(), 2, "{text}");
+    assert_eq!(text.matches("configuration read again").count(), 4, "{text}");
+}
+
+#[test]
+fn changed_files_are_read_before_a_heavy_sweep() {
+    let Some(sim) = ring() else { return };
+    let partitions = sim.dir().join("partitions.conf");
+    let every_second = "force_heavy_sweep TRUE\nsweep_interval 1\n";
+    configure(&sim, every_second);
+    let _daemon = start(&sim, &["-P", partitions.to_str().expect("text")]);
+    configure(&sim, &format!("{every_second}sm_priority 3\n"));
+    wait_for(&log(&sim), "these keys took effect: sm_priority 3", LIMIT);
+    fs::write(&partitions, "A=0x10, mtu=9000: ALL;\n").expect("a file");
+    wait_for(&log(&sim), "the configuration stays as it was", LIMIT);
+    configure(&sim, &format!("{every_second}sm_priority 4\n"));
+    std::thread::sleep(Duration::from_secs(3));
+    let text = fs::read_to_string(log(&sim)).expect("a log");
+    // Once for each change of a file.
     assert_eq!(text.matches("the configuration stays as it was").count(), 2, "{text}");
+    fs::write(&partitions, "A=0x10: ALL;\n").expect("a file");
+    wait_for(&log(&sim), "these keys took effect: sm_priority 4", LIMIT);
 }
 
 #[test]
@@ -186,10 +209,13 @@ fn exit_codes_distinguish_causes() {
     for (args, code, text) in [
         (&["--nonsense"][..], 2, "unexpected argument '--nonsense' found"),
         (&["-n", "many"], 2, "'many' is not a number"),
-        (&["-F", "missing.conf"], 4, "missing.conf: No such file"),
-        (&["-F", "wrong.conf"], 4, "wrong.conf:2:5: lmc: 8 is out of range"),
-        (&["-F", "wrong.conf"], 4, "wrong.conf:3:5: qos: 'maybe' is neither TRUE nor FALSE"),
-        (&["-F", "right.conf", "-R", "minihop"], 4, "unknown routing engine \"minihop\""),
+        (&["-F", "/"], 4, "/: Is a directory"),
+        // What OpenSM goes on with: the port is the first thing that is missing.
+        (&["-F", "missing.conf"], 3, "missing.conf: No such file"),
+        (&["-F", "wrong.conf"], 3, "wrong.conf:2:5: lmc: 8 is out of range"),
+        (&["-F", "wrong.conf"], 3, "wrong.conf:3:5: qos: 'maybe' is neither TRUE nor FALSE"),
+        (&["-F", "right.conf", "-R", "minihop"], 3, "unknown routing engine \"minihop\""),
+        (&["-F", "right.conf", "-c", "right.conf"], 5, "--force replaces it"),
         (&["-F", "right.conf", "-c", "missing/x"], 5, "missing/x: No such file"),
         (&["--version"], 0, ""),
         (&["--help"], 0, ""),

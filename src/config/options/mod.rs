@@ -27,7 +27,7 @@ pub use parse::keys_of;
 pub use permissions::{PortGuids, SaTrust};
 pub use table::{Options, RTR_PR_INHERIT, TABLE};
 pub use template::template;
-pub use value::{CaEntries, CctEntry, CctList, Console, PartEnforce, PortMask};
+pub use value::{CaEntries, CctEntry, CctList, Console, LogFormat, PartEnforce, PortMask};
 
 /// A row of the table.
 pub type Key = key::KeyOf<Options>;

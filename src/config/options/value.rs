@@ -369,6 +369,16 @@ words! {
     }
 }
 
+words! {
+    /// Format of log lines.
+    LogFormat, else Text {
+        /// OpenSM's format.
+        Text = "text",
+        /// One JSON object a line.
+        Json = "json",
+    }
+}
+
 /// One bit for each switch port; the first byte has ports 255 to 248.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PortMask(pub [u8; 32]);

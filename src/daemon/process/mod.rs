@@ -4,6 +4,7 @@
 //! * [`signals`]: handling of SIGHUP, SIGUSR1, SIGUSR2, SIGINT and SIGTERM;
 //! * [`recordings`]: the flight recorder's files;
 //! * [`logging`]: the log file; [`operator_log`]: lines that operators' scripts match;
+//!   [`trap_log`]: those of traps;
 //! * [`background`]: running in the background (`-B`).
 
 pub mod background;
@@ -13,3 +14,4 @@ pub mod priority;
 pub mod recordings;
 pub mod signals;
 pub mod threads;
+pub mod trap_log;

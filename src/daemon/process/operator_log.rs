@@ -5,15 +5,29 @@ use crate::sm::peer::Peer;
 use crate::wire::attr::SmState;
 use tracing::{error, info, warn};
 
-pub fn entering(state: SmState) {
-    crate::log_major!("Entering {state} state");
+/// Logs the version. People search for OpenSM's name, too.
+pub fn version() {
+    crate::log_major!(
+        event = "version",
+        "torus-sm {} (in place of OpenSM 3.3)",
+        env!("CARGO_PKG_VERSION")
+    );
 }
 
-/// Logs that the subnet is configured: a major event the first time as master, an ordinary line
+pub fn entering(state: SmState) {
+    crate::log_major!(event = "sm_state", "Entering {state} state");
+}
+
+/// Logs that the subnet is configured with the tables of `engine`: a major event the first time as master, an ordinary line
 /// after later sweeps.
-pub fn subnet_up(is_first: bool) {
+pub fn subnet_up(engine: &str, is_first: bool) {
+    info!(
+        place = "osm_ucast_mgr_process",
+        event = "tables_configured",
+        "{engine} tables configured on all switches"
+    );
     if is_first {
-        crate::log_major!("SUBNET UP");
+        crate::log_major!(event = "subnet_up", "SUBNET UP");
     } else {
         crate::log_plain!("SUBNET UP");
     }
@@ -21,24 +35,28 @@ pub fn subnet_up(is_first: bool) {
 
 /// Logs that some devices were not configured.
 pub fn errors_during_initialization() {
-    crate::log_major!("Errors during initialization");
+    crate::log_major!(event = "errors_during_initialization", "Errors during initialization");
 }
 
 /// Logs that this SM's port has no link, without which no subnet can be managed.
 pub fn port_down() {
-    crate::log_major!("SM port is down");
+    crate::log_major!(event = "port_down", "SM port is down");
 }
 
 /// Logs that the link of this SM's port is back.
 pub fn port_up() {
-    crate::log_major!("SM port is up");
+    crate::log_major!(event = "port_up", "SM port is up");
 }
 
 /// Logs an SM that is ignored because its SM_Key differs, so that both may be master. `name`: the
 /// description of its node.
 pub fn foreign_sm(peer: &Peer, name: &str) {
     // OpenSM's wording, which operators' scripts match.
-    crate::log_major!("Found remote SM ({}) with non-matching sm_key", peer.route);
+    crate::log_major!(
+        event = "foreign_sm_key",
+        "Found remote SM ({}) with non-matching sm_key",
+        peer.route
+    );
     let state = peer.info.state();
     error!(
         "the SM at port GUID {} ({name}), {state}, shows another SM_Key and is ignored: several SMs \
@@ -56,7 +74,7 @@ pub fn published_sm_key() {
 }
 
 pub fn exiting() {
-    crate::log_major!("Exiting SM");
+    crate::log_major!(event = "exiting", "Exiting SM");
 }
 
 /// Logs a finding of a stage or of the configuration, with the name of the stage's module.

@@ -163,6 +163,8 @@ impl StateFiles {
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             return Ok(());
         }
+        // A folder that cannot be created is reported with the file.
+        let _ = path.parent().map(fs::create_dir_all);
         replace(&path, text, options.fsync_high_avail_files)
     }
 

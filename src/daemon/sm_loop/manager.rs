@@ -70,6 +70,8 @@ pub struct Manager {
     strangers: StrangerLog,
     /// The better SM that did not accept the last HANDOVER.
     refused_by: Option<Guid>,
+    /// An operator inhibits all sweeps.
+    pub(super) are_sweeps_inhibited: bool,
     /// The last sweep found the local port without a link.
     is_port_down: bool,
     /// Time of the next light sweep or retry.
@@ -114,6 +116,7 @@ impl Manager {
             mastership: Mastership::default(),
             strangers: StrangerLog::default(),
             refused_by: None,
+            are_sweeps_inhibited: false,
             is_port_down: false,
             next_sweep: None,
             retry_delay: MIN_RETRY_DELAY,
@@ -276,7 +279,7 @@ impl Manager {
 
     /// Does the pending work. Returns an exit if the daemon must end.
     async fn work(&mut self, pending: &mut PendingWork) -> Option<Exit> {
-        let todo = std::mem::take(pending);
+        let mut todo = std::mem::take(pending);
         if let Some(reason) = todo.port_closed {
             return Some(Exit::PortLost(reason));
         }
@@ -287,6 +290,7 @@ impl Manager {
         if let Some(priority) = todo.priority {
             self.set_priority(priority).await;
         }
+        self.allow_sweeps(todo.sweeping, pending);
         for (event, peer) in &todo.roles {
             self.change_role(*event, Some(peer), pending);
         }
@@ -297,6 +301,10 @@ impl Manager {
         self.carry_out(&todo, pending).await;
         if self.state() == SmState::Standby {
             return None;
+        }
+        if self.are_sweeps_inhibited {
+            todo.drop_sweeps();
+            pending.drop_sweeps();
         }
         pending.heavy |= todo.heavy;
         pending.confirmation |= todo.confirmation;

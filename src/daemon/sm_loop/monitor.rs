@@ -37,6 +37,7 @@ impl Monitor {
     pub fn first_status(sm: SmStatus, options: &Options) -> LoopStatus {
         let now = Utc::now();
         LoopStatus {
+            is_sweeping_enabled: true,
             started: now,
             activity: Activity::Idle,
             queued_events: 0,
@@ -246,6 +247,10 @@ impl Monitor {
     }
 
     /// Sets the configuration that the daemon starts with.
+    pub fn sweeps_enabled(&mut self, is_enabled: bool) {
+        self.status.is_sweeping_enabled = is_enabled;
+    }
+
     pub fn configured(&mut self, config: ConfigStatus) {
         self.status.config = Arc::new(config);
     }

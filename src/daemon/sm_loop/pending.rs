@@ -39,6 +39,8 @@ pub struct PendingWork {
     pub handover: Option<Option<Guid>>,
     /// Ports whose links operators release from quarantine.
     pub released: BTreeSet<End>,
+    /// An operator allows or inhibits sweeps.
+    pub sweeping: Option<bool>,
     /// The port was closed, for this reason.
     pub port_closed: Option<String>,
     /// Why there is work.
@@ -51,6 +53,13 @@ impl PendingWork {
     pub fn is_empty(&self) -> bool {
         let (causes, trap_arrived) = (self.causes.clone(), self.trap_arrived);
         *self == Self { causes, trap_arrived, ..Self::default() }
+    }
+
+    /// Drops all sweeps, and the plans that follow them.
+    pub fn drop_sweeps(&mut self) {
+        (self.heavy, self.plan, self.confirmation) = (false, false, false);
+        self.suspects.clear();
+        self.changed_ports.clear();
     }
 
     /// Adds an event. `switch_of` returns the switch that a trap is about, if it is known.
@@ -81,6 +90,8 @@ impl PendingWork {
                 self.heavy = true;
             }
             SmEvent::Resweep => self.heavy = true,
+            SmEvent::LightSweep => self.confirmation = true,
+            SmEvent::Sweeping(is_enabled) => self.sweeping = Some(is_enabled),
             SmEvent::Reroute => self.plan = true,
             SmEvent::SetPriority(priority) => self.priority = Some(priority),
             SmEvent::Dump => self.dump = true,
@@ -98,10 +109,14 @@ fn cause_of(event: &SmEvent) -> Option<Cause> {
         SmEvent::Role(..) => Some(Cause::Role),
         SmEvent::MembershipChanged | SmEvent::AliasesChanged => Some(Cause::SaClients),
         SmEvent::Reload => Some(Cause::Reload),
-        SmEvent::Resweep | SmEvent::Reroute | SmEvent::Release(_) => Some(Cause::Request),
-        SmEvent::SetPriority(_) | SmEvent::Dump | SmEvent::HandOver(_) | SmEvent::PortClosed(_) => {
-            None
+        SmEvent::Resweep | SmEvent::LightSweep | SmEvent::Reroute | SmEvent::Release(_) => {
+            Some(Cause::Request)
         }
+        SmEvent::Sweeping(_)
+        | SmEvent::SetPriority(_)
+        | SmEvent::Dump
+        | SmEvent::HandOver(_)
+        | SmEvent::PortClosed(_) => None,
     }
 }
 

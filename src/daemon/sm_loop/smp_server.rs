@@ -7,6 +7,7 @@ use super::sm_peers;
 use crate::contained;
 use crate::daemon::messages::DeviceNotice;
 use crate::daemon::messages::SmEvent;
+use crate::daemon::process::trap_log;
 use crate::ids::{Lid, MKey};
 use crate::manage::loop_status::LoopStatus;
 use crate::manage::offenders::{Offence, is_logged};
@@ -200,6 +201,9 @@ impl SmpServer {
         let verdict = self.traps.receive(Instant::now(), mad.header().tid(), &notice);
         self.next_due = self.traps.next_due();
         if let TrapVerdict::New(mut news) = verdict {
+            if self.senders.is_logged(inbound.from.lid, Instant::now()) {
+                trap_log::received(&notice, inbound.from.lid, mad.header().tid());
+            }
             if news.number == TrapNumber::BAD_M_KEY {
                 let published = self.published.borrow();
                 news.changed.port_info = self.bad_m_keys.received(&notice, published.as_deref());
@@ -256,11 +260,9 @@ impl SmpServer {
         fabric.observed_lid(fabric.local())
     }
 
-    fn forward(&mut self, news: TrapEvent) {
+    fn forward(&self, news: TrapEvent) {
         let TrapEvent { issuer, number, subject, port, .. } = news;
-        if self.senders.is_logged(issuer, Instant::now()) {
-            info!("Received trap {number} from LID {issuer} about LID {subject} port {port}");
-        }
+        debug!("trap {number} from LID {issuer} about LID {subject} port {port}");
         let arrived = Some(Instant::now());
         let _ = self.events.send(SmEvent::Trap(TrapEvent { arrived, ..news }));
     }

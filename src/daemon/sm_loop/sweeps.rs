@@ -258,6 +258,9 @@ impl Manager {
     /// the last reconfiguration is incomplete.
     pub(super) async fn light_sweep(&mut self, pending: &mut PendingWork) {
         self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
+        if self.are_sweeps_inhibited {
+            return;
+        }
         let is_incomplete = std::mem::take(&mut self.reconfigurer.needs_heavy_sweep);
         let Some(observation) = self.observation.as_ref() else {
             pending.heavy = true;

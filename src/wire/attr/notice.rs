@@ -39,6 +39,14 @@ record! {
         dr_slid, set_dr_slid: Lid = 112, 16;
         /// Trap 256: method of the refused request.
         method, set_method: u8 = 128, 8;
+        /// Traps 257 and 258: the LID of the destination; [`Notice::subject_lid`] is the source.
+        destination_lid, set_destination_lid: Lid = 112, 16;
+        /// Traps 257 and 258: the wrong P_Key or Q_Key.
+        bad_key, set_bad_key: u32 = 128, 32;
+        /// Traps 257 and 258: SL, source and destination QP of the packet.
+        bad_key_sl, set_bad_key_sl: u8 = 160, 4;
+        source_qp, set_source_qp: u32 = 168, 24;
+        destination_qp, set_destination_qp: u32 = 200, 24;
         /// Trap 256: attribute of the refused request.
         attr_id, set_attr_id: u16 = 144, 16;
         /// Trap 256: attribute modifier of the refused request.

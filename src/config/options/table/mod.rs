@@ -18,7 +18,8 @@ mod routing;
 use super::key::{KeyOf, Reload, Support};
 use super::permissions::{PortGuids, SaTrust};
 use super::value::{
-    CaEntries, CctEntry, CctList, Console, Format, PartEnforce, PortMask, Value, hex, range,
+    CaEntries, CctEntry, CctList, Console, Format, LogFormat, PartEnforce, PortMask, Value, hex,
+    range,
 };
 use crate::ids::{Guid, MKey, SmKey};
 use device::{device, partitions};

@@ -174,6 +174,12 @@ macro_rules! log {
         dump_files_dir: String = "/var/log/".into(), restart, implemented;
         /// Prefix of every message in the log and to syslog.
         log_prefix: Option<String> = None, reload, implemented;
+        /// Format of log lines: text, as OpenSM's, or json, one object a line with time, level,
+        /// flags, thread, module, message and, of events that OpenSM logs too, a stable event name.
+        log_format: LogFormat = LogFormat::Text, reload, implemented;
+        /// Name of this program in syslog and in the journal; OpenSM's by default, with the
+        /// facility user.
+        syslog_identity: String = "OpenSM".into(), reload, implemented;
     } };
 }
 pub(super) use log;
@@ -316,12 +322,12 @@ pub(super) use replication;
 macro_rules! console {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Console";
-        /// Console: off, local (the terminal) or loopback (a TCP port).
-        console: Console = Console::Off, restart,
-            ignored("there is no console");
-        /// TCP port of the loopback console, 0 to 65535.
-        console_port: u16 = 10_000, restart,
-            ignored("there is no console");
+        /// OpenSM's console: off, local (the terminal), loopback (a TCP port for root and the user
+        /// of the daemon on this host) or socket (a TCP port for all hosts, whose clients must send
+        /// the token of management_token_file first).
+        console: Console = Console::Off, restart, implemented;
+        /// TCP port of the consoles loopback and socket, 0 to 65535.
+        console_port: u16 = 10_000, restart, implemented;
     } };
 }
 pub(super) use console;

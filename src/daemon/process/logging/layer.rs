@@ -1,5 +1,6 @@
 //! Formats `tracing` events as log lines.
 
+use super::sink::LogEvent;
 use super::{Shared, flags};
 use chrono::{DateTime, Local};
 use std::fmt::{self, Write as _};
@@ -66,15 +67,16 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         if !self.0.enabled(fields.flags) {
             return;
         }
-        let mut text = String::with_capacity(128);
-        if *metadata.level() == Level::WARN {
-            text.push_str("WARNING: ");
-        }
-        text.push_str(&fields.message);
-        text.push_str(&fields.others);
+        let text = format!("{}{}", fields.message, fields.others);
         let place = fields.place.as_deref().unwrap_or_else(|| place(metadata.target()));
-        let now = Local::now();
-        self.0.sink().write(&now, fields.flags, (!fields.is_bare).then_some(place), &text);
+        self.0.sink().write(&LogEvent {
+            now: Local::now(),
+            flags: fields.flags,
+            is_warning: *metadata.level() == Level::WARN,
+            place: (!fields.is_bare).then_some(place),
+            name: fields.name.as_deref(),
+            message: &text,
+        });
     }
 }
 
@@ -97,6 +99,8 @@ struct EventFields {
     is_bare: bool,
     /// A module name that replaces the event's own.
     place: Option<String>,
+    /// The stable name of the event (`event`).
+    name: Option<String>,
     message: String,
     /// All other fields, as ` name=value`.
     others: String,
@@ -115,6 +119,7 @@ impl Visit for EventFields {
         match field.name() {
             "message" => self.message.push_str(value),
             "place" => self.place = Some(value.to_owned()),
+            "event" => self.name = Some(value.to_owned()),
             _ => self.record_debug(field, &value),
         }
     }

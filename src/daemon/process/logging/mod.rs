@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Each line has the local time with microseconds, the thread, the flags, the module and the
-//! message. Modules log with [`tracing`]; [`layer`] formats its events, and [`sink`] owns the
-//! file. OpenSM's flags (`-D`) enable these events:
+//! message. Modules log with [`tracing`]; [`layer`] formats its events, [`sink`] owns the
+//! file, [`json`] is its other format, and [`syslog`] sends major events. OpenSM's flags (`-D`) enable these events:
 //!
 //! | flag | `tracing` |
 //! |---|---|
@@ -20,13 +20,15 @@
 //! Lines are buffered, as in OpenSM, and flushed at intervals ([`LogHandle::flush`]). Errors and
 //! major events are written at once, and with `-d 2` all lines.
 
+mod json;
 mod layer;
 mod sink;
+mod syslog;
 
 pub use layer::LogLayer;
 pub use sink::LogDestination;
 
-use crate::config::options::Options;
+use crate::config::options::{LogFormat, Options};
 use sink::Sink;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -59,6 +61,16 @@ pub mod flags {
 /// "Exiting SM" …
 #[macro_export]
 macro_rules! log_major {
+    (event = $event:literal, $($message:tt)+) => {
+        ::tracing::info!(
+            target: "torus_sm::major",
+            flags = 0x80_u64,
+            bare = true,
+            event = $event,
+            "{}",
+            format_args!($($message)+)
+        )
+    };
     ($($message:tt)+) => {
         ::tracing::info!(target: "torus_sm::major", flags = 0x80_u64, bare = true, "{}", format_args!($($message)+))
     };
@@ -95,6 +107,9 @@ pub struct LogConfig {
     pub max_size: u64,
     /// Prefix of every message.
     pub prefix: Option<String>,
+    pub format: LogFormat,
+    /// Name of this program in syslog and the journal.
+    pub syslog_identity: String,
     /// Send major events to syslog and standard output. Otherwise they are log lines only, enabled
     /// by [`flags::SYS`]. A reload does not change this.
     pub announce: bool,
@@ -109,6 +124,8 @@ impl From<&Options> for LogConfig {
             append: options.accum_log_file,
             max_size: u64::from(options.log_max_size) << 20,
             prefix: options.log_prefix.clone(),
+            format: options.log_format,
+            syslog_identity: options.syslog_identity.clone(),
             announce: true,
         }
     }
@@ -163,6 +180,11 @@ impl LogHandle {
     pub fn set_flags(&self, flags: u8) {
         self.0.flags.store(flags, Ordering::Relaxed);
         tracing::callsite::rebuild_interest_cache();
+    }
+
+    /// Writes every line at once, or buffers lines.
+    pub fn set_force_flush(&self, is_forced: bool) {
+        self.0.sink().set_force_flush(is_forced);
     }
 
     pub fn flags(&self) -> u8 {

@@ -1,11 +1,11 @@
 //! Writes log lines to a file, standard output or standard error, and major events to syslog. Lines
 //! that the file does not take go to standard error, which is the journal under systemd.
 
-use super::{LogConfig, flags, layer};
+use super::{LogConfig, flags, json, layer, syslog};
+use crate::config::options::LogFormat;
 use chrono::{DateTime, Local};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
 /// The destination of the log.
@@ -26,9 +26,17 @@ impl From<&str> for LogDestination {
     }
 }
 
-/// Facility daemon, severity info (RFC 3164).
-const SYSLOG_PRIORITY: u8 = 3 << 3 | 6;
-const SYSLOG_SOCKET: &str = "/dev/log";
+/// An event to be logged.
+pub(super) struct LogEvent<'a> {
+    pub(super) now: DateTime<Local>,
+    pub(super) flags: u8,
+    pub(super) is_warning: bool,
+    /// The name of its module.
+    pub(super) place: Option<&'a str>,
+    /// The name that stays the same when the wording of the message changes.
+    pub(super) name: Option<&'a str>,
+    pub(super) message: &'a str,
+}
 
 /// The open destination of the log.
 pub(super) struct Sink {
@@ -74,33 +82,48 @@ impl Sink {
         self.config = LogConfig { destination, announce, ..config.clone() };
     }
 
+    pub(super) fn set_force_flush(&mut self, is_forced: bool) {
+        self.config.force_flush = is_forced;
+        self.flush();
+    }
+
     pub(super) fn flush(&mut self) {
         let outcome = self.out.writer().flush();
         self.report(outcome);
     }
 
-    /// Writes one line; `place` is the name of its module.
-    pub(super) fn write(
-        &mut self,
-        now: &DateTime<Local>,
-        flags: u8,
-        place: Option<&str>,
-        message: &str,
-    ) {
-        let mut body = String::with_capacity(message.len() + 64);
-        for part in [self.config.prefix.as_deref(), place].into_iter().flatten() {
+    /// Writes one line.
+    pub(super) fn write(&mut self, event: &LogEvent<'_>) {
+        let body = self.body(event);
+        let is_major = event.flags & flags::SYS != 0;
+        if is_major && self.config.announce {
+            self.announce(event, &body);
+        }
+        let thread = nix::unistd::gettid().as_raw();
+        let line = match self.config.format {
+            LogFormat::Text => format!("{}{body}\n", layer::head(&event.now, thread, event.flags)),
+            LogFormat::Json => {
+                format!("{}\n", json::line(event, thread, self.config.prefix.as_deref()))
+            }
+        };
+        self.write_line(&line);
+        if self.config.force_flush || is_major || event.flags & flags::ERROR != 0 {
+            self.flush();
+        }
+    }
+
+    /// The text after the head of a line: prefix, module and message.
+    fn body(&self, event: &LogEvent<'_>) -> String {
+        let mut body = String::with_capacity(event.message.len() + 64);
+        for part in [self.config.prefix.as_deref(), event.place].into_iter().flatten() {
             body.push_str(part);
             body.push_str(": ");
         }
-        body.push_str(message);
-        if flags & flags::SYS != 0 && self.config.announce {
-            self.announce(now, &body);
+        if event.is_warning {
+            body.push_str("WARNING: ");
         }
-        let line = format!("{}{body}\n", layer::head(now, nix::unistd::gettid().as_raw(), flags));
-        self.write_line(&line);
-        if self.config.force_flush || flags & (flags::ERROR | flags::SYS) != 0 {
-            self.flush();
-        }
+        body.push_str(event.message);
+        body
     }
 
     fn write_line(&mut self, line: &str) {
@@ -178,19 +201,11 @@ impl Sink {
 
     /// Sends a major event to syslog, and prints it unless standard output is the log. Failures are
     /// ignored, and nothing blocks.
-    fn announce(&self, now: &DateTime<Local>, body: &str) {
+    fn announce(&self, event: &LogEvent<'_>, body: &str) {
         if !matches!(self.out, Out::Stdout(_)) {
             let _ = writeln!(io::stdout(), "{body}");
         }
-        let packet = format!(
-            "<{SYSLOG_PRIORITY}>{} torus-sm[{}]: {body}",
-            now.format("%b %e %H:%M:%S"),
-            std::process::id()
-        );
-        let _ = UnixDatagram::unbound().and_then(|socket| {
-            socket.set_nonblocking(true)?;
-            socket.send_to(packet.as_bytes(), SYSLOG_SOCKET)
-        });
+        syslog::send(&self.config.syslog_identity, event, body);
     }
 }
 

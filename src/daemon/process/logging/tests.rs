@@ -9,6 +9,8 @@ fn config(path: &Path) -> LogConfig {
         append: true,
         max_size: 0,
         prefix: None,
+        format: LogFormat::Text,
+        syslog_identity: "OpenSM".into(),
         announce: false,
     }
 }
@@ -95,6 +97,33 @@ fn words_by_flags(announce: bool) -> Vec<String> {
         },
     );
     tails(&text).iter().filter_map(|tail| Some(tail.rsplit_once(' ')?.1.into())).collect()
+}
+
+#[test]
+fn lines_may_be_json() {
+    let text = logged(
+        |config| {
+            config.format = LogFormat::Json;
+            config.prefix = Some("west".into());
+        },
+        |_, _| {
+            tracing::warn!("a \"quoted\" word");
+            crate::log_major!(event = "subnet_up", "SUBNET UP");
+        },
+    );
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let [warning, up] = &lines[..] else { panic!("{text}") };
+    assert_eq!(warning["level"], "warning");
+    assert_eq!(warning["message"], "a \"quoted\" word");
+    assert_eq!(warning["module"], "daemon::process::logging::tests");
+    assert_eq!((&up["level"], &up["event"]), (&"major".into(), &"subnet_up".into()));
+    assert_eq!((&up["message"], &up["prefix"]), (&"SUBNET UP".into(), &"west".into()));
+    assert!(
+        up["time"]
+            .as_str()
+            .is_some_and(|time| time.parse::<chrono::DateTime<chrono::Utc>>().is_ok())
+    );
 }
 
 #[test]

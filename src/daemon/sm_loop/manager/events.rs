@@ -19,6 +19,9 @@ pub(super) fn describe(event: &SmEvent) -> (EventKind, String) {
         SmEvent::AliasesChanged => (EventKind::Registry, "alias GUIDs changed".into()),
         SmEvent::Reload => (EventKind::Command, "SIGHUP: read the configuration, sweep".into()),
         SmEvent::Resweep => (EventKind::Command, "sweep".into()),
+        SmEvent::LightSweep => (EventKind::Command, "light sweep".into()),
+        SmEvent::Sweeping(true) => (EventKind::Command, "allow sweeps".into()),
+        SmEvent::Sweeping(false) => (EventKind::Command, "inhibit sweeps".into()),
         SmEvent::Reroute => (EventKind::Command, "plan all routes again".into()),
         SmEvent::Release((guid, num)) => {
             (EventKind::Command, format!("release the link at port {num} of node {guid}"))

@@ -15,6 +15,19 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 impl Manager {
+    /// Takes the request of an operator to allow or inhibit sweeps, if there is one. A heavy sweep
+    /// makes up for those that were inhibited.
+    pub(super) fn allow_sweeps(&mut self, request: Option<bool>, pending: &mut PendingWork) {
+        if let Some(is_enabled) = request
+            && is_enabled == self.are_sweeps_inhibited
+        {
+            self.are_sweeps_inhibited = !is_enabled;
+            self.monitor.sweeps_enabled(is_enabled);
+            pending.heavy |= is_enabled;
+            info!("an operator {} sweeps", if is_enabled { "allows" } else { "inhibits" });
+        }
+    }
+
     /// Sets the priority of this SM until the next reload.
     pub(super) async fn set_priority(&mut self, priority: u8) {
         let old = self.options.sm_priority;

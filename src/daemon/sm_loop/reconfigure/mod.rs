@@ -271,7 +271,7 @@ impl Reconfigurer {
         self.devices.transitions.end(&observation.fabric, &verified, checks, &mut report);
         match outcome {
             ReconfigureOutcome::Up => {
-                operator_log::subnet_up(!self.master.was_up);
+                operator_log::subnet_up(verified.plan().routing.engine, !self.master.was_up);
                 self.master.was_up = true;
             }
             ReconfigureOutcome::Delayed(_) | ReconfigureOutcome::EndedEarly(_) => {}

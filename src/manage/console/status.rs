@@ -1,0 +1,93 @@
+//! The command `status`.
+
+use super::ConsoleSources;
+use crate::manage::loop_status::{LoopStatus, ReconfigureResult};
+use crate::wire::attr::SmState;
+use std::fmt::Write as _;
+
+/// The state of the SM, in the lines of OpenSM.
+pub(super) fn text(sources: &ConsoleSources) -> String {
+    let (status, perf) = (sources.status.load(), sources.perf.load());
+    let engine = status.subnet.as_ref().map_or("none", |subnet| subnet.plan.routing.engine);
+    let sa = if status.subnet.is_some() { "Ready" } else { "Init" };
+    let (active, sweeping) = match (perf.settings.is_enabled, perf.is_sweeping) {
+        (false, _) => ("Disabled", "Sleeping"),
+        (true, false) => ("Enabled", "Sleeping"),
+        (true, true) => ("Enabled", "Active"),
+    };
+    let mut text = format!(
+        "   OpenSM Version       : torus-sm {}\n   SM State             : {}\n   \
+         SM Priority          : {}\n   SA State             : {sa}\n   \
+         Routing Engine       : {engine}\n   Loaded event plugins : <none>\n\n   \
+         PerfMgr state/sweep state : {active}/{sweeping}\n",
+        env!("CARGO_PKG_VERSION"),
+        state(status.sm.state),
+        status.sm.priority,
+    );
+    add_counters(&mut text, &status);
+    add_flags(&mut text, &status);
+    add_managers(&mut text, &status);
+    text.push('\n');
+    text
+}
+
+/// The names of states in OpenSM's console, all of the same width.
+fn state(state: SmState) -> &'static str {
+    match state {
+        SmState::Discovering => "Discovering",
+        SmState::Standby => "Standby    ",
+        SmState::NotActive => "Not Active ",
+        SmState::Master => "Master     ",
+        SmState::Unknown(_) => "UNKNOWN    ",
+    }
+}
+
+fn add_counters(text: &mut String, status: &LoopStatus) {
+    let smps = &status.smps;
+    let (sent, received) = (smps.gets + smps.sets + smps.posted, smps.answered + smps.refused);
+    let done = received + smps.unanswered + smps.malformed;
+    let outstanding = (smps.gets + smps.sets).saturating_sub(done);
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "\n   MAD stats\n   ---------\n   QP0 MADs outstanding           : {outstanding}\n   \
+         QP0 MADs outstanding (on wire) : {outstanding}\n   \
+         QP0 MADs rcvd                  : {received}\n   \
+         QP0 MADs sent                  : {sent}\n   \
+         QP0 unicasts sent              : {}\n   \
+         QP0 unknown MADs rcvd          : {}\n",
+        smps.posted, smps.malformed
+    );
+}
+
+fn add_flags(text: &mut String, status: &LoopStatus) {
+    let failed = |result: &ReconfigureResult| result.problem().is_some();
+    let has_errors = status.reconfigurations.back().is_some_and(|last| failed(&last.result));
+    let _ = write!(
+        text,
+        "\n   Subnet flags\n   ------------\n   Sweeping enabled               : {}\n   \
+         Sweep interval (seconds)       : {}\n   \
+         Subnet Init errors             : {}\n   \
+         First time master sweep        : {}\n",
+        u8::from(status.is_sweeping_enabled),
+        status.options.sweep_interval,
+        u8::from(has_errors),
+        u8::from(status.subnet.is_none()),
+    );
+}
+
+fn add_managers(text: &mut String, status: &LoopStatus) {
+    let own = &status.sm;
+    let _ = write!(
+        text,
+        "\n   Known SMs\n   ---------\n   Port GUID       SM State    Priority\n   ---------       \
+         --------    --------\n   0x{:x} {} {}        SELF\n",
+        own.guid.0,
+        state(own.state),
+        own.priority
+    );
+    for other in &status.managers {
+        let (guid, state) = (other.guid.0, state(other.state));
+        let _ = writeln!(text, "   0x{guid:x} {state} {}", other.priority);
+    }
+}
