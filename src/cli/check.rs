@@ -11,7 +11,8 @@ use std::path::PathBuf;
 ///
 /// With --file the report also shows the effect on that fabric: members, multicast groups and
 /// P_Key tables of the partitions and, with QoS, the levels of the policy, the scopes that apply to
-/// each port, and the resulting SL to VL and VL arbitration tables.
+/// each port, and the resulting SL to VL and VL arbitration tables. An engine list that does not
+/// route the fabric is an error, and so is torus-2QoS if it does not.
 ///
 /// The exit code is 0 without errors, else 4.
 #[derive(Clone, PartialEq, Debug, Parser)]
@@ -20,6 +21,9 @@ pub struct CheckArgs {
     /// Show the effect of partitions and QoS on this fabric, a file in the format of ibnetdiscover
     #[arg(long, value_name = "FABRIC")]
     pub file: Option<PathBuf>,
+    /// Print the findings as one JSON object
+    #[arg(long)]
+    pub json: bool,
     /// Treat warnings as errors
     #[arg(long)]
     pub strict: bool,

@@ -2,8 +2,11 @@
 //! QoS on a fabric.
 
 mod config_files;
+mod folders;
+mod json;
 mod partitions;
 mod qos;
+mod routing;
 mod vl_tables;
 
 use super::scenario;
@@ -13,7 +16,7 @@ use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::{Diagnostic, excerpt};
 use crate::fabric::Fabric;
-use crate::notes::Severity;
+use crate::notes::{Note, Severity};
 use crate::plan::partitions as plan;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::routing::torus;
@@ -64,11 +67,15 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         text += &format!("{}: {note}\n", word(note.severity));
         counts.add(note.severity);
     }
+    let mut notes = Vec::new();
     match &args.file {
-        Some(file) => text += &effect(file, &files, &mut counts)?,
+        Some(file) => text += &effect(file, &files, &mut counts, &mut notes)?,
         None => text += &scopes_rejected_by_engine(&files, &mut counts),
     }
     text += &format!("{}\n", counts.summary());
+    if args.json {
+        text = json::text(&files, &notes, counts);
+    }
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader closed the pipe, as `| head` does.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
@@ -106,11 +113,12 @@ fn scopes_rejected_by_engine(files: &ConfigFiles, counts: &mut FindingCounts) ->
     excerpt::render(&found, files.content(&policy.file).unwrap_or_default()) + "\n"
 }
 
-/// Effect of partitions and QoS on the fabric in `file`.
+/// Effect of partitions and QoS on the fabric in `file`; `shown` gets the findings.
 fn effect(
     file: &std::path::Path,
     files: &ConfigFiles,
     counts: &mut FindingCounts,
+    shown: &mut Vec<Note>,
 ) -> Result<String, Failure> {
     let config = |text: String| Failure::new(ExitCode::Config, text);
     let options: &Options = &files.options;
@@ -131,10 +139,12 @@ fn effect(
         notes.extend(found);
     }
     let mut text = String::new();
+    notes.extend(routing::findings(&fabric, options, &partitions, policy.as_ref()));
     for note in &notes {
         text += &format!("{}: {note}\n", word(note.severity));
         counts.add(note.severity);
     }
+    shown.clone_from(&notes);
     text += &partitions::shown(&fabric, &partitions, &tables);
     if files.is_policy_wrong() {
         text += "the effect of QoS is not shown, because the policy file has errors\n";

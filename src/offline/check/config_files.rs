@@ -1,5 +1,6 @@
 //! The configuration files that a start would read, with the errors in them.
 
+use super::folders;
 use crate::cli::{DaemonArgs, configuration};
 use crate::config::guid_lists::{self, Parsed};
 use crate::config::options::Options;
@@ -11,6 +12,7 @@ use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
 use crate::config::{Diagnostic, excerpt, guid2lid, guid2mkey, neighbors, prefix_routes};
 use crate::notes::{Note, Severity};
+use crate::plan::routing::torus;
 use std::path::{Path, PathBuf};
 
 /// A configuration file with the findings about it.
@@ -23,6 +25,15 @@ pub(super) struct ConfigFile {
 }
 
 impl ConfigFile {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// False if the file could not be read.
+    pub(super) fn is_present(&self) -> bool {
+        self.content.is_some()
+    }
+
     /// The findings with the lines they refer to, or a line which says that there are none.
     pub(super) fn text(&self) -> String {
         let content = self.content.as_deref().unwrap_or_default();
@@ -44,10 +55,8 @@ impl ConfigFile {
 enum Presence {
     /// The file may be missing.
     Optional,
-    /// The file is configured; the daemon starts without it.
+    /// The file is configured, and the daemon would start without it.
     Named,
-    /// The daemon does not start without the file.
-    Required,
 }
 
 /// All configuration files.
@@ -75,9 +84,12 @@ impl ConfigFiles {
             qos_policy: None,
         };
         files.options(args);
-        if files.options.routing_engine.as_deref().unwrap_or_default().contains("torus-2QoS") {
+        if files.options.routing_engine.as_deref().unwrap_or_default().contains(torus::NAME) {
             files.torus_config();
+            files.torus_without_qos();
         }
+        let folders = folders::findings(&files.options);
+        files.notes.extend(folders);
         files.guid_lists();
         files.routing_chain();
         files.partitions();
@@ -111,10 +123,7 @@ impl ConfigFiles {
             }
             Err(error) if error.is_not_found() && wanted == Presence::Optional => {}
             Err(error) => {
-                let severity = match wanted {
-                    Presence::Named => Severity::Warning,
-                    Presence::Optional | Presence::Required => Severity::Error,
-                };
+                let severity = Severity::Error;
                 let (line, column) = error.position();
                 let (path, message) = (file.path.clone(), error.reason());
                 file.findings.push(Diagnostic { file: path, line, column, severity, message });
@@ -127,7 +136,7 @@ impl ConfigFiles {
     fn options(&mut self, args: &DaemonArgs) {
         let mut opened = None;
         if let Some((path, must_exist)) = args.file_to_read() {
-            let wanted = if must_exist { Presence::Required } else { Presence::Optional };
+            let wanted = if must_exist { Presence::Named } else { Presence::Optional };
             opened = self.open(path, wanted);
         }
         if let Some((file, text)) = &mut opened {
@@ -151,13 +160,22 @@ impl ConfigFiles {
 
     fn torus_config(&mut self) {
         let path = PathBuf::from(&self.options.torus_config);
-        let Some((mut file, text)) = self.open(&path, Presence::Required) else { return };
+        let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
         let notes = match TorusConfig::parse(&path, &text) {
             Ok(config) => config.notes,
             Err(notes) => notes,
         };
         file.findings = notes.iter().map(|note| located(note, &path)).collect();
         self.all.push(file);
+    }
+
+    /// The routes of torus-2QoS are free of credit loops on the VLs that QoS sets up only.
+    fn torus_without_qos(&mut self) {
+        if !self.options.qos {
+            let text = "routing_engine: torus-2QoS needs qos TRUE (-Q): without it, packets stay on one \
+                        VL and may form credit loops";
+            self.notes.push(Note::new(Severity::Error, None, text.to_owned()));
+        }
     }
 
     fn guid_lists(&mut self) {

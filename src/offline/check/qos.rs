@@ -64,7 +64,7 @@ pub(super) fn shown(
     Ok(Shown { text, findings: found })
 }
 
-fn planned(
+pub(super) fn planned(
     fabric: &Fabric,
     options: &Options,
     partitions: &[Partition],

@@ -1,0 +1,77 @@
+//! The findings of `torus-sm check --json`.
+
+use super::FindingCounts;
+use super::config_files::ConfigFiles;
+use crate::config::Diagnostic;
+use crate::notes::{Note, Severity};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    files: Vec<File<'a>>,
+    /// Findings without a place in a file.
+    findings: Vec<Finding<'a>>,
+    errors: usize,
+    warnings: usize,
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    path: String,
+    is_present: bool,
+    findings: Vec<Finding<'a>>,
+}
+
+#[derive(Serialize)]
+struct Finding<'a> {
+    severity: &'static str,
+    /// From 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    /// In characters, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u32>,
+    message: &'a str,
+}
+
+/// The findings as one JSON object. `notes`: those about the effect on a fabric.
+pub(super) fn text(files: &ConfigFiles, notes: &[Note], counts: FindingCounts) -> String {
+    let report = Report {
+        files: files.all.iter().map(file).collect(),
+        findings: files.notes.iter().chain(notes).map(note).collect(),
+        errors: counts.errors,
+        warnings: counts.warnings,
+    };
+    // Numbers and text can always be serialized.
+    serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"
+}
+
+fn file(file: &super::config_files::ConfigFile) -> File<'_> {
+    File {
+        path: file.path().display().to_string(),
+        is_present: file.is_present(),
+        findings: file.findings.iter().map(located).collect(),
+    }
+}
+
+fn located(found: &Diagnostic) -> Finding<'_> {
+    let place = |number: u32| Some(number).filter(|&number| number > 0);
+    Finding {
+        severity: word(found.severity),
+        line: place(found.line),
+        column: place(found.column),
+        message: &found.message,
+    }
+}
+
+fn note(note: &Note) -> Finding<'_> {
+    Finding { severity: word(note.severity), line: None, column: None, message: &note.text }
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
