@@ -153,7 +153,7 @@ fn accept(
         match listener.accept() {
             Ok((stream, from)) => admit(stream, from, (sources, token), (&sessions, closing)),
             // No connection, or one that is gone already.
-            Err(_) => thread::sleep(ACCEPT_INTERVAL),
+            Err(_) => thread::park_timeout(ACCEPT_INTERVAL),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::wire::attr::{CapMask, NodeKind, PhysState, PortInfo, PortState};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Instant;
+use tokio::time::Instant;
 
 /// LinkSpeedActive: 10 Gb/s per lane, or an extended speed (IBA vol. 1, 14.2.5.6).
 const SPEED_10: u8 = 4;

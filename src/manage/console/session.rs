@@ -4,7 +4,8 @@ use super::commands::{self, Reply};
 use super::status;
 use super::{ConsoleSources, MAX_LINE};
 use std::io::{self, BufRead, ErrorKind, Read as _, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Interval at which a session without input looks for other work.
 pub(super) const TICK: Duration = Duration::from_millis(250);
