@@ -19,13 +19,10 @@ pub struct Format {
 /// The value that OpenSM uses for a number that fits into the type and is out of range.
 #[derive(Clone, Copy, Debug)]
 enum OutOfRange {
-    /// The line is ignored.
     Ignored,
-    /// This number.
     Replaced(i64),
     /// As many low bits of the number as the field of the attribute has.
     LowBits(u32),
-    /// The nearest number in the range.
     Nearest,
 }
 
@@ -372,9 +369,7 @@ words! {
 words! {
     /// Format of log lines.
     LogFormat, else Text {
-        /// OpenSM's format.
         Text = "text",
-        /// One JSON object a line.
         Json = "json",
     }
 }

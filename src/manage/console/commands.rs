@@ -189,11 +189,9 @@ fn log_level(sources: &ConsoleSources, word: Option<&str>) -> String {
 }
 
 fn per_module_log(sources: &ConsoleSources) -> String {
-    let options = sources.status.load().options.clone();
-    let Some(file) = &options.per_module_logging_file else {
-        return "Per module logging file: (null)\n\n".to_owned();
-    };
-    match fs::read_to_string(file) {
+    let key = crate::config::options::parse::find("per_module_logging_file");
+    let file = key.map(|key| key.text(&sources.status.load().options)).unwrap_or_default();
+    match fs::read_to_string(&file) {
         Ok(text) => format!("Per module logging file: {file}\n{text}\n"),
         Err(error) => format!("fopen({file}) failed: {error}\n"),
     }

@@ -169,11 +169,11 @@ impl ConfigFiles {
         self.all.push(file);
     }
 
-    /// The routes of torus-2QoS are free of credit loops on the VLs that QoS sets up only.
+    /// torus-2QoS routes with QoS only.
     fn torus_without_qos(&mut self) {
         if !self.options.qos {
-            let text = "routing_engine: torus-2QoS needs qos TRUE (-Q): without it, packets stay on one \
-                        VL and may form credit loops";
+            let text =
+                "routing_engine: torus-2QoS needs qos TRUE (-Q), and refuses to route without";
             self.notes.push(Note::new(Severity::Error, None, text.to_owned()));
         }
     }
@@ -229,7 +229,7 @@ impl ConfigFiles {
         path: &Path,
         parse: impl Fn(&str) -> (T, Vec<Diagnostic>),
     ) -> Option<T> {
-        let (mut file, text) = self.open(path, Presence::Required)?;
+        let (mut file, text) = self.open(path, Presence::Named)?;
         let (value, findings) = parse(&text);
         file.findings = findings;
         self.all.push(file);

@@ -38,14 +38,45 @@ fn check_reports_all_mistakes() {
         "torus.conf:2:1: error: unknown keyword `xp_linc`",
         "    xp_linc 1 2\n    ^^^^^^^\n",
         "weights:1:8: warning: ",
-        "nowhere: warning: No such file",
+        "nowhere: error: No such file",
         "p.conf:1:13: error: `9000` is not an MTU",
         "    A=0x10, mtu=9000: ALL\n                ^^^^",
         "guid2lid:1:",
-        "5 errors, ",
+        "6 errors, ",
     ] {
         assert!(text.contains(expected), "no {expected} in\n{text}");
     }
+}
+
+#[test]
+fn check_fails_where_the_engines_do_not_route() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+    let shape = Shape { hosts: 1, ..Shape::torus([4, 4, 1]) };
+    write("fabric.net", &ibnet::write(&shape.build().expect("a torus")));
+    write("opensm.conf", "routing_engine torus-2QoS\nqos TRUE\ntorus_config torus.conf\n");
+    let words = ["-F", "opensm.conf", "--file", "fabric.net", "--json", "-P", "(null)"];
+    let report = |expected: i32| {
+        let (code, text) = check(folder.path(), &words);
+        assert_eq!(code, Some(expected), "{text}");
+        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        report
+    };
+    write("torus.conf", &shape.torus_conf());
+    assert_eq!(report(0)["errors"], 0);
+    // The description of another torus.
+    write("torus.conf", &Shape::torus([5, 3, 1]).torus_conf());
+    let found = report(4);
+    let findings = found["findings"].as_array().expect("findings");
+    let is_refusal = |finding: &&serde_json::Value| {
+        let message = finding["message"].as_str().unwrap_or_default();
+        message.starts_with("torus-2QoS does not route the fabric")
+            && finding["severity"] == "error"
+    };
+    assert_eq!(findings.iter().filter(is_refusal).count(), 1, "{found:#}");
+    write("torus.conf", &shape.torus_conf());
+    write("opensm.conf", "routing_engine torus-2QoS\ntorus_config torus.conf\n");
+    assert_eq!(report(4)["errors"], 2);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Log lines in JSON, one object a line (`log_format json`).
 
+use super::event::LogEvent;
 use super::flags;
-use super::sink::LogEvent;
 use chrono::SecondsFormat;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! Formats `tracing` events as log lines.
 
-use super::sink::LogEvent;
+use super::event::LogEvent;
 use super::{Shared, flags};
 use chrono::{DateTime, Local};
 use std::fmt::{self, Write as _};

@@ -20,6 +20,7 @@
 //! Lines are buffered, as in OpenSM, and flushed at intervals ([`LogHandle::flush`]). Errors and
 //! major events are written at once, and with `-d 2` all lines.
 
+mod event;
 mod json;
 mod layer;
 mod sink;

@@ -1,9 +1,9 @@
 //! Writes log lines to a file, standard output or standard error, and major events to syslog. Lines
 //! that the file does not take go to standard error, which is the journal under systemd.
 
+use super::event::LogEvent;
 use super::{LogConfig, flags, json, layer, syslog};
 use crate::config::options::LogFormat;
-use chrono::{DateTime, Local};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
@@ -24,18 +24,6 @@ impl From<&str> for LogDestination {
             file => Self::File(file.into()),
         }
     }
-}
-
-/// An event to be logged.
-pub(super) struct LogEvent<'a> {
-    pub(super) now: DateTime<Local>,
-    pub(super) flags: u8,
-    pub(super) is_warning: bool,
-    /// The name of its module.
-    pub(super) place: Option<&'a str>,
-    /// The name that stays the same when the wording of the message changes.
-    pub(super) name: Option<&'a str>,
-    pub(super) message: &'a str,
 }
 
 /// The open destination of the log.

@@ -1,6 +1,6 @@
 //! Major events to the journal or syslog. Failures are ignored, and nothing blocks.
 
-use super::sink::LogEvent;
+use super::event::LogEvent;
 use std::io;
 use std::os::unix::net::UnixDatagram;
 
