@@ -359,9 +359,7 @@ words! {
         Off = "off",
         /// The terminal.
         Local = "local",
-        /// A TCP port of the loopback interface.
         Loopback = "loopback",
-        /// A TCP port of all interfaces.
         Socket = "socket",
     }
 }
