@@ -178,26 +178,48 @@ impl Assignment<'_> {
     /// Reserves the LIDs of the usable entries. An entry whose port needs more LIDs or another
     /// alignment is dropped.
     fn reserve_recorded(&mut self, guid2lid: &Guid2Lid) {
-        for (&guid, &(first, last)) in guid2lid {
-            if !first.is_unicast() || !last.is_unicast() || first > last {
-                continue;
+        let mut doubtful = Vec::new();
+        for (&guid, &range) in guid2lid {
+            let Some((first, count)) = self.usable(guid, range) else { continue };
+            match self.carried_despite(guid, range) {
+                Some(carried) => doubtful.push((guid, first, carried)),
+                None => self.reserve(guid, first, count),
             }
-            let width = last.0 - first.0 + 1;
-            let count = match self.fabric.port_by_guid(guid) {
-                Some(port) => self.count(port),
-                None => width,
-            };
-            let fits =
-                count <= width && (count == 1 || !self.is_present(guid) || first.0 % count == 0);
-            if fits && self.taken.is_free(first.0, count) {
-                self.taken.take(first.0, count);
-                self.guid2lid.insert(guid, (first, Lid(first.0 + count - 1)));
-            }
+        }
+        for (guid, recorded, carried) in doubtful {
+            let first = if self.taken.is_free(carried, 1) { carried } else { recorded };
+            self.reserve(guid, first, 1);
         }
     }
 
-    fn is_present(&self, guid: Guid) -> bool {
-        self.fabric.port_by_guid(guid).is_some()
+    fn reserve(&mut self, guid: Guid, first: u16, count: u16) {
+        if self.taken.is_free(first, count) {
+            self.taken.take(first, count);
+            self.guid2lid.insert(guid, (Lid(first), Lid(first + count - 1)));
+        }
+    }
+
+    /// The first LID of an entry and the number of LIDs that its port needs; `None` if it cannot be
+    /// used.
+    fn usable(&self, guid: Guid, (first, last): (Lid, Lid)) -> Option<(u16, u16)> {
+        if !first.is_unicast() || !last.is_unicast() || first > last {
+            return None;
+        }
+        let width = last.0 - first.0 + 1;
+        let port = self.fabric.port_by_guid(guid);
+        let count = port.map_or(width, |port| self.count(port));
+        let is_aligned = count == 1 || port.is_none() || first.0.is_multiple_of(count);
+        (count <= width && is_aligned).then_some((first.0, count))
+    }
+
+    /// The LID that a switch port 0 without an LMC carries although a range of several LIDs is
+    /// recorded for it: the range was assigned while its device answered with another node type,
+    /// and the LID that it carries is the older one.
+    fn carried_despite(&self, guid: Guid, (first, last): (Lid, Lid)) -> Option<u16> {
+        let port = self.fabric.port_by_guid(guid).filter(|_| first != last)?;
+        let has_one = self.fabric.node_of(port).is_switch() && self.count(port) == 1;
+        let carried = self.fabric.observed_lid(port).filter(|_| has_one)?;
+        (carried != first && carried.is_unicast()).then_some(carried.0)
     }
 
     fn assign_recorded(&mut self, port: PortId) -> bool {

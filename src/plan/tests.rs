@@ -221,6 +221,25 @@ fn an_unconfigured_fabric_differs_where_opensm_writes() {
     assert_eq!(plan.switch_infos[0].linear_fdb_top(), 6);
 }
 
+/// A switch that once answered as a router was recorded with a range of 2^LMC LIDs.
+#[test]
+fn a_switch_keeps_the_lid_that_it_carries_despite_a_recorded_range() {
+    let topology = ring(2, &[(4, 1), (7, 0), (8, 1), (9, 0)]);
+    let fabric = fabric(&topology, Hardware::default());
+    let switch = Guid(0x20_0000);
+    let lid_after = |other: Option<(u64, u16)>| {
+        let mut guid2lid = BTreeMap::from([(switch, (Lid(340), Lid(341)))]);
+        guid2lid.extend(other.map(|(guid, lid)| (Guid(guid), (Lid(lid), Lid(lid)))));
+        let options = Options { lmc: 1, ..Options::default() };
+        let (table, after, _) = lids::assign(&fabric, &options, &Memory::new(guid2lid.into()));
+        let lid = by_guid(&fabric, &table)[&switch].0;
+        assert_eq!(after.guid2lid[&switch], (lid, lid));
+        lid
+    };
+    assert_eq!(lid_after(None), Lid(7));
+    assert_eq!(lid_after(Some((0x99, 7))), Lid(340), "LID 7 is reserved for another port");
+}
+
 #[test]
 fn ports_without_a_lid_are_named() {
     let hardware = Hardware { linear_fdb_cap: 6, ..Hardware::default() };

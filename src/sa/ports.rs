@@ -54,7 +54,8 @@ fn resp_time_code(milliseconds: u32) -> u8 {
 pub(super) fn nodes(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let mut wanted: NodeRecord = query.record();
     let fabric = query.view.fabric();
-    for port in query.end_ports(NodeRecord::LID, wanted.lid()) {
+    // An inner loop: the chained iterators of the end ports are faster driven from within.
+    let _ = query.end_ports(NodeRecord::LID, wanted.lid()).try_for_each(|port| {
         let node = fabric.node_of(port);
         let mut info = node.info;
         info.set_port_guid(query.view.guid(port));
@@ -67,10 +68,8 @@ pub(super) fn nodes(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
             // Every LID of the port's LMC range selects the record, which contains the base LID.
             wanted.set_lid(record.lid());
         }
-        if query.push_if_matching(&wanted, &record, reply).is_break() {
-            break;
-        }
-    }
+        query.push_if_matching(&wanted, &record, reply)
+    });
     Ok(())
 }
 
