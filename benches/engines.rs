@@ -25,8 +25,17 @@ use torus_sm::wire::attr::NodeKind;
 const RUNS: usize = 5;
 
 /// Milliseconds of OpenSM on the fat tree.
-const OPENSM: [(&str, f64); 4] =
-    [("ftree", 135.0), ("minhop", 276.0), ("dnup", 289.0), ("updn", 295.0)];
+const OPENSM: [(&str, f64); 9] = [
+    ("ftree", 135.0),
+    ("sssp", 216.0),
+    ("dor", 245.0),
+    ("minhop", 276.0),
+    ("dnup", 289.0),
+    ("updn", 295.0),
+    ("nue", 820.0),
+    ("dfsssp", 3500.0),
+    ("lash", 11_500.0),
+];
 
 fn main() {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or_default();
@@ -36,7 +45,7 @@ fn main() {
         "fat tree, 288 switches, 2016 hosts",
         &tree,
         None,
-        &["ftree", "minhop", "updn", "dnup"],
+        &OPENSM.map(|(engine, _)| engine),
     );
     let irregular = irregular(500, 1000, 4);
     let root = irregular.nodes[0].guid;
@@ -45,7 +54,7 @@ fn main() {
         "irregular, 500 switches, 2000 hosts",
         &irregular,
         Some(root),
-        &["minhop", "updn"],
+        &["minhop", "updn", "dnup", "sssp", "dor", "nue", "dfsssp", "lash"],
     );
     let shape = Shape { hosts: 2, ..Shape::torus([16; 3]) };
     let torus = shape.build().expect("the shape fits a fabric");

@@ -1,7 +1,7 @@
 //! Time from the loss of a link in a simulated fabric until the whole daemon has written the last
 //! block of a forwarding table: trap, sweep, plan, verification, transition. Links along x, y and z
 //! are lost and repaired in turn, each when the daemon is idle; then pairs of links, the second of
-//! each as soon as the daemon writes the first block for the first.
+//! each as soon as the daemon writes the first block for the first; then whole switches.
 //!
 //! ```text
 //! cargo bench --bench outage [-- SHAPE [HOSTS [ROUNDS]]]
@@ -13,6 +13,7 @@ use std::time::Duration;
 use testkit::{SimCluster, bench_argument};
 use tokio::time::{Instant, sleep};
 use torus_sm::ids::{Guid, PortNum};
+use torus_sm::sim::console::run_line;
 use torus_sm::wire::attr::AttrId;
 
 /// Time without a write after which the daemon is idle and has prepared the baseline of its next
@@ -62,6 +63,18 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
         assert_eq!(cluster.faults(&sm), [""; 0]);
     }
     report("second cable lost", second);
+    let (mut lost, mut back) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        // Another switch each time.
+        let guid = cluster.shape.switch_guid(middle.map(|at| (at + round as u16) % at.max(1)));
+        let command = |name: &str| run_line(&cluster.fabric, &format!("{name} {guid}")).is_ok();
+        lost.push(written(&cluster, || command("unlink")).await);
+        assert_eq!(cluster.faults_beside(&sm, guid), [""; 0]);
+        back.push(written(&cluster, || command("relink")).await);
+        assert_eq!(cluster.faults(&sm), [""; 0]);
+    }
+    report("switch lost", lost);
+    report("switch back", back);
     sm.stop().await;
 }
 

@@ -126,6 +126,14 @@ impl Acknowledged {
         !self.pending.is_empty() && self.pending.contains(&(guid, attr_id, attr_mod))
     }
 
+    /// True if the local port is cabled to another port than in the last plan. Sets of that time may
+    /// have reached, by the same directed routes, other devices than those that were meant.
+    pub fn is_local_port_moved(&self, fabric: &Fabric) -> bool {
+        let peer = |fabric: &Fabric| fabric.port(fabric.local()).peer.map(|peer| end(fabric, peer));
+        let last = self.last.as_ref().and_then(|(last, _)| peer(last));
+        last.is_some() && last != peer(fabric)
+    }
+
     /// Forgets the tables of nodes that may not be the devices that were configured, or that may
     /// have restarted in between:
     /// * nodes without any of their links of the last plan: two devices may have had the same GUID;

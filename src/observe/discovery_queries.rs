@@ -50,6 +50,8 @@ pub(super) struct DiscoveryQueries {
     needs_routes: bool,
     /// No query is put off any more.
     pub(super) is_last_pass: bool,
+    /// A known route that leads to another device.
+    pub(super) misrouted: Option<String>,
     /// Failed queries, with the reason of the last failure.
     pub(super) failures: HashMap<QueryKey, SmpError>,
 }
@@ -71,6 +73,7 @@ impl DiscoveryQueries {
             reconnected: HashSet::new(),
             needs_routes: false,
             is_last_pass: false,
+            misrouted: None,
             failures: HashMap::new(),
         }
     }
@@ -216,7 +219,7 @@ impl DiscoveryQueries {
         }
     }
 
-    fn submit(&mut self, query: Query) {
+    pub(super) fn submit(&mut self, query: Query) {
         let mut request = query.request(&self.state);
         request.m_key = self.key_of(query);
         self.batch.submit(query, request);
@@ -226,7 +229,7 @@ impl DiscoveryQueries {
     fn key_of(&self, query: Query) -> MKey {
         match query {
             Query::Node { m_key, .. } => m_key,
-            Query::Description { node } | Query::Switch { node } => {
+            Query::Identity { node } | Query::Description { node } | Query::Switch { node } => {
                 let entry = &self.state.entries()[node];
                 self.keys.of(entry, entry.info.local_port())
             }
@@ -259,8 +262,9 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Queries a switch, its description and all its ports.
+    /// Queries a switch, its identity and description and all its ports.
     pub(super) fn query_suspect(&mut self, node: usize) {
+        self.query_identity(node);
         self.submit(Query::Description { node });
         self.query_switch(node);
     }
@@ -323,6 +327,7 @@ impl DiscoveryQueries {
                 }
                 self.met(from, route, info);
             }
+            Query::Identity { node } => self.identified(node, &NodeInfo::read(&reply.data)),
             Query::Description { node } => {
                 self.state.entry(node).description = NodeDescription(reply.data);
             }

@@ -24,7 +24,7 @@ use crate::wire::smp::DirectedRoute;
 /// `avoided` that `last` does not have are not crossed.
 ///
 /// # Errors
-/// As [`super::heavy::sweep`].
+/// As [`super::heavy::sweep`], and [`SweepError::RoutesOutdated`].
 pub async fn sweep(
     client: &SmpClient,
     keys: &MKeys,
@@ -38,12 +38,16 @@ pub async fn sweep(
     queries.avoided = avoided.collect();
     let suspects: Vec<usize> =
         suspects.iter().filter_map(|&guid| queries.state.find(guid)).collect();
+    queries.query_local_peer();
     suspects.iter().for_each(|&node| queries.probe_route(node));
     suspects.iter().for_each(|&node| queries.query_suspect(node));
     queries.run().await;
     queries.retry(false).await;
     queries.query_pkeys();
     queries.run().await;
+    if let Some(route) = queries.misrouted {
+        return Err(SweepError::RoutesOutdated(route));
+    }
     // Contradictions to the last snapshot, such as a node with another number of ports, are left to
     // a heavy sweep, which starts without it.
     let has_new_faults = queries.state.faults.len() > last.fabric.faults().len();

@@ -19,6 +19,7 @@
 //! [`DiscoveryFault`](crate::fabric::DiscoveryFault) of the snapshot and never ends a sweep.
 
 pub mod backoff;
+mod discovery_identity;
 mod discovery_keys;
 mod discovery_queries;
 pub mod discovery_state;
@@ -72,4 +73,7 @@ pub enum SweepError {
     /// The port does not send: its device failed or was removed.
     #[error("the local port is lost: {0}")]
     LocalLost(String),
+    /// A focused sweep found another device at the end of a known route: cables were moved.
+    #[error("cables were moved: {0}")]
+    RoutesOutdated(String),
 }

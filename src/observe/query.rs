@@ -17,6 +17,10 @@ pub(super) enum Query {
         /// The key that the device is asked with.
         m_key: MKey,
     },
+    /// NodeInfo of a known node, in order to see whether the route still leads to it.
+    Identity {
+        node: usize,
+    },
     Description {
         node: usize,
     },
@@ -43,7 +47,8 @@ impl Query {
     pub(super) fn node(self) -> Option<usize> {
         match self {
             Self::Node { from, .. } => from.map(|(node, _)| node),
-            Self::Description { node }
+            Self::Identity { node }
+            | Self::Description { node }
             | Self::Switch { node }
             | Self::Port { node, .. }
             | Self::Pkeys { node, .. }
@@ -56,6 +61,7 @@ impl Query {
         let route = |node: usize| state.entries()[node].route;
         let (route, attr_id, attr_mod) = match self {
             Self::Node { route, .. } => (route, AttrId::NODE_INFO, 0),
+            Self::Identity { node } => (route(node), AttrId::NODE_INFO, 0),
             Self::Description { node } => (route(node), AttrId::NODE_DESCRIPTION, 0),
             Self::Switch { node } => (route(node), AttrId::SWITCH_INFO, 0),
             Self::Port { node, port } => {
@@ -83,6 +89,7 @@ impl Query {
             Self::Port { node, port } => at(4, node, port, 0),
             Self::Pkeys { node, port, block } => at(5, node, port, block),
             Self::Manager { node, port } => at(6, node, port, 0),
+            Self::Identity { node } => at(7, node, PortNum::ZERO, 0),
         }
     }
 }

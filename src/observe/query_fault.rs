@@ -16,6 +16,7 @@ pub(super) fn fault_of(
     let (attribute, node, port) = match query {
         Query::Node { from: None, .. } => return None,
         Query::Node { from: Some((node, port)), .. } => ("NodeInfo", node, port),
+        Query::Identity { node } => ("NodeInfo", node, PortNum::ZERO),
         Query::Description { node } => ("NodeDescription", node, PortNum::ZERO),
         Query::Switch { node } => ("SwitchInfo", node, PortNum::ZERO),
         Query::Port { node, port } => ("PortInfo", node, port),

@@ -3,7 +3,8 @@
 //! as [`checks`] defines it.
 //!
 //! TORUS_SM_DISASTERS=7 runs seed 7 and shortens its list of events if it fails; 100..200 runs a
-//! range. `scripts/disasters` runs many in parallel processes.
+//! range. `scripts/disasters` runs many in parallel processes. TORUS_SM_DISASTER_EVENTS names a file
+//! with other events for the fabric of a seed, TORUS_SM_DISASTER_LOG=debug prints the log.
 
 mod checks;
 mod disk;
@@ -239,9 +240,18 @@ fn survive(seed: u64, shorten: bool) -> Option<String> {
     Some(describe(&shortest, &failure))
 }
 
+/// Prints the log of the daemon if TORUS_SM_DISASTER_LOG names a level.
+fn show_log() {
+    if let Ok(level) = std::env::var("TORUS_SM_DISASTER_LOG") {
+        let level = level.parse::<tracing::Level>().expect("TORUS_SM_DISASTER_LOG is a level");
+        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).init();
+    }
+}
+
 #[test]
 fn the_daemon_survives_disasters() {
     record_panics();
+    show_log();
     let seeds = seeds();
     let (count, shorten) = (seeds.len(), seeds.len() == 1);
     let one = |index: usize| {

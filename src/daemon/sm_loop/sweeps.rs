@@ -309,7 +309,9 @@ impl Manager {
         pending.heavy |= !findings.lost.is_empty()
             || !findings.recovered.is_empty()
             || findings.local_link_changed;
-        pending.suspects.extend(findings.changed.into_iter().chain(findings.lost));
+        if !findings.local_link_changed {
+            pending.suspects.extend(findings.changed.into_iter().chain(findings.lost));
+        }
     }
 }
 

@@ -63,6 +63,10 @@ impl Reconfigurer {
         verified: &Verified,
     ) {
         let (client, plan, start) = (&context.client, verified.plan(), Instant::now());
+        if self.devices.acknowledged.is_local_port_moved(&observation.fabric) {
+            info!("the cable of the local port was moved: all tables are read again");
+            self.devices.forget_tables();
+        }
         let acknowledged = &mut self.devices.acknowledged;
         if let Some(blocks) = self.devices.warm_blocks.take() {
             let known = (acknowledged, blocks);
