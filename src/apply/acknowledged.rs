@@ -191,7 +191,7 @@ impl Acknowledged {
                 _ => drop(self.pending.insert((guid, attr_id, attr_mod))),
             }
         }
-        self.tables_lost = unknown;
+        self.tables_lost.extend(unknown);
         self.is_adopted = true;
     }
 
@@ -210,7 +210,7 @@ impl Acknowledged {
         self.last = Some((fabric.clone(), plan.clone()));
         self.pending = pending;
         self.withheld_blocks.clear();
-        self.tables_lost.clear();
+        self.tables_lost = unread_switches(fabric).collect();
         self.is_adopted = false;
     }
 
@@ -264,6 +264,13 @@ impl Acknowledged {
         counts.sort_unstable();
         counts
     }
+}
+
+/// Switches that did not answer SwitchInfo. The size of their tables is unknown, so that none is
+/// written, and they may hold anything.
+fn unread_switches(fabric: &Fabric) -> impl Iterator<Item = Guid> + '_ {
+    let nodes = fabric.switches().iter().map(|&node| fabric.node(node));
+    nodes.filter(|node| node.switch_info.linear_fdb_cap() == 0).map(|node| node.guid())
 }
 
 /// The links of a node: its port, and the far end.
