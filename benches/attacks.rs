@@ -26,7 +26,7 @@ use torus_sm::wire::record::{InformInfo, JoinState, McMemberRecord, NodeRecord, 
 use torus_sm::wire::sa::SaAttr;
 use torus_sm::wire::smp::{self, DATA_SIZE, SmpRoute};
 
-/// Requests of the quiet client in a second.
+/// Requests of the quiet client in a second, one at a time.
 const QUIET_RATE: u32 = 200;
 /// Time after which a request of the quiet client counts as lost.
 const LOST: Duration = Duration::from_secs(1);
@@ -295,12 +295,13 @@ async fn under(
 
 /// The latency of the quiet client, then a reroute.
 async fn measure(cluster: &SimCluster, quiet: &Client, settings: &Settings) -> Cost {
-    let (mut latencies, mut memory) = (Vec::new(), 0);
-    let sent = (QUIET_RATE * settings.seconds) as usize;
+    let (mut latencies, mut memory, mut sent) = (Vec::new(), 0, 0);
     let query = path_query(DEFAULT_PREFIX, [quiet.guid, quiet.guid]);
-    for number in 0..sent {
+    let end = Instant::now() + Duration::from_secs(settings.seconds.into());
+    while Instant::now() < end {
+        sent += 1;
         let start = Instant::now();
-        quiet.send(&with_tid(query, number as u64 + 1), LOST, 0);
+        quiet.send(&with_tid(query, sent as u64), LOST, 0);
         if let Ok((_, Some(_))) = timeout(LOST, quiet.reply()).await {
             latencies.push(start.elapsed());
         }

@@ -16,6 +16,7 @@ use crate::transport::{Address, GSI_QKEY};
 use crate::wire::mad::Header;
 use crate::wire::sa::{SaStatus, busy};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -27,6 +28,10 @@ const MAX_REQUESTS_PER_BATCH: usize = 512;
 /// packet. Requests whose reply is held do not count, because their retransmissions, if left in
 /// the queue until the reply is sent, would be answered again.
 const MAX_WRITES_PER_BATCH: usize = 64;
+
+/// Time after which no further request that writes is begun in a batch: each may cause reports to
+/// hundreds of subscribers, while requests of other ports wait for the next batch.
+const MAX_WRITE_TIME: Duration = Duration::from_millis(5);
 
 /// BUSY replies per batch. A BUSY reply costs as much as an answer; further requests are dropped,
 /// and their senders retransmit them.
@@ -142,7 +147,7 @@ impl SaServer {
             } else {
                 self.read(subnet, now);
                 writes += usize::from(self.write(subnet, &inbound, key));
-                if writes == MAX_WRITES_PER_BATCH {
+                if writes == MAX_WRITES_PER_BATCH || now.elapsed() >= MAX_WRITE_TIME {
                     break;
                 }
             }
