@@ -231,7 +231,7 @@ fn a_switch_keeps_the_lid_that_it_carries_despite_a_recorded_range() {
         let mut guid2lid = BTreeMap::from([(switch, (Lid(340), Lid(341)))]);
         guid2lid.extend(other.map(|(guid, lid)| (Guid(guid), (Lid(lid), Lid(lid)))));
         let options = Options { lmc: 1, ..Options::default() };
-        let (table, after, _) = lids::assign(&fabric, &options, &Memory::new(guid2lid.into()));
+        let (table, after, _) = lids::assign(&fabric, &options, &Memory::new(guid2lid));
         let lid = by_guid(&fabric, &table)[&switch].0;
         assert_eq!(after.guid2lid[&switch], (lid, lid));
         lid
