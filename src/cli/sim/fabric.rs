@@ -12,7 +12,8 @@ pub struct FabricArgs {
     /// a mesh (no wrap-around links), as in 6x5mx1. Fat tree of 2 or 3 levels:
     /// fattree:LEAVESxSPINES, fattree:PODSxLEAVESxMIDDLESxCORES (leaf and middle switches of each
     /// pod, core switches above each middle switch). hypercube:DIMENSIONS.
-    /// dragonfly:GROUPSxSWITCHES (of each group). random:SWITCHESxCABLES[:SEED]
+    /// dragonfly:GROUPSxSWITCHES (of each group). random:SWITCHESxCABLES, with :SEED for another
+    /// one of this size
     #[arg(required_unless_present = "file", conflicts_with = "file", value_name = "SHAPE")]
     pub shape: Option<FabricShape>,
     /// Hosts (channel adapters with one port) at each switch, in fat trees at each leaf switch; 0
