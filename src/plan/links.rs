@@ -295,6 +295,10 @@ pub fn switch_targets(
     let of_switch = |id: crate::fabric::SwitchId| {
         let node = fabric.switch(id);
         let mut info = node.switch_info;
+        if info.linear_fdb_cap() == 0 {
+            // The switch did not answer SwitchInfo. A Set would put zeros into the rest of it.
+            return info;
+        }
         info.set_port_state_change(false);
         info.set_linear_fdb_top(lids.max().0.min(info.linear_fdb_cap().saturating_sub(1)));
         info.set_life_time_value(options.packet_life_time);
