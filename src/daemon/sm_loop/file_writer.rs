@@ -162,11 +162,12 @@ mod tests {
         let cache = dir.path().join("cache");
         let files = StateFiles { cache_dir: Some(cache.clone()), dump_dir: dir.path().to_owned() };
         let mut file_writer = FileWriter::new(files);
-        // The folder is missing; a full or read-only one fails in the same way.
+        // A file has the name of the folder; a full or read-only folder fails in the same way.
+        std::fs::write(&cache, "").unwrap();
         file_writer.write(job(1));
         sleep(RETRY_DELAY / 2).await;
-        assert!(!cache.exists());
-        std::fs::create_dir(&cache).unwrap();
+        assert!(cache.is_file());
+        std::fs::remove_file(&cache).unwrap();
         sleep(RETRY_DELAY).await;
         let found = || std::fs::read_to_string(cache.join("guid2lid")).unwrap_or_default();
         assert!(found().contains("0x0001 0x0001"), "{}", found());

@@ -58,7 +58,10 @@ impl CacheDisk {
     }
 
     fn repair(&self) {
-        if self.aside.exists() {
+        if self.folder.is_dir() && self.aside.exists() {
+            // The daemon has made the folder again.
+            fs::remove_dir_all(&self.aside).expect("the folder was put aside");
+        } else if self.aside.exists() {
             let _ = fs::remove_file(&self.folder);
             fs::rename(&self.aside, &self.folder).expect("the folder was put aside");
         }
