@@ -34,8 +34,9 @@ async fn the_page_shows_the_torus_and_follows_its_faults() {
         find_and_select(&mut browser);
         path_between_hosts(&mut browser);
         let switch = break_cable(&managed);
-        let faults = browser.wait_for("faults", "lost link");
-        assert!(faults.contains("cable"), "the torus lacks it, too: {faults}");
+        browser.wait_for("faults", "lost link");
+        // The torus lacks it, too, perhaps in the next snapshot.
+        browser.wait_for("faults", "cable");
         browser.wait_for("counts", &format!("{} links, 1 lost", links - 1));
         browser.wait_for("events", "lost");
         browser.wait_for("events", "tables up");

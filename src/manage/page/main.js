@@ -129,13 +129,10 @@ const useForms = () => {
   });
   byId("path-form").addEventListener("submit", (event) => {
     event.preventDefault();
+    clearPath();
     showPath(byId("from").value.trim(), byId("to").value.trim());
   });
-  byId("path-clear").addEventListener("click", () => {
-    model.path = null;
-    byId("path-result").replaceChildren();
-    drawing.redraw();
-  });
+  byId("path-clear").addEventListener("click", clearPath);
   byId("colour").addEventListener("change", (event) => {
     colour = event.target.value;
     drawing.setColour(colour);

@@ -82,10 +82,22 @@ const showSelected = async (node) => {
   ])));
 };
 
+// Number of searches for a path: only the reply to the last one is shown.
+let pathSearches = 0;
+
+const clearPath = () => {
+  pathSearches += 1;
+  model.path = null;
+  byId("path-result").replaceChildren();
+  drawing.redraw();
+};
+
 const showPath = async (from, to) => {
   const box = byId("path-result");
+  const search = ++pathSearches;
   try {
     const route = await api.get(`/v1/routes?from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`);
+    if (search !== pathSearches) return;
     const rows = route.hops.map((hop) => [hop.description, hop.input, hop.output, hop.vl]);
     box.replaceChildren(
       element("div", `${route.from.description} (LID ${route.from.lid}) to ${route.to.description} (LID ${route.to.lid}): SL ${route.sl}, ${route.hops.length} switches`),
@@ -94,6 +106,7 @@ const showPath = async (from, to) => {
     if (route.problem) box.append(element("div", route.problem, "bad"));
     model.path = pathLinks(route);
   } catch (error) {
+    if (search !== pathSearches) return;
     box.replaceChildren(element("div", error.message, "bad"));
     model.path = null;
   }
