@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use testkit::sa_client::joins::CREATE_GROUP;
 use testkit::sa_client::{Client, DEFAULT_PREFIX, path_query, request, with_tid};
+use testkit::torus::random::Random;
 use testkit::{SimCluster, bench_argument};
 use tokio::time::{Instant, sleep, timeout};
 use torus_sm::ids::{Gid, Guid, Lid, MKey, Pkey, PortNum};
@@ -69,21 +70,7 @@ const ATTACKS: [Attack; 9] = [
     Attack::FalseManager,
 ];
 
-/// Pseudo-random numbers (SplitMix64): the same attack for a seed.
-#[derive(Clone)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
-/// The attacker's view of itself.
+/// The attacking port.
 #[derive(Clone, Copy)]
 struct Attacker {
     guid: Guid,
@@ -93,7 +80,7 @@ struct Attacker {
 impl Attack {
     /// A MAD of the attack to a LID, with its agent.
     fn mad(self, own: Attacker, to: Lid, random: &mut Random) -> (Agent, Mad) {
-        let number = random.next();
+        let number = random.number();
         match self {
             Self::Malformed => malformed(random),
             Self::Subscriptions if number.is_multiple_of(4) => {
@@ -124,9 +111,9 @@ impl Attack {
 fn malformed(random: &mut Random) -> (Agent, Mad) {
     let mut mad = Mad::default();
     for bytes in mad.0.chunks_mut(8) {
-        bytes.copy_from_slice(&random.next().to_be_bytes()[..bytes.len()]);
+        bytes.copy_from_slice(&random.number().to_be_bytes()[..bytes.len()]);
     }
-    let is_sa = random.next().is_multiple_of(2);
+    let is_sa = random.number().is_multiple_of(2);
     mad.0[..3].copy_from_slice(&[1, if is_sa { 3 } else { 1 }, if is_sa { 2 } else { 1 }]);
     // Requests: responses would be matched to the attacker's own.
     mad.0[3] &= 0x7F;
@@ -198,7 +185,7 @@ struct Settings {
     seed: u64,
 }
 
-/// What a quiet client and a reroute cost.
+/// Times of a quiet client and of a reroute.
 #[derive(Clone, Copy)]
 struct Cost {
     replies: usize,
@@ -267,14 +254,15 @@ async fn under(
     settings: &Settings,
 ) -> Cost {
     let (stop, port) = (Arc::new(AtomicBool::new(false)), attacker.port.clone());
-    let (is_over, rate, mut random) = (stop.clone(), settings.rate, Random(settings.seed));
+    let (is_over, rate, mut random) = (stop.clone(), settings.rate, Random::new(settings.seed));
     let flood = tokio::spawn(async move {
         let (start, mut sent) = (Instant::now(), 0_u64);
         while !is_over.load(Ordering::Relaxed) {
             let due = (start.elapsed().as_secs_f64() * f64::from(rate)) as u64;
             for _ in sent..due {
                 let (agent, mad) = attack.mad(own, to, &mut random);
-                let mad = if agent == Agent::Sa { with_tid(mad, random.next() >> 33) } else { mad };
+                let mad =
+                    if agent == Agent::Sa { with_tid(mad, random.number() >> 33) } else { mad };
                 let address = match agent {
                     Agent::Sa => Address::gsi(to, torus_sm::ids::Sl(0)),
                     _ => Address::smi(to),

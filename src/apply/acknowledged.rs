@@ -131,7 +131,7 @@ impl Acknowledged {
     pub fn is_local_port_moved(&self, fabric: &Fabric) -> bool {
         let peer = |fabric: &Fabric| fabric.port(fabric.local()).peer.map(|peer| end(fabric, peer));
         let last = self.last.as_ref().and_then(|(last, _)| peer(last));
-        last.is_some() && last != peer(fabric)
+        last.zip(peer(fabric)).is_some_and(|(last, now)| last != now)
     }
 
     /// Forgets the tables of nodes that may not be the devices that were configured, or that may
@@ -270,7 +270,7 @@ impl Acknowledged {
 /// written, and they may hold anything.
 fn unread_switches(fabric: &Fabric) -> impl Iterator<Item = Guid> + '_ {
     let nodes = fabric.switches().iter().map(|&node| fabric.node(node));
-    nodes.filter(|node| node.switch_info.linear_fdb_cap() == 0).map(|node| node.guid())
+    nodes.filter(|node| node.lacks_switch_info()).map(|node| node.guid())
 }
 
 /// The links of a node: its port, and the far end.

@@ -77,6 +77,11 @@ impl Node {
         self.switch.is_some()
     }
 
+    /// True for a switch that did not answer SwitchInfo, so that the size of its tables is unknown.
+    pub fn lacks_switch_info(&self) -> bool {
+        self.is_switch() && self.switch_info.linear_fdb_cap() == 0
+    }
+
     /// Number of ports without port 0.
     pub fn num_ports(&self) -> u8 {
         self.info.num_ports()

@@ -4,7 +4,7 @@ use crate::ids::Lid;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a source did.
+/// An offence of a source.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Offence {
     /// Traps above the limit of a port.

@@ -54,7 +54,7 @@ pub struct Comparison {
     pub compare: Vec<Report>,
 }
 
-/// What an engine found in a fabric.
+/// Structure that an engine found in a fabric.
 #[derive(Serialize, Debug)]
 pub struct Structure {
     /// Numbers of switches by rank, rank 0 first; empty for engines without ranks.

@@ -14,7 +14,7 @@
 //! 3. The next LIDs of the first free range that has room ([`FreeRanges`]).
 //!
 //! The order of assignment is that of OpenSM, so that a fabric without LIDs gets the same ones from
-//! both: the SM's own port, then the others by [`map_order`]. Ranges of 2^LMC LIDs start at a
+//! both: the SM's own port, then the others by [`Guid::opensm_order`]. Ranges of 2^LMC LIDs start at a
 //! multiple of 2^LMC (IBA vol. 1, 7.11.1).
 
 use super::LidTable;
@@ -115,12 +115,6 @@ impl FreeRanges {
     }
 }
 
-/// Place of a port in OpenSM's map of ports on a little-endian host: the map compares GUIDs in
-/// network byte order as host integers.
-fn map_order(guid: Guid) -> u64 {
-    guid.0.swap_bytes()
-}
-
 /// The LMC of an end port: `lmc` for channel adapters and routers, for enhanced switch ports 0 only
 /// with `lmc_esp0`, and 0 for base switch ports 0.
 pub fn lmc_of(fabric: &Fabric, port: PortId, options: &Options) -> u8 {
@@ -146,7 +140,7 @@ pub fn assign(
     };
     let local = fabric.local();
     let mut ports: Vec<PortId> = fabric.end_ports().collect();
-    ports.sort_by_key(|&port| (port != local, map_order(fabric.port(port).guid)));
+    ports.sort_by_key(|&port| (port != local, fabric.port(port).guid.opensm_order()));
     if !reassign {
         assignment.reserve_recorded(&memory.guid2lid);
         ports.retain(|&port| !assignment.assign_recorded(port));

@@ -295,8 +295,8 @@ pub fn switch_targets(
     let of_switch = |id: crate::fabric::SwitchId| {
         let node = fabric.switch(id);
         let mut info = node.switch_info;
-        if info.linear_fdb_cap() == 0 {
-            // The switch did not answer SwitchInfo. A Set would put zeros into the rest of it.
+        if node.lacks_switch_info() {
+            // A Set would put zeros into the fields that are unknown.
             return info;
         }
         info.set_port_state_change(false);

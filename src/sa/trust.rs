@@ -6,9 +6,9 @@ use crate::config::options::{Options, SaTrust};
 /// The groups that a port may join and leave on behalf of other ports of their partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProxyJoins {
-    /// Those of its partitions.
+    /// All groups of its partitions.
     Partition,
-    /// Those that it created.
+    /// Only groups that it created.
     OwnGroups,
     Denied,
 }

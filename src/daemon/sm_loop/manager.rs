@@ -312,8 +312,8 @@ impl Manager {
         if !todo.link_errors.is_empty() {
             self.port_errors(&todo.link_errors, pending).await;
         }
-        // What traps report comes first: routes over lost links are repaired before the rest is
-        // read.
+        // Changes reported by traps come first: routes over lost links are repaired before the
+        // rest is read.
         if !todo.suspects.is_empty() && self.may_focus() {
             let suspects: Vec<Guid> = todo.suspects.into_iter().collect();
             return self.focused_sweep(&suspects, pending).await;

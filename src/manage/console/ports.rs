@@ -249,7 +249,6 @@ fn matching(fabric: &Fabric, expressions: &[Regex]) -> String {
         expressions.iter().any(|expression| expression.is_match(&name))
     });
     let mut guids: Vec<Guid> = ports.map(|port| fabric.port(port).guid).collect();
-    // The order of OpenSM's map, which compares GUIDs in network byte order.
-    guids.sort_by_key(|guid| guid.0.swap_bytes());
+    guids.sort_by_key(|guid| guid.opensm_order());
     guids.into_iter().map(|guid| format!("0x{:x}\n", guid.0)).collect()
 }

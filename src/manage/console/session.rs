@@ -15,7 +15,7 @@ const LOOP_INTERVAL: Duration = Duration::from_secs(2);
 
 const PROMPT: &str = "OpenSM $ ";
 
-/// Where the client of a session is.
+/// Location of the client of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     Terminal,

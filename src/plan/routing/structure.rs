@@ -1,4 +1,4 @@
-//! What a routing engine finds in a fabric: ranks, roots and layers, for reports.
+//! Structure that a routing engine finds in a fabric: ranks, roots and layers, for reports.
 
 use crate::fabric::SwitchId;
 

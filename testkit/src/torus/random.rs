@@ -27,6 +27,11 @@ impl Random {
         self.0
     }
 
+    /// Any number.
+    pub fn number(&mut self) -> u64 {
+        self.next()
+    }
+
     /// A number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         ((self.next() >> 20) % limit as u64) as usize

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 
 impl Manager {
     /// Takes the request of an operator to allow or inhibit sweeps, if there is one. A heavy sweep
-    /// makes up for those that were inhibited.
+    /// replaces those that were inhibited.
     pub(super) fn allow_sweeps(&mut self, request: Option<bool>, pending: &mut PendingWork) {
         if let Some(is_enabled) = request
             && is_enabled == self.are_sweeps_inhibited

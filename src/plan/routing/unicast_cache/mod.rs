@@ -8,8 +8,9 @@
 //!
 //! and if every remaining entry to a host still leads over a link. OpenSM does not test the latter,
 //! and leaves remaining nodes without routes if a missing switch was on their paths; here they are
-//! routed anew. Entries to switches that led through a missing switch get a detour. A node or link that the record does not have, another LID, or changed
-//! options end the use of the cache, as does a rejection of the plan by verification.
+//! routed again. Entries to switches that led through a missing switch get a detour. A node or link
+//! that the record does not have, another LID, or changed options end the use of the cache, as does
+//! a rejection of the plan by verification.
 //!
 //! * `record`: the topology of the kept routes, and its comparison with a fabric;
 //! * `policy`: the policy of the engine for a fabric that lacks some nodes.
