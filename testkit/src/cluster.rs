@@ -312,7 +312,10 @@ impl SimCluster {
         let (fabric, plan) = (&subnet.fabric, &subnet.plan);
         for switch in fabric.switch_ids() {
             let guid = fabric.switch(switch).guid();
-            let device = self.fabric.lft(guid).expect("a switch");
+            let Some(device) = self.fabric.lft(guid) else {
+                faults.push(format!("{guid} is no switch of the fabric"));
+                continue;
+            };
             let planned = plan.routing.lft(switch);
             for lid in 1..=plan.lids.max().0 {
                 let has = device.get(usize::from(lid)).copied().unwrap_or(LFT_NO_PATH);
