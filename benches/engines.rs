@@ -16,8 +16,8 @@ use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::ids::{Guid, Lid, PortNum};
 use torus_sm::plan::LidTable;
-use torus_sm::plan::routing::RoutingInput;
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
+use torus_sm::plan::routing::{RoutingError, RoutingInput};
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
@@ -68,7 +68,13 @@ fn run(wanted: &str, name: &str, topology: &Topology, root: Option<Guid>, engine
         if !case.contains(wanted) {
             continue;
         }
-        let best = best_time(topology, root, engine);
+        let best = match best_time(topology, root, engine) {
+            Ok(best) => best,
+            Err(reason) => {
+                println!("{case}: refused: {reason}");
+                continue;
+            }
+        };
         let is_tree = name.starts_with("fat tree");
         let opensm = OPENSM.iter().find(|(known, _)| is_tree && known == engine);
         let ours = best.as_secs_f64() * 1000.0;
@@ -81,7 +87,8 @@ fn run(wanted: &str, name: &str, topology: &Topology, root: Option<Guid>, engine
     }
 }
 
-fn best_time(topology: &Topology, root: Option<Guid>, engine: &str) -> Duration {
+/// The shortest of several runs, or the reasons of an engine that refuses the fabric.
+fn best_time(topology: &Topology, root: Option<Guid>, engine: &str) -> Result<Duration, String> {
     let fabric =
         Fabric::from_topology(topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let mut lids = LidTable::new(fabric.ports().len());
@@ -99,14 +106,20 @@ fn best_time(topology: &Topology, root: Option<Guid>, engine: &str) -> Duration 
         previous: None,
         previous_fabric: None,
     };
-    let once = |_| {
+    let once = |_| -> Result<Duration, String> {
         let start = Instant::now();
-        let routing = chain.route(black_box(&input)).expect("it routes");
+        let routing = chain.route(black_box(&input)).map_err(reasons)?;
         let time = start.elapsed();
         drop(routing);
-        time
+        Ok(time)
     };
-    (0..RUNS).map(once).min().expect("at least one run")
+    let times: Vec<Duration> = (0..RUNS).map(once).collect::<Result<_, _>>()?;
+    Ok(times.into_iter().min().expect("at least one run"))
+}
+
+fn reasons(errors: Vec<RoutingError>) -> String {
+    let notes = errors.iter().flat_map(|error| &error.notes);
+    notes.map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 /// 12 pods of 12 leaves with 14 hosts each and 8 aggregation switches, below 48 core switches.

@@ -65,8 +65,9 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
     report("second cable lost", second);
     let (mut lost, mut back) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        // Another switch each time.
-        let guid = cluster.shape.switch_guid(middle.map(|at| (at + round as u16) % at.max(1)));
+        // Another switch each time, never that of the daemon.
+        let from = |radix: u16| if radix == 1 { 0 } else { 1 + round as u16 % (radix - 1) };
+        let guid = cluster.shape.switch_guid(cluster.shape.radix.map(from));
         let command = |name: &str| run_line(&cluster.fabric, &format!("{name} {guid}")).is_ok();
         lost.push(written(&cluster, || command("unlink")).await);
         assert_eq!(cluster.faults_beside(&sm, guid), [""; 0]);
