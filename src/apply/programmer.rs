@@ -164,15 +164,14 @@ pub async fn apply_groups(
     };
     let mut run = PhaseRun { client, answers, control: &mut control };
     let sets = run.send_steps(delta, &mut progress, std::iter::empty()).await;
-    // Branches over links that are not up wait for the reconfiguration that activates them.
     let changes = run.answers.changes;
     report.stop = control.into_stop();
     report.sent[Phase::Tables as usize] = (sets, start.elapsed());
     report.conclude(&observation.fabric, plan.plan(), &mut failures);
     let mut left = report.unapplied();
     if let Some(transition) = &mut report.transition {
-        (transition.forced, transition.withheld) =
-            progress.outcome(&delta, report.stop.is_some(), &mut left);
+        // Branches over links that are not up wait for the reconfiguration that activates them.
+        (transition.forced, transition.withheld) = progress.outcome(&delta, true, &mut left);
     }
     let sets: Vec<SetId> = steps.iter().filter_map(|step| step.set).collect();
     let arrived = sets.into_iter().filter(|set| progress.is_complete(set));

@@ -57,7 +57,8 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
     let managers: Vec<(PortId, SmInfo)> =
         managers.into_iter().filter_map(|(end, info)| Some((slot(end)?, info))).collect();
     let (fabric, pkeys) = (Arc::new(fabric), Arc::new(pkeys));
-    Ok(Observation { fabric, pkeys, managers, changed_switches, is_unresolved })
+    let unconfirmed = Vec::new();
+    Ok(Observation { fabric, pkeys, managers, changed_switches, unconfirmed, is_unresolved })
 }
 
 /// True if the local port has no link. Port 0 of a switch has no cable and is never down.

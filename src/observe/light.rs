@@ -4,6 +4,9 @@
 //! not answer the last sweep or answered it with invalid data, PortInfo of the local port and of
 //! its peer if that is no switch: two hosts cabled back to back have nobody who sends traps, and
 //! PortInfo of ports that hide an unknown M_Key, whose lease may end.
+//!
+//! A link may change after its port was read and before PortStateChange is cleared, and its trap may
+//! be lost. So all ports of the switches whose bit was cleared are read again.
 
 use super::discovery_state::DiscoveryState;
 use super::m_keys::MKeys;
@@ -13,7 +16,7 @@ use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
 use crate::transport::transactions::{SmpReply, SmpRequest};
-use crate::wire::attr::{AttrId, NodeInfo, PortInfo, SwitchInfo};
+use crate::wire::attr::{AttrId, NodeInfo, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
 
 /// The result of a light sweep.
@@ -43,21 +46,31 @@ enum Query {
     Switch(Guid),
     Failed(DirectedRoute),
     EndPort(PortId),
+    /// PortInfo of a port of a switch whose PortStateChange was cleared.
+    Cleared(PortId),
     /// PortInfo of an end port that hides its M_Key.
     Hidden(PortId),
 }
 
-/// Queries `fabric` for changes.
-pub async fn sweep(client: &SmpClient, keys: &MKeys, fabric: &Fabric) -> Findings {
+/// Queries `fabric` for changes. `cleared`: the switches whose PortStateChange was cleared since
+/// their ports were read.
+pub async fn sweep(
+    client: &SmpClient,
+    keys: &MKeys,
+    fabric: &Fabric,
+    cleared: &[Guid],
+) -> Findings {
     let mut batch = Tagged::new(client);
-    for (query, route) in queries(fabric, keys) {
+    for (query, route) in queries(fabric, keys).chain(cleared_ports(fabric, cleared)) {
         let attr_id = match query {
             Query::Switch(_) => AttrId::SWITCH_INFO,
             Query::Failed(_) => AttrId::NODE_INFO,
-            Query::EndPort(_) | Query::Hidden(_) => AttrId::PORT_INFO,
+            Query::EndPort(_) | Query::Hidden(_) | Query::Cleared(_) => AttrId::PORT_INFO,
         };
         let modifier = match query {
-            Query::EndPort(port) | Query::Hidden(port) => fabric.port(port).num.0.into(),
+            Query::EndPort(port) | Query::Hidden(port) | Query::Cleared(port) => {
+                fabric.port(port).num.0.into()
+            }
             _ => 0,
         };
         let request = SmpRequest::get(SmpRoute::Directed(route), attr_id, modifier);
@@ -71,6 +84,7 @@ pub async fn sweep(client: &SmpClient, keys: &MKeys, fabric: &Fabric) -> Finding
         }
     }
     findings.changed.sort_unstable();
+    findings.changed.dedup();
     findings.lost.sort_unstable();
     findings
 }
@@ -89,6 +103,12 @@ impl Findings {
             Query::Hidden(port) => {
                 if !keys.is_hidden(&PortInfo::read(&reply.data)) {
                     self.recovered.push(fabric.route_to(port));
+                }
+            }
+            Query::Cleared(port) => {
+                let (last, now) = (fabric.port(port).info, PortInfo::read(&reply.data));
+                if last.is_some_and(|last| phase(&last) != phase(&now)) {
+                    self.changed.push(fabric.node_of(port).guid());
                 }
             }
             Query::EndPort(port) => {
@@ -111,7 +131,7 @@ impl Findings {
     fn unanswered(&mut self, query: Query) {
         match query {
             Query::Switch(guid) => self.lost.push(guid),
-            Query::Failed(_) | Query::Hidden(_) => {}
+            Query::Failed(_) | Query::Hidden(_) | Query::Cleared(_) => {}
             Query::EndPort(_) => self.local_link_changed = true,
         }
     }
@@ -134,6 +154,30 @@ fn queries<'a>(
     let hidden = fabric.end_ports().filter(is_hidden);
     let hidden = hidden.map(|port| (Query::Hidden(port), fabric.route_to(port)));
     switches.chain(failed).chain(end_ports).chain(hidden)
+}
+
+/// The ports of these switches, with the routes to the switches. Port 0 has no link.
+fn cleared_ports<'a>(
+    fabric: &'a Fabric,
+    switches: &'a [Guid],
+) -> impl Iterator<Item = (Query, DirectedRoute)> + 'a {
+    let nodes = switches.iter().filter_map(|&guid| fabric.node_by_guid(guid));
+    nodes.flat_map(move |node| {
+        let route = fabric.node(node).route;
+        let ports = (1..=fabric.node(node).num_ports()).map(PortNum);
+        let ports = ports.filter_map(move |num| fabric.port_of(node, num));
+        ports.map(move |port| (Query::Cleared(port), route))
+    })
+}
+
+/// The phase of a link: without a link, to be configured, in use. ARMED counts as in use: the far
+/// end may have become ACTIVE first.
+fn phase(info: &PortInfo) -> u8 {
+    match info.port_state() {
+        PortState::Init => 1,
+        state if state >= PortState::Armed => 2,
+        _ => 0,
+    }
 }
 
 /// The route to a device that failed to answer. A device of the snapshot that answered with invalid

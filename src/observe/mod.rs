@@ -54,6 +54,9 @@ pub struct Observation {
     pub managers: Vec<(PortId, SmInfo)>,
     /// GUIDs of switches with PortStateChange set, which apply clears.
     pub changed_switches: Vec<Guid>,
+    /// Switches whose PortStateChange was set in earlier sweeps since the last light sweep. It reads
+    /// the ports of these and of `changed_switches` again, and empties both lists.
+    pub unconfirmed: Vec<Guid>,
     /// A focused sweep did not wait for a device that is silent.
     pub is_unresolved: bool,
 }

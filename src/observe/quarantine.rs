@@ -42,9 +42,11 @@ pub fn without_links(
         Some((fabric.port_of(node, port.num)?, info))
     });
     let managers = managers.collect();
-    let Observation { changed_switches, is_unresolved, .. } = observation;
+    let Observation { changed_switches, unconfirmed, is_unresolved, .. } = observation;
     let (fabric, pkeys) = (Arc::new(fabric), Arc::new(pkeys));
-    (Observation { fabric, pkeys, managers, changed_switches, is_unresolved }, needed)
+    let without =
+        Observation { fabric, pkeys, managers, changed_switches, unconfirmed, is_unresolved };
+    (without, needed)
 }
 
 /// Removes a link. Returns the nodes that are reached without it; `None` if the link is needed.

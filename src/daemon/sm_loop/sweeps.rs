@@ -277,11 +277,14 @@ impl Manager {
         pending.plan |= self.reconfigurer.is_retry_due();
         self.context.recordings.event(EventKind::SweepBegan, || "light");
         let (client, fabric) = (self.context.client.clone(), observation.fabric.clone());
+        let mut cleared = [&observation.unconfirmed[..], &observation.changed_switches].concat();
+        cleared.sort_unstable();
+        cleared.dedup();
         let keys = self.reconfigurer.m_keys().clone();
         let start = self.begin_sweep(SweepKind::Light, pending);
         let queries = async {
             tokio::join!(
-                light::sweep(&client, &keys, &fabric),
+                light::sweep(&client, &keys, &fabric, &cleared),
                 mastership::query(&client, &keys, &fabric)
             )
         };
@@ -290,6 +293,9 @@ impl Manager {
             self.record(EventKind::SweepEnded, || "interrupted by changed links");
             return self.sweep_interrupted(SweepKind::Light, start, pending);
         };
+        if let Some(observation) = self.observation.as_mut() {
+            (observation.changed_switches, observation.unconfirmed) = Default::default();
+        }
         self.record(EventKind::SweepEnded, || format!("{findings:?}"));
         let causes = self.causes.clone();
         self.monitor.sweep_ended(SweepKind::Light, causes, start, SweepResult::Done);

@@ -67,16 +67,30 @@ impl Reconfigurer {
             info!("the cable of the local port was moved: all tables are read again");
             self.devices.forget_tables();
         }
+        self.find_moved_cables(observation);
         let acknowledged = &mut self.devices.acknowledged;
         if let Some(blocks) = self.devices.warm_blocks.take() {
             let known = (acknowledged, blocks);
             let found = confirm(client, observation, plan, known, &self.devices.m_keys).await;
-            self.devices.needs_audit = matches!(found, Confirmation::Sample { .. });
+            self.devices.needs_audit |= matches!(found, Confirmation::Sample { .. });
             log_confirmation(&found, observation, start);
         }
         let acknowledged = &mut self.devices.acknowledged;
         let report = adopt(client, observation, plan, acknowledged, &self.devices.m_keys).await;
         log_inherited(report, start.elapsed());
+    }
+
+    /// An audit that runs is repeated, since its plan is replaced; a moved cable needs one.
+    fn find_moved_cables(&mut self, observation: &Observation) {
+        let devices = &mut self.devices;
+        devices.needs_audit |= devices.audit.take().is_some();
+        let Some((last, _)) = devices.acknowledged.last() else { return };
+        if !Arc::ptr_eq(last, &observation.fabric)
+            && devices.moved_cables.compare(last, &observation.fabric)
+        {
+            info!("a cable between switches was moved: all tables are compared with the plan");
+            devices.needs_audit = true;
+        }
     }
 
     /// After a plan was applied: starts to compare all tables, if some were trusted.
@@ -107,8 +121,8 @@ impl Reconfigurer {
                 }
                 Ok((Some(set), _)) => {
                     warn!(
-                        "a table changed after this SM read it as standby ({set} is needed): all \
-                         tables are read again"
+                        "a table is not as this SM left or read it ({set} is needed): all tables \
+                         are read again"
                     );
                     self.devices.acknowledged.forget_all();
                     return;

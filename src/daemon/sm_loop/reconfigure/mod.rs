@@ -9,12 +9,11 @@
 //! * `decision`: turns the result of planning and verification into a plan or a rejection with
 //!   its reasons;
 //! * `inherit`: what the devices hold when this SM becomes master; `warm_standby`: reads it before;
-//!   `audit`: compares it afterwards;
+//!   `audit`: compares it afterwards, and after `moved_cables`;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `snapshot`: publishes a changed snapshot with the plan in force;
 //! * `shared_state`: the files for other instances of this program, and those of a former master;
-//! * `log_once`: log lines; `key_log`: those about unknown M_Keys; `recording`: what the flight
-//!   recorder is told;
+//! * `log_once`, `key_log` (unknown M_Keys): log lines; `recording`: for the flight recorder;
 //! * `figures`: figures and dumps for the management interface; `silent`: silent switches.
 
 mod audit;
@@ -23,6 +22,7 @@ mod figures;
 mod inherit;
 mod key_log;
 mod log_once;
+mod moved_cables;
 mod multicast;
 mod multicast_state;
 mod recording;

@@ -1,6 +1,7 @@
 //! The state that a reconfiguration leaves for the next one, grouped by what changes together.
 
 use super::audit::Audit;
+use super::moved_cables::MovedCables;
 use super::multicast_state::MulticastUpdateState;
 use crate::apply::Acknowledged;
 use crate::config::options::Options;
@@ -103,7 +104,8 @@ pub(super) struct DeviceState {
     /// Number of the table blocks in `acknowledged` that this SM has read as standby, until they
     /// are confirmed.
     pub(super) warm_blocks: Option<usize>,
-    /// Some tables that were read as standby were trusted, and must be compared.
+    pub(super) moved_cables: MovedCables,
+    /// Some tables may not be as believed, and must be compared.
     pub(super) needs_audit: bool,
     pub(super) audit: Option<Audit>,
 }
