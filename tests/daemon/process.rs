@@ -210,7 +210,7 @@ fn exit_codes_distinguish_causes() {
         (&["--nonsense"][..], 2, "unexpected argument '--nonsense' found"),
         (&["-n", "many"], 2, "'many' is not a number"),
         (&["-F", "/"], 4, "/: Is a directory"),
-        // What OpenSM goes on with: the port is the first thing that is missing.
+        // OpenSM continues with these: the port is the first thing that is missing.
         (&["-F", "missing.conf"], 3, "missing.conf: No such file"),
         (&["-F", "wrong.conf"], 3, "wrong.conf:2:5: lmc: 8 is out of range"),
         (&["-F", "wrong.conf"], 3, "wrong.conf:3:5: qos: 'maybe' is neither TRUE nor FALSE"),

@@ -58,7 +58,7 @@ const poll = guarded(async () => {
   const sa = await api.tryGet("/v1/sa");
   if (sa) {
     const rate = charts.takeSa(sa, performance.now());
-    byId("sa").textContent = `${Math.round(rate)} replies/s, ${sa.queued} queued, ${sa.multicast_groups} groups, ${sa.subscriptions} subscriptions`;
+    byId("sa").textContent = `${Math.round(rate)} replies/s, ${sa.queued} queued, ${counted(sa.multicast_groups, "group", "groups")}, ${counted(sa.subscriptions, "subscription", "subscriptions")}`;
   }
   charts.drawTimeline();
 });

@@ -8,6 +8,8 @@ const element = (tag, text, className) => {
   return made;
 };
 
+const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`;
+
 const table = (headings, rows) => {
   const made = element("table");
   if (headings) {
@@ -134,7 +136,7 @@ const describeEvent = (event) => {
     case "link_released": return [`released ${ends()}`, "good"];
     case "sweep_finished": return event.sweep === "light" && event.result === "done" ? null
       : [`${event.sweep} sweep ${event.result} in ${(event.duration_seconds * 1000).toFixed(0)} ms`];
-    case "reconfigured": return [`tables ${event.result}: ${event.sets} Sets in ${(event.total_seconds * 1000).toFixed(0)} ms`];
+    case "reconfigured": return [`tables ${event.result}: ${counted(event.sets, "Set", "Sets")} in ${(event.total_seconds * 1000).toFixed(0)} ms`];
     case "plan_rejected": return [`no valid plan: ${event.problem}`, "bad"];
     case "trap": return [`trap ${event.number} from LID ${event.issuer}`];
     case "subscriptions_ended": return [`subscriptions of ${event.description} ended`, "bad"];

@@ -15,6 +15,7 @@ use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
 use torus_sm::plan::lids::Memory;
+use torus_sm::plan::routing::torus::{Coordinates, Torus};
 use torus_sm::plan::routing::{Lft, Routing};
 use torus_sm::publish::Subnet;
 use torus_sm::verify::{Checks, Summary, verify};
@@ -32,13 +33,17 @@ const PATH_QUERIES: u64 = 6;
 /// An end port: node GUID and port number.
 type EndPort = (Guid, PortNum);
 
+/// A host, its switch and the coordinates of that.
+type Place = (Guid, Guid, Option<Coordinates>);
+
 /// State that earlier checks saw, and later ones must see again.
 #[derive(Default)]
 pub(super) struct Memories {
     lids: HashMap<EndPort, (Lid, u8)>,
     /// SLs of the paths between hosts as torus-2QoS gave them, by hint. A host is known by its
-    /// switch, too: hosts may move.
-    path_sls: HashMap<([Guid; 4], u8), Sl>,
+    /// switch and the place of that in the torus, too: hosts may move, and after cables between
+    /// switches were exchanged, torus-2QoS may place the switches otherwise.
+    path_sls: HashMap<([Place; 2], u8), Sl>,
 }
 
 /// The part of the fabric that the subnet manager can reach.
@@ -301,26 +306,25 @@ fn check_path_sls(
     memories: &mut Memories,
     found: &mut Findings,
 ) {
-    if subnet.plan.routing.engine != "torus-2QoS" {
-        return;
-    }
+    let Some(torus) = Torus::of(&subnet.plan.routing) else { return };
     let port = |guid: &Guid| {
         let node = subnet.fabric.node_by_guid(*guid)?;
         let port = subnet.fabric.port_of(node, P1)?;
         let switch = subnet.fabric.switch_behind(port)?;
-        Some((*guid, subnet.fabric.switch(switch).guid(), port))
+        let place = (*guid, subnet.fabric.switch(switch).guid(), torus.coordinates(switch));
+        Some((place, port))
     };
     let all = reachable.hosts();
     let hosts: Vec<_> =
         all.iter().filter(|guid| !left_out.contains(guid)).filter_map(port).collect();
     let mut changed = Vec::new();
-    for &(from, from_switch, source) in &hosts {
-        for &(to, to_switch, destination) in &hosts {
+    for &(from, source) in &hosts {
+        for &(to, destination) in &hosts {
             for hint in [0, 8] {
                 let sl = subnet.plan.routing.policy.path_sl(source, destination, Sl(hint));
-                let place = [from, from_switch, to, to_switch];
-                let before = *memories.path_sls.entry((place, hint)).or_insert(sl);
+                let before = *memories.path_sls.entry(([from, to], hint)).or_insert(sl);
                 if before != sl {
+                    let (from, to) = (from.0, to.0);
                     changed.push(format!("the SL from {from} to {to} was {before} and is {sl}"));
                 }
             }

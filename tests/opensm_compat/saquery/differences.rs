@@ -4,6 +4,7 @@
 use super::answer::{Answer, Record};
 use super::fabric::{Node, lid, node};
 use super::question::Question;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The answers to one query.
@@ -200,8 +201,31 @@ fn pkeys_between_switches(_: &Question, pair: &mut Pair) -> bool {
     })
 }
 
+/// The fields that say which port a record is about.
+fn port_of(record: &Record) -> Vec<Option<String>> {
+    const FIELDS: [&str; 11] = [
+        "",
+        "EndPortLid",
+        "PortNum",
+        "LID",
+        "InPort",
+        "OutPort",
+        "Port",
+        "Block",
+        "FromLID",
+        "FromPort",
+        "ToLID",
+    ];
+    FIELDS.iter().map(|name| record.value(name).map(str::to_owned)).collect()
+}
+
 fn keys_of_switch_ports(_: &Question, pair: &mut Pair) -> bool {
+    // A record of theirs about the same port is another difference.
+    let told: BTreeSet<_> = pair.theirs.records.iter().map(port_of).collect();
     pair.drop_ours(|record| {
+        if told.contains(&port_of(record)) {
+            return false;
+        }
         let at = |node: &str, port: &str| {
             is_switch(record, node) && record.number(port) == Some(PORT_OF_HOST)
         };

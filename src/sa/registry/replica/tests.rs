@@ -95,7 +95,7 @@ fn replicate(
     unreachable!("the loop ends with a page")
 }
 
-/// What clients can see of a registry.
+/// The part of a registry that clients can see.
 fn content(registry: &Registry, now: Instant) -> String {
     let groups: Vec<_> = registry.iter().map(visible_group).collect();
     let services: Vec<_> = registry
