@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
-use torus_sm::cli::{self, Command};
+use torus_sm::cli::{self, Command, completions};
 use torus_sm::daemon::launch::{self, Failure};
 use torus_sm::manage;
 use torus_sm::offline::{self, check, replay, torus_config};
@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::SimCtl(args) => ctl::run(&args),
         Command::Plan(args) => offline::run(&args, &mut std::io::stdout().lock()),
         Command::Check(args) => check::run(&args, &mut std::io::stdout().lock()),
+        Command::Completions(args) => completions::script(args).and_then(|text| print(&text)),
         Command::Manage(command) => manage::client::run::run(&command),
         Command::Replay(args) => replay::run(&args, &mut std::io::stdout().lock()),
         Command::TorusConfig(args) => torus_config::run(&args, &mut std::io::stdout().lock()),

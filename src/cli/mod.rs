@@ -3,14 +3,16 @@
 //! Without a subcommand the command line is that of opensm(8), so that existing start scripts work:
 //! [`daemon`] has its options, and `long_only` accepts long options with a single dash, as
 //! getopt_long_only(3) does. A subcommand is the first word: [`sim`], [`plan`], [`check`],
-//! [`torus_config`], [`replay`], and those of [`manage`] for a running daemon. clap parses all of
+//! [`torus_config`], [`replay`], [`completions`], [`help`], and those of [`manage`] for a running daemon. clap parses all of
 //! them. [`configuration`] combines the configuration file with the command line; [`exit`] has the
 //! exit codes.
 
 pub mod check;
+pub mod completions;
 pub mod configuration;
 pub mod daemon;
 pub mod exit;
+mod help;
 mod long_only;
 pub mod manage;
 pub mod plan;
@@ -19,6 +21,7 @@ pub mod sim;
 pub mod torus_config;
 
 pub use check::CheckArgs;
+pub use completions::CompletionsArgs;
 pub use daemon::DaemonArgs;
 pub use exit::{ExitCode, Failure};
 pub use manage::ManageCommand;
@@ -59,6 +62,8 @@ pub enum Command {
     TorusConfig(Box<TorusConfigArgs>),
     /// Talk to a running daemon.
     Manage(ManageCommand),
+    /// Print the completions for a shell.
+    Completions(CompletionsArgs),
     /// Write the configuration, with the options of the command line applied, to a file.
     CreateConfig(PathBuf, DaemonArgs),
     /// Print this text and exit with code 0.
@@ -124,6 +129,8 @@ pub fn command() -> clap::Command {
         .subcommand(daemon::hide_options(CheckArgs::command()))
         .subcommand(TorusConfigArgs::command().arg(help_arg()))
         .subcommand(ReplayArgs::command().arg(help_arg()))
+        .subcommand(CompletionsArgs::command().arg(help_arg()))
+        .subcommand(help::command())
 }
 
 /// `--help` of a subcommand without the daemon's options.
@@ -203,6 +210,10 @@ fn from_matches(
         Some(("torus-config", matches)) => {
             Command::TorusConfig(Box::new(TorusConfigArgs::from_arg_matches(matches)?))
         }
+        Some(("completions", matches)) => {
+            Command::Completions(CompletionsArgs::from_arg_matches(matches)?)
+        }
+        Some(("help", matches)) => Command::ShowHelp(help::from_matches(command, matches)?),
         Some(_) => Command::Manage(ManageCommand::from_arg_matches(matches)?),
         None => daemon_from_matches(command, matches, argv)?,
     };
@@ -225,10 +236,8 @@ fn daemon_from_matches(
 }
 
 fn unknown_command(command: &mut clap::Command, word: &str) -> clap::Error {
-    let known = command.get_subcommands().map(clap::Command::get_name);
-    let hint = crate::config::suggest::closest(word, known);
-    let hint = hint.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
-    command.error(ErrorKind::InvalidSubcommand, format!("unknown command '{word}'{hint}"))
+    let text = help::unknown(command, word);
+    command.error(ErrorKind::InvalidSubcommand, text)
 }
 
 /// `-c` writes the configuration in place of any other task.

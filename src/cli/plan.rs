@@ -11,8 +11,8 @@ use std::path::PathBuf;
 /// if -F names one. A generated torus is routed by torus-2QoS with the torus-2QoS.conf that
 /// describes it, unless -R and --torus_config say otherwise; without -R, ftree routes a generated fat
 /// tree, dor a hypercube, and nue a dragonfly or random fabric. For a fabric from a file, torus-2QoS
-/// uses a torus derived from the cables if there is no torus-2QoS.conf. The exit code is 0 if an
-/// engine routes the fabric and the routes pass verification, else 1.
+/// uses a torus derived from the cables if there is no torus-2QoS.conf. The exit code is 0 if one of
+/// the configured engines routes the fabric and the routes pass verification, else 1.
 #[derive(Clone, PartialEq, Debug, Parser)]
 #[command(name = "plan")]
 pub struct PlanArgs {
@@ -23,6 +23,9 @@ pub struct PlanArgs {
     #[arg(long, value_name = "ENGINE,ENGINE...", value_delimiter = ',', num_args = 1,
           conflicts_with_all = ["path", "path_sl", "draw", "dump"])]
     pub compare: Vec<String>,
+    /// List the coordinates of each switch of a torus
+    #[arg(long)]
+    pub placement: bool,
     /// Print the path from A to B hop by hop, with its SL and VLs; A and B are LIDs, GUIDs of
     /// ports or nodes, or node descriptions
     #[arg(long, num_args = 2, value_names = ["A", "B"])]

@@ -7,6 +7,7 @@ use crate::daemon::process::background;
 use crate::daemon::process::logging::{self, LogConfig, LogDestination, LogHandle};
 use crate::daemon::process::operator_log;
 use crate::daemon::process::recordings::{Recordings, record_panics};
+use crate::daemon::process::service_manager::{self, ServiceManager};
 use crate::daemon::process::signals;
 use crate::daemon::process::threads::Threads;
 use crate::daemon::replication;
@@ -33,6 +34,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::{error, info};
 
@@ -48,7 +50,9 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
 /// The daemon cannot start.
 pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let configured = configure(args)?;
-    if configured.options.daemon && !background::is_here() {
+    // The service manager follows the process that it started.
+    let may_detach = !background::is_here() && !service_manager::is_present();
+    if configured.options.daemon && may_detach {
         return in_background();
     }
     configured.mistakes.iter().for_each(|text| eprintln!("torus-sm: {text}"));
@@ -150,7 +154,9 @@ async fn serve(
     if args.trace_port {
         port = Arc::new(TracedPort::new(port));
     }
-    let reload = reload(args, &options, &log);
+    let service = Arc::new(ServiceManager::from_environment());
+    let reload = announced(service.clone(), reload(args, &options, &log));
+    let server_threads = servers.handle.clone().unwrap_or_else(Handle::current);
     let manage_options = (!args.once).then(|| options.clone());
     let setup = Setup {
         reload,
@@ -179,7 +185,14 @@ async fn serve(
         Failure::new(ExitCode::System, format!("cannot handle signals: {error}"))
     })?;
     settle_in_background()?;
+    service.ready();
+    tokio::spawn(service.report(daemon.loop_status(), server_threads, asked.clone()));
     Ok(daemon.run(asked).await)
+}
+
+/// Tells the service manager about each reload.
+fn announced(service: Arc<ServiceManager>, mut reload: ReloadFn) -> ReloadFn {
+    Box::new(move || service.while_reloading(&mut reload))
 }
 
 /// The configuration file, if one is read.
@@ -253,7 +266,13 @@ pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> R
 /// The port to run on: that of `-g GUID`, the operator's choice (`-g 0`), or the first usable one.
 /// `None` if the operator chose to exit.
 fn choose_port(args: &DaemonArgs, options: &Options) -> Result<Option<LocalPort>, Failure> {
-    let no_port = |error: PortError| Failure::new(ExitCode::NoPort, error);
+    let no_port = |error: PortError| {
+        let hint = match error {
+            PortError::NoAdapter(_) => "; 'torus-sm sim 4x4x4' runs it on a simulated fabric",
+            _ => "",
+        };
+        Failure::new(ExitCode::NoPort, format!("{error}{hint}"))
+    };
     let found = Sysfs::default().ports().map_err(no_port)?;
     if args.ask_for_port {
         return ask_for_port(&found);

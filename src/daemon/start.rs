@@ -21,6 +21,7 @@ use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::ids::Mlid;
 use crate::manage::console::ConsoleSources;
 use crate::manage::feed::{self, EventReceiver, Feed};
+use crate::manage::loop_status::LoopStatus;
 use crate::manage::sources::Sources;
 use crate::perfmgr::command::PerfCommand;
 use crate::perfmgr::status::PerfStatus;
@@ -185,6 +186,11 @@ impl Daemon {
 
     pub fn sm_status(&self) -> watch::Receiver<SmStatus> {
         self.sm_status.subscribe()
+    }
+
+    /// The status that the SM loop publishes.
+    pub fn loop_status(&self) -> Arc<ArcSwap<LoopStatus>> {
+        self.feed.status.clone()
     }
 
     /// The SMP client, for its counters.

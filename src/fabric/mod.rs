@@ -11,6 +11,7 @@
 
 pub mod difference;
 pub mod ibnet;
+pub mod node_name;
 pub mod part;
 pub mod quarantined;
 pub mod synthetic;

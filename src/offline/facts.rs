@@ -6,8 +6,9 @@ use super::lanes;
 use super::scenario::Scenario;
 use super::trial::{Trial, TrialOutcome};
 use crate::cli::{ExitCode, Failure};
-use crate::fabric::{Fabric, PortId, SwitchId};
-use crate::ids::{Guid, Lid, Sl};
+use crate::fabric::node_name;
+use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
+use crate::ids::{Lid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::routing::RoutingPolicy;
@@ -29,6 +30,7 @@ pub(super) fn report(
         fabric: fabric_facts(fabric),
         engines: scenario.chain.names().collect(),
         routed: false,
+        fallback: false,
         engine: None,
         torus: layout.map(|layout| torus_facts(fabric, layout)),
         lids: Lids { count: trial.lids.iter().count(), highest: trial.lids.max().0 },
@@ -48,7 +50,10 @@ pub(super) fn report(
         what_if: None,
     };
     match &trial.outcome {
-        TrialOutcome::Routed(verified) => add_plan(&mut report, fabric, verified),
+        TrialOutcome::Routed(verified) => {
+            add_plan(&mut report, fabric, verified);
+            report.fallback = report.engine.is_some_and(|engine| !scenario.asks_for(engine));
+        }
         TrialOutcome::Unrouted { notes, routing_errors } => {
             add_notes(&mut report.notes, notes);
             let facts = routing_errors
@@ -194,7 +199,8 @@ pub(super) fn path(
     })
 }
 
-/// The end port with this LID, GUID or node description, and its LID.
+/// The end port with this LID, or of the node with this name, and its LID. Of several ports of a node
+/// the first one with a LID is taken; a port GUID names its port.
 fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Failure> {
     let usage = |text: String| Failure::new(ExitCode::Usage, text);
     if let Some(lid) = name.parse().ok().map(Lid) {
@@ -202,24 +208,27 @@ fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Fa
             plan.lids.port(lid).ok_or_else(|| usage(format!("no end port has LID {lid}")))?;
         return Ok((port, lid));
     }
-    let with_lid = |port: PortId| Some((port, plan.lids.base(port)?));
-    let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("0X"));
-    if let Some(guid) = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid) {
-        let of_node = |&port: &PortId| fabric.node_of(port).guid() == guid;
-        let by_node = || fabric.end_ports().filter(of_node).find_map(with_lid);
-        let found = fabric.port_by_guid(guid).and_then(with_lid).or_else(by_node);
-        return found.ok_or_else(|| usage(format!("no end port has GUID {guid}")));
-    }
-    let is_named = |&port: &PortId| fabric.node_of(port).description.to_string() == name;
-    let mut found = fabric.end_ports().filter(is_named).filter_map(with_lid);
-    let first =
-        found.next().ok_or_else(|| usage(format!("no node has the description \"{name}\"")))?;
-    match found.next() {
-        None => Ok(first),
-        Some(_) => Err(usage(format!(
-            "more than one end port has the node description \"{name}\": give a LID or GUID"
-        ))),
-    }
+    let torus = Torus::of(&plan.routing);
+    let is_at = |switch: SwitchId, wanted: [u32; 3]| {
+        torus.and_then(|torus| torus.coordinates(switch)).is_some_and(|at| at.0 == wanted)
+    };
+    let first_port = |node: NodeId| fabric.end_ports().find(|&port| fabric.port(port).node == node);
+    let nodes = fabric
+        .node_ids()
+        .filter_map(|id| Some((first_port(id)?, fabric.node(id).description.to_string())));
+    let by_guid = |guid| {
+        let by_node = || fabric.node_by_guid(guid).and_then(first_port);
+        fabric.port_by_guid(guid).or_else(by_node)
+    };
+    let by_position = |wanted| {
+        let mut switches = fabric.switches().iter().copied().zip(fabric.switch_ids());
+        let found = switches.find(|&(_, switch)| is_at(switch, wanted));
+        found.and_then(|(node, _)| first_port(node))
+    };
+    let port = node_name::find(name, nodes, by_guid, by_position);
+    let port = port.map_err(|error| usage(error.to_string()))?;
+    let lid = plan.lids.base(port);
+    lid.map(|lid| (port, lid)).ok_or_else(|| usage(format!("the port of \"{name}\" has no LID")))
 }
 
 /// SLs of all paths between hosts.

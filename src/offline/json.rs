@@ -12,6 +12,8 @@ pub struct Report {
     pub engines: Vec<&'static str>,
     /// True if a plan passed verification.
     pub routed: bool,
+    /// True if the plan is not of an engine that was asked for, but of the fallback after them.
+    pub fallback: bool,
     pub engine: Option<&'static str>,
     /// The torus, if one was discovered.
     pub torus: Option<TorusFacts>,
@@ -276,7 +278,7 @@ pub struct FailureFacts {
     /// Number of end ports that lose their routes, besides those of failed switches and their
     /// hosts.
     pub cut_off: usize,
-    /// The first reason, if not routed by the same engine.
+    /// Why it is not routed by the same engine.
     pub reason: Option<Reason>,
 }
 

@@ -51,7 +51,7 @@ use std::path::Path;
 use trial::{Trial, TrialOutcome};
 
 /// Plans the fabric given on the command line, and writes the report to `out`. Returns
-/// [`ExitCode::Fatal`] if there is no verified plan.
+/// [`ExitCode::Fatal`] if there is no verified plan of an engine that was asked for.
 ///
 /// # Errors
 /// Returns an error for unreadable files, wrong arguments and failed writes.
@@ -86,8 +86,8 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     if args.what_if || args.what_if_pairs {
         report.what_if = Some(what_if::run(&scenario, &fabric, &trial, args.what_if_pairs));
     }
-    write_report(out, &report, report::text, args.json)?;
-    Ok(if report.routed { ExitCode::Ok } else { ExitCode::Fatal })
+    write_report(out, &report, |report| report::text(report, args.placement), args.json)?;
+    Ok(if report.routed && !report.fallback { ExitCode::Ok } else { ExitCode::Fatal })
 }
 
 /// The layout of the torus, routed or not. The error says why none was discovered.
@@ -132,7 +132,7 @@ fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
 fn write_report<T: Serialize>(
     out: &mut dyn Write,
     report: &T,
-    text: fn(&T) -> String,
+    text: impl Fn(&T) -> String,
     as_json: bool,
 ) -> Result<(), Failure> {
     let text = if as_json {

@@ -14,12 +14,15 @@ macro_rules! put {
     }};
 }
 
-/// Formats a report.
-pub fn text(report: &Report) -> String {
+/// Formats a report; with the coordinates of each switch if `with_placement`.
+pub fn text(report: &Report, with_placement: bool) -> String {
     let mut out = fabric_line(&report.fabric);
     put_engine(&mut out, report);
     if let Some(torus) = &report.torus {
         put_torus(&mut out, torus);
+        if with_placement {
+            put_placement(&mut out, torus);
+        }
     }
     if let Some(structure) = &report.structure {
         put_structure(&mut out, structure);
@@ -72,6 +75,9 @@ pub(super) fn fabric_line(facts: &FabricFacts) -> String {
 fn put_engine(out: &mut String, report: &Report) {
     let asked = report.engines.join(", ");
     match report.engine {
+        Some(engine) if report.fallback => {
+            put!(out, "engine:      {engine}, the fallback (of {asked})");
+        }
         Some(engine) => put!(out, "engine:      {engine} (of {asked})"),
         None if report.faults.is_empty() => {
             put!(out, "engine:      none: {asked} cannot route this fabric")
@@ -160,6 +166,9 @@ fn put_torus(out: &mut String, torus: &TorusFacts) {
     for cable in &torus.missing_cables {
         put!(out, "  no cable from {} to {}", coordinates(&cable.from), coordinates(&cable.to));
     }
+}
+
+fn put_placement(out: &mut String, torus: &TorusFacts) {
     put!(out, "placement:");
     for Placed { coordinates: at, guid, description } in torus.placed.iter().take(MAX_LISTED) {
         put!(out, "  {:<8} {guid} \"{description}\"", coordinates(at));
@@ -279,14 +288,17 @@ fn put_what_if(out: &mut String, what_if: &WhatIf) {
             .as_deref()
             .map_or_else(|| "without ERR number".into(), |code| format!("ERR {code}"));
         let failures = counted(cause.failures, "failure", "failures");
-        put!(out, "  {failures}, {code}, for example: {}", cause.example);
+        put!(out, "  {failures}, {code}:");
         let of_cause = || {
             let code = |failure: &&FailureFacts| {
                 failure.reason.as_ref().is_some_and(|reason| reason.code == cause.code)
             };
             what_if.failures.iter().filter(code)
         };
-        of_cause().take(MAX_LISTED).for_each(|failure| put!(out, "    {}", components(failure)));
+        for failure in of_cause().take(MAX_LISTED) {
+            let why = failure.reason.as_ref().map_or("", |reason| &reason.text);
+            put!(out, "    {}: {why}", components(failure));
+        }
         put_more(out, of_cause().count());
     }
     put_survivors(out, what_if);

@@ -102,6 +102,14 @@ impl Scenario {
         Ok(())
     }
 
+    /// Whether the list of engines has this one, or there is no list.
+    pub fn asks_for(&self, engine: &str) -> bool {
+        let list = self.options.routing_engine.as_deref().unwrap_or_default();
+        let mut names =
+            list.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty()).peekable();
+        names.peek().is_none() || names.any(|name| name == engine)
+    }
+
     /// The fabric as a sweep of the subnet manager sees it.
     ///
     /// # Errors
@@ -136,8 +144,11 @@ fn configured_torus(
     if is_default
         && !Path::new(&options.torus_config).exists()
         && let Some(fabric) = snapshot(topology, location)
-        && let Ok(derived) = torus_config::derive(&fabric)
     {
+        let derived = torus_config::derive(&fabric).map_err(|problem| {
+            let absent = format!("{} is absent", options.torus_config);
+            vec![Note::warning(format!("{absent}, and no torus can be derived: {problem}"))]
+        })?;
         let shape = derived.config.size.as_ref().map(torus_config::shape).unwrap_or_default();
         notes.push(Note::info(format!(
             "{} is absent; for torus-2QoS the torus {shape} is derived from the cables",

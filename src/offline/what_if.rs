@@ -179,10 +179,10 @@ impl<'a> FailureStudy<'a> {
                 if Some(routing.engine) == self.engine {
                     return (FailureResult::Routed, None);
                 }
-                (FailureResult::Fallback, reason_of(&routing.routing_errors))
+                (FailureResult::Fallback, Some(reason_of(&routing.routing_errors)))
             }
             TrialOutcome::Unrouted { routing_errors, .. } => {
-                (FailureResult::Unrouted, reason_of(routing_errors))
+                (FailureResult::Unrouted, Some(reason_of(routing_errors)))
             }
             TrialOutcome::Faulty(failure) => {
                 let text = failure.faults.first().map(ToString::to_string).unwrap_or_default();
@@ -205,10 +205,16 @@ fn reached(fabric: &Fabric, plan: Option<&Plan>) -> usize {
     fabric.end_ports().filter(has_route).count()
 }
 
-/// The reason of the first engine that could not route the fabric.
-fn reason_of(errors: &[RoutingError]) -> Option<Reason> {
-    let note = errors.first().and_then(RoutingError::reason)?;
-    Some(Reason { code: note.code.map(str::to_owned), text: note.text.clone() })
+/// The reason of the first engine that gives one.
+fn reason_of(errors: &[RoutingError]) -> Reason {
+    match errors.iter().find_map(RoutingError::reason) {
+        Some(note) => Reason { code: note.code.map(str::to_owned), text: note.text.clone() },
+        None => {
+            let names: Vec<&str> = errors.iter().map(|error| error.engine).collect();
+            let text = format!("refused without a reason by {}", names.join(", "));
+            Reason { code: None, text }
+        }
+    }
 }
 
 /// The topology without the cables of `parts`; sweeps do not see nodes without cables.

@@ -2,6 +2,7 @@
 //! node have consecutive slots. Tables are allocated on the first write.
 
 use super::cable_fault::CableFault;
+use crate::fabric::node_name::{self, NodeNameError};
 use crate::fabric::synthetic::Hardware;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, Pkey, PortNum};
@@ -93,6 +94,18 @@ pub(super) struct Devices {
 }
 
 impl Devices {
+    /// The node with a name of [`node_name`], with positions as in the descriptions of generated tori.
+    ///
+    /// # Errors
+    /// No node has the name, or several begin with it.
+    pub(super) fn find_node(&self, name: &str) -> Result<u32, NodeNameError> {
+        let described = |(node, index): (&Node, u32)| (index, node.description.to_string());
+        let nodes = self.nodes.iter().zip(0u32..).map(described);
+        let of_port = |guid| self.ports.iter().find(|port| port.guid == guid).map(|port| port.node);
+        let by_guid = |guid| self.by_guid.get(&guid).copied().or_else(|| of_port(guid));
+        node_name::find(name, nodes, by_guid, |_| None)
+    }
+
     pub(super) fn new(topology: &Topology, hardware: Hardware) -> Self {
         let mut devices = Self {
             nodes: Vec::with_capacity(topology.nodes.len()),

@@ -18,8 +18,8 @@
 //! * `sim_fabric`: [`SimFabric`], the handle of a fabric; `fault_controls`: its faults
 //! * `port`, `delivery_queue`: ports of programs in this process; [`umad`]: the same as device
 //!   files
-//! * [`console`]: text commands that show and change a fabric; [`serve`]: the fabric on a Unix
-//!   socket
+//! * [`console`]: text commands that show and change a fabric
+//! * [`serve`]: the fabric on a Unix socket
 //!
 //! Time is tokio's: on a paused clock and a current-thread runtime, the same seed gives the same
 //! run. One lock guards a fabric. Sinks are called from separate tasks, never within `post` and

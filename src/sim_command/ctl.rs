@@ -3,10 +3,12 @@
 
 use super::client::{SimulatorClient, socket_path};
 use super::script::read;
+use super::starting;
 use crate::cli::{CtlArgs, ExitCode, Failure};
 use crate::sim::console::{ConsoleError, help, pause, script};
 use crate::sim::serve::protocol::{CONSOLE, read_console_reply};
 use std::io;
+use std::time::Duration;
 
 /// Sends the command, or the commands of the script, and prints their output.
 ///
@@ -17,7 +19,10 @@ pub fn run(args: &CtlArgs) -> Result<ExitCode, Failure> {
         print(&mut io::stdout().lock(), &text)?;
         return Ok(ExitCode::Ok);
     }
-    let mut console = Console(SimulatorClient::connect(socket_path(args.socket.as_deref()))?);
+    let mut console = Console(starting::connect(
+        &socket_path(args.socket.as_deref()),
+        Duration::from_secs(args.wait.into()),
+    )?);
     let out = &mut io::stdout().lock();
     match &args.script {
         None => {

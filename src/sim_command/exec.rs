@@ -1,15 +1,18 @@
 //! `torus-sm sim exec` and `torus-sm sim shell`: replaces this process with a program, with the
 //! library preloaded that attaches it to a simulated node.
 
-use super::client::{SimulatorClient, socket_path};
+use super::client::socket_path;
+use super::starting;
 use crate::cli::{AttachArgs, ExitCode, Failure};
 use crate::manage::socket::{FOLDER_VARIABLE, simulator_folder};
 use crate::sim::serve::protocol::{ATTACH, NODE_VARIABLE, SOCKET_VARIABLE, VERSION};
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// File name of the preloaded library.
 const LIBRARY: &str = "libtorus_sm_preload.so";
@@ -45,7 +48,7 @@ fn exec_attached(
     // The program may change its working directory.
     let socket = std::path::absolute(&socket).unwrap_or(socket);
     let node = attach.at.clone().or_else(|| std::env::var(NODE_VARIABLE).ok()).unwrap_or_default();
-    check_node(&socket, &node)?;
+    check_node(&socket, &node, Duration::from_secs(attach.wait.into()))?;
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -58,12 +61,15 @@ fn exec_attached(
 }
 
 /// Checks that there is a simulator with this node, for a better message than the program would
-/// print.
-fn check_node(socket: &Path, node: &str) -> Result<(), Failure> {
-    let mut client = SimulatorClient::connect(socket.to_owned())?;
+/// print. Waits up to `limit` for one that is starting, and as long again for its subnet.
+fn check_node(socket: &Path, node: &str, limit: Duration) -> Result<(), Failure> {
+    let mut client = starting::connect(socket, limit)?;
     let body = [&VERSION.to_ne_bytes(), node.as_bytes()].concat();
     match client.request(ATTACH, &body)? {
-        (0, _) => Ok(()),
+        (0, directory) => {
+            starting::wait_for_subnet(Path::new(OsStr::from_bytes(&directory)), limit);
+            Ok(())
+        }
         (_, text) => Err(Failure::new(ExitCode::NoPort, String::from_utf8_lossy(&text))),
     }
 }

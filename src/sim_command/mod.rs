@@ -5,7 +5,7 @@
 //!   `host` serves the fabric to programs in other processes, `script` runs console commands
 //! * [`exec`]: `torus-sm sim exec` and `torus-sm sim shell`, which run such programs
 //! * [`ctl`]: `torus-sm sim ctl`, which sends commands to the fabric's console
-//! * `client`: connection to a running simulator
+//! * `client`: connection to a running simulator; `starting`: the wait for one that starts
 //!
 //! The fabric itself is [`crate::sim`]; the arguments are in [`crate::cli::sim`].
 
@@ -19,3 +19,4 @@ mod defaults;
 mod host;
 mod requested_fabric;
 mod script;
+mod starting;

@@ -11,6 +11,7 @@ use super::defaults::{self, ScratchDirectory};
 use super::host;
 use super::requested_fabric::{RequestedFabric, SmPort};
 use super::script::ConsoleScript;
+use super::starting::StartingMark;
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
 use crate::daemon::launch::{self, Failure};
 use crate::daemon::management;
@@ -55,6 +56,10 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let (threads, servers) = launch::start_threads()?;
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
     println!("{}", fabric.summary());
+    let starting = match args.no_sm {
+        true => None,
+        false => Some(StartingMark::create(scratch.path())?),
+    };
     let server = {
         let _runtime = threads.main().enter();
         host::serve(args, &simulated, sm_port, scratch.path())?
@@ -71,7 +76,8 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let node_name = fabric.node_name(sm_port.0);
     let management_dir = socket::simulator_folder(&host::socket(args));
     let runtime_dir = management_dir.clone();
-    let simulation = Simulation { fabric: simulated, sm_port, node_name, script, management_dir };
+    let simulation =
+        Simulation { fabric: simulated, sm_port, node_name, script, starting, management_dir };
     let run = run_daemon(&daemon_args, configuration, simulation, servers, log.clone());
     let exit = threads.main().block_on(run)?;
     drop(server);
@@ -89,6 +95,7 @@ struct Simulation<'a> {
     /// Description of the node of `sm_port`.
     node_name: &'a str,
     script: ConsoleScript,
+    starting: Option<StartingMark>,
     /// Directory of the socket of the management interface.
     management_dir: PathBuf,
 }
@@ -100,7 +107,8 @@ async fn run_daemon(
     servers: ServerThreads,
     log: LogHandle,
 ) -> Result<Exit, Failure> {
-    let Simulation { fabric, sm_port: (guid, num), node_name, script, management_dir } = simulation;
+    let Simulation { fabric, sm_port: (guid, num), node_name, script, starting, management_dir } =
+        simulation;
     let Configuration { options, partitions } = configuration;
     let (demux, unsolicited) = MadDemux::new(launch::MAX_QUEUED_MADS);
     let files = defaults::state_files(&options);
@@ -148,6 +156,9 @@ async fn run_daemon(
         .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
     launch::settle_in_background()?;
     let mut subnet = daemon.subnet();
+    if let Some(mark) = starting {
+        tokio::spawn(mark.hold(daemon.subnet(), daemon.refused(), daemon.sm_status()));
+    }
     let progress = ConsoleProgress::new(&daemon, args.once);
     let run_script = async {
         // The daemon has ended if no subnet was published; its exit then decides.

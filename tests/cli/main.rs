@@ -3,6 +3,7 @@
 mod config_mistakes;
 mod opensm_options;
 mod options;
+mod packages;
 mod partitions;
 mod plan;
 mod replay;

@@ -240,3 +240,20 @@ fn help_into_a_closed_pipe_succeeds() {
         assert_eq!((output.status.code(), said.as_str()), (Some(0), ""), "{words:?}");
     }
 }
+
+#[test]
+fn help_prints_the_texts_of_the_commands() {
+    let help = |line: &str| match parse(line) {
+        Ok(Command::ShowHelp(text)) => text,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(help("help"), help("--help"));
+    assert_eq!(help("help plan"), help("plan --help"));
+    assert_eq!(help("help sim ctl"), help("sim ctl --help"));
+    let Err(error) = parse("help sim clt") else { panic!("it is accepted") };
+    assert_eq!(error.to_string(), "unknown command 'clt'; did you mean 'ctl'?");
+    // What belongs to the simulator is not offered where nothing is simulated.
+    for option in ["--no-sm", "--socket", "--script"] {
+        assert!(!help("help plan").contains(option), "{option}");
+    }
+}

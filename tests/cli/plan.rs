@@ -194,7 +194,9 @@ fn rejected_fabrics_are_explained_and_drawn() {
     assert_eq!(elements.iter().filter(|e| e.contains("class=\"switch")).count(), 23 + 1);
 
     let (code, report) = json(&holes);
-    assert_eq!((code, &report["engine"]), (Some(0), &"minhop".into()));
+    // The fabric is routed, but not by an engine that was asked for.
+    assert_eq!((code, &report["engine"]), (Some(1), &"minhop".into()));
+    assert_eq!((&report["routed"], &report["fallback"]), (&true.into(), &true.into()));
     let notes = report["notes"].as_array().expect("notes");
     let first = notes[0]["text"].as_str().expect("a text");
     assert!(first.starts_with("torus-2QoS cannot route this fabric, minhop is used"), "{first}");
@@ -353,6 +355,58 @@ fn what_if_agrees_with_separate_runs() {
     let by_cause = what_if["causes"].as_array().expect("causes").iter();
     let counted: u64 = by_cause.filter_map(|cause| cause["failures"].as_u64()).sum();
     assert_eq!(counted, unrouted as u64);
+}
+
+#[test]
+fn the_cause_of_each_failure_is_printed() {
+    let (_, text) = text(&strict(&["4x4", "--what-if-pairs"]));
+    let (_, failures) = text.split_once("what if: ").expect("an analysis");
+    let listed: Vec<&str> = failures.lines().filter(|line| line.starts_with("    ")).collect();
+    assert!(!listed.is_empty(), "{failures}");
+    for line in listed {
+        let (component, cause) = line.rsplit_once("\": ").or(line.rsplit_once(": ")).expect(line);
+        assert!(component.contains("0x") && cause.len() > 10, "{line}");
+    }
+    assert!(text.contains("ERR 4E"), "{text}");
+}
+
+#[test]
+fn coordinates_are_listed_on_request() {
+    let placement = "\nplacement:\n  0,0,0    0x";
+    assert!(!text(&["3x3"]).1.contains("placement"));
+    assert!(text(&["3x3", "--placement"]).1.contains(placement));
+}
+
+#[test]
+fn nodes_have_the_names_of_all_commands() {
+    let by_name = |name: &str| text(&["4x4", "--path", name, "h2-2"]);
+    let wanted = by_name("sw 1,0,0");
+    assert_eq!(wanted.0, Some(0));
+    for name in ["1,0,0", "1,0", "S-0000000000200004", "0x200004"] {
+        assert_eq!(by_name(name), wanted, "{name}");
+    }
+}
+
+#[test]
+fn a_file_without_torus_configuration_has_a_derived_one() {
+    let folder = vector("v01-2d-odd");
+    let net = folder.join("fabric.net");
+    let net = net.to_str().expect("UTF-8");
+    let none = torus_sm::config::options::Options::default().torus_config;
+    if Path::new(&none).exists() {
+        println!("SKIPPED: {none} exists");
+        return;
+    }
+    let (code, report) = json(&strict(&["--file", net]));
+    assert_eq!((code, &report["engine"]), (Some(0), &"torus-2QoS".into()));
+    let tree = tempfile::tempdir().expect("a folder");
+    let write = ["fattree:8x4", "--write", tree.path().to_str().expect("UTF-8")];
+    assert_eq!(text(&write).0, Some(0));
+    let net = tree.path().join("fabric.net");
+    let (code, report) = json(&strict(&["--file", net.to_str().expect("UTF-8")]));
+    assert_eq!(code, Some(1));
+    let notes = report["engine_errors"].to_string();
+    assert!(notes.contains("no torus can be derived"), "{notes}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod process;
 mod recordings;
 mod recovery;
 mod roles;
+mod service_manager;
 mod shared_state;
 mod simulation;
 mod takeover;

@@ -8,10 +8,10 @@ use testkit::{Ibsim, Running, have, torus_sm, wait_for};
 use torus_sm::fabric::ibnet;
 use torus_sm::sim::generate::Shape;
 
-const LIMIT: Duration = Duration::from_secs(30);
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 /// A ring of three switches with a host each.
-fn ring() -> Option<Ibsim> {
+pub(super) fn ring() -> Option<Ibsim> {
     if !have(&["ibsim"]) {
         return None;
     }
@@ -23,7 +23,7 @@ fn ring() -> Option<Ibsim> {
 }
 
 /// The daemon at the first host, with `opensm.conf` and `opensm.log` in the fabric's folder.
-fn command(sim: &Ibsim, args: &[&str]) -> Command {
+pub(super) fn command(sim: &Ibsim, args: &[&str]) -> Command {
     let host = format!("H-{:016x}", Shape::torus([3, 1, 1]).host_guid([0, 0, 0], 0).0);
     let mut command = sim.command(&host, &torus_sm());
     command.arg("-F").arg(sim.dir().join("opensm.conf")).arg("-f").arg(log(sim));
@@ -31,27 +31,27 @@ fn command(sim: &Ibsim, args: &[&str]) -> Command {
     command
 }
 
-fn log(sim: &Ibsim) -> PathBuf {
+pub(super) fn log(sim: &Ibsim) -> PathBuf {
     sim.dir().join("opensm.log")
 }
 
-fn configure(sim: &Ibsim, text: &str) {
+pub(super) fn configure(sim: &Ibsim, text: &str) {
     fs::write(sim.dir().join("opensm.conf"), text).expect("a file");
 }
 
-fn start(sim: &Ibsim, args: &[&str]) -> Running {
+pub(super) fn start(sim: &Ibsim, args: &[&str]) -> Running {
     let running = Running(command(sim, args).spawn().expect("the daemon starts"));
     wait_for(&log(sim), "SUBNET UP", LIMIT);
     running
 }
 
-fn signal(id: u32, name: &str) {
+pub(super) fn signal(id: u32, name: &str) {
     let status = Command::new("kill").arg(format!("-{name}")).arg(id.to_string()).status();
     assert!(status.expect("kill(1) is there").success(), "{name} to {id}");
 }
 
 /// Waits for the end; the exit code, and the time it took.
-fn ended(mut running: Running) -> (Option<i32>, Duration) {
+pub(super) fn ended(mut running: Running) -> (Option<i32>, Duration) {
     let start = Instant::now();
     let status = running.0.wait().expect("the daemon ends");
     (status.code(), start.elapsed())

@@ -413,6 +413,33 @@ fn programs_of_a_shell_are_attached() {
 }
 
 #[test]
+fn programs_wait_for_a_simulator_that_is_starting() {
+    if !have(&["sminfo"]) {
+        return;
+    }
+    testkit::simulator::library();
+    let dir = tempfile::tempdir().expect("a folder");
+    let socket = dir.path().join("sim.sock");
+    let socket = socket.to_str().expect("UTF-8");
+    let program = |words: &[&str]| {
+        let mut command = Command::new(torus_sm());
+        command.args(words).env_remove("OSM_CACHE_DIR").env_remove("TORUS_SM_SIM_AT");
+        command.current_dir(dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("torus-sm starts")
+    };
+    let query = program(&["sim", "exec", "--wait", "30", "--socket", socket, "--", "sminfo"]);
+    std::thread::sleep(Duration::from_millis(200));
+    let _simulator = Running(program(&["sim", "4x4x4", "--socket", socket]));
+    let output = query.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout);
+    // The subnet manager has finished its first sweep.
+    assert!(output.status.success() && text.contains("SMINFO_MASTER"), "{output:?}");
+    let at_once = program(&["sim", "exec", "--wait", "0", "--socket", "/none", "--", "true"]);
+    let output = at_once.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+}
+
+#[test]
 fn programs_that_cannot_be_attached_are_reported() {
     let sim = Simulator::start(&["2x2x1"]);
     let try_at = |at: &str| {
@@ -422,8 +449,9 @@ fn programs_that_cannot_be_attached_are_reported() {
     for (at, code, words) in [
         ("h0-1", 0, ""),
         ("sw 1,1,0/0", 0, ""),
-        ("nowhere", 3, "no node is named \"nowhere\""),
-        ("h", 3, "\"h\" is ambiguous: \"h0-0-0-0 HCA-1\" or \"h0-1-0-0 HCA-1\""),
+        ("1,1/0", 0, ""),
+        ("nowhere", 3, "no node has the description \"nowhere\""),
+        ("h", 3, "\"h\" matches 4 nodes, such as \"h0-0-0-0 HCA-1\" and \"h0-1-0-0 HCA-1\""),
         ("h0-1/2", 3, "has no end port 2"),
     ] {
         let (status, errors) = try_at(at);

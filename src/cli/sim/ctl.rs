@@ -1,5 +1,6 @@
 //! Arguments of `torus-sm sim ctl`: commands for the console of a simulated fabric.
 
+use super::exec::DEFAULT_WAIT;
 use crate::sim::console::help;
 use clap::{CommandFactory, Parser};
 use std::path::PathBuf;
@@ -14,6 +15,9 @@ pub struct CtlArgs {
     /// Socket of the simulator [default: $TORUS_SM_SIM_SOCKET, else the default of torus-sm sim]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// Wait so long for a simulator that is starting
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_WAIT)]
+    pub wait: u32,
     /// Run the commands in this file (- for standard input) until one fails
     #[arg(long, value_name = "FILE", conflicts_with = "line")]
     pub script: Option<PathBuf>,
@@ -68,7 +72,7 @@ mod tests {
     fn a_single_argument_is_a_whole_line() {
         let line = |words: &[&str]| {
             let line = words.iter().map(|&word| word.to_owned()).collect();
-            CtlArgs { socket: None, script: None, line }.as_line()
+            CtlArgs { socket: None, wait: 0, script: None, line }.as_line()
         };
         assert_eq!(line(&["link 1,0,0[1] down"]), "link 1,0,0[1] down");
         assert_eq!(line(&["unlink", "sw 1,0,0"]), "unlink \"sw 1,0,0\"");

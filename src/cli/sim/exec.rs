@@ -4,6 +4,9 @@ use clap::{Args, Parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// Default of `--wait`, in seconds.
+pub(super) const DEFAULT_WAIT: u32 = 10;
+
 /// Run an unmodified InfiniBand program on a node of a running torus-sm sim.
 ///
 /// The program finds the node's port under /dev/infiniband and /sys/class/infiniband, as on a
@@ -29,10 +32,13 @@ pub(super) struct ShellArgs {
 /// Simulator, and node of its fabric, that programs run on.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Args)]
 pub struct AttachArgs {
-    /// Node to run on, and the only port of it to show: a GUID, or the beginning of a node
-    /// description [default: the node of the subnet manager in torus-sm sim]
+    /// Node to run on, and the only port of it to show: a GUID, a node
+    /// description or the beginning of one, or the position of a switch such as 1,0,0 [default: the node of the subnet manager in torus-sm sim]
     #[arg(long, value_name = "NODE[/PORT]")]
     pub at: Option<String>,
+    /// Wait so long for a simulator that is starting, until its subnet is up
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_WAIT)]
+    pub wait: u32,
     /// Socket of the simulator [default: $TORUS_SM_SIM_SOCKET, else the default of torus-sm sim]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,

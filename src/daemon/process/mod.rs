@@ -5,13 +5,14 @@
 //! * [`recordings`]: the flight recorder's files;
 //! * [`logging`]: the log file; [`operator_log`]: lines that operators' scripts match;
 //!   [`trap_log`]: those of traps;
-//! * [`background`]: running in the background (`-B`).
+//! * [`background`]: running in the background (`-B`); [`service_manager`]: notifications to systemd.
 
 pub mod background;
 pub mod logging;
 pub mod operator_log;
 pub mod priority;
 pub mod recordings;
+pub mod service_manager;
 pub mod signals;
 pub mod threads;
 pub mod trap_log;

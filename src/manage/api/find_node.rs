@@ -2,6 +2,7 @@
 
 use super::error::ApiError;
 use super::query::Query;
+use crate::fabric::node_name::{self, NodeNameError};
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::ids::{Guid, Lid};
 use crate::plan::LidTable;
@@ -20,29 +21,18 @@ fn guid(name: &str) -> Option<Guid> {
     u64::from_str_radix(digits, 16).ok().map(Guid)
 }
 
-/// The node with this GUID, description, or first word of a description: that of a host often names
-/// an adapter, too.
+/// The node with this name.
 fn node(fabric: &Fabric, name: &str) -> Result<NodeId, ApiError> {
-    if let Some(guid) = guid(name) {
+    let nodes = fabric.node_ids().map(|id| (id, fabric.node(id).description.to_string()));
+    let by_guid = |guid| {
         let port = || fabric.port_by_guid(guid).map(|port| fabric.port(port).node);
-        let found = fabric.node_by_guid(guid).or_else(port);
-        return found.ok_or_else(|| ApiError::new(404, format!("no node has the GUID {guid}")));
-    }
-    let is_named = |id: &NodeId| {
-        let description = fabric.node(*id).description.to_string();
-        description == name || description.split(' ').next() == Some(name)
+        fabric.node_by_guid(guid).or_else(port)
     };
-    let mut found = fabric.node_ids().filter(is_named);
-    match (found.next(), found.next()) {
-        (Some(only), None) => Ok(only),
-        (Some(first), Some(second)) => {
-            let [first, second] = [first, second].map(|id| fabric.node(id).guid());
-            let text =
-                format!("'{name}' is the description of several nodes ({first}, {second} …)");
-            Err(ApiError::new(400, format!("{text}: give a GUID")))
-        }
-        (None, _) => Err(ApiError::new(404, unknown(fabric, name))),
-    }
+    node_name::find(name, nodes, by_guid, |_| None).map_err(|error| match error {
+        NodeNameError::NoDescription(_) => ApiError::new(404, unknown(fabric, name)),
+        NodeNameError::Ambiguous { .. } => ApiError::new(400, format!("{error}: give a GUID")),
+        _ => ApiError::new(404, error.to_string()),
+    })
 }
 
 fn unknown(fabric: &Fabric, name: &str) -> String {

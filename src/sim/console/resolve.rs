@@ -2,7 +2,7 @@
 
 use super::ConsoleError;
 use super::command::TargetName;
-use crate::ids::{Guid, PortNum};
+use crate::ids::PortNum;
 use crate::sim::devices::Devices;
 
 /// The object that a name refers to.
@@ -33,31 +33,8 @@ pub(super) fn ports_of(devices: &Devices, node: u32) -> impl Iterator<Item = u32
 
 /// Resolves the name of a node; a port number in it is ignored.
 pub(super) fn node(devices: &Devices, name: &TargetName) -> Result<u32, ConsoleError> {
-    let error = |text: String| ConsoleError::new(name.column, text);
-    let text = name.text.trim();
-    let described = |wanted: &dyn Fn(&str) -> bool| {
-        let all = devices.nodes.iter().zip(0u32..);
-        let named = all.filter(|(node, _)| wanted(&node.description.to_string()));
-        named.map(|(_, index)| index).collect::<Vec<_>>()
-    };
-    if let [only] = described(&|description| description == text)[..] {
-        return Ok(only);
-    }
-    if let Some(guid) = guid(text) {
-        return by_guid(devices, guid).ok_or_else(|| error(format!("no node has the GUID {guid}")));
-    }
-    if let Some(at) = position(text) {
-        let found = described(&|description| description == format!("sw {at}"));
-        return match found[..] {
-            [only] => Ok(only),
-            _ => Err(error(format!("there is no switch at {at}"))),
-        };
-    }
-    match described(&|description| !text.is_empty() && description.starts_with(text))[..] {
-        [only] => Ok(only),
-        [] => Err(error(format!("no node has the description \"{text}\""))),
-        ref many => Err(error(format!("\"{text}\" matches {} nodes", many.len()))),
-    }
+    let found = devices.find_node(name.text.trim());
+    found.map_err(|error| ConsoleError::new(name.column, error.to_string()))
 }
 
 /// Resolves the name of a node, or a position with * in place of coordinates, such as 1,*,*.
@@ -115,33 +92,4 @@ pub(super) fn cable_port(devices: &Devices, name: &TargetName) -> Result<u32, Co
         return Err(ConsoleError::new(name.column, "port 0 of a switch has no cable"));
     }
     Ok(slot)
-}
-
-/// Parses `0x…`, or the notation of fabric files: `S-…`, `H-…`, `R-…`, `SW-…`, `CA-…`, `RT-…`.
-fn guid(text: &str) -> Option<Guid> {
-    let digits = ["0x", "0X", "S-", "H-", "R-", "SW-", "CA-", "RT-"]
-        .iter()
-        .find_map(|prefix| text.strip_prefix(prefix))?;
-    let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    plain.then(|| u64::from_str_radix(digits, 16).ok())?.map(Guid)
-}
-
-/// The node with this node GUID or port GUID.
-fn by_guid(devices: &Devices, guid: Guid) -> Option<u32> {
-    let of_port = || devices.ports.iter().find(|port| port.guid == guid && port.num.0 > 0);
-    devices.by_guid.get(&guid).copied().or_else(|| of_port().map(|port| port.node))
-}
-
-/// Normalises a position: `1,0` to `1,0,0`.
-fn position(text: &str) -> Option<String> {
-    let mut place = [0u16; 3];
-    let parts: Vec<&str> = text.split(',').collect();
-    if !(2..=3).contains(&parts.len()) {
-        return None;
-    }
-    for (part, at) in parts.iter().zip(&mut place) {
-        *at = part.trim().parse().ok()?;
-    }
-    let [x, y, z] = place;
-    Some(format!("{x},{y},{z}"))
 }

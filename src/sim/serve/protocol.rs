@@ -32,6 +32,10 @@ pub const SOCKET_VARIABLE: &str = "TORUS_SM_SIM_SOCKET";
 /// of the subnet manager.
 pub const NODE_VARIABLE: &str = "TORUS_SM_SIM_AT";
 
+/// File in the directory above those of nodes, which exists until the simulator's own subnet manager
+/// has configured the subnet.
+pub const STARTING_FILE: &str = "starting";
+
 /// Attaches the program to a node. Body: version u32, node (text). Reply: the directory with `sys`
 /// and `dev` of the node; or ENODEV with an error message.
 pub const ATTACH: u32 = 1;
