@@ -8,8 +8,7 @@
 //! * [`parse`]: the lexical rules of the file; [`mod@template`]: options back to a file.
 //! * [`reconcile`]: options that depend on each other, and reloading.
 //!
-//! The format is OpenSM's, with one exception: 1, YES, ON and lower case are TRUE, where OpenSM
-//! reads everything but TRUE as FALSE. Values that OpenSM does not accept are repaired as OpenSM
+//! The format is OpenSM's. Values that OpenSM does not accept are repaired as OpenSM
 //! repairs them, each with its place in the file: `check` counts them as errors, a start as
 //! warnings. Unknown keys cause warnings.
 

@@ -3,7 +3,7 @@
 //! A line is a key, blanks, and a value up to the end of the line. `#` starts a comment anywhere, a
 //! pair of quotes around the value is removed, and the last line of a key applies.
 
-use super::value::{Format, NULL, Value, unquote};
+use super::value::{NULL, unquote};
 use super::vl_lists;
 use super::{Key, Options, TABLE};
 use crate::config::{Diagnostic, suggest};
@@ -78,12 +78,6 @@ impl Options {
             let message = format!("{}: `=` is read as a blank; OpenSM ignores the line", key.name);
             return Err(LineProblem { at: name, severity, message });
         }
-        if key.is_boolean() && text != "TRUE" && key.text(self) == "TRUE" {
-            let severity = Severity::Warning;
-            let message =
-                format!("{}: '{text}' is read as TRUE; OpenSM reads it as FALSE", key.name);
-            return Err(LineProblem { at: value, severity, message });
-        }
         let warning = vl_lists::warning(key.name, text).filter(|_| text != NULL);
         warning.map_or(Ok(()), |warning| {
             let message = format!("{}: {}", key.name, warning.message);
@@ -104,11 +98,6 @@ impl Options {
 }
 
 impl Key {
-    /// True for a key whose value is TRUE or FALSE.
-    fn is_boolean(&self) -> bool {
-        (self.expects)() == <bool as Value>::expects(Format::PLAIN)
-    }
-
     /// Sets this key's value.
     ///
     /// # Errors
@@ -304,7 +293,8 @@ mod tests {
             ("subnet_timeout 0x32", base()),
             ("subnet_timeout 33", Options { subnet_timeout: 1, ..base() }),
             ("sweep_on_trap maybe", Options { sweep_on_trap: false, ..base() }),
-            ("qos yes", Options { qos: true, ..base() }),
+            ("qos yes", base()),
+            ("daemon true", base()),
             ("max_rate_enum 25", base()),
             ("sm_priority 256", base()),
         ] {
