@@ -5,10 +5,12 @@
 //! its bytes reversed. For routing engines that keep no hop counts, OpenSM writes "HOPS UNKNOWN";
 //! these dumps contain the hop counts of the planned paths instead.
 
+mod lid_matrix;
 mod routes;
 mod service_levels;
 mod topology;
 
+pub use lid_matrix::{lid_matrix, lid_matrix_count};
 pub use routes::{fdbs, lfts, mcfdbs};
 pub use service_levels::{path_sl_count, path_sls, sl2vl};
 pub use topology::subnet;
@@ -27,7 +29,8 @@ pub type DumpWriter = fn(&mut dyn fmt::Write, &Fabric, &Plan);
 
 /// Names and writers of the routing dumps. All names are OpenSM's except `opensm.psl`, which has
 /// the format of `ibdiagnet.psl`.
-const ROUTING_DUMPS: [(&str, DumpWriter); 5] = [
+const ROUTING_DUMPS: [(&str, DumpWriter); 6] = [
+    (LID_MATRIX_FILE, lid_matrix),
     ("opensm-lfts.dump", lfts),
     ("opensm.fdbs", fdbs),
     ("opensm.mcfdbs", mcfdbs),
@@ -38,6 +41,7 @@ const ROUTING_DUMPS: [(&str, DumpWriter); 5] = [
 /// topology.
 const PART_DUMPS: [(&str, DumpWriter); 3] =
     [(SUBNET_FILE, subnet), ("opensm-lfts.dump", lfts), ("opensm.fdbs", fdbs)];
+const LID_MATRIX_FILE: &str = "opensm-lid-matrix.dump";
 const SL2VL_FILE: &str = "opensm-sl2vl.dump";
 const PATH_SL_FILE: &str = "opensm.psl";
 const SUBNET_FILE: &str = "opensm-subnet.lst";
@@ -53,8 +57,13 @@ pub fn render(dump: DumpWriter, fabric: &Fabric, plan: &Plan) -> String {
     out
 }
 
+/// Maximum number of lines of `opensm-lid-matrix.dump`. The number is the square of that of the
+/// switches: 1024 switches with 36 ports reach this limit with a file of 150 MB.
+pub const MAX_LID_MATRIX_LINES: usize = 1 << 20;
+
 /// Writes the routing dumps to `dir`, replacing each file atomically. `opensm-sl2vl.dump` is
-/// omitted if the plan has no SL to VL tables, and `opensm.psl` above [`MAX_PATH_SLS`] lines.
+/// omitted if the plan has no SL to VL tables, `opensm.psl` above [`MAX_PATH_SLS`] lines, and
+/// `opensm-lid-matrix.dump` above [`MAX_LID_MATRIX_LINES`].
 ///
 /// # Errors
 /// The first file that could not be written; the remaining files are written nevertheless.
@@ -63,6 +72,7 @@ pub fn write_routing(dir: &Path, fabric: &Fabric, plan: &Plan) -> Result<(), Fil
     for (name, dump) in ROUTING_DUMPS {
         let is_wanted = match name {
             SL2VL_FILE => !plan.qos.sl_to_vl.is_empty(),
+            LID_MATRIX_FILE => lid_matrix_count(fabric) <= MAX_LID_MATRIX_LINES,
             PATH_SL_FILE => path_sl_count(fabric, plan) <= MAX_PATH_SLS,
             _ => true,
         };

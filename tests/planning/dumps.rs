@@ -35,7 +35,8 @@ fn site() -> PlanSetup {
 fn files_are_those_of_opensm() {
     let site = site();
     let plan = site.plan(&[]).expect("minhop routes every fabric");
-    let files: [(&str, DumpWriter); 4] = [
+    let files: [(&str, DumpWriter); 5] = [
+        ("opensm-lid-matrix.dump", dumps::lid_matrix),
         ("opensm-lfts.dump", dumps::lfts),
         ("opensm.fdbs", dumps::fdbs),
         ("opensm-sl2vl.dump", dumps::sl2vl),

@@ -81,12 +81,12 @@ pub fn fdbs(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
 }
 
 /// The graph of switches, for shortest distances.
-struct SwitchGraph {
+pub(super) struct SwitchGraph {
     neighbours: Vec<Vec<u32>>,
 }
 
 impl SwitchGraph {
-    fn new(fabric: &Fabric) -> Self {
+    pub(super) fn new(fabric: &Fabric) -> Self {
         let neighbours = fabric.switches().iter().map(|&node| {
             let peers = fabric.ports_of(node).iter().filter_map(|port| port.peer);
             let switches = peers.filter_map(|peer| fabric.node_of(peer).switch);
@@ -96,7 +96,7 @@ impl SwitchGraph {
     }
 
     /// Number of links from `from` to every switch; 255 for unreachable switches.
-    fn distances(&self, from: SwitchId) -> Vec<u8> {
+    pub(super) fn distances(&self, from: SwitchId) -> Vec<u8> {
         let mut distances = vec![u8::MAX; self.neighbours.len()];
         distances[from.index()] = 0;
         let mut queue = VecDeque::from([from.0]);

@@ -1,0 +1,57 @@
+//! `opensm-lid-matrix.dump`: hop counts between switches.
+
+use super::routes::SwitchGraph;
+use super::{put, switches};
+use crate::fabric::{Fabric, SwitchId};
+use crate::ids::{Guid, Lid};
+use crate::plan::Plan;
+use std::fmt;
+
+/// Hop count of a port that leads nowhere.
+const NO_PATH: u8 = 0xff;
+
+/// Number of lines of [`lid_matrix`] without headers.
+pub fn lid_matrix_count(fabric: &Fabric) -> usize {
+    fabric.switches().len().saturating_mul(fabric.switches().len())
+}
+
+/// Writes `opensm-lid-matrix.dump`: for each switch and the LID of each switch that it reaches, the
+/// hop count of the shortest paths through each port; the column of port 0 has the smallest one. The
+/// counts are those of the fabric, also for engines that restrict paths.
+pub fn lid_matrix(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
+    let graph = SwitchGraph::new(fabric);
+    // The distances are the same in both directions.
+    let distances: Vec<Vec<u8>> = fabric.switch_ids().map(|to| graph.distances(to)).collect();
+    let mut targets: Vec<(Lid, SwitchId, Guid)> = fabric
+        .switch_ids()
+        .filter_map(|to| {
+            let node = fabric.switch(to);
+            Some((plan.lids.base(node.first_port)?, to, node.guid()))
+        })
+        .collect();
+    targets.sort_unstable_by_key(|&(lid, ..)| lid);
+    for switch in switches(fabric) {
+        put!(out, "Switch: guid {}\n", fabric.switch(switch).guid());
+        let neighbours = neighbours(fabric, switch);
+        for &(lid, to, guid) in &targets {
+            let distances = &distances[to.index()];
+            let least = distances[switch.index()];
+            if least == NO_PATH {
+                continue;
+            }
+            put!(out, "0x{:04x}: {least:02x}", lid.0);
+            for neighbour in &neighbours {
+                let hops = neighbour.map_or(NO_PATH, |at| distances[at.index()].saturating_add(1));
+                put!(out, " {hops:02x}");
+            }
+            put!(out, " # portguid {guid}\n");
+        }
+    }
+}
+
+/// The switch at the other end of each port but port 0; `None` for other nodes and no link.
+fn neighbours(fabric: &Fabric, switch: SwitchId) -> Vec<Option<SwitchId>> {
+    let ports = fabric.ports_of(fabric.switches()[switch.index()]).iter();
+    let external = ports.filter(|port| port.num.0 > 0);
+    external.map(|port| fabric.node_of(port.peer?).switch).collect()
+}
