@@ -16,20 +16,24 @@ pub(super) fn command() -> Command {
     )
 }
 
-/// The help of the command that the words after `help` select. `root` must be built.
+/// The help of the command that the words after `help` select, as an error of the kind of `--help`.
 ///
 /// # Errors
-/// There is no such command.
-pub(super) fn from_matches(root: &mut Command, matches: &ArgMatches) -> Result<String, Error> {
+/// Always: the help, or that there is no such command.
+pub(super) fn show<T>(root: &mut Command, matches: &ArgMatches) -> Result<T, Error> {
+    let mut line = vec![root.get_name().to_owned()];
     let mut command = &*root;
     for word in matches.get_many::<String>(WORDS).into_iter().flatten() {
         let Some(next) = command.find_subcommand(word) else {
             let text = unknown(command, word);
             return Err(root.error(ErrorKind::InvalidSubcommand, text));
         };
+        line.push(word.clone());
         command = next;
     }
-    Ok(command.clone().render_long_help().to_string())
+    line.push("--help".into());
+    let parsed = root.try_get_matches_from_mut(line);
+    Err(parsed.err().unwrap_or_else(|| root.error(ErrorKind::InvalidSubcommand, "no help")))
 }
 
 /// The message about a word that is no command, with the closest one.

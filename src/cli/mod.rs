@@ -213,7 +213,7 @@ fn from_matches(
         Some(("completions", matches)) => {
             Command::Completions(CompletionsArgs::from_arg_matches(matches)?)
         }
-        Some(("help", matches)) => Command::ShowHelp(help::from_matches(command, matches)?),
+        Some(("help", matches)) => help::show(command, matches)?,
         Some(_) => Command::Manage(ManageCommand::from_arg_matches(matches)?),
         None => daemon_from_matches(command, matches, argv)?,
     };

@@ -280,6 +280,7 @@ fn a_fabric_file_gives_opensms_torus() {
         names.sort();
         let all = [
             "opensm-lfts.dump",
+            "opensm-lid-matrix.dump",
             "opensm-sl2vl.dump",
             "opensm-subnet.lst",
             "opensm-torus.dump",

@@ -100,6 +100,6 @@ mod tests {
         let by_position = fabric.attach_point("0,0,0/0").expect("the same switch by its position");
         assert_eq!(by_position, switch);
         let ambiguous = fabric.attach_point("sw").expect_err("several switches").to_string();
-        assert_eq!(ambiguous, "\"sw\" matches 6 nodes, such as \"sw 0,0,0\" and \"sw 1,0,0\"");
+        assert_eq!(ambiguous, "\"sw\" matches 6 nodes, such as \"sw 0,0,0\" and \"sw 0,1,0\"");
     }
 }
