@@ -30,8 +30,8 @@ pub type DumpWriter = fn(&mut dyn fmt::Write, &Fabric, &Plan);
 /// Names and writers of the routing dumps. All names are OpenSM's except `opensm.psl`, which has
 /// the format of `ibdiagnet.psl`.
 const ROUTING_DUMPS: [(&str, DumpWriter); 6] = [
-    (LID_MATRIX_FILE, lid_matrix),
     ("opensm-lfts.dump", lfts),
+    (LID_MATRIX_FILE, lid_matrix),
     ("opensm.fdbs", fdbs),
     ("opensm.mcfdbs", mcfdbs),
     (SL2VL_FILE, sl2vl),

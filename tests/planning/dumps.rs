@@ -87,7 +87,7 @@ fn a_missing_folder_is_an_error_with_its_name() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     dumps::write_routing(dir.path(), &site.fabric, &plan).expect("a folder to write to");
     let written = fs::read_dir(dir.path()).expect("a folder").count();
-    assert_eq!(written, 5, "no temporary file is left");
+    assert_eq!(written, 6, "no temporary file is left");
     let missing = dir.path().join("missing");
     let error = dumps::write_routing(&missing, &site.fabric, &plan).expect_err("no folder");
     assert!(error.to_string().contains("missing/opensm-lfts.dump"), "{error}");

@@ -220,17 +220,11 @@ macro_rules! key_value {
 key_value!(MKey, SmKey);
 
 impl Value for bool {
-    /// Accepts TRUE, and FALSE, NO, OFF and 0 in any case. OpenSM reads all words but TRUE as FALSE:
-    /// those that may mean TRUE are repaired to FALSE.
+    /// Accepts TRUE, and FALSE, NO, OFF and 0 in any case. OpenSM reads all words but TRUE as FALSE.
     fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
         *self = match text.to_ascii_lowercase().as_str() {
-            "true" if text == "TRUE" => true,
+            _ if text == "TRUE" => true,
             "false" | "no" | "off" | "0" => false,
-            "true" | "yes" | "on" | "1" => {
-                return Err(format!(
-                    "'{text}' is not TRUE, the only word that OpenSM takes for it"
-                ));
-            }
             _ => return Err(format!("'{text}' is neither TRUE nor FALSE")),
         };
         Ok(())
