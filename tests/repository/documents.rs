@@ -114,7 +114,7 @@ fn program_source() -> Vec<String> {
                 folders.push(path);
             } else if path.is_file() && !path.ends_with("tests.rs") {
                 let text = fs::read_to_string(&path).unwrap();
-                let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+                let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
                 let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
                 texts.push(code.map(str::trim).collect());
             }

@@ -2,7 +2,9 @@
 //!
 //! A *channel* is a link in the direction of the search, which is away from the destination;
 //! packets travel against it. Each switch has a *source channel* besides, at which searches begin.
-//! The channels of a switch follow each other, the source channel first and its links by port.
+//! The channels of a switch follow each other, the source channel first and its links by port. The
+//! edges of a channel lead to the links of the switch at its end in their order, without the way
+//! back, so that the number of an edge can be computed.
 
 use crate::plan::routing::weighted_paths::network::Network;
 use crate::plan::routing::weighted_paths::search::NONE;
@@ -13,12 +15,19 @@ pub(super) struct Channels<'a> {
     pub network: &'a Network,
     /// By link: the link of the other direction, or [`NONE`].
     reverse: Vec<u32>,
+    /// By link: the switch to which it leads.
+    ends: Vec<u32>,
     /// By channel: its link, or [`NONE`] for a source channel.
     links: Vec<u32>,
     /// By channel: the number of its first edge; the last entry is the number of edges.
     first_edge: Vec<u32>,
     /// By edge: the channel to which it leads.
     to: Vec<u32>,
+    /// By channel: the place of the first edge to it in `edges_to`; the last entry is the number
+    /// of edges.
+    first_to: Vec<u32>,
+    /// The edges with the channels from which they lead, by the channel to which they lead.
+    edges_to: Vec<(u32, u32)>,
 }
 
 impl<'a> Channels<'a> {
@@ -28,9 +37,12 @@ impl<'a> Channels<'a> {
         let mut own = Self {
             network,
             reverse: reverse.collect(),
+            ends: network.links().iter().map(|link| link.to).collect(),
             links: Vec::new(),
             first_edge: vec![0],
             to: Vec::new(),
+            first_to: Vec::new(),
+            edges_to: Vec::new(),
         };
         for switch in 0..network.len() as u32 {
             own.links.push(NONE);
@@ -40,6 +52,7 @@ impl<'a> Channels<'a> {
                 own.add_edges(network.links()[link].to, own.reverse[link]);
             }
         }
+        own.index_edges_to();
         own
     }
 
@@ -51,6 +64,24 @@ impl<'a> Channels<'a> {
             }
         }
         self.first_edge.push(self.to.len() as u32);
+    }
+
+    fn index_edges_to(&mut self) {
+        let mut first = vec![0; self.len() + 1];
+        self.to.iter().for_each(|&to| first[to as usize + 1] += 1);
+        for channel in 0..self.len() {
+            first[channel + 1] += first[channel];
+        }
+        let mut next = first.clone();
+        self.edges_to = vec![(0, 0); self.to.len()];
+        for from in 0..self.len() as u32 {
+            for edge in self.edges(from) {
+                let place = &mut next[self.end(edge) as usize];
+                self.edges_to[*place as usize] = (edge, from);
+                *place += 1;
+            }
+        }
+        self.first_to = first;
     }
 
     /// Number of channels.
@@ -78,6 +109,11 @@ impl<'a> Channels<'a> {
         self.links[channel as usize]
     }
 
+    /// The switch to which a link leads.
+    pub(super) fn link_end(&self, link: u32) -> u32 {
+        self.ends[link as usize]
+    }
+
     /// The link of the other direction of a cable.
     pub(super) fn reverse(&self, link: u32) -> Option<u32> {
         Some(self.reverse[link as usize]).filter(|&reverse| reverse != NONE)
@@ -88,6 +124,12 @@ impl<'a> Channels<'a> {
         self.first_edge[channel as usize]..self.first_edge[channel as usize + 1]
     }
 
+    /// The edges that lead to a channel, with the channels from which they lead.
+    pub(super) fn edges_to(&self, channel: u32) -> &[(u32, u32)] {
+        let places = self.first_to[channel as usize]..self.first_to[channel as usize + 1];
+        &self.edges_to[places.start as usize..places.end as usize]
+    }
+
     /// The channel to which an edge leads.
     pub(super) fn end(&self, edge: u32) -> u32 {
         self.to[edge as usize]
@@ -96,7 +138,12 @@ impl<'a> Channels<'a> {
     /// The edge from one channel to another.
     pub(super) fn edge(&self, from: u32, to: u32) -> Option<u32> {
         let edges = self.edges(from);
-        let ends = &self.to[edges.start as usize..edges.end as usize];
-        ends.binary_search(&to).ok().map(|place| edges.start + place as u32)
+        let first = *self.to.get(edges.start as usize)?;
+        // The way back is left out, which moves the edges behind it by one place.
+        let place = to.wrapping_sub(first);
+        [place, place.wrapping_sub(1)]
+            .into_iter()
+            .filter_map(|place| edges.start.checked_add(place))
+            .find(|edge| edges.contains(edge) && self.end(*edge) == to)
     }
 }

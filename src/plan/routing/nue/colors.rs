@@ -4,8 +4,13 @@
 //! different colors closes no cycle and needs no search. Each search for paths to a LID has a new
 //! color, which takes over the colors that it meets. What a search colors is *wet* until it is
 //! known whether the paths use it.
+//!
+//! Channels and edges that once had the same color always have the same one: they form a *class*.
+//! A new class begins only with a source channel that is not in use, so there are few, and a search
+//! is settled by the classes and by what is wet.
 
 use super::channels::Channels;
+use super::order::ChannelOrder;
 
 /// The edge would close a cycle.
 pub(super) const BLOCKED: u32 = 0;
@@ -16,15 +21,27 @@ pub(super) const UNUSED: u32 = 1;
 /// Reserved for escape paths.
 pub(super) const ESCAPE: u32 = 2;
 
-/// The colors of all channels and edges.
+/// The colors of all channels and edges. The classes 0 to 2 begin with the constants above.
 #[derive(Clone)]
 pub(super) struct Colors {
+    /// By channel: its class.
     channels: Vec<u32>,
     is_wet_channel: Vec<bool>,
+    /// By edge: its class.
     edges: Vec<u32>,
     is_wet_edge: Vec<bool>,
+    /// Channels and edges that the present search made wet; some may be dry again.
+    wet_channels: Vec<u32>,
+    wet_edges: Vec<u32>,
+    /// By class: its color.
+    colors: Vec<u32>,
+    /// By class: the color that took its color over.
+    current: Vec<u32>,
     /// By color: the color that took it over, or itself. Like OpenSM, only one step is followed.
     taken_by: Vec<u32>,
+    /// `None` if edges in use have a cycle, as OpenSM's colors permit after they were taken over
+    /// in several steps, or before the first order is made.
+    order: Option<ChannelOrder>,
     /// By channel: the number of the last search for cycles that met it.
     met: Vec<u32>,
     searches: u32,
@@ -33,15 +50,26 @@ pub(super) struct Colors {
 impl Colors {
     /// Nothing is in use yet.
     pub(super) fn new(graph: &Channels<'_>) -> Self {
+        let constants = vec![BLOCKED, UNUSED, ESCAPE];
         Self {
             channels: vec![UNUSED; graph.len()],
             is_wet_channel: vec![false; graph.len()],
             edges: vec![UNUSED; graph.edge_count()],
             is_wet_edge: vec![false; graph.edge_count()],
-            taken_by: vec![BLOCKED, UNUSED, ESCAPE],
+            wet_channels: Vec::new(),
+            wet_edges: Vec::new(),
+            colors: constants.clone(),
+            current: constants.clone(),
+            taken_by: constants,
+            order: None,
             met: vec![0; graph.len()],
             searches: 0,
         }
+    }
+
+    /// Orders the channels by the edges in use, after escape paths are reserved.
+    pub(super) fn order_channels(&mut self, graph: &Channels<'_>) {
+        self.order = ChannelOrder::new(graph, |edge| self.edge(edge) > UNUSED);
     }
 
     /// A color that was not used before.
@@ -52,11 +80,11 @@ impl Colors {
     }
 
     pub(super) fn channel(&self, channel: u32) -> u32 {
-        self.taken_by[self.channels[channel as usize] as usize]
+        self.current[self.channels[channel as usize] as usize]
     }
 
     pub(super) fn edge(&self, edge: u32) -> u32 {
-        self.taken_by[self.edges[edge as usize] as usize]
+        self.current[self.edges[edge as usize] as usize]
     }
 
     pub(super) fn is_wet(&self, edge: u32) -> bool {
@@ -78,9 +106,24 @@ impl Colors {
     /// Gives the subgraph of a source channel the color of a search that begins there.
     pub(super) fn begin(&mut self, source: u32, color: u32) {
         if self.channel(source) > UNUSED {
-            self.taken_by[self.channels[source as usize] as usize] = color;
+            self.take_over(self.channels[source as usize], color);
         } else {
-            self.channels[source as usize] = color;
+            self.channels[source as usize] = self.colors.len() as u32;
+            self.colors.push(color);
+            self.current.push(self.taken_by[color as usize]);
+        }
+    }
+
+    /// Lets a color take over that of a class.
+    fn take_over(&mut self, class: u32, color: u32) {
+        let taken = self.colors[class as usize];
+        if std::mem::replace(&mut self.taken_by[taken as usize], color) == color {
+            return;
+        }
+        for (current, &own) in self.current.iter_mut().zip(&self.colors) {
+            if own == taken {
+                *current = color;
+            }
         }
     }
 
@@ -98,20 +141,43 @@ impl Colors {
         }
         let to = graph.end(edge);
         let color_of_end = self.channel(to);
+        let closes_cycle = self.closes_cycle(graph, from, to, color_of_end == color);
+        let class = self.channels[from as usize];
         if color_of_end == color {
-            if self.leads(graph, to, from) {
+            if closes_cycle {
                 self.edges[edge as usize] = BLOCKED;
                 return false;
             }
         } else if color_of_end == UNUSED {
-            self.channels[to as usize] = self.channels[from as usize];
-            self.is_wet_channel[to as usize] = true;
+            self.channels[to as usize] = class;
+            if !std::mem::replace(&mut self.is_wet_channel[to as usize], true) {
+                self.wet_channels.push(to);
+            }
         } else {
-            self.taken_by[self.channels[to as usize] as usize] = self.channels[from as usize];
+            self.take_over(self.channels[to as usize], self.colors[class as usize]);
         }
-        self.edges[edge as usize] = self.channels[from as usize];
-        self.is_wet_edge[edge as usize] = true;
+        self.edges[edge as usize] = class;
+        if !std::mem::replace(&mut self.is_wet_edge[edge as usize], true) {
+            self.wet_edges.push(edge);
+        }
         true
+    }
+
+    /// True if edges in use lead from the end of an edge back to its start. `must_know` is false if
+    /// the edge is used in either case; then the order alone is kept.
+    fn closes_cycle(&mut self, graph: &Channels<'_>, from: u32, to: u32, must_know: bool) -> bool {
+        let Self { order, edges, current, .. } = self;
+        let is_used = |edge: u32| current[edges[edge as usize] as usize] > UNUSED;
+        match order {
+            None => must_know && self.leads(graph, to, from),
+            Some(order) => {
+                let closes_cycle = order.admit(graph, from, to, is_used).is_err();
+                if closes_cycle && !must_know {
+                    self.order = None;
+                }
+                closes_cycle
+            }
+        }
     }
 
     /// True if edges in use lead from one channel to another.
@@ -153,10 +219,19 @@ impl Colors {
 
     /// Takes back whatever is wet, and lets all colors be those that took them over.
     pub(super) fn settle(&mut self) {
-        let Self { channels, is_wet_channel, edges, is_wet_edge, taken_by, .. } = self;
-        let all = channels.iter_mut().zip(is_wet_channel).chain(edges.iter_mut().zip(is_wet_edge));
-        for (color, is_wet) in all {
-            *color = if std::mem::take(is_wet) { UNUSED } else { taken_by[*color as usize] };
+        for channel in self.wet_channels.drain(..) {
+            if std::mem::take(&mut self.is_wet_channel[channel as usize]) {
+                self.channels[channel as usize] = UNUSED;
+            }
+        }
+        for edge in self.wet_edges.drain(..) {
+            if std::mem::take(&mut self.is_wet_edge[edge as usize]) {
+                self.edges[edge as usize] = UNUSED;
+            }
+        }
+        for (color, current) in self.colors.iter_mut().zip(&mut self.current) {
+            *color = *current;
+            *current = self.taken_by[*color as usize];
         }
     }
 }

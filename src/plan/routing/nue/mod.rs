@@ -11,7 +11,7 @@
 //!   ([`escape`]).
 //! * **Paths.** For each LID in turn, paths are searched in the graph of all possible dependencies
 //!   ([`channels`], [`search`]), where each dependency in use is kept and those that would close a
-//!   cycle are blocked ([`colors`]). Links are as long as in SSSP.
+//!   cycle are blocked ([`colors`], [`order`]). Links are as long as in SSSP.
 //! * **Switches** are no destinations of data traffic unless `nue_include_switches` is set. Routes
 //!   to them are shortest paths, on layer 0.
 //! * **Multicast.** The tree of a group consists of the shortest paths from a switch near to it.
@@ -33,14 +33,17 @@
 mod channels;
 mod colors;
 mod escape;
+mod order;
 mod policy;
 mod search;
 mod targets;
+#[cfg(test)]
+mod tests;
 
 use super::virtual_lanes::data_vls;
 use super::weighted_paths::multicast::MulticastPaths;
 use super::weighted_paths::network::Network;
-use super::weighted_paths::search::{Root, Search as SimpleSearch};
+use super::weighted_paths::search::{NONE, Root, Search as SimpleSearch};
 use super::weighted_paths::{check_connected, one_hop};
 use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
 use crate::config::options::Options;
@@ -50,6 +53,7 @@ use crate::notes::{Note, counted};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use channels::Channels;
 use colors::Colors;
+use order::ChannelOrder;
 use policy::MulticastHops;
 pub use policy::NuePolicy;
 use search::{Layer, Search};
@@ -148,6 +152,8 @@ struct Routes {
     hops: MulticastHops,
     /// By LID: its layer.
     by_lid: Vec<u8>,
+    /// By layer, then by edge: true if a path depends on it.
+    dependencies: Vec<Vec<bool>>,
     /// The number of LIDs that are routed by escape paths.
     escapes: usize,
     /// The state of layer 0 after its hosts.
@@ -199,7 +205,7 @@ impl Setup<'_> {
             let hosts = layer.iter().filter(|target| !target.is_switch());
             let switches = layer.iter().filter(|target| target.is_switch());
             for target in hosts.chain(switches) {
-                self.route(&mut routes, &mut search, &mut state, target);
+                self.route(&mut routes, &mut search, &mut state, target, number);
                 target.lids().for_each(|lid| routes.by_lid[lid.index()] = number);
             }
             if number == 0 {
@@ -228,22 +234,26 @@ impl Setup<'_> {
             lengths: vec![self.one_hop; network.links().len()],
             hops,
             by_lid: vec![0; self.table_size],
+            dependencies: vec![vec![false; self.graph.edge_count()]; self.layers.into()],
             escapes: 0,
             first_layer: None,
         }
     }
 
-    /// Routes the LIDs of an end port.
+    /// Routes the LIDs of an end port on a layer.
     fn route(
         &self,
         routes: &mut Routes,
         search: &mut Search<'_>,
         (colors, escape): &mut (Colors, Vec<u32>),
         target: &Target,
+        number: u8,
     ) {
         for lid in target.lids() {
             let color = colors.new_color();
-            let mut layer = Layer { colors, color, lengths: &routes.lengths, escape };
+            let lengths = &routes.lengths;
+            let dependencies = &mut routes.dependencies[usize::from(number)];
+            let mut layer = Layer { colors, color, lengths, escape, dependencies };
             let is_escape = search.run(&mut layer, target.switch, !target.is_switch());
             routes.escapes += usize::from(is_escape);
             self.enter(routes, &search.used, target, lid);
@@ -255,13 +265,29 @@ impl Setup<'_> {
         }
     }
 
-    /// Adds shortest paths to all switches.
+    /// Adds shortest paths to all switches, on layer 0.
     fn add_switches(&self, routes: &mut Routes) {
         let mut search = SimpleSearch::default();
         for target in self.switches_in_order() {
             for lid in target.lids() {
                 search.run(self.graph.network, &routes.lengths, Root::Switch(target.switch));
+                self.mark_dependencies(&mut routes.dependencies[0], &search.used);
                 self.enter(routes, &search.used, &target, lid);
+            }
+        }
+    }
+
+    /// Marks the edges on which paths depend.
+    fn mark_dependencies(&self, dependencies: &mut [bool], used: &[u32]) {
+        let (graph, links) = (self.graph, self.graph.network.links());
+        for &link in used {
+            let Some(before) = links.get(link as usize).map(|link| used[link.from as usize]) else {
+                continue;
+            };
+            if before != NONE
+                && let Some(edge) = graph.edge(graph.of_link(before), graph.of_link(link))
+            {
+                dependencies[edge as usize] = true;
             }
         }
     }
@@ -275,7 +301,7 @@ impl Setup<'_> {
         let mut search = Search::new(self.graph);
         search.keep_dependencies = rules.keep_dependencies;
         for target in self.switches_in_order() {
-            self.route(&mut routes, &mut search, &mut state, &target);
+            self.route(&mut routes, &mut search, &mut state, &target, 0);
         }
         routes
     }
@@ -294,6 +320,7 @@ impl Setup<'_> {
             marks.has_destinations.fill(true);
         }
         let escape = escape::mark(self.graph, &mut colors, &marks, lengths);
+        colors.order_channels(self.graph);
         (colors, escape)
     }
 
@@ -325,34 +352,8 @@ impl Setup<'_> {
 
     /// True if the dependencies of the routes of a layer have a cycle.
     fn has_loop(&self, routes: &Routes) -> bool {
-        (0..self.layers).any(|layer| {
-            let mut used = vec![false; self.graph.edge_count()];
-            for target in self.targets {
-                for lid in target.lids().filter(|lid| routes.by_lid[lid.index()] == layer) {
-                    self.mark_dependencies(routes, lid, &mut used);
-                }
-            }
-            has_cycle(self.graph, &used)
-        })
-    }
-
-    /// Marks the dependencies of all paths to a LID, as edges against the direction of packets.
-    fn mark_dependencies(&self, routes: &Routes, lid: Lid, used: &mut [bool]) {
-        let (graph, network) = (self.graph, self.graph.network);
-        let output = |switch: u32| {
-            let port = routes.tables[switch as usize][lid.index()];
-            network.link_at(switch, port).filter(|_| port != 0)
-        };
-        for switch in 0..network.len() as u32 {
-            let Some(link) = output(switch) else { continue };
-            let Some(next) = output(network.links()[link as usize].to) else { continue };
-            let backs = graph.reverse(next).zip(graph.reverse(link));
-            let edge =
-                backs.and_then(|(next, link)| graph.edge(graph.of_link(next), graph.of_link(link)));
-            if let Some(edge) = edge {
-                used[edge as usize] = true;
-            }
-        }
+        let mut layers = routes.dependencies.iter();
+        layers.any(|used| ChannelOrder::new(self.graph, |edge| used[edge as usize]).is_none())
     }
 }
 
@@ -378,28 +379,4 @@ fn escape_targets(switches: usize, layer: &[Target]) -> escape::Targets {
         }
     }
     marks
-}
-
-/// True if the marked edges have a cycle: not all channels can be removed one by one when nothing
-/// depends on them any more.
-fn has_cycle(graph: &Channels<'_>, used: &[bool]) -> bool {
-    let mut before = vec![0_u32; graph.len()];
-    let marked = |channel: u32| graph.edges(channel).filter(|&edge| used[edge as usize]);
-    for channel in 0..graph.len() as u32 {
-        marked(channel).for_each(|edge| before[graph.end(edge) as usize] += 1);
-    }
-    let mut free: Vec<u32> =
-        (0..graph.len() as u32).filter(|&channel| before[channel as usize] == 0).collect();
-    let mut removed = 0;
-    while let Some(channel) = free.pop() {
-        removed += 1;
-        for edge in marked(channel) {
-            let end = graph.end(edge);
-            before[end as usize] -= 1;
-            if before[end as usize] == 0 {
-                free.push(end);
-            }
-        }
-    }
-    removed < graph.len()
 }

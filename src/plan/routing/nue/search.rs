@@ -23,8 +23,10 @@ pub(super) struct Search<'a> {
     pub used: Vec<u32>,
     /// By switch: the hops to the destination, as far as the search counts them.
     pub hops: Vec<u8>,
-    /// By switch: other links that may lead to it.
-    alternatives: Vec<Vec<u32>>,
+    /// Other links that may lead to a switch.
+    alternatives: Alternatives,
+    /// Unused edges of the channel whose edges are followed, with the links to which they lead.
+    unused: Vec<(u32, u32)>,
     /// By switch: the number of backtracking steps before it was found.
     found_after: Vec<u32>,
     /// By channel.
@@ -48,6 +50,48 @@ pub(super) struct Layer<'a> {
     pub lengths: &'a [u64],
     /// The spanning tree of the escape paths.
     pub escape: &'a [u32],
+    /// By edge: true if a path depends on it.
+    pub dependencies: &'a mut [bool],
+}
+
+/// Links that lead to switches beside those of the paths, in the order in which they were found.
+#[derive(Default)]
+struct Alternatives {
+    /// Those found before the first backtracking step, which most searches do without.
+    found: Vec<u32>,
+    /// By switch, without repetitions; empty until the first backtracking step.
+    by_switch: Vec<Vec<u32>>,
+}
+
+impl Alternatives {
+    fn clear(&mut self) {
+        self.found.clear();
+        self.by_switch.clear();
+    }
+
+    fn add(&mut self, graph: &Channels<'_>, link: u32) {
+        if self.by_switch.is_empty() {
+            return self.found.push(link);
+        }
+        let known = &mut self.by_switch[graph.link_end(link) as usize];
+        if !known.contains(&link) {
+            known.push(link);
+        }
+    }
+
+    /// Sorts the links by switch, for the first backtracking step.
+    fn sort(&mut self, graph: &Channels<'_>) {
+        if self.by_switch.is_empty() {
+            self.by_switch.resize(graph.network.len(), Vec::new());
+            let found = std::mem::take(&mut self.found);
+            found.iter().for_each(|&link| self.add(graph, link));
+        }
+    }
+
+    /// The links to a switch, after [`Self::sort`].
+    fn of(&self, switch: u32) -> &[u32] {
+        &self.by_switch[switch as usize]
+    }
 }
 
 impl<'a> Search<'a> {
@@ -59,7 +103,8 @@ impl<'a> Search<'a> {
             distances: vec![UNKNOWN; switches],
             used: vec![NONE; switches],
             hops: vec![0; switches],
-            alternatives: vec![Vec::new(); switches],
+            alternatives: Alternatives::default(),
+            unused: Vec::new(),
             found_after: vec![u32::MAX; switches],
             channel_distances: vec![0; graph.len()],
             keep_dependencies: false,
@@ -101,7 +146,7 @@ impl<'a> Search<'a> {
         self.distances.fill(UNKNOWN);
         self.used.fill(NONE);
         self.hops.fill(0);
-        self.alternatives.iter_mut().for_each(Vec::clear);
+        self.alternatives.clear();
         self.found_after.fill(u32::MAX);
         (self.root, self.steps, self.found) = (root, 0, 1);
         self.distances[root as usize] = 0;
@@ -109,24 +154,44 @@ impl<'a> Search<'a> {
     }
 
     /// Follows the edges of a channel: first those in use, then others.
+    ///
+    /// An unused edge that offers no shorter path changes nothing, then or later in this function,
+    /// because distances only become smaller here.
     fn follow(&mut self, layer: &mut Layer<'_>, channel: u32) {
-        for edge in self.graph.edges(channel) {
-            if layer.colors.edge(edge) >= ESCAPE {
-                self.relax(layer, channel, edge);
+        let graph = self.graph;
+        let end = self.end(channel);
+        let back = match graph.link(channel) {
+            NONE => NONE,
+            link => graph.reverse(link).unwrap_or(NONE),
+        };
+        let links = graph.network.range(end).map(|link| link as u32);
+        let mut unused = std::mem::take(&mut self.unused);
+        for (edge, link) in graph.edges(channel).zip(links.filter(|&link| link != back)) {
+            match layer.colors.edge(edge) {
+                BLOCKED => {}
+                UNUSED => {
+                    let distance =
+                        self.channel_distances[channel as usize] + layer.lengths[link as usize];
+                    if distance < self.distances[graph.link_end(link) as usize] {
+                        unused.push((edge, link));
+                    }
+                }
+                _ => self.relax(layer, channel, edge, link),
             }
         }
-        for edge in self.graph.edges(channel) {
+        for (edge, link) in unused.drain(..) {
             if layer.colors.edge(edge) == UNUSED {
-                self.relax(layer, channel, edge);
+                self.relax(layer, channel, edge, link);
             }
         }
+        self.unused = unused;
     }
 
     /// The switch at the end of a channel.
     fn end(&self, channel: u32) -> u32 {
         match self.graph.link(channel) {
             NONE => self.root,
-            link => self.graph.network.links()[link as usize].to,
+            link => self.graph.link_end(link),
         }
     }
 
@@ -147,16 +212,16 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn relax(&mut self, layer: &mut Layer<'_>, channel: u32, edge: u32) {
+    /// Takes the link to which an edge leads if that shortens the path to the switch at its end.
+    fn relax(&mut self, layer: &mut Layer<'_>, channel: u32, edge: u32, link: u32) {
         let next = self.graph.end(edge);
-        let link = self.graph.link(next);
-        let to = self.end(next);
+        let to = self.graph.link_end(link);
         let distance = self.channel_distances[channel as usize] + layer.lengths[link as usize];
         if distance >= self.distances[to as usize] {
             let is_known = self.steps > 0 && self.used[to as usize] != NONE;
             if layer.colors.edge(edge) > UNUSED && !is_known {
                 self.channel_distances[next as usize] = distance;
-                self.add_alternative(to, link);
+                self.alternatives.add(self.graph, link);
             }
             return;
         }
@@ -191,13 +256,6 @@ impl<'a> Search<'a> {
         if self.used[before as usize] != NONE {
             let edge = self.used_channel(before).and_then(|before| self.graph.edge(before, old));
             layer.colors.reset(edge);
-        }
-    }
-
-    fn add_alternative(&mut self, switch: u32, link: u32) {
-        let known = &mut self.alternatives[switch as usize];
-        if !known.contains(&link) {
-            known.push(link);
         }
     }
 
@@ -240,6 +298,7 @@ impl<'a> Search<'a> {
     /// Finds a path to a switch without one, by another path to one of its neighbours. Returns the
     /// last channel of the path.
     fn backtrack(&mut self, layer: &mut Layer<'_>) -> Option<u32> {
+        self.alternatives.sort(self.graph);
         (0..self.graph.network.len() as u32).find_map(|switch| {
             if self.distances[switch as usize] != UNKNOWN {
                 return None;
@@ -256,7 +315,7 @@ impl<'a> Search<'a> {
                     self.channel_distances[before as usize] + layer.lengths[link as usize];
                 self.channel_distances[last as usize] = distance;
                 if found.is_some() {
-                    self.add_alternative(switch, link);
+                    self.alternatives.add(self.graph, link);
                     continue;
                 }
                 self.used[switch as usize] = link;
@@ -291,7 +350,7 @@ impl<'a> Search<'a> {
                     !is_way_back && edge.is_some_and(|edge| layer.colors.edge(edge) >= ESCAPE)
                 })
             };
-            let others = self.alternatives[neighbour as usize].iter();
+            let others = self.alternatives.of(neighbour).iter();
             let others = others.map(|&link| graph.of_link(link)).filter(|&other| leads_on(other));
             candidates.extend(others.map(|other| (other, last)));
         }
@@ -330,6 +389,9 @@ impl<'a> Search<'a> {
             let before = self.used_channel(self.start(channel));
             let edge = before.and_then(|before| self.graph.edge(before, channel));
             layer.colors.dry(channel, edge);
+            if let Some(edge) = edge {
+                layer.dependencies[edge as usize] = true;
+            }
         }
         layer.colors.settle();
     }

@@ -1,0 +1,153 @@
+//! An order of all channels in which each edge in use leads forward, so that most edges are known
+//! to close no cycle without a search.
+//!
+//! An edge against the order is admitted by moving the channels between its ends (D. J. Pearce and
+//! P. H. J. Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", 2006). Edges
+//! that go out of use leave the order valid.
+
+use super::channels::Channels;
+
+/// The order of the channels.
+#[derive(Clone)]
+pub(super) struct ChannelOrder {
+    /// By channel.
+    places: Vec<u32>,
+    /// By channel: the number of the last search that met it.
+    met: Vec<u32>,
+    searches: u32,
+    /// The channels that the two searches of an admission met.
+    after: Vec<u32>,
+    before: Vec<u32>,
+}
+
+/// The edge would close a cycle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ClosesCycle;
+
+impl ChannelOrder {
+    /// An order for the edges that are in use; `None` if these have a cycle.
+    pub(super) fn new(graph: &Channels<'_>, is_used: impl Fn(u32) -> bool) -> Option<Self> {
+        let mut waiting_for = vec![0_u32; graph.len()];
+        for edge in (0..graph.edge_count() as u32).filter(|&edge| is_used(edge)) {
+            waiting_for[graph.end(edge) as usize] += 1;
+        }
+        let is_free = |&channel: &u32| waiting_for[channel as usize] == 0;
+        let mut order: Vec<u32> = (0..graph.len() as u32).filter(is_free).collect();
+        let mut next = 0;
+        while let Some(&channel) = order.get(next) {
+            next += 1;
+            for edge in graph.edges(channel).filter(|&edge| is_used(edge)) {
+                let end = graph.end(edge);
+                waiting_for[end as usize] -= 1;
+                if waiting_for[end as usize] == 0 {
+                    order.push(end);
+                }
+            }
+        }
+        if order.len() < graph.len() {
+            return None;
+        }
+        let mut places = vec![0; graph.len()];
+        for (place, &channel) in (0..).zip(&order) {
+            places[channel as usize] = place;
+        }
+        let met = vec![0; graph.len()];
+        Some(Self { places, met, searches: 0, after: Vec::new(), before: Vec::new() })
+    }
+
+    /// Changes the order so that an edge may be used that leads from one channel to another.
+    ///
+    /// # Errors
+    /// Returns [`ClosesCycle`], and leaves the order as it is, if edges in use lead back.
+    pub(super) fn admit(
+        &mut self,
+        graph: &Channels<'_>,
+        from: u32,
+        to: u32,
+        is_used: impl Fn(u32) -> bool,
+    ) -> Result<(), ClosesCycle> {
+        let (first, last) = (self.places[to as usize], self.places[from as usize]);
+        if last < first {
+            return Ok(());
+        }
+        self.search_after(graph, to, from, &is_used)?;
+        self.search_before(graph, from, first, &is_used);
+        self.move_met();
+        Ok(())
+    }
+
+    /// Collects the channels to which edges in use lead, up to the place of `end`.
+    fn search_after(
+        &mut self,
+        graph: &Channels<'_>,
+        start: u32,
+        end: u32,
+        is_used: impl Fn(u32) -> bool,
+    ) -> Result<(), ClosesCycle> {
+        if start == end {
+            return Err(ClosesCycle);
+        }
+        let last = self.places[end as usize];
+        self.searches += 1;
+        self.met[start as usize] = self.searches;
+        self.after.clear();
+        self.after.push(start);
+        let mut next = 0;
+        while let Some(&channel) = self.after.get(next) {
+            next += 1;
+            for edge in graph.edges(channel) {
+                let to = graph.end(edge);
+                if self.places[to as usize] > last || !is_used(edge) {
+                    continue;
+                }
+                if to == end {
+                    return Err(ClosesCycle);
+                }
+                if std::mem::replace(&mut self.met[to as usize], self.searches) != self.searches {
+                    self.after.push(to);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects the channels from which edges in use lead to `end`, down to the place `first`.
+    fn search_before(
+        &mut self,
+        graph: &Channels<'_>,
+        end: u32,
+        first: u32,
+        is_used: impl Fn(u32) -> bool,
+    ) {
+        self.searches += 1;
+        self.met[end as usize] = self.searches;
+        self.before.clear();
+        self.before.push(end);
+        let mut next = 0;
+        while let Some(&channel) = self.before.get(next) {
+            next += 1;
+            for &(edge, from) in graph.edges_to(channel) {
+                if self.places[from as usize] >= first
+                    && is_used(edge)
+                    && std::mem::replace(&mut self.met[from as usize], self.searches)
+                        != self.searches
+                {
+                    self.before.push(from);
+                }
+            }
+        }
+    }
+
+    /// Puts the channels before the edge before those after it, at the places that they all have.
+    fn move_met(&mut self) {
+        let Self { places, after, before, .. } = self;
+        before.sort_unstable_by_key(|&channel| places[channel as usize]);
+        after.sort_unstable_by_key(|&channel| places[channel as usize]);
+        before.append(after);
+        let mut free: Vec<u32> = before.iter().map(|&channel| places[channel as usize]).collect();
+        free.sort_unstable();
+        for (&channel, place) in before.iter().zip(free) {
+            places[channel as usize] = place;
+        }
+    }
+}
