@@ -8,7 +8,7 @@ use super::ranks::Ranks;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Guid;
 use crate::plan::routing::balancing::hops::{HopRule, ShortestPaths, TargetHops};
-use crate::plan::routing::switch_graph::SwitchGraph;
+use crate::plan::routing::switch_graph::{NO_PATH, SwitchGraph};
 use std::collections::VecDeque;
 
 /// The direction of a link of the search.
@@ -16,6 +16,36 @@ use std::collections::VecDeque;
 enum Direction {
     Up,
     Down,
+}
+
+/// The least hops with which the links of a switch were followed last; [`NO_PATH`] before.
+#[derive(Clone, Copy, Debug)]
+struct Followed {
+    all: u8,
+    /// Those that lead down, alone or with all others.
+    down: u8,
+}
+
+impl Default for Followed {
+    fn default() -> Self {
+        Self { all: NO_PATH, down: NO_PATH }
+    }
+}
+
+impl Followed {
+    /// False if the links that an arrival permits were followed with these hops before, so that
+    /// they offer nothing new.
+    fn is_first(&mut self, least: u8, arrival: Direction) -> bool {
+        let last = match arrival {
+            Direction::Up => self.all,
+            Direction::Down => self.down,
+        };
+        self.down = least;
+        if arrival == Direction::Up {
+            self.all = least;
+        }
+        last != least
+    }
 }
 
 /// The hops over paths that go up first and then down.
@@ -58,10 +88,15 @@ impl HopRule for UpDown {
         }
         let mut arrival = vec![Direction::Up; graph.len()];
         let mut is_waiting = vec![false; graph.len()];
+        let mut followed = vec![Followed::default(); graph.len()];
         let mut queue = VecDeque::from([target]);
         while let Some(switch) = queue.pop_front() {
             is_waiting[switch.index()] = false;
-            let next = hops.least[switch.index()].saturating_add(1);
+            let least = hops.least[switch.index()];
+            if !followed[switch.index()].is_first(least, arrival[switch.index()]) {
+                continue;
+            }
+            let next = least.saturating_add(1);
             for (index, link) in graph.numbered_links(switch) {
                 let direction = self.direction(switch, link.to);
                 let is_legal =

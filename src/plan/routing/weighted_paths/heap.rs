@@ -96,6 +96,13 @@ impl Heap {
     /// The last of the children with the smallest key.
     fn smallest_child(&self, place: usize) -> Option<usize> {
         let first = place * ARITY + 1;
+        let all = self.entries.get(first..).and_then(|entries| entries.first_chunk::<ARITY>());
+        if let Some(&[a, b, c, d]) = all {
+            // Without branches, which could not be predicted.
+            let left = if b.0 <= a.0 { (b.0, 1) } else { (a.0, 0) };
+            let right = if d.0 <= c.0 { (d.0, 3) } else { (c.0, 2) };
+            return Some(first + if right.0 <= left.0 { right.1 } else { left.1 });
+        }
         let children = first..(first + ARITY).min(self.entries.len());
         children.rev().min_by_key(|&child| self.entries[child].0)
     }
@@ -111,7 +118,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A heap whose first element has children with these keys.
+    fn children(keys: &[u64]) -> Heap {
+        let mut heap = Heap::default();
+        heap.clear(keys.len() + 1);
+        heap.entries.push((0, 0));
+        heap.entries.extend(keys.iter().zip(1..).map(|(&key, element)| (key, element)));
+        heap
+    }
+
     proptest! {
+        #[test]
+        fn the_last_of_the_smallest_children_moves_up(
+            keys in prop::collection::vec(0u64..3, 0..=ARITY),
+        ) {
+            let least = keys.iter().min();
+            let last = keys.iter().rposition(|key| Some(key) == least);
+            prop_assert_eq!(children(&keys).smallest_child(0), last.map(|place| place + 1));
+        }
+
         #[test]
         fn elements_are_extracted_by_key(
             keys in prop::collection::vec((0u32..40, 0u64..20, 0u8..4), 0..200),
