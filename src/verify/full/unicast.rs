@@ -248,9 +248,10 @@ impl UnicastPass<'_> {
         }
     }
 
-    /// True if no host depends on an entry of a switch for a LID.
+    /// True if no host depends on an entry of a switch for a LID. The network may have removed
+    /// switches behind those of the fabric, which have no hosts.
     fn may_omit(&self, to: &Endpoint, switch: u32) -> bool {
-        to.is_switch() || !self.sources[switch as usize].has_hosts
+        to.is_switch() || self.sources.get(switch as usize).is_none_or(|from| !from.has_hosts)
     }
 
     /// The pass for one LID.
