@@ -54,3 +54,104 @@ fn widest(mask: u16) -> u16 {
         [LinkWidth::X12, LinkWidth::X8, LinkWidth::X4, LinkWidth::X2, LinkWidth::X1].map(u16::from);
     widths.into_iter().find(|width| mask & width != 0).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::options::Options;
+    use crate::ids::PortNum;
+    use crate::plan::routing::balancing::tests::{number, ring};
+    use crate::plan::routing::nue::Nue;
+    use crate::plan::routing::sssp::{DfSssp, Sssp};
+    use crate::plan::routing::{Engine, Routing, RoutingInput};
+
+    /// The ports of the cable between the first switch and the next one of a ring.
+    fn cable(fabric: &Fabric) -> [PortId; 2] {
+        let first = fabric.switch_ids().next().expect("a switch");
+        let port = fabric.switch_port(first, PortNum(1)).expect("a port");
+        [port, fabric.port(port).peer.expect("a link")]
+    }
+
+    fn change(fabric: &mut Fabric, port: PortId, change: impl Fn(&mut PortInfo)) {
+        let mut info = fabric.port(port).info.expect("known attributes");
+        change(&mut info);
+        fabric.acknowledge(&[(port, info)], &[]);
+    }
+
+    /// True if the first cable is throttled after changes of its ends; both ends must agree.
+    fn throttles(changes: [fn(&mut PortInfo); 2]) -> bool {
+        let mut fabric = ring(4);
+        let ends = cable(&fabric);
+        for (port, apply) in ends.into_iter().zip(changes) {
+            change(&mut fabric, port, apply);
+        }
+        let found = ends.map(|port| is_throttled(&fabric, port));
+        assert_eq!(found[0], found[1]);
+        found[0]
+    }
+
+    #[test]
+    fn links_below_their_enabled_rate_are_throttled() {
+        let same = |_: &mut PortInfo| {};
+        let slow = |info: &mut PortInfo| info.set_link_speed_active(1);
+        let narrow = |info: &mut PortInfo| info.set_link_width_active(LinkWidth::X1);
+        let limited = |info: &mut PortInfo| {
+            info.set_link_speed_enabled(1);
+            info.set_link_speed_active(1);
+        };
+        assert!(!throttles([same, same]));
+        assert!(throttles([slow, slow]));
+        assert!(throttles([narrow, narrow]));
+        assert!(throttles([same, slow]), "the directions differ");
+        assert!(!throttles([limited, slow]), "one end has no faster speed enabled");
+        let mut fabric = ring(4);
+        let [port, peer] = cable(&fabric);
+        let host = fabric.end_ports().find(|&port| !fabric.node_of(port).is_switch());
+        assert!(!is_throttled(&fabric, host.expect("a host")));
+        change(&mut fabric, port, slow);
+        change(&mut fabric, peer, slow);
+        let throttled = fabric.port_ids().filter(|&port| is_throttled(&fabric, port));
+        let mut expected = [port, peer];
+        expected.sort_unstable();
+        assert_eq!(throttled.collect::<Vec<_>>(), expected, "no other link");
+    }
+
+    fn routes(engine: &dyn Engine, fabric: &Fabric, avoid_throttled_links: bool) -> Routing {
+        let input = RoutingInput {
+            fabric,
+            lids: &number(fabric, 0),
+            options: &Options { avoid_throttled_links, ..Options::default() },
+            torus_config: &Err(Vec::new()),
+            previous: None,
+            previous_fabric: None,
+        };
+        engine.route(&input).expect("routes")
+    }
+
+    /// Number of LIDs that the switch of a port forwards through it.
+    fn load(fabric: &Fabric, routing: &Routing, port: PortId) -> usize {
+        let switch = fabric.node_of(port).switch.expect("a switch");
+        let own = fabric.port(port).num.0;
+        routing.lft(switch).0.iter().filter(|&&out| out == own).count()
+    }
+
+    #[test]
+    fn engines_route_around_throttled_links() {
+        let mut fabric = ring(5);
+        let ends = cable(&fabric);
+        for port in ends {
+            change(&mut fabric, port, |info| info.set_link_speed_active(1));
+        }
+        let engines: [&dyn Engine; 3] = [&Sssp::default(), &DfSssp::default(), &Nue];
+        for engine in engines {
+            let loads = |avoid: bool| {
+                let routing = routes(engine, &fabric, avoid);
+                let missing = routing.lfts.iter().flat_map(|lft| &lft.0[1..11]);
+                assert!(missing.clone().all(|&out| out != u8::MAX), "{}", engine.name());
+                ends.map(|port| load(&fabric, &routing, port))
+            };
+            assert!(loads(false).iter().sum::<usize>() > 0, "{}", engine.name());
+            assert_eq!(loads(true), [0, 0], "{}", engine.name());
+        }
+    }
+}
