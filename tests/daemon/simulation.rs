@@ -1,5 +1,6 @@
 //! The whole daemon on simulated fabrics: bring-up, changes of the fabric, storms, two SMs.
 
+mod balancing;
 mod devices;
 mod links;
 mod multicast;

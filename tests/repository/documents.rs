@@ -265,7 +265,7 @@ fn opensm_knows_every_key_of_ours() {
             let trust = ["sa_trust", "sa_check_", "m_key_in_trap_repress", "sm_key_peers"];
             let own = own
                 .iter()
-                .chain(&["perfmgr_window_s", "replication_", "_policy_file"])
+                .chain(&["perfmgr_window_s", "replication_", "_policy_file", "offsweep_"])
                 .chain(&trust);
             let own = own.chain(&["log_format", "syslog_"]);
             !newer.iter().chain(own).any(|key| line.contains(key))

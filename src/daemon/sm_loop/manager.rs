@@ -1,8 +1,10 @@
 //! The manager: the task that owns the state of the subnet, and starts sweeps and reconfigurations.
 //!
 //! `roles`: its role among several SMs; `operator_requests`: actions of the management interface;
-//! `reload`: reads the configuration again; `failures`: retries and fatal errors; `events`: descriptions of events for the flight recorder.
+//! `reload`: reads the configuration again; `failures`: retries and fatal errors; `balancing`:
+//! balances routes between sweeps; `events`: descriptions of events for the flight recorder.
 
+mod balancing;
 mod events;
 mod failures;
 mod operator_requests;
@@ -76,6 +78,8 @@ pub struct Manager {
     is_port_down: bool,
     /// Time of the next light sweep or retry.
     pub(super) next_sweep: Option<Instant>,
+    /// Time at which the routes are balanced again, unless the subnet changes before.
+    next_balancing: Option<Instant>,
     retry_delay: Duration,
     /// Sweeps and reconfigurations in a row that ended early.
     pub(super) unfinished: u32,
@@ -119,6 +123,7 @@ impl Manager {
             are_sweeps_inhibited: false,
             is_port_down: false,
             next_sweep: None,
+            next_balancing: None,
             retry_delay: MIN_RETRY_DELAY,
             unfinished: 0,
             was_silent: false,
@@ -245,6 +250,7 @@ impl Manager {
         let sweep = self.next_sweep;
         let renewal = self.reconfigurer.next_renewal();
         let release = self.links.next_release();
+        let balancing = self.next_balancing;
         let now = Instant::now();
         tokio::select! {
             event = self.events.recv() => match event {
@@ -261,6 +267,9 @@ impl Manager {
             () = sleep_until(sweep.unwrap_or(now)), if sweep.is_some() => {
                 pending.causes.insert(Cause::Timer);
                 self.light_sweep(pending).await;
+            }
+            () = sleep_until(balancing.unwrap_or(now)), if balancing.is_some() => {
+                self.balance(pending).await;
             }
             () = sleep_until(renewal.unwrap_or(now)), if renewal.is_some() => self.renew_baseline(),
             () = sleep_until(release.unwrap_or(now)), if release.is_some() => {
@@ -402,6 +411,7 @@ impl Manager {
 
     async fn configure(&mut self, pending: &mut PendingWork) -> Option<Exit> {
         self.causes.append(&mut pending.causes);
+        self.next_balancing = None;
         let start = Instant::now();
         let may_end_early = self.unfinished < MAX_UNFINISHED && self.reconfigurer.may_end_early();
         let engine = self.engine();
@@ -443,6 +453,7 @@ impl Manager {
                 self.context.recordings.succeeded();
                 self.retry_delay = MIN_RETRY_DELAY;
                 self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
+                self.schedule_balancing();
                 (self.once && !pending.heavy).then_some(Exit::Clean)
             }
             ReconfigureOutcome::Delayed(problem) if self.once => Some(Exit::SubnetDown(problem)),

@@ -61,6 +61,10 @@ macro_rules! routing {
         scatter_ports: u32 = 0, reload, implemented;
         /// Exclude the ports of guid_routing_order_file from scatter_ports.
         guid_routing_order_no_scatter: bool = false, restart, implemented;
+        /// Balance the routes again between sweeps, from scratch (minhop, updn, dor).
+        offsweep_balancing_enabled: bool = false, reload, implemented;
+        /// Seconds without a change of the subnet before routes are balanced again.
+        offsweep_balancing_window: u32 = 180, reload, implemented;
         /// Path of a dump of the SA database to load at start.
         sa_db_file: Option<String> = None, restart, implemented;
         /// Write the SA database to opensm-sa.dump after changes and at exit.

@@ -4,12 +4,13 @@
 //! [`Reconfigurer::update_multicast`] does so for changed multicast groups only, without a sweep.
 //!
 //! * `state`: what a reconfiguration leaves for the next one;
-//! * `registry_queries`: reads multicast groups and alias GUIDs from the SA server;
+//! * `request`: the input of a plan; `registry_queries`: reads multicast groups and alias GUIDs from the SA server;
 //! * `reregister`: the ports that are asked to register with the SA;
 //! * `decision`: turns the result of planning and verification into a plan or a rejection with
 //!   its reasons;
 //! * `inherit`: what the devices hold when this SM becomes master; `warm_standby`: reads it before;
 //!   `audit`: compares it afterwards, and after `moved_cables`;
+//! * `balancing`: balances the routes in force again, between sweeps;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `snapshot`: publishes a changed snapshot with the plan in force;
 //! * `shared_state`: the files for other instances of this program, and those of a former master;
@@ -17,6 +18,7 @@
 //! * `figures`: figures and dumps for the management interface; `silent`: silent switches.
 
 mod audit;
+mod balancing;
 mod decision;
 mod figures;
 mod inherit;
@@ -27,6 +29,7 @@ mod multicast;
 mod multicast_state;
 mod recording;
 mod registry_queries;
+mod request;
 mod reregister;
 mod shared_state;
 mod silent;
@@ -331,24 +334,17 @@ impl Reconfigurer {
             let (notes, dumps) = (Vec::new(), Vec::new());
             PlanRejected::new(notes, dumps, problem, published.as_deref(), &observation.fabric)
         };
-        let request = PlanRequest {
-            fabric: observation.fabric.clone(),
-            pkeys: observation.pkeys.clone(),
-            options: options.clone(),
-            torus_config: Arc::new(context.files.read_torus_config(options)),
-            chain: self.config.chain(&context.files, options).map_err(rejected)?,
-            partitions: self.config.partitions.current(),
-            qos_policy: self.config.qos_policy.current(options),
-            groups: Arc::new(groups),
-            memory: self.plan.memory.clone(),
-            aliases: Arc::new(registry_queries::aliases(&context.sa_server, observation).await),
-            reregister: self.clients_to_reregister(&observation.fabric, options),
-        };
-        recording::plan_begins(context, &request, self.plan.in_force.is_some());
+        let request = self.request(context, options, observation, groups).await;
+        let request = request.map_err(rejected)?;
+        let from_scratch = self.plan.from_scratch.take();
+        let from_scratch = from_scratch.is_some_and(|it| Arc::ptr_eq(&it, &request.fabric));
+        let has_previous = self.plan.in_force.is_some() && !from_scratch;
+        recording::plan_begins(context, &request, has_previous);
         let (previous, baseline) = (self.plan.in_force.clone(), self.plan.baselines.latest().await);
         self.plan.request = Some(request.clone());
         let last = published.clone();
         let work = move |is_full: bool| {
+            let is_full = is_full || from_scratch;
             let previous = previous.as_deref().filter(|_| !is_full);
             let baseline = baseline.as_deref().filter(|_| !is_full);
             let outcome = request.plan(previous, baseline);

@@ -15,6 +15,7 @@ use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::QosPolicyState;
 use crate::daemon::sm_loop::transitions::TransitionMonitor;
 use crate::daemon::sm_loop::unreachable_peers::UnreachablePeers;
+use crate::fabric::Fabric;
 use crate::fabric::quarantined::QuarantinedLink;
 use crate::ids::Guid;
 use crate::notes::Note;
@@ -70,6 +71,8 @@ pub(super) struct PlanState {
     /// LIDs, MLIDs and P_Key indexes that the next plan keeps.
     pub(super) memory: Memory,
     pub(super) in_force: Option<Arc<Plan>>,
+    /// The fabric that is planned from scratch next, without the routes in force.
+    pub(super) from_scratch: Option<Arc<Fabric>>,
     /// The input of the last plan.
     pub(super) request: Option<PlanRequest>,
     pub(super) baselines: BaselineCache<VerifiedBaseline>,
@@ -84,6 +87,7 @@ impl PlanState {
         Self {
             memory,
             in_force: None,
+            from_scratch: None,
             request: None,
             baselines: BaselineCache::default(),
             multicast: None,

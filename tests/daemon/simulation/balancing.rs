@@ -1,0 +1,136 @@
+//! Off-sweep balancing: routes that were kept after failures are balanced again between sweeps.
+
+use super::ORIGIN;
+use std::sync::Arc;
+use std::time::Duration;
+use testkit::{SimCluster, Sm, settle};
+use tokio::time::{sleep, timeout};
+use torus_sm::config::options::Options;
+use torus_sm::daemon::messages::SmEvent;
+use torus_sm::ids::{Guid, PortNum};
+use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
+use torus_sm::plan::routing::{Routing, RoutingInput};
+use torus_sm::publish::Subnet;
+use torus_sm::publish::report::worst_link;
+
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Number of LIDs that the busiest link carries.
+fn busiest(sm: &Sm) -> usize {
+    let subnet = sm.subnet.borrow().clone().expect("a subnet");
+    worst_link(&subnet.fabric, &subnet.plan).expect("links").1
+}
+
+/// The routes of the present fabric without those before it.
+fn from_scratch(sm: &Sm, options: &Options) -> Routing {
+    let subnet = sm.subnet.borrow().clone().expect("a subnet");
+    let registry = EngineRegistry::standard(Default::default());
+    let chain = Chain::parse(options.routing_engine.as_deref().expect("an engine"), &registry);
+    let input = RoutingInput {
+        fabric: &subnet.fabric,
+        lids: &subnet.plan.lids,
+        options,
+        torus_config: &Err(Vec::new()),
+        previous: None,
+        previous_fabric: None,
+    };
+    chain.expect("an engine").route(&input).expect("routes")
+}
+
+/// Number of LIDs that the busiest link would carry with other routes.
+fn busiest_of(sm: &Sm, routing: Routing) -> usize {
+    let subnet = sm.subnet.borrow().clone().expect("a subnet");
+    let mut plan = (*subnet.plan).clone();
+    plan.routing = Arc::new(routing);
+    worst_link(&subnet.fabric, &plan).expect("links").1
+}
+
+/// The cables between switches.
+fn cables(cluster: &SimCluster) -> Vec<(Guid, PortNum)> {
+    let nodes = &cluster.topology.nodes;
+    let is_switch = |node: usize| nodes[node].num_ports > 1;
+    let between = cluster.topology.cables.iter().filter(|ends| ends.iter().all(|e| is_switch(e.0)));
+    between.map(|ends| (nodes[ends[0].0].guid, ends[0].1)).collect()
+}
+
+/// Takes cables out until routes from scratch would load the busiest link less.
+async fn unbalance(cluster: &SimCluster, sm: &Sm, options: &Options) {
+    let cables = cables(cluster);
+    for (guid, port) in (0..cables.len() / 2).map(|index| cables[index * 5 % cables.len()]) {
+        assert!(cluster.fabric.unlink(guid, port));
+        sleep(Duration::from_secs(1)).await;
+        if busiest_of(sm, from_scratch(sm, options)) < busiest(sm) {
+            return;
+        }
+    }
+    panic!("the kept routes are balanced after each failure");
+}
+
+fn options(cluster: &SimCluster, is_enabled: bool) -> Options {
+    Options {
+        routing_engine: Some("minhop".into()),
+        qos: false,
+        offsweep_balancing_enabled: is_enabled,
+        offsweep_balancing_window: WINDOW.as_secs() as u32,
+        ..cluster.options()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_are_balanced_after_the_window() {
+    let cluster = SimCluster::healthy("4x4x1", 2);
+    let options = options(&cluster, true);
+    let mut sm = cluster.start(ORIGIN, options.clone());
+    settle().await;
+    unbalance(&cluster, &sm, &options).await;
+    let (before, generation) = (busiest(&sm), sm.generation());
+    let expected = from_scratch(&sm, &options);
+    sleep(WINDOW - Duration::from_secs(5)).await;
+    assert_eq!((busiest(&sm), sm.generation()), (before, generation), "the window is not over");
+    let is_new = |subnet: &Option<_>| {
+        let subnet: &Arc<Subnet> = subnet.as_ref().expect("a subnet");
+        subnet.generation > generation
+    };
+    let wait = timeout(Duration::from_secs(20), sm.subnet.wait_for(is_new));
+    assert!(wait.await.is_ok(), "the routes are balanced after the window");
+    settle().await;
+    assert!(busiest(&sm) < before);
+    let subnet = sm.subnet.borrow().clone().expect("a subnet");
+    assert_eq!(subnet.plan.routing.lfts, expected.lfts);
+    assert_eq!(cluster.faults(&sm), [""; 0], "the switches hold the new tables");
+    // Balanced routes stay, also after another window.
+    let generation = sm.generation();
+    sleep(3 * WINDOW).await;
+    assert_eq!(sm.generation(), generation);
+    assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_begins_a_new_window() {
+    let cluster = SimCluster::healthy("4x4x1", 2);
+    let options = options(&cluster, true);
+    let sm = cluster.start(ORIGIN, options.clone());
+    settle().await;
+    unbalance(&cluster, &sm, &options).await;
+    let before = busiest(&sm);
+    for _ in 0..4 {
+        sleep(WINDOW - Duration::from_secs(5)).await;
+        sm.tell(SmEvent::Resweep);
+        settle().await;
+        assert_eq!(busiest(&sm), before, "no window passed without a sweep of the whole fabric");
+    }
+    sleep(WINDOW + Duration::from_secs(1)).await;
+    assert!(busiest(&sm) < before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_stay_if_balancing_is_disabled() {
+    let cluster = SimCluster::healthy("4x4x1", 2);
+    let options = options(&cluster, false);
+    let sm = cluster.start(ORIGIN, options.clone());
+    settle().await;
+    unbalance(&cluster, &sm, &options).await;
+    let (before, generation) = (busiest(&sm), sm.generation());
+    sleep(3 * WINDOW).await;
+    assert_eq!((busiest(&sm), sm.generation()), (before, generation));
+}
