@@ -6,7 +6,7 @@
 
 use super::set_failures::SetFailures;
 use super::set_id::SetId;
-use crate::fabric::{End, Fabric, NodeId, PortId};
+use crate::fabric::{End, Fabric, NodeId};
 use crate::ids::{Guid, Mlid, PortNum};
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
@@ -129,7 +129,8 @@ impl Acknowledged {
     /// True if the local port is cabled to another port than in the last plan. Sets of that time may
     /// have reached, by the same directed routes, other devices than those that were meant.
     pub fn is_local_port_moved(&self, fabric: &Fabric) -> bool {
-        let peer = |fabric: &Fabric| fabric.port(fabric.local()).peer.map(|peer| end(fabric, peer));
+        let peer =
+            |fabric: &Fabric| fabric.port(fabric.local()).peer.map(|peer| fabric.end_of(peer));
         let last = self.last.as_ref().and_then(|(last, _)| peer(last));
         last.zip(peer(fabric)).is_some_and(|(last, now)| last != now)
     }
@@ -276,11 +277,7 @@ fn unread_switches(fabric: &Fabric) -> impl Iterator<Item = Guid> + '_ {
 /// The links of a node: its port, and the far end.
 fn links(fabric: &Fabric, node: NodeId) -> impl Iterator<Item = (PortNum, End)> {
     let ports = fabric.ports_of(node).iter();
-    ports.filter_map(|port| Some((port.num, end(fabric, port.peer?))))
-}
-
-fn end(fabric: &Fabric, port: PortId) -> End {
-    (fabric.node_of(port).guid(), fabric.port(port).num)
+    ports.filter_map(|port| Some((port.num, fabric.end_of(port.peer?))))
 }
 
 /// True if a node of `fabric` has links, and none of those that it had in `last`.
@@ -288,7 +285,7 @@ fn has_other_links(last: &Fabric, fabric: &Fabric, node: NodeId) -> bool {
     let Some(before) = last.node_by_guid(fabric.node(node).guid()) else { return false };
     let is_old = |(num, to): (PortNum, End)| {
         let peer = last.port_of(before, num).and_then(|port| last.port(port).peer);
-        peer.is_some_and(|peer| end(last, peer) == to)
+        peer.is_some_and(|peer| last.end_of(peer) == to)
     };
     links(fabric, node).next().is_some() && !links(fabric, node).any(is_old)
 }

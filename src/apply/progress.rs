@@ -51,16 +51,17 @@ impl<'a> Progress<'a> {
         self.complete.contains(set)
     }
 
-    /// Records the Sets that were withheld, or not sent because programming ended early
-    /// (`is_stopped`), in `left`. Returns the numbers of forced and of withheld Sets.
+    /// Records the Sets that were withheld in `left`; with `has_unsent`, also those that were not
+    /// sent, because programming ended early or links are not up. Returns the numbers of forced and
+    /// of withheld Sets.
     pub(super) fn outcome(
         &self,
         delta: &Delta<'_>,
-        is_stopped: bool,
+        has_unsent: bool,
         left: &mut Unapplied,
     ) -> (usize, usize) {
         let withheld = self.withheld(delta, left);
-        if is_stopped {
+        if has_unsent {
             self.unsent(delta, left);
         }
         (self.dispatch.forced(), withheld)
@@ -74,7 +75,7 @@ impl<'a> Progress<'a> {
         sets.len()
     }
 
-    /// Records in `left` the Sets that were not sent because programming ended early.
+    /// Records in `left` the Sets that were not sent.
     fn unsent(&self, delta: &Delta<'_>, left: &mut Unapplied) {
         let known: HashSet<SetId> = left.failed.iter().copied().collect();
         let withheld: HashSet<SetId> = left.withheld_blocks.iter().map(|(set, _)| *set).collect();

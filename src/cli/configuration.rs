@@ -2,8 +2,8 @@
 
 use super::DaemonArgs;
 use crate::config::files::RoutingFiles;
-use crate::config::options::Options;
 use crate::config::options::parse::find;
+use crate::config::options::{Options, engine_names};
 use crate::config::text_file::read_text;
 use crate::notes::{Note, Severity};
 use crate::plan::routing::chain::{Chain, EngineRegistry};
@@ -136,8 +136,8 @@ fn drop_unknown_engines(options: &mut Options) -> Vec<Note> {
     while let Some(list) = &options.routing_engine
         && let Err(unknown) = Chain::parse(list, &registry)
     {
-        let names = list.split([',', ' ', '\t', '\n']).filter(|&name| name != unknown.name);
-        let rest = names.filter(|name| !name.is_empty()).collect::<Vec<_>>().join(",");
+        let names = engine_names(list).filter(|&name| name != unknown.name);
+        let rest = names.collect::<Vec<_>>().join(",");
         options.routing_engine = (!rest.is_empty()).then_some(rest);
         let engines = options.routing_engine.as_deref().unwrap_or(minhop::NAME);
         let text = format!(

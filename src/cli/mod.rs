@@ -3,9 +3,9 @@
 //! Without a subcommand the command line is that of opensm(8), so that existing start scripts work:
 //! [`daemon`] has its options, and `long_only` accepts long options with a single dash, as
 //! getopt_long_only(3) does. A subcommand is the first word: [`sim`], [`plan`], [`check`],
-//! [`torus_config`], [`replay`], [`completions`], [`help`], and those of [`manage`] for a running daemon. clap parses all of
-//! them. [`configuration`] combines the configuration file with the command line; [`exit`] has the
-//! exit codes.
+//! [`torus_config`], [`replay`], [`completions`], [`help`], and those of [`manage`] for a running
+//! daemon. clap parses all of them. [`configuration`] combines the configuration file with the
+//! command line; [`exit`] has the exit codes.
 
 pub mod check;
 pub mod completions;

@@ -6,7 +6,7 @@
 use super::Diagnostic;
 use super::excerpt;
 use super::guid_lists::{self, GuidLists, Parsed};
-use super::options::Options;
+use super::options::{Options, engine_names};
 use super::partitions::PartitionsConfig;
 use super::prefix_routes::{self, PrefixRoute};
 use super::qos_policy::QosPolicy;
@@ -224,7 +224,7 @@ pub fn routing_files_from(source: &dyn TextSource, options: &Options) -> (Routin
     let (lists, mut notes) = guid_lists_from(source, options);
     let engines = options.routing_engine.as_deref().unwrap_or_default();
     let is_wanted = |name: &str| name == routing_chain::ENGINE;
-    let chain = engines.split([',', ' ', '\t', '\n']).any(is_wanted).then(|| {
+    let chain = engine_names(engines).any(is_wanted).then(|| {
         let chain = routing_chain_from(source, options);
         if let Ok(chain) = &chain {
             notes.extend(chain.notes.iter().cloned());

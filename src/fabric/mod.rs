@@ -296,6 +296,11 @@ impl Fabric {
         self.node(self.port(id).node)
     }
 
+    /// The GUID of the node of a port, and the port number.
+    pub fn end_of(&self, id: PortId) -> End {
+        (self.node_of(id).guid(), self.port(id).num)
+    }
+
     /// Slot of port `num` of a node; `None` if the node has no such port.
     pub fn port_of(&self, node: NodeId, num: PortNum) -> Option<PortId> {
         let node = self.node(node);

@@ -21,8 +21,8 @@ pub enum NodeNameError {
 
 /// The node with this name among `nodes`, which have descriptions.
 ///
-/// `by_guid` finds the node with a node GUID or port GUID; `by_position` the switch at coordinates, if
-/// the caller knows more than the description `sw X,Y,Z` of generated fabrics.
+/// `by_guid` finds the node with a node GUID or port GUID; `by_position` the switch at coordinates,
+/// if the caller knows more than the description `sw X,Y,Z` of generated fabrics.
 ///
 /// # Errors
 /// No node has the name, or several begin with it.

@@ -20,7 +20,7 @@ pub fn kind_name(kind: NodeKind) -> &'static str {
 
 /// The links of a fabric, the end with the lower GUID first.
 fn links(fabric: &Fabric) -> BTreeSet<(End, End)> {
-    let end = |port: PortId| (fabric.node_of(port).guid(), fabric.port(port).num);
+    let end = |port: PortId| fabric.end_of(port);
     let ports =
         fabric.port_ids().filter_map(|port| Some((end(port), end(fabric.port(port).peer?))));
     ports.filter(|(from, to)| from <= to).collect()

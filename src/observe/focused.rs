@@ -61,10 +61,7 @@ pub async fn sweep(
     queries.managers.extend(managers);
     let observation = conclude(queries)?;
     let is_unresolved = observation.is_unresolved || has_new_faults;
-    let mut unconfirmed = [&last.unconfirmed[..], &last.changed_switches].concat();
-    unconfirmed.sort_unstable();
-    unconfirmed.dedup();
-    Ok(Observation { unconfirmed, is_unresolved, ..observation })
+    Ok(Observation { unconfirmed: last.to_confirm(), is_unresolved, ..observation })
 }
 
 /// Removes the faults of earlier sweeps that were found again or are about devices that are cut off

@@ -61,6 +61,17 @@ pub struct Observation {
     pub is_unresolved: bool,
 }
 
+impl Observation {
+    /// The switches whose PortStateChange was set in this sweep or in earlier ones since the last
+    /// light sweep, each once.
+    pub fn to_confirm(&self) -> Vec<Guid> {
+        let mut switches = [&self.unconfirmed[..], &self.changed_switches].concat();
+        switches.sort_unstable();
+        switches.dedup();
+        switches
+    }
+}
+
 /// A failure of the local port, without which there is no sweep.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SweepError {

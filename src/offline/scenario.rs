@@ -2,7 +2,7 @@
 
 use crate::cli::{DaemonArgs, ExitCode, FabricArgs, Failure, configuration};
 use crate::config::files;
-use crate::config::options::Options;
+use crate::config::options::{Options, engine_names};
 use crate::config::qos_policy::QosPolicy;
 use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
@@ -105,8 +105,7 @@ impl Scenario {
     /// Whether the list of engines has this one, or there is no list.
     pub fn asks_for(&self, engine: &str) -> bool {
         let list = self.options.routing_engine.as_deref().unwrap_or_default();
-        let mut names =
-            list.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty()).peekable();
+        let mut names = engine_names(list).peekable();
         names.peek().is_none() || names.any(|name| name == engine)
     }
 

@@ -252,7 +252,7 @@ fn help_prints_the_texts_of_the_commands() {
     assert_eq!(help("help sim ctl"), help("sim ctl --help"));
     let Err(error) = parse("help sim clt") else { panic!("it is accepted") };
     assert_eq!(error.to_string(), "unknown command 'clt'; did you mean 'ctl'?");
-    // What belongs to the simulator is not offered where nothing is simulated.
+    // Options of the simulator are not offered where nothing is simulated.
     for option in ["--no-sm", "--socket", "--script"] {
         assert!(!help("help plan").contains(option), "{option}");
     }

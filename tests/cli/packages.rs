@@ -90,7 +90,7 @@ fn opensm_package(dir: &Path) -> PathBuf {
     package
 }
 
-/// What logrotate says about all files in `etc/logrotate.d` of `root`, with logs of the test.
+/// The messages of logrotate about all files in `etc/logrotate.d` of `root`, with logs of the test.
 fn logrotate(root: &Root) -> String {
     let folder = root.path("etc/logrotate.d");
     let logs = root.path("var/log");

@@ -30,3 +30,8 @@ pub use value::{CaEntries, CctEntry, CctList, Console, LogFormat, PartEnforce, P
 
 /// A row of the table.
 pub type Key = key::KeyOf<Options>;
+
+/// The names in a value of `routing_engine` or `-R`, separated by commas or blanks.
+pub fn engine_names(list: &str) -> impl Iterator<Item = &str> {
+    list.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty())
+}

@@ -43,7 +43,7 @@ impl Manager {
 
     /// Records an unhealthy port. True if it was healthy before.
     fn is_unhealthy(&mut self, fabric: &Fabric, port: PortId, count: u32) -> bool {
-        let end = (fabric.node_of(port).guid(), fabric.port(port).num);
+        let end = fabric.end_of(port);
         let Some(cable) = cable_of(fabric, port) else { return false };
         let is_new = self.links.health.errors(Instant::now(), end, cable);
         if is_new {

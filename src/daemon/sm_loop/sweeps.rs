@@ -277,9 +277,7 @@ impl Manager {
         pending.plan |= self.reconfigurer.is_retry_due();
         self.context.recordings.event(EventKind::SweepBegan, || "light");
         let (client, fabric) = (self.context.client.clone(), observation.fabric.clone());
-        let mut cleared = [&observation.unconfirmed[..], &observation.changed_switches].concat();
-        cleared.sort_unstable();
-        cleared.dedup();
+        let cleared = observation.to_confirm();
         let keys = self.reconfigurer.m_keys().clone();
         let start = self.begin_sweep(SweepKind::Light, pending);
         let queries = async {

@@ -19,6 +19,7 @@ use super::updn::Updn;
 use super::{Engine, Routing, RoutingError, RoutingInput};
 use crate::config::files::RoutingFiles;
 use crate::config::guid_lists::GuidLists;
+use crate::config::options::engine_names;
 use crate::notes::Note;
 use std::sync::Arc;
 
@@ -164,7 +165,7 @@ impl Chain {
     /// # Errors
     /// Returns [`UnknownEngine`] for a name that neither torus-sm nor OpenSM knows.
     pub fn parse(list: &str, registry: &EngineRegistry) -> Result<Self, UnknownEngine> {
-        let names = || list.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty());
+        let names = || engine_names(list);
         let mut chain = Self { entries: Vec::new(), refused: Vec::new(), without_cache: false };
         for name in names().filter(|&name| name != NO_FALLBACK) {
             let unknown = || UnknownEngine { name: name.to_owned(), valid: registry.names() };

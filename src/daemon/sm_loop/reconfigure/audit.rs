@@ -1,5 +1,5 @@
-//! The audit of the devices' tables: after a takeover that trusted what was read as standby, and after
-//! cables between switches were moved.
+//! The audit of the devices' tables: after a takeover that trusted what was read as standby, and
+//! after cables between switches were moved.
 
 use crate::apply::Acknowledged;
 use crate::apply::inherited::find_difference;

@@ -4,7 +4,8 @@
 //! [`Reconfigurer::update_multicast`] does so for changed multicast groups only, without a sweep.
 //!
 //! * `state`: what a reconfiguration leaves for the next one;
-//! * `request`: the input of a plan; `registry_queries`: reads multicast groups and alias GUIDs from the SA server;
+//! * `request`: the input of a plan; `registry_queries`: reads multicast groups and alias GUIDs from
+//!   the SA server;
 //! * `reregister`: the ports that are asked to register with the SA;
 //! * `decision`: turns the result of planning and verification into a plan or a rejection with
 //!   its reasons;

@@ -5,7 +5,7 @@
 //! another device than the one it was meant for, and is acknowledged. So the tables of all devices
 //! are compared with the plan after a cable was moved.
 
-use crate::fabric::{End, Fabric, Port};
+use crate::fabric::{End, Fabric, NodeId, Port};
 use std::collections::HashMap;
 
 /// Remembers cables that were lost, since a cable is mostly lost before it is found elsewhere.
@@ -25,11 +25,11 @@ impl MovedCables {
     /// Takes over the changes from one snapshot to the next. True if a switch port has another far
     /// end than before, and one of both far ends is a switch: routes lead through it.
     pub(super) fn compare(&mut self, last: &Fabric, now: &Fabric) -> bool {
-        let switches = |fabric| Fabric::switches(fabric).iter().map(|&node| fabric.node(node));
-        for gone in switches(last).filter(|node| now.node_by_guid(node.guid()).is_none()) {
-            let Some(node) = last.node_by_guid(gone.guid()) else { continue };
-            for port in last.ports_of(node) {
-                self.lost.extend(far_end(last, port).map(|far| ((gone.guid(), port.num), far)));
+        let is_gone = |node: &&NodeId| now.node_by_guid(last.node(**node).guid()).is_none();
+        for &gone in last.switches().iter().filter(is_gone) {
+            let guid = last.node(gone).guid();
+            for port in last.ports_of(gone) {
+                self.lost.extend(far_end(last, port).map(|far| ((guid, port.num), far)));
             }
         }
         let mut is_moved = false;
@@ -58,8 +58,7 @@ impl MovedCables {
 
 fn far_end(fabric: &Fabric, port: &Port) -> Option<FarEnd> {
     let peer = port.peer?;
-    let node = fabric.node_of(peer);
-    Some(FarEnd { end: (node.guid(), fabric.port(peer).num), is_switch: node.is_switch() })
+    Some(FarEnd { end: fabric.end_of(peer), is_switch: fabric.node_of(peer).is_switch() })
 }
 
 #[cfg(test)]

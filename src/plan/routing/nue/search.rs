@@ -57,7 +57,7 @@ pub(super) struct Layer<'a> {
 /// Links that lead to switches beside those of the paths, in the order in which they were found.
 #[derive(Default)]
 struct Alternatives {
-    /// Those found before the first backtracking step, which most searches do without.
+    /// Alternatives found before the first backtracking step; most searches need no such step.
     found: Vec<u32>,
     /// By switch, without repetitions; empty until the first backtracking step.
     by_switch: Vec<Vec<u32>>,

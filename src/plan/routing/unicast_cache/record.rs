@@ -65,12 +65,8 @@ impl IdMap {
     }
 }
 
-fn end(fabric: &Fabric, port: PortId) -> End {
-    (fabric.node_of(port).guid(), fabric.port(port).num)
-}
-
 fn links(fabric: &Fabric) -> HashMap<End, End> {
-    let peer = |port| Some((end(fabric, port), end(fabric, linked_peer(fabric, port)?)));
+    let peer = |port| Some((fabric.end_of(port), fabric.end_of(linked_peer(fabric, port)?)));
     fabric.port_ids().filter_map(peer).collect()
 }
 
@@ -82,7 +78,7 @@ impl TopologyRecord {
         });
         let with_lids = fabric
             .end_ports()
-            .filter_map(|port| Some((end(fabric, port), (lids.base(port)?, lids.lmc(port)))));
+            .filter_map(|port| Some((fabric.end_of(port), (lids.base(port)?, lids.lmc(port)))));
         Self {
             nodes: nodes.collect(),
             links: links(fabric),
@@ -106,7 +102,7 @@ impl TopologyRecord {
             switches.extend(known.switch);
         }
         let has_known_lid =
-            |port: PortId| match (lids.base(port), self.lids.get(&end(fabric, port))) {
+            |port: PortId| match (lids.base(port), self.lids.get(&fabric.end_of(port))) {
                 (Some(base), known) => known == Some(&(base, lids.lmc(port))),
                 (None, known) => known.is_none(),
             };

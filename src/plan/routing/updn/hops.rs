@@ -22,7 +22,7 @@ enum Direction {
 #[derive(Clone, Copy, Debug)]
 struct Followed {
     all: u8,
-    /// Those that lead down, alone or with all others.
+    /// The least hops of the links that lead down, followed alone or with all others.
     down: u8,
 }
 
