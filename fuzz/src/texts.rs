@@ -13,7 +13,7 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::config::{Diagnostic, excerpt};
 use torus_sm::config::{
     guid_lists as lists, guid2lid as cache, guid2mkey as keys, neighbors as cables,
-    prefix_routes as routes, route_dumps as dumps,
+    node_name_map as names, prefix_routes as routes, route_dumps as dumps,
 };
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::ibnet;
@@ -105,6 +105,21 @@ pub fn guid_lists(data: &[u8]) {
     assert!(weights.iter().all(|weight| weight.weight > 0 && weight.port.0 > 0));
     let orders = lists::search_orders(file, &text).entries;
     assert!(orders.iter().all(|order| !order.ports.is_empty()));
+}
+
+/// The node name map, and names written with it.
+pub fn node_name_map(data: &[u8]) {
+    let text = text(data);
+    let (names, found) = names::parse(Path::new("ib-node-name-map"), &text);
+    let lines = text.lines().count();
+    assert!(names.len() <= lines);
+    for found in &found {
+        assert!((1..=lines as u32).contains(&found.line), "{found}");
+        assert!(!excerpt::render(found, &text).is_empty());
+    }
+    for (_, name) in names {
+        assert!(!name.chars().any(|c| c.is_control() || c == '"' || c == '#'), "{name:?}");
+    }
 }
 
 /// prefix-routes.conf: every line is a route, a diagnostic, or nothing; a wildcard route matches

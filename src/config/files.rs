@@ -6,6 +6,7 @@
 use super::Diagnostic;
 use super::excerpt;
 use super::guid_lists::{self, GuidLists, Parsed};
+use super::node_name_map::{self, NamedNode};
 use super::options::{Options, engine_names};
 use super::partitions::PartitionsConfig;
 use super::prefix_routes::{self, PrefixRoute};
@@ -52,6 +53,7 @@ impl ConfigTexts {
         let _ = partitions_from(&reader, options);
         let _ = qos_policy_from(&reader, options);
         let _ = routing_files_from(&reader, options);
+        let _ = node_names_from(&reader, options);
         Self(reader.0.into_inner())
     }
 }
@@ -159,6 +161,38 @@ pub fn qos_policy_from(
     match policy {
         Some(policy) => Ok((Some(policy), diagnostics.iter().map(Note::from).collect())),
         None => Err(excerpt::render_all(&diagnostics, &text).join("\n")),
+    }
+}
+
+/// Reads the node name map; without a file there are no names. The notes are warnings.
+///
+/// # Errors
+/// The file cannot be read, or has errors: the notes are all findings.
+pub fn node_names(options: &Options) -> Result<(Vec<NamedNode>, Vec<Note>), Vec<Note>> {
+    node_names_from(&Disk, options)
+}
+
+/// [`node_names`] with the files of `source`.
+///
+/// # Errors
+/// As [`node_names`].
+pub fn node_names_from(
+    source: &dyn TextSource,
+    options: &Options,
+) -> Result<(Vec<NamedNode>, Vec<Note>), Vec<Note>> {
+    let file = options.node_name_map_name.as_deref().unwrap_or(node_name_map::DEFAULT_PATH);
+    let text = match source.read(Path::new(file)) {
+        Ok(text) => text,
+        Err(error) => {
+            let reason = node_name_map::unreadable(options, &error);
+            return reason.map_or(Ok(Default::default()), |reason| Err(vec![reason]));
+        }
+    };
+    let (names, diagnostics) = node_name_map::parse(Path::new(file), &text);
+    let notes = diagnostics.iter().map(Note::from).collect();
+    match diagnostics.iter().any(|found| found.severity == Severity::Error) {
+        true => Err(notes),
+        false => Ok((names, notes)),
     }
 }
 

@@ -61,7 +61,7 @@ fn is_same_node(old: &Node, new: &Node) -> bool {
         && (old.info == new.info || (old.guid() == new.guid() && old.kind() == new.kind()))
 }
 
-/// True if a capability that plans depend on, or the description, changed.
+/// True if a capability that plans depend on, the description or the name changed.
 fn is_changed(old: &Node, new: &Node) -> bool {
     let capabilities = |node: &Node| {
         let (info, switch) = (&node.info, &node.switch_info);
@@ -76,7 +76,9 @@ fn is_changed(old: &Node, new: &Node) -> bool {
         )
     };
     let is_alike = old.info == new.info && old.switch_info == new.switch_info;
-    (!is_alike && capabilities(old) != capabilities(new)) || old.description != new.description
+    (!is_alike && capabilities(old) != capabilities(new))
+        || old.description != new.description
+        || old.mapped_name != new.mapped_name
 }
 
 fn changed_ports(old: &[Port], new: &[Port]) -> Vec<PortId> {

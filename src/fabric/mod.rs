@@ -12,15 +12,18 @@
 pub mod difference;
 pub mod ibnet;
 pub mod node_name;
+pub mod node_names;
 pub mod part;
 pub mod quarantined;
 pub mod synthetic;
 pub mod topology;
 
+use self::node_names::{NodeName, NodeNames};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::DirectedRoute;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::sync::Arc;
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -55,6 +58,8 @@ pub struct Node {
     /// NodeInfo through the port by which the node was reached first.
     pub info: NodeInfo,
     pub description: NodeDescription,
+    /// The name of the node name map, which replaces the description in messages.
+    pub mapped_name: Option<Arc<str>>,
     /// `None` for nodes that are no switches.
     pub switch: Option<SwitchId>,
     /// SwitchInfo, for switches that answered it.
@@ -72,6 +77,11 @@ impl Node {
 
     pub fn kind(&self) -> NodeKind {
         self.info.kind()
+    }
+
+    /// The name for messages, dumps and interfaces.
+    pub fn name(&self) -> NodeName<'_> {
+        NodeName(self)
     }
 
     pub fn is_switch(&self) -> bool {
@@ -238,6 +248,7 @@ impl Fabric {
         self.nodes.push(Node {
             info: parts.info,
             description: parts.description,
+            mapped_name: None,
             switch,
             switch_info: parts.switch_info,
             first_port,
@@ -398,6 +409,16 @@ impl Fabric {
         self.nodes[node.index()].description = description;
     }
 
+    /// Names the nodes as in a node name map; the others have their descriptions.
+    pub fn use_names(&mut self, names: &NodeNames) {
+        if names.is_empty() {
+            return;
+        }
+        for node in &mut self.nodes {
+            node.mapped_name = names.get(node.guid()).cloned();
+        }
+    }
+
     /// Changes the SystemImageGUID of the node of a port.
     pub fn set_system_guid(&mut self, port: PortId, guid: Guid) {
         let node = self.port(port).node;
@@ -407,7 +428,7 @@ impl Fabric {
     /// Kind, GUID, description and number of a port for messages.
     pub fn describe(&self, id: PortId) -> String {
         let (port, node) = (self.port(id), self.node_of(id));
-        format!("{} {} \"{}\" port {}", node.kind(), node.guid(), node.description, port.num)
+        format!("{} {} \"{}\" port {}", node.kind(), node.guid(), node.name(), port.num)
     }
 
     /// The end port that has the LID, the M_Key and the SM of this port: port 0 of a switch, else

@@ -74,6 +74,9 @@ impl FabricPart {
             fabric,
         };
         part.index(whole);
+        for (inner, &id) in part.fabric.nodes.iter_mut().zip(&nodes) {
+            inner.mapped_name.clone_from(&whole.node(id).mapped_name);
+        }
         (!part.fabric.switches().is_empty()).then_some(part)
     }
 

@@ -50,14 +50,14 @@ fn name(node: &Node) -> NodeName {
     NodeName {
         guid: node.guid().to_string(),
         kind: kind_name(node.kind()).to_owned(),
-        description: node.description.to_string(),
+        description: node.name().to_string(),
     }
 }
 
 /// An end of a link, with the description that the node has in `fabric`.
 pub fn link_end(fabric: &Fabric, (guid, port): End) -> LinkEnd {
     let node = fabric.node_by_guid(guid).map(|id| fabric.node(id));
-    let description = node.map(|node| node.description.to_string());
+    let description = node.map(|node| node.name().to_string());
     LinkEnd::new(guid, port, description.unwrap_or_default())
 }
 

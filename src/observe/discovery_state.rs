@@ -4,12 +4,14 @@
 //! cable is recorded at both ends. The conversion into a [`Fabric`] recomputes the directed routes
 //! along the cables, shortest first, and omits nodes that they do not reach.
 
+use crate::fabric::node_names::NodeNames;
 use crate::fabric::{DiscoveryFault, End, Fabric, NodeParts};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::DirectedRoute;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 /// A discovered node.
 #[derive(Clone, Debug)]
@@ -84,6 +86,8 @@ pub struct DiscoveryState {
     pub local: Option<(usize, PortNum)>,
     /// Failures so far.
     pub faults: Vec<DiscoveryFault>,
+    /// Names that replace descriptions.
+    pub names: Arc<NodeNames>,
 }
 
 impl DiscoveryState {
@@ -355,7 +359,8 @@ impl DiscoveryState {
                 ports: entry.ports.iter().map(|slot| (slot.guid, slot.info)).collect(),
             });
         }
-        let fabric = Fabric::assemble(parts, &cables, local, self.faults)?;
+        let mut fabric = Fabric::assemble(parts, &cables, local, self.faults)?;
+        fabric.use_names(&self.names);
         let tables =
             fabric.nodes().iter().flat_map(|node| pkeys.remove(&node.guid()).unwrap_or_default());
         let tables = tables.collect();

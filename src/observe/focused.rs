@@ -15,10 +15,12 @@ use super::discovery_state::DiscoveryState;
 use super::heavy::conclude;
 use super::m_keys::MKeys;
 use super::{Observation, SweepError};
+use crate::fabric::node_names::NodeNames;
 use crate::fabric::{DiscoveryFault, End};
 use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 use crate::wire::smp::DirectedRoute;
+use std::sync::Arc;
 
 /// Queries the switches with the GUIDs `suspects` and updates `last`. Links with an end in
 /// `avoided` that `last` does not have are not crossed.
@@ -28,11 +30,13 @@ use crate::wire::smp::DirectedRoute;
 pub async fn sweep(
     client: &SmpClient,
     keys: &MKeys,
+    names: &Arc<NodeNames>,
     last: &Observation,
     suspects: &[Guid],
     avoided: &[End],
 ) -> Result<Observation, SweepError> {
-    let state = DiscoveryState::of(&last.fabric, &last.pkeys);
+    let mut state = DiscoveryState::of(&last.fabric, &last.pkeys);
+    state.names = names.clone();
     let mut queries = DiscoveryQueries::new(client, keys, state);
     let avoided = avoided.iter().filter_map(|&(guid, num)| Some((queries.state.find(guid)?, num)));
     queries.avoided = avoided.collect();

@@ -4,6 +4,7 @@ use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
 use super::m_keys::MKeys;
 use super::{Observation, SweepError};
+use crate::fabric::node_names::NodeNames;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::transport::client::SmpClient;
@@ -11,11 +12,18 @@ use crate::wire::attr::{PortInfo, PortState, SmInfo};
 use std::sync::Arc;
 
 /// Sweeps the fabric from the port of `client`, with the M_Keys that ports are known to hold.
+/// `names` replace the descriptions of nodes.
 ///
 /// # Errors
 /// [`SweepError`] if the local port fails. All other failures are faults of the snapshot.
-pub async fn sweep(client: &SmpClient, keys: &MKeys) -> Result<Observation, SweepError> {
-    let mut queries = DiscoveryQueries::new(client, keys, DiscoveryState::default());
+pub async fn sweep(
+    client: &SmpClient,
+    keys: &MKeys,
+    names: &Arc<NodeNames>,
+) -> Result<Observation, SweepError> {
+    let mut state = DiscoveryState::default();
+    state.names = names.clone();
+    let mut queries = DiscoveryQueries::new(client, keys, state);
     queries.query_node(None);
     queries.run().await;
     queries.query_pkeys();

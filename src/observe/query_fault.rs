@@ -40,5 +40,8 @@ pub(super) fn fault_of(
 fn name(state: &DiscoveryState, node: usize, port: PortNum) -> String {
     let entry = &state.entries()[node];
     let (kind, guid) = (entry.info.kind(), entry.info.node_guid());
-    format!("{kind} {guid} \"{}\" port {port}", entry.description)
+    match state.names.get(guid) {
+        Some(name) => format!("{kind} {guid} \"{name}\" port {port}"),
+        None => format!("{kind} {guid} \"{}\" port {port}", entry.description),
+    }
 }

@@ -174,7 +174,7 @@ impl Drawing {
             Some(switch) => {
                 let node = fabric.switch(switch);
                 let class = if is_home { "switch sm" } else { "switch" };
-                (class, format!("{} {}", node.guid(), escaped(&node.description.to_string())))
+                (class, format!("{} {}", node.guid(), escaped(&node.name().to_string())))
             }
             None => ("lost", "no switch".to_owned()),
         };

@@ -100,7 +100,7 @@ fn structure(fabric: &Fabric, policy: &dyn RoutingPolicy) -> Option<Structure> {
     let found = policy.structure();
     let root = |&switch: &SwitchId| {
         let node = fabric.switch(switch);
-        Root { guid: node.guid(), description: node.description.to_string() }
+        Root { guid: node.guid(), description: node.name().to_string() }
     };
     let is_known = found != EngineStructure::default();
     let EngineStructure { ranks, roots, layers } = found;
@@ -136,7 +136,7 @@ fn torus_facts(fabric: &Fabric, layout: &TorusLayout) -> TorusFacts {
             continue;
         };
         let node = fabric.switch(switch);
-        let description = node.description.to_string();
+        let description = node.name().to_string();
         placed.push(Placed { coordinates: at.0, guid: node.guid(), description });
         for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
             let up = Direction::plus(axis);
@@ -181,7 +181,7 @@ pub(super) fn path(
         let node = fabric.switch(hop.switch);
         PathHop {
             guid: node.guid(),
-            description: node.description.to_string(),
+            description: node.name().to_string(),
             coordinates: torus.and_then(|torus| torus.coordinates(hop.switch)).map(|at| at.0),
             input: fabric.port(hop.input).num.0,
             output: fabric.port(hop.output).num.0,
@@ -215,7 +215,7 @@ fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Fa
     let first_port = |node: NodeId| fabric.end_ports().find(|&port| fabric.port(port).node == node);
     let nodes = fabric
         .node_ids()
-        .filter_map(|id| Some((first_port(id)?, fabric.node(id).description.to_string())));
+        .filter_map(|id| Some((first_port(id)?, fabric.node(id).name().to_string())));
     let by_guid = |guid| {
         let by_node = || fabric.node_by_guid(guid).and_then(first_port);
         fabric.port_by_guid(guid).or_else(by_node)
@@ -246,7 +246,7 @@ pub(super) fn path_sls(fabric: &Fabric, plan: &Plan) -> PathSls {
     let host = |&(port, lid): &(PortId, Lid)| Host {
         port_guid: fabric.port(port).guid,
         lid,
-        description: fabric.node_of(port).description.to_string(),
+        description: fabric.node_of(port).name().to_string(),
     };
     PathSls { sl: hosts.iter().map(row).collect(), hosts: hosts.iter().map(host).collect() }
 }

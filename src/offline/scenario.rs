@@ -6,6 +6,7 @@ use crate::config::options::{Options, engine_names};
 use crate::config::qos_policy::QosPolicy;
 use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
+use crate::fabric::node_names::NodeNames;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
 use crate::fabric::{Fabric, ibnet};
@@ -50,7 +51,7 @@ impl Scenario {
         let config = |text: String| Failure::new(ExitCode::Config, text);
         let generated = args.generated().map_err(usage)?;
         let (mut options, mut notes) = read_options(daemon).map_err(config)?;
-        let topology = match (&generated, &args.file) {
+        let mut topology = match (&generated, &args.file) {
             (Some(shape), _) => shape.build().map_err(|error| usage(error.to_string()))?,
             (None, Some(file)) => read_fabric(file).map_err(config)?,
             (None, None) => return Err(usage("a shape or --file is needed".to_owned())),
@@ -68,6 +69,7 @@ impl Scenario {
                 generated_torus = Some(TorusConfig::parse(name, &text));
             }
         }
+        notes.extend(rename_nodes(&mut topology, &options));
         let sm_location = sm_location(&topology, &options).map_err(usage)?;
         let torus_config = generated_torus
             .unwrap_or_else(|| configured_torus(&topology, sm_location, &options, &mut notes));
@@ -178,6 +180,24 @@ fn read_partitions(options: &Options) -> Result<(Vec<Partition>, Vec<Note>), Str
     let (partitions, found) = partitions::partitions(&config, options, &[]);
     notes.extend(found);
     Ok((partitions, notes))
+}
+
+/// Names the nodes as in the node name map that the options name, and returns the findings about
+/// it.
+fn rename_nodes(topology: &mut Topology, options: &Options) -> Vec<Note> {
+    if options.node_name_map_name.is_none() {
+        return Vec::new();
+    }
+    let (names, notes) = match files::node_names(options) {
+        Ok((names, notes)) => (NodeNames::from_iter(names), notes),
+        Err(notes) => (NodeNames::default(), notes),
+    };
+    for node in &mut topology.nodes {
+        if let Some(name) = names.get(node.guid) {
+            node.description = name.to_string();
+        }
+    }
+    notes
 }
 
 /// The QoS policy of the configured file.

@@ -138,7 +138,7 @@ fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
     list(&mut lines, "missing cables", gaps);
     let outside = derived.outside().map(|switch| {
         let node = fabric.switch(switch);
-        format!("{} \"{}\"", node.guid(), node.description)
+        format!("{} \"{}\"", node.guid(), node.name())
     });
     list(&mut lines, "switch outside the torus:", outside);
     let strays = derived

@@ -35,15 +35,15 @@ pub fn describe(fabric: &Fabric, plan: &Plan, source: PortId, lid: Lid, sl: Sl) 
     let own = plan.lids.base(source).unwrap_or_default();
     let to = plan.lids.port(lid).map_or_else(
         || "an unassigned LID".to_owned(),
-        |port| fabric.node_of(port).description.to_string(),
+        |port| fabric.node_of(port).name().to_string(),
     );
     let mut text =
-        format!("path {} (LID {own}) -> {to} (LID {lid}):", fabric.node_of(source).description);
+        format!("path {} (LID {own}) -> {to} (LID {lid}):", fabric.node_of(source).name());
     for (index, hop) in path.hops.iter().enumerate() {
         let node = fabric.switch(hop.switch);
         let (input, output) = (fabric.port(hop.input).num, fabric.port(hop.output).num);
         let comma = if index > 0 { "," } else { "" };
-        let _ = write!(text, "{comma} \"{}\" {input}>{output}", node.description);
+        let _ = write!(text, "{comma} \"{}\" {input}>{output}", node.name());
     }
     let _ = write!(text, ", SL {sl}");
     let vls: Option<Vec<_>> = path.hops.iter().map(|hop| vl(fabric, plan, hop, sl)).collect();

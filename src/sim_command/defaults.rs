@@ -58,7 +58,9 @@ pub(super) fn daemon_args(
     let mut daemon = args.daemon.clone();
     let conf = scratch.path().join("torus-2QoS.conf");
     let conf_name = conf.display().to_string();
-    let mut defaults = vec![("management_tcp", MANAGEMENT_TCP)];
+    // The names of this machine's node name map do not belong to the simulated nodes.
+    let mut defaults =
+        vec![("management_tcp", MANAGEMENT_TCP), ("node_name_map_name", "/dev/null")];
     if daemon.given("log_file").is_none() {
         defaults.extend([("log_file", "stderr"), ("log_flags", "0x01")]);
     }

@@ -98,7 +98,7 @@ impl DependencyGraph {
                     network.out_port(fabric, inputs.start + usize::from(out_index)).0
                 });
                 Fault::Dropped {
-                    switch: format!("switch {} \"{}\"", node.guid(), node.description),
+                    switch: format!("switch {} \"{}\"", node.guid(), node.name()),
                     input,
                     output: network.out_port(fabric, channel as usize).0,
                     sl: Sl(sl),
@@ -169,7 +169,7 @@ impl DependencyGraph {
             let channel = network.channels[node as usize / VLS];
             let switch = fabric.switch(channel.from);
             ChannelRef {
-                description: switch.description.to_string(),
+                description: switch.name().to_string(),
                 guid: switch.guid(),
                 port: fabric.port(channel.port).num,
                 vl: Vl((node as usize % VLS) as u8),

@@ -54,7 +54,7 @@ pub(super) fn check_groups(
 
 fn name(fabric: &Fabric, switch: SwitchId) -> String {
     let node = fabric.switch(switch);
-    format!("switch {} \"{}\"", node.guid(), node.description)
+    format!("switch {} \"{}\"", node.guid(), node.name())
 }
 
 fn linear(

@@ -109,7 +109,7 @@ impl<'a> Tree<'a> {
         self.add_triples(&live, add);
         if let Some(branch) = self.loop_branch(&live) {
             let node = self.fabric.switch(self.channel(branch).to);
-            let switch = format!("switch {} \"{}\"", node.guid(), node.description);
+            let switch = format!("switch {} \"{}\"", node.guid(), node.name());
             return (Some(Fault::MulticastLoop { mlid: self.mlid, switch }), None);
         }
         (None, self.unreached_members())
@@ -195,7 +195,7 @@ impl<'a> Tree<'a> {
                 self.mlid,
                 self.senders.len(),
                 node.guid(),
-                node.description
+                node.name()
             ))
         })
     }

@@ -48,7 +48,7 @@ impl WalkEnd {
     pub fn describe(self, fabric: &Fabric) -> String {
         let switch = |id: SwitchId| {
             let node = fabric.switch(id);
-            format!("{} \"{}\"", node.guid(), node.description)
+            format!("{} \"{}\"", node.guid(), node.name())
         };
         match self {
             Self::Delivered => "delivered".to_owned(),

@@ -112,6 +112,28 @@ fn changed_files_are_read_before_a_heavy_sweep() {
 }
 
 #[test]
+fn nodes_have_the_names_of_the_node_name_map() {
+    let Some(sim) = ring() else { return };
+    let (names, host) = (sim.dir().join("names"), Shape::torus([3, 1, 1]).host_guid([0, 0, 0], 0));
+    fs::write(&names, format!("{host} \"rack 1\" # the first host\n")).expect("a file");
+    let folder = sim.dir().display();
+    configure(&sim, &format!("dump_files_dir {folder}\nnode_name_map_name {folder}/names\n"));
+    let daemon = start(&sim, &[]);
+    let subnet = sim.dir().join("opensm-subnet.lst");
+    wait_for(&subnet, "{rack 1}", LIMIT);
+    fs::write(&names, format!("{host} rack 2\n")).expect("a file");
+    signal(daemon.0.id(), "HUP");
+    wait_for(&subnet, "{rack 2}", LIMIT);
+    fs::write(&names, format!("{host} rack 3\nhost\n")).expect("a file");
+    signal(daemon.0.id(), "HUP");
+    let place = format!("{}:2:1: `host` is not a node GUID", names.display());
+    wait_for(&log(&sim), &place, LIMIT);
+    wait_for(&log(&sim), "the node name map is invalid; the previous names stay", LIMIT);
+    let text = fs::read_to_string(&subnet).expect("the dump");
+    assert!(text.contains("{rack 2}") && !text.contains("{rack 3}"), "{text}");
+}
+
+#[test]
 fn usr1_reopens_the_log() {
     let Some(sim) = ring() else { return };
     configure(&sim, "");

@@ -112,6 +112,7 @@ replays! {
     guid2mkey: MUTATIONS * 5;
     neighbors: MUTATIONS * 5;
     guid_lists: MUTATIONS * 5;
+    node_name_map: MUTATIONS * 5;
     prefix_routes: MUTATIONS * 5;
     partitions: MUTATIONS * 5;
     qos_policy: MUTATIONS * 5;

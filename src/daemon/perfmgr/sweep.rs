@@ -133,7 +133,7 @@ impl<'a> Sweep<'a> {
     /// Queues the queries of a node.
     fn add_node(&mut self, id: NodeId) {
         let node = self.targets.fabric.node(id);
-        let (name, has_port0) = (node.description.to_string(), targets::has_port0(node));
+        let (name, has_port0) = (node.name().to_string(), targets::has_port0(node));
         let entry = (name.as_str(), node.num_ports(), has_port0);
         self.database.activate(node.guid(), entry, Utc::now());
         for port in self.targets.ports(id) {
@@ -212,7 +212,7 @@ impl<'a> Sweep<'a> {
         self.failed += 1;
         let (guid, num) = self.name(port);
         let lid = self.targets.lid(port).unwrap_or_default();
-        let name = &self.targets.fabric.node_of(port).description;
+        let name = &self.targets.fabric.node_of(port).name();
         match error {
             GsiError::Unanswered(tid) => error!(
                 place = "perfmgr_mad_send_err_callback",
@@ -322,7 +322,7 @@ impl<'a> Sweep<'a> {
             error!(
                 place = "perfmgr_check_oob_clear",
                 "PerfMgr: ERR 540A: Detected an out of band error clear on {} (0x{:x}) port {}",
-                self.targets.fabric.node_of(port).description,
+                self.targets.fabric.node_of(port).name(),
                 at.0.0,
                 at.1
             );
@@ -341,9 +341,9 @@ impl<'a> Sweep<'a> {
             return;
         }
         let fabric = self.targets.fabric;
-        let name = fabric.node_of(port).description.to_string();
+        let name = fabric.node_of(port).name().to_string();
         let peer = fabric.port(port).peer;
-        let peer_name = peer.map(|peer| fabric.node_of(peer).description.to_string());
+        let peer_name = peer.map(|peer| fabric.node_of(peer).name().to_string());
         let peer = peer.zip(peer_name.as_deref()).map(|(peer, name)| {
             let (guid, num) = self.name(peer);
             LoggedPort { name, guid: guid.0, port: num.0 }
@@ -362,7 +362,7 @@ impl<'a> Sweep<'a> {
             error!(
                 place = "perfmgr_check_data_cnt_oob_clear",
                 "PerfMgr: ERR 540B: Detected an out of band data counter clear on node {} (0x{:x}) port {}",
-                self.targets.fabric.node_of(port).description,
+                self.targets.fabric.node_of(port).name(),
                 at.0.0,
                 at.1
             );
@@ -374,7 +374,7 @@ impl<'a> Sweep<'a> {
     /// Queues the clearing of counters that would stop at their maximum.
     fn clear(&mut self, port: PortId, attr_id: u16, reason: &str) {
         let (guid, num) = self.name(port);
-        let name = &self.targets.fabric.node_of(port).description;
+        let name = &self.targets.fabric.node_of(port).name();
         debug!("PerfMgr: {reason}: {name} (0x{:x}) port {num}; clearing counters", guid.0);
         self.cleared.insert(port);
         self.waiting.push_front((port, Query::Clear(attr_id)));

@@ -217,7 +217,7 @@ impl SaServer {
         let subnet = self.subnet.as_ref();
         let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
         let unknown = || "unknown node".to_owned();
-        port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).description.to_string())
+        port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).name().to_string())
     }
 
     /// Executes a request that writes; true if its reply is sent at once.

@@ -33,7 +33,7 @@ impl SaServer {
         let port = self.subnet.as_ref().and_then(|subnet| {
             let port = subnet.fabric.port_by_guid(subscriber)?;
             let lid = subnet.plan.lids.base(port).unwrap_or_default();
-            Some((lid, subnet.fabric.node_of(port).description.to_string()))
+            Some((lid, subnet.fabric.node_of(port).name().to_string()))
         });
         let (lid, description) = port.unwrap_or_default();
         self.offenders.count(lid, Offence::SilentSubscriber, count as u64);

@@ -14,6 +14,7 @@ pub fn read(config_file: Option<&Path>, options: &Options) -> ConfigStatus {
         ("partition_config_file", options.partition_config_file.as_deref()),
         ("qos_policy_file", options.qos_policy_file.as_deref()),
         ("prefix_routes_file", options.prefix_routes_file.as_deref()),
+        ("node_name_map_name", options.node_name_map_name.as_deref()),
         ("torus_config", Some(options.torus_config.as_str())),
         ("guid_routing_order_file", options.guid_routing_order_file.as_deref()),
         ("port_prof_ignore_file", options.port_prof_ignore_file.as_deref()),

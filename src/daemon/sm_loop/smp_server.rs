@@ -161,7 +161,7 @@ impl SmpServer {
         let published = self.published.borrow();
         let port = published.as_ref().and_then(|subnet| {
             let node = subnet.fabric.node_of(subnet.plan.lids.port(lid)?);
-            Some(format!("{} \"{}\"", node.guid(), node.description))
+            Some(format!("{} \"{}\"", node.guid(), node.name()))
         });
         port.unwrap_or_else(|| "unknown node".to_owned())
     }

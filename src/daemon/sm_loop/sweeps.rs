@@ -138,7 +138,7 @@ impl Manager {
             return;
         }
         let others = observation.managers.iter().map(|(port, info)| {
-            format!("{} ({})", info.guid(), observation.fabric.node_of(*port).description)
+            format!("{} ({})", info.guid(), observation.fabric.node_of(*port).name())
         });
         let others: Vec<String> = others.collect();
         let others = match others.is_empty() {
@@ -166,7 +166,8 @@ impl Manager {
     ) -> Option<Result<Observation, SweepError>> {
         let client = self.context.client.clone();
         let keys = self.reconfigurer.m_keys().clone();
-        let sweep = heavy::sweep(&client, &keys);
+        let names = self.reconfigurer.node_names(&self.options);
+        let sweep = heavy::sweep(&client, &keys, &names);
         if self.state() == SmState::Discovering {
             return tokio::select! {
                 biased;
@@ -223,18 +224,19 @@ impl Manager {
 
     /// Sweeps the suspects. Quarantined links are crossed only if nodes would be lost otherwise.
     async fn query_suspects(
-        &self,
+        &mut self,
         last: &Observation,
         suspects: &[Guid],
     ) -> Result<Observation, SweepError> {
+        let names = self.reconfigurer.node_names(&self.options);
         let (client, keys) = (&self.context.client, self.reconfigurer.m_keys());
         let avoided = self.links.health.avoidable(Instant::now(), &last.fabric);
-        let observation = focused::sweep(client, keys, last, suspects, &avoided).await?;
+        let observation = focused::sweep(client, keys, &names, last, suspects, &avoided).await?;
         let is_lost = |guid| observation.fabric.node_by_guid(guid).is_none();
         if avoided.is_empty() || !last.fabric.nodes().iter().any(|node| is_lost(node.guid())) {
             return Ok(observation);
         }
-        focused::sweep(client, keys, last, suspects, &[]).await
+        focused::sweep(client, keys, &names, last, suspects, &[]).await
     }
 
     /// Confirms a focused sweep by a light one.

@@ -61,7 +61,7 @@ impl PortName {
         Self {
             guid: node.guid().to_string(),
             port: fabric.port(port).num.0,
-            description: node.description.to_string(),
+            description: node.name().to_string(),
         }
     }
 }
@@ -249,7 +249,7 @@ fn node_view(fabric: &Fabric, id: NodeId) -> NodeView {
     NodeView {
         guid: node.guid().to_string(),
         kind: kind_name(node.kind()),
-        description: node.description.to_string(),
+        description: node.name().to_string(),
         lids: lids(fabric, node),
         ports: node.num_ports(),
         linked_ports: fabric.ports_of(id).iter().filter(|port| port.peer.is_some()).count(),

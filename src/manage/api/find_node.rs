@@ -3,7 +3,7 @@
 use super::error::ApiError;
 use super::query::Query;
 use crate::fabric::node_name::{self, NodeNameError};
-use crate::fabric::{Fabric, NodeId, PortId};
+use crate::fabric::{Fabric, Node, NodeId, PortId};
 use crate::ids::{Guid, Lid};
 use crate::plan::LidTable;
 
@@ -21,14 +21,21 @@ fn guid(name: &str) -> Option<Guid> {
     u64::from_str_radix(digits, 16).ok().map(Guid)
 }
 
-/// The node with this name.
+/// The node with this name, else with this description.
 fn node(fabric: &Fabric, name: &str) -> Result<NodeId, ApiError> {
-    let nodes = fabric.node_ids().map(|id| (id, fabric.node(id).description.to_string()));
     let by_guid = |guid| {
         let port = || fabric.port_by_guid(guid).map(|port| fabric.port(port).node);
         fabric.node_by_guid(guid).or_else(port)
     };
-    node_name::find(name, nodes, by_guid, |_| None).map_err(|error| match error {
+    let find = |name_of: fn(&Node) -> String| {
+        let nodes = fabric.node_ids().map(|id| (id, name_of(fabric.node(id))));
+        node_name::find(name, nodes, by_guid, |_| None)
+    };
+    let found = find(|node| node.name().to_string()).or_else(|error| match error {
+        NodeNameError::NoDescription(_) => find(|node| node.description.to_string()),
+        other => Err(other),
+    });
+    found.map_err(|error| match error {
         NodeNameError::NoDescription(_) => ApiError::new(404, unknown(fabric, name)),
         NodeNameError::Ambiguous { .. } => ApiError::new(400, format!("{error}: give a GUID")),
         _ => ApiError::new(404, error.to_string()),
@@ -36,8 +43,7 @@ fn node(fabric: &Fabric, name: &str) -> Result<NodeId, ApiError> {
 }
 
 fn unknown(fabric: &Fabric, name: &str) -> String {
-    let names: Vec<String> =
-        fabric.nodes().iter().map(|node| node.description.to_string()).collect();
+    let names: Vec<String> = fabric.nodes().iter().map(|node| node.name().to_string()).collect();
     let hint = crate::config::suggest::closest(name, names.iter().map(String::as_str));
     let hint = hint.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
     format!("no node has the description '{name}'{hint}")

@@ -54,7 +54,7 @@ fn view(context: &ApiContext<'_>, group: &GroupInfo) -> GroupView {
     let fabric = context.status.fabric.as_deref();
     let description = |guid| {
         let port = fabric.and_then(|fabric| Some((fabric, fabric.port_by_guid(guid)?)));
-        port.map(|(fabric, port)| fabric.node_of(port).description.to_string())
+        port.map(|(fabric, port)| fabric.node_of(port).name().to_string())
     };
     let member = |&(guid, join_state): &(crate::ids::Guid, u8)| MemberView {
         port_guid: guid.to_string(),

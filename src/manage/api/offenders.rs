@@ -66,6 +66,6 @@ pub(super) fn views(context: &ApiContext<'_>, sa: Option<&SaReport>) -> Vec<Offe
 fn name(context: &ApiContext<'_>, lid: Lid) -> Option<(Guid, String)> {
     let subnet = context.status.subnet.as_ref()?;
     let port = subnet.plan.lids.port(lid)?;
-    let description = subnet.fabric.node_of(port).description.to_string();
+    let description = subnet.fabric.node_of(port).name().to_string();
     Some((subnet.fabric.port(port).guid, description))
 }

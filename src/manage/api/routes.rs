@@ -78,7 +78,7 @@ fn view(fabric: &Fabric, plan: &Plan, port: PortId, lid: Option<Lid>) -> EndPort
         guid: node.guid().to_string(),
         port: fabric.port(port).num.0,
         lid: lid.or_else(|| plan.lids.base(port)).unwrap_or_default().0,
-        description: node.description.to_string(),
+        description: node.name().to_string(),
     }
 }
 
@@ -86,7 +86,7 @@ fn hop_view(fabric: &Fabric, plan: &Plan, hop: &WalkHop, sl: Sl) -> Hop {
     let node = fabric.switch(hop.switch);
     Hop {
         guid: node.guid().to_string(),
-        description: node.description.to_string(),
+        description: node.name().to_string(),
         input: fabric.port(hop.input).num.0,
         output: fabric.port(hop.output).num.0,
         vl: path::vl(fabric, plan, hop, sl).map(|vl| vl.0),

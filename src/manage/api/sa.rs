@@ -147,5 +147,5 @@ pub(super) fn sa(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError>
 fn description(context: &ApiContext<'_>, lid: Lid) -> Option<String> {
     let subnet = context.status.subnet.as_ref()?;
     let port = subnet.plan.lids.port(lid)?;
-    Some(subnet.fabric.node_of(port).description.to_string())
+    Some(subnet.fabric.node_of(port).name().to_string())
 }

@@ -89,7 +89,7 @@ fn switch_balance(subnet: &Subnet, switch: SwitchId, is_verbose: bool, text: &mu
     if is_verbose || is_unbalanced {
         let node = fabric.switch(switch);
         let title = if is_unbalanced { "Unbalanced Switch" } else { "Switch" };
-        let _ = writeln!(text, "{title}: {} ({})", node.guid(), node.description);
+        let _ = writeln!(text, "{title}: {} ({})", node.guid(), node.name());
         for (num, count) in counts {
             let _ = writeln!(text, "Port {num}: {count}");
         }
@@ -109,7 +109,7 @@ fn lid_balance(subnet: &Subnet, switch: SwitchId, text: &mut String) {
             let Some(node) = peer(fabric, switch, num) else { continue };
             *ports.entry(num).or_insert(0) += 1;
             let entry = nodes.entry(node.guid());
-            entry.or_insert_with(|| (node.description.to_string(), 0)).1 += 1;
+            entry.or_insert_with(|| (node.name().to_string(), 0)).1 += 1;
         }
         if difference(nodes.values().map(|(_, count)| count)) >= MIN_DIFFERENCE {
             let _ = write!(text, "{}", line_head("Remote", fabric, switch, port));
@@ -138,8 +138,8 @@ fn line_head(what: &str, fabric: &Fabric, switch: SwitchId, port: PortId) -> Str
     format!(
         "Unbalanced {what} Forwarding: Switch {} ({}): {kind} {} ({}): ",
         switch.guid(),
-        switch.description,
+        switch.name(),
         node.guid(),
-        node.description
+        node.name()
     )
 }

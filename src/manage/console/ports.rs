@@ -39,7 +39,7 @@ pub(super) fn query_lid(sources: &ConsoleSources, word: &str) -> String {
          Node Desc           : {}\n   Node Type           : {}\n   \
          Num Ports           : {}\n",
         fabric.port(port).guid,
-        node.description,
+        node.name(),
         kind_name(node.kind()),
         node.num_ports()
     );
@@ -107,7 +107,7 @@ pub(super) fn port_status(sources: &ConsoleSources, word: Option<&str>) -> Optio
     for ((_, what), ports) in &counts.issues {
         let _ = writeln!(text, "   {} {what}", ports.len());
         for (node, num) in ports {
-            let _ = writeln!(text, "      {} {num} ({})", node.guid(), node.description);
+            let _ = writeln!(text, "      {} {num} ({})", node.guid(), node.name());
         }
     }
     text.push('\n');
@@ -245,7 +245,7 @@ pub(super) fn dump_port_guids(sources: &ConsoleSources, words: &[&str], is_remot
 
 fn matching(fabric: &Fabric, expressions: &[Regex]) -> String {
     let ports = fabric.end_ports().filter(|&port| {
-        let name = fabric.node_of(port).description.to_string();
+        let name = fabric.node_of(port).name().to_string();
         expressions.iter().any(|expression| expression.is_match(&name))
     });
     let mut guids: Vec<Guid> = ports.map(|port| fabric.port(port).guid).collect();

@@ -10,7 +10,9 @@ use crate::config::route_dumps;
 use crate::config::routing_chain::{StepSettings, port_groups, steps, topologies};
 use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
-use crate::config::{Diagnostic, excerpt, guid2lid, guid2mkey, neighbors, prefix_routes};
+use crate::config::{
+    Diagnostic, excerpt, guid2lid, guid2mkey, neighbors, node_name_map, prefix_routes,
+};
 use crate::notes::{Note, Severity};
 use crate::plan::routing::torus;
 use std::path::{Path, PathBuf};
@@ -95,6 +97,7 @@ impl ConfigFiles {
         files.partitions();
         files.qos_policy();
         files.prefix_routes();
+        files.node_names();
         files.cache();
         files
     }
@@ -269,6 +272,15 @@ impl ConfigFiles {
         };
         let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
         file.findings = prefix_routes::parse(&path, &text).diagnostics;
+        self.all.push(file);
+    }
+
+    fn node_names(&mut self) {
+        let named = self.options.node_name_map_name.as_ref().map(PathBuf::from);
+        let wanted = if named.is_some() { Presence::Named } else { Presence::Optional };
+        let path = named.unwrap_or(node_name_map::DEFAULT_PATH.into());
+        let Some((mut file, text)) = self.open(&path, wanted) else { return };
+        file.findings = node_name_map::parse(&path, &text).1;
         self.all.push(file);
     }
 

@@ -6,6 +6,7 @@ use crate::config::guid2lid;
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
+use crate::fabric::node_names::NodeNames;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Mlid, Pkey, PortNum, Sl};
 use crate::notes::{Note, Severity};
@@ -68,6 +69,7 @@ struct Configuration {
     chain: Chain,
     partitions: Vec<Partition>,
     qos_policy: Option<Arc<QosPolicy>>,
+    node_names: Arc<NodeNames>,
 }
 
 impl<'a> Rerun<'a> {
@@ -87,7 +89,7 @@ impl<'a> Rerun<'a> {
         let configuration = configuration.ok_or("the plan has no configuration")?;
         let configuration = Configuration::parse(configuration)?;
         let unplaced = self.devices.unplaced();
-        let observation = match self.sweep().await {
+        let observation = match self.sweep(&configuration.node_names).await {
             Ok(observation) => observation,
             Err(problem) => {
                 let plan = Err("there are no devices to plan for".to_owned());
@@ -104,8 +106,7 @@ impl<'a> Rerun<'a> {
         let plan = result.as_ref().map(|plan| plan.routing.engine).map_err(Clone::clone);
         self.previous = result.ok().or(self.previous.take());
         let named = digests.into_iter().zip(fabric.nodes());
-        let found =
-            named.map(|((guid, digest), node)| (guid, digest, node.description.to_string()));
+        let found = named.map(|((guid, digest), node)| (guid, digest, node.name().to_string()));
         Ok(Repeated { found: Ok(found.collect()), plan, unplaced, lacks_previous })
     }
 
@@ -130,13 +131,13 @@ impl<'a> Rerun<'a> {
     }
 
     /// Sweeps the devices.
-    async fn sweep(&self) -> Result<Observation, SweepError> {
+    async fn sweep(&self, names: &Arc<NodeNames>) -> Result<Observation, SweepError> {
         let (demux, _unsolicited) = MadDemux::new(1);
         let port = ReplayPort::open(Arc::new(self.devices.clone()), demux.clone());
         let timeout = Duration::from_secs(1);
         let limits = SmpLimits { window: WINDOW, timeout, retries: 0 };
         let client = SmpClient::new(Arc::new(port), &demux, limits);
-        heavy::sweep(&client, &MKeys::default()).await
+        heavy::sweep(&client, &MKeys::default(), names).await
     }
 }
 
@@ -157,7 +158,10 @@ impl Configuration {
             true => files::qos_policy_from(&texts, &options)?.0.map(Arc::new),
             false => None,
         };
-        Ok(Self { options, chain, partitions, qos_policy })
+        // As in the daemon, an invalid map has no names.
+        let names = files::node_names_from(&texts, &options).unwrap_or_default().0;
+        let node_names = Arc::new(names.into_iter().collect());
+        Ok(Self { options, chain, partitions, qos_policy, node_names })
     }
 }
 
@@ -168,7 +172,7 @@ fn repeat(
     previous: Option<&Plan>,
     configuration: &Configuration,
 ) -> Result<Arc<Plan>, String> {
-    let Configuration { options, chain, partitions, qos_policy } = configuration;
+    let Configuration { options, chain, partitions, qos_policy, .. } = configuration;
     let fabric = &*observation.fabric;
     let reregister: HashSet<PortId> =
         plan.reregister.iter().filter_map(|port| port_id(fabric, port)).collect();

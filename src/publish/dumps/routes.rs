@@ -21,7 +21,7 @@ pub fn lfts(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
             out,
             "Unicast lids [0-{max}] of switch Lid {lid} guid {} ('{}'):\n",
             node.guid(),
-            node.description
+            node.name()
         );
         for lid in (0..=max.0).map(Lid) {
             let Some(port) = egress(plan, node, switch, lid) else { continue };
@@ -30,7 +30,7 @@ pub fn lfts(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
                 Some(to) => {
                     let owner = fabric.node_of(to);
                     let guid = fabric.port(to).guid;
-                    put!(out, "{} portguid {guid}: '{}'\n", owner.kind(), owner.description);
+                    put!(out, "{} portguid {guid}: '{}'\n", owner.kind(), owner.name());
                 }
                 None => put!(out, "unknown node and type\n"),
             }

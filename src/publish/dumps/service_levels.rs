@@ -18,7 +18,7 @@ pub fn sl2vl(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
     for end in ends {
         let (port, node) = (fabric.port(end), fabric.node_of(end));
         let lid = plan.lids.base(end).unwrap_or_default();
-        put!(out, "{} {}, base LID {lid}, \"{}\"\n", node.kind(), port.guid, node.description);
+        put!(out, "{} {}, base LID {lid}, \"{}\"\n", node.kind(), port.guid, node.name());
         put!(out, "{HEADER}\n{SEPARATOR}\n");
         for &(input, output, map) in rows(plan, port) {
             if node.is_switch() && is_cabled(fabric, port.node, output) {

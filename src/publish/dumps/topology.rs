@@ -55,7 +55,7 @@ fn subnet_end(
         info.vendor_id(),
         info.device_id(),
         info.revision(),
-        node.description,
+        node.name(),
         lid.0,
         port.num.0,
     );

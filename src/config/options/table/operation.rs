@@ -145,9 +145,11 @@ macro_rules! plugins {
         /// Options of the event plug-ins.
         event_plugin_options: Option<String> = None, restart,
             ignored(NO_PLUGINS);
-        /// Path of a node name map in the format of ibnetdiscover.
-        node_name_map_name: Option<String> = None, restart,
-            ignored("nodes have the names of their NodeDescriptions");
+        /// Path of a file with names of nodes, which replace their descriptions in the log, in
+        /// events, dumps, answers of the management interface and port-name of QoS policies: lines
+        /// of a node GUID and a name, such as 0x0008f10400411a08 "spine 1". (null) is
+        /// /etc/opensm/ib-node-name-map if that exists.
+        node_name_map_name: Option<String> = None, reload, implemented;
     } };
 }
 pub(super) use plugins;

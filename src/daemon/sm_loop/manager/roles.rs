@@ -379,7 +379,7 @@ fn summary(managers: &[(PortId, SmInfo)]) -> Vec<(PortId, Guid, SmState, u8)> {
 fn log_master(master: &Peer, observation: &Observation) {
     let fabric = &observation.fabric;
     let port = fabric.port_by_guid(master.guid());
-    let node = port.map(|port| format!(" ({})", fabric.node_of(port).description));
+    let node = port.map(|port| format!(" ({})", fabric.node_of(port).name()));
     info!(
         "standing by for the SM at port GUID {}{}, priority {}, {}",
         master.guid(),

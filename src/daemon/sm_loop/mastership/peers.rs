@@ -59,7 +59,7 @@ impl StrangerLog {
         for peer in &strangers {
             if !self.0.contains(&peer.guid()) {
                 let port = fabric.port_by_guid(peer.guid());
-                let name = port.map(|port| fabric.node_of(port).description.to_string());
+                let name = port.map(|port| fabric.node_of(port).name().to_string());
                 operator_log::foreign_sm(peer, &name.unwrap_or_default());
             }
         }

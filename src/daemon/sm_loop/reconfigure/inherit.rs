@@ -36,6 +36,7 @@ impl Reconfigurer {
             qos_policy: self.config.qos_policy.current(options),
             memory: self.plan.memory.clone().after_standby(options, stored),
             m_keys: self.devices.m_keys.clone(),
+            node_names: self.config.node_names.current(options),
         });
     }
 

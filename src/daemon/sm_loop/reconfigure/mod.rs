@@ -137,6 +137,7 @@ impl Reconfigurer {
         self.devices.m_keys.configure(options);
         self.config.partitions.reload(partitions);
         self.config.qos_policy.reload();
+        self.config.node_names.reload();
         self.plan.multicast = None;
         self.warm_standby.stop();
     }

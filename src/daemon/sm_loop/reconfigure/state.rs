@@ -1,5 +1,6 @@
 //! The state that a reconfiguration leaves for the next one, grouped by what changes together.
 
+use super::Reconfigurer;
 use super::audit::Audit;
 use super::moved_cables::MovedCables;
 use super::multicast_state::MulticastUpdateState;
@@ -10,12 +11,14 @@ use crate::config::prefix_routes::PrefixRoute;
 use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::baseline_cache::BaselineCache;
 use crate::daemon::sm_loop::files::StateFiles;
+use crate::daemon::sm_loop::node_names::NodeNameState;
 use crate::daemon::sm_loop::partitions::PartitionState;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::QosPolicyState;
 use crate::daemon::sm_loop::transitions::TransitionMonitor;
 use crate::daemon::sm_loop::unreachable_peers::UnreachablePeers;
 use crate::fabric::Fabric;
+use crate::fabric::node_names::NodeNames;
 use crate::fabric::quarantined::QuarantinedLink;
 use crate::ids::Guid;
 use crate::notes::Note;
@@ -31,6 +34,7 @@ use std::sync::Arc;
 pub(super) struct ConfigState {
     pub(super) partitions: PartitionState,
     pub(super) qos_policy: QosPolicyState,
+    pub(super) node_names: NodeNameState,
     /// The findings about the GUID lists as last read.
     list_notes: Vec<Note>,
     /// prefix-routes.conf as last read, with the findings about it.
@@ -43,6 +47,7 @@ impl ConfigState {
         Self {
             partitions,
             qos_policy: QosPolicyState::default(),
+            node_names: NodeNameState::default(),
             list_notes: Vec::new(),
             prefix_routes: Default::default(),
         }
@@ -63,6 +68,13 @@ impl ConfigState {
             self.list_notes = notes;
         }
         Ok(Arc::new(chain))
+    }
+}
+
+impl Reconfigurer {
+    /// The names of nodes that replace their descriptions.
+    pub fn node_names(&mut self, options: &Options) -> Arc<NodeNames> {
+        self.config.node_names.current(options)
     }
 }
 

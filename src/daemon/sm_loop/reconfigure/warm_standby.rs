@@ -12,6 +12,7 @@ use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::difference::Difference;
+use crate::fabric::node_names::NodeNames;
 use crate::notes::counted;
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, heavy};
@@ -91,6 +92,7 @@ pub(super) struct Follower {
     pub(super) qos_policy: Option<Arc<QosPolicy>>,
     pub(super) memory: Memory,
     pub(super) m_keys: MKeys,
+    pub(super) node_names: Arc<NodeNames>,
 }
 
 /// The observation of a pass, and the plan for it.
@@ -126,7 +128,7 @@ impl Follower {
         logged: &mut Option<AdoptReport>,
     ) -> Option<WarmState> {
         let (start, keys) = (Instant::now(), &self.m_keys);
-        let observation = match heavy::sweep(&self.client, keys).await {
+        let observation = match heavy::sweep(&self.client, keys, &self.node_names).await {
             Ok(observation) => observation,
             Err(problem) => {
                 debug!("standby: the fabric cannot be followed: {problem}");

@@ -136,7 +136,7 @@ fn matching_names<'n>(node: &Node, names: &'n [PortName]) -> Vec<(&'n PortName, 
     if names.is_empty() {
         return Vec::new();
     }
-    let description = node.description.to_string();
+    let description = node.name().to_string();
     names.iter().zip(0..).filter(|(name, _)| name_matches(&description, &name.node)).collect()
 }
 

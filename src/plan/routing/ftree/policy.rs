@@ -20,9 +20,8 @@ fn ca_order(
     for &leaf in leaves {
         let before = order.len();
         order.extend(
-            tree.compute_nodes(leaf).map(|host| {
-                Some((host.lid, tree.fabric.node_of(host.port).description.to_string()))
-            }),
+            tree.compute_nodes(leaf)
+                .map(|host| Some((host.lid, tree.fabric.node_of(host.port).name().to_string()))),
         );
         order.resize(before + max_compute_nodes, None);
     }

@@ -122,7 +122,7 @@ impl<'a> Tree<'a> {
     pub(super) fn describe(&self, switch: SwitchId) -> String {
         let node = self.fabric.switch(switch);
         let rank = self.ranks.of(switch);
-        format!("switch {} \"{}\" of rank {rank}", node.guid(), node.description)
+        format!("switch {} \"{}\" of rank {rank}", node.guid(), node.name())
     }
 }
 

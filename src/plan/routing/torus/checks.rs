@@ -80,7 +80,7 @@ pub(super) fn port_order(fabric: &Fabric, order: &[u8]) -> Result<(), Note> {
             let text = format!(
                 "port_order names port {port}, but switch {} \"{}\" has only {}",
                 node.guid(),
-                node.description,
+                node.name(),
                 counted(node.num_ports().into(), "port", "ports")
             );
             return Err(Note::error("4E21", text));

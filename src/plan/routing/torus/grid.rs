@@ -153,7 +153,7 @@ impl Grid {
         match self.switch(at) {
             Some(switch) => {
                 let node = fabric.switch(switch);
-                format!("{coordinates} (GUID {} \"{}\")", node.guid(), node.description)
+                format!("{coordinates} (GUID {} \"{}\")", node.guid(), node.name())
             }
             None => format!("{coordinates} (no switch)"),
         }

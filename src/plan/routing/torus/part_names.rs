@@ -74,7 +74,7 @@ impl<'a> PartNames<'a> {
         if let Some(guid) = self.previous().and_then(|previous| previous.snapshot.guid(at)) {
             return match self.fabric.node_by_guid(guid) {
                 Some(node) => {
-                    let description = self.fabric.node(node).description;
+                    let description = self.fabric.node(node).name();
                     format!(
                         "switch {coordinates} (GUID {guid} \"{description}\", present but without the \
                          cables that tell its position)"

@@ -140,7 +140,7 @@ pub(super) fn dump(fabric: &Fabric, grid: &Grid) -> String {
     for (at, switch) in grid.placed() {
         let node = fabric.switch(switch);
         let coordinates = grid.lattice.coordinates(at);
-        let (guid, description) = (node.guid().0, node.description);
+        let (guid, description) = (node.guid().0, node.name());
         // Writing to a String cannot fail.
         let _ = writeln!(text, "switch {coordinates} GUID 0x{guid:04x} ({description})");
     }

@@ -180,7 +180,7 @@ impl SetupContext<'_> {
 
     fn report_absent(&self, range: &PortRange, absent: &PortSample) -> Option<Diagnostic> {
         let node = self.fabric.node_of(absent.first?);
-        let one = format!("{} {} \"{}\"", node.kind(), node.guid(), node.description);
+        let one = format!("{} {} \"{}\"", node.kind(), node.guid(), node.name());
         let devices = match absent.count {
             1 => one,
             count => format!("{count} devices, such as {one}"),

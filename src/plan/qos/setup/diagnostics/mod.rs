@@ -61,7 +61,7 @@ impl SetupContext<'_> {
             0 => String::new(),
             more => format!(", and {}", counted(more, "more node", "more nodes")),
         };
-        let name = format!("{} {} \"{}\"", node.kind(), node.guid(), node.description);
+        let name = format!("{} {} \"{}\"", node.kind(), node.guid(), node.name());
         let message = format!("no port group contains {name}{more}");
         Some(self.diagnostic(Severity::Info, Place::default(), message))
     }
