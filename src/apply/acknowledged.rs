@@ -24,6 +24,8 @@ type SetKey = (Guid, u16, u32);
 pub struct Acknowledged {
     last: Option<(Arc<Fabric>, Arc<Plan>)>,
     pending: HashSet<SetKey>,
+    /// Sets of the last reconfigurations without an answer, so that either version may be in effect.
+    unanswered: HashSet<SetKey>,
     /// Withheld linear forwarding table blocks, by node GUID and block number.
     withheld_blocks: HashMap<(Guid, u32), Box<[u8; LFT_BLOCK]>>,
     /// Nodes that have lost their tables since, for example by a reboot.
@@ -124,6 +126,24 @@ impl Acknowledged {
     /// True if a Set was sent and not acknowledged.
     pub fn is_pending(&self, guid: Guid, attr_id: u16, attr_mod: u32) -> bool {
         !self.pending.is_empty() && self.pending.contains(&(guid, attr_id, attr_mod))
+    }
+
+    /// True if a Set was sent and has no answer: what was read of the device may be from before it.
+    pub(super) fn is_unanswered(&self, guid: Guid, attr_id: u16, attr_mod: u32) -> bool {
+        !self.unanswered.is_empty() && self.unanswered.contains(&(guid, attr_id, attr_mod))
+    }
+
+    /// Records the Sets of a reconfiguration that were not answered. Earlier ones of those that were
+    /// `not_sent` remain.
+    pub(super) fn record_unanswered(
+        &mut self,
+        fabric: &Fabric,
+        unanswered: impl Iterator<Item = SetId>,
+        not_sent: impl Iterator<Item = SetId>,
+    ) {
+        let before = std::mem::take(&mut self.unanswered);
+        let not_sent = not_sent.map(|set| set.key(fabric)).filter(|key| before.contains(key));
+        self.unanswered = unanswered.map(|set| set.key(fabric)).chain(not_sent).collect();
     }
 
     /// True if the local port is cabled to another port than in the last plan. Sets of that time may

@@ -8,7 +8,6 @@ use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
 use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
-use crate::plan::partitions::steps;
 use crate::plan::routing::{Lft, PortMask};
 use crate::plan::{Plan, links};
 use crate::transport::transactions::SmpRequest;
@@ -57,7 +56,7 @@ impl<'a> Delta<'a> {
         Self { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl: false }
     }
 
-    fn change(
+    pub(super) fn change(
         &self,
         node: NodeId,
         port: PortNum,
@@ -125,6 +124,11 @@ impl<'a> Delta<'a> {
         self.acknowledged.is_pending(self.fabric.node(node).guid(), attr_id, attr_mod)
     }
 
+    /// True if what was read may be from before a Set without an answer.
+    pub(super) fn is_unanswered(&self, node: NodeId, attr_id: u16, attr_mod: u32) -> bool {
+        self.acknowledged.is_unanswered(self.fabric.node(node).guid(), attr_id, attr_mod)
+    }
+
     /// SwitchInfo Sets, which also clear PortStateChange.
     pub fn switch_infos(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.switch_ids().filter_map(move |switch| {
@@ -132,7 +136,8 @@ impl<'a> Delta<'a> {
             let mut target = *self.plan.switch_infos.get(switch.index())?;
             let observed = self.fabric.node(node).switch_info;
             let changed = observed.port_state_change();
-            if !links::switch_differs(&observed, &target) && !changed {
+            let is_doubtful = self.is_unanswered(node, AttrId::SWITCH_INFO, 0);
+            if !links::switch_differs(&observed, &target) && !changed && !is_doubtful {
                 return None;
             }
             target.set_port_state_change(changed);
@@ -305,29 +310,6 @@ impl<'a> Delta<'a> {
         })
     }
 
-    /// The P_Key table blocks of the next step (see [`steps`]), compared with the tables that were
-    /// read.
-    pub fn pkey_tables(self) -> impl Iterator<Item = SetRequest> + 'a {
-        self.fabric.port_ids().flat_map(move |slot| {
-            let wanted = self.plan.partitions.blocks.get(slot.index());
-            let observed = self.pkeys.get(slot.index()).map_or(&[][..], Vec::as_slice);
-            let port = self.fabric.port(slot);
-            let node = self.fabric.node(port.node);
-            let external = node.is_switch() && port.num != PortNum::ZERO;
-            let (high, cap) = match external {
-                true => (u32::from(port.num.0) << 16, node.switch_info.partition_enforcement_cap()),
-                false => (0, node.info.partition_cap()),
-            };
-            let wanted = wanted.map_or(&[][..], Vec::as_slice);
-            let step = steps::next_step(observed, wanted, cap.into());
-            step.into_iter().map(move |(block, table)| {
-                let modifier = high | u32::from(block);
-                let data = table.to_wire();
-                self.change(port.node, port.num, AttrId::PKEY_TABLE, modifier, &data)
-            })
-        })
-    }
-
     /// GUIDInfo blocks, compared with the acknowledged ones: only this SM writes them, so they are
     /// not read.
     pub fn guid_tables(self) -> impl Iterator<Item = SetRequest> + 'a {
@@ -372,7 +354,10 @@ impl<'a> Delta<'a> {
         if !arms && self.is_reset(slot) {
             return None;
         }
-        if !arms && (!links::differs(&observed, &target) || self.is_settled(slot, &target)) {
+        let port = self.fabric.port(slot);
+        let is_doubtful = self.is_unanswered(port.node, AttrId::PORT_INFO, port.num.0.into());
+        let is_right = !links::differs(&observed, &target) || self.is_settled(slot, &target);
+        if !arms && !is_doubtful && is_right {
             return None;
         }
         if arms {

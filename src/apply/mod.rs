@@ -3,7 +3,7 @@
 //!
 //! * [`acknowledged`]: the state that the devices acknowledged;
 //! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table; `slvl`:
-//!   Sets of SL to VL mappings;
+//!   Sets of SL to VL mappings; `pkeys`: of P_Key tables;
 //! * [`inherited`]: tables that devices hold from before, which are read first;
 //! * [`link_down`]: takes links down;
 //! * [`set_id`]: identifiers of Sets; [`switch_info`]: SwitchInfo after a Set; [`phases`]: the
@@ -26,6 +26,7 @@ pub mod inherited;
 pub mod link_down;
 mod pass;
 pub mod phases;
+mod pkeys;
 pub mod programmer;
 mod progress;
 mod refused_ports;

@@ -131,6 +131,7 @@ pub async fn apply(
     drop(progress);
     report.committed_routes = steps.map(Steps::into_committed_routes).unwrap_or_default();
     record(acknowledged, observation, plan.plan(), left);
+    acknowledged.record_unanswered(&observation.fabric, report.unanswered(), report.not_sent());
     let (fabric, now) = (&observation.fabric, Instant::now());
     if report.stop.is_none() {
         let new = failures.to_record(&report.delayed);
@@ -263,7 +264,7 @@ impl PhaseRun<'_, '_> {
                     .chain(delta.mfts())
                     .chain(delta.sl_to_vls())
                     .chain(delta.vl_arbitrations())
-                    .chain(delta.pkey_tables())
+                    .chain(delta.pkey_tables_and_doubtful())
                     .chain(delta.guid_tables());
                 self.send(fabric, changes).await
             }
@@ -286,7 +287,7 @@ impl PhaseRun<'_, '_> {
     ) -> usize {
         match phase {
             Phase::Tables => {
-                let others = delta.vl_arbitrations().chain(delta.pkey_tables());
+                let others = delta.vl_arbitrations().chain(delta.pkey_tables_and_doubtful());
                 let others = others.chain(delta.guid_tables());
                 self.send_steps(delta, progress, others).await
             }

@@ -99,6 +99,18 @@ impl ApplyReport {
         Unapplied { failed: failed.collect(), withheld_blocks: Vec::new() }
     }
 
+    /// The Sets that may be in effect or not, because they have no answer.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = SetId> + '_ {
+        let has_status = |error: &SmpError| matches!(error, SmpError::Status(_));
+        let failed = self.failed.iter().filter(move |(_, error)| !has_status(error));
+        failed.map(|(set, _)| *set).chain(self.abandoned.iter().copied())
+    }
+
+    /// The Sets that were not sent although they differ.
+    pub(super) fn not_sent(&self) -> impl Iterator<Item = SetId> + '_ {
+        self.unsent.iter().chain(&self.delayed).copied()
+    }
+
     /// Number of Sets of SwitchInfo and tables.
     pub fn table_sets(&self) -> usize {
         [Phase::Tables, Phase::Moves].into_iter().map(|phase| self.sent[phase as usize].0).sum()

@@ -440,9 +440,9 @@ impl DiscoveryQueries {
         if was_up && info.port_state() == PortState::Init && !self.reconnected.contains(&here) {
             // The link was down meanwhile, so another device may be at its far end.
             self.state.disconnect(here);
-            // If this is a restart of the switch, its SwitchInfo may have been read before it.
+            // Of a restart, SwitchInfo that was set since tells nothing, but the LID and all links do.
             if is_switch && self.reset_switches.insert(node) {
-                self.submit(Query::Switch { node });
+                self.query_switch(node);
             }
         }
         let is_local = self.state.local == Some(here);

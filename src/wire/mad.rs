@@ -201,7 +201,11 @@ impl fmt::Debug for Mad {
             header.attr_mod(),
             header.tid(),
             header.status()
-        )
+        )?;
+        match self.smp().route().filter(|_| header.class() == Class::SUBN_DIRECTED) {
+            Some(route) => write!(f, " route {route}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -30,6 +30,7 @@ use torus_sm::sm::sm_info::SmStatus;
 use torus_sm::transport::demux::MadDemux;
 use torus_sm::transport::recorded::{RecordedPort, RecordedSink};
 use torus_sm::transport::reopening::ReopeningPort;
+use torus_sm::transport::traced::{TracedPort, TracedSink};
 use torus_sm::transport::{MadPort, MadSink};
 use torus_sm::wire::attr::tables::{LFT_NO_PATH, SlToVl};
 use torus_sm::wire::attr::{AttrId, NodeKind, PortState, SmState};
@@ -167,8 +168,9 @@ impl SimCluster {
     ) -> Arc<dyn MadPort> {
         let place = self.shape.host_guid(at, 0);
         let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
+        let sink = Arc::new(TracedSink::new(sink));
         let port = self.fabric.attach(place, PortNum(1), sink, true);
-        Arc::new(port.expect("the host exists"))
+        Arc::new(TracedPort::new(Arc::new(port.expect("the host exists"))))
     }
 
     /// Starts a daemon on the runtime `main`, with its servers as `servers` specifies. The fabric

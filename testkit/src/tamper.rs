@@ -76,6 +76,13 @@ pub fn let_refuse(mad: &mut Mad) {
     mad.set_header(&header);
 }
 
+/// Lets the response be lost: it has another transaction ID.
+pub fn let_ignore_response(mad: &mut Mad) {
+    let mut header = mad.header();
+    header.set_tid(!header.tid());
+    mad.set_header(&header);
+}
+
 /// Lets a directed route request with hops get lost.
 pub fn let_vanish(mad: &mut Mad) {
     let last = INITIAL_PATH + usize::from(mad.smp().hop_count());

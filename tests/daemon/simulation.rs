@@ -6,6 +6,7 @@ mod links;
 mod multicast;
 mod quarantine;
 mod tables;
+mod unacknowledged;
 
 use std::path::Path;
 use std::sync::Arc;
