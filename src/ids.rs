@@ -98,6 +98,12 @@ key! {
     SmKey
 }
 
+key! {
+    /// A congestion control key, which devices require of requests that change their congestion
+    /// control (IBA vol. 1, annex A10); 0: no protection.
+    CcKey
+}
+
 impl Guid {
     /// Sort key that reproduces the order of OpenSM's maps, which on little-endian machines compare
     /// GUIDs by their bytes from last to first.

@@ -3,6 +3,7 @@
 //! (stable toolchains need RUSTC_BOOTSTRAP=1). `tests/repository/fuzz_corpus.rs` includes this file
 //! and replays `corpus/` with seeded mutations in every test run.
 
+mod congestion;
 mod mads;
 mod recordings;
 mod reports;
@@ -11,6 +12,7 @@ mod sweeps;
 mod texts;
 mod traps;
 
+pub use congestion::congestion;
 pub use mads::{front_desk, sa_requests, umad};
 pub use recordings::recording;
 pub use reports::reports;

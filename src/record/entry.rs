@@ -108,7 +108,7 @@ event_kinds! {
 const EVENT: u8 = 0x80;
 const FATES: [MadFate; 4] =
     [MadFate::Sent, MadFate::NotSent, MadFate::Received, MadFate::Unanswered];
-const AGENTS: [Agent; 3] = [Agent::SmiDirected, Agent::SmiLid, Agent::Sa];
+const AGENTS: [Agent; 4] = [Agent::SmiDirected, Agent::SmiLid, Agent::Sa, Agent::Congestion];
 
 /// Appends a MAD at `delta` microseconds after the entry before.
 pub(super) fn put_mad_entry(out: &mut Vec<u8>, delta: u64, entry: &RecordedMad) {

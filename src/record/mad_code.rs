@@ -4,6 +4,7 @@
 use super::bytes::{DecodeError, Reader};
 use crate::transport::Agent;
 use crate::wire::attr::AttrId;
+use crate::wire::congestion::CC_KEY;
 use crate::wire::mad::{MAD_SIZE, Mad, Method, attr_id_of, method_of};
 use crate::wire::smp::DATA_OFFSET;
 use std::ops::Range;
@@ -21,8 +22,8 @@ const SERVICE_KEY: Range<usize> = 88..104;
 /// Attribute ID of ServiceRecord.
 const SERVICE_RECORD: u16 = 0x0031;
 
-/// True for MADs that recordings contain: all of subnet management, and the changes that clients of
-/// subnet administration request. Its queries and replies are too many.
+/// True for MADs that recordings contain: all of subnet management and congestion control, and the
+/// changes that clients of subnet administration request. Its queries and replies are too many.
 pub(super) fn is_recorded(agent: Agent, mad: &[u8]) -> bool {
     match agent {
         Agent::SmiDirected | Agent::SmiLid => true,
@@ -32,6 +33,7 @@ pub(super) fn is_recorded(agent: Agent, mad: &[u8]) -> bool {
                 Method::SET | Method::DELETE | Method::REPORT | Method::REPORT_RESP | Method::TRAP
             )
         ),
+        Agent::Congestion => true,
         // Port counters are many, and configure nothing.
         Agent::Perf => false,
     }
@@ -56,6 +58,7 @@ pub(super) fn without_keys(agent: Agent, bytes: &[u8]) -> Mad {
                 mad.0[SERVICE_KEY].fill(0);
             }
         }
+        Agent::Congestion => mad.0[CC_KEY].fill(0),
         Agent::Perf => {}
     }
     mad
@@ -154,6 +157,7 @@ mod tests {
         assert_eq!(of(Agent::SmiDirected, AttrId::NODE_INFO), ranges(24..32, 0..0));
         assert_eq!(of(Agent::SmiLid, AttrId::PORT_INFO), ranges(24..32, 64..72));
         assert_eq!(of(Agent::SmiDirected, AttrId::SM_INFO), ranges(24..32, 72..80));
+        assert_eq!(of(Agent::Congestion, 0x0014), ranges(24..32, 0..0));
         assert_eq!(of(Agent::Sa, 0x0038), ranges(36..44, 0..0));
         assert_eq!(of(Agent::Sa, SERVICE_RECORD), ranges(36..44, 88..104));
     }

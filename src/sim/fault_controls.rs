@@ -1,5 +1,6 @@
 //! Faults of a simulated fabric, as methods of its handle. The console has a command for each.
 
+use super::congestion::CongestionFault;
 use super::devices::NONE;
 use super::net::Net;
 use super::node_faults::{Misbehaviour, NodeFaults, SetFault};
@@ -142,6 +143,11 @@ impl SimFabric {
     /// Lets Sets of this attribute (0: of all attributes) of the node change nothing.
     pub fn fail_sets(&self, guid: Guid, attr_id: u16, how: SetFault) -> bool {
         self.change_node(guid, |faults| faults.fail_sets(attr_id, how))
+    }
+
+    /// Sets the fault of the node's congestion control agent.
+    pub fn set_congestion_fault(&self, guid: Guid, fault: CongestionFault) -> bool {
+        self.change_node(guid, |faults| faults.congestion = Some(fault))
     }
 
     /// Ends all faults of the node's management agents.

@@ -7,7 +7,8 @@
 //!
 //! * `devices`: nodes, ports and switches; `link`: link state machine; `port_info`: Set(PortInfo);
 //!   `tables`: table attributes; `sma`: subnet management agent; `m_key`: its M_Key check
-//! * `pma`: performance management agent; `counters`: performance counters
+//! * `pma`: performance management agent; `counters`: performance counters; `congestion`:
+//!   congestion control agent
 //! * `forwarding`: routes of packets; `fault_injector`: faults and counters on a packet's links;
 //!   `trap`: notices
 //! * `faults`: faults in force; `transit_faults`: of MADs on their way; `node_faults`: of
@@ -25,7 +26,7 @@
 //! run. One lock guards a fabric. Sinks are called from separate tasks, never within `post` and
 //! never with the lock held.
 //!
-//! Not modelled: virtual lanes (a mapping to VL 15 drops nothing), P_Key enforcement by switches,
+//! Not modelled: congestion, virtual lanes (a mapping to VL 15 drops nothing), P_Key enforcement by switches,
 //! multicast packets, and sampled counters (PortSamplesControl).
 
 pub mod console;
@@ -36,6 +37,7 @@ pub mod umad;
 
 mod addressing;
 mod cable_fault;
+mod congestion;
 mod counters;
 mod delivery_queue;
 mod devices;
@@ -61,6 +63,7 @@ mod tables;
 mod transit_faults;
 mod trap;
 
+pub use congestion::{CongestionFault, CongestionSettings};
 pub use devices::PortEvents;
 pub use node_faults::{Misbehaviour, SetFault};
 pub use port::SimPort;

@@ -1,5 +1,6 @@
 //! Faults of a node's management agents.
 
+use super::congestion::CongestionFault;
 use super::devices::Devices;
 use super::sma::AgentAction;
 use crate::wire::attr::{AttrId, NodeInfo};
@@ -40,6 +41,7 @@ pub(super) struct NodeFaults {
     pub(super) num_ports: Option<u8>,
     /// Sets without effect, by attribute ID.
     pub(super) sets: BTreeMap<u16, SetFault>,
+    pub(super) congestion: Option<CongestionFault>,
 }
 
 impl NodeFaults {
@@ -69,6 +71,11 @@ impl FaultyNodes {
 
     pub(super) fn response_time(&self, node: u32) -> Duration {
         self.get(node).map(|faults| faults.response_time).unwrap_or_default()
+    }
+
+    /// The fault of the node's congestion control agent.
+    pub(super) fn congestion(&self, node: u32) -> Option<CongestionFault> {
+        self.get(node)?.congestion
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &NodeFaults)> {

@@ -2,6 +2,7 @@
 //! as [`crate::transport::umad`] implements it on a device.
 
 use super::delivery_queue::DeliveryQueue;
+use super::kernel::classes::is_smi;
 use super::kernel::{Owner, RegisterCall, Registration};
 use super::net::Net;
 use super::sim_fabric::{Shared, SimFabric};
@@ -9,13 +10,15 @@ use crate::ids::{Guid, PortNum};
 use crate::transport::umad::UserHeader;
 use crate::transport::umad::rmpp;
 use crate::transport::{Agent, MadPort, MadSink, Outgoing, PortIdentity, SendError};
+use crate::wire::congestion;
 use crate::wire::mad::{Class, Header, Method};
 use crate::wire::sa::CLASS_VERSION;
 use crate::wire::sa::REQUESTS;
 use std::sync::Arc;
 use std::time::Duration;
 
-const AGENTS: [Agent; 4] = [Agent::SmiDirected, Agent::SmiLid, Agent::Sa, Agent::Perf];
+const AGENTS: [Agent; 5] =
+    [Agent::SmiDirected, Agent::SmiLid, Agent::Sa, Agent::Perf, Agent::Congestion];
 
 /// Retries of the segments of an RMPP message if the sender gives none.
 const DEFAULT_RMPP_RETRIES: u32 = 3;
@@ -96,13 +99,18 @@ fn registration(agent: Agent, is_sm: bool) -> Registration {
         (Agent::Sa, true) => (Class::SUBN_ADM, &REQUESTS),
         (Agent::Sa, false) => (Class::SUBN_ADM, &[Method::REPORT]),
         (Agent::Perf, _) => (Class::PERF, &[]),
+        (Agent::Congestion, _) => (Class::CONGESTION, &[]),
     };
     let is_sa = agent == Agent::Sa;
     Registration {
         call: RegisterCall::Agent2,
-        qpn: (is_sa || agent == Agent::Perf).into(),
+        qpn: (!is_smi(class)).into(),
         class,
-        class_version: if is_sa { CLASS_VERSION } else { 1 },
+        class_version: match agent {
+            Agent::Sa => CLASS_VERSION,
+            Agent::Congestion => congestion::CLASS_VERSION,
+            _ => 1,
+        },
         oui: 0,
         rmpp_version: is_sa.into(),
         flags: 0,
@@ -117,6 +125,7 @@ fn agent_of(class: u8) -> Option<Agent> {
         Class::SUBN_LID => Some(Agent::SmiLid),
         Class::SUBN_ADM => Some(Agent::Sa),
         Class::PERF => Some(Agent::Perf),
+        Class::CONGESTION => Some(Agent::Congestion),
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! Handle of a simulated fabric: properties of its devices to change, tables to read.
 
+use super::congestion::CongestionSettings;
 use super::devices::{Devices, PortEvents};
 use super::forwarding::NoFaults;
 use super::net::Net;
@@ -216,8 +217,35 @@ impl SimFabric {
         self.shared.lock().requests.values().map(|[_, sets]| sets).sum()
     }
 
+    /// The congestion control settings of an end port (port 0 of a switch).
+    pub fn congestion_settings(&self, guid: Guid, num: PortNum) -> Option<CongestionSettings> {
+        let net = self.shared.lock();
+        Some(net.congestion.settings(net.end_port_at(guid, num)?))
+    }
+
+    /// Changes the congestion control settings of an end port, as another program could.
+    pub fn change_congestion_settings(
+        &self,
+        guid: Guid,
+        num: PortNum,
+        change: impl FnOnce(&mut CongestionSettings),
+    ) -> bool {
+        let mut net = self.shared.lock();
+        let Some(slot) = net.end_port_at(guid, num) else { return false };
+        change(net.congestion.settings_mut(slot));
+        true
+    }
+
+    /// Numbers of Gets and Sets of a congestion control attribute that the devices' agents
+    /// received.
+    pub fn congestion_requests(&self, attr_id: u16) -> [u64; 2] {
+        self.shared.lock().congestion.requests.get(&attr_id).copied().unwrap_or_default()
+    }
+
     /// Resets the numbers of requests received.
     pub fn reset_counters(&self) {
-        self.shared.lock().requests.clear();
+        let mut net = self.shared.lock();
+        net.requests.clear();
+        net.congestion.requests.clear();
     }
 }

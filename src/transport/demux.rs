@@ -280,8 +280,8 @@ impl MadDemux {
             let queue = match delivery.agent {
                 Agent::Sa => &queues.sa,
                 Agent::SmiDirected | Agent::SmiLid => &queues.smp,
-                // The kernel's agent answers the requests of this class.
-                Agent::Perf => return,
+                // The device's agent answers the requests of these classes.
+                Agent::Perf | Agent::Congestion => return,
             };
             queue.try_send(inbound).is_err()
         };
@@ -335,7 +335,7 @@ impl MadDemux {
             (false, _) => self.queue_request(delivery),
             (true, Agent::SmiDirected | Agent::SmiLid) => self.complete_transaction(delivery),
             (true, Agent::Sa) => self.queue_report_outcome(delivery),
-            (true, Agent::Perf) => {
+            (true, Agent::Perf | Agent::Congestion) => {
                 if !self.gsi.complete(delivery) {
                     self.stray_responses.fetch_add(1, Ordering::Relaxed);
                 }

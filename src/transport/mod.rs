@@ -46,6 +46,8 @@ pub enum Agent {
     Sa,
     /// Performance management, class 0x04, QP 1; requests of this program only.
     Perf,
+    /// Congestion control, class 0x21, QP 1; requests of this program only.
+    Congestion,
 }
 
 /// The other end of a MAD.

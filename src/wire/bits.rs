@@ -1,7 +1,7 @@
 //! Bit fields of big-endian records, by bit offset and width as in the tables of the specification.
 //! The macro [`record!`](crate::wire::bits::record) defines the layout of every record.
 
-use crate::ids::{Guid, Lid, MKey, Mlid, Pkey, PortNum, Sl, SmKey, Vl};
+use crate::ids::{CcKey, Guid, Lid, MKey, Mlid, Pkey, PortNum, Sl, SmKey, Vl};
 
 /// A value in a bit field of at most 64 bits.
 pub trait Field: Copy {
@@ -46,7 +46,8 @@ id_field!(
     Sl(u8),
     Vl(u8),
     MKey(u64),
-    SmKey(u64)
+    SmKey(u64),
+    CcKey(u64)
 );
 
 impl Field for bool {

@@ -36,6 +36,8 @@ impl Class {
     pub const SUBN_LID: u8 = 0x01;
     pub const SUBN_ADM: u8 = 0x03;
     pub const PERF: u8 = 0x04;
+    /// Congestion control.
+    pub const CONGESTION: u8 = 0x21;
     /// Subnet management, directed route.
     pub const SUBN_DIRECTED: u8 = 0x81;
 }

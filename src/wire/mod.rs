@@ -5,11 +5,12 @@
 //! * [`mad`]: the 256-byte MAD and its common header of 24 bytes
 //! * [`smp`]: subnet management packets, directed-route and LID-routed
 //! * [`attr`]: one file per subnet management attribute
-//! * [`perf`]: performance management and its counters
+//! * [`perf`]: performance management and its counters; [`congestion`]: congestion control
 //! * [`sa`]: RMPP and SA headers; [`record`]: one file per SA record
 
 pub mod attr;
 pub mod bits;
+pub mod congestion;
 mod gid;
 pub mod mad;
 pub mod perf;

@@ -44,7 +44,7 @@ impl MadPort for TamperedPort {
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
         let mut mad = Mad::read(out.mad);
         let is_request = matches!(mad.method(), Method::GET | Method::SET);
-        if matches!(out.agent, Agent::Sa | Agent::Perf) || !is_request {
+        if matches!(out.agent, Agent::Sa | Agent::Perf | Agent::Congestion) || !is_request {
             return self.port.post(out);
         }
         let mut tamper = self.tampering.0.lock().unwrap_or_else(PoisonError::into_inner);

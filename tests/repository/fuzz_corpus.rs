@@ -128,6 +128,7 @@ replays! {
     reports: MUTATIONS * 5;
     rmpp_receive: MUTATIONS * 5;
     trap_intake: MUTATIONS * 5;
+    congestion: MUTATIONS * 5;
 }
 
 /// The targets are crates of their own, which no other check compiles.

@@ -1,6 +1,7 @@
 //! The simulator: its command, its device interface, and unmodified programs attached to it.
 
 mod command;
+mod congestion;
 mod device;
 mod tools;
 mod umad_ibsim;

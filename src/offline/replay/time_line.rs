@@ -5,6 +5,7 @@ use crate::record::json::HeaderJson;
 use crate::transport::Agent;
 use crate::transport::recorded::MadFate;
 use crate::wire::attr::AttrId;
+use crate::wire::congestion::CongestionAttr;
 use crate::wire::mad::Status;
 use crate::wire::perf::Group;
 use crate::wire::sa::SaAttr;
@@ -71,6 +72,7 @@ fn describe(recorded: &RecordedMad) -> String {
     let attribute = match agent {
         Agent::Sa => SaAttr::name(header.attr_id()),
         Agent::SmiDirected | Agent::SmiLid => AttrId::name(header.attr_id()),
+        Agent::Congestion => CongestionAttr::name(header.attr_id()),
         Agent::Perf => Group::by_id(header.attr_id()).map_or("ClassPortInfo", |group| group.name),
     };
     let place = match (agent, mad.smp().route()) {

@@ -1,7 +1,8 @@
 //! Parsed console commands.
 
 use super::scan::Word;
-use crate::ids::{Guid, Lid};
+use crate::ids::{CcKey, Guid, Lid};
+use crate::sim::congestion::CongestionFault;
 use crate::sim::faults::Corruption;
 use crate::sim::node_faults::{Misbehaviour, SetFault};
 use crate::sim::transit_faults::MadKind;
@@ -69,6 +70,7 @@ pub(super) enum ConsoleCommand {
         /// Add to the counter instead of setting it.
         add: bool,
     },
+    Congestion(TargetName, CongestionCommand),
     Describe(TargetName, String),
     Guid(TargetName, Guid),
     BaseLid(TargetName, Lid, Option<u8>),
@@ -94,6 +96,14 @@ pub(super) enum NodeFault {
     ResponseTime(Duration),
     NumPorts(u8),
     Set { attr_id: u16, fault: SetFault },
+    Congestion(CongestionFault),
+}
+
+/// Action on the congestion control settings of a port.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum CongestionCommand {
+    Show,
+    Key(CcKey),
 }
 
 /// A fault of MADs on their way.

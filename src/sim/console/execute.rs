@@ -3,7 +3,7 @@
 use super::ConsoleError;
 use super::command::{ConsoleCommand, CounterName, NodeFault, TargetName, TransitFault};
 use super::resolve::{self, Target};
-use super::{cables, help, random_faults, show};
+use super::{cables, congestion, help, random_faults, show};
 use crate::ids::{Guid, Lid};
 use crate::sim::SimFabric;
 use crate::sim::devices::NONE;
@@ -36,6 +36,7 @@ pub(super) fn execute(fabric: &SimFabric, command: ConsoleCommand) -> Output {
             Ok(random_faults::script(&net.devices, seed, count))
         }
         ConsoleCommand::Attached => Ok(show::attached(net)),
+        ConsoleCommand::Congestion(name, command) => congestion::execute(net, &name, command),
         ConsoleCommand::CountersShow(name) => {
             let slot = resolve::port(&net.devices, &name)?;
             Ok(show::counters(net, slot))
@@ -98,6 +99,7 @@ fn apply_node_fault(faults: &mut NodeFaults, fault: NodeFault) {
         NodeFault::ResponseTime(time) => faults.response_time = time,
         NodeFault::NumPorts(count) => faults.num_ports = Some(count),
         NodeFault::Set { attr_id, fault } => faults.fail_sets(attr_id, fault),
+        NodeFault::Congestion(fault) => faults.congestion = Some(fault),
     }
 }
 

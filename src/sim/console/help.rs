@@ -15,7 +15,7 @@ const fn entry(name: &'static str, arguments: &'static str, text: &'static str) 
 }
 
 /// All commands, one entry for each form.
-pub const COMMANDS: [Entry; 55] = [
+pub const COMMANDS: [Entry; 59] = [
     entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
     entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
     entry(
@@ -71,6 +71,10 @@ pub const COMMANDS: [Entry; 55] = [
     entry("counters", "set PORT NAME=VALUE", "set a counter"),
     entry("inject", "PORT NAME [TIMES]", "increment a counter, such as SymbolErrorCounter"),
     entry("performanceset", "PORT ATTRIBUTE.NAME=VALUE", "set a counter of one attribute"),
+    entry("congestion", "NODE|PORT", "show congestion control settings"),
+    entry("congestion", "NODE|PORT key KEY", "set the CC_Key that devices require (0: none)"),
+    entry("congestion", "NODE off|silent", "remove or silence the congestion control agent"),
+    entry("congestion", "NODE refuse [STATUS]", "refuse Sets of congestion control"),
     entry("describe", "NODE TEXT", "change a node description; the node sends trap 144"),
     entry("guid", "NODE|PORT GUID", "change the GUID that a node or adapter port reports"),
     entry("baselid", "PORT LID [LMC]", "change the LID of a port, unknown to the subnet manager"),
@@ -90,6 +94,8 @@ PROBABILITY  0 to 1, or 25%
 PERCENT      0 to 100
 KIND         requests, responses or traps; without, all MADs
 ATTRIBUTE    a number such as 0x15 (PortInfo); STATUS: a MAD status such as 0x1c
+             (the default)
+KEY          a number, such as 0x77
 TRAP         128, 129, 130, 131, 144 or 145
 DURATION     250ms, 1.5s, 2m; without unit in seconds
 ";

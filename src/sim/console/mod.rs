@@ -13,6 +13,7 @@ pub mod script;
 
 mod cables;
 mod command;
+mod congestion;
 mod execute;
 mod parse;
 mod parse_faults;

@@ -97,6 +97,7 @@ impl<'a> Args<'a> {
             "counters" => self.counters()?,
             "inject" => self.inject()?,
             "performanceset" => self.set_counter()?,
+            "congestion" => self.congestion()?,
             "describe" => {
                 ConsoleCommand::Describe(self.target()?, self.word("a description")?.whole())
             }

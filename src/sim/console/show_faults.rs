@@ -88,6 +88,9 @@ fn of_node(name: &str, faults: &NodeFaults) -> Vec<String> {
     if let Some(count) = faults.num_ports {
         lines.push(format!("numports {name} {count}"));
     }
+    if let Some(how) = faults.congestion {
+        lines.push(format!("congestion control {how:?} {name}"));
+    }
     for (attr, how) in &faults.sets {
         lines.push(format!("{how:?} {name} attribute 0x{attr:04x}"));
     }

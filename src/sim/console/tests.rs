@@ -42,7 +42,9 @@ fn every_command_of_the_help_is_accepted() {
             .replace("STATUS", "0x1c")
             .replace("COUNT", "9")
             .replace("SEED", "7")
-            .replace("TRAP", "131");
+            .replace("TRAP", "131")
+            .replace("off|silent", "silent")
+            .replace("KEY", "0x77");
         let words = words.replace("...", "0,1,0");
         words.replace("TEXT", "\"another name\"")
     };

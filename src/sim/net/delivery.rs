@@ -1,6 +1,7 @@
 //! Packets, from the port that sends them to the agent that receives them.
 
 use super::Net;
+use crate::sim::congestion::GmpAction;
 use crate::sim::events::Event;
 use crate::sim::fault_injector::FaultInjector;
 use crate::sim::faults::Faults;
@@ -122,10 +123,11 @@ impl Net {
             return;
         }
         let mut response = mad;
-        if header.class() == Class::PERF
-            && pma::process(&self.devices, &mut self.counters, slot, &mut response)
-                == AgentAction::Respond
-        {
+        let action = self.process_gmp(slot, &mut response);
+        if action == GmpAction::Ignore {
+            return;
+        }
+        if action == GmpAction::Respond {
             self.falsify(node, &mut response);
         } else if self.dispatch(end_port, from, mad) {
             return;
@@ -138,6 +140,21 @@ impl Net {
             || !self.faults.accepts_request(slot, header.attr_id());
         if !is_ignored {
             self.respond(node, Packet { from: end_port, to: from, mad: response });
+        }
+    }
+
+    /// Lets the agent of the MAD's class process a request, and replaces it with the response.
+    fn process_gmp(&mut self, slot: u32, mad: &mut Mad) -> GmpAction {
+        match mad.header().class() {
+            Class::PERF => match pma::process(&self.devices, &mut self.counters, slot, mad) {
+                AgentAction::Respond => GmpAction::Respond,
+                _ => GmpAction::NotSupported,
+            },
+            Class::CONGESTION => {
+                let fault = self.faults.nodes.congestion(self.devices.port(slot).node);
+                self.congestion.process(&self.devices, slot, fault, mad)
+            }
+            _ => GmpAction::NotSupported,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The state of a running fabric.
 
 use crate::ids::{Guid, PortNum};
+use crate::sim::congestion::CongestionAgents;
 use crate::sim::counters::PerfCounters;
 use crate::sim::devices::Devices;
 use crate::sim::event_queue::{EventQueue, Timer};
@@ -20,6 +21,7 @@ pub(in crate::sim) struct Net {
     pub(in crate::sim) devices: Devices,
     pub(in crate::sim) faults: Faults,
     pub(in crate::sim) counters: PerfCounters,
+    pub(in crate::sim) congestion: CongestionAgents,
     pub(in crate::sim) kernel: Kernel,
     pub(in crate::sim) events: EventQueue<Event>,
     /// SMPs that the devices' agents received: `[Get, Set]` by attribute ID.
@@ -37,6 +39,7 @@ impl Net {
     pub(in crate::sim) fn new(devices: Devices, seed: u64) -> Self {
         Self {
             counters: PerfCounters::new(devices.ports.len()),
+            congestion: CongestionAgents::default(),
             devices,
             faults: Faults::new(seed),
             kernel: Kernel::default(),

@@ -131,6 +131,7 @@ impl Net {
         self.report_link_changes();
         for slot in self.devices.slots_of(node) {
             self.counters.reset(slot);
+            self.congestion.reset(slot);
             if self.has_sm(slot) {
                 self.update_is_sm(slot);
             }

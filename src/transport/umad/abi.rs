@@ -5,6 +5,7 @@
 
 use super::super::{Address, Agent, Grh};
 use crate::ids::{Gid, Lid, Sl};
+use crate::wire::congestion;
 use crate::wire::mad::{Class, Method};
 use crate::wire::sa::REQUESTS;
 
@@ -83,6 +84,7 @@ impl Registration {
             Agent::SmiLid => (Class::SUBN_LID, 0, 1, 0, bits(&smi)),
             Agent::Sa => (Class::SUBN_ADM, 1, 2, 1, bits(&REQUESTS)),
             Agent::Perf => (Class::PERF, 1, 1, 0, 0),
+            Agent::Congestion => (Class::CONGESTION, 1, congestion::CLASS_VERSION, 0, 0),
         };
         Self { qpn, class, class_version, rmpp_version, methods }
     }

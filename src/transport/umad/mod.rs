@@ -52,7 +52,7 @@ const SMI_AGENTS: [Agent; 2] = [Agent::SmiDirected, Agent::SmiLid];
 /// The agents of subnet administration.
 const SA_AGENTS: [Agent; 1] = [Agent::Sa];
 /// The agents of the other general services classes.
-const GSI_AGENTS: [Agent; 1] = [Agent::Perf];
+const GSI_AGENTS: [Agent; 2] = [Agent::Perf, Agent::Congestion];
 
 /// Retransmissions of RMPP segments if the sender does not specify them.
 const RMPP_RETRIES: u32 = 3;
