@@ -4,6 +4,7 @@
 pub mod apply;
 pub mod cli;
 pub mod config;
+pub mod congestion;
 pub mod contained;
 pub mod daemon;
 pub mod fabric;

@@ -139,5 +139,6 @@ pub(super) fn small_subnet() -> Subnet {
         summary: Arc::new(verified.summary().clone()),
         failed_sets: 0,
         devices: Arc::default(),
+        restarts: Arc::default(),
     }
 }

@@ -52,7 +52,9 @@ pub async fn apply(
     let mut report = ApplyReport::default();
     acknowledged.failures_mut().forget_restarted(&observation.fabric);
     acknowledged.forget_doubtful(&observation.fabric, &observation.changed_switches);
-    let restarted = restarted(&Delta::new(observation, plan.plan(), acknowledged, keys));
+    let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
+    report.unknown = unknown(&delta);
+    let restarted = restarted(&delta);
     acknowledged.record_restarted(restarted);
     let mut failures = PassFailures::new(&observation.fabric, keys);
     let steps = ordered(observation, plan.plan(), acknowledged, keys, &mut report);
@@ -182,6 +184,12 @@ pub async fn apply_groups(
     let new = failures.to_record(&report.delayed);
     acknowledged.failures_mut().add(&observation.fabric, plan.plan(), &new, Instant::now());
     report
+}
+
+/// The nodes of which nothing is known.
+fn unknown(delta: &Delta<'_>) -> Vec<Guid> {
+    let nodes = delta.fabric.node_ids().filter(|&node| delta.known(node).is_none());
+    nodes.map(|node| delta.fabric.node(node).guid()).collect()
 }
 
 /// The channel adapters and routers that have lost their tables.

@@ -8,6 +8,7 @@ use super::set_failures::is_essential;
 use super::set_id::SetId;
 use super::transition::CommittedRoutes;
 use crate::fabric::{Fabric, PortId};
+use crate::ids::Guid;
 use crate::plan::Plan;
 use crate::transport::transactions::SmpError;
 use std::time::Duration;
@@ -17,6 +18,9 @@ use std::time::Duration;
 pub struct ApplyReport {
     /// Number of Sets sent and duration, by phase.
     pub sent: [(usize, Duration); PHASES.len()],
+    /// Nodes of which nothing was known when programming began: new ones, and those that had lost
+    /// their tables.
+    pub unknown: Vec<Guid>,
     /// Number of linear forwarding table blocks sent.
     pub lft_blocks: usize,
     /// Time from the start to the last acknowledged linear forwarding table block.

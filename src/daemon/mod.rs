@@ -15,12 +15,13 @@
 //! * [`messages`]: messages between the tasks;
 //! * [`sm_loop`]: the manager, which sweeps, plans and programs; the SMP server;
 //! * [`sa_server`]: answers SA requests from the published snapshot, owns the registry;
-//! * [`perfmgr`]: reads the port counters;
+//! * [`perfmgr`]: reads the port counters; [`congestion`]: configures congestion control;
 //! * [`process`]: threads, signals, log.
 //!
-//! Imports go one way: messages ← process ← sm_loop, sa_server, perfmgr ← start ← management ←
+//! Imports go one way: messages ← process ← sm_loop, sa_server, perfmgr, congestion ← start ← management ←
 //! launch.
 
+pub mod congestion;
 pub mod launch;
 pub mod manage_control;
 pub mod management;

@@ -2,6 +2,8 @@
 
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
+use crate::congestion::status::CongestionStatus;
+use crate::daemon::congestion::{CongestionConnections, CongestionManager};
 use crate::daemon::manage_control::ManageControl;
 use crate::daemon::messages::{SaCommand, SmEvent};
 use crate::daemon::perfmgr::{self, PerfConnections, PerfManager};
@@ -67,7 +69,7 @@ pub struct Setup {
 pub struct ServerThreads {
     /// Their runtime; `None` runs them on the manager's.
     pub handle: Option<Handle>,
-    /// The runtime of the performance manager; `None` runs it on the manager's.
+    /// The runtime of the performance manager and of congestion control; `None` runs it on the manager's.
     pub background: Option<Handle>,
     pub table_workers: TableWorkers,
 }
@@ -82,7 +84,7 @@ impl ServerThreads {
         Ok(Self { handle: Some(handle), background: None, table_workers })
     }
 
-    /// Runs the performance manager on `background`.
+    /// Runs the performance manager and congestion control on `background`.
     #[must_use]
     pub fn with_background(self, background: Handle) -> Self {
         Self { background: Some(background), ..self }
@@ -124,6 +126,7 @@ pub struct Daemon {
     feed: Feed,
     perf_commands: (mpsc::Sender<PerfCommand>, mpsc::Receiver<PerfCommand>),
     perf_status: Arc<ArcSwap<PerfStatus>>,
+    congestion_status: Arc<ArcSwap<CongestionStatus>>,
     /// The receiver of events until the management interface has it.
     receiver: Option<EventReceiver>,
     /// The ends of the shared state.
@@ -164,6 +167,7 @@ impl Daemon {
             feed: Feed { status: Arc::new(ArcSwap::from_pointee(status)), events },
             perf_commands: mpsc::channel(perfmgr::MAX_QUEUED_COMMANDS),
             perf_status,
+            congestion_status: Arc::default(),
             receiver: Some(receiver),
             replication,
         }
@@ -233,6 +237,7 @@ impl Daemon {
             port_guid: self.port.identity().guid,
             status: self.feed.status.clone(),
             perf: self.perf_status.clone(),
+            congestion: self.congestion_status.clone(),
             events: self.receiver.take()?,
             query_sa: Box::new(query_sa),
             control: Arc::new(control),
@@ -278,6 +283,13 @@ impl Daemon {
         let dump_dir = &self.setup.files.dump_dir;
         let perfmgr = PerfManager::new(connections, &self.setup.options, dump_dir);
         servers.spawn_on(perfmgr.run(), &background);
+        let congestion = CongestionManager::new(CongestionConnections {
+            client: GsiClient::new(self.port.clone(), &self.demux),
+            subnet: self.subnet.subscribe(),
+            published: self.congestion_status,
+            events: self.feed.events.clone(),
+        });
+        servers.spawn_on(congestion.run(), &background);
         let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);
         // If part of the file could not be used, clients must register again.
         self.setup.options.no_clients_rereg &= complete;

@@ -181,6 +181,16 @@ pub enum Event {
         /// Requests without an answer, or with an error status.
         failed: usize,
     },
+    /// Requests of congestion control were sent to all devices that needed some.
+    CongestionConfigured {
+        duration_seconds: f64,
+        /// Switches and ports of channel adapters that got requests.
+        devices: usize,
+        gets: u64,
+        sets: u64,
+        /// Devices that did not answer, refused a request or do not support congestion control.
+        failed: usize,
+    },
     /// The registry of the SA was written to opensm-sa.dump.
     SaDatabaseWritten,
     /// Events were lost because they came too fast.
@@ -217,6 +227,7 @@ impl Event {
             Self::SaOverload { .. } => "sa_overload",
             Self::SubscriptionsEnded { .. } => "subscriptions_ended",
             Self::CountersRead { .. } => "counters_read",
+            Self::CongestionConfigured { .. } => "congestion_configured",
             Self::SaDatabaseWritten => "sa_database_written",
             Self::EventsLost { .. } => "events_lost",
             Self::Exiting => "exiting",

@@ -4,6 +4,7 @@ use super::action::Control;
 use super::feed::EventReceiver;
 use super::loop_status::LoopStatus;
 use super::sa_query::SaQuery;
+use crate::congestion::status::CongestionStatus;
 use crate::ids::Guid;
 use crate::perfmgr::status::PerfStatus;
 use arc_swap::ArcSwap;
@@ -19,6 +20,7 @@ pub struct Sources {
     pub status: Arc<ArcSwap<LoopStatus>>,
     /// The port counters.
     pub perf: Arc<ArcSwap<PerfStatus>>,
+    pub congestion: Arc<ArcSwap<CongestionStatus>>,
     pub events: EventReceiver,
     pub query_sa: SaQueryFn,
     pub control: Arc<dyn Control>,

@@ -5,7 +5,8 @@
 //! * [`path`]: one path with its SL and VLs; [`report`]: the summary that follows SUBNET UP
 //! * [`rejected`]: a sweep that ended without an acceptable plan; [`connectivity`]: the paths that
 //!   still work with the tables of the last accepted plan
-//! * [`device_faults`]: devices and links that do not work as planned
+//! * [`device_faults`]: devices and links that do not work as planned; [`restarts`]: nodes whose state
+//!   had to be read or written anew
 
 pub mod atomic_file;
 pub mod connectivity;
@@ -14,13 +15,16 @@ pub mod dumps;
 pub mod path;
 pub mod rejected;
 pub mod report;
+pub mod restarts;
 
 use crate::config::options::Options;
 use crate::fabric::Fabric;
+use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::verify::Summary;
 use device_faults::DeviceFaults;
+use restarts::Restarts;
 use std::sync::Arc;
 
 /// One generation of the subnet: immutable, and shared by all threads that answer SA requests.
@@ -41,4 +45,14 @@ pub struct Subnet {
     /// the subnet as a whole.
     pub failed_sets: usize,
     pub devices: Arc<DeviceFaults>,
+    pub restarts: Arc<Restarts>,
+}
+
+impl Subnet {
+    /// The SL of the path from the SM's port to a LID, by which routing engines avoid credit loops;
+    /// 0 if no port has the LID.
+    pub fn sl_to(&self, lid: Lid) -> Sl {
+        let Some(to) = self.plan.lids.port(lid) else { return Sl(0) };
+        self.plan.routing.policy.path_sl(self.fabric.local(), to, Sl(0))
+    }
 }

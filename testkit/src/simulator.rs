@@ -97,14 +97,15 @@ impl Simulator {
         text
     }
 
-    /// Runs a command of `torus-sm sim ctl`, which must succeed.
-    pub fn control(&self, words: &[&str]) {
+    /// Runs a command of `torus-sm sim ctl`, which must succeed. Returns its output.
+    pub fn control(&self, words: &[&str]) -> String {
         let mut command = Command::new(torus_sm());
         command.args(["sim", "ctl", "--socket"]).arg(self.dir.path().join("sim.sock"));
         let output = command.args(words).output().expect("torus-sm starts");
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words:?}: {}\n{text}{errors}", output.status);
+        text.into_owned()
     }
 
     /// Starts Debian's opensm at a node, with its log in the file `log`.

@@ -60,6 +60,7 @@ pub fn published(
         summary: Arc::new(verified.summary().clone()),
         failed_sets: 0,
         devices: Arc::default(),
+        restarts: Arc::default(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! The whole daemon: in this process on simulated fabrics, and as a process on ibsim.
 
+mod congestion;
 mod disasters;
 mod fault_injection;
 mod foreign_sets;

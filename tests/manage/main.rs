@@ -4,6 +4,7 @@ mod actions;
 mod browser;
 mod client;
 mod commands;
+mod congestion;
 mod console;
 mod descriptions;
 mod events;

@@ -3,6 +3,7 @@
 
 mod bring_up;
 mod cold_lids;
+mod congestion;
 mod engines;
 mod faults;
 mod ibdmchk;

@@ -150,6 +150,7 @@ fn subnet(lmc: u8) -> Subnet {
         summary: Default::default(),
         failed_sets: 0,
         devices: Arc::default(),
+        restarts: Arc::default(),
     }
 }
 

@@ -4,6 +4,7 @@
 //!   parser, the template and the list of keys in the manual page.
 //! * [`key`]: the type of a row; [`value`]: the types of values, and how they are read and written;
 //!   [`vl_lists`]: lists of VLs.
+//! * `congestion_values`: types of the keys of congestion control;
 //! * `permissions`: types of the keys that permit requests of others;
 //! * [`parse`]: the lexical rules of the file; [`mod@template`]: options back to a file.
 //! * [`reconcile`]: options that depend on each other, and reloading.
@@ -12,6 +13,7 @@
 //! repairs them, each with its place in the file: `check` counts them as errors, a start as
 //! warnings. Unknown keys cause warnings.
 
+mod congestion_values;
 pub mod key;
 pub mod parse;
 mod permissions;
@@ -21,12 +23,13 @@ mod template;
 pub mod value;
 pub mod vl_lists;
 
+pub use congestion_values::{CaEntries, CctEntry, CctList, PortMask};
 pub use key::{Reload, SECRET_KEYS, Support};
 pub use parse::keys_of;
 pub use permissions::{PortGuids, SaTrust};
 pub use table::{Options, RTR_PR_INHERIT, TABLE};
 pub use template::template;
-pub use value::{CaEntries, CctEntry, CctList, Console, LogFormat, PartEnforce, PortMask};
+pub use value::{Console, LogFormat, PartEnforce};
 
 /// A row of the table.
 pub type Key = key::KeyOf<Options>;

@@ -1,7 +1,6 @@
 //! Types of values in opensm.conf, with their parsing and formatting.
 
-use crate::ids::{Guid, MKey, SmKey};
-use std::fmt::Write as _;
+use crate::ids::{CcKey, Guid, MKey, SmKey};
 
 /// Format and range of a value.
 #[derive(Clone, Copy, Debug)]
@@ -217,7 +216,7 @@ macro_rules! key_value {
         }
     )*};
 }
-key_value!(MKey, SmKey);
+key_value!(MKey, SmKey, CcKey);
 
 impl Value for bool {
     /// Accepts TRUE, and FALSE, NO, OFF and 0 in any case. OpenSM reads all words but TRUE as FALSE.
@@ -368,131 +367,5 @@ words! {
     LogFormat, else Text {
         Text = "text",
         Json = "json",
-    }
-}
-
-/// One bit for each switch port; the first byte has ports 255 to 248.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PortMask(pub [u8; 32]);
-
-impl Value for PortMask {
-    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
-        let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
-        if digits.is_empty() || digits.len() > 64 {
-            return Err(format!("'{text}' is not 1 to 64 hexadecimal digits"));
-        }
-        let mut mask = [0; 32];
-        for (place, digit) in digits.chars().rev().enumerate() {
-            let value = digit.to_digit(16).ok_or_else(|| format!("'{digit}' in '{text}'"))? as u8;
-            mask[31 - place / 2] |= if place % 2 == 0 { value } else { value << 4 };
-        }
-        self.0 = mask;
-        Ok(())
-    }
-
-    fn lines(&self, _: Format) -> Vec<String> {
-        let mut text = String::from("0x");
-        for byte in self.0 {
-            let _ = write!(text, "{byte:02x}");
-        }
-        vec![text]
-    }
-
-    fn expects(_: Format) -> String {
-        "up to 64 hexadecimal digits, such as 0x1e for the ports 1 to 4".into()
-    }
-}
-
-/// An entry of the congestion control table: the injection rate as shift and multiplier.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CctEntry {
-    /// CCT_Shift, 2 bits.
-    pub shift: u8,
-    /// CCT_Multiplier, 14 bits.
-    pub multiplier: u16,
-}
-
-impl CctEntry {
-    fn parse(text: &str) -> Result<Self, String> {
-        let (shift, multiplier) =
-            text.split_once(':').ok_or_else(|| format!("'{text}' has no ':'"))?;
-        let mut entry = Self::default();
-        entry.shift.assign(shift.trim(), range(0, 3))?;
-        entry.multiplier.assign(multiplier.trim(), range(0, 0x3fff))?;
-        Ok(entry)
-    }
-}
-
-impl Value for CctEntry {
-    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
-        *self = Self::parse(text)?;
-        Ok(())
-    }
-
-    fn lines(&self, _: Format) -> Vec<String> {
-        vec![format!("{}:{}", self.shift, self.multiplier)]
-    }
-
-    fn expects(_: Format) -> String {
-        "shift:multiplier, such as 1:100".into()
-    }
-}
-
-/// The congestion control table.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct CctList(pub Vec<CctEntry>);
-
-impl Value for CctList {
-    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
-        self.0 = if text.is_empty() || text == NULL {
-            Vec::new()
-        } else {
-            text.split(',').map(CctEntry::parse).collect::<Result<_, _>>()?
-        };
-        Ok(())
-    }
-
-    fn lines(&self, format: Format) -> Vec<String> {
-        let entries: Vec<String> = self.0.iter().flat_map(|entry| entry.lines(format)).collect();
-        vec![if entries.is_empty() { NULL.into() } else { entries.join(",") }]
-    }
-
-    fn expects(_: Format) -> String {
-        "shift:multiplier entries, such as 0:0,1:100,1:200".into()
-    }
-}
-
-/// A setting of channel adapters by SL.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CaEntries<T>(pub [T; 16]);
-
-impl<T: Value + Copy + Default + PartialEq> Value for CaEntries<T> {
-    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
-        let (sl, value) = text
-            .split_once(char::is_whitespace)
-            .ok_or_else(|| format!("'{text}' is not an SL and a value"))?;
-        let mut index = 0_u8;
-        index.assign(sl, range(0, 15)).map_err(|error| format!("SL: {error}"))?;
-        match self.0.get_mut(usize::from(index)) {
-            Some(entry) => entry.assign(value.trim(), format),
-            None => Err(format!("SL {index} is out of range")),
-        }
-    }
-
-    fn lines(&self, format: Format) -> Vec<String> {
-        let used = self.0.iter().enumerate().filter(|(_, value)| **value != T::default());
-        let mut lines: Vec<String> = used
-            .flat_map(|(sl, value)| {
-                value.lines(format).into_iter().map(move |v| format!("{sl} {v}"))
-            })
-            .collect();
-        if lines.is_empty() {
-            lines.push("0 0".into());
-        }
-        lines
-    }
-
-    fn expects(_: Format) -> String {
-        "an SL and a value, such as 0 20".into()
     }
 }

@@ -47,18 +47,12 @@ impl<'a> Targets<'a> {
         redirection: Option<&Redirection>,
     ) -> Option<Address> {
         if let Some(&Redirection { lid, qpn, pkey_index, .. }) = redirection {
-            let sl = self.subnet.map_or(Sl(0), |subnet| self.sl_to_lid(subnet, lid));
+            let sl = self.subnet.map_or(Sl(0), |subnet| subnet.sl_to(lid));
             return Some(Address { qpn, qkey: GSI_QKEY, pkey_index, ..Address::gsi(lid, sl) });
         }
         let lid = self.lid(port)?;
-        let sl = self.subnet.map_or(Sl(0), |subnet| self.sl_to_lid(subnet, lid));
+        let sl = self.subnet.map_or(Sl(0), |subnet| subnet.sl_to(lid));
         Some(Address::gsi(lid, sl))
-    }
-
-    /// The SL of the path from the SM's port, by which routing engines avoid credit loops.
-    fn sl_to_lid(&self, subnet: &Subnet, lid: Lid) -> Sl {
-        let Some(to) = subnet.plan.lids.port(lid) else { return Sl(0) };
-        subnet.plan.routing.policy.path_sl(subnet.fabric.local(), to, Sl(0))
     }
 
     /// Index of a P_Key in the planned table of the SM's port. Without a plan, only that of the

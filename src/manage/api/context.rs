@@ -1,6 +1,7 @@
 //! The inputs of a resource.
 
 use super::error::ApiError;
+use crate::congestion::status::CongestionStatus;
 use crate::fabric::Fabric;
 use crate::manage::loop_status::LoopStatus;
 use crate::manage::sa_query::SaQuery;
@@ -21,6 +22,7 @@ pub struct ApiContext<'a> {
     pub status: Arc<LoopStatus>,
     /// The port counters.
     pub perf: Arc<PerfStatus>,
+    pub congestion: CongestionStatus,
     pub query_sa: &'a SaQueryFn,
     /// The runtime of the server, for queries.
     pub runtime: Handle,

@@ -3,7 +3,7 @@
 use super::context::ApiContext;
 use super::error::ApiError;
 use super::query::Query;
-use super::reply::Reply;
+use super::reply::{Reply, time};
 use crate::ids::Guid;
 use crate::perfmgr::counters::{DATA_NAMES, ERROR_NAMES};
 use crate::perfmgr::database::{Database, NodeEntry, PortEntry};
@@ -11,7 +11,6 @@ use crate::perfmgr::dump;
 use crate::perfmgr::history::Rates;
 use crate::perfmgr::redirection::RedirectedPort;
 use crate::perfmgr::status::PerfSweep;
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -110,10 +109,6 @@ impl PortCounters {
             window_rates: port.history.window(),
         }
     }
-}
-
-fn time(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// The state of the performance manager.

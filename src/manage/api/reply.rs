@@ -1,9 +1,15 @@
 //! A reply.
 
 use super::error::ApiError;
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 pub(super) const JSON: &str = "application/json";
+
+/// A time as RFC 3339 in UTC, with milliseconds.
+pub(super) fn time(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
 
 /// A reply that is complete.
 #[derive(Clone, PartialEq, Eq, Debug)]

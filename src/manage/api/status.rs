@@ -1,11 +1,12 @@
 //! `/v1/status`: the state of the daemon on one page.
 
+use super::congestion::{self, CongestionView};
 use super::context::ApiContext;
 use super::error::ApiError;
 use super::offenders::{self, OffenderView};
 use super::query::Query;
 use super::replication::{self, ReplicationPeer};
-use super::reply::Reply;
+use super::reply::{Reply, time};
 use crate::contained;
 use crate::manage::loop_status::{
     Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SweepKind, SweepRecord,
@@ -14,7 +15,7 @@ use crate::manage::loop_status::{
 use crate::manage::sa_query::SaQuery;
 use crate::notes::{Note, Severity};
 use crate::publish::Subnet;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::Utc;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -41,6 +42,8 @@ pub(super) struct Status {
     refused: Option<Refusal>,
     /// Sources that send what only defective or hostile programs send, the most frequent first.
     offenders: Vec<OffenderView>,
+    /// Congestion control; null unless this SM configures it.
+    congestion_control: Option<CongestionView>,
     /// Devices that do not work as planned.
     device_faults: Vec<Message>,
     sweeps: Vec<Sweep>,
@@ -218,10 +221,6 @@ struct Management {
     requests: u64,
 }
 
-pub(super) fn time(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
 /// The state of the daemon.
 pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
     let status = &*context.status;
@@ -250,6 +249,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
             .as_ref()
             .map(|refused| Refusal { messages: refused.notes.iter().map(Message::from).collect() }),
         offenders: offenders::views(context, sa.as_ref()),
+        congestion_control: congestion::view(context),
         device_faults: subnet.map_or_else(Vec::new, |subnet| {
             subnet.devices.notes(&subnet.fabric).iter().map(Message::from).collect()
         }),

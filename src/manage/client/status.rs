@@ -74,6 +74,7 @@ pub(super) fn status(status: &Value) -> String {
         queues["sm_events"]
     );
     put_routing(&mut out, status);
+    put_congestion_control(&mut out, &status["congestion_control"]);
     put_messages(&mut out, "refused", &status["refused"]["messages"]);
     put_messages(&mut out, "plan", &status["verification"]["messages"]);
     put_messages(&mut out, "device", &status["device_faults"]);
@@ -106,6 +107,22 @@ fn put_routing(out: &mut String, status: &Value) {
     if verified["failed_sets"] != 0 {
         put!(out, "  incomplete  {} Sets not acknowledged", verified["failed_sets"]);
     }
+}
+
+/// One line, if this SM configures congestion control.
+fn put_congestion_control(out: &mut String, congestion: &Value) {
+    if congestion.is_null() {
+        return;
+    }
+    let busy = if congestion["busy"] == true { ", being configured" } else { "" };
+    put!(
+        out,
+        "  congestion  control set on {} of {} ports, {} without support, {} failed{busy}",
+        congestion["configured"],
+        congestion["devices"],
+        congestion["unsupported"],
+        congestion["failed"]
+    );
 }
 
 fn put_messages(out: &mut String, title: &str, messages: &Value) {

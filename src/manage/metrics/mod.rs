@@ -3,14 +3,15 @@
 //!
 //! * [`family`]: a metric with its samples; `encode`: the text
 //! * `sm`: role, sweeps and reconfigurations; `smps`: subnet management requests; `sa`: subnet
-//!   administration; `fabric`: nodes, links, device faults; `perfmgr`: port counters; `process`:
-//!   memory and time of the process
+//!   administration; `fabric`: nodes, links, device faults; `perfmgr`: port counters;
+//!   `congestion`: congestion control; `process`: memory and time of the process
 //!
 //! Metrics are made from the published snapshot when they are read. A new group of metrics is a
 //! function from [`ApiContext`] to families, with a row in [`GROUPS`].
 
 pub mod family;
 
+mod congestion;
 mod encode;
 mod fabric;
 mod perfmgr;
@@ -32,6 +33,7 @@ const GROUPS: &[Group] = &[
     sa::families,
     fabric::families,
     perfmgr::families,
+    congestion::families,
     process::families,
 ];
 

@@ -29,6 +29,7 @@ use super::feed::TimedEvent;
 use super::loop_status::LoopStatus;
 use super::socket;
 use super::sources::{SaQueryFn, Sources};
+use crate::congestion::status::CongestionStatus;
 use crate::local_socket::{Clients, ListenError, Listener};
 use crate::perfmgr::status::PerfStatus;
 use access::Policy;
@@ -86,6 +87,7 @@ pub enum StartError {
 struct State {
     status: Arc<ArcSwap<LoopStatus>>,
     perf: Arc<ArcSwap<PerfStatus>>,
+    congestion: Arc<ArcSwap<CongestionStatus>>,
     query_sa: SaQueryFn,
     control: Arc<dyn Control>,
     events: EventLog,
@@ -200,10 +202,11 @@ async fn serve(
     policy: Policy,
     mut closing: watch::Receiver<bool>,
 ) {
-    let Sources { status, perf, events, query_sa, control, .. } = sources;
+    let Sources { status, perf, congestion, events, query_sa, control, .. } = sources;
     let state = Arc::new(State {
         status,
         perf,
+        congestion,
         query_sa,
         control,
         events: EventLog::default(),

@@ -127,6 +127,7 @@ async fn read(
         let context = ApiContext {
             status: shared.status.load_full(),
             perf: shared.perf.load_full(),
+            congestion: **shared.congestion.load(),
             query_sa: &shared.query_sa,
             runtime,
             accept: &accept,

@@ -70,7 +70,8 @@ pub(super) enum ConsoleCommand {
         /// Add to the counter instead of setting it.
         add: bool,
     },
-    Congestion(TargetName, CongestionCommand),
+    /// `None`: on all nodes.
+    Congestion(Option<TargetName>, CongestionCommand),
     Describe(TargetName, String),
     Guid(TargetName, Guid),
     BaseLid(TargetName, Lid, Option<u8>),

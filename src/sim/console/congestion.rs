@@ -16,9 +16,11 @@ use std::fmt::Write as _;
 impl Args<'_> {
     /// Parses what follows the word `congestion`.
     pub(super) fn congestion(&mut self) -> Parsed<ConsoleCommand> {
-        let target = self.target()?;
+        let Some(target) = self.rest.next().cloned() else {
+            return Ok(ConsoleCommand::Congestion(None, CongestionCommand::Show));
+        };
         let Some(word) = self.rest.next() else {
-            return Ok(ConsoleCommand::Congestion(target, CongestionCommand::Show));
+            return Ok(ConsoleCommand::Congestion(Some(target), CongestionCommand::Show));
         };
         let fault = match () {
             () if word.is("off") => CongestionFault::Unsupported,
@@ -29,7 +31,7 @@ impl Args<'_> {
             }),
             () if word.is("key") => {
                 let key = CcKey(self.number(0, u64::MAX, "a CC_Key, which is a number")?);
-                return Ok(ConsoleCommand::Congestion(target, CongestionCommand::Key(key)));
+                return Ok(ConsoleCommand::Congestion(Some(target), CongestionCommand::Key(key)));
             }
             () => return Err(word.error("expected key, off, silent or refuse")),
         };
@@ -37,14 +39,21 @@ impl Args<'_> {
     }
 }
 
-/// Shows the settings of a port, or of all end ports of a node, or sets their CC_Key.
+/// Shows the settings of a port, of all end ports of a node or of all nodes, or sets their CC_Key.
 pub(super) fn execute(
     net: &mut Net,
-    name: &TargetName,
+    name: Option<&TargetName>,
     command: CongestionCommand,
 ) -> Result<String, ConsoleError> {
     let mut text = String::new();
-    for slot in end_ports(&net.devices, resolve::target(&net.devices, name)?) {
+    let slots = match name {
+        Some(name) => end_ports(&net.devices, resolve::target(&net.devices, name)?),
+        None => {
+            let nodes = (0..net.devices.nodes.len() as u32).map(Target::Node);
+            nodes.flat_map(|node| end_ports(&net.devices, node)).collect()
+        }
+    };
+    for slot in slots {
         match command {
             CongestionCommand::Show => {
                 let settings = net.congestion.settings(slot);

@@ -36,7 +36,9 @@ pub(super) fn execute(fabric: &SimFabric, command: ConsoleCommand) -> Output {
             Ok(random_faults::script(&net.devices, seed, count))
         }
         ConsoleCommand::Attached => Ok(show::attached(net)),
-        ConsoleCommand::Congestion(name, command) => congestion::execute(net, &name, command),
+        ConsoleCommand::Congestion(name, command) => {
+            congestion::execute(net, name.as_ref(), command)
+        }
         ConsoleCommand::CountersShow(name) => {
             let slot = resolve::port(&net.devices, &name)?;
             Ok(show::counters(net, slot))

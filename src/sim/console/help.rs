@@ -71,7 +71,7 @@ pub const COMMANDS: [Entry; 59] = [
     entry("counters", "set PORT NAME=VALUE", "set a counter"),
     entry("inject", "PORT NAME [TIMES]", "increment a counter, such as SymbolErrorCounter"),
     entry("performanceset", "PORT ATTRIBUTE.NAME=VALUE", "set a counter of one attribute"),
-    entry("congestion", "NODE|PORT", "show congestion control settings"),
+    entry("congestion", "[NODE|PORT]", "show congestion control settings, of all nodes or of one"),
     entry("congestion", "NODE|PORT key KEY", "set the CC_Key that devices require (0: none)"),
     entry("congestion", "NODE off|silent", "remove or silence the congestion control agent"),
     entry("congestion", "NODE refuse [STATUS]", "refuse Sets of congestion control"),

@@ -15,13 +15,11 @@ mod operation;
 mod qos;
 mod routing;
 
+use super::congestion_values::{CaEntries, CctEntry, CctList, PortMask};
 use super::key::{KeyOf, Reload, Support};
 use super::permissions::{PortGuids, SaTrust};
-use super::value::{
-    CaEntries, CctEntry, CctList, Console, Format, LogFormat, PartEnforce, PortMask, Value, hex,
-    range,
-};
-use crate::ids::{Guid, MKey, SmKey};
+use super::value::{Console, Format, LogFormat, PartEnforce, Value, hex, range};
+use crate::ids::{CcKey, Guid, MKey, SmKey};
 use device::{device, partitions};
 use operation::{
     behaviour, console, election, log, management, perfmgr, plugins, recorder, replication,
@@ -124,9 +122,6 @@ const OTHER_PATHS: &[(i64, &str)] = &[(RTR_PR_INHERIT as i64, "that of other pat
 /// Meaning of [`RTR_PR_INHERIT`] for MTU and rate.
 const ROUTER_PATH: &[(i64, &str)] = &[(RTR_PR_INHERIT as i64, "that of the path to the router")];
 
-/// Reason why the keys of congestion control have no effect.
-const NO_CONGESTION_CONTROL: &str =
-    "congestion control is not configured; devices keep their settings";
 /// Reason why the keys of plug-ins have no effect.
 const NO_PLUGINS: &str = "plug-ins for OpenSM use its internal structures; the management interface \
                           (torus-sm-manage(8)) has the events";

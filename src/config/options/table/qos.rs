@@ -68,43 +68,46 @@ pub(super) use qos;
 macro_rules! congestion {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Congestion control (experimental)";
-        /// Configure congestion control.
-        congestion_control: bool = false, reload, ignored(NO_CONGESTION_CONTROL);
-        /// CC_Key in congestion control MADs.
-        cc_key: u64 = 0, restart, ignored(NO_CONGESTION_CONTROL), hex(16);
-        /// Limit of congestion control MADs in flight.
-        cc_max_outstanding_mads: u32 = 500, restart, ignored(NO_CONGESTION_CONTROL);
+        /// Write the settings below to switches and channel adapters, after the routes. FALSE writes
+        /// nothing: devices keep their settings.
+        congestion_control: bool = false, reload, implemented;
+        /// CC_Key in congestion control MADs, which devices with a key require; no device gets it.
+        cc_key: CcKey = CcKey::NONE, reload, implemented, hex(16);
+        /// Limit of congestion control MADs in flight; 0 acts as 1.
+        cc_max_outstanding_mads: u32 = 500, reload, implemented;
         /// Valid settings of switches: bit 0: victim mask, 1: credit mask, 2: threshold and packet
         /// size, 3: credit starvation, 4: marking rate.
-        cc_sw_cong_setting_control_map: u32 = 0, reload, ignored(NO_CONGESTION_CONTROL), hex(1);
+        cc_sw_cong_setting_control_map: u32 = 0, reload, implemented, hex(1);
         /// Switch ports that mark packets as victims, too: 256 bits, bit n is port n.
-        cc_sw_cong_setting_victim_mask: PortMask = PortMask::default(), reload, ignored(NO_CONGESTION_CONTROL);
+        cc_sw_cong_setting_victim_mask: PortMask = PortMask::default(), reload, implemented;
         /// Switch ports with credit starvation marking: 256 bits, bit n is port n.
-        cc_sw_cong_setting_credit_mask: PortMask = PortMask::default(), reload, ignored(NO_CONGESTION_CONTROL);
+        cc_sw_cong_setting_credit_mask: PortMask = PortMask::default(), reload, implemented;
         /// Threshold of congestion marking, 0 to 0xf: 0: never, 1: latest, 0xf: earliest.
-        cc_sw_cong_setting_threshold: u8 = 0, reload, ignored(NO_CONGESTION_CONTROL), hex(2);
-        /// Smallest packet that is marked, in credits.
-        cc_sw_cong_setting_packet_size: u8 = 0, reload, ignored(NO_CONGESTION_CONTROL);
+        cc_sw_cong_setting_threshold: u8 = 0, reload, implemented, hex(2).range(0, 15).else_low_bits(4);
+        /// Smallest packet that is marked, in credits of 64 octets.
+        cc_sw_cong_setting_packet_size: u8 = 0, reload, implemented;
         /// Threshold of credit starvation, 0 to 0xf: 0: never, 1: latest, 0xf: earliest.
-        cc_sw_cong_setting_credit_starvation_threshold: u8 = 0, reload, ignored(NO_CONGESTION_CONTROL), hex(2);
+        cc_sw_cong_setting_credit_starvation_threshold: u8 = 0, reload, implemented, hex(2).range(0, 15).else_low_bits(4);
         /// Delay of credit returns as shift:multiplier, 0 to 3 and 0 to 16383.
-        cc_sw_cong_setting_credit_starvation_return_delay: CctEntry = CctEntry::default(), reload, ignored(NO_CONGESTION_CONTROL);
+        cc_sw_cong_setting_credit_starvation_return_delay: CctEntry = CctEntry::default(), reload, implemented;
         /// Mean number of packets between two marked ones.
-        cc_sw_cong_setting_marking_rate: u16 = 0, reload, ignored(NO_CONGESTION_CONTROL);
+        cc_sw_cong_setting_marking_rate: u16 = 0, reload, implemented;
         /// Control of channel adapters: bit 0: per SL and port; else per queue pair.
-        cc_ca_cong_setting_port_control: u16 = 0, reload, ignored(NO_CONGESTION_CONTROL), hex(4);
+        cc_ca_cong_setting_port_control: u16 = 0, reload, implemented, hex(4);
         /// SLs to configure on channel adapters: bit n is SL n.
-        cc_ca_cong_setting_control_map: u16 = 0, reload, ignored(NO_CONGESTION_CONTROL), hex(4);
-        /// "SL value": time after which the index into cc_cct decreases by one; may be repeated.
-        cc_ca_cong_setting_ccti_timer: CaEntries<u16> = CaEntries::default(), reload, ignored(NO_CONGESTION_CONTROL);
+        cc_ca_cong_setting_control_map: u16 = 0, reload, implemented, hex(4);
+        /// "SL value": time in 1.024 us after which the index into cc_cct decreases by one; may be
+        /// repeated.
+        cc_ca_cong_setting_ccti_timer: CaEntries<u16> = CaEntries::default(), reload, implemented;
         /// "SL value": increase of the index into cc_cct on a BECN; may be repeated.
-        cc_ca_cong_setting_ccti_increase: CaEntries<u8> = CaEntries::default(), reload, ignored(NO_CONGESTION_CONTROL);
+        cc_ca_cong_setting_ccti_increase: CaEntries<u8> = CaEntries::default(), reload, implemented;
         /// "SL value": index into cc_cct at which an event is logged; may be repeated.
-        cc_ca_cong_setting_trigger_threshold: CaEntries<u8> = CaEntries::default(), reload, ignored(NO_CONGESTION_CONTROL);
+        cc_ca_cong_setting_trigger_threshold: CaEntries<u8> = CaEntries::default(), reload, implemented;
         /// "SL value": lowest index into cc_cct; may be repeated.
-        cc_ca_cong_setting_ccti_min: CaEntries<u8> = CaEntries::default(), reload, ignored(NO_CONGESTION_CONTROL);
-        /// Congestion control table: shift:multiplier entries, separated by commas.
-        cc_cct: CctList = CctList::default(), reload, ignored(NO_CONGESTION_CONTROL);
+        cc_ca_cong_setting_ccti_min: CaEntries<u8> = CaEntries::default(), reload, implemented;
+        /// Congestion control table: up to 128 shift:multiplier entries, separated by commas; the
+        /// injection rate delay by index. (null) limits the index to 0.
+        cc_cct: CctList = CctList::default(), reload, implemented;
     } };
 }
 pub(super) use congestion;

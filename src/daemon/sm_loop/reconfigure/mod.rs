@@ -258,6 +258,7 @@ impl Reconfigurer {
         self.record_registered(&observation.fabric, &report);
         let policy = self.effective_policy(context, options, observation, &verified).await;
         let failed = report.failures() + report.delayed_essential;
+        self.devices.record_restarts(observation, self.plan.generation + 1, &report);
         let subnet = self.publish(context, options, observation, &verified, (policy, failed));
         self.write_files(options, Some(subnet), None);
         self.provide_files(context);
@@ -468,6 +469,7 @@ impl Reconfigurer {
                 self.devices.acknowledged.failures(),
                 self.devices.quarantined.clone(),
             )),
+            restarts: self.devices.restarts.clone(),
         });
         context.subnet.send_replace(Some(subnet.clone()));
         context.refused.send_replace(None);

@@ -4,7 +4,7 @@ use super::Reconfigurer;
 use super::audit::Audit;
 use super::moved_cables::MovedCables;
 use super::multicast_state::MulticastUpdateState;
-use crate::apply::Acknowledged;
+use crate::apply::{Acknowledged, ApplyReport};
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::config::prefix_routes::PrefixRoute;
@@ -22,10 +22,12 @@ use crate::fabric::node_names::NodeNames;
 use crate::fabric::quarantined::QuarantinedLink;
 use crate::ids::Guid;
 use crate::notes::Note;
+use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::plan::routing::chain::Chain;
+use crate::publish::restarts::Restarts;
 use crate::verify::baseline::VerifiedBaseline;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -120,6 +122,7 @@ pub(super) struct DeviceState {
     /// Number of the table blocks in `acknowledged` that this SM has read as standby, until they
     /// are confirmed.
     pub(super) warm_blocks: Option<usize>,
+    pub(super) restarts: Arc<Restarts>,
     pub(super) moved_cables: MovedCables,
     /// Some tables may not be as believed, and must be compared.
     pub(super) needs_audit: bool,
@@ -135,6 +138,19 @@ impl DeviceState {
     pub(super) fn forget_tables(&mut self) {
         self.acknowledged.forget_all();
         (self.warm_blocks, self.needs_audit, self.audit) = (None, false, None);
+    }
+
+    /// Records the nodes of which nothing was known before the subnet `generation`.
+    pub(super) fn record_restarts(
+        &mut self,
+        observation: &Observation,
+        generation: u64,
+        report: &ApplyReport,
+    ) {
+        if !report.unknown.is_empty() {
+            let restarts = Arc::make_mut(&mut self.restarts);
+            restarts.record(&observation.fabric, generation, &report.unknown);
+        }
     }
 
     /// Number of unacknowledged Sets, without refused ones that the subnet can do without.
