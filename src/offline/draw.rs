@@ -1,11 +1,16 @@
-//! Draws the torus as SVG: its planes of equal z side by side.
+//! Draws the torus as SVG: its planes of equal z side by side, with a title.
 //!
 //! x runs to the right and y upwards. Cables across a dateline are stubs at both ends; cables to
 //! the previous and the next plane are short slanted stubs. Missing parts are red, and an
-//! interrupted ring has a band behind it.
+//! interrupted ring has a band behind it. A cable is the thicker the more LIDs are forwarded
+//! through it; hosts are small squares at their switch. `hosts`: hosts and datelines; `legend`.
 
-use crate::fabric::Fabric;
+mod hosts;
+mod legend;
+
+use crate::fabric::{Fabric, SwitchId};
 use crate::plan::routing::torus::{Coordinates, Direction, TorusLayout};
+use legend::legend;
 use std::fmt::Write as _;
 
 /// Distance between neighbours, in pixels.
@@ -19,13 +24,20 @@ const MARGIN: u32 = 52;
 /// Height of a title, in pixels.
 const TITLE: u32 = 30;
 /// Height of the legend, in pixels.
-const LEGEND: u32 = 84;
+const LEGEND: u32 = 106;
+/// Least width of the drawing, in pixels.
+const MIN_WIDTH: u32 = 470;
+/// Width of a cable without routes, and what the busiest one has in addition, in pixels.
+const CABLE_WIDTH: (f64, f64) = (1.5, 5.5);
 
 const STYLE: &str = "text{font-family:sans-serif;font-size:11px;text-anchor:middle;fill:#1a202c}\
     .title{font-size:15px;font-weight:bold}.legend{text-anchor:start;font-size:12px}\
     .switch{fill:#ebf4ff;stroke:#2b6cb0;stroke-width:1.5}.sm{fill:#bee3f8;stroke-width:3}\
     .lost{fill:#fff5f5;stroke:#e53e3e;stroke-width:1.5;stroke-dasharray:4 3}\
     .cable{stroke:#4a5568;stroke-width:2}.z{stroke:#805ad5;stroke-width:2}\
+    .dateline{stroke:#2f855a;stroke-width:1.5;stroke-dasharray:2 4}\
+    .note{fill:#2f855a;font-size:10px}\
+    .host{fill:#c6f6d5;stroke:#2f855a;stroke-width:1}.host.sm{fill:#2f855a}\
     .gone{stroke:#e53e3e;stroke-width:2;stroke-dasharray:5 4}\
     .band{stroke:#fbd38d;stroke-width:46;stroke-linecap:round;opacity:.55}\
     .halo{fill:none;stroke:#fbd38d;stroke-width:9;opacity:.8}";
@@ -40,9 +52,21 @@ macro_rules! put {
 /// Coordinates in pixels.
 type Point = (i64, i64);
 
+/// The objects that a picture shows.
+pub struct Picture<'a> {
+    pub fabric: &'a Fabric,
+    pub layout: &'a TorusLayout,
+    /// Number of LIDs that switches forward through each port, by port slot; `None` if the torus is
+    /// not routed.
+    pub loads: Option<&'a [usize]>,
+    /// The source of the fabric and its date.
+    pub title: &'a str,
+}
+
 /// The drawing as an SVG document.
-pub fn svg(fabric: &Fabric, layout: &TorusLayout) -> String {
-    let drawing = Drawing::new(layout);
+pub fn svg(picture: &Picture<'_>) -> String {
+    let &Picture { fabric, layout, title, .. } = picture;
+    let drawing = Drawing::new(picture);
     let (width, height) = drawing.size();
     let mut out = String::new();
     put!(
@@ -53,47 +77,59 @@ pub fn svg(fabric: &Fabric, layout: &TorusLayout) -> String {
     put!(out, "<style>{STYLE}</style>");
     put!(out, "<rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>");
     let [rx, ry, rz] = layout.radices();
-    put!(out, "<text class=\"title\" x=\"{}\" y=\"24\">{rx} x {ry} x {rz}</text>", width / 2);
+    put!(
+        out,
+        "<text class=\"title\" x=\"{}\" y=\"24\">{rx} x {ry} x {rz}: {}</text>",
+        width / 2,
+        escaped(title)
+    );
     drawing.bands(&mut out, layout);
+    drawing.datelines(&mut out);
     for at in layout.positions() {
-        Direction::ALL.iter().for_each(|&direction| drawing.cable(&mut out, layout, at, direction));
+        Direction::ALL.iter().for_each(|&direction| drawing.cable(&mut out, at, direction));
     }
     let home = fabric.switch_behind(fabric.local());
     for at in layout.positions() {
         let is_home = home.is_some() && layout.switch(at) == home;
         drawing.switch(&mut out, fabric, layout, at, is_home);
+        drawing.hosts(&mut out, at);
     }
     for z in 0..rz {
         let (x, y) = drawing.corner(z);
         let middle = x + i64::from(drawing.plane.0) / 2;
         put!(out, "<text class=\"title\" x=\"{middle}\" y=\"{}\">z = {z}</text>", y + 22);
     }
-    legend(&mut out, height);
+    legend(&mut out, height, drawing.busiest);
     out.push_str("</svg>\n");
     out
 }
 
 /// Arrangement of the planes.
-struct Drawing {
+struct Drawing<'a> {
+    picture: &'a Picture<'a>,
     radices: [u32; 3],
     /// Width and height of a plane, in pixels.
     plane: (u32, u32),
     /// Number of planes in a row.
     columns: u32,
+    /// The highest number of LIDs that are forwarded through one cable between switches.
+    busiest: Option<usize>,
 }
 
-impl Drawing {
-    fn new(layout: &TorusLayout) -> Self {
-        let radices = layout.radices();
+impl<'a> Drawing<'a> {
+    fn new(picture: &'a Picture<'a>) -> Self {
+        let radices = picture.layout.radices();
         let side = |radix: u32| (radix - 1) * STEP + 2 * MARGIN;
         let plane = (side(radices[0]), side(radices[1]) + TITLE);
         let square = (1..radices[2]).find(|n| n * n >= radices[2]).unwrap_or(1);
-        Self { radices, plane, columns: square.max(1) }
+        let mut drawing = Self { picture, radices, plane, columns: square.max(1), busiest: None };
+        drawing.busiest = drawing.most_lids();
+        drawing
     }
 
     fn size(&self) -> (u32, u32) {
         let rows = self.radices[2].div_ceil(self.columns);
-        let width = (self.columns * self.plane.0).max(430);
+        let width = (self.columns * self.plane.0).max(MIN_WIDTH);
         (width, TITLE + rows * self.plane.1 + LEGEND)
     }
 
@@ -129,7 +165,8 @@ impl Drawing {
 
     /// Draws the cables of a switch in a direction; cables between neighbours in the plane are
     /// drawn once.
-    fn cable(&self, out: &mut String, layout: &TorusLayout, at: Coordinates, direction: Direction) {
+    fn cable(&self, out: &mut String, at: Coordinates, direction: Direction) {
+        let layout = self.picture.layout;
         let Some(next) = layout.neighbour(at, direction) else { return };
         let cables = layout.cables(at, direction);
         let missing = layout.lacks_cable(at, direction);
@@ -152,13 +189,58 @@ impl Drawing {
         } else {
             return;
         };
-        line(out, class, from, to);
+        match self.load(at, next, direction).filter(|_| !missing) {
+            Some(loads) => self.loaded_line(out, class, (from, to), loads),
+            None => line(out, class, from, to),
+        }
         let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
         if missing && !is_z {
             cross(out, if steps_on { middle } else { to });
         } else if cables > 1 && !is_z {
             put!(out, "<text x=\"{}\" y=\"{}\">{cables}</text>", middle.0 + 6, middle.1 - 4);
         }
+    }
+
+    fn most_lids(&self) -> Option<usize> {
+        let layout = self.picture.layout;
+        let towards = |at| Direction::ALL.iter().map(move |&direction| (at, direction));
+        let all = layout.positions().flat_map(towards);
+        all.filter_map(|(at, direction)| self.egress(at, direction)).max()
+    }
+
+    /// The highest number of LIDs that are forwarded through one port in a direction.
+    fn egress(&self, at: Coordinates, direction: Direction) -> Option<usize> {
+        let Picture { fabric, layout, loads, .. } = self.picture;
+        let (loads, switch): (_, SwitchId) = (*loads.as_ref()?, layout.switch(at)?);
+        let ports = layout.ports(at, direction).iter();
+        let slots = ports.filter_map(|&num| fabric.switch_port(switch, num.into()));
+        slots.filter_map(|slot| loads.get(slot.index()).copied()).max()
+    }
+
+    /// The loads of the cables between a switch and its neighbour, there and back.
+    fn load(&self, at: Coordinates, next: Coordinates, there: Direction) -> Option<[usize; 2]> {
+        Some([self.egress(at, there)?, self.egress(next, there.opposite())?])
+    }
+
+    /// A cable as thick as its load is high, with the loads as a tooltip.
+    fn loaded_line(
+        &self,
+        out: &mut String,
+        class: &str,
+        (from, to): (Point, Point),
+        [there, back]: [usize; 2],
+    ) {
+        let most = self.busiest.unwrap_or_default().max(1) as f64;
+        let width = CABLE_WIDTH.0 + CABLE_WIDTH.1 * there.max(back) as f64 / most;
+        put!(
+            out,
+            "<line class=\"{class}\" style=\"stroke-width:{width:.1}\" x1=\"{}\" y1=\"{}\" \
+             x2=\"{}\" y2=\"{}\"><title>LIDs forwarded: {there} there, {back} back</title></line>",
+            from.0,
+            from.1,
+            to.0,
+            to.1
+        );
     }
 
     fn switch(
@@ -215,36 +297,6 @@ fn cross(out: &mut String, (x, y): Point) {
         "<path d=\"M{} {}l10 10m0 -10l-10 10\" stroke=\"#e53e3e\" stroke-width=\"2.5\"/>",
         x - 5,
         y - 5
-    );
-}
-
-fn legend(out: &mut String, height: u32) {
-    let y = i64::from(height - LEGEND) + 22;
-    let mut entry = |x: i64, y: i64, class: &str, text: &str| {
-        if class == "lost" {
-            put!(out, "<circle class=\"lost\" cx=\"{}\" cy=\"{y}\" r=\"9\"/>", x + 16);
-        } else {
-            line(out, class, (x, y), (x + 32, y));
-        }
-        put!(out, "<text class=\"legend\" x=\"{}\" y=\"{}\">{text}</text>", x + 40, y + 4);
-    };
-    entry(24, y, "cable", "cable");
-    entry(24, y + 22, "z", "cable along z");
-    entry(160, y, "gone", "missing cable");
-    entry(160, y + 22, "lost", "missing switch");
-    put!(
-        out,
-        "<line x1=\"300\" y1=\"{y}\" x2=\"332\" y2=\"{y}\" stroke=\"#fbd38d\" \
-         stroke-width=\"14\" stroke-linecap=\"round\"/><text class=\"legend\" x=\"345\" \
-         y=\"{}\">broken ring</text>",
-        y + 4
-    );
-    put!(
-        out,
-        "<circle class=\"switch sm\" cx=\"316\" cy=\"{}\" r=\"8\"/><text class=\"legend\" \
-         x=\"345\" y=\"{}\">SM</text>",
-        y + 22,
-        y + 26
     );
 }
 

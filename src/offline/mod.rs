@@ -42,7 +42,10 @@ pub mod what_if;
 use crate::cli::{ExitCode, Failure, PlanArgs};
 use crate::fabric::{Fabric, ibnet};
 use crate::plan::routing::torus::{Torus, TorusLayout};
+use crate::publish::report::link_loads;
 use crate::publish::{atomic_file, dumps};
+use chrono::{DateTime, Local};
+use draw::Picture;
 use scenario::Scenario;
 use serde::Serialize;
 use std::fs;
@@ -81,13 +84,32 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     }
     if let Some(file) = &args.draw {
         let layout = layout.map_err(|text| Failure::new(ExitCode::Config, text))?;
-        write_file(file, &draw::svg(&fabric, &layout))?;
+        let loads = match &trial.outcome {
+            TrialOutcome::Routed(verified) => Some(link_loads(&fabric, verified.plan())),
+            _ => None,
+        };
+        let (fabric, layout, loads) = (&fabric, &layout, loads.as_deref());
+        let title = picture_title(args.fabric.file.as_deref());
+        write_file(file, &draw::svg(&Picture { fabric, layout, loads, title: &title }))?;
     }
     if args.what_if || args.what_if_pairs {
         report.what_if = Some(what_if::run(&scenario, &fabric, &trial, args.what_if_pairs));
     }
     write_report(out, &report, |report| report::text(report, args.placement), args.json)?;
     Ok(if report.routed && !report.fallback { ExitCode::Ok } else { ExitCode::Fatal })
+}
+
+/// Name and date of the fabric file; a generated fabric has the date of today.
+fn picture_title(file: Option<&Path>) -> String {
+    let Some(file) = file else {
+        return format!("generated, {}", Local::now().format("%Y-%m-%d"));
+    };
+    let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+    let modified = fs::metadata(file).and_then(|file| file.modified()).map(DateTime::<Local>::from);
+    match modified {
+        Ok(date) => format!("{name}, {}", date.format("%Y-%m-%d")),
+        Err(_) => name.into_owned(),
+    }
 }
 
 /// The layout of the torus, routed or not. The error says why none was discovered.

@@ -173,7 +173,42 @@ fn the_torus_of_a_file_is_derived_and_drawn() {
     assert_eq!((code, &report["engine"]), (Some(0), &"torus-2QoS".into()));
     let notes = report["notes"].to_string();
     assert!(notes.contains("the torus 5x4 is derived from the cables"), "{notes}");
-    assert!(fs::read_to_string(&picture).expect("a picture").starts_with("<svg"));
+    let svg = fs::read_to_string(&picture).expect("a picture");
+    assert!(svg.starts_with("<svg"));
+    // The date is that of the file.
+    let modified = fs::metadata(&fabric).and_then(|file| file.modified()).expect("a time");
+    let date = chrono::DateTime::<chrono::Local>::from(modified).format("%Y-%m-%d");
+    assert!(svg.contains(&format!(">5 x 4 x 1: fabric.net, {date}<")), "{svg}");
+}
+
+/// Hosts, datelines and loads of a drawing.
+#[test]
+fn drawings_show_hosts_datelines_and_loads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let picture = folder.path().join("torus.svg");
+    let draw = |words: &[&str]| {
+        let words = [words, &["--draw", picture.to_str().expect("UTF-8")]].concat();
+        let (_, report) = json(&strict(&words));
+        (fs::read_to_string(&picture).expect("a picture"), report)
+    };
+    let count = |svg: &str, what: &str| elements(svg).iter().filter(|e| e.contains(what)).count();
+    let (svg, report) = draw(&["4x3x1", "--hosts", "8"]);
+    assert!(svg.contains(">4 x 3 x 1: generated, 20"), "{svg}");
+    // Six of the eight hosts of each switch; one host is the SM's. The legend has one more.
+    let hosts = [count(&svg, "class=\"host\""), count(&svg, "class=\"host sm\"")];
+    assert_eq!((hosts, svg.matches(">+2<").count()), ([12 * 6, 1], 12));
+    assert_eq!(count(&svg, "class=\"dateline\""), 2 + 1);
+    // 12 cables in each dimension; 3 + 4 rings cross a dateline, with a stub at both ends.
+    assert_eq!(svg.matches("<title>LIDs forwarded: ").count(), 12 * 2 + 7);
+    let busiest = report["worst_link"]["lids"].as_u64().expect("the busiest link");
+    assert!(svg.contains(&format!(">{busiest} LIDs<")), "{busiest}");
+    assert!(count(&svg, "style=\"stroke-width:7.0\"") > 0);
+    // Two dimensions of a mesh have no datelines.
+    let (mesh, _) = draw(&["4mx3m"]);
+    assert_eq!(count(&mesh, "class=\"dateline\""), 1, "that of the legend");
+    let (cube, _) = draw(&["3x3x3"]);
+    assert!(cube.contains("dateline of z below this plane"));
+    assert_eq!(count(&cube, "class=\"dateline\""), 3 * 2 + 1);
 }
 
 #[test]
@@ -190,6 +225,7 @@ fn rejected_fabrics_are_explained_and_drawn() {
     assert_eq!(report["torus"]["missing_switches"], serde_json::json!([[1, 1, 0], [3, 3, 0]]));
     let svg = fs::read_to_string(&picture).expect("a snapshot");
     let elements = elements(&svg);
+    assert!(!svg.contains("LIDs"), "there are no routes");
     // One more is in the legend.
     assert_eq!(elements.iter().filter(|e| e.contains("class=\"lost\"")).count(), 2 + 1);
     assert_eq!(elements.iter().filter(|e| e.contains("class=\"switch")).count(), 23 + 1);

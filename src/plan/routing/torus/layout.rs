@@ -69,7 +69,12 @@ impl TorusLayout {
 
     /// Number of cables to the neighbour in a direction.
     pub fn cables(&self, at: Coordinates, direction: Direction) -> usize {
-        self.grid.port_group(self.position(at), direction).len()
+        self.ports(at, direction).len()
+    }
+
+    /// Ports of the cables to the neighbour in a direction.
+    pub fn ports(&self, at: Coordinates, direction: Direction) -> &[u8] {
+        self.grid.port_group(self.position(at), direction)
     }
 
     /// The neighbouring coordinates, across the dateline where necessary; `None` at the edge of an

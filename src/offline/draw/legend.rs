@@ -1,0 +1,63 @@
+//! The legend of a drawing.
+
+use super::{LEGEND, line};
+use std::fmt::Write as _;
+
+/// Appends a line; writing to a `String` cannot fail.
+macro_rules! put {
+    ($out:expr, $($part:tt)*) => {{
+        let _ = writeln!($out, $($part)*);
+    }};
+}
+
+/// Draws the legend at the bottom. `busiest`: the LIDs of the thickest cable, if the torus is routed.
+pub(super) fn legend(out: &mut String, height: u32, busiest: Option<usize>) {
+    let y = i64::from(height - LEGEND) + 22;
+    let mut entry = |x: i64, y: i64, class: &str, text: &str| {
+        if class == "lost" {
+            put!(out, "<circle class=\"lost\" cx=\"{}\" cy=\"{y}\" r=\"9\"/>", x + 16);
+        } else {
+            line(out, class, (x, y), (x + 32, y));
+        }
+        put!(out, "<text class=\"legend\" x=\"{}\" y=\"{}\">{text}</text>", x + 40, y + 4);
+    };
+    entry(24, y, "cable", "cable");
+    entry(24, y + 22, "z", "cable along z");
+    entry(160, y, "gone", "missing cable");
+    entry(160, y + 22, "lost", "missing switch");
+    put!(
+        out,
+        "<line x1=\"300\" y1=\"{y}\" x2=\"332\" y2=\"{y}\" stroke=\"#fbd38d\" \
+         stroke-width=\"14\" stroke-linecap=\"round\"/><text class=\"legend\" x=\"345\" \
+         y=\"{}\">broken ring</text>",
+        y + 4
+    );
+    put!(
+        out,
+        "<circle class=\"switch sm\" cx=\"316\" cy=\"{}\" r=\"8\"/><text class=\"legend\" \
+         x=\"345\" y=\"{}\">SM</text>",
+        y + 22,
+        y + 26
+    );
+    entry_of_hosts(out, y + 44);
+    line(out, "dateline", (160, y + 44), (192, y + 44));
+    text(out, (200, y + 44), "dateline");
+    if let Some(lids) = busiest {
+        put!(
+            out,
+            "<line class=\"cable\" style=\"stroke-width:7\" x1=\"300\" y1=\"{0}\" x2=\"332\" \
+             y2=\"{0}\"/>",
+            y + 44
+        );
+        text(out, (345, y + 44), &format!("{lids} LIDs"));
+    }
+}
+
+fn text(out: &mut String, (x, y): (i64, i64), text: &str) {
+    put!(out, "<text class=\"legend\" x=\"{x}\" y=\"{}\">{text}</text>", y + 4);
+}
+
+fn entry_of_hosts(out: &mut String, y: i64) {
+    put!(out, "<rect class=\"host\" x=\"36\" y=\"{}\" width=\"7\" height=\"7\"/>", y - 4);
+    text(out, (64, y), "host");
+}
