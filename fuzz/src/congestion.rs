@@ -1,6 +1,11 @@
-//! Attributes of congestion control.
+//! Attributes of congestion control, and answers to its requests.
 
-use torus_sm::ids::{PortNum, Sl};
+use std::path::Path;
+use torus_sm::config::options::Options;
+use torus_sm::congestion::devices::{Devices, Progress, SeenDevice};
+use torus_sm::congestion::settings::CongestionSettings;
+use torus_sm::ids::{Guid, PortNum, Sl};
+use torus_sm::wire::attr::NodeKind;
 use torus_sm::wire::congestion::{
     self, CaCongestionSetting, CongestionControlTable, CongestionInfo, CongestionKeyInfo,
     SwitchCongestionSetting, SwitchPortCongestionSetting,
@@ -10,6 +15,7 @@ use torus_sm::wire::mad::{MAD_SIZE, Mad};
 /// MADs of class 0x21, read as every attribute. What a device accepts is what it then holds: a
 /// second Set changes nothing, and the components that were not selected stay.
 pub fn congestion(data: &[u8]) {
+    answers(data);
     let mut switch = SwitchCongestionSetting::default();
     let mut adapter = CaCongestionSetting::default();
     for chunk in data.chunks(MAD_SIZE).take(64) {
@@ -31,6 +37,38 @@ pub fn congestion(data: &[u8]) {
         congestion::set_data(&mut sent, attribute);
         assert_eq!(sent, mad);
     }
+}
+
+/// The MADs as answers of devices: each device is done, or has failed, after few requests.
+fn answers(data: &[u8]) {
+    let text = "congestion_control TRUE\ncc_sw_cong_setting_control_map 0x10\n\
+                cc_sw_cong_setting_marking_rate 9\ncc_ca_cong_setting_control_map 1\n\
+                cc_cct 0:0,1:5\n";
+    let (options, _) = Options::parse(text, Path::new("opensm.conf"));
+    let settings = CongestionSettings::new(&options).expect("it is enabled");
+    let now = tokio::time::Instant::now();
+    let mut devices = Devices::default();
+    let kinds = [NodeKind::Switch, NodeKind::Ca];
+    let seen = kinds.iter().zip(1..).map(|(&kind, guid)| SeenDevice {
+        port_guid: Guid(guid),
+        kind,
+        restarted: 0,
+    });
+    devices.observe(settings, 1, seen);
+    for guid in [Guid(1), Guid(2)] {
+        let mut answers = data.chunks(MAD_SIZE).map(Mad::read);
+        let mut requests = 0;
+        while devices.request(guid).is_some() {
+            requests += 1;
+            assert!(requests <= 2 * 2, "a Get and a Set of each attribute");
+            let progress = devices.answered(guid, answers.next().as_ref(), now);
+            if !matches!(progress, Some(Progress::More)) {
+                break;
+            }
+        }
+    }
+    let counts = devices.counts();
+    assert_eq!(counts.configured + counts.unsupported + counts.failed, counts.all);
 }
 
 fn switch_setting(held: &mut SwitchCongestionSetting, wanted: &SwitchCongestionSetting) {

@@ -1,4 +1,4 @@
-//! What the devices hold, and what is to be done about each.
+//! The settings that devices are known to hold, and the next request to each device.
 
 use super::settings::{CongestionSettings, Setting, SettingId};
 use super::status::DeviceCounts;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 /// Delay before a device that failed is tried again. It doubles with each failure in a row.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(30);
-/// Longest delay.
+/// Upper limit of the delay before the next try.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
 /// Why a device is not configured.
@@ -106,7 +106,7 @@ pub struct SeenDevice {
     pub restarted: u64,
 }
 
-/// What follows from an answer, or from its absence.
+/// The state of a device after an answer, or after a request without one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// Another request to the device is due.

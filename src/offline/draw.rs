@@ -52,8 +52,8 @@ macro_rules! put {
 /// Coordinates in pixels.
 type Point = (i64, i64);
 
-/// The objects that a picture shows.
-pub struct Picture<'a> {
+/// Input of a drawing.
+pub struct Drawn<'a> {
     pub fabric: &'a Fabric,
     pub layout: &'a TorusLayout,
     /// Number of LIDs that switches forward through each port, by port slot; `None` if the torus is
@@ -64,8 +64,8 @@ pub struct Picture<'a> {
 }
 
 /// The drawing as an SVG document.
-pub fn svg(picture: &Picture<'_>) -> String {
-    let &Picture { fabric, layout, title, .. } = picture;
+pub fn svg(picture: &Drawn<'_>) -> String {
+    let &Drawn { fabric, layout, title, .. } = picture;
     let drawing = Drawing::new(picture);
     let (width, height) = drawing.size();
     let mut out = String::new();
@@ -106,7 +106,7 @@ pub fn svg(picture: &Picture<'_>) -> String {
 
 /// Arrangement of the planes.
 struct Drawing<'a> {
-    picture: &'a Picture<'a>,
+    picture: &'a Drawn<'a>,
     radices: [u32; 3],
     /// Width and height of a plane, in pixels.
     plane: (u32, u32),
@@ -117,7 +117,7 @@ struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    fn new(picture: &'a Picture<'a>) -> Self {
+    fn new(picture: &'a Drawn<'a>) -> Self {
         let radices = picture.layout.radices();
         let side = |radix: u32| (radix - 1) * STEP + 2 * MARGIN;
         let plane = (side(radices[0]), side(radices[1]) + TITLE);
@@ -210,7 +210,7 @@ impl<'a> Drawing<'a> {
 
     /// The highest number of LIDs that are forwarded through one port in a direction.
     fn egress(&self, at: Coordinates, direction: Direction) -> Option<usize> {
-        let Picture { fabric, layout, loads, .. } = self.picture;
+        let Drawn { fabric, layout, loads, .. } = self.picture;
         let (loads, switch): (_, SwitchId) = (*loads.as_ref()?, layout.switch(at)?);
         let ports = layout.ports(at, direction).iter();
         let slots = ports.filter_map(|&num| fabric.switch_port(switch, num.into()));

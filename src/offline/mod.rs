@@ -45,7 +45,7 @@ use crate::plan::routing::torus::{Torus, TorusLayout};
 use crate::publish::report::link_loads;
 use crate::publish::{atomic_file, dumps};
 use chrono::{DateTime, Local};
-use draw::Picture;
+use draw::Drawn;
 use scenario::Scenario;
 use serde::Serialize;
 use std::fs;
@@ -90,7 +90,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         };
         let (fabric, layout, loads) = (&fabric, &layout, loads.as_deref());
         let title = picture_title(args.fabric.file.as_deref());
-        write_file(file, &draw::svg(&Picture { fabric, layout, loads, title: &title }))?;
+        write_file(file, &draw::svg(&Drawn { fabric, layout, loads, title: &title }))?;
     }
     if args.what_if || args.what_if_pairs {
         report.what_if = Some(what_if::run(&scenario, &fabric, &trial, args.what_if_pairs));

@@ -5,8 +5,8 @@
 //! * [`path`]: one path with its SL and VLs; [`report`]: the summary that follows SUBNET UP
 //! * [`rejected`]: a sweep that ended without an acceptable plan; [`connectivity`]: the paths that
 //!   still work with the tables of the last accepted plan
-//! * [`device_faults`]: devices and links that do not work as planned; [`restarts`]: nodes whose state
-//!   had to be read or written anew
+//! * [`device_faults`]: devices and links that do not work as planned; [`restarts`]: nodes that
+//!   are new or have restarted
 
 pub mod atomic_file;
 pub mod connectivity;

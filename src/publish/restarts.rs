@@ -1,4 +1,4 @@
-//! Nodes whose state had to be read or written anew.
+//! Nodes that a reconfiguration knew nothing about, because they are new or have restarted.
 
 use crate::fabric::Fabric;
 use crate::ids::Guid;

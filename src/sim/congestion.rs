@@ -27,13 +27,13 @@ const RESPONSE_TIME: u8 = 18;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CongestionSettings {
     pub key: CongestionKeyInfo,
-    /// Of a switch.
+    /// Setting of a switch; unused on other nodes.
     pub switch: SwitchCongestionSetting,
-    /// Of a switch, by block of 32 ports; blocks that were never written are missing.
+    /// Settings of switch ports, by block of 32 ports; blocks that were never written are missing.
     pub switch_ports: BTreeMap<u8, SwitchPortCongestionSetting>,
-    /// Of a channel adapter.
+    /// Setting of a channel adapter port; unused on switches.
     pub ca: CaCongestionSetting,
-    /// Of a channel adapter; all blocks have the same limit.
+    /// Table of a channel adapter port; all blocks have the same limit.
     pub table: [CongestionControlTable; TABLE_BLOCKS],
 }
 
@@ -48,7 +48,7 @@ pub enum CongestionFault {
     Refuses(u16),
 }
 
-/// What a node's agent does with a request of a general services class.
+/// Reaction of a node's agent to a request of a general services class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum GmpAction {
     /// The MAD is the response.

@@ -26,6 +26,13 @@ impl Options {
         if self.m_key_protection_level > 0 && self.m_key_lease_period > 0 {
             self.reconcile_lease(&mut notes);
         }
+        if self.congestion_control && self.selects_no_congestion_settings() {
+            notes.push(Note::warning(
+                "congestion_control TRUE changes nothing on the devices: \
+                 cc_sw_cong_setting_control_map and cc_ca_cong_setting_control_map are 0, and \
+                 cc_cct is empty",
+            ));
+        }
         if self.sa_trust == SaTrust::Strict && self.sa_key == Self::default().sa_key {
             notes.push(Note::warning(
                 "sa_trust strict has little effect while sa_key has its published default, with \
@@ -33,6 +40,15 @@ impl Options {
             ));
         }
         notes
+    }
+
+    fn selects_no_congestion_settings(&self) -> bool {
+        let maps = [
+            self.cc_sw_cong_setting_control_map,
+            self.cc_ca_cong_setting_control_map.into(),
+            self.cc_ca_cong_setting_port_control.into(),
+        ];
+        maps == [0; 3] && self.cc_cct.0.is_empty()
     }
 
     /// Makes the sweep interval shorter than the lease of M_Keys, because sweeps renew the leases.
@@ -131,6 +147,14 @@ mod tests {
         assert_eq!(options.part_enforce, PartEnforce::Off);
         assert_eq!(options.long_transaction_timeout, 1000);
         assert_eq!(options.m_key_lease_period, u16::MAX);
+    }
+
+    #[test]
+    fn congestion_control_without_settings_is_reported() {
+        let mut options = Options { congestion_control: true, ..Options::default() };
+        assert_eq!(options.reconcile().len(), 1);
+        options.cc_ca_cong_setting_control_map = 1;
+        assert_eq!(options.reconcile(), []);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod round;
 use crate::congestion::devices::{Devices, SeenDevice};
 use crate::congestion::settings::CongestionSettings;
 use crate::congestion::status::CongestionStatus;
+use crate::ids::Guid;
 use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
 use crate::publish::Subnet;
@@ -24,17 +25,20 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::info;
 
+/// Least time between a round and one that tries failed devices again.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+
 /// The connections to the rest of the daemon.
 pub struct CongestionConnections {
     pub client: GsiClient,
     /// The published subnet; `None` while this SM is not master of a configured subnet.
     pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
-    /// Receives the status.
+    /// The status for readers, stored after each change.
     pub published: Arc<ArcSwap<CongestionStatus>>,
     pub events: EventSender,
 }
 
-/// Configures congestion control.
+/// The task that configures congestion control.
 pub struct CongestionManager {
     connections: CongestionConnections,
     devices: Devices,
@@ -55,8 +59,8 @@ impl CongestionManager {
         loop {
             let subnet = subnets.borrow_and_update().clone();
             self.update(subnet, &subnets).await;
-            let retry = self.devices.next_retry();
             let now = Instant::now();
+            let retry = self.devices.next_retry().map(|retry| retry.max(now + MIN_PAUSE));
             tokio::select! {
                 changed = subnets.changed() => if changed.is_err() { return },
                 () = sleep_until(retry.unwrap_or(now)), if retry.is_some() => {}
@@ -113,7 +117,7 @@ impl CongestionManager {
     async fn round(
         &mut self,
         subnet: &Arc<Subnet>,
-        due: Vec<crate::ids::Guid>,
+        due: Vec<Guid>,
         subnets: watch::Receiver<Option<Arc<Subnet>>>,
     ) {
         let timeouts = GsiTimeouts {

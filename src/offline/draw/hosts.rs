@@ -1,6 +1,6 @@
 //! Hosts at their switches, and datelines.
 
-use super::{Drawing, MARGIN, Picture, RADIUS, STEP, STUB, escaped, line};
+use super::{Drawing, Drawn, MARGIN, RADIUS, STEP, STUB, escaped, line};
 use crate::fabric::PortId;
 use crate::plan::routing::torus::Coordinates;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ const MAX_DRAWN: usize = 6;
 impl Drawing<'_> {
     /// Draws the end ports at a switch, to the lower right of it, where no cable is.
     pub(super) fn hosts(&self, out: &mut String, at: Coordinates) {
-        let Picture { fabric, layout, .. } = self.picture;
+        let Drawn { fabric, layout, .. } = self.picture;
         let Some(switch) = layout.switch(at) else { return };
         let ports = fabric.ports_of(fabric.switches()[switch.index()]).iter();
         let peers = ports.filter_map(|port| port.peer);
