@@ -6,15 +6,20 @@
 
 use super::set_failures::SetFailures;
 use super::set_id::SetId;
-use crate::fabric::{End, Fabric, NodeId};
+use crate::fabric::{End, Fabric, NodeId, PortId};
 use crate::ids::{Guid, Mlid, PortNum};
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
 use crate::plan::routing::{Lft, PortMask};
 use crate::wire::attr::tables::{GuidBlock, LFT_BLOCK, SlToVl, VlArbBlock};
-use crate::wire::attr::{AttrId, PortInfo};
+use crate::wire::attr::{AttrId, PortInfo, PortState};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Time within which a restarted switch is noticed by its links in INIT.
+const RESTART_NOTICED: Duration = Duration::from_secs(60);
 
 /// Identifies a Set across snapshots: node GUID, attribute ID and attribute modifier.
 type SetKey = (Guid, u16, u32);
@@ -32,6 +37,8 @@ pub struct Acknowledged {
     tables_lost: HashSet<Guid>,
     /// Channel adapters and routers that had lost their tables when the last reconfiguration began.
     restarted: HashSet<Guid>,
+    /// Ports of switches that reconfigurations brought up, with the time.
+    raised: HashMap<End, Instant>,
     failures: SetFailures,
     /// The last plan was compared with what the devices hold, but never applied.
     is_adopted: bool,
@@ -180,6 +187,21 @@ impl Acknowledged {
     /// begins.
     pub(super) fn record_restarted(&mut self, restarted: HashSet<Guid>) {
         self.restarted = restarted;
+    }
+
+    /// Records which of the ports that were `inactive` when a reconfiguration began are up after it.
+    pub(super) fn record_raised(&mut self, fabric: &Fabric, inactive: &[PortId]) {
+        let now = Instant::now();
+        self.raised.retain(|_, &mut time| now - time < RESTART_NOTICED);
+        let is_up = |&&port: &&PortId| fabric.port(port).state() >= PortState::Armed;
+        let raised = inactive.iter().filter(is_up);
+        self.raised.extend(raised.map(|&port| (fabric.end_of(port), now)));
+    }
+
+    /// The time when a reconfiguration brought the port up, maybe after a restart of its switch that
+    /// was not noticed yet; `None` if that is long ago or unknown.
+    pub(super) fn raised_at(&self, end: End) -> Option<Instant> {
+        self.raised.get(&end).copied()
     }
 
     /// Discards all knowledge, so that everything is sent again.

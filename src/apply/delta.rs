@@ -18,6 +18,7 @@ use crate::wire::attr::{AttrId, PortInfo, PortState};
 use crate::wire::smp::SmpRoute;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use tokio::time::Instant;
 
 /// Bit of the attribute modifier of PortInfo Sets: the SM knows extended link speeds, so that the
 /// port takes LinkSpeedExtEnabled (IBA vol. 1, 14.2.5.6).
@@ -93,7 +94,8 @@ impl<'a> Delta<'a> {
 
     /// Detects a reboot: a switch has another LID or LinearFDBTop than it was given, or all its
     /// links are in INIT; a port of a channel adapter or router is in INIT. A switch that was
-    /// rebooted while tables were written to it may have LID and LinearFDBTop, but not the tables.
+    /// rebooted while tables were written to it may have LID and LinearFDBTop, but not the tables,
+    /// and may have links that were brought up then.
     pub(super) fn has_lost_tables(&self, node: NodeId) -> bool {
         let Some(switch) = self.fabric.node(node).switch else {
             let ports = self.fabric.ports_of(node);
@@ -110,13 +112,35 @@ impl<'a> Delta<'a> {
         // LIDs.
         !has_lid
             || (observed.linear_fdb_top() == 0 && target.linear_fdb_top() != 0)
-            || self.are_all_links_in_init(node)
+            || self.are_links_in_init(node)
     }
 
-    fn are_all_links_in_init(&self, node: NodeId) -> bool {
-        let ports = self.fabric.ports_of(node).iter();
-        let mut linked = ports.filter(|port| port.peer.is_some()).peekable();
-        linked.peek().is_some() && linked.all(|port| port.state() == PortState::Init)
+    /// True if all links are in INIT, apart from those that were brought up after one in INIT was.
+    fn are_links_in_init(&self, node: NodeId) -> bool {
+        let guid = self.fabric.node(node).guid();
+        let linked = self.fabric.ports_of(node).iter().filter(|port| port.peer.is_some());
+        let (mut first_up, mut first_in_init) = (None, None);
+        for port in linked {
+            let in_init = port.state() == PortState::Init;
+            let first = if in_init { &mut first_in_init } else { &mut first_up };
+            let raised = self.acknowledged.raised_at((guid, port.num));
+            *first = Some(first.map_or(raised, |first: Option<Instant>| first.min(raised)));
+        }
+        match (first_in_init, first_up) {
+            (Some(in_init), Some(up)) => in_init < up,
+            (in_init, _) => in_init.is_some(),
+        }
+    }
+
+    /// The ports of switches with a link in INIT or ARMED.
+    pub(super) fn inactive_switch_ports(&self) -> Vec<PortId> {
+        let is_waiting = |&id: &PortId| {
+            let port = self.fabric.port(id);
+            matches!(port.state(), PortState::Init | PortState::Armed)
+                && port.peer.is_some()
+                && self.fabric.node(port.node).is_switch()
+        };
+        self.fabric.port_ids().filter(is_waiting).collect()
     }
 
     /// True if a Set was sent and not acknowledged.

@@ -54,7 +54,7 @@ pub async fn apply(
     acknowledged.forget_doubtful(&observation.fabric, &observation.changed_switches);
     let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
     report.unknown = unknown(&delta);
-    let restarted = restarted(&delta);
+    let (restarted, inactive) = (restarted(&delta), delta.inactive_switch_ports());
     acknowledged.record_restarted(restarted);
     let mut failures = PassFailures::new(&observation.fabric, keys);
     let steps = ordered(observation, plan.plan(), acknowledged, keys, &mut report);
@@ -133,6 +133,7 @@ pub async fn apply(
     drop(progress);
     report.committed_routes = steps.map(Steps::into_committed_routes).unwrap_or_default();
     record(acknowledged, observation, plan.plan(), left);
+    acknowledged.record_raised(&observation.fabric, &inactive);
     acknowledged.record_unanswered(&observation.fabric, report.unanswered(), report.not_sent());
     let (fabric, now) = (&observation.fabric, Instant::now());
     if report.stop.is_none() {

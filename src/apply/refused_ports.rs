@@ -16,7 +16,9 @@ use crate::transport::transactions::{SmpError, SmpRequest};
 use crate::wire::attr::{AttrId, PortInfo};
 use crate::wire::smp::SmpRoute;
 
-/// The PortInfo of the ports that refused a Set; without those that do not answer.
+/// The PortInfo of the ports that refused a Set; without those that do not answer, and without those
+/// whose links have left their state meanwhile. A sweep must see that they have: whatever is at the
+/// far end is not in the state that it acknowledged before.
 pub(super) async fn read(
     client: &SmpClient,
     fabric: &Fabric,
@@ -35,7 +37,9 @@ pub(super) async fn read(
     }
     let mut ports = Vec::new();
     while let Some((slot, answer)) = batch.next().await {
-        ports.extend(answer.ok().map(|reply| (slot, PortInfo::read(&reply.data))));
+        let info = answer.ok().map(|reply| PortInfo::read(&reply.data));
+        let info = info.filter(|info| info.port_state() >= fabric.port(slot).state());
+        ports.extend(info.map(|info| (slot, info)));
     }
     ports
 }
