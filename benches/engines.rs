@@ -201,6 +201,7 @@ impl Network {
 fn node(kind: NodeKind, index: usize, num_ports: u8) -> TopologyNode {
     let guid = Guid(0x1000 + index as u64 * 0x10);
     TopologyNode {
+        model: Default::default(),
         kind,
         guid,
         system_guid: guid,

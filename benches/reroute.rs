@@ -213,6 +213,7 @@ impl Running {
             acknowledged: &force.acknowledged,
             keys: &keys,
             optimized_sl_to_vl: false,
+            fdr10: 0,
         };
         let change = delta.lfts().next().expect("a changed block");
         (verified, change)

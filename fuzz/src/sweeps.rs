@@ -7,6 +7,7 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::synthetic::{Hardware, SyntheticView};
 use torus_sm::fabric::{DiscoveryFault, Fabric};
 use torus_sm::ids::PortNum;
+use torus_sm::observe::SweepSettings;
 use torus_sm::observe::heavy;
 use torus_sm::observe::m_keys::MKeys;
 use torus_sm::plan::compute::{self, PlanInput};
@@ -84,7 +85,9 @@ async fn sweep(data: &[u8]) {
     let port = fabric.attach(host, PortNum(1), sink, true).expect("the first host");
     let port: Arc<dyn MadPort> = Arc::new(port);
     let client = SmpClient::new(port, &demux, SmpLimits::default());
-    let Ok(seen) = heavy::sweep(&client, &MKeys::default(), &Arc::default()).await else { return };
+    let Ok(seen) = heavy::sweep(&client, &MKeys::default(), &SweepSettings::default()).await else {
+        return;
+    };
     seen.fabric.faults().iter().map(DiscoveryFault::to_string).for_each(drop);
     for engine in ["torus-2QoS,no_fallback", "minhop"] {
         let options = Options { qos: true, ..Options::default() };

@@ -43,10 +43,13 @@ pub struct Delta<'a> {
     /// Write equal SL to VL mappings for many ports at once, on switches that support it
     /// (`use_optimized_slvl`).
     pub optimized_sl_to_vl: bool,
+    /// The option `fdr10`; 0 leaves the ports as they are.
+    pub fdr10: u8,
 }
 
 impl<'a> Delta<'a> {
-    /// Compares with the observed state, without `optimized_sl_to_vl`.
+    /// Compares with the observed state, without `optimized_sl_to_vl` and
+    /// `fdr10`.
     pub fn new(
         observation: &'a Observation,
         plan: &'a Plan,
@@ -54,7 +57,7 @@ impl<'a> Delta<'a> {
         keys: &'a MKeys,
     ) -> Self {
         let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
-        Self { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl: false }
+        Self { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl: false, fdr10: 0 }
     }
 
     pub(super) fn change(

@@ -3,7 +3,7 @@
 //!
 //! * [`acknowledged`]: the state that the devices acknowledged;
 //! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table; `slvl`:
-//!   Sets of SL to VL mappings; `pkeys`: of P_Key tables;
+//!   Sets of SL to VL mappings; `pkeys`: of P_Key tables; `fdr10`: of ExtendedPortInfo;
 //! * [`inherited`]: tables that devices hold from before, which are read first;
 //! * [`link_down`]: takes links down;
 //! * [`set_id`]: identifiers of Sets; [`switch_info`]: SwitchInfo after a Set; [`phases`]: the
@@ -22,6 +22,7 @@
 pub mod acknowledged;
 pub mod control;
 pub mod delta;
+mod fdr10;
 pub mod inherited;
 pub mod link_down;
 mod pass;

@@ -3,7 +3,6 @@
 use super::acknowledged::Acknowledged;
 use super::control::ApplyControl;
 use super::delta::{Delta, SetRequest};
-use super::link_down;
 use super::pass::{PassFailures, Sent};
 use super::phases::{PHASES, Phase};
 use super::progress::{Progress, Unapplied};
@@ -14,6 +13,7 @@ use super::set_failures::SetFailures;
 use super::set_id::SetId;
 use super::switch_info::settled;
 use super::transition::{self, Steps};
+use super::{fdr10, link_down};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Guid;
@@ -24,7 +24,7 @@ use crate::transport::client::SmpClient;
 use crate::transport::transactions::{SmpError, SmpReply};
 use crate::verify::Verified;
 use crate::wire::attr::tables::PkeyBlock;
-use crate::wire::attr::{AttrId, PortInfo, PortState, SwitchInfo};
+use crate::wire::attr::{AttrId, MlnxExtPortInfo, PortInfo, PortState, SwitchInfo};
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -35,6 +35,7 @@ struct Changes {
     ports: Vec<(PortId, PortInfo)>,
     switches: Vec<(SwitchId, SwitchInfo)>,
     pkeys: Vec<(PortId, usize, PkeyBlock)>,
+    extended_ports: Vec<(PortId, MlnxExtPortInfo)>,
 }
 
 /// Applies `plan` to the devices of `observation`, unless `control` ends it early. Afterwards
@@ -66,6 +67,7 @@ pub async fn apply(
             let delta = Delta {
                 // In an ordered transition, each mapping is a step of its own.
                 optimized_sl_to_vl: options.use_optimized_slvl && progress.is_none(),
+                fdr10: options.fdr10,
                 ..Delta::new(observation, plan.plan(), acknowledged, keys)
             };
             let failed = report.failed.len();
@@ -278,7 +280,10 @@ impl PhaseRun<'_, '_> {
                 self.send(fabric, changes).await
             }
             Phase::Keys => self.send(fabric, delta.pkey_tables()).await,
-            Phase::Ports => self.send(fabric, delta.port_infos()).await,
+            Phase::Ports => {
+                let changes = delta.port_infos().chain(fdr10::changes(delta));
+                self.send(fabric, changes).await
+            }
             Phase::SwitchKeys => self.send(fabric, delta.rekeyed_switches()).await,
             Phase::Activation => {
                 self.send(fabric, delta.activations(|slot| is_ready(fabric, slot))).await
@@ -447,6 +452,10 @@ impl Answers<'_> {
                 self.report.lfts_done = Some(self.start.elapsed());
             }
             AttrId::PORT_INFO => self.changes.ports.push((slot, PortInfo::read(&reply.data))),
+            AttrId::MLNX_EXT_PORT_INFO => {
+                let info = MlnxExtPortInfo::read(&reply.data);
+                self.changes.extended_ports.push((slot, info));
+            }
             AttrId::SWITCH_INFO => {
                 if let Some(switch) = fabric.node(set.node).switch {
                     let info = settled(SwitchInfo::read(&reply.data));
@@ -480,6 +489,9 @@ fn update_observation(observation: &mut Observation, changes: Changes) {
             }
             tables[block] = table;
         }
+    }
+    for (slot, info) in changes.extended_ports {
+        Arc::make_mut(&mut observation.fabric).set_extended_port_info(slot, info);
     }
     if changes.ports.is_empty() && changes.switches.is_empty() {
         return;

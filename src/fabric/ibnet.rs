@@ -19,7 +19,7 @@ mod write;
 
 pub use write::write;
 
-use super::topology::{Topology, TopologyNode};
+use super::topology::{DeviceModel, Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::NodeKind;
 use scan::Scan;
@@ -120,6 +120,7 @@ struct Pending {
     /// Kind, node GUID, GUID of the switch's port 0.
     guid: Option<(NodeKind, u64, Option<u64>)>,
     system_guid: Option<u64>,
+    model: DeviceModel,
 }
 
 /// The parser of a file.
@@ -164,7 +165,18 @@ impl NetReader {
                 self.pending.system_guid = Some(scan.number()?);
                 Ok(())
             }
-            "vendid" | "devid" | "width" | "speed" | "extspeed" | "pdebug" => {
+            // VendorID has 24 bits and DeviceID 16.
+            "vendid" => {
+                scan.expect('=')?;
+                self.pending.model.vendor_id = (scan.number()? & 0xFF_FFFF) as u32;
+                Ok(())
+            }
+            "devid" => {
+                scan.expect('=')?;
+                self.pending.model.device_id = (scan.number()? & 0xFFFF) as u16;
+                Ok(())
+            }
+            "width" | "speed" | "extspeed" | "pdebug" => {
                 scan.expect('=')?;
                 scan.number().map(|_| ())
             }
@@ -241,6 +253,7 @@ impl NetReader {
         self.by_name.insert(name.clone(), (self.nodes.len(), scan.line()));
         let system_guid = self.pending.system_guid.take().map_or(guid, Guid);
         let mut node = TopologyNode {
+            model: std::mem::take(&mut self.pending.model),
             kind,
             guid,
             system_guid,

@@ -20,7 +20,9 @@ pub mod topology;
 
 use self::node_names::{NodeName, NodeNames};
 use crate::ids::{Guid, Lid, PortNum};
-use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
+use crate::wire::attr::{
+    MlnxExtPortInfo, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo,
+};
 use crate::wire::smp::DirectedRoute;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::sync::Arc;
@@ -170,6 +172,8 @@ pub struct Fabric {
     by_port_guid: FxHashMap<Guid, PortId>,
     local: PortId,
     faults: Vec<DiscoveryFault>,
+    /// Of ports that support FDR10.
+    extended_ports: FxHashMap<PortId, MlnxExtPortInfo>,
 }
 
 /// A node from a sweep or a file, as input of [`Fabric::assemble`].
@@ -210,12 +214,13 @@ impl Fabric {
             by_port_guid: guid_map(parts.len()),
             local: PortId(0),
             faults,
+            extended_ports: FxHashMap::default(),
         };
         for node in parts {
             fabric.add_node(node);
         }
         for &(a, b) in cables {
-            if let (Some(a), Some(b)) = (fabric.end(a), fabric.end(b))
+            if let (Some(a), Some(b)) = (fabric.port_by_end(a), fabric.port_by_end(b))
                 && fabric.port(a).peer.is_none()
                 && fabric.port(b).peer.is_none()
             {
@@ -223,7 +228,7 @@ impl Fabric {
                 fabric.ports[b.index()].peer = Some(a);
             }
         }
-        fabric.local = fabric.end(local)?;
+        fabric.local = fabric.port_by_end(local)?;
         Some(fabric)
     }
 
@@ -256,7 +261,8 @@ impl Fabric {
         });
     }
 
-    fn end(&self, (guid, num): End) -> Option<PortId> {
+    /// The port at an end of a cable; `None` if it does not exist.
+    pub fn port_by_end(&self, (guid, num): End) -> Option<PortId> {
         self.port_of(self.node_by_guid(guid)?, num)
     }
 
@@ -400,6 +406,23 @@ impl Fabric {
         for &(switch, info) in switches {
             let node = self.switches[switch.index()];
             self.nodes[node.index()].switch_info = info;
+        }
+    }
+
+    /// The ExtendedPortInfo of a port; `None` if it does not support FDR10, or was not asked.
+    pub fn extended_port_info(&self, id: PortId) -> Option<&MlnxExtPortInfo> {
+        self.extended_ports.get(&id)
+    }
+
+    /// All ports with an ExtendedPortInfo, in no order.
+    pub fn extended_ports(&self) -> impl Iterator<Item = (PortId, &MlnxExtPortInfo)> {
+        self.extended_ports.iter().map(|(&id, info)| (id, info))
+    }
+
+    /// Stores the ExtendedPortInfo of a port, if it supports FDR10.
+    pub fn set_extended_port_info(&mut self, id: PortId, info: MlnxExtPortInfo) {
+        if info.supports_fdr10() {
+            self.extended_ports.insert(id, info);
         }
     }
 

@@ -83,6 +83,8 @@ impl Hardware {
         info.set_port_guid(node.port_guid(owner));
         info.set_partition_cap(self.partition_cap);
         info.set_local_port(local_port);
+        info.set_vendor_id(node.model.vendor_id);
+        info.set_device_id(node.model.device_id);
         info
     }
 

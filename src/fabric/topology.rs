@@ -41,6 +41,14 @@ pub struct TopologyNode {
     pub port_guids: Vec<(PortNum, Guid)>,
     /// LIDs in the file as (port, LID, LMC).
     pub lids: Vec<(PortNum, u16, u8)>,
+    pub model: DeviceModel,
+}
+
+/// VendorID and DeviceID of NodeInfo; 0 if unknown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DeviceModel {
+    pub vendor_id: u32,
+    pub device_id: u16,
 }
 
 impl TopologyNode {

@@ -8,7 +8,9 @@ use crate::fabric::node_names::NodeNames;
 use crate::fabric::{DiscoveryFault, End, Fabric, NodeParts};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::tables::PkeyBlock;
-use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
+use crate::wire::attr::{
+    MlnxExtPortInfo, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo,
+};
 use crate::wire::smp::DirectedRoute;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -88,6 +90,8 @@ pub struct DiscoveryState {
     pub faults: Vec<DiscoveryFault>,
     /// Names that replace descriptions.
     pub names: Arc<NodeNames>,
+    /// ExtendedPortInfo of the ports of the last snapshot.
+    extended_ports: Vec<(End, MlnxExtPortInfo)>,
 }
 
 impl DiscoveryState {
@@ -122,6 +126,11 @@ impl DiscoveryState {
         let local = fabric.port(fabric.local());
         state.local = Some((local.node.index(), local.num));
         state.faults = fabric.faults().to_vec();
+        let names = fabric.nodes().iter();
+        let names = names.filter_map(|node| Some((node.guid(), node.mapped_name.clone()?)));
+        state.names = Arc::new(names.collect());
+        let extended = fabric.extended_ports().map(|(id, info)| (fabric.end_of(id), *info));
+        state.extended_ports = extended.collect();
         state
     }
 
@@ -361,6 +370,12 @@ impl DiscoveryState {
         }
         let mut fabric = Fabric::assemble(parts, &cables, local, self.faults)?;
         fabric.use_names(&self.names);
+        for (end, info) in self.extended_ports {
+            let port = fabric.port_by_end(end).filter(|&id| fabric.port(id).info.is_some());
+            if let Some(id) = port {
+                fabric.set_extended_port_info(id, info);
+            }
+        }
         let tables =
             fabric.nodes().iter().flat_map(|node| pkeys.remove(&node.guid()).unwrap_or_default());
         let tables = tables.collect();

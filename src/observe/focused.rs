@@ -14,13 +14,11 @@ use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
 use super::heavy::conclude;
 use super::m_keys::MKeys;
-use super::{Observation, SweepError};
-use crate::fabric::node_names::NodeNames;
+use super::{Observation, SweepError, SweepSettings, extended_ports};
 use crate::fabric::{DiscoveryFault, End};
 use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 use crate::wire::smp::DirectedRoute;
-use std::sync::Arc;
 
 /// Queries the switches with the GUIDs `suspects` and updates `last`. Links with an end in
 /// `avoided` that `last` does not have are not crossed.
@@ -30,13 +28,13 @@ use std::sync::Arc;
 pub async fn sweep(
     client: &SmpClient,
     keys: &MKeys,
-    names: &Arc<NodeNames>,
+    settings: &SweepSettings,
     last: &Observation,
     suspects: &[Guid],
     avoided: &[End],
 ) -> Result<Observation, SweepError> {
     let mut state = DiscoveryState::of(&last.fabric, &last.pkeys);
-    state.names = names.clone();
+    state.names = settings.names.clone();
     let mut queries = DiscoveryQueries::new(client, keys, state);
     let avoided = avoided.iter().filter_map(|&(guid, num)| Some((queries.state.find(guid)?, num)));
     queries.avoided = avoided.collect();
@@ -63,7 +61,10 @@ pub async fn sweep(
     });
     let managers: Vec<_> = managers.collect();
     queries.managers.extend(managers);
-    let observation = conclude(queries)?;
+    let mut observation = conclude(queries)?;
+    if settings.reads_extended_ports {
+        extended_ports::read(client, keys, &mut observation, Some(&last.fabric)).await;
+    }
     let is_unresolved = observation.is_unresolved || has_new_faults;
     Ok(Observation { unconfirmed: last.to_confirm(), is_unresolved, ..observation })
 }

@@ -3,8 +3,7 @@
 use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
 use super::m_keys::MKeys;
-use super::{Observation, SweepError};
-use crate::fabric::node_names::NodeNames;
+use super::{Observation, SweepError, SweepSettings, extended_ports};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::transport::client::SmpClient;
@@ -12,17 +11,16 @@ use crate::wire::attr::{PortInfo, PortState, SmInfo};
 use std::sync::Arc;
 
 /// Sweeps the fabric from the port of `client`, with the M_Keys that ports are known to hold.
-/// `names` replace the descriptions of nodes.
 ///
 /// # Errors
 /// [`SweepError`] if the local port fails. All other failures are faults of the snapshot.
 pub async fn sweep(
     client: &SmpClient,
     keys: &MKeys,
-    names: &Arc<NodeNames>,
+    settings: &SweepSettings,
 ) -> Result<Observation, SweepError> {
     let mut state = DiscoveryState::default();
-    state.names = names.clone();
+    state.names = settings.names.clone();
     let mut queries = DiscoveryQueries::new(client, keys, state);
     queries.query_node(None);
     queries.run().await;
@@ -37,7 +35,11 @@ pub async fn sweep(
     queries.run_to_the_end().await;
     queries.run_last_pass().await;
     queries.record_faults();
-    conclude(queries)
+    let mut observation = conclude(queries)?;
+    if settings.reads_extended_ports {
+        extended_ports::read(client, keys, &mut observation, None).await;
+    }
+    Ok(observation)
 }
 
 /// Makes the snapshot from the answers.

@@ -239,6 +239,7 @@ mod tests {
     /// Two hosts at ports 1 and 2 of a switch, seen from the first.
     fn fabric() -> Fabric {
         let node = |kind, guid: u64, num_ports| TopologyNode {
+            model: Default::default(),
             kind,
             guid: Guid(guid),
             system_guid: Guid(guid),

@@ -11,6 +11,7 @@
 //! * [`backoff`]: growing delays between attempts at devices that fail;
 //! * [`link_health`]: links that flap or report errors; [`quarantine`]: removes them from a
 //!   snapshot;
+//! * `extended_ports`: ExtendedPortInfo of Mellanox devices;
 //! * [`local_changes`]: queries of the attributes that traps 144 and 145 report as changed;
 //! * [`m_keys`]: the M_Keys that ports hold; `discovery_keys`: those of a sweep's queries;
 //! * [`traps`]: deduplication and rate limit of traps.
@@ -24,6 +25,7 @@ mod discovery_keys;
 mod discovery_queries;
 pub mod discovery_state;
 mod evidence;
+mod extended_ports;
 pub mod focused;
 pub mod heavy;
 pub mod light;
@@ -37,11 +39,29 @@ mod query_fault;
 pub mod traps;
 mod unanswered;
 
+use crate::config::options::Options;
+use crate::fabric::node_names::NodeNames;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
 use crate::wire::attr::SmInfo;
 use crate::wire::attr::tables::PkeyBlock;
 use std::sync::Arc;
+
+/// What the configuration says about sweeps.
+#[derive(Clone, Debug, Default)]
+pub struct SweepSettings {
+    /// Names that replace the descriptions of nodes.
+    pub names: Arc<NodeNames>,
+    /// Read ExtendedPortInfo of Mellanox devices.
+    pub reads_extended_ports: bool,
+}
+
+impl SweepSettings {
+    /// The settings with these options and the names of the node name map.
+    pub fn new(options: &Options, names: Arc<NodeNames>) -> Self {
+        Self { names, reads_extended_ports: options.fdr10 > 0 }
+    }
+}
 
 /// The result of a sweep.
 #[derive(Clone, Debug)]

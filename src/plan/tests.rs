@@ -23,6 +23,7 @@ use std::sync::Arc;
 /// A ring of `switches` switches with two cables each and one host per switch.
 pub(super) fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
     let node = |kind, guid: u64, num_ports, index: usize| TopologyNode {
+        model: Default::default(),
         kind,
         guid: Guid(guid),
         system_guid: Guid(guid),

@@ -8,7 +8,7 @@ use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, Pkey, PortNum};
 use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -89,6 +89,8 @@ pub(super) struct Devices {
     pub(super) last_route_change: Option<Instant>,
     /// End of the running lease of an M_Key, by slot of the end port.
     pub(super) leases: HashMap<u32, Instant>,
+    /// Slots of the ports with FDR10 enabled.
+    pub(super) fdr10: HashSet<u32>,
     /// By port slot; without ports that had none.
     pub(super) port_events: HashMap<u32, PortEvents>,
 }
@@ -120,6 +122,7 @@ impl Devices {
             cut_cables: Vec::new(),
             last_route_change: None,
             leases: HashMap::new(),
+            fdr10: HashSet::new(),
             port_events: HashMap::new(),
         };
         for node in &topology.nodes {

@@ -304,6 +304,7 @@ impl Shape {
 
 fn node(kind: NodeKind, guid: Guid, description: String, num_ports: u8) -> TopologyNode {
     TopologyNode {
+        model: Default::default(),
         kind,
         guid,
         system_guid: guid,

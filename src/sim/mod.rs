@@ -43,6 +43,7 @@ mod delivery_queue;
 mod devices;
 mod event_queue;
 mod events;
+mod extended_ports;
 mod fault_controls;
 mod fault_injector;
 mod faults;

@@ -3,7 +3,7 @@
 use super::devices::Devices;
 use super::tables::AttributeData;
 use crate::ids::PortNum;
-use crate::wire::attr::{AttrId, PortInfo, SwitchInfo};
+use crate::wire::attr::{AttrId, MlnxExtPortInfo, PortInfo, SwitchInfo};
 use crate::wire::mad::{Mad, Method, Status};
 use crate::wire::smp::DATA_SIZE;
 
@@ -19,7 +19,7 @@ pub(super) enum AgentAction {
 }
 
 /// Attribute data of a response, or an error status.
-type AttributeResult = Result<AttributeData, u16>;
+pub(super) type AttributeResult = Result<AttributeData, u16>;
 
 /// `bytes`, zero-padded to the size of an attribute.
 fn padded(bytes: &[u8]) -> AttributeData {
@@ -87,6 +87,11 @@ impl Devices {
             AttrId::VL_ARBITRATION => in_range(self.vl_arb(entry, modifier, write)),
             AttrId::PKEY_TABLE => in_range(self.pkeys(entry, modifier, write)),
             AttrId::GUID_INFO => in_range(self.guids(entry, modifier, write)),
+            AttrId::MLNX_EXT_PORT_INFO
+                if MlnxExtPortInfo::is_supported_by(&self.node(node).info) =>
+            {
+                self.extended_port_info(entry, modifier, write)
+            }
             AttrId::NOTICE => Ok([0; DATA_SIZE]),
             _ => Err(Status::BAD_METHOD_ATTR),
         }

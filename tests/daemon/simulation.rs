@@ -2,6 +2,7 @@
 
 mod balancing;
 mod devices;
+mod fdr10;
 mod links;
 mod multicast;
 mod quarantine;

@@ -42,6 +42,7 @@ impl RoutingPolicy for Parity {
 
 fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
     TopologyNode {
+        model: Default::default(),
         kind,
         guid: Guid(guid),
         system_guid: Guid(guid),

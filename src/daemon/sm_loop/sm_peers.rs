@@ -56,6 +56,7 @@ mod tests {
     /// Two hosts at a switch: the local one at its port 1, the other at its ports 2 and 3.
     fn fabric() -> Fabric {
         let node = |kind, guid: u64, num_ports| TopologyNode {
+            model: Default::default(),
             kind,
             guid: Guid(guid),
             system_guid: Guid(guid),

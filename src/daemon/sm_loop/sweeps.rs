@@ -166,8 +166,8 @@ impl Manager {
     ) -> Option<Result<Observation, SweepError>> {
         let client = self.context.client.clone();
         let keys = self.reconfigurer.m_keys().clone();
-        let names = self.reconfigurer.node_names(&self.options);
-        let sweep = heavy::sweep(&client, &keys, &names);
+        let settings = self.reconfigurer.sweep_settings(&self.options);
+        let sweep = heavy::sweep(&client, &keys, &settings);
         if self.state() == SmState::Discovering {
             return tokio::select! {
                 biased;
@@ -228,15 +228,15 @@ impl Manager {
         last: &Observation,
         suspects: &[Guid],
     ) -> Result<Observation, SweepError> {
-        let names = self.reconfigurer.node_names(&self.options);
+        let settings = self.reconfigurer.sweep_settings(&self.options);
         let (client, keys) = (&self.context.client, self.reconfigurer.m_keys());
         let avoided = self.links.health.avoidable(Instant::now(), &last.fabric);
-        let observation = focused::sweep(client, keys, &names, last, suspects, &avoided).await?;
+        let observation = focused::sweep(client, keys, &settings, last, suspects, &avoided).await?;
         let is_lost = |guid| observation.fabric.node_by_guid(guid).is_none();
         if avoided.is_empty() || !last.fabric.nodes().iter().any(|node| is_lost(node.guid())) {
             return Ok(observation);
         }
-        focused::sweep(client, keys, &names, last, suspects, &[]).await
+        focused::sweep(client, keys, &settings, last, suspects, &[]).await
     }
 
     /// Confirms a focused sweep by a light one.

@@ -147,6 +147,7 @@ prop_compose! {
             let port = PortNum(u8::from(kind != NodeKind::Switch));
             let odd_guid = Guid(seed | 1 << 63);
             TopologyNode {
+                model: Default::default(),
                 kind,
                 guid,
                 system_guid: if seed % 3 == 0 { guid } else { Guid(seed) },

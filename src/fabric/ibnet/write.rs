@@ -1,6 +1,6 @@
 //! Writer of fabric files.
 
-use crate::fabric::topology::{Topology, TopologyNode};
+use crate::fabric::topology::{DeviceModel, Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeMap;
@@ -36,6 +36,10 @@ macro_rules! put {
 
 fn header(text: &mut String, node: &TopologyNode) {
     let Guid(guid) = node.guid;
+    if node.model != DeviceModel::default() {
+        let DeviceModel { vendor_id, device_id } = node.model;
+        put!(text, "vendid={vendor_id:#x}\ndevid={device_id:#x}\n");
+    }
     put!(text, "sysimgguid={:#x}\n", node.system_guid.0);
     let (key, word) = match node.kind {
         NodeKind::Switch => ("switchguid", "Switch"),

@@ -2,9 +2,9 @@
 
 use super::ConsoleSources;
 use crate::config::options::value::number;
-use crate::fabric::{Fabric, Node, Port};
+use crate::fabric::{Fabric, Node, Port, PortId};
 use crate::ids::{Guid, Lid, PortNum};
-use crate::wire::attr::{CapMask, NodeKind, PhysState, PortInfo, PortState};
+use crate::wire::attr::{CapMask, MlnxExtPortInfo, NodeKind, PhysState, PortInfo, PortState};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -141,7 +141,8 @@ impl<'a> PortCounts<'a> {
         let owner = if node.is_switch() { fabric.port(node.first_port).info } else { Some(info) };
         let has_extended = owner.is_some_and(|owner| owner.has(CapMask::EXTENDED_SPEEDS));
         self.add_width(node, port, &info);
-        self.add_speed(node, port, &info, has_extended);
+        let id = PortId(node.first_port.0 + u32::from(port.num.0));
+        self.add_speed(node, port, &info, (has_extended, fabric.extended_port_info(id)));
     }
 
     fn add_width(&mut self, node: &'a Node, port: &Port, info: &PortInfo) {
@@ -162,14 +163,29 @@ impl<'a> PortCounts<'a> {
         }
     }
 
-    fn add_speed(&mut self, node: &'a Node, port: &Port, info: &PortInfo, has_extended: bool) {
+    /// `extended`: whether the port has extended speeds, and its ExtendedPortInfo.
+    fn add_speed(
+        &mut self,
+        node: &'a Node,
+        port: &Port,
+        info: &PortInfo,
+        (has_extended, fdr10): (bool, Option<&MlnxExtPortInfo>),
+    ) {
         let (active, enabled) = (info.link_speed_active(), info.link_speed_enabled());
         self.compare_speeds(active, enabled, node, port);
         let extended = if has_extended { info.link_speed_ext_active() } else { 0 };
         match (active, extended) {
             (1, _) => self.count((6, "at 2.5 Gbps")),
             (2, _) => self.count((7, "at 5.0 Gbps")),
-            (SPEED_10, 0) => self.count((8, "at 10.0 Gbps")),
+            (SPEED_10, 0) if fdr10.is_some_and(MlnxExtPortInfo::is_fdr10) => {
+                self.count((9, "at 10.0 Gbps (FDR10)"));
+            }
+            (SPEED_10, 0) => {
+                self.count((8, "at 10.0 Gbps"));
+                if fdr10.is_some_and(MlnxExtPortInfo::has_fdr10_enabled) {
+                    self.issue((2, "with reduced speed"), node, port);
+                }
+            }
             (SPEED_10 | 0, _) => {}
             _ => self.issue((3, "with unknown speed"), node, port),
         }

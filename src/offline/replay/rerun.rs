@@ -6,12 +6,11 @@ use crate::config::guid2lid;
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
-use crate::fabric::node_names::NodeNames;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Mlid, Pkey, PortNum, Sl};
 use crate::notes::{Note, Severity};
 use crate::observe::m_keys::MKeys;
-use crate::observe::{Observation, SweepError, heavy};
+use crate::observe::{Observation, SweepError, SweepSettings, heavy};
 use crate::plan::Plan;
 use crate::plan::aliases::AliasBlock;
 use crate::plan::compute::PlanInput;
@@ -69,7 +68,7 @@ struct Configuration {
     chain: Chain,
     partitions: Vec<Partition>,
     qos_policy: Option<Arc<QosPolicy>>,
-    node_names: Arc<NodeNames>,
+    sweeps: SweepSettings,
 }
 
 impl<'a> Rerun<'a> {
@@ -89,7 +88,7 @@ impl<'a> Rerun<'a> {
         let configuration = configuration.ok_or("the plan has no configuration")?;
         let configuration = Configuration::parse(configuration)?;
         let unplaced = self.devices.unplaced();
-        let observation = match self.sweep(&configuration.node_names).await {
+        let observation = match self.sweep(&configuration.sweeps).await {
             Ok(observation) => observation,
             Err(problem) => {
                 let plan = Err("there are no devices to plan for".to_owned());
@@ -131,13 +130,13 @@ impl<'a> Rerun<'a> {
     }
 
     /// Sweeps the devices.
-    async fn sweep(&self, names: &Arc<NodeNames>) -> Result<Observation, SweepError> {
+    async fn sweep(&self, settings: &SweepSettings) -> Result<Observation, SweepError> {
         let (demux, _unsolicited) = MadDemux::new(1);
         let port = ReplayPort::open(Arc::new(self.devices.clone()), demux.clone());
         let timeout = Duration::from_secs(1);
         let limits = SmpLimits { window: WINDOW, timeout, retries: 0 };
         let client = SmpClient::new(Arc::new(port), &demux, limits);
-        heavy::sweep(&client, &MKeys::default(), names).await
+        heavy::sweep(&client, &MKeys::default(), settings).await
     }
 }
 
@@ -160,8 +159,8 @@ impl Configuration {
         };
         // As in the daemon, an invalid map has no names.
         let names = files::node_names_from(&texts, &options).unwrap_or_default().0;
-        let node_names = Arc::new(names.into_iter().collect());
-        Ok(Self { options, chain, partitions, qos_policy, node_names })
+        let sweeps = SweepSettings::new(&options, Arc::new(names.into_iter().collect()));
+        Ok(Self { options, chain, partitions, qos_policy, sweeps })
     }
 }
 

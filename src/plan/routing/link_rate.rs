@@ -1,7 +1,7 @@
 //! Links that run slower or narrower than both of their ends could (`avoid_throttled_links`).
 
 use crate::fabric::{Fabric, PortId};
-use crate::wire::attr::{CapMask, LinkWidth, PortInfo};
+use crate::wire::attr::{CapMask, LinkWidth, MlnxExtPortInfo, PortInfo};
 
 /// True if a link does not run at the greatest speed and width that both ends have enabled, or runs
 /// at different ones in its two directions. A link is not throttled if an end is unknown.
@@ -9,20 +9,19 @@ pub(super) fn is_throttled(fabric: &Fabric, port: PortId) -> bool {
     let ends = fabric.port(port).peer.and_then(|peer| {
         let end = |port: PortId| {
             let info = fabric.port(port).info?;
-            Some((info, has_extended_speeds(fabric, port)?))
+            Some((Speeds::of(fabric, port, &info, has_extended_speeds(fabric, port)?), info))
         };
         Some([end(port)?, end(peer)?])
     });
     let Some(ends) = ends else { return false };
     let [speeds, widths] = [
-        ends.map(|(info, extended)| enabled_speeds(&info, extended)),
-        ends.map(|(info, _)| info.link_width_enabled().into()),
+        ends.map(|(speeds, _)| speeds.enabled),
+        ends.map(|(_, info)| info.link_width_enabled().into()),
     ];
     let fastest = highest_bit(speeds[0] & speeds[1]);
     let widest = widest(widths[0] & widths[1]);
-    ends.iter().any(|(info, extended)| {
-        highest_bit(active_speeds(info, *extended)) != fastest
-            || u16::from(info.link_width_active()) != widest
+    ends.iter().any(|(speeds, info)| {
+        highest_bit(speeds.active) != fastest || u16::from(info.link_width_active()) != widest
     })
 }
 
@@ -33,15 +32,27 @@ fn has_extended_speeds(fabric: &Fabric, port: PortId) -> Option<bool> {
     Some(fabric.port(owner).info?.has(CapMask::EXTENDED_SPEEDS))
 }
 
-/// Enabled speeds as a mask in which a faster speed is a higher bit.
-fn enabled_speeds(info: &PortInfo, extended: bool) -> u16 {
-    let more = if extended { info.link_speed_ext_enabled() } else { 0 };
-    u16::from(more) << 4 | u16::from(info.link_speed_enabled())
+/// Speeds as masks in which a faster speed is a higher bit: FDR10 is between QDR and FDR.
+#[derive(Clone, Copy)]
+struct Speeds {
+    enabled: u16,
+    active: u16,
 }
 
-fn active_speeds(info: &PortInfo, extended: bool) -> u16 {
-    let more = if extended { info.link_speed_ext_active() } else { 0 };
-    u16::from(more) << 4 | u16::from(info.link_speed_active())
+impl Speeds {
+    fn of(fabric: &Fabric, port: PortId, info: &PortInfo, extended: bool) -> Self {
+        let mask = |basic: u8, fdr10: bool, more: u8| {
+            let more = if extended { more } else { 0 };
+            u16::from(more) << 4 | u16::from(fdr10) << 3 | u16::from(basic)
+        };
+        let mellanox = fabric.extended_port_info(port);
+        let fdr10_enabled = mellanox.is_some_and(MlnxExtPortInfo::has_fdr10_enabled);
+        let is_fdr10 = mellanox.is_some_and(MlnxExtPortInfo::is_fdr10);
+        Self {
+            enabled: mask(info.link_speed_enabled(), fdr10_enabled, info.link_speed_ext_enabled()),
+            active: mask(info.link_speed_active(), is_fdr10, info.link_speed_ext_active()),
+        }
+    }
 }
 
 fn highest_bit(mask: u16) -> u16 {

@@ -3,7 +3,7 @@
 use super::put;
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::plan::Plan;
-use crate::wire::attr::{CapMask, LinkWidth, NodeKind, PortInfo, PortState};
+use crate::wire::attr::{CapMask, LinkWidth, MlnxExtPortInfo, NodeKind, PortInfo, PortState};
 use std::fmt;
 
 /// Writes `opensm-subnet.lst`: one line per connected port, with both ends of its link.
@@ -20,7 +20,13 @@ pub fn subnet(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
         subnet_end(out, fabric, plan, id, 6);
         subnet_end(out, fabric, plan, peer, 8);
         let info = port.info.unwrap_or(PortInfo::read(&[]));
-        put!(out, "PHY={} LOG={} SPD={}\n", width(&info), state(port.state()), speed(&info));
+        put!(
+            out,
+            "PHY={} LOG={} SPD={}\n",
+            width(&info),
+            state(port.state()),
+            speed(fabric, id, &info)
+        );
     }
 }
 
@@ -72,13 +78,14 @@ fn width(info: &PortInfo) -> &'static str {
     }
 }
 
-fn speed(info: &PortInfo) -> &'static str {
+fn speed(fabric: &Fabric, id: PortId, info: &PortInfo) -> &'static str {
     let extended =
         if info.has(CapMask::EXTENDED_SPEEDS) { info.link_speed_ext_active() } else { 0 };
     match (extended, info.link_speed_active()) {
         (1, _) => "14",
         (2, _) => "25",
         (4, _) => "50",
+        (0, _) if fabric.extended_port_info(id).is_some_and(MlnxExtPortInfo::is_fdr10) => "FDR10",
         (0, 1) => "2.5",
         (0, 2) => "5",
         (0, 4) => "10",

@@ -1,6 +1,7 @@
 //! The attributes of subnet management, IBA vol. 1, 14.2.5, one file each (small table blocks
 //! are in [`tables`]). Any 64 bytes are a valid attribute.
 
+mod mlnx_ext_port_info;
 mod node_info;
 mod notice;
 mod port_info;
@@ -8,6 +9,7 @@ mod sm_info;
 mod switch_info;
 pub mod tables;
 
+pub use mlnx_ext_port_info::{FDR10, MlnxExtPortInfo};
 pub use node_info::{NodeDescription, NodeInfo, NodeKind};
 pub use notice::{ChangeFlag, Notice, TrapNumber};
 pub use port_info::{CapMask, CapMask2, LinkWidth, PhysState, PortInfo, PortState};
@@ -36,6 +38,8 @@ impl AttrId {
     pub const SM_INFO: u16 = 0x0020;
     pub const VENDOR_DIAG: u16 = 0x0030;
     pub const LED_INFO: u16 = 0x0031;
+    /// ExtendedPortInfo of Mellanox, vendor-specific.
+    pub const MLNX_EXT_PORT_INFO: u16 = 0xFF90;
 
     /// The attribute's name in the specification, for messages.
     pub fn name(id: u16) -> &'static str {
@@ -57,6 +61,7 @@ impl AttrId {
             Self::SM_INFO => "SMInfo",
             Self::VENDOR_DIAG => "VendorDiag",
             Self::LED_INFO => "LedInfo",
+            Self::MLNX_EXT_PORT_INFO => "ExtendedPortInfo",
             _ => "unknown attribute",
         }
     }

@@ -140,6 +140,7 @@ fn host_guid(random: &mut Random, index: usize) -> Guid {
 
 fn node(kind: NodeKind, guid: Guid, system_guid: Guid, num_ports: u8) -> TopologyNode {
     TopologyNode {
+        model: Default::default(),
         kind,
         guid,
         system_guid,

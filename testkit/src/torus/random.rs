@@ -267,6 +267,7 @@ impl Draft {
             kind => format!("{kind} {node}"),
         };
         TopologyNode {
+            model: Default::default(),
             kind: self.kinds[node],
             guid,
             system_guid: guid,

@@ -57,6 +57,7 @@ pub type Lids = BTreeMap<Guid, Lid>;
 
 fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
     TopologyNode {
+        model: Default::default(),
         kind,
         guid: Guid(guid),
         system_guid: Guid(guid),

@@ -52,6 +52,7 @@ impl Scene {
             acknowledged,
             keys: &NO_KEYS,
             optimized_sl_to_vl: false,
+            fdr10: 0,
         }
     }
 }

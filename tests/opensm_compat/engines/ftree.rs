@@ -67,6 +67,7 @@ fn attach_hosts(case: &mut EngineCase, random: &mut Random) -> Vec<Guid> {
         added.push(Guid(guid.0 + 1));
         case.topology.cables.push([(case.topology.nodes.len(), PortNum(1)), (switch, port)]);
         case.topology.nodes.push(TopologyNode {
+            model: Default::default(),
             kind: NodeKind::Ca,
             guid,
             system_guid: guid,

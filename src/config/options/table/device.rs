@@ -57,10 +57,9 @@ macro_rules! device {
         /// LinkWidthEnabled, 0 to 31 or 255: bit 0: 1x, bit 1: 4x, bit 2: 8x, bit 3: 12x, bit 4:
         /// 2x; 0 does not change it, 255 enables all supported widths.
         force_link_width: u8 = 255, reload, implemented, range(0, 31).or(ALL_WIDTHS).else_use(255);
-        /// FDR10, Mellanox's 10 Gb/s per lane with 64b/66b coding: 0: do not change it, 1: enable
-        /// it where supported, 2: disable it where supported.
-        fdr10: u8 = 1, reload,
-            ignored("ports keep the FDR10 setting that they have"), range(0, 2).else_use(1);
+        /// FDR10, Mellanox's 10 Gb/s per lane with 64b/66b coding: 0: do not ask devices for it,
+        /// 1: enable it where supported, 2: disable it where supported.
+        fdr10: u8 = 1, reload, implemented, range(0, 2).else_use(1);
         /// SubnetTimeout n of all ports, 0 to 31: a packet crosses the subnet within
         /// 4.096 us * 2^n.
         subnet_timeout: u8 = 18, reload, implemented, range(0, 31).else_low_bits(5);

@@ -27,6 +27,7 @@ impl Reconfigurer {
             true => context.files.read_memory(options).guid2lid,
             false => Arc::default(),
         };
+        let sweeps = self.sweep_settings(options);
         self.warm_standby.start(Follower {
             client,
             sa_server: context.sa_server.clone(),
@@ -36,7 +37,7 @@ impl Reconfigurer {
             qos_policy: self.config.qos_policy.current(options),
             memory: self.plan.memory.clone().after_standby(options, stored),
             m_keys: self.devices.m_keys.clone(),
-            node_names: self.config.node_names.current(options),
+            sweeps,
         });
     }
 

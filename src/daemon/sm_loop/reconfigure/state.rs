@@ -18,12 +18,11 @@ use crate::daemon::sm_loop::qos_policy::QosPolicyState;
 use crate::daemon::sm_loop::transitions::TransitionMonitor;
 use crate::daemon::sm_loop::unreachable_peers::UnreachablePeers;
 use crate::fabric::Fabric;
-use crate::fabric::node_names::NodeNames;
 use crate::fabric::quarantined::QuarantinedLink;
 use crate::ids::Guid;
 use crate::notes::Note;
-use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
+use crate::observe::{Observation, SweepSettings};
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::plan::routing::chain::Chain;
@@ -74,9 +73,9 @@ impl ConfigState {
 }
 
 impl Reconfigurer {
-    /// The names of nodes that replace their descriptions.
-    pub fn node_names(&mut self, options: &Options) -> Arc<NodeNames> {
-        self.config.node_names.current(options)
+    /// The settings of sweeps; reads the node name map if needed.
+    pub fn sweep_settings(&mut self, options: &Options) -> SweepSettings {
+        SweepSettings::new(options, self.config.node_names.current(options))
     }
 }
 

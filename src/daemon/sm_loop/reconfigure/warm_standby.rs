@@ -12,10 +12,9 @@ use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::difference::Difference;
-use crate::fabric::node_names::NodeNames;
 use crate::notes::counted;
 use crate::observe::m_keys::MKeys;
-use crate::observe::{Observation, heavy};
+use crate::observe::{Observation, SweepSettings, heavy};
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::plan::partitions::Partition;
@@ -92,7 +91,7 @@ pub(super) struct Follower {
     pub(super) qos_policy: Option<Arc<QosPolicy>>,
     pub(super) memory: Memory,
     pub(super) m_keys: MKeys,
-    pub(super) node_names: Arc<NodeNames>,
+    pub(super) sweeps: SweepSettings,
 }
 
 /// The observation of a pass, and the plan for it.
@@ -128,7 +127,7 @@ impl Follower {
         logged: &mut Option<AdoptReport>,
     ) -> Option<WarmState> {
         let (start, keys) = (Instant::now(), &self.m_keys);
-        let observation = match heavy::sweep(&self.client, keys, &self.node_names).await {
+        let observation = match heavy::sweep(&self.client, keys, &self.sweeps).await {
             Ok(observation) => observation,
             Err(problem) => {
                 debug!("standby: the fabric cannot be followed: {problem}");

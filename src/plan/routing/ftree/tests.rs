@@ -35,6 +35,7 @@ fn topology(switches: usize, links: &[(usize, usize)], hosts: &[usize]) -> Topol
 
 fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
     TopologyNode {
+        model: Default::default(),
         kind,
         guid: Guid(guid),
         system_guid: Guid(guid),

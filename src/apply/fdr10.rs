@@ -1,0 +1,35 @@
+//! Sets of ExtendedPortInfo that enable or disable FDR10 (`fdr10`).
+
+use super::delta::{Delta, SetRequest};
+use super::set_id::SetId;
+use crate::fabric::PortId;
+use crate::wire::attr::{AttrId, FDR10, MlnxExtPortInfo};
+
+/// StateChangeEnable: the Set changes LinkSpeedEnabled.
+const SPEED_ENABLED: u8 = 1;
+
+/// The Sets of ports that support FDR10 and are not as `fdr10` wants them, in the order of ports.
+pub(super) fn changes<'a>(delta: Delta<'a>) -> impl Iterator<Item = SetRequest> + 'a {
+    let wanted = match delta.fdr10 {
+        1 => Some(true),
+        2 => Some(false),
+        _ => None,
+    };
+    let differs = |(id, info): (PortId, &MlnxExtPortInfo)| {
+        let is_wanted = wanted? == info.has_fdr10_enabled();
+        let is_programmed = delta.plan.ports.get(id.index()).is_some_and(Option::is_some);
+        (!is_wanted && is_programmed).then_some(id)
+    };
+    let mut ports: Vec<PortId> = delta.fabric.extended_ports().filter_map(differs).collect();
+    ports.sort_unstable();
+    ports.into_iter().filter_map(move |id| {
+        let mut target = *delta.fabric.extended_port_info(id)?;
+        target.set_state_change_enable(SPEED_ENABLED);
+        target.set_link_speed_enabled(if wanted? { FDR10 } else { 0 });
+        let port = delta.fabric.port(id);
+        let (node, num) = (port.node, port.num);
+        let attr_id = AttrId::MLNX_EXT_PORT_INFO;
+        let set = SetId { node, port: num, attr_id, attr_mod: num.0.into() };
+        Some((set, delta.request(set, &target.0)))
+    })
+}
