@@ -63,7 +63,7 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     operator_log::version();
     configured.notes.iter().chain(&notes).for_each(operator_log::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
-    let (threads, servers) = start_threads()?;
+    let (threads, servers) = start_threads(&configured.options)?;
     let partitions = Arc::new(partitions);
     let configuration = Configuration { options: configured.options, partitions };
     let run = serve(args, configuration, &local, servers, log.clone());
@@ -110,12 +110,13 @@ pub(crate) fn read_partitions(options: &Options) -> Result<(PartitionsConfig, Ve
     })
 }
 
-pub(crate) fn start_threads() -> Result<(Threads, ServerThreads), Failure> {
+pub(crate) fn start_threads(options: &Options) -> Result<(Threads, ServerThreads), Failure> {
     let failure = |error: &dyn std::fmt::Display| {
         Failure::new(ExitCode::System, format!("cannot start the daemon's threads: {error}"))
     };
     let threads = Threads::start().map_err(|error| failure(&error))?;
     let servers = ServerThreads::new(threads.servers()).map_err(|error| failure(&error))?;
+    let servers = servers.with_single_thread(options.single_thread);
     let servers = servers.with_background(threads.background());
     Ok((threads, servers))
 }

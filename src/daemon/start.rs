@@ -84,6 +84,13 @@ impl ServerThreads {
         Ok(Self { handle: Some(handle), background: None, table_workers })
     }
 
+    /// Answers all SA requests on one thread if `is_single` (`single_thread`).
+    #[must_use]
+    pub fn with_single_thread(self, is_single: bool) -> Self {
+        let table_workers = if is_single { TableWorkers::default() } else { self.table_workers };
+        Self { table_workers, ..self }
+    }
+
     /// Runs the performance manager and congestion control on `background`.
     #[must_use]
     pub fn with_background(self, background: Handle) -> Self {

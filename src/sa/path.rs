@@ -11,6 +11,7 @@
 //!   P_Key, packet lifetime and path bits. A query that contradicts the level gets no record.
 
 mod params;
+mod quirks;
 mod walk;
 
 pub(super) use walk::{NodeTransit, walk};

@@ -53,7 +53,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let log = launch::open_log(&defaults::log_config(&options))?;
     let _pidfile = launch::PidFile::write(&daemon_args)?;
     configured.notes.iter().chain(&notes).for_each(operator_log::note);
-    let (threads, servers) = launch::start_threads()?;
+    let (threads, servers) = launch::start_threads(&options)?;
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
     println!("{}", fabric.summary());
     let starting = match args.no_sm {

@@ -10,8 +10,9 @@ use super::transactions::{
     SOLE_STALL_TIME, STALL_TIME, SmpError, SmpLimits, SmpReply, SmpRequest, UNLIMITED_WINDOW,
 };
 use super::*;
+use crate::wire::attr::AttrId;
 use crate::wire::mad::{Mad, Method};
-use crate::wire::smp::{DirectedRoute, SmpRoute};
+use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpRoute};
 use std::sync::{Arc, Mutex};
 
 const ATTR: u16 = 0x0011;
@@ -63,8 +64,12 @@ struct Bench {
 fn bench(window: usize) -> Bench {
     let port = FakePort::new();
     let (demux, unsolicited) = MadDemux::new(2);
-    let limits =
-        SmpLimits { window, timeout: Duration::from_millis(100), retries: TRANSMISSIONS - 1 };
+    let limits = SmpLimits {
+        window,
+        timeout: Duration::from_millis(100),
+        retries: TRANSMISSIONS - 1,
+        ..SmpLimits::default()
+    };
     let client = SmpClient::new(Arc::clone(&port) as Arc<dyn MadPort>, &demux, limits);
     Bench { port, demux, unsolicited, client }
 }
@@ -258,6 +263,33 @@ async fn a_stalled_request_leaves_the_window_and_may_still_be_answered() {
         bench.demux.wake();
         let answer = batch.next_event().await;
         assert!(matches!(&answer, Some(BatchEvent::Result(is, Ok(_))) if *is == tag), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stalled_requests_are_limited_by_the_total() {
+    let bench = bench(2);
+    let limits = SmpLimits { window: 2, total: 3, ..SmpLimits::default() };
+    bench.client.set_limits(limits);
+    let mut batch = bench.client.batch();
+    (0..5).for_each(|tag| batch.submit(tag, request(tag as u32)));
+    assert_eq!(bench.port.take().len(), 2);
+    assert_eq!(batch.next_event().await, Some(BatchEvent::Stalled(0)));
+    assert_eq!(bench.port.take().len(), 1, "one more, as three may be in flight");
+    tokio::time::sleep(3 * SOLE_STALL_TIME).await;
+    batch.submit(9, request(9));
+    assert_eq!(bench.port.take().len(), 0);
+}
+
+#[test]
+fn optimized_sl_to_vl_sets_have_the_long_timeout() {
+    let limits = SmpLimits::default();
+    let route = SmpRoute::Directed(DirectedRoute::LOCAL);
+    let set = |modifier| SmpRequest::set(route, AttrId::SL_TO_VL, modifier, [0; DATA_SIZE]);
+    assert_eq!(limits.timeout_of(&set(0x3_0000)), limits.long_timeout);
+    assert_eq!(limits.timeout_of(&set(0x1_0002)), limits.long_timeout);
+    for request in [set(0x0102), SmpRequest::get(route, AttrId::SL_TO_VL, 0x3_0000)] {
+        assert_eq!(limits.timeout_of(&request), limits.timeout);
     }
 }
 

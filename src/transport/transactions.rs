@@ -26,7 +26,8 @@ pub use super::smp_counters::{AttributeCount, SmpCounters};
 pub use super::smp_request::{SmpError, SmpReply, SmpRequest, SmpResult};
 
 use super::in_flight::{InFlight, check_response};
-use crate::wire::mad::{Mad, low_tid_of};
+use crate::wire::attr::AttrId;
+use crate::wire::mad::{Mad, Method, low_tid_of};
 use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Duration;
@@ -48,14 +49,23 @@ const COMPLETION_GRACE: Duration = Duration::from_secs(2);
 /// simulators and devices that lose MADs when several hundred are in flight.
 const MAX_STALLED: usize = 256;
 
+/// Bits of the attribute modifier of SLtoVLMappingTable for all input or output ports of a switch
+/// at once.
+const OPTIMIZED_SL_TO_VL: u32 = 0x3_0000;
+
 /// Limits of transmissions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmpLimits {
     /// Maximum number of requests in flight (`--maxsmps`): 1..=[`MAX_WINDOW`], 0 for
     /// [`UNLIMITED_WINDOW`].
     pub window: usize,
+    /// Maximum number of requests in flight, stalled ones included (`max_wire_smps2`); without
+    /// effect up to `window`.
+    pub total: usize,
     /// Timeout of each transmission (`transaction_timeout`).
     pub timeout: Duration,
+    /// Timeout of requests that take devices longer (`long_transaction_timeout`).
+    pub long_timeout: Duration,
     /// Maximum number of retransmissions (`transaction_retries`).
     pub retries: u32,
 }
@@ -69,16 +79,38 @@ impl SmpLimits {
         }
     }
 
-    /// Time from the transmission of a request to its deadline.
-    fn time_to_deadline(&self) -> Duration {
-        self.timeout.saturating_mul(self.retries.saturating_add(1)).saturating_add(COMPLETION_GRACE)
+    /// Maximum number of stalled requests.
+    fn stalled(&self) -> usize {
+        match self.total.checked_sub(self.slots()) {
+            Some(more) if more > 0 => more.min(MAX_STALLED),
+            _ => MAX_STALLED,
+        }
+    }
+
+    /// Timeout of each transmission of a request.
+    pub(super) fn timeout_of(&self, request: &SmpRequest) -> Duration {
+        let is_long = request.method == Method::SET
+            && request.attr_id == AttrId::SL_TO_VL
+            && request.attr_mod & OPTIMIZED_SL_TO_VL != 0;
+        if is_long { self.long_timeout } else { self.timeout }
+    }
+
+    /// Time from the transmission of a request with this timeout to its deadline.
+    fn time_to_deadline(&self, timeout: Duration) -> Duration {
+        timeout.saturating_mul(self.retries.saturating_add(1)).saturating_add(COMPLETION_GRACE)
     }
 }
 
 /// OpenSM's defaults: 4 requests in flight, 200 ms, 3 retries.
 impl Default for SmpLimits {
     fn default() -> Self {
-        Self { window: 4, timeout: Duration::from_millis(200), retries: 3 }
+        Self {
+            window: 4,
+            total: 4,
+            timeout: Duration::from_millis(200),
+            long_timeout: Duration::from_millis(500),
+            retries: 3,
+        }
     }
 }
 
@@ -250,13 +282,13 @@ impl Transactions {
         let slot = &mut self.slots[usize::from(at)];
         // Generation 0 is not used, so that no transaction has the ID 0.
         slot.generation = slot.generation.checked_add(1).unwrap_or(1);
-        let timeout = self.limits.timeout;
+        let timeout = self.limits.timeout_of(&request);
         slot.request = Some(InFlight {
             batch: Some(batch),
             tag,
             request,
             sent: now,
-            deadline: now + self.limits.time_to_deadline(),
+            deadline: now + self.limits.time_to_deadline(timeout),
             timeout,
             retransmissions_left: self.limits.retries,
             is_stalled: false,
@@ -338,7 +370,7 @@ impl Transactions {
     fn mark_stalled(&mut self, now: Instant) {
         for request in self.slots.iter_mut().filter_map(|slot| slot.request.as_mut()) {
             let Some(id) = request.batch else { continue };
-            if self.stalled >= MAX_STALLED || !request.stalls(now, self.latest_answered) {
+            if self.stalled >= self.limits.stalled() || !request.stalls(now, self.latest_answered) {
                 continue;
             }
             request.is_stalled = true;

@@ -49,7 +49,12 @@ impl Observer {
         let (demux, unsolicited) = MadDemux::new(16);
         let own = cluster.shape.host_guid(at, 0);
         let port = cluster.fabric.attach(own, PortNum(1), demux.clone(), false);
-        let limits = SmpLimits { window: 16, timeout: Duration::from_millis(20), retries: 1 };
+        let limits = SmpLimits {
+            window: 16,
+            timeout: Duration::from_millis(20),
+            retries: 1,
+            ..SmpLimits::default()
+        };
         let client = SmpClient::new(Arc::new(port.expect("the host exists")), &demux, limits);
         Self { client, own, _unsolicited: unsolicited }
     }

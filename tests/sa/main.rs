@@ -11,5 +11,6 @@ mod path_limits;
 mod path_sl_vectors;
 mod qos_policy;
 mod queries;
+mod quirks;
 mod server_load;
 mod trust;

@@ -6,6 +6,10 @@ use super::value::PartEnforce;
 use super::{Key, Options, Reload, Support, TABLE};
 use crate::notes::Note;
 
+/// Greatest age of an SA request in milliseconds at which it is answered. Linux retransmits a join
+/// every 300 ms and gives up after 3 s, and its reply may have to wait for the multicast tree.
+pub const MAX_REQUEST_AGE_MS: u32 = 2000;
+
 /// Value of `max_wire_smps` that means no limit.
 const UNLIMITED: u32 = 0x7fff_ffff;
 
@@ -22,6 +26,14 @@ impl Options {
         }
         if self.long_transaction_timeout < self.transaction_timeout {
             self.long_transaction_timeout = self.transaction_timeout;
+        }
+        let fifo_timeout = self.max_msg_fifo_timeout;
+        if fifo_timeout > MAX_REQUEST_AGE_MS && fifo_timeout != Self::default().max_msg_fifo_timeout
+        {
+            notes.push(Note::warning(format!(
+                "max_msg_fifo_timeout {fifo_timeout} acts as {MAX_REQUEST_AGE_MS}: clients have sent \
+                 their requests again by then, and are answered earlier if the old ones are dropped"
+            )));
         }
         if self.m_key_protection_level > 0 && self.m_key_lease_period > 0 {
             self.reconcile_lease(&mut notes);
@@ -158,13 +170,25 @@ mod tests {
     }
 
     #[test]
+    fn a_long_age_of_requests_is_limited() {
+        for (milliseconds, is_limited) in [(0, false), (2000, false), (2001, true), (10_000, false)]
+        {
+            let mut options = Options { max_msg_fifo_timeout: milliseconds, ..Options::default() };
+            let notes = options.reconcile();
+            let texts = notes.iter().map(|note| note.text.starts_with("max_msg_fifo_timeout 2001"));
+            assert_eq!(texts.collect::<Vec<_>>(), vec![true; usize::from(is_limited)]);
+        }
+    }
+
+    #[test]
     fn options_without_effect_are_reported() {
-        let options = Options { enable_quirks: true, qos: true, ..Options::default() };
+        let options = Options { max_smps_timeout: 7, qos: true, ..Options::default() };
         let notes = options.unsupported();
         assert_eq!(notes.len(), 1);
         assert_eq!(
             notes[0].text,
-            "enable_quirks TRUE has no effect: defects of certain devices are not worked around"
+            "max_smps_timeout 7 has no effect: SMPs are overdue after 40 ms, and after 15 ms if \
+             later ones are answered"
         );
     }
 

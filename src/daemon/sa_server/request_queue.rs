@@ -10,16 +10,13 @@
 //! requests whose senders have given up.
 
 use super::request_key::{DedupKey, RequestKey};
+use crate::config::options::reconcile::MAX_REQUEST_AGE_MS;
 use crate::ids::Lid;
 use crate::transport::demux::Inbound;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// Age in milliseconds at which a request is dropped at the latest. Linux retransmits a join every
-/// 300 ms and gives up after 3 s, and its reply may have to wait for the multicast tree.
-const MAX_AGE_MS: u32 = 2000;
 
 #[derive(Debug)]
 pub struct QueuedRequest {
@@ -170,11 +167,11 @@ impl FairQueue {
     }
 }
 
-/// True if a request is older than `max_age` milliseconds, limited to [`MAX_AGE_MS`]: its sender
-/// has given up. 0 disables the check.
+/// True if a request is older than `max_age` milliseconds, limited to [`MAX_REQUEST_AGE_MS`]: its
+/// sender has given up. 0 disables the check.
 pub fn is_stale(request: &Inbound, now: Instant, max_age: u32) -> bool {
     let age = now.saturating_duration_since(request.arrived);
-    max_age != 0 && age > Duration::from_millis(max_age.min(MAX_AGE_MS).into())
+    max_age != 0 && age > Duration::from_millis(max_age.min(MAX_REQUEST_AGE_MS).into())
 }
 
 #[cfg(test)]

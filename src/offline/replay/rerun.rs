@@ -134,7 +134,7 @@ impl<'a> Rerun<'a> {
         let (demux, _unsolicited) = MadDemux::new(1);
         let port = ReplayPort::open(Arc::new(self.devices.clone()), demux.clone());
         let timeout = Duration::from_secs(1);
-        let limits = SmpLimits { window: WINDOW, timeout, retries: 0 };
+        let limits = SmpLimits { window: WINDOW, timeout, retries: 0, ..SmpLimits::default() };
         let client = SmpClient::new(Arc::new(port), &demux, limits);
         heavy::sweep(&client, &MKeys::default(), settings).await
     }

@@ -2,7 +2,7 @@
 //! level and the options.
 
 use super::walk::{PathLimits, path_limits};
-use super::{PathEnds, leaves_subnet};
+use super::{PathEnds, leaves_subnet, quirks};
 use crate::config::options::RTR_PR_INHERIT;
 use crate::config::qos_policy::QosLevel;
 use crate::ids::{Pkey, Sl};
@@ -36,6 +36,7 @@ pub(super) fn params(
     let sl = sl(query, wanted, level, ends, pkey, dropped_sls)?;
     let level_life = level.and_then(|level| level.packet_life);
     let default_life = level_life.unwrap_or(view.options().subnet_timeout);
+    mtu = quirks::mtu_limit(query, wanted, ends).map_or(mtu, |limit| mtu.min(limit));
     // Packets from a port to itself take no time on the fabric (IBA vol. 1, 15.2.5.16).
     let mut life = if ends.from == ends.to { 0 } else { default_life };
     for limit in configured_limits(query, wanted, level) {

@@ -47,28 +47,25 @@ macro_rules! timing {
         section "Timing and threads";
         /// Limit of SMPs in flight; 0 is no limit.
         max_wire_smps: u32 = 4, reload, implemented, range(0, 0x7fff_ffff).else_use(4);
-        /// Limit of SMPs in flight while earlier ones are overdue; values up to max_wire_smps
-        /// disable it.
-        max_wire_smps2: u32 = 4, reload,
-            ignored("max_wire_smps limits the SMPs in flight at all times"), range(0, 0x7fff_ffff).else_use(4);
-        /// Time in microseconds after which an SMP is overdue for max_wire_smps2.
+        /// Limit of SMPs in flight, overdue ones included: they do not count towards max_wire_smps.
+        /// With values up to max_wire_smps, 256 SMPs may be overdue.
+        max_wire_smps2: u32 = 4, reload, implemented, range(0, 0x7fff_ffff).else_use(4);
+        /// Time in microseconds after which OpenSM sends more SMPs, up to max_wire_smps2.
         max_smps_timeout: u32 = 600_000, reload,
-            ignored("max_wire_smps limits the SMPs in flight at all times");
+            ignored("SMPs are overdue after 40 ms, and after 15 ms if later ones are answered");
         /// Time in milliseconds to wait for a response before the request is sent again,
         /// at least 1.
         transaction_timeout: u32 = 200, restart, implemented, range(1, 0xffff_ffff).else_use(200);
         /// Number of retries of an unanswered request.
         transaction_retries: u32 = 3, restart, implemented;
         /// Time in milliseconds to wait for responses to requests that take devices longer
-        /// (optimized SL to VL mapping tables).
-        long_transaction_timeout: u32 = 500, restart,
-            ignored("transaction_timeout applies to all SMPs");
+        /// (optimized SL to VL mapping tables), at least transaction_timeout.
+        long_transaction_timeout: u32 = 500, restart, implemented;
         /// Time in milliseconds after which a queued SA request is dropped; values above 2000 act
         /// as 2000, 0 is no limit.
         max_msg_fifo_timeout: u32 = 10_000, reload, implemented;
-        /// Answer SA requests from a single thread.
-        single_thread: bool = false, restart,
-            ignored("threads do not change the answers of the SA");
+        /// Answer all SA requests on one thread; the answers are the same.
+        single_thread: bool = false, restart, implemented;
     } };
 }
 pub(super) use timing;
@@ -203,9 +200,9 @@ pub(super) use recorder;
 macro_rules! safety {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Safety";
-        /// Use risky features and work around defects of certain devices.
-        enable_quirks: bool = false, reload,
-            ignored("defects of certain devices are not worked around");
+        /// Work around defects of certain devices: paths to and from Mellanox's InfiniHost (Tavor)
+        /// have an MTU of at most 1024 bytes, unless a query wants more.
+        enable_quirks: bool = false, reload, implemented;
         /// Do not request clients to register again (ClientReregister).
         no_clients_rereg: bool = false, reload, implemented;
         /// Disable multicast.

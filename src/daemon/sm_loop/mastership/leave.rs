@@ -60,6 +60,7 @@ pub async fn leave(
         window: options.max_wire_smps as usize + SPARE_REQUESTS,
         timeout: QUERY_TIMEOUT / 4,
         retries: 2,
+        ..SmpLimits::default()
     });
     let handed_over = hand_over_to_best(context, events, keys, observation);
     if timeout(LEAVE_TIMEOUT, handed_over).await.is_err() {
