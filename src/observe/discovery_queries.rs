@@ -30,7 +30,7 @@ pub(super) struct DiscoveryQueries {
     batch: Tagged<Query>,
     /// GUID of the local port.
     local: Guid,
-    keys: DiscoveryKeys,
+    pub(super) keys: DiscoveryKeys,
     pub state: DiscoveryState,
     pub managers: Vec<((usize, PortNum), SmInfo)>,
     /// Switches with PortStateChange set.

@@ -9,6 +9,10 @@ use crate::ids::PortNum;
 use crate::transport::client::SmpClient;
 use crate::wire::attr::{PortInfo, PortState, SmInfo};
 use std::sync::Arc;
+use tracing::debug;
+
+/// Number of repetitions of a sweep during which ports were moved.
+const MAX_REPETITIONS: u32 = 2;
 
 /// Sweeps the fabric from the port of `client`, with the M_Keys that ports are known to hold.
 ///
@@ -19,6 +23,22 @@ pub async fn sweep(
     keys: &MKeys,
     settings: &SweepSettings,
 ) -> Result<Observation, SweepError> {
+    let mut queries = discover(client, keys, settings).await;
+    let mut repetitions = 0;
+    while queries.has_moved_ports(client).await && repetitions < MAX_REPETITIONS {
+        repetitions += 1;
+        debug!("a port was moved during the sweep, which is repeated");
+        queries = discover(client, keys, settings).await;
+    }
+    let mut observation = conclude(queries)?;
+    if settings.reads_extended_ports {
+        extended_ports::read(client, keys, &mut observation, None).await;
+    }
+    Ok(observation)
+}
+
+/// Asks all devices once.
+async fn discover(client: &SmpClient, keys: &MKeys, settings: &SweepSettings) -> DiscoveryQueries {
     let mut state = DiscoveryState::default();
     state.names = settings.names.clone();
     let mut queries = DiscoveryQueries::new(client, keys, state);
@@ -35,11 +55,8 @@ pub async fn sweep(
     queries.run_to_the_end().await;
     queries.run_last_pass().await;
     queries.record_faults();
-    let mut observation = conclude(queries)?;
-    if settings.reads_extended_ports {
-        extended_ports::read(client, keys, &mut observation, None).await;
-    }
-    Ok(observation)
+    queries.find_own_twin();
+    queries
 }
 
 /// Makes the snapshot from the answers.

@@ -11,6 +11,7 @@
 //! * [`backoff`]: growing delays between attempts at devices that fail;
 //! * [`link_health`]: links that flap or report errors; [`quarantine`]: removes them from a
 //!   snapshot;
+//! * `duplicates`: asks devices with the same GUID again;
 //! * `extended_ports`: ExtendedPortInfo of Mellanox devices;
 //! * [`local_changes`]: queries of the attributes that traps 144 and 145 report as changed;
 //! * [`m_keys`]: the M_Keys that ports hold; `discovery_keys`: those of a sweep's queries;
@@ -24,6 +25,7 @@ mod discovery_identity;
 mod discovery_keys;
 mod discovery_queries;
 pub mod discovery_state;
+mod duplicates;
 mod evidence;
 mod extended_ports;
 pub mod focused;

@@ -3,6 +3,7 @@
 use super::discovery_queries::DiscoveryQueries;
 use super::query::Query;
 use super::query_fault::fault_of;
+use crate::fabric::DiscoveryFault;
 use crate::transport::transactions::SmpError;
 use std::collections::HashSet;
 
@@ -26,6 +27,25 @@ impl DiscoveryQueries {
                 let error = error.unwrap_or(SmpError::Unanswered);
                 self.state.faults.extend(fault_of(&self.state, query, &error));
             }
+        }
+    }
+
+    /// Records the fault of two devices with the same GUIDs that are cabled back to back: the cable
+    /// of the local port seems to end at that port itself.
+    pub(super) fn find_own_twin(&mut self) {
+        let Some(local) = self.state.local else { return };
+        let is_alone = self.state.entries().iter().all(|entry| !entry.is_switch());
+        let route = self.state.entries()[local.0].route;
+        if is_alone
+            && self.state.peer(local) == Some(local)
+            && let Some(second) = route.then(local.1)
+        {
+            let guid = self.state.entries()[local.0].info.node_guid();
+            self.state.faults.push(DiscoveryFault::DuplicateNodeGuid {
+                guid,
+                first: route,
+                second,
+            });
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod balancing;
 mod devices;
+mod duplicates;
 mod fdr10;
 mod links;
 mod multicast;

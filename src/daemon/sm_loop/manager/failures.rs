@@ -23,8 +23,13 @@ impl Manager {
         None
     }
 
-    /// The end of the daemon on a duplicate GUID in the first sweep (`exit_on_fatal`).
+    /// The end of the daemon on a duplicate GUID in the first sweep (`exit_on_fatal`). As in OpenSM,
+    /// only a fabric without switches is fatal, whose link seems to end at its own beginning: there is
+    /// nothing to manage.
     pub(super) fn fatal(&self, observation: &Observation) -> Option<Exit> {
+        if !observation.fabric.switches().is_empty() {
+            return None;
+        }
         let duplicate = observation.fabric.faults().iter().find(|fault| {
             matches!(
                 fault,
