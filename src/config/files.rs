@@ -6,6 +6,7 @@
 use super::Diagnostic;
 use super::excerpt;
 use super::guid_lists::{self, GuidLists, Parsed};
+use super::log_modules::{self, ModuleFlags};
 use super::node_name_map::{self, NamedNode};
 use super::options::{Options, engine_names};
 use super::partitions::PartitionsConfig;
@@ -194,6 +195,14 @@ pub fn node_names_from(
         true => Err(notes),
         false => Ok((names, notes)),
     }
+}
+
+/// Reads the log flags of modules; without the file there are none. Lines with errors are skipped
+/// with a note.
+pub fn module_flags(options: &Options) -> (Vec<ModuleFlags>, Vec<Note>) {
+    let mut notes = Vec::new();
+    let file = options.per_module_logging_file.clone().filter(|file| Path::new(file).exists());
+    (list(&Disk, &file, log_modules::parse, &mut notes), notes)
 }
 
 /// Reads prefix-routes.conf; without the file there are no routes. Lines with errors are skipped

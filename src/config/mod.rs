@@ -5,7 +5,7 @@
 //! * [`partitions`] reads partitions.conf;
 //! * [`qos_policy`] reads qos-policy.conf;
 //! * [`prefix_routes`] reads prefix-routes.conf;
-//! * [`node_name_map`] reads the node name map;
+//! * [`node_name_map`] reads the node name map; [`log_modules`] the log flags of modules;
 //! * [`guid_lists`]: files of GUIDs that tune routing; [`route_dumps`]: dumps of routes to load;
 //! * [`routing_chain`]: the policy files of routing chains;
 //! * [`guid2lid`], [`guid2mkey`], [`neighbors`]: the LIDs and M_Keys assigned in earlier runs, and
@@ -26,6 +26,7 @@ pub mod guid2lid;
 pub mod guid2mkey;
 pub mod guid_lists;
 pub mod literal;
+pub mod log_modules;
 pub mod neighbors;
 pub mod node_name_map;
 pub mod options;

@@ -23,6 +23,7 @@ use crate::config::partitions::PartitionsConfig;
 use crate::manage::socket;
 use crate::notes::Note;
 use crate::transport::demux::MadDemux;
+use crate::transport::frames::{FramePort, FrameSink};
 use crate::transport::recorded::{MadRecorder, RecordedPort, RecordedSink};
 use crate::transport::reopening::ReopeningPort;
 use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
@@ -61,6 +62,7 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let log = open_log(&LogConfig::from(&configured.options))?;
     let _pidfile = PidFile::write(args)?;
     operator_log::version();
+    set_module_flags(&log, &configured.options);
     configured.notes.iter().chain(&notes).for_each(operator_log::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
     let (threads, servers) = start_threads(&configured.options)?;
@@ -132,6 +134,13 @@ pub(crate) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
     opened.map_err(|error| Failure::new(ExitCode::System, format!("cannot start logging: {error}")))
 }
 
+/// Enables the log flags of single modules, and logs what is wrong with their file.
+pub(crate) fn set_module_flags(log: &LogHandle, options: &Options) {
+    let (modules, notes) = files::module_flags(options);
+    log.set_module_flags(modules);
+    notes.iter().for_each(operator_log::note);
+}
+
 async fn serve(
     args: &DaemonArgs,
     configuration: Configuration,
@@ -151,7 +160,8 @@ async fn serve(
         let error = error.with_user(|| socket::owner(&management_dir, local.guid));
         Failure::new(ExitCode::NoPort, error)
     })?;
-    let mut port: Arc<dyn MadPort> = Arc::new(RecordedPort::new(Arc::new(port), recorder));
+    let port = Arc::new(RecordedPort::new(Arc::new(port), recorder));
+    let mut port: Arc<dyn MadPort> = Arc::new(FramePort::new(port));
     if args.trace_port {
         port = Arc::new(TracedPort::new(port));
     }
@@ -222,6 +232,7 @@ fn open_port(
             None => Sysfs::default().ports()?.by_guid(guid)?.clone(),
         };
         let sink = Arc::new(RecordedSink::new(sink, recorder.clone()));
+        let sink = Arc::new(FrameSink::new(sink));
         let port = UmadPort::open(&local, sink)?;
         port.set_is_sm(true)?;
         Ok(Arc::new(port))
@@ -255,6 +266,7 @@ pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> R
         let (partitions, found) = files::partitions(&options)?;
         read.notes.iter().chain(&notes).chain(&found).for_each(operator_log::note);
         log.reconfigure(&LogConfig::from(&options));
+        set_module_flags(&log, &options);
         let changes = current.changes(&options);
         if !changes.is_empty() {
             info!("these keys took effect: {changes}");

@@ -59,8 +59,11 @@ pub(super) fn daemon_args(
     let conf = scratch.path().join("torus-2QoS.conf");
     let conf_name = conf.display().to_string();
     // The names of this machine's node name map do not belong to the simulated nodes.
-    let mut defaults =
-        vec![("management_tcp", MANAGEMENT_TCP), ("node_name_map_name", "/dev/null")];
+    let mut defaults = vec![
+        ("management_tcp", MANAGEMENT_TCP),
+        ("node_name_map_name", "/dev/null"),
+        ("per_module_logging_file", "(null)"),
+    ];
     if daemon.given("log_file").is_none() {
         defaults.extend([("log_file", "stderr"), ("log_flags", "0x01")]);
     }

@@ -27,6 +27,7 @@ use crate::manage::socket;
 use crate::sim::SimFabric;
 use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
+use crate::transport::frames::{FramePort, FrameSink};
 use crate::transport::recorded::{RecordedPort, RecordedSink};
 use crate::transport::traced::TracedPort;
 use std::path::PathBuf;
@@ -52,6 +53,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     }
     let log = launch::open_log(&defaults::log_config(&options))?;
     let _pidfile = launch::PidFile::write(&daemon_args)?;
+    launch::set_module_flags(&log, &options);
     configured.notes.iter().chain(&notes).for_each(operator_log::note);
     let (threads, servers) = launch::start_threads(&options)?;
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
@@ -116,6 +118,7 @@ async fn run_daemon(
     let recordings = launch::recordings(&options, &files, place);
     let recorder = recordings.recorder().clone();
     let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
+    let sink = Arc::new(FrameSink::new(sink));
     let port = fabric.attach(guid, num, sink, true).ok_or_else(|| {
         let text = format!("port {num} of node {guid} is not an end port");
         Failure::new(ExitCode::NoPort, text)
@@ -175,6 +178,6 @@ async fn run_daemon(
 
 /// The port, with tracing if `-d 5` is given.
 fn traced(port: RecordedPort, args: &DaemonArgs) -> Arc<dyn MadPort> {
-    let port: Arc<dyn MadPort> = Arc::new(port);
+    let port: Arc<dyn MadPort> = Arc::new(FramePort::new(Arc::new(port)));
     if args.trace_port { Arc::new(TracedPort::new(port)) } else { port }
 }

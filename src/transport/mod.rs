@@ -2,7 +2,7 @@
 //!
 //! A [`MadPort`] sends MADs and delivers received ones to its [`MadSink`]. The kernel's umad device
 //! ([`umad`]) and the simulated fabric ([`crate::sim`]) are ports; wrappers can be stacked on both
-//! to trace ([`traced`]), record ([`recorded`]) or drop ([`lossy`]) MADs, or to open a lost port
+//! to trace ([`traced`]), log ([`frames`]), record ([`recorded`]) or drop ([`lossy`]) MADs, or to open a lost port
 //! again ([`reopening`]). Like the kernel, a port retries requests: one posted with a timeout is
 //! delivered exactly once, as its response or as [`Outcome::Unanswered`].
 //!
@@ -14,6 +14,8 @@
 
 pub mod client;
 pub mod demux;
+mod frame_text;
+pub mod frames;
 pub mod gsi;
 mod gsi_requests;
 mod in_flight;

@@ -134,6 +134,23 @@ fn nodes_have_the_names_of_the_node_name_map() {
 }
 
 #[test]
+fn the_log_shows_frames_and_modules_as_asked() {
+    let Some(sim) = ring() else { return };
+    let modules = sim.dir().join("modules");
+    fs::write(&modules, "osm_vl15intf.c 0x20\nosm_nowhere.c 1\n").expect("a file");
+    configure(&sim, &format!("per_module_logging_file {}\n", modules.display()));
+    let daemon = start(&sim, &[]);
+    let text = fs::read_to_string(log(&sim)).expect("a log");
+    assert!(text.contains("0x20 -> SMP dump:\n\t\t\t\tbase_ver................0x1\n"), "{text}");
+    assert!(text.contains("(SubnGet)") && !text.contains("(SubnGetResp)"), "only what is sent");
+    let place = format!("{}:2:1: Module name osm_nowhere.c not found", modules.display());
+    assert!(text.contains(&place), "{text}");
+    configure(&sim, "log_flags 0x23\nper_module_logging_file (null)\n");
+    signal(daemon.0.id(), "HUP");
+    wait_for(&log(&sim), "(SubnGetResp)", LIMIT);
+}
+
+#[test]
 fn usr1_reopens_the_log() {
     let Some(sim) = ring() else { return };
     configure(&sim, "");

@@ -10,6 +10,12 @@ use crate::notes::Note;
 /// every 300 ms and gives up after 3 s, and its reply may have to wait for the multicast tree.
 pub const MAX_REQUEST_AGE_MS: u32 = 2000;
 
+/// Log flag of entry to and exit from functions of OpenSM.
+const LOG_FUNCTIONS: u8 = 0x10;
+
+/// All log flags, as `-V` sets them.
+const LOG_ALL: u8 = 0xFF;
+
 /// Value of `max_wire_smps` that means no limit.
 const UNLIMITED: u32 = 0x7fff_ffff;
 
@@ -33,6 +39,12 @@ impl Options {
             notes.push(Note::warning(format!(
                 "max_msg_fifo_timeout {fifo_timeout} acts as {MAX_REQUEST_AGE_MS}: clients have sent \
                  their requests again by then, and are answered earlier if the old ones are dropped"
+            )));
+        }
+        if self.log_flags & LOG_FUNCTIONS != 0 && self.log_flags != LOG_ALL {
+            notes.push(Note::warning(format!(
+                "log_flags {:#04x}: 0x10 logs nothing, as it is for the functions of OpenSM",
+                self.log_flags
             )));
         }
         if self.m_key_protection_level > 0 && self.m_key_lease_period > 0 {

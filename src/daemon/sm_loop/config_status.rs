@@ -15,6 +15,7 @@ pub fn read(config_file: Option<&Path>, options: &Options) -> ConfigStatus {
         ("qos_policy_file", options.qos_policy_file.as_deref()),
         ("prefix_routes_file", options.prefix_routes_file.as_deref()),
         ("node_name_map_name", options.node_name_map_name.as_deref()),
+        ("per_module_logging_file", options.per_module_logging_file.as_deref()),
         ("torus_config", Some(options.torus_config.as_str())),
         ("guid_routing_order_file", options.guid_routing_order_file.as_deref()),
         ("port_prof_ignore_file", options.port_prof_ignore_file.as_deref()),

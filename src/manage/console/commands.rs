@@ -193,6 +193,7 @@ fn per_module_log(sources: &ConsoleSources) -> String {
     let file = key.map(|key| key.text(&sources.status.load().options)).unwrap_or_default();
     match fs::read_to_string(&file) {
         Ok(text) => format!("Per module logging file: {file}\n{text}\n"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => format!("fopen({file}) failed: {error}\n"),
     }
 }

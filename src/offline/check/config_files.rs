@@ -11,7 +11,7 @@ use crate::config::routing_chain::{StepSettings, port_groups, steps, topologies}
 use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
 use crate::config::{
-    Diagnostic, excerpt, guid2lid, guid2mkey, neighbors, node_name_map, prefix_routes,
+    Diagnostic, excerpt, guid2lid, guid2mkey, log_modules, neighbors, node_name_map, prefix_routes,
 };
 use crate::notes::{Note, Severity};
 use crate::plan::routing::torus;
@@ -98,6 +98,7 @@ impl ConfigFiles {
         files.qos_policy();
         files.prefix_routes();
         files.node_names();
+        files.module_flags();
         files.cache();
         files
     }
@@ -281,6 +282,14 @@ impl ConfigFiles {
         let path = named.unwrap_or(node_name_map::DEFAULT_PATH.into());
         let Some((mut file, text)) = self.open(&path, wanted) else { return };
         file.findings = node_name_map::parse(&path, &text).1;
+        self.all.push(file);
+    }
+
+    fn module_flags(&mut self) {
+        let named = self.options.per_module_logging_file.as_ref().map(PathBuf::from);
+        let Some(path) = named else { return };
+        let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
+        file.findings = log_modules::parse(&path, &text).diagnostics;
         self.all.push(file);
     }
 

@@ -20,8 +20,11 @@ fn check_reports_all_mistakes() {
         "qos TRUE\nrouting_engine torus-2QoS,nonsense\nlmc nine\nhop_weights_file weights\n\
          port_prof_ignore_file nowhere\npartition_config_file p.conf\ntorus_config torus.conf\n\
          rtr_pr_sl 16\ndo_mesh_analysis FALSE\ndo_mesh_analysis TRUE\nm_key_protection_level 2\n\
-         m_key_lease_period=5\nsweep_interval 60\n",
+         m_key_lease_period=5\nsweep_interval 60\nnode_name_map_name names\n\
+         per_module_logging_file modules\n",
     );
+    write("names", "0x1 \"one\"\ntwo\n");
+    write("modules", "osm_sa.c\n");
     write("torus.conf", "torus 3 3 1\nxp_linc 1 2\n");
     write("weights", "0x12 1 0\n");
     write("p.conf", "A=0x10, mtu=9000: ALL\n");
@@ -42,7 +45,9 @@ fn check_reports_all_mistakes() {
         "p.conf:1:13: error: `9000` is not an MTU",
         "    A=0x10, mtu=9000: ALL\n                ^^^^",
         "guid2lid:1:",
-        "6 errors, ",
+        "names:2:1: error: `two` is not a node GUID",
+        "modules:1:9: warning: the log flags are missing here",
+        "7 errors, ",
     ] {
         assert!(text.contains(expected), "no {expected} in\n{text}");
     }

@@ -155,7 +155,8 @@ macro_rules! log {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Log and dumps";
         /// Log flags, 0 to 0xff: 0x01: errors, 0x02: information, 0x04: verbose, 0x08: debug, 0x10:
-        /// functions, 0x20: frames, 0x40: routing and dump files, 0x80: system.
+        /// functions, which are OpenSM's own, 0x20: frames (every MAD, without keys), 0x40: dump files
+        /// of routes, 0x80: system.
         log_flags: u8 = 0x03, reload, implemented, hex(2);
         /// Flush the log after every line.
         force_log_flush: bool = false, reload, implemented;
@@ -166,9 +167,9 @@ macro_rules! log {
         log_max_size: u32 = 0, reload, implemented;
         /// Append to an existing log file; FALSE truncates it at start.
         accum_log_file: bool = true, reload, implemented;
-        /// Path of a file of log flags per module.
-        per_module_logging_file: Option<String> = path("per-module-logging.conf"), restart,
-            ignored("log_flags applies to all modules");
+        /// Path of a file with log flags of modules, which are enabled in addition to log_flags: lines
+        /// of a module and its flags, such as osm_trap_rcv.c 0x0f, or daemon::sa_server 0x07.
+        per_module_logging_file: Option<String> = path("per-module-logging.conf"), restart, implemented;
         /// Directory of dump files; without the key, that of the environment variable OSM_TMP_DIR.
         dump_files_dir: String = "/var/log/".into(), restart, implemented;
         /// Prefix of every message in the log and to syslog.
@@ -207,7 +208,8 @@ macro_rules! safety {
         no_clients_rereg: bool = false, reload, implemented;
         /// Disable multicast.
         disable_multicast: bool = false, reload, implemented;
-        /// Exit on fatal initialization errors such as duplicate GUIDs.
+        /// Exit on fatal initialization errors: the link of this port ends at a device with the same
+        /// GUIDs, and there is no switch. Other duplicate GUIDs are reported with both paths.
         exit_on_fatal: bool = true, reload, implemented;
     } };
 }

@@ -2,6 +2,7 @@
 
 use super::event::LogEvent;
 use super::{Shared, flags};
+use crate::transport::frames;
 use chrono::{DateTime, Local};
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -22,7 +23,12 @@ impl LogLayer {
     /// Events with a `flags` field are always of interest; the field is checked when they occur.
     fn interest(&self, metadata: &Metadata<'_>) -> Interest {
         let has_flags = metadata.fields().field("flags").is_some();
-        if has_flags || self.0.enabled(flag_of(metadata.level())) {
+        let wanted = flag_of(metadata);
+        // A finding has the name of the module that found it.
+        let has_place = metadata.fields().field("place").is_some();
+        let in_modules = || wanted & self.0.module_flags(|_| true) != 0;
+        let place = place(metadata.target());
+        if has_flags || self.0.enabled_in(wanted, place) || (has_place && in_modules()) {
             Interest::always()
         } else {
             Interest::never()
@@ -30,14 +36,20 @@ impl LogLayer {
     }
 }
 
-/// The log flag that corresponds to a level.
-fn flag_of(level: &Level) -> u8 {
-    match *level {
+/// The log flag that corresponds to the level of an event, or to its target.
+fn flag_of(metadata: &Metadata<'_>) -> u8 {
+    match *metadata.level() {
+        Level::TRACE if is_frame(metadata) => flags::FRAMES,
         Level::ERROR | Level::WARN => flags::ERROR,
         Level::INFO => flags::INFO,
         Level::DEBUG => flags::VERBOSE,
         Level::TRACE => flags::DEBUG,
     }
+}
+
+/// True for events that show a MAD.
+fn is_frame(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with(frames::TARGET)
 }
 
 impl<S: Subscriber> Layer<S> for LogLayer {
@@ -46,11 +58,11 @@ impl<S: Subscriber> Layer<S> for LogLayer {
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        metadata.is_event() && self.interest(metadata).is_always()
+        !metadata.is_span() && self.interest(metadata).is_always()
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(if self.is_enabled(flags::DEBUG) {
+        Some(if self.is_enabled(flags::DEBUG) || self.is_enabled(flags::FRAMES) {
             LevelFilter::TRACE
         } else if self.is_enabled(flags::VERBOSE) {
             LevelFilter::DEBUG
@@ -62,18 +74,18 @@ impl<S: Subscriber> Layer<S> for LogLayer {
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let metadata = event.metadata();
-        let mut fields = EventFields { flags: flag_of(metadata.level()), ..EventFields::default() };
+        let mut fields = EventFields { flags: flag_of(metadata), ..EventFields::default() };
         event.record(&mut fields);
-        if !self.0.enabled(fields.flags) {
+        let place = fields.place.as_deref().unwrap_or_else(|| place(metadata.target()));
+        if !self.0.enabled_in(fields.flags, place) {
             return;
         }
         let text = format!("{}{}", fields.message, fields.others);
-        let place = fields.place.as_deref().unwrap_or_else(|| place(metadata.target()));
         self.0.sink().write(&LogEvent {
             now: Local::now(),
             flags: fields.flags,
             is_warning: *metadata.level() == Level::WARN,
-            place: (!fields.is_bare).then_some(place),
+            place: (!fields.is_bare && !is_frame(metadata)).then_some(place),
             name: fields.name.as_deref(),
             message: &text,
         });
@@ -82,7 +94,8 @@ impl<S: Subscriber> Layer<S> for LogLayer {
 
 impl LogLayer {
     fn is_enabled(&self, flag: u8) -> bool {
-        self.0.flags.load(std::sync::atomic::Ordering::Relaxed) & flag != 0
+        let of_all = self.0.flags.load(std::sync::atomic::Ordering::Relaxed);
+        (of_all | self.0.module_flags(|_| true)) & flag != 0
     }
 }
 

@@ -14,7 +14,8 @@
 //! | 0x02 [`flags::INFO`] | `info!` |
 //! | 0x04 [`flags::VERBOSE`] | `debug!` |
 //! | 0x08 [`flags::DEBUG`] | `trace!` |
-//! | 0x10, 0x20, 0x40 | [`log_with_flags!`](crate::log_with_flags) with the flag |
+//! | 0x20 [`flags::FRAMES`] | `trace!` with a target in [`frames::TARGET`](crate::transport::frames) |
+//! | 0x10, 0x40 | [`log_with_flags!`](crate::log_with_flags) with the flag |
 //! | 0x80 [`flags::SYS`] | [`log_major!`](crate::log_major): also to syslog and standard output; always enabled if [`LogConfig::announce`] is set |
 //!
 //! Lines are buffered, as in OpenSM, and flushed at intervals ([`LogHandle::flush`]). Errors and
@@ -29,7 +30,9 @@ mod syslog;
 pub use layer::LogLayer;
 pub use sink::LogDestination;
 
+use crate::config::log_modules::ModuleFlags;
 use crate::config::options::{LogFormat, Options};
+use arc_swap::ArcSwap;
 use sink::Sink;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -140,12 +143,25 @@ struct Shared {
     flags: AtomicU8,
     /// Flags that are always enabled.
     always: u8,
+    /// Flags of single modules, in addition to the others.
+    modules: ArcSwap<Vec<ModuleFlags>>,
     sink: Mutex<Sink>,
 }
 
 impl Shared {
     fn enabled(&self, wanted: u8) -> bool {
         wanted & (self.flags.load(Ordering::Relaxed) | self.always) != 0
+    }
+
+    /// True if a flag is enabled for all modules or for the module `place`.
+    fn enabled_in(&self, wanted: u8, place: &str) -> bool {
+        self.enabled(wanted) || wanted & self.module_flags(|flags| flags.contains(place)) != 0
+    }
+
+    /// The flags of the modules that `applies` selects.
+    fn module_flags(&self, applies: impl Fn(&ModuleFlags) -> bool) -> u8 {
+        let modules = self.modules.load();
+        modules.iter().filter(|flags| applies(flags)).fold(0, |sum, flags| sum | flags.flags)
     }
 
     /// Locks the sink, even if a panic poisoned it: the log then has at worst an incomplete line.
@@ -173,13 +189,20 @@ pub fn open(config: &LogConfig) -> io::Result<(LogLayer, LogHandle)> {
     let sink = Sink::open(config)?;
     let always = if config.announce { flags::SYS } else { 0 };
     let flags = AtomicU8::new(config.flags);
-    let shared = Arc::new(Shared { flags, always, sink: Mutex::new(sink) });
+    let modules = ArcSwap::default();
+    let shared = Arc::new(Shared { flags, always, modules, sink: Mutex::new(sink) });
     Ok((LogLayer::new(Arc::clone(&shared)), LogHandle(shared)))
 }
 
 impl LogHandle {
     pub fn set_flags(&self, flags: u8) {
         self.0.flags.store(flags, Ordering::Relaxed);
+        tracing::callsite::rebuild_interest_cache();
+    }
+
+    /// Replaces the flags of single modules (`per_module_logging_file`).
+    pub fn set_module_flags(&self, modules: Vec<ModuleFlags>) {
+        self.0.modules.store(Arc::new(modules));
         tracing::callsite::rebuild_interest_cache();
     }
 

@@ -74,6 +74,41 @@ fn lines_have_opensms_shape() {
     );
 }
 
+#[test]
+fn modules_have_flags_of_their_own() {
+    let text = logged(
+        |_| {},
+        |handle, path| {
+            let lines = "daemon::sa_server 0x04\nosm_torus.c 0x02\nosm_vl15intf.c 0x20\n";
+            handle.set_flags(flags::ERROR);
+            handle.set_module_flags(crate::config::log_modules::parse(path, lines).entries);
+            tracing::debug!(target: "torus_sm::daemon::sa_server::joins", "one");
+            tracing::info!(target: "torus_sm::daemon::sa_server", "not shown");
+            tracing::debug!(target: "torus_sm::observe", "not shown");
+            tracing::info!(place = "plan::routing::torus", "two");
+            tracing::info!(place = "plan::routing", "not shown");
+            assert!(tracing::enabled!(target: "torus_sm::frames::smp_sent", tracing::Level::TRACE));
+            assert!(!tracing::enabled!(target: "torus_sm::frames::sa_sent", tracing::Level::TRACE));
+            tracing::trace!(target: "torus_sm::frames::smp_sent", "three");
+            tracing::trace!(target: "torus_sm::frames::sa_sent", "not shown");
+            handle.set_module_flags(Vec::new());
+            tracing::debug!(target: "torus_sm::daemon::sa_server", "not shown");
+            handle.set_flags(flags::FRAMES);
+            tracing::trace!(target: "torus_sm::frames::sa_sent", "four");
+            tracing::trace!("not shown");
+        },
+    );
+    assert_eq!(
+        tails(&text),
+        [
+            "0x04 -> daemon::sa_server::joins: one",
+            "0x02 -> plan::routing::torus: two",
+            "0x20 -> three",
+            "0x20 -> four",
+        ]
+    );
+}
+
 /// The last words of the lines logged while flags are enabled and disabled.
 fn words_by_flags(announce: bool) -> Vec<String> {
     let text = logged(
