@@ -16,10 +16,13 @@ pub fn lid_matrix_count(fabric: &Fabric) -> usize {
 }
 
 /// Writes `opensm-lid-matrix.dump`: for each switch and the LID of each switch that it reaches, the
-/// hop count of the shortest paths through each port; the column of port 0 has the smallest one. The
-/// counts are those of the fabric, also for engines that restrict paths.
+/// hop count of the paths through each port; the column of port 0 has the smallest one. The counts are
+/// those of shortest paths, except where the engine found a longer way through a port. Engines that
+/// restrict paths have a dump of their own. OpenSM's sssp, dfsssp and nue list their routes to all
+/// LIDs instead.
 pub fn lid_matrix(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
     let graph = SwitchGraph::new(fabric);
+    let exceptions = plan.routing.policy.port_hops();
     // The distances are the same in both directions.
     let distances: Vec<Vec<u8>> = fabric.switch_ids().map(|to| graph.distances(to)).collect();
     let mut targets: Vec<(Lid, SwitchId, Guid)> = fabric
@@ -40,8 +43,10 @@ pub fn lid_matrix(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
                 continue;
             }
             put!(out, "0x{:04x}: {least:02x}", lid.0);
-            for neighbour in &neighbours {
-                let hops = neighbour.map_or(NO_PATH, |at| distances[at.index()].saturating_add(1));
+            for (neighbour, port) in neighbours.iter().zip(1..) {
+                let shortest = neighbour.map(|at| distances[at.index()].saturating_add(1));
+                let engine = exceptions.and_then(|hops| hops.of(to, switch, port));
+                let hops = engine.or(shortest).unwrap_or(NO_PATH);
                 put!(out, " {hops:02x}");
             }
             put!(out, " # portguid {guid}\n");

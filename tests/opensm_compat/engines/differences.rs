@@ -9,6 +9,7 @@ use torus_sm::plan::Plan;
 use torus_sm::plan::routing::ftree::{self, FtreePolicy};
 use torus_sm::plan::routing::nue;
 use torus_sm::plan::routing::sssp::SsspPolicy;
+use torus_sm::publish::dumps;
 
 /// Differences in which OpenSM is wrong. The comparison shows for each case that it is
 /// so: the verification rejects OpenSM's tables.
@@ -121,13 +122,26 @@ fn differing_tables(ours: &Ours<'_>, plan: &Plan, theirs: &Tables) -> String {
     let from_hosts = theirs.path_vls.iter().filter(|((from, _), _)| is_comparable(*from));
     let vls = from_hosts.map(|(&pair, &vl)| (pair, vl)).collect();
     text += &differences(&ours.path_vls(plan, &vls), &vls);
-    for dump in plan.routing.policy.dumps(&ours.fabric, &plan.lids) {
+    let own_dumps = plan.routing.policy.dumps(&ours.fabric, &plan.lids);
+    // Those of OpenSM's weighted engines have the routes of all LIDs instead of hops.
+    let has_hops = !["sssp", "dfsssp", "nue"].contains(&ours.case.engine);
+    if let Some(their) = theirs.dumps.get(LID_MATRIX)
+        && has_hops
+        && !own_dumps.iter().any(|dump| dump.file == LID_MATRIX)
+    {
+        let matrix = dumps::render(dumps::lid_matrix, &ours.fabric, plan);
+        text += &differences(&lines(&matrix), &lines(their));
+    }
+    for dump in own_dumps {
         if let Some(their) = theirs.dumps.get(&*dump.file) {
             text += &differences(&lines(&dump.text), &lines(their));
         }
     }
     text
 }
+
+/// The dump of hops between switches.
+const LID_MATRIX: &str = "opensm-lid-matrix.dump";
 
 fn lines(text: &str) -> BTreeMap<usize, &str> {
     text.lines().enumerate().collect()
