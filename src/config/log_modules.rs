@@ -133,10 +133,7 @@ const OPENSM_FILES: &[(&[&str], &[&str])] = &[
     (&["osm_ucast_dfsssp.c"], &["plan::routing::sssp"]),
     (&["osm_ucast_nue.c"], &["plan::routing::nue"]),
     (&["osm_ucast_mgr.c"], &["plan::routing", "daemon::sm_loop::reconfigure"]),
-    (
-        &["osm_congestion_control.c"],
-        &["daemon::congestion"],
-    ),
+    (&["osm_congestion_control.c"], &["daemon::congestion"]),
     // Plug-ins are not supported.
     (&["osm_event_plugin.c"], &[]),
 ];

@@ -7,6 +7,7 @@ mod congestion;
 mod engines;
 mod faults;
 mod ibdmchk;
+mod keys;
 mod m_keys;
 mod opensm;
 mod perfmgr;

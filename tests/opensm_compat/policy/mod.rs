@@ -14,9 +14,9 @@ mod indexes;
 mod memory;
 mod messages;
 mod partition_facts;
-mod questions;
-mod random_case;
-mod site;
+pub(crate) mod questions;
+pub(crate) mod random_case;
+pub(crate) mod site;
 
 use comparator::Comparator;
 use differences::BY_DESIGN;

@@ -25,6 +25,9 @@ use torus_sm::wire::smp;
 /// Time limit for every step, which usually takes a second.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Offset of LocalPortNum in PortInfo.
+const LOCAL_PORT: usize = 28;
+
 /// Number of LIDs of a port in the ideal subnet: those of the greatest LMC of a case.
 pub(crate) const STRIDE: u16 = 8;
 
@@ -57,6 +60,11 @@ impl Lids {
         let mut order: Vec<Guid> = end_ports(topology).into_iter().map(|(_, guid)| guid).collect();
         order.sort_unstable();
         order
+    }
+
+    /// The highest LID.
+    fn highest(&self) -> u16 {
+        self.real.values().map(|(first, count)| first.0 + count - 1).max().unwrap_or(0)
     }
 
     /// A LID of the ideal subnet.
@@ -225,6 +233,49 @@ impl Site {
                 let modifier = u32::from(input) << 8 | of_port;
                 get(port, "SL to VL", AttrId::SL_TO_VL, modifier);
             }
+        }
+        messages
+    }
+
+    /// All that configuration can change at the devices: the whole PortInfo of all ports, SwitchInfo,
+    /// forwarding tables and ExtendedPortInfo, and the other tables.
+    pub(crate) fn settings(&self, topology: &Topology) -> BTreeMap<TableKey, Vec<u8>> {
+        let keys: Vec<(TableKey, Message)> =
+            topology.nodes.iter().flat_map(|node| self.setting_requests(node)).collect();
+        let messages: Vec<Message> = keys.iter().map(|(_, message)| message.clone()).collect();
+        let replies = messages::send(&self.sim, &self.client, 64, &messages);
+        let mut settings = self.tables(topology);
+        settings.extend(keys.into_iter().zip(replies).map(|((key, _), reply)| {
+            let status = Header::read(&reply).status();
+            let mut data = reply[smp::DATA_OFFSET..smp::DATA_OFFSET + smp::DATA_SIZE].to_vec();
+            if key.2 == "whole PortInfo" {
+                // The port by which the request arrived depends on its route.
+                data[LOCAL_PORT] = 0;
+            }
+            (key, if status == 0 { data } else { format!("status {status:#x}").into_bytes() })
+        }));
+        settings
+    }
+
+    /// Gets of the attributes of a node that [`Self::tables`] does not read.
+    fn setting_requests(&self, node: &TopologyNode) -> Vec<(TableKey, Message)> {
+        let is_switch = node.kind == NodeKind::Switch;
+        let guid = if is_switch { node.guid } else { node.port_guid(PortNum(1)) };
+        let (lid, _) = self.lids.real[&guid];
+        let mut messages = Vec::new();
+        let mut get = |port: u8, name, attribute, modifier| {
+            let message = Message::to_device(lid, attribute, modifier);
+            messages.push(((node.guid, port, name, modifier), message));
+        };
+        for port in u8::from(!is_switch)..=node.num_ports {
+            get(port, "whole PortInfo", AttrId::PORT_INFO, port.into());
+            get(port, "ExtendedPortInfo", AttrId::MLNX_EXT_PORT_INFO, port.into());
+        }
+        if is_switch {
+            get(0, "SwitchInfo", AttrId::SWITCH_INFO, 0);
+            let blocks = self.lids.highest() / 64;
+            (0..=u32::from(blocks)).for_each(|block| get(0, "LFT", AttrId::LINEAR_FT, block));
+            get(0, "MFT", AttrId::MULTICAST_FT, 0);
         }
         messages
     }
