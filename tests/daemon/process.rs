@@ -88,7 +88,8 @@ fn hup_reloads_the_configuration_unless_it_is_wrong() {
     // The daemon continues, and has swept the fabric again.
     again("sweep_interval 98\nlog_flags 0x07\n", "heavy sweep: ");
     let text = fs::read_to_string(log(&sim)).expect("a log");
-    assert_eq!(text.matches("configuration read again").count(), 4, "{text}");
+    // A sweep under way may have seen a change of the file before its signal.
+    assert!(text.matches("configuration read again").count() >= 4, "{text}");
 }
 
 #[test]
