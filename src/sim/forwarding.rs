@@ -158,6 +158,52 @@ impl Devices {
         None
     }
 
+    /// The ports of `starts` from which no packet reaches the port that owns `lid`, as by
+    /// [`Self::forward_by_lid`]. Each switch is looked at once.
+    pub(super) fn cut_off(&self, starts: &[u32], lid: Lid, needs_active: bool) -> Vec<u32> {
+        let mut arrives: Vec<Option<bool>> = vec![None; self.nodes.len()];
+        let cut_off = |&&start: &&u32| !self.arrives(start, lid, needs_active, &mut arrives);
+        starts.iter().filter(cut_off).copied().collect()
+    }
+
+    /// True if a packet from the port `start` reaches the port that owns `lid`. Records it in
+    /// `known` for the switches on its way; those of a loop count as cut off.
+    fn arrives(
+        &self,
+        start: u32,
+        lid: Lid,
+        needs_active: bool,
+        known: &mut [Option<bool>],
+    ) -> bool {
+        let mut way = Vec::new();
+        let mut at = Some(start);
+        let arrives = loop {
+            let Some(here) = at else { break false };
+            if self.owns_lid(self.end_port(here), lid) {
+                break true;
+            }
+            let node = self.port(here).node;
+            if !self.is_switch(node) {
+                let leaves = here == start && way.is_empty();
+                way.push(node);
+                at = self.cross_link(here, needs_active, &mut NoFaults).filter(|_| leaves);
+                continue;
+            }
+            if let Some(arrives) = known[node as usize] {
+                break arrives;
+            }
+            known[node as usize] = Some(false);
+            way.push(node);
+            let exit = self.lft_entry(node, lid).filter(|&exit| exit != PortNum::ZERO);
+            let exit = exit.and_then(|exit| self.slot(node, exit));
+            at = exit.and_then(|exit| self.cross_link(exit, needs_active, &mut NoFaults));
+        };
+        way.iter().filter(|&&node| self.is_switch(node)).for_each(|&node| {
+            known[node as usize] = Some(arrives);
+        });
+        arrives
+    }
+
     fn cross_link(
         &self,
         slot: u32,

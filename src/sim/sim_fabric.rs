@@ -9,6 +9,7 @@ use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::tables::{MftBlock, SlToVl};
 use crate::wire::attr::{PortInfo, SwitchInfo};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -181,6 +182,24 @@ impl SimFabric {
             net.devices.forward_by_lid(slot, lid, needs_active, &mut NoFaults).is_some()
         };
         self.at_port(guid, num, forward).unwrap_or(false)
+    }
+
+    /// The end ports of `from` that do not [reach](Self::reaches) `lid`.
+    pub fn cut_off(
+        &self,
+        from: &[(Guid, PortNum)],
+        lid: Lid,
+        needs_active: bool,
+    ) -> Vec<(Guid, PortNum)> {
+        let net = self.shared.lock();
+        let slot = |&(guid, num): &(Guid, PortNum)| net.devices.find(guid, num);
+        let slots: Vec<Option<u32>> = from.iter().map(slot).collect();
+        let present: Vec<u32> = slots.iter().copied().flatten().collect();
+        let cut_off: HashSet<u32> =
+            net.devices.cut_off(&present, lid, needs_active).into_iter().collect();
+        let is_cut_off = |slot: &Option<u32>| slot.is_none_or(|slot| cut_off.contains(&slot));
+        let ends = from.iter().zip(&slots).filter(|(_, slot)| is_cut_off(slot));
+        ends.map(|(&end, _)| end).collect()
     }
 
     /// Number of events of an end port so far.

@@ -158,10 +158,20 @@ async fn lid_routed_smps_follow_the_lfts() {
         assert_eq!(NodeInfo::read(mad.expect("a path").smp_data()).node_guid(), guid);
     }
     assert!(fabric.reaches(HOST1, P1, Lid(1), true));
+    let ends = [(HOST0, P1), (HOST1, P1), (SW0, PortNum(0)), (Guid(99), P1)];
+    let cut_off = |lid, needs_active| {
+        let is_cut_off =
+            |&(guid, num): &(Guid, PortNum)| !fabric.reaches(guid, num, lid, needs_active);
+        let expected: Vec<_> = ends.into_iter().filter(is_cut_off).collect();
+        assert_eq!(fabric.cut_off(&ends, lid, needs_active), expected);
+        expected.len()
+    };
+    assert_eq!([1, 2, 3, 4, 9].map(|lid| cut_off(Lid(lid), true)), [1, 1, 1, 1, 4]);
     let mut looping = [0xFF; 64];
     looping[1..5].copy_from_slice(&[2, 2, 2, 0]);
     assert_eq!(sm.set(&[1, 1], AttrId::LINEAR_FT, 0, &looping).await, Status::OK);
     assert!(!fabric.reaches(HOST0, P1, Lid(3), false));
+    assert_eq!([1, 3].map(|lid| cut_off(Lid(lid), false)), [1, 3]);
 }
 
 #[tokio::test(start_paused = true)]
