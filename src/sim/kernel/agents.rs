@@ -1,7 +1,7 @@
 //! Registered agents of all ports.
 
 use super::classes;
-use super::reassembly::Reassembly;
+use super::reassembly::Reassemblies;
 use super::receive_queue::ReceiveQueue;
 use super::registration::{Registration, RmppMode};
 use crate::sim::delivery_queue::{DeliveryQueue, QueuedDelivery};
@@ -76,7 +76,7 @@ pub(in crate::sim) struct MadAgent {
     registration: Registration,
     pub(in crate::sim) owner: Owner,
     /// RMPP messages being received, and recently completed ones.
-    pub(in crate::sim) reassemblies: Vec<Reassembly>,
+    pub(in crate::sim) reassemblies: Reassemblies,
 }
 
 impl MadAgent {
@@ -118,7 +118,7 @@ impl Agents {
         registration.validate()?;
         self.check_conflicts(slot, registration)?;
         let id = self.free_number().ok_or(Errno::ENOSPC)?;
-        let reassemblies = Vec::new();
+        let reassemblies = Reassemblies::default();
         self.agents.insert(id, MadAgent { slot, registration: *registration, owner, reassemblies });
         self.by_slot.entry(slot).or_default().push(id);
         Ok(id)

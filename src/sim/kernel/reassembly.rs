@@ -6,6 +6,7 @@ use super::{classes, rmpp};
 use crate::sim::event_queue::Timer;
 use crate::transport::Address;
 use crate::wire::mad::{Header, Mad, Method};
+use std::collections::HashMap;
 
 /// An RMPP message that is incomplete, or that was completed recently.
 pub(in crate::sim) struct Reassembly {
@@ -48,7 +49,7 @@ impl Reassembly {
     }
 
     /// True if a segment with this header belongs to the message.
-    pub(in crate::sim) fn matches(&self, header: &Header, from: &Address) -> bool {
+    fn matches(&self, header: &Header, from: &Address) -> bool {
         self.has_transaction(header)
             && self.from.qpn == from.qpn
             && self.from.lid == from.lid
@@ -56,16 +57,87 @@ impl Reassembly {
     }
 
     /// True if this is the request to which the response with this header is sent.
-    pub(in crate::sim) fn is_request_of(&self, response: &Header, to: &Address) -> bool {
+    fn is_request_of(&self, response: &Header, to: &Address) -> bool {
         self.has_transaction(response)
             && !Method(self.method).is_response()
             && peer(&self.from) == peer(to)
     }
 
     fn has_transaction(&self, header: &Header) -> bool {
-        self.tid == header.tid()
-            && self.class == header.class()
-            && self.version == header.class_version()
+        (self.tid, self.class, self.version) == transaction(header)
+    }
+}
+
+/// Transaction ID, class and class version, which the segments of a message have in common.
+type Transaction = (u64, u8, u8);
+
+fn transaction(header: &Header) -> Transaction {
+    (header.tid(), header.class(), header.class_version())
+}
+
+/// The messages that an agent receives. They are found by transaction: a client that asks for many
+/// tables has thousands of completed ones.
+#[derive(Default)]
+pub(in crate::sim) struct Reassemblies {
+    /// By transaction: messages of several senders, or a request and its response.
+    messages: HashMap<Transaction, Vec<Reassembly>>,
+    /// The transaction of each message, by serial number.
+    transactions: HashMap<u64, Transaction>,
+}
+
+impl Reassemblies {
+    /// The message to which a segment with this header belongs.
+    pub(in crate::sim) fn find(
+        &mut self,
+        header: &Header,
+        from: &Address,
+    ) -> Option<&mut Reassembly> {
+        let messages = self.messages.get_mut(&transaction(header))?;
+        messages.iter_mut().find(|message| message.matches(header, from))
+    }
+
+    /// The request to which the response with this header is sent.
+    pub(in crate::sim) fn request_of(
+        &self,
+        response: &Header,
+        to: &Address,
+    ) -> Option<&Reassembly> {
+        let messages = self.messages.get(&transaction(response))?;
+        messages.iter().find(|request| request.is_request_of(response, to))
+    }
+
+    /// The message with a serial number.
+    pub(in crate::sim) fn get_mut(&mut self, serial: u64) -> Option<&mut Reassembly> {
+        let messages = self.messages.get_mut(self.transactions.get(&serial)?)?;
+        messages.iter_mut().find(|message| message.serial == serial)
+    }
+
+    pub(in crate::sim) fn insert(&mut self, message: Reassembly) {
+        let transaction = (message.tid, message.class, message.version);
+        self.transactions.insert(message.serial, transaction);
+        self.messages.entry(transaction).or_default().push(message);
+    }
+
+    /// Removes the message with a serial number.
+    pub(in crate::sim) fn remove(&mut self, serial: u64) -> Option<Reassembly> {
+        let transaction = self.transactions.remove(&serial)?;
+        let messages = self.messages.get_mut(&transaction)?;
+        let at = messages.iter().position(|message| message.serial == serial)?;
+        let message = messages.swap_remove(at);
+        if messages.is_empty() {
+            self.messages.remove(&transaction);
+        }
+        Some(message)
+    }
+
+    /// The timers of all messages.
+    pub(in crate::sim) fn timers(&self) -> impl Iterator<Item = Timer> + '_ {
+        self.messages.values().flatten().filter_map(|message| message.timer)
+    }
+
+    #[cfg(test)]
+    pub(in crate::sim) fn len(&self) -> usize {
+        self.transactions.len()
     }
 }
 

@@ -19,7 +19,7 @@ impl Net {
     /// own RMPP message, else 1 segment.
     pub(super) fn response_window(&self, agent: u32, header: &Header, to: &Address) -> u32 {
         let Some(agent) = self.kernel.agents.get(agent) else { return rmpp::INITIAL_WINDOW };
-        let request = agent.reassemblies.iter().find(|request| request.is_request_of(header, to));
+        let request = agent.reassemblies.request_of(header, to);
         request.map_or(rmpp::INITIAL_WINDOW, |request| request.response_window)
     }
 
@@ -32,7 +32,7 @@ impl Net {
         window: u32,
     ) {
         let Some(agent) = self.kernel.agents.get_mut(id) else { return };
-        let request = agent.reassemblies.iter_mut().find(|request| request.matches(header, &from));
+        let request = agent.reassemblies.find(header, &from);
         if let Some(request) = request.filter(|request| request.receiver.is_complete()) {
             request.response_window = window;
         }
@@ -58,21 +58,21 @@ impl Net {
             return None;
         }
         let agent = self.kernel.agents.get_mut(id)?;
-        let existing = agent.reassemblies.iter_mut().find(|message| message.matches(header, &from));
-        let (outcome, message) = match existing {
-            Some(message) => (message.receiver.receive(number, mad), message),
+        let outcome = match agent.reassemblies.find(header, &from) {
+            Some(message) => message.receiver.receive(number, mad),
             None if number != 1 => return None,
             None => {
                 self.kernel.last_reassembly += 1;
                 let serial = self.kernel.last_reassembly;
                 let (message, outcome) = Reassembly::new(serial, from, header, mad);
-                agent.reassemblies.push(message);
-                (outcome, agent.reassemblies.last_mut()?)
+                agent.reassemblies.insert(message);
+                outcome
             }
         };
         if outcome == SegmentOutcome::NoReply {
             return None;
         }
+        let message = agent.reassemblies.find(header, &from)?;
         let (serial, to) = (message.serial, message.from);
         let (received, window) = message.receiver.acknowledge();
         let complete = (outcome == SegmentOutcome::Complete).then(|| message.receiver.take());
@@ -92,8 +92,7 @@ impl Net {
     fn start_reassembly_timer(&mut self, agent: u32, serial: u64, after: Duration) {
         let timer = self.schedule(after, Event::ReassemblyTimeout { agent, serial });
         let agent = self.kernel.agents.get_mut(agent);
-        let mut messages = agent.into_iter().flat_map(|agent| agent.reassemblies.iter_mut());
-        if let Some(message) = messages.find(|message| message.serial == serial) {
+        if let Some(message) = agent.and_then(|agent| agent.reassemblies.get_mut(serial)) {
             message.timer = Some(timer);
         }
     }
@@ -101,9 +100,7 @@ impl Net {
     /// Forgets a complete message, or aborts the transfer of an incomplete one.
     pub(super) fn reassembly_timed_out(&mut self, id: u32, serial: u64) {
         let Some(agent) = self.kernel.agents.get_mut(id) else { return };
-        let messages = &mut agent.reassemblies;
-        let Some(at) = messages.iter().position(|message| message.serial == serial) else { return };
-        let message = messages.remove(at);
+        let Some(message) = agent.reassemblies.remove(serial) else { return };
         if !message.receiver.is_complete() {
             let abort = rmpp::abort(&message.first_segment, RmppStatus::TOTAL_TIME_TOO_LONG);
             self.queue_reply(id, message.from, abort);

@@ -161,7 +161,7 @@ impl Net {
     /// Unregisters an agent and cancels its requests and transfers, without completions.
     pub(in crate::sim) fn unregister(&mut self, id: u32) {
         let Some(agent) = self.kernel.agents.remove(id) else { return };
-        let mut timers: Vec<Timer> = agent.reassemblies.iter().filter_map(|r| r.timer).collect();
+        let mut timers: Vec<Timer> = agent.reassemblies.timers().collect();
         self.kernel.requests.retain(|key, request| {
             let stays = key.agent != id;
             timers.extend(request.timer.filter(|_| !stays));
