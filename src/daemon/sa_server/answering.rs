@@ -37,9 +37,6 @@ const MAX_WRITE_TIME: Duration = Duration::from_millis(5);
 /// and their senders retransmit them.
 const MAX_BUSY_PER_BATCH: usize = MAX_WRITES_PER_BATCH;
 
-/// Requests for tables (of any length) per batch.
-const MAX_TABLES_PER_BATCH: usize = 32;
-
 /// A port's BUSY replies are logged from this number on, at each power of 4: when all hosts send
 /// requests at once, each is refused now and then.
 const MIN_LOGGED_BUSY: u64 = 16;
@@ -141,7 +138,7 @@ impl SaServer {
                     self.responder.get();
                 }
                 self.reads.push(inbound);
-                if tables == MAX_TABLES_PER_BATCH {
+                if tables == self.table_workers.max_batch() {
                     break;
                 }
             } else {

@@ -22,6 +22,10 @@ const MIN_PARALLEL_TABLES: usize = 2;
 /// Maximum number of workers: more threads would only wait for the port.
 const MAX_WORKERS: usize = 7;
 
+/// Requests for tables (of any length) per batch and thread. The requests of other ports wait for
+/// the batch.
+const TABLES_PER_THREAD: usize = 2;
+
 /// The worker threads. The calling thread takes part in the work as well.
 #[derive(Debug, Default)]
 pub struct TableWorkers(Option<ThreadPool>);
@@ -48,6 +52,12 @@ impl TableWorkers {
         let names = |number| format!("sa-table-{number}");
         let pool = ThreadPoolBuilder::new().num_threads(count).thread_name(names).build()?;
         Ok(Self(Some(pool)))
+    }
+
+    /// Maximum number of requests for tables in a batch.
+    pub fn max_batch(&self) -> usize {
+        let workers = self.0.as_ref().map_or(0, ThreadPool::current_num_threads);
+        (workers + 1) * TABLES_PER_THREAD
     }
 
     /// Answers requests that [only read](crate::sa::is_read_only) and sends the replies. The
