@@ -48,8 +48,7 @@ pub struct Delta<'a> {
 }
 
 impl<'a> Delta<'a> {
-    /// Compares with the observed state, without `optimized_sl_to_vl` and
-    /// `fdr10`.
+    /// Compares with the observed state, without `optimized_sl_to_vl` and `fdr10`.
     pub fn new(
         observation: &'a Observation,
         plan: &'a Plan,
@@ -122,6 +121,9 @@ impl<'a> Delta<'a> {
     fn are_links_in_init(&self, node: NodeId) -> bool {
         let guid = self.fabric.node(node).guid();
         let linked = self.fabric.ports_of(node).iter().filter(|port| port.peer.is_some());
+        if !linked.clone().any(|port| port.state() == PortState::Init) {
+            return false;
+        }
         let (mut first_up, mut first_in_init) = (None, None);
         for port in linked {
             let in_init = port.state() == PortState::Init;

@@ -4,7 +4,8 @@
 //!
 //! TORUS_SM_DISASTERS=7 runs seed 7 and shortens its list of events if it fails; 100..200 runs a
 //! range. `scripts/disasters` runs many in parallel processes. TORUS_SM_DISASTER_EVENTS names a file
-//! with other events for the fabric of a seed, TORUS_SM_DISASTER_LOG=debug prints the log.
+//! with other events for the fabric of a seed, TORUS_SM_DISASTER_LOG=debug prints the log,
+//! =trace each MAD, too.
 
 mod checks;
 mod disk;
