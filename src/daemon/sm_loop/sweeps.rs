@@ -216,6 +216,9 @@ impl Manager {
             Err(problem) => {
                 self.record(EventKind::SweepEnded, || format!("failed: {problem}"));
                 error!("focused sweep failed, a heavy sweep follows: {problem}");
+                if matches!(problem, SweepError::RoutesOutdated(_)) {
+                    self.reconfigurer.cables_moved();
+                }
                 pending.heavy = true;
                 None
             }

@@ -1,9 +1,10 @@
 //! Sets that take effect but whose responses are lost, and whose values are then no longer wanted.
 
+use super::ORIGIN;
 use super::devices::start;
 use std::time::Duration;
-use testkit::SimCluster;
 use testkit::tamper::{let_ignore_response, path};
+use testkit::{SimCluster, settle};
 use tokio::time::sleep;
 use torus_sm::ids::{Guid, Lid, PortNum};
 use torus_sm::sim::console;
@@ -45,4 +46,26 @@ async fn a_linear_fdb_top_that_was_not_acknowledged_is_set_again() {
     sleep(Duration::from_secs(5)).await;
     assert!(switches.iter().all(|switch| top(switch) == last));
     assert_eq!(cluster.faults(&sm), [""; 0]);
+}
+
+/// Sets that were sent while cables were exchanged may have reached other devices, although no
+/// snapshot shows the exchange.
+#[tokio::test(start_paused = true)]
+async fn tables_are_compared_after_cables_were_exchanged_for_a_moment() {
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let sm = cluster.start(ORIGIN, cluster.options());
+    settle().await;
+    let run = |line: &str| drop(console::run_line(&cluster.fabric, line).expect("it is done"));
+    cluster.fabric.reset_counters();
+    let switch = cluster.shape.switch_guid([0, 0, 0]);
+    let swap = format!("swap {switch}[1] {switch}[3]");
+    run("delay 1ms");
+    run(&swap);
+    // The focused sweep has met other devices, and the heavy sweep has not come so far.
+    sleep(Duration::from_millis(16)).await;
+    run(&swap);
+    run("calm");
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    assert!(cluster.fabric.requests(AttrId::LINEAR_FT)[0] > 0, "nothing is compared");
 }

@@ -95,6 +95,12 @@ impl Reconfigurer {
         }
     }
 
+    /// Records that cables were moved: Sets may have reached other devices than those meant, also if
+    /// the next snapshot shows the cables where they were. All tables are compared.
+    pub fn cables_moved(&mut self) {
+        self.devices.needs_audit = true;
+    }
+
     /// After a plan was applied: starts to compare all tables, if some were trusted.
     pub(super) fn start_audit(&mut self, context: &ManagerContext, observation: &Observation) {
         if std::mem::take(&mut self.devices.needs_audit) {
