@@ -70,6 +70,33 @@ pub struct Parsed<T> {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+impl<T> Parsed<T> {
+    /// Parses each line of `text` with `entry`, after its comment, which `#` starts, was removed.
+    /// `entry` returns `None` for a line without an entry; its error is a byte offset and a message.
+    pub(super) fn of_lines(
+        file: &Path,
+        text: &str,
+        entry: impl Fn(&str) -> Result<Option<T>, (usize, String)>,
+    ) -> Self {
+        let mut parsed = Self { entries: Vec::new(), diagnostics: Vec::new() };
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.split('#').next().unwrap_or_default();
+            match entry(line) {
+                Ok(Some(found)) => parsed.entries.push(found),
+                Ok(None) => {}
+                Err((at, message)) => parsed.diagnostics.push(Diagnostic {
+                    file: file.to_path_buf(),
+                    line: number,
+                    column: line.get(..at).map_or(0, |before| before.chars().count() as u32) + 1,
+                    severity: Severity::Warning,
+                    message: format!("{message}; the line is ignored"),
+                }),
+            }
+        }
+        parsed
+    }
+}
+
 /// Parses a list of GUIDs. Text after a GUID is ignored, as are repetitions of a GUID.
 pub fn guids(file: &Path, text: &str) -> Parsed<Guid> {
     let mut seen = HashSet::new();

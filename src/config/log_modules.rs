@@ -5,10 +5,8 @@
 //! `daemon::sa_server`. Its flags are enabled in addition to `log_flags`. An invalid line is
 //! reported and skipped.
 
-use super::Diagnostic;
 use super::guid_lists::Parsed;
 use super::literal;
-use crate::notes::Severity;
 use std::path::Path;
 
 /// Flags of a module.
@@ -140,26 +138,11 @@ const OPENSM_FILES: &[(&[&str], &[&str])] = &[
 
 /// Parses the text of `file`.
 pub fn parse(file: &Path, text: &str) -> Parsed<ModuleFlags> {
-    let mut parsed = Parsed { entries: Vec::new(), diagnostics: Vec::new() };
-    for (number, line) in (1..).zip(text.lines()) {
-        match entry(line) {
-            Ok(Some(flags)) => parsed.entries.push(flags),
-            Ok(None) => {}
-            Err((at, message)) => parsed.diagnostics.push(Diagnostic {
-                file: file.to_path_buf(),
-                line: number,
-                column: line.get(..at).map_or(0, |before| before.chars().count() as u32) + 1,
-                severity: Severity::Warning,
-                message: format!("{message}; the line is ignored"),
-            }),
-        }
-    }
-    parsed
+    Parsed::of_lines(file, text, entry)
 }
 
-/// Parses a line; `None` for a line without an entry. An error is a byte offset and a message.
+/// Parses a line without its comment; `None` if it has no entry. An error is a byte offset and a message.
 fn entry(line: &str) -> Result<Option<ModuleFlags>, (usize, String)> {
-    let line = line.split('#').next().unwrap_or_default();
     let mut words = line.split([' ', '=', ',', '\t', '\r']).filter(|word| !word.is_empty());
     let place = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
     let Some(name) = words.next() else { return Ok(None) };

@@ -5,10 +5,8 @@
 //! a comment. The first line that matches a prefix applies. Invalid lines are reported and
 //! skipped.
 
-use super::Diagnostic;
 use super::guid_lists::Parsed;
 use crate::ids::Guid;
-use crate::notes::Severity;
 use std::path::Path;
 
 /// A line of the file.
@@ -37,22 +35,7 @@ pub struct NoRoute;
 
 /// Parses the text of `file`.
 pub fn parse(file: &Path, text: &str) -> Parsed<PrefixRoute> {
-    let mut parsed = Parsed { entries: Vec::new(), diagnostics: Vec::new() };
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.split('#').next().unwrap_or_default();
-        match entry(line) {
-            Ok(Some(route)) => parsed.entries.push(route),
-            Ok(None) => {}
-            Err((at, message)) => parsed.diagnostics.push(Diagnostic {
-                file: file.to_path_buf(),
-                line: number,
-                column: line.get(..at).map_or(0, |before| before.chars().count() as u32) + 1,
-                severity: Severity::Warning,
-                message: format!("{message}; the line is ignored"),
-            }),
-        }
-    }
-    parsed
+    Parsed::of_lines(file, text, entry)
 }
 
 /// Parses a line without its comment. An error is a byte offset and a message.

@@ -172,7 +172,7 @@ pub struct Fabric {
     by_port_guid: FxHashMap<Guid, PortId>,
     local: PortId,
     faults: Vec<DiscoveryFault>,
-    /// Of ports that support FDR10.
+    /// ExtendedPortInfo of the ports that support FDR10.
     extended_ports: FxHashMap<PortId, MlnxExtPortInfo>,
 }
 

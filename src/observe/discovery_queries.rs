@@ -440,7 +440,7 @@ impl DiscoveryQueries {
         if was_up && info.port_state() == PortState::Init && !self.reconnected.contains(&here) {
             // The link was down meanwhile, so another device may be at its far end.
             self.state.disconnect(here);
-            // Of a restart, SwitchInfo that was set since tells nothing, but the LID and all links do.
+            // SwitchInfo that was set after a restart does not show it; the LID and the links do.
             if is_switch && self.reset_switches.insert(node) {
                 self.query_switch(node);
             }

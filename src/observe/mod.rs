@@ -49,7 +49,7 @@ use crate::wire::attr::SmInfo;
 use crate::wire::attr::tables::PkeyBlock;
 use std::sync::Arc;
 
-/// What the configuration says about sweeps.
+/// The configuration of sweeps.
 #[derive(Clone, Debug, Default)]
 pub struct SweepSettings {
     /// Names that replace the descriptions of nodes.

@@ -26,12 +26,7 @@ impl Devices {
         modifier: u32,
         write: Option<&AttributeData>,
     ) -> AttributeResult {
-        let node = self.port(entry).node;
-        let num = u8::try_from(modifier).map_err(|_| Status::BAD_FIELD)?;
-        let slot = match num {
-            0 if !self.is_switch(node) => entry,
-            num => self.slot(node, PortNum(num)).ok_or(Status::BAD_FIELD)?,
-        };
+        let slot = self.numbered_port(entry, modifier)?;
         if let Some(data) = write {
             let wanted = MlnxExtPortInfo::read(data);
             if wanted.link_speed_enabled() & !FDR10 != 0 {

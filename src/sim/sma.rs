@@ -108,6 +108,15 @@ impl Devices {
         Ok(padded(&info.0))
     }
 
+    /// The port of the node of `entry` with a number; 0 is `entry` itself on a channel adapter.
+    pub(super) fn numbered_port(&self, entry: u32, num: u32) -> Result<u32, u16> {
+        let node = self.port(entry).node;
+        match u8::try_from(num).map_err(|_| Status::BAD_FIELD)? {
+            0 if !self.is_switch(node) => Ok(entry),
+            num => self.slot(node, PortNum(num)).ok_or(Status::BAD_FIELD),
+        }
+    }
+
     /// The attribute modifier is the port number; on a channel adapter, 0 means the receiving port.
     /// Bit 31, support for extended link speeds, makes no difference here.
     fn port_info(
@@ -116,12 +125,7 @@ impl Devices {
         modifier: u32,
         write: Option<&AttributeData>,
     ) -> AttributeResult {
-        let node = self.port(entry).node;
-        let num = u8::try_from(modifier & 0x7FFF_FFFF).map_err(|_| Status::BAD_FIELD)?;
-        let slot = match num {
-            0 if !self.is_switch(node) => entry,
-            num => self.slot(node, PortNum(num)).ok_or(Status::BAD_FIELD)?,
-        };
+        let slot = self.numbered_port(entry, modifier & 0x7FFF_FFFF)?;
         let mut reregister = false;
         if let Some(data) = write {
             let wanted = PortInfo::read(data);
