@@ -7,7 +7,8 @@
 //!
 //! [`topology`] describes nodes and cables without state, as generators and fabric files
 //! ([`ibnet`]) give them. [`synthetic`] makes the snapshot that a sweep of a topology would return.
-//! [`difference`] compares two snapshots, and [`part`] makes a fabric of some nodes and ports. [`quarantined`] names links that are treated as down.
+//! [`difference`] compares two snapshots, and [`part`] makes a fabric of some nodes and ports.
+//! [`quarantined`] names links that are treated as down.
 
 pub mod difference;
 pub mod ibnet;
@@ -230,6 +231,27 @@ impl Fabric {
         }
         fabric.local = fabric.port_by_end(local)?;
         Some(fabric)
+    }
+
+    /// A snapshot with other contents of the same nodes and ports, which must be as many as here, in
+    /// the same order and with the same GUIDs. It has no ExtendedPortInfo.
+    pub fn with_contents(
+        &self,
+        nodes: Vec<Node>,
+        ports: Vec<Port>,
+        local: PortId,
+        faults: Vec<DiscoveryFault>,
+    ) -> Self {
+        Self {
+            nodes,
+            ports,
+            switches: self.switches.clone(),
+            by_node_guid: self.by_node_guid.clone(),
+            by_port_guid: self.by_port_guid.clone(),
+            local,
+            faults,
+            extended_ports: FxHashMap::default(),
+        }
     }
 
     fn add_node(&mut self, parts: NodeParts) {

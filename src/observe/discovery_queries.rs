@@ -296,7 +296,7 @@ impl DiscoveryQueries {
         for (node, entry) in self.state.entries().iter().enumerate() {
             for (num, slot) in entry.ports.iter().enumerate() {
                 let port = PortNum(num as u8);
-                if slot.info.is_some() && slot.pkeys.is_empty() {
+                if slot.info.is_some() && self.state.pkeys(node, port).is_empty() {
                     let keys = self.pkey_capacity(node, port);
                     let blocks = usize::from(keys).div_ceil(PKEY_BLOCK);
                     wanted.extend((0..blocks).map(|block| (node, port, block as u16)));
@@ -345,11 +345,11 @@ impl DiscoveryQueries {
             Query::Port { node, port } => self.port_answered(node, port, &reply.data),
             Query::Pkeys { node, port, block } => {
                 let Some(slot) = self.state.entry(node).slot(port) else { return };
-                let block = usize::from(block);
-                if slot.pkeys.len() <= block {
-                    slot.pkeys.resize(block + 1, PkeyBlock::default());
+                let (block, pkeys) = (usize::from(block), slot.pkeys.get_or_insert_default());
+                if pkeys.len() <= block {
+                    pkeys.resize(block + 1, PkeyBlock::default());
                 }
-                slot.pkeys[block] = PkeyBlock::read(&reply.data);
+                pkeys[block] = PkeyBlock::read(&reply.data);
             }
             Query::Manager { node, port } => {
                 self.managers.push(((node, port), SmInfo::read(&reply.data)));
@@ -406,7 +406,7 @@ impl DiscoveryQueries {
         let entry = self.state.entry(node);
         if !entry.is_switch() {
             if let Some(slot) = entry.slot(port) {
-                slot.pkeys.clear();
+                slot.pkeys = Some(Vec::new());
             }
             self.query_port(node, port);
         } else if self.read_switches.contains(&node) {

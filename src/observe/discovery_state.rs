@@ -1,18 +1,16 @@
 //! Nodes and cables while they are being collected.
 //!
-//! A discovery starts empty (heavy sweep) or with a copy of the last snapshot (focused sweep). Each
-//! cable is recorded at both ends. The conversion into a [`Fabric`] recomputes the directed routes
-//! along the cables, shortest first, and omits nodes that they do not reach.
+//! A discovery starts empty (heavy sweep) or with the last snapshot (focused sweep). Each cable is
+//! recorded at both ends. See `discovery_snapshot` for the conversions from and into a snapshot.
 
 use crate::fabric::node_names::NodeNames;
-use crate::fabric::{DiscoveryFault, End, Fabric, NodeParts};
+use crate::fabric::{DiscoveryFault, Fabric, NodeId};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::tables::PkeyBlock;
-use crate::wire::attr::{
-    MlnxExtPortInfo, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo,
-};
+use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::DirectedRoute;
-use std::collections::{HashMap, HashSet, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A discovered node.
@@ -39,8 +37,9 @@ pub struct DiscoveredPort {
     pub info: Option<PortInfo>,
     /// Far end of the cable: node index and port.
     pub peer: Option<(usize, PortNum)>,
-    /// The blocks of the P_Key table that were read.
-    pub pkeys: Vec<PkeyBlock>,
+    /// The blocks of the P_Key table that were read; `None` for those of the last snapshot, if it has
+    /// the port.
+    pub pkeys: Option<Vec<PkeyBlock>>,
 }
 
 impl DiscoveredNode {
@@ -81,70 +80,22 @@ pub enum Reach {
 /// The state of a discovery.
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveryState {
-    entries: Vec<DiscoveredNode>,
-    by_guid: HashMap<Guid, usize>,
-    port_owner: HashMap<Guid, (usize, PortNum)>,
+    pub(super) entries: Vec<DiscoveredNode>,
+    /// The snapshot that the state started from: its nodes are the first entries.
+    pub(super) last: Option<(Arc<Fabric>, Arc<Vec<Vec<PkeyBlock>>>)>,
+    /// The nodes that `last` does not have.
+    pub(super) by_guid: FxHashMap<Guid, usize>,
+    /// The end ports that `last` does not have.
+    pub(super) port_owner: FxHashMap<Guid, (usize, PortNum)>,
     /// The local port of the SM.
     pub local: Option<(usize, PortNum)>,
     /// Failures so far.
     pub faults: Vec<DiscoveryFault>,
     /// Names that replace descriptions.
     pub names: Arc<NodeNames>,
-    /// ExtendedPortInfo of the ports of the last snapshot.
-    extended_ports: Vec<(End, MlnxExtPortInfo)>,
 }
 
 impl DiscoveryState {
-    /// The state that represents `fabric`, with its faults.
-    pub fn of(fabric: &Fabric, pkeys: &[Vec<PkeyBlock>]) -> Self {
-        let mut state = Self::default();
-        for (index, node) in fabric.nodes().iter().enumerate() {
-            state.by_guid.insert(node.guid(), index);
-            let first = node.first_port.index();
-            let slots = first..=first + usize::from(node.num_ports());
-            let ports = slots.map(|slot| {
-                let port = &fabric.ports()[slot];
-                let peer = port.peer.map(|peer| fabric.port(peer));
-                DiscoveredPort {
-                    guid: port.guid,
-                    info: port.info,
-                    peer: peer.map(|peer| (peer.node.index(), peer.num)),
-                    pkeys: pkeys.get(slot).cloned().unwrap_or_default(),
-                }
-            });
-            state.entries.push(DiscoveredNode {
-                info: node.info,
-                description: node.description,
-                switch_info: node.switch_info,
-                route: node.route,
-                ports: ports.collect(),
-            });
-        }
-        for index in 0..state.entries.len() {
-            state.claim_port_guids(index);
-        }
-        let local = fabric.port(fabric.local());
-        state.local = Some((local.node.index(), local.num));
-        state.faults = fabric.faults().to_vec();
-        let names = fabric.nodes().iter();
-        let names = names.filter_map(|node| Some((node.guid(), node.mapped_name.clone()?)));
-        state.names = Arc::new(names.collect());
-        let extended = fabric.extended_ports().map(|(id, info)| (fabric.end_of(id), *info));
-        state.extended_ports = extended.collect();
-        state
-    }
-
-    fn claim_port_guids(&mut self, index: usize) {
-        let entry = &self.entries[index];
-        let own = if entry.is_switch() { 0..1 } else { 1..entry.ports.len() };
-        for num in own {
-            let guid = entry.ports[num].guid;
-            if guid.0 != 0 {
-                self.port_owner.entry(guid).or_insert((index, PortNum(num as u8)));
-            }
-        }
-    }
-
     pub fn entries(&self) -> &[DiscoveredNode] {
         &self.entries
     }
@@ -155,7 +106,31 @@ impl DiscoveryState {
 
     /// Index of the node with this GUID.
     pub fn find(&self, guid: Guid) -> Option<usize> {
-        self.by_guid.get(&guid).copied()
+        let last = self.last.as_ref().and_then(|(last, _)| last.node_by_guid(guid));
+        last.map(NodeId::index).or_else(|| self.by_guid.get(&guid).copied())
+    }
+
+    /// The end port with this GUID.
+    fn owner(&self, guid: Guid) -> Option<(usize, PortNum)> {
+        let last = self.last.as_ref().and_then(|(last, _)| {
+            let port = last.port(last.port_by_guid(guid)?);
+            Some((port.node.index(), port.num))
+        });
+        last.or_else(|| self.port_owner.get(&guid).copied())
+    }
+
+    /// The P_Key table of a port as far as it is known, from the last snapshot or read since.
+    pub fn pkeys(&self, node: usize, port: PortNum) -> &[PkeyBlock] {
+        let slot = self.entries.get(node).and_then(|entry| entry.ports.get(port.index()));
+        let read = slot.and_then(|slot| slot.pkeys.as_deref());
+        read.or_else(|| self.last_pkeys(node, port)).unwrap_or(&[])
+    }
+
+    /// The P_Key table of a port in the last snapshot; `None` if that does not have the port.
+    fn last_pkeys(&self, node: usize, port: PortNum) -> Option<&[PkeyBlock]> {
+        let (fabric, pkeys) = self.last.as_ref()?;
+        let first = fabric.nodes().get(node)?.first_port;
+        pkeys.get(first.index() + port.index()).map(Vec::as_slice)
     }
 
     /// Records the node that answered `info` at the end of `route`.
@@ -214,10 +189,13 @@ impl DiscoveryState {
     fn set_port_guid(&mut self, index: usize, info: NodeInfo, route: DirectedRoute) {
         let guid = info.port_guid();
         let port = if self.entries[index].is_switch() { PortNum::ZERO } else { info.local_port() };
-        let owner = *self.port_owner.entry(guid).or_insert((index, port));
-        if owner != (index, port) {
-            let first = self.entries[owner.0].route;
-            self.faults.push(DiscoveryFault::DuplicatePortGuid { guid, first, second: route });
+        match self.owner(guid) {
+            None => drop(self.port_owner.insert(guid, (index, port))),
+            Some(owner) if owner != (index, port) => {
+                let first = self.entries[owner.0].route;
+                self.faults.push(DiscoveryFault::DuplicatePortGuid { guid, first, second: route });
+            }
+            Some(_) => {}
         }
         if let Some(slot) = self.entries[index].slot(port) {
             slot.guid = guid;
@@ -334,52 +312,6 @@ impl DiscoveryState {
                 }
             }
         }
-    }
-
-    /// The snapshot of all reachable nodes, and the P_Key tables by its port slots; `None` if the
-    /// local port is unknown.
-    pub fn finish(mut self) -> Option<(Fabric, Vec<Vec<PkeyBlock>>)> {
-        let (local, own_port) = self.local?;
-        let reached = self.reroute();
-        let guid = |index: usize| self.entries[index].info.node_guid();
-        let local: End = (guid(local), own_port);
-        let mut cables: Vec<(End, End)> = Vec::new();
-        for (index, entry) in self.entries.iter().enumerate().filter(|(index, _)| reached[*index]) {
-            for (num, slot) in entry.ports.iter().enumerate() {
-                let here = (index, PortNum(num as u8));
-                if let Some(peer) = slot.peer.filter(|&peer| reached[peer.0] && here < peer) {
-                    cables.push(((guid(index), here.1), (guid(peer.0), peer.1)));
-                }
-            }
-        }
-        let mut pkeys: HashMap<Guid, Vec<Vec<PkeyBlock>>> = HashMap::new();
-        let mut parts = Vec::with_capacity(self.entries.len());
-        for (index, mut entry) in self.entries.into_iter().enumerate() {
-            if !reached[index] {
-                continue;
-            }
-            let tables = entry.ports.iter_mut().map(|slot| std::mem::take(&mut slot.pkeys));
-            pkeys.insert(entry.info.node_guid(), tables.collect());
-            parts.push(NodeParts {
-                info: entry.info,
-                description: entry.description,
-                switch_info: entry.switch_info,
-                route: entry.route,
-                ports: entry.ports.iter().map(|slot| (slot.guid, slot.info)).collect(),
-            });
-        }
-        let mut fabric = Fabric::assemble(parts, &cables, local, self.faults)?;
-        fabric.use_names(&self.names);
-        for (end, info) in self.extended_ports {
-            let port = fabric.port_by_end(end).filter(|&id| fabric.port(id).info.is_some());
-            if let Some(id) = port {
-                fabric.set_extended_port_info(id, info);
-            }
-        }
-        let tables =
-            fabric.nodes().iter().flat_map(|node| pkeys.remove(&node.guid()).unwrap_or_default());
-        let tables = tables.collect();
-        Some((fabric, tables))
     }
 
     /// True if the link of a port is trained, so that discovery continues at its far end.

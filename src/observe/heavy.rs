@@ -83,7 +83,7 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
     let slot = |(node, port): (usize, PortNum)| slot_of(&fabric, guids[node], port);
     let managers: Vec<(PortId, SmInfo)> =
         managers.into_iter().filter_map(|(end, info)| Some((slot(end)?, info))).collect();
-    let (fabric, pkeys) = (Arc::new(fabric), Arc::new(pkeys));
+    let fabric = Arc::new(fabric);
     let unconfirmed = Vec::new();
     Ok(Observation { fabric, pkeys, managers, changed_switches, unconfirmed, is_unresolved })
 }

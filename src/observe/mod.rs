@@ -1,7 +1,7 @@
 //! Observation of the fabric: sweeps, and the intake of traps that report changes.
 //!
-//! * [`discovery_state`]: nodes and cables while they are being collected, and their conversion
-//!   into a [`Fabric`];
+//! * [`discovery_state`]: nodes and cables while they are being collected; `discovery_snapshot`: its
+//!   conversion from and into a [`Fabric`];
 //! * `discovery_queries`: the queries of a sweep, and the order in which evidence is taken;
 //!   `query`, `query_fault`, `evidence`, `unanswered`, `node_info`: their parts;
 //! * [`heavy`]: the heavy sweep, which queries all devices;
@@ -24,6 +24,7 @@ pub mod backoff;
 mod discovery_identity;
 mod discovery_keys;
 mod discovery_queries;
+mod discovery_snapshot;
 pub mod discovery_state;
 mod duplicates;
 mod evidence;

@@ -43,7 +43,7 @@ pub fn without_links(
     });
     let managers = managers.collect();
     let Observation { changed_switches, unconfirmed, is_unresolved, .. } = observation;
-    let (fabric, pkeys) = (Arc::new(fabric), Arc::new(pkeys));
+    let fabric = Arc::new(fabric);
     let without =
         Observation { fabric, pkeys, managers, changed_switches, unconfirmed, is_unresolved };
     (without, needed)
