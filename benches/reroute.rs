@@ -12,6 +12,7 @@ use std::sync::Arc;
 use testkit::planning::PlanSetup;
 use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::{Delta, SetRequest};
+use torus_sm::apply::scope::Scope;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
@@ -214,6 +215,7 @@ impl Running {
             keys: &keys,
             optimized_sl_to_vl: false,
             fdr10: 0,
+            scope: Scope::All,
         };
         let change = delta.lfts().next().expect("a changed block");
         (verified, change)

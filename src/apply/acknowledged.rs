@@ -4,6 +4,7 @@
 //! the plan that was applied last, except for Sets that were not acknowledged. The state is
 //! therefore stored as that plan, its fabric, and the exceptions.
 
+use super::scope::{Scope, Settled};
 use super::set_failures::SetFailures;
 use super::set_id::SetId;
 use crate::fabric::{End, Fabric, NodeId, PortId};
@@ -40,6 +41,7 @@ pub struct Acknowledged {
     /// Ports of switches that reconfigurations brought up, with the time.
     raised: HashMap<End, Instant>,
     failures: SetFailures,
+    settled: Option<Settled>,
     /// The last plan was compared with what the devices hold, but never applied.
     is_adopted: bool,
 }
@@ -111,6 +113,21 @@ impl Acknowledged {
         Some(NodeTables { fabric, plan, node, is_adopted: self.is_adopted })
     }
 
+    /// What was true after the last reconfiguration; `None` if an exception is known.
+    pub(super) fn settled(&self) -> Option<&Settled> {
+        let is_clean = self.is_exact()
+            && self.unanswered.is_empty()
+            && self.tables_lost.is_empty()
+            && self.failures.is_empty()
+            && !self.is_adopted;
+        self.settled.as_ref().filter(|_| is_clean)
+    }
+
+    /// Records what is true after a reconfiguration; `None` if it left an exception.
+    pub(super) fn settle(&mut self, settled: Option<Settled>) {
+        self.settled = settled;
+    }
+
     /// Sets that devices refused, and devices that acknowledge none.
     pub fn failures(&self) -> &SetFailures {
         &self.failures
@@ -168,18 +185,19 @@ impl Acknowledged {
     /// * devices that were configured after a restart by the last reconfiguration, and whose switch
     ///   is one of `changed_switches`: if they restarted again during it, their ports may be past
     ///   INIT by now.
-    pub(super) fn forget_doubtful(&mut self, fabric: &Fabric, changed_switches: &[Guid]) {
+    pub(super) fn forget_doubtful(
+        &mut self,
+        fabric: &Fabric,
+        scope: Scope<'_>,
+        changed_switches: &[Guid],
+    ) {
         let Some((last, _)) = self.last.clone() else { return };
-        let switch_changed = |guid: Guid, node: NodeId| {
-            let mut links = links(fabric, node);
-            self.restarted.contains(&guid) && links.any(|(_, to)| changed_switches.contains(&to.0))
-        };
-        let is_doubtful = |&node: &NodeId| {
-            let guid = fabric.node(node).guid();
-            switch_changed(guid, node) || has_other_links(&last, fabric, node)
-        };
-        let doubtful = fabric.node_ids().filter(is_doubtful).map(|node| fabric.node(node).guid());
-        let doubtful: Vec<Guid> = doubtful.collect();
+        let switch_changed =
+            |node: &NodeId| links(fabric, *node).any(|(_, to)| changed_switches.contains(&to.0));
+        let restarted = self.restarted.iter().filter_map(|&guid| fabric.node_by_guid(guid));
+        let moved = scope.nodes(fabric).filter(|&node| has_other_links(&last, fabric, node));
+        let doubtful = restarted.filter(switch_changed).chain(moved);
+        let doubtful: Vec<Guid> = doubtful.map(|node| fabric.node(node).guid()).collect();
         self.tables_lost.extend(doubtful);
     }
 
@@ -202,6 +220,11 @@ impl Acknowledged {
     /// was not noticed yet; `None` if that is long ago or unknown.
     pub(super) fn raised_at(&self, end: End) -> Option<Instant> {
         self.raised.get(&end).copied()
+    }
+
+    /// True if [`Self::raised_at`] tells of any port.
+    pub(super) fn remembers_raised(&self) -> bool {
+        !self.raised.is_empty()
     }
 
     /// Discards all knowledge, so that everything is sent again.
@@ -254,6 +277,7 @@ impl Acknowledged {
         self.pending = pending;
         self.withheld_blocks.clear();
         self.tables_lost = unread_switches(fabric).collect();
+        self.settled = None;
         self.is_adopted = false;
     }
 

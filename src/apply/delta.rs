@@ -2,8 +2,9 @@
 //! large fabric has over a million table blocks.
 
 use super::acknowledged::{Acknowledged, NodeTables};
+use super::scope::Scope;
 use super::set_id::SetId;
-use super::{link_down, slvl};
+use super::slvl;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
 use crate::observe::Observation;
@@ -14,8 +15,9 @@ use crate::transport::transactions::SmpRequest;
 use crate::wire::attr::tables::{
     LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock, PkeyBlock, SlToVl,
 };
-use crate::wire::attr::{AttrId, PortInfo, PortState};
+use crate::wire::attr::{AttrId, PortState};
 use crate::wire::smp::SmpRoute;
+use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use tokio::time::Instant;
@@ -45,10 +47,12 @@ pub struct Delta<'a> {
     pub optimized_sl_to_vl: bool,
     /// The option `fdr10`; 0 leaves the ports as they are.
     pub fdr10: u8,
+    /// The nodes to compare; forwarding tables and SwitchInfo are compared for all switches.
+    pub scope: Scope<'a>,
 }
 
 impl<'a> Delta<'a> {
-    /// Compares with the observed state, without `optimized_sl_to_vl` and `fdr10`.
+    /// Compares all nodes with the observed state, without `optimized_sl_to_vl` and `fdr10`.
     pub fn new(
         observation: &'a Observation,
         plan: &'a Plan,
@@ -56,7 +60,8 @@ impl<'a> Delta<'a> {
         keys: &'a MKeys,
     ) -> Self {
         let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
-        Self { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl: false, fdr10: 0 }
+        let (optimized_sl_to_vl, fdr10, scope) = (false, 0, Scope::All);
+        Self { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl, fdr10, scope }
     }
 
     pub(super) fn change(
@@ -145,7 +150,16 @@ impl<'a> Delta<'a> {
                 && port.peer.is_some()
                 && self.fabric.node(port.node).is_switch()
         };
-        self.fabric.port_ids().filter(is_waiting).collect()
+        self.scope.slots(self.fabric).filter(is_waiting).collect()
+    }
+
+    /// True if a node of the scope needs Sets of tables or ports, apart from forwarding tables,
+    /// GUIDs and FDR10.
+    pub(super) fn needs_sets(self) -> bool {
+        let tables = self.sl_to_vls().chain(self.vl_arbitrations());
+        let tables = tables.chain(self.pkey_tables_and_doubtful());
+        let ports = self.port_infos().chain(self.activations(|slot| self.is_ready(slot)));
+        tables.chain(ports).next().is_some() || self.reset_links().next().is_some()
     }
 
     /// True if a Set was sent and not acknowledged.
@@ -184,6 +198,12 @@ impl<'a> Delta<'a> {
         self.fabric.switch_ids().flat_map(move |switch| self.lft_of(switch))
     }
 
+    /// [`Self::lft_sets`], compared by all planner threads.
+    pub(super) fn all_lft_sets(self) -> Vec<SetId> {
+        let switches: Vec<SwitchId> = self.fabric.switch_ids().collect();
+        switches.par_iter().flat_map_iter(|&switch| self.lft_of(switch)).collect()
+    }
+
     /// A planned linear forwarding table block.
     pub(super) fn lft_block(&self, set: SetId) -> &'a [u8] {
         let Some(switch) = self.fabric.node(set.node).switch else { return &[] };
@@ -212,6 +232,7 @@ impl<'a> Delta<'a> {
         // Engines share unchanged tables between plans.
         let is_shared = held.is_some_and(|held| std::ptr::eq(held, wanted));
         let is_settled = is_shared && self.acknowledged.is_exact();
+        let has_pending = self.acknowledged.pending() > 0;
         let capacity = usize::from(self.fabric.node(node).switch_info.linear_fdb_cap());
         let count = if is_settled { 0 } else { capacity.div_ceil(LFT_BLOCK) };
         let blocks = wanted.0.chunks(LFT_BLOCK).take(count).enumerate();
@@ -220,7 +241,7 @@ impl<'a> Delta<'a> {
             let attr_id = AttrId::LINEAR_FT;
             let set = SetId { node, port: PortNum::ZERO, attr_id, attr_mod: modifier };
             let same = held.is_some_and(|held| self.held_block(node, held, modifier) == block);
-            (!same || self.is_pending(node, attr_id, modifier)).then_some(set)
+            (!same || has_pending && self.is_pending(node, attr_id, modifier)).then_some(set)
         })
     }
 
@@ -294,7 +315,7 @@ impl<'a> Delta<'a> {
     }
 
     pub fn sl_to_vls(self) -> impl Iterator<Item = SetRequest> + 'a {
-        self.fabric.node_ids().flat_map(move |node| {
+        self.scope.nodes(self.fabric).flat_map(move |node| {
             let wanted = self.plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
             let held = self.known(node).map_or(&[][..], |known| known.sl_to_vl());
             let all_held = wanted == held && self.acknowledged.pending() == 0;
@@ -323,7 +344,7 @@ impl<'a> Delta<'a> {
     }
 
     pub fn vl_arbitrations(self) -> impl Iterator<Item = SetRequest> + 'a {
-        self.fabric.port_ids().flat_map(move |slot| {
+        self.scope.slots(self.fabric).flat_map(move |slot| {
             let wanted = self.plan.qos.vl_arbitration.get(slot.index());
             let wanted = wanted.map_or(&[][..], Vec::as_slice);
             let port = self.fabric.port(slot);
@@ -350,128 +371,6 @@ impl<'a> Delta<'a> {
             let data = wanted.guids.to_wire();
             (!same).then(|| self.change(port.node, port.num, id, modifier, &data))
         })
-    }
-
-    /// PortInfo Sets with all fields except ACTIVE state. They include the transition from INIT to
-    /// ARMED. Ports 0 of switches that get another M_Key are left to [`Self::rekeyed_switches`].
-    pub fn port_infos(self) -> impl Iterator<Item = SetRequest> + 'a {
-        self.fabric.port_ids().filter_map(move |slot| {
-            let is_rekeyed_switch = self.is_switch_port_0(slot) && self.is_rekeyed(slot);
-            if is_rekeyed_switch { None } else { self.port_info(slot) }
-        })
-    }
-
-    /// PortInfo Sets of ports 0 of switches that get another M_Key. All other Sets to the switch
-    /// carry the key that it holds, so these Sets must not be in flight with others.
-    pub fn rekeyed_switches(self) -> impl Iterator<Item = SetRequest> + 'a {
-        let ports = self.fabric.switches().iter().map(move |&id| self.fabric.node(id).first_port);
-        let rekeyed = ports.filter(move |&slot| self.is_rekeyed(slot));
-        rekeyed.filter_map(move |slot| self.port_info(slot))
-    }
-
-    /// True if an end port is to get another M_Key than it holds.
-    fn is_rekeyed(&self, slot: PortId) -> bool {
-        let target = self.plan.ports.get(slot.index()).copied().flatten();
-        target.is_some_and(|target| target.m_key() != self.keys.of_port(self.fabric, slot))
-    }
-
-    fn port_info(&self, slot: PortId) -> Option<SetRequest> {
-        let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
-        let observed = self.fabric.port(slot).info?;
-        let is_port_0 = self.is_switch_port_0(slot);
-        let arms = !is_port_0 && observed.port_state() == PortState::Init;
-        if !arms && self.is_reset(slot) {
-            return None;
-        }
-        let port = self.fabric.port(slot);
-        let is_doubtful = self.is_unanswered(port.node, AttrId::PORT_INFO, port.num.0.into());
-        let is_right = !links::differs(&observed, &target) || self.is_settled(slot, &target);
-        if !arms && !is_doubtful && is_right {
-            return None;
-        }
-        if arms {
-            target.set_port_state(PortState::Armed);
-        }
-        Some(self.port_change(slot, &target))
-    }
-
-    /// The ends nearer to the SM of the links that carry data and whose MTU or operational VLs
-    /// change. Such a link is taken down; both ends get their targets when it is in INIT.
-    pub fn reset_links(self) -> impl Iterator<Item = PortId> + 'a {
-        let is_first = move |slot: PortId| {
-            self.fabric.port(slot).peer.is_some_and(|peer| slot < peer) && self.is_reset(slot)
-        };
-        let links = self.fabric.port_ids().filter(move |&slot| is_first(slot));
-        links.map(move |slot| link_down::near_end(self.fabric, slot))
-    }
-
-    /// Sets that take the links of these ports down.
-    pub fn take_down(self, ports: &'a [PortId]) -> impl Iterator<Item = SetRequest> + 'a {
-        ports.iter().filter_map(move |&slot| {
-            let target = self.plan.ports.get(slot.index()).copied().flatten();
-            let info = target.or(self.fabric.port(slot).info)?;
-            Some(self.port_change(slot, &link_down::down(&info)))
-        })
-    }
-
-    /// True if the link of a port is among [`Self::reset_links`].
-    fn is_reset(&self, slot: PortId) -> bool {
-        self.needs_reset(slot)
-            || self.fabric.port(slot).peer.is_some_and(|peer| self.needs_reset(peer))
-    }
-
-    /// True if a port carries data and its MTU or operational VLs change.
-    fn needs_reset(&self, slot: PortId) -> bool {
-        let link = |info: &PortInfo| (info.neighbor_mtu(), info.operational_vls());
-        let target = self.plan.ports.get(slot.index()).copied().flatten();
-        let changed = target.zip(self.fabric.port(slot).info);
-        let changed = changed.filter(|(target, observed)| link(target) != link(observed));
-        changed.is_some_and(|(target, _)| {
-            !self.is_switch_port_0(slot)
-                && link_down::is_up(self.fabric, slot)
-                && !self.is_settled(slot, &target)
-        })
-    }
-
-    /// True if this target was already sent and the port still shows its answer. Some devices store
-    /// other values than they are sent, and sending again changes nothing.
-    fn is_settled(&self, slot: PortId, target: &PortInfo) -> bool {
-        let port = self.fabric.port(slot);
-        let Some((sent, answered)) =
-            self.known(port.node).and_then(|known| known.port_info(port.num))
-        else {
-            return false;
-        };
-        let same = |a: &PortInfo, b: &PortInfo| links::settable(a) == links::settable(b);
-        let unchanged = port.info.is_some_and(|observed| same(&observed, &answered));
-        unchanged
-            && same(&sent, target)
-            && !target.client_reregister()
-            && !self.is_pending(port.node, AttrId::PORT_INFO, port.num.0.into())
-    }
-
-    /// PortInfo Sets from ARMED to ACTIVE, for planned ports for which `is_armed` is true.
-    pub fn activations(
-        self,
-        is_armed: impl Fn(PortId) -> bool + 'a,
-    ) -> impl Iterator<Item = SetRequest> + 'a {
-        self.fabric.port_ids().filter_map(move |slot| {
-            let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
-            if self.is_switch_port_0(slot) || !is_armed(slot) {
-                return None;
-            }
-            target.set_port_state(PortState::Active);
-            Some(self.port_change(slot, &target))
-        })
-    }
-
-    fn is_switch_port_0(&self, slot: PortId) -> bool {
-        self.fabric.port(slot).num == PortNum::ZERO
-    }
-
-    fn port_change(&self, slot: PortId, target: &PortInfo) -> SetRequest {
-        let port = self.fabric.port(slot);
-        self.change(port.node, port.num, AttrId::PORT_INFO, port.num.0.into(), &target.0)
     }
 }
 

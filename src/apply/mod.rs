@@ -2,7 +2,8 @@
 //! others.
 //!
 //! * [`acknowledged`]: the state that the devices acknowledged;
-//! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table; `slvl`:
+//! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table; `scope`: the
+//!   nodes that it compares; `port_infos`: Sets of PortInfo; `slvl`:
 //!   Sets of SL to VL mappings; `pkeys`: of P_Key tables; `fdr10`: of ExtendedPortInfo;
 //! * [`inherited`]: tables that devices hold from before, which are read first;
 //! * [`link_down`]: takes links down;
@@ -10,7 +11,7 @@
 //!   order of the phases, as data;
 //! * [`transition`]: the order of table changes on a fabric that carries traffic; `progress`: the
 //!   state of such a transition;
-//! * [`programmer`]: sends the Sets, many at a time, and records the answers; [`report`]: their
+//! * [`programmer`]: sends the Sets, many at a time; `answers`: records the answers; [`report`]: their
 //!   result; `sender`: keeps silent devices from delaying others; [`control`]: when programming
 //!   ends early;
 //! * [`set_failures`]: Sets that devices refused, and devices that acknowledge none; `pass`: those
@@ -20,6 +21,7 @@
 //! with the next sweep, or after a growing delay if the device refused it.
 
 pub mod acknowledged;
+mod answers;
 pub mod control;
 pub mod delta;
 mod fdr10;
@@ -28,10 +30,12 @@ pub mod link_down;
 mod pass;
 pub mod phases;
 mod pkeys;
+mod port_infos;
 pub mod programmer;
 mod progress;
 mod refused_ports;
 pub mod report;
+pub mod scope;
 mod sender;
 pub mod set_failures;
 pub mod set_id;

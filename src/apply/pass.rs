@@ -15,6 +15,9 @@ use tokio::time::Instant;
 /// Unanswered Sets, without an answered one between them, after which a device gets no others.
 const MAX_UNANSWERED: u32 = 2;
 
+/// The attributes that are compared for all switches in each reconfiguration.
+const FORWARDING: [u16; 3] = [AttrId::SWITCH_INFO, AttrId::LINEAR_FT, AttrId::MULTICAST_FT];
+
 /// A Set in flight.
 #[derive(Clone, Copy)]
 pub(super) struct Sent {
@@ -34,6 +37,8 @@ pub(super) struct PassFailures {
     unanswered: Vec<u32>,
     silent: Vec<NodeId>,
     refused: Vec<Refused>,
+    /// Nodes that were sent Sets, apart from forwarding tables and SwitchInfo.
+    admitted: HashSet<NodeId>,
     /// Sets that were not sent because of earlier reconfigurations.
     pub delayed: Vec<SetId>,
     /// Sets that were not sent because the device acknowledges none in this one.
@@ -50,6 +55,7 @@ impl PassFailures {
             unanswered: vec![0; fabric.nodes().len()],
             silent: Vec::new(),
             refused: Vec::new(),
+            admitted: HashSet::new(),
             delayed: Vec::new(),
             unsent: Vec::new(),
         }
@@ -75,6 +81,8 @@ impl PassFailures {
             self.needs_key(fabric, set) || before.is_delayed(fabric, set, data, self.start);
         if is_delayed {
             self.delayed.push(set);
+        } else if !FORWARDING.contains(&set.attr_id) {
+            self.admitted.insert(set.node);
         }
         !is_delayed
     }
@@ -88,6 +96,11 @@ impl PassFailures {
         let owner = fabric.owner(slot);
         let is_test = set.attr_id == AttrId::PORT_INFO && owner == slot;
         !is_test && self.locked.contains(&owner)
+    }
+
+    /// The nodes that were sent Sets, apart from forwarding tables and SwitchInfo.
+    pub(super) fn admitted(&self) -> &HashSet<NodeId> {
+        &self.admitted
     }
 
     fn is_silent(&self, node: NodeId) -> bool {

@@ -10,13 +10,15 @@ use crate::wire::attr::tables::PkeyBlock;
 impl<'a> Delta<'a> {
     /// The blocks of the next step (see [`steps`]).
     pub fn pkey_tables(self) -> impl Iterator<Item = SetRequest> + 'a {
-        self.fabric.port_ids().flat_map(move |slot| self.pkey_sets(slot, self.pkey_step(slot)))
+        self.scope
+            .slots(self.fabric)
+            .flat_map(move |slot| self.pkey_sets(slot, self.pkey_step(slot)))
     }
 
     /// The blocks of the next step, and those whose last Set was not answered, so that the port
     /// may hold other keys than were read before it.
     pub(super) fn pkey_tables_and_doubtful(self) -> impl Iterator<Item = SetRequest> + 'a {
-        self.fabric.port_ids().flat_map(move |slot| {
+        self.scope.slots(self.fabric).flat_map(move |slot| {
             let mut step = self.pkey_step(slot);
             step.extend(self.doubtful_pkeys(slot, &step));
             self.pkey_sets(slot, step)

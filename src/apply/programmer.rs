@@ -1,6 +1,7 @@
 //! Sends the Sets of a plan and records the answers.
 
 use super::acknowledged::Acknowledged;
+use super::answers::{Answers, Changes, update_observation};
 use super::control::ApplyControl;
 use super::delta::{Delta, SetRequest};
 use super::pass::{PassFailures, Sent};
@@ -8,35 +9,22 @@ use super::phases::{PHASES, Phase};
 use super::progress::{Progress, Unapplied};
 use super::refused_ports;
 use super::report::{ApplyReport, TransitionReport};
+use super::scope::{self, Scope, Settled};
 use super::sender::Sender;
-use super::set_failures::SetFailures;
 use super::set_id::SetId;
-use super::switch_info::settled;
 use super::transition::{self, Steps};
 use super::{fdr10, link_down};
 use crate::config::options::Options;
-use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
 use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::transport::client::SmpClient;
-use crate::transport::transactions::{SmpError, SmpReply};
 use crate::verify::Verified;
-use crate::wire::attr::tables::PkeyBlock;
-use crate::wire::attr::{AttrId, MlnxExtPortInfo, PortInfo, PortState, SwitchInfo};
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::time::Instant;
-
-/// The answers of the devices, by port slot or switch, for the snapshot.
-#[derive(Default)]
-struct Changes {
-    ports: Vec<(PortId, PortInfo)>,
-    switches: Vec<(SwitchId, SwitchInfo)>,
-    pkeys: Vec<(PortId, usize, PkeyBlock)>,
-    extended_ports: Vec<(PortId, MlnxExtPortInfo)>,
-}
 
 /// Applies `plan` to the devices of `observation`, unless `control` ends it early. Afterwards
 /// `observation` contains the state that the devices acknowledged, and `acknowledged` their tables.
@@ -52,13 +40,21 @@ pub async fn apply(
     let start = Instant::now();
     let mut report = ApplyReport::default();
     acknowledged.failures_mut().forget_restarted(&observation.fabric);
-    acknowledged.forget_doubtful(&observation.fabric, &observation.changed_switches);
-    let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
-    report.unknown = unknown(&delta);
+    let mut changed = scope::changed_nodes(acknowledged, observation, plan.plan(), keys);
+    let scope = changed.as_deref().map_or(Scope::All, Scope::Nodes);
+    acknowledged.forget_doubtful(&observation.fabric, scope, &observation.changed_switches);
+    if acknowledged.settled().is_none() {
+        changed = None;
+    }
+    let scope = changed.as_deref().map_or(Scope::All, Scope::Nodes);
+    let delta = Delta { scope, ..Delta::new(observation, plan.plan(), acknowledged, keys) };
+    debug_assert!(scope::is_complete(&delta), "a node outside of the scope needs Sets");
+    report.unknown = scope::guids(&delta, |node| delta.known(node).is_none()).collect();
     let (restarted, inactive) = (restarted(&delta), delta.inactive_switch_ports());
     acknowledged.record_restarted(restarted);
     let mut failures = PassFailures::new(&observation.fabric, keys);
-    let steps = ordered(observation, plan.plan(), acknowledged, keys, &mut report);
+    let delta = Delta { scope, ..Delta::new(observation, plan.plan(), acknowledged, keys) };
+    let steps = ordered(&delta, &mut report);
     let mut progress = steps.as_ref().map(Progress::new);
     for phase in PHASES {
         let phase_start = Instant::now();
@@ -68,6 +64,7 @@ pub async fn apply(
                 // In an ordered transition, each mapping is a step of its own.
                 optimized_sl_to_vl: options.use_optimized_slvl && progress.is_none(),
                 fdr10: options.fdr10,
+                scope,
                 ..Delta::new(observation, plan.plan(), acknowledged, keys)
             };
             let failed = report.failed.len();
@@ -106,7 +103,7 @@ pub async fn apply(
         report.sent[phase as usize] = (sets, phase_start.elapsed());
     }
     if control.stop().is_none() {
-        let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
+        let delta = Delta { scope, ..Delta::new(observation, plan.plan(), acknowledged, keys) };
         let answers = Answers {
             start,
             report: &mut report,
@@ -135,6 +132,11 @@ pub async fn apply(
     drop(progress);
     report.committed_routes = steps.map(Steps::into_committed_routes).unwrap_or_default();
     record(acknowledged, observation, plan.plan(), left);
+    if report.stop.is_none() && report.reset_links.is_empty() && unreachable.is_empty() {
+        let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
+        let settled = Settled::after(&delta, &observation.pkeys, failures.admitted());
+        acknowledged.settle(Some(settled));
+    }
     acknowledged.record_raised(&observation.fabric, &inactive);
     acknowledged.record_unanswered(&observation.fabric, report.unanswered(), report.not_sent());
     let (fabric, now) = (&observation.fabric, Instant::now());
@@ -189,34 +191,19 @@ pub async fn apply_groups(
     report
 }
 
-/// The nodes of which nothing is known.
-fn unknown(delta: &Delta<'_>) -> Vec<Guid> {
-    let nodes = delta.fabric.node_ids().filter(|&node| delta.known(node).is_none());
-    nodes.map(|node| delta.fabric.node(node).guid()).collect()
-}
-
 /// The channel adapters and routers that have lost their tables.
 fn restarted(delta: &Delta<'_>) -> HashSet<Guid> {
-    let fabric = delta.fabric;
-    let nodes = fabric.node_ids().filter(|&node| !fabric.node(node).is_switch());
-    let lost = nodes.filter(|&node| delta.has_lost_tables(node));
-    lost.map(|node| fabric.node(node).guid()).collect()
+    let is_switch = |node| delta.fabric.node(node).is_switch();
+    scope::guids(delta, |node| !is_switch(node) && delta.has_lost_tables(node)).collect()
 }
 
 /// Orders the tables, if the fabric is live.
-fn ordered(
-    observation: &Observation,
-    plan: &Plan,
-    acknowledged: &Acknowledged,
-    keys: &MKeys,
-    report: &mut ApplyReport,
-) -> Option<Steps> {
-    let delta = Delta::new(observation, plan, acknowledged, keys);
-    if !transition::is_live(&delta) {
+fn ordered(delta: &Delta<'_>, report: &mut ApplyReport) -> Option<Steps> {
+    if !transition::is_live(delta) {
         return None;
     }
     let start = Instant::now();
-    let steps = transition::order(&delta);
+    let steps = transition::order(delta);
     report.transition = Some(order_report(&steps, start));
     Some(steps)
 }
@@ -251,18 +238,6 @@ struct PhaseRun<'r, 'c> {
     control: &'r mut ApplyControl<'c>,
 }
 
-/// Records the answers to Sets.
-struct Answers<'a> {
-    start: Instant,
-    report: &'a mut ApplyReport,
-    /// The failures of earlier reconfigurations.
-    before: &'a SetFailures,
-    failures: &'a mut PassFailures,
-    changes: Changes,
-    /// Treat a rejected SL to VL mapping as accepted (`suppress_sl2vl_mad_status_errors`).
-    ignore_sl_to_vl_errors: bool,
-}
-
 impl PhaseRun<'_, '_> {
     /// Sends the Sets of a phase in any order.
     async fn phase(&mut self, phase: Phase, delta: Delta<'_>) -> usize {
@@ -286,7 +261,7 @@ impl PhaseRun<'_, '_> {
             }
             Phase::SwitchKeys => self.send(fabric, delta.rekeyed_switches()).await,
             Phase::Activation => {
-                self.send(fabric, delta.activations(|slot| is_ready(fabric, slot))).await
+                self.send(fabric, delta.activations(|slot| delta.is_ready(slot))).await
             }
             Phase::Moves => 0,
         }
@@ -416,85 +391,4 @@ impl PhaseRun<'_, '_> {
         answers.report.failed.retain(|(set, _)| !progress.is_complete(set));
         count
     }
-}
-
-impl Answers<'_> {
-    /// Records an answer. True if the device acknowledges no Sets, so that those that wait for it
-    /// must be cancelled.
-    fn answered(
-        &mut self,
-        fabric: &Fabric,
-        sent: &Sent,
-        answer: Result<SmpReply, SmpError>,
-    ) -> bool {
-        let set = sent.set;
-        let is_refused = matches!(answer, Err(SmpError::Status(_)));
-        if is_refused && self.ignore_sl_to_vl_errors && set.attr_id == AttrId::SL_TO_VL {
-            return false;
-        }
-        let reply = match answer {
-            Ok(reply) => reply,
-            Err(error) if is_refused && set.attr_id == AttrId::GUID_INFO => {
-                self.report.without_aliases.push((set, error));
-                return false;
-            }
-            Err(error) => {
-                let is_silent = self.failures.failed(fabric, self.before, sent, &error);
-                self.report.failed.push((set, error));
-                return is_silent;
-            }
-        };
-        self.failures.acknowledged(set.node);
-        let slot = set.slot(fabric);
-        match set.attr_id {
-            AttrId::LINEAR_FT => {
-                self.report.lft_blocks += 1;
-                self.report.lfts_done = Some(self.start.elapsed());
-            }
-            AttrId::PORT_INFO => self.changes.ports.push((slot, PortInfo::read(&reply.data))),
-            AttrId::MLNX_EXT_PORT_INFO => {
-                let info = MlnxExtPortInfo::read(&reply.data);
-                self.changes.extended_ports.push((slot, info));
-            }
-            AttrId::SWITCH_INFO => {
-                if let Some(switch) = fabric.node(set.node).switch {
-                    let info = settled(SwitchInfo::read(&reply.data));
-                    self.changes.switches.push((switch, info));
-                }
-            }
-            AttrId::PKEY_TABLE => {
-                let block = (set.attr_mod & 0xFFFF) as usize;
-                self.changes.pkeys.push((slot, block, PkeyBlock::read(&reply.data)));
-            }
-            _ => {}
-        }
-        false
-    }
-}
-
-/// True if a port is ARMED and its peer is at least ARMED.
-fn is_ready(fabric: &Fabric, slot: PortId) -> bool {
-    let port = fabric.port(slot);
-    let peer_state = port.peer.map(|peer| fabric.port(peer).state());
-    port.state() == PortState::Armed
-        && matches!(peer_state, Some(PortState::Armed | PortState::Active))
-}
-
-/// Updates the observation with the answers of the devices.
-fn update_observation(observation: &mut Observation, changes: Changes) {
-    for (slot, block, table) in changes.pkeys {
-        if let Some(tables) = Arc::make_mut(&mut observation.pkeys).get_mut(slot.index()) {
-            if tables.len() <= block {
-                tables.resize(block + 1, PkeyBlock::default());
-            }
-            tables[block] = table;
-        }
-    }
-    for (slot, info) in changes.extended_ports {
-        Arc::make_mut(&mut observation.fabric).set_extended_port_info(slot, info);
-    }
-    if changes.ports.is_empty() && changes.switches.is_empty() {
-        return;
-    }
-    Arc::make_mut(&mut observation.fabric).acknowledge(&changes.ports, &changes.switches);
 }

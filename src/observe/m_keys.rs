@@ -52,6 +52,13 @@ impl MKeys {
         self.uses_files = options.m_key_lookup;
     }
 
+    /// True if requests and Sets carry the same keys as with `other`.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let options = |keys: &Self| (keys.configured, keys.level, keys.uses_files);
+        let has_same_ports = Arc::ptr_eq(&self.held, &other.held) || self.held == other.held;
+        options(self) == options(other) && has_same_ports
+    }
+
     /// True unless no port is known to have a key, nor to get one.
     pub fn is_in_use(&self) -> bool {
         self.configured.is_set() || !self.held.is_empty()

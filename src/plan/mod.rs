@@ -27,7 +27,7 @@ pub mod partitions;
 pub mod qos;
 pub mod routing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod update;
 
 use crate::fabric::{Fabric, PortId};

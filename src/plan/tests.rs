@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A ring of `switches` switches with two cables each and one host per switch.
-pub(super) fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
+pub(crate) fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
     let node = |kind, guid: u64, num_ports, index: usize| TopologyNode {
         model: Default::default(),
         kind,
@@ -85,7 +85,7 @@ fn plan(fabric: &Fabric, options: &Options, memory: &Memory, pkeys: &[Vec<PkeyBl
 }
 
 /// Calls `work` with the input of a plan by the engine without routes.
-pub(super) fn with_input<T>(
+pub(crate) fn with_input<T>(
     fabric: &Fabric,
     options: &Options,
     (memory, pkeys): (&Memory, &[Vec<PkeyBlock>]),

@@ -271,7 +271,7 @@ fn tops(delta: &Delta<'_>, steps: &mut Steps) -> LinearFdbTops {
 /// Adds the Sets of linear forwarding tables.
 fn forwarding(delta: &Delta<'_>, barrier: Option<u32>, tops: &LinearFdbTops, steps: &mut Steps) {
     let mut sets: BTreeMap<u32, Vec<SetId>> = BTreeMap::new();
-    for set in delta.lft_sets() {
+    for set in delta.all_lft_sets() {
         sets.entry(set.attr_mod).or_default().push(set);
     }
     let sets: Vec<Vec<SetId>> = sets.into_values().collect();

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::Delta;
+use torus_sm::apply::scope::Scope;
 use torus_sm::apply::set_id::SetId;
 use torus_sm::apply::transition::{Step, Steps, order};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
@@ -53,6 +54,7 @@ impl Scene {
             keys: &NO_KEYS,
             optimized_sl_to_vl: false,
             fdr10: 0,
+            scope: Scope::All,
         }
     }
 }
