@@ -10,7 +10,7 @@
 
 use super::traps::UNHEALTHY_QUIET_TIME;
 use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
-use crate::fabric::{End, Fabric, PortId};
+use crate::fabric::{End, Fabric, Port, PortId};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::PortState;
 use std::collections::{BTreeMap, VecDeque};
@@ -233,9 +233,7 @@ pub fn cable_of(fabric: &Fabric, port: PortId) -> Option<Cable> {
 
 /// One port of each cable that carried data in `old` and is down or in INIT in `new`.
 fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
-    let carries = |fabric: &Fabric, id: PortId| {
-        matches!(fabric.port(id).state(), PortState::Armed | PortState::Active)
-    };
+    let carries = |port: &Port| matches!(port.state(), PortState::Armed | PortState::Active);
     let same_ids = old.nodes().len() == new.nodes().len() && old.ports().len() == new.ports().len();
     let now = |id: PortId| {
         let (port, guid) = (old.port(id), old.node_of(id).guid());
@@ -246,16 +244,24 @@ fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
     };
     // Ports that cannot be reached or do not answer now do not count: a link before them may be
     // down.
-    let is_known = |id: PortId| new.port(id).info.is_some();
-    let is_down = |id: PortId| now(id).is_some_and(|id| is_known(id) && !carries(new, id));
-    let linked = old.port_ids().filter(|&id| {
-        old.port(id).num != PortNum::ZERO && old.port(id).peer.is_some_and(|peer| id < peer)
-    });
-    let lost = linked.filter(|&id| {
-        let peer = old.port(id).peer.unwrap_or(id);
-        carries(old, id) && carries(old, peer) && (is_down(id) || is_down(peer))
-    });
-    lost.collect()
+    let is_down = |id: PortId| {
+        let now = now(id).map(|id| new.port(id));
+        now.is_some_and(|port| port.info.is_some() && !carries(port))
+    };
+    // The state first: nearly all ports carry data as before, and their peers are far away in
+    // memory.
+    let mut lost: Vec<PortId> = Vec::new();
+    for (id, port) in old.port_ids().zip(old.ports()) {
+        let Some(peer) = port.peer.filter(|_| port.num != PortNum::ZERO && carries(port)) else {
+            continue;
+        };
+        if is_down(id) && carries(old.port(peer)) {
+            lost.push(id.min(peer));
+        }
+    }
+    lost.sort_unstable();
+    lost.dedup();
+    lost
 }
 
 #[cfg(test)]
