@@ -1,6 +1,7 @@
 //! The events of the manager, which it can look at before it handles them.
 
 use crate::daemon::messages::SmEvent;
+use crate::daemon::sm_loop::known_changes::KnownChanges;
 use crate::wire::attr::TrapNumber;
 use std::collections::VecDeque;
 use tokio::sync::mpsc;
@@ -39,6 +40,16 @@ impl EventQueue {
         self.arrival(is_link_change).await;
     }
 
+    /// Waits for a trap that reports a changed link other than the `known` ones, and keeps all
+    /// events. Cancel safe.
+    pub async fn unknown_link_change(&mut self, known: KnownChanges) {
+        let is_news = |event: &SmEvent| match event {
+            SmEvent::Trap(trap) => is_link_change(event) && !known.explain(trap),
+            _ => false,
+        };
+        self.arrival(is_news).await;
+    }
+
     /// Waits until another SM requests a change of role, and keeps all events. Cancel safe.
     pub async fn role_request(&mut self) {
         self.arrival(|event| matches!(event, SmEvent::Role(..))).await;
@@ -68,8 +79,11 @@ fn is_link_change(event: &SmEvent) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fabric::Fabric;
+    use crate::fabric::synthetic::SyntheticView;
     use crate::ids::Lid;
     use crate::observe::traps::TrapEvent;
+    use crate::plan::tests::ring;
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
@@ -90,5 +104,29 @@ mod tests {
         assert_eq!(queue.try_recv(), Some(SmEvent::MembershipChanged));
         assert_eq!(queue.try_recv(), Some(SmEvent::Trap(trap)));
         assert_eq!(queue.try_recv(), None);
+    }
+
+    #[test]
+    fn a_known_link_change_is_kept_but_not_awaited() {
+        let view = SyntheticView::default();
+        let mut topology = ring(3, &[(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0)]);
+        let last = Fabric::from_topology(&topology, 0, &view).expect("a fabric");
+        // The cable between the switches with LIDs 2 and 4.
+        topology.cables.remove(1);
+        let now = Fabric::from_topology(&topology, 0, &view).expect("a fabric");
+        let known = KnownChanges::between(&last, &now);
+
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut queue = EventQueue::new(receiver);
+        let trap = |lid| {
+            let (subject, number) = (Lid(lid), TrapNumber::LINK_STATE);
+            SmEvent::Trap(TrapEvent { number, subject, ..TrapEvent::default() })
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        sender.send(trap(4)).expect("the queue exists");
+        assert!(pin!(queue.unknown_link_change(known.clone())).poll(&mut context).is_pending());
+        sender.send(trap(6)).expect("the queue exists");
+        assert!(pin!(queue.unknown_link_change(known)).poll(&mut context).is_ready());
+        assert_eq!([queue.try_recv(), queue.try_recv()], [Some(trap(4)), Some(trap(6))]);
     }
 }

@@ -20,16 +20,16 @@ use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::config_status;
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
 use crate::daemon::sm_loop::event_queue::EventQueue;
+use crate::daemon::sm_loop::known_changes::KnownChanges;
 use crate::daemon::sm_loop::link_quarantine::LinkQuarantine;
 use crate::daemon::sm_loop::link_storm::LinkStorm;
 use crate::daemon::sm_loop::mastership::{Mastership, StrangerLog};
 use crate::daemon::sm_loop::monitor::Monitor;
-use crate::daemon::sm_loop::pending::PendingWork;
+use crate::daemon::sm_loop::pending::{PendingWork, switch_of};
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
 use crate::ids::Guid;
 use crate::manage::loop_status::{Cause, Causes, ConfigStatus};
 use crate::observe::Observation;
-use crate::observe::traps::TrapEvent;
 use crate::record::entry::EventKind;
 use crate::transport::transactions::SmpLimits;
 use crate::wire::attr::SmState;
@@ -420,7 +420,12 @@ impl Manager {
             true if self.storm.is_storm(Instant::now()) => {
                 ApplyControl::until(std::future::pending(), self.was_silent)
             }
-            true => ApplyControl::until(self.events.link_change(), self.was_silent),
+            true => {
+                let last = self.context.subnet.borrow().as_ref().map(|last| last.fabric.clone());
+                let known = last.map(|last| KnownChanges::between(&last, &observation.fabric));
+                let known = known.filter(|_| !self.was_silent).unwrap_or_default();
+                ApplyControl::until(self.events.unknown_link_change(known), self.was_silent)
+            }
             false => ApplyControl::to_the_end(),
         };
         self.monitor.reconfigure_started();
@@ -473,17 +478,6 @@ impl Manager {
         let seconds = self.options.sweep_interval;
         (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     }
-}
-
-/// The switch that a trap is about.
-fn switch_of(observation: &Observation, trap: &TrapEvent) -> Option<Guid> {
-    let fabric = &observation.fabric;
-    fabric
-        .switches()
-        .iter()
-        .map(|&node| fabric.node(node))
-        .find(|node| fabric.observed_lid(node.first_port) == Some(trap.subject))
-        .map(|node| node.guid())
 }
 
 /// The limits of the SMP client as configured.

@@ -8,7 +8,8 @@
 //! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
 //! * `quarantine`: links that flap or report errors; `link_quarantine`: its state; `port_errors`:
 //!   ports that report errors;
-//! * `link_storm`: many links that change at the same time;
+//! * `link_storm`: many links that change at the same time; [`known_changes`]: links whose change a
+//!   sweep has found before the trap arrived;
 //! * `unreachable_peers`: links to nodes that do not answer;
 //! * `local_changes`: traps that report changed attributes of a port;
 //! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
@@ -25,6 +26,7 @@ pub mod context;
 pub mod event_queue;
 pub mod file_writer;
 pub mod files;
+pub mod known_changes;
 mod link_quarantine;
 mod link_storm;
 mod local_changes;

@@ -5,6 +5,7 @@ use crate::daemon::messages::SmEvent;
 use crate::fabric::End;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::manage::loop_status::{Cause, Causes};
+use crate::observe::Observation;
 use crate::observe::traps::{ChangedAttributes, TrapEvent};
 use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
@@ -118,6 +119,17 @@ fn cause_of(event: &SmEvent) -> Option<Cause> {
         | SmEvent::HandOver(_)
         | SmEvent::PortClosed(_) => None,
     }
+}
+
+/// The switch that a trap is about.
+pub(super) fn switch_of(observation: &Observation, trap: &TrapEvent) -> Option<Guid> {
+    let fabric = &observation.fabric;
+    fabric
+        .switches()
+        .iter()
+        .map(|&node| fabric.node(node))
+        .find(|node| fabric.observed_lid(node.first_port) == Some(trap.subject))
+        .map(|node| node.guid())
 }
 
 #[cfg(test)]
