@@ -77,12 +77,15 @@ pub enum Reach {
     Clear,
 }
 
+/// A snapshot, and the P_Key tables by its port slots.
+pub(super) type LastSnapshot = (Arc<Fabric>, Arc<Vec<Vec<PkeyBlock>>>);
+
 /// The state of a discovery.
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveryState {
     pub(super) entries: Vec<DiscoveredNode>,
     /// The snapshot that the state started from: its nodes are the first entries.
-    pub(super) last: Option<(Arc<Fabric>, Arc<Vec<Vec<PkeyBlock>>>)>,
+    pub(super) last: Option<LastSnapshot>,
     /// The nodes that `last` does not have.
     pub(super) by_guid: FxHashMap<Guid, usize>,
     /// The end ports that `last` does not have.

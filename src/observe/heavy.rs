@@ -39,8 +39,7 @@ pub async fn sweep(
 
 /// Asks all devices once.
 async fn discover(client: &SmpClient, keys: &MKeys, settings: &SweepSettings) -> DiscoveryQueries {
-    let mut state = DiscoveryState::default();
-    state.names = settings.names.clone();
+    let state = DiscoveryState { names: settings.names.clone(), ..DiscoveryState::default() };
     let mut queries = DiscoveryQueries::new(client, keys, state);
     queries.query_node(None);
     queries.run().await;
