@@ -120,7 +120,8 @@ impl SwitchGraph {
         &self.links[self.range(switch)]
     }
 
-    fn range(&self, switch: SwitchId) -> std::ops::Range<usize> {
+    /// The indexes of the links from a switch.
+    pub(super) fn range(&self, switch: SwitchId) -> std::ops::Range<usize> {
         self.first[switch.index()] as usize..self.first[switch.index() + 1] as usize
     }
 

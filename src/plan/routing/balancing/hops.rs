@@ -3,6 +3,7 @@
 //! A [`HopRule`] computes them for one destination. [`ShortestPaths`] is the rule of minhop and
 //! dor, for which [`HopMatrix`] is faster when all destinations are needed.
 
+use super::graded::{Graded, SEARCHES, Searches};
 use super::port_set::PortSet;
 use crate::fabric::SwitchId;
 use crate::plan::routing::switch_graph::{NO_PATH, SwitchGraph};
@@ -47,6 +48,12 @@ impl TargetHops {
 pub trait HopRule: Send + Sync + Debug {
     /// Computes the hops of all switches to `target`.
     fn hops_to(&self, graph: &SwitchGraph, target: SwitchId, hops: &mut TargetHops);
+
+    /// The ranks of the switches if packets go up to lower ranks first and then down, with the
+    /// least hops, and every link of the graph leads to a rank one above or below; else `None`.
+    fn graded_ranks(&self, _graph: &SwitchGraph) -> Option<&[u32]> {
+        None
+    }
 }
 
 /// Shortest paths by the weights of the links.
@@ -106,7 +113,7 @@ impl<S: PortSet> BestLinks<S> for HopMatrix<'_> {
 }
 
 /// Destinations whose sets are computed together, which fill a cache line if a set is a byte.
-const BLOCK: usize = 64;
+const BLOCK: usize = SEARCHES;
 
 /// The best links by a [`HopRule`] for all switches and destinations.
 pub struct RuleTable<S> {
@@ -119,22 +126,32 @@ impl<S: PortSet> RuleTable<S> {
     /// Computes the hops to all destinations in parallel.
     pub fn new(graph: &SwitchGraph, rule: &dyn HopRule) -> Self {
         let switches = graph.len();
-        let block = |hops: &mut TargetHops, first: usize| {
+        let graded = rule.graded_ranks(graph).map(|ranks| Graded::new(graph, ranks));
+        let block = |(hops, searches): &mut (TargetHops, Searches), first: usize| {
             let mut sets = vec![S::default(); switches * BLOCK];
-            for offset in 0..BLOCK.min(switches - first) {
-                rule.hops_to(graph, SwitchId((first + offset) as u32), hops);
-                for switch in graph.switches() {
-                    let set = &mut sets[switch.index() * BLOCK + offset];
-                    for (number, (index, _)) in graph.numbered_links(switch).enumerate() {
-                        set.insert_if(number, hops.is_best(switch, index));
-                    }
-                }
+            let count = BLOCK.min(switches - first);
+            match &graded {
+                Some(graded) => graded.fill(searches, (first, count), &mut sets),
+                None => (0..count).for_each(|offset| {
+                    rule.hops_to(graph, SwitchId((first + offset) as u32), hops);
+                    insert_best(graph, hops, offset, &mut sets);
+                }),
             }
             sets
         };
         let firsts: Vec<usize> = (0..switches).step_by(BLOCK).collect();
-        let blocks = firsts.into_par_iter().map_init(TargetHops::default, block).collect();
+        let blocks = firsts.into_par_iter().map_init(Default::default, block).collect();
         Self { switches, blocks }
+    }
+}
+
+/// Adds the best links to a destination of a block to the sets of all switches.
+fn insert_best<S: PortSet>(graph: &SwitchGraph, hops: &TargetHops, offset: usize, sets: &mut [S]) {
+    for switch in graph.switches() {
+        let set = &mut sets[switch.index() * BLOCK + offset];
+        for (number, (index, _)) in graph.numbered_links(switch).enumerate() {
+            set.insert_if(number, hops.is_best(switch, index));
+        }
     }
 }
 

@@ -10,7 +10,8 @@
 //! those of OpenSM by GUID for the same options: the balance depends on the orders in which
 //! destinations and ports are tried, so OpenSM's orders are used.
 //!
-//! * [`hops`]: min hop tables and the rules for them; [`port_set`]: sets of links;
+//! * [`hops`]: min hop tables and the rules for them, [`graded`]: those of graphs of ranks;
+//! * [`port_set`]: sets of links;
 //! * `order`: the order of destinations, `guid_routing_order_file`;
 //! * `search`: the order of ports, `port_search_ordering_file`;
 //! * `select`: the output port of each LID; `random`: the random numbers of `scatter_ports`;
@@ -20,6 +21,7 @@
 //! Switches are independent of each other and are routed in parallel, except with `scatter_ports`,
 //! whose random sequence runs through all switches.
 
+pub(super) mod graded;
 pub mod hops;
 mod lid_matrix;
 mod order;

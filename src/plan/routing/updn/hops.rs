@@ -2,11 +2,14 @@
 //!
 //! The search runs from the destination against the direction of the packets. It is OpenSM's: a
 //! switch enters the queue again if a link offers it fewer hops than that link did before, with the
-//! direction of this link, unless it waits in the queue already.
+//! direction of this link, unless it waits in the queue already. Where every link leads to a rank
+//! one above or below, that is a plain search for shortest paths, in which a switch is followed
+//! once: switches above the destination are reached upwards before any way down leads there.
 
 use super::ranks::Ranks;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Guid;
+use crate::plan::routing::balancing::graded::is_graded;
 use crate::plan::routing::balancing::hops::{HopRule, ShortestPaths, TargetHops};
 use crate::plan::routing::switch_graph::{NO_PATH, SwitchGraph};
 use std::collections::VecDeque;
@@ -111,6 +114,63 @@ impl HopRule for UpDown {
                     queue.push_back(link.to);
                 }
             }
+        }
+    }
+
+    fn graded_ranks(&self, graph: &SwitchGraph) -> Option<&[u32]> {
+        let ranks = self.ranks.all();
+        (!self.connect_roots && is_graded(graph, ranks)).then_some(ranks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::synthetic::SyntheticView;
+    use crate::plan::routing::balancing::hops::{BestLinks as _, RuleTable};
+    use crate::sim::generate::FabricShape;
+    use proptest::prelude::*;
+
+    /// A rule without knowledge of ranks.
+    #[derive(Debug)]
+    struct WithoutRanks(UpDown);
+
+    impl HopRule for WithoutRanks {
+        fn hops_to(&self, graph: &SwitchGraph, target: SwitchId, hops: &mut TargetHops) {
+            self.0.hops_to(graph, target, hops);
+        }
+    }
+
+    /// The best links of all switches to all others.
+    fn best_links(graph: &SwitchGraph, rule: &dyn HopRule) -> Vec<u64> {
+        let table = RuleTable::<u64>::new(graph, rule);
+        let mut sets = vec![0; graph.len() * graph.len()];
+        for (switch, row) in graph.switches().zip(sets.chunks_exact_mut(graph.len())) {
+            table.fill(switch, row);
+        }
+        sets
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn graded_graphs_have_the_best_links_of_the_search(
+            shape in prop::sample::select(&["8x4x2", "10x8x1", "6x4x4", "fattree:3x4x2x2"][..]),
+            roots in prop::collection::vec(0u32..32, 1..3),
+        ) {
+            let shape: FabricShape = shape.parse().expect("a shape");
+            let topology = shape.build().expect("a fabric");
+            let view = SyntheticView::default();
+            let fabric = Fabric::from_topology(&topology, 0, &view).expect("a node");
+            let graph = SwitchGraph::new(&fabric, &[]);
+            let root = |&root: &u32| SwitchId(root % graph.len() as u32);
+            let roots: Vec<_> = roots.iter().map(root).collect();
+            let ranks = Ranks::from(&graph, &roots);
+            let rule = UpDown { ranks, ids: ids(&fabric, &[]), connect_roots: false };
+            prop_assert!(roots.len() > 1 || rule.graded_ranks(&graph).is_some());
+            let expected = best_links(&graph, &WithoutRanks(rule.clone()));
+            prop_assert_eq!(best_links(&graph, &rule), expected);
         }
     }
 }

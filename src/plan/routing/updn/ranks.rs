@@ -35,6 +35,11 @@ impl Ranks {
         EngineStructure::of_ranks(self.0.iter().copied())
     }
 
+    /// The ranks of all switches.
+    pub(in crate::plan::routing) fn all(&self) -> &[u32] {
+        &self.0
+    }
+
     pub(in crate::plan::routing) fn of(&self, switch: SwitchId) -> u32 {
         self.0[switch.index()]
     }
