@@ -166,8 +166,9 @@ impl Colors {
     /// True if edges in use lead from the end of an edge back to its start. `must_know` is false if
     /// the edge is used in either case; then the order alone is kept.
     fn closes_cycle(&mut self, graph: &Channels<'_>, from: u32, to: u32, must_know: bool) -> bool {
-        let Self { order, edges, current, .. } = self;
-        let is_used = |edge: u32| current[edges[edge as usize] as usize] > UNUSED;
+        let Self { order, edges, .. } = self;
+        // The colors of other classes than the first two are those of edges in use.
+        let is_used = |edge: u32| edges[edge as usize] > UNUSED;
         match order {
             None => must_know && self.leads(graph, to, from),
             Some(order) => {

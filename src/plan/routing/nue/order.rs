@@ -15,10 +15,15 @@ pub(super) struct ChannelOrder {
     /// By channel: the number of the last search that met it.
     met: Vec<u32>,
     searches: u32,
-    /// The channels that the two searches of an admission met.
-    after: Vec<u32>,
-    before: Vec<u32>,
+    /// The channels that the two searches of an admission met, with their places.
+    after: Vec<Placed>,
+    before: Vec<Placed>,
+    /// The places that they share, in ascending order.
+    free: Vec<u32>,
 }
+
+/// A channel with its place in front, so that channels sort by place.
+type Placed = (u32, u32);
 
 /// The edge would close a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +57,8 @@ impl ChannelOrder {
             places[channel as usize] = place;
         }
         let met = vec![0; graph.len()];
-        Some(Self { places, met, searches: 0, after: Vec::new(), before: Vec::new() })
+        let (after, before, free) = (Vec::new(), Vec::new(), Vec::new());
+        Some(Self { places, met, searches: 0, after, before, free })
     }
 
     /// Changes the order so that an edge may be used that leads from one channel to another.
@@ -91,20 +97,21 @@ impl ChannelOrder {
         self.searches += 1;
         self.met[start as usize] = self.searches;
         self.after.clear();
-        self.after.push(start);
+        self.after.push((self.places[start as usize], start));
         let mut next = 0;
-        while let Some(&channel) = self.after.get(next) {
+        while let Some(&(_, channel)) = self.after.get(next) {
             next += 1;
             for edge in graph.edges(channel) {
                 let to = graph.end(edge);
-                if self.places[to as usize] > last || !is_used(edge) {
+                let place = self.places[to as usize];
+                if place > last || !is_used(edge) {
                     continue;
                 }
                 if to == end {
                     return Err(ClosesCycle);
                 }
                 if std::mem::replace(&mut self.met[to as usize], self.searches) != self.searches {
-                    self.after.push(to);
+                    self.after.push((place, to));
                 }
             }
         }
@@ -122,17 +129,18 @@ impl ChannelOrder {
         self.searches += 1;
         self.met[end as usize] = self.searches;
         self.before.clear();
-        self.before.push(end);
+        self.before.push((self.places[end as usize], end));
         let mut next = 0;
-        while let Some(&channel) = self.before.get(next) {
+        while let Some(&(_, channel)) = self.before.get(next) {
             next += 1;
             for &(edge, from) in graph.edges_to(channel) {
-                if self.places[from as usize] >= first
+                let place = self.places[from as usize];
+                if place >= first
                     && is_used(edge)
                     && std::mem::replace(&mut self.met[from as usize], self.searches)
                         != self.searches
                 {
-                    self.before.push(from);
+                    self.before.push((place, from));
                 }
             }
         }
@@ -140,14 +148,27 @@ impl ChannelOrder {
 
     /// Puts the channels before the edge before those after it, at the places that they all have.
     fn move_met(&mut self) {
-        let Self { places, after, before, .. } = self;
-        before.sort_unstable_by_key(|&channel| places[channel as usize]);
-        after.sort_unstable_by_key(|&channel| places[channel as usize]);
-        before.append(after);
-        let mut free: Vec<u32> = before.iter().map(|&channel| places[channel as usize]).collect();
-        free.sort_unstable();
-        for (&channel, place) in before.iter().zip(free) {
+        let Self { places, after, before, free, .. } = self;
+        before.sort_unstable();
+        after.sort_unstable();
+        free.clear();
+        merge_places(before, after, free);
+        for (&(_, channel), &place) in before.iter().chain(after.iter()).zip(free.iter()) {
             places[channel as usize] = place;
         }
     }
+}
+
+/// Appends the places of two sorted lists in ascending order.
+fn merge_places(mut one: &[Placed], mut other: &[Placed], places: &mut Vec<u32>) {
+    while let ([first, ones @ ..], [second, others @ ..]) = (one, other) {
+        if first < second {
+            places.push(first.0);
+            one = ones;
+        } else {
+            places.push(second.0);
+            other = others;
+        }
+    }
+    places.extend(one.iter().chain(other).map(|&(place, _)| place));
 }
