@@ -1,100 +1,13 @@
 //! The dependencies of a layer, which stay free of cycles.
 //!
-//! A *channel* leads from a switch to a neighbour, over whichever cable. A path makes each of its
-//! channels depend on the next one. A layer counts the paths that use each dependency, and keeps
-//! its channels in an order in which every dependency leads forward (the algorithm of Pearce and
-//! Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", 2006): adding a
-//! dependency that leads forward already costs nothing, and any other searches only between the
-//! places of its channels.
+//! A layer counts the paths that use each dependency, and keeps its channels in an order in which
+//! every dependency leads forward (the algorithm of Pearce and Kelly, "A Dynamic Topological Sort
+//! Algorithm for Directed Acyclic Graphs", 2006): adding a dependency that leads forward already
+//! costs nothing, and any other searches only between the places of its channels. The first order
+//! suits the paths that are going to be tried ([`order`]).
 
-use super::paths::{NONE, Neighbours, Paths};
-
-/// The numbers of dependencies.
-pub(super) struct DependencyNumbers {
-    /// By channel: the number of its dependency on the first channel of the switch at its end.
-    first: Vec<u32>,
-    count: usize,
-}
-
-impl DependencyNumbers {
-    pub(super) fn new(neighbours: &Neighbours) -> Self {
-        let mut count = 0;
-        let first = (0..neighbours.channels() as u32).map(|channel| {
-            let first = count;
-            count += neighbours.of(neighbours.end(channel).switch).len();
-            first as u32
-        });
-        Self { first: first.collect(), count }
-    }
-
-    /// The dependency of a channel on the channel from its end to a neighbour.
-    fn of(&self, channel: u32, neighbour: u8) -> u32 {
-        self.first[channel as usize] + u32::from(neighbour)
-    }
-}
-
-/// The structure that all layers share.
-pub(super) struct Network<'a> {
-    pub neighbours: &'a Neighbours,
-    pub paths: &'a Paths,
-    pub numbers: &'a DependencyNumbers,
-}
-
-/// A dependency between two channels.
-#[derive(Clone, Copy)]
-struct Dependency {
-    number: u32,
-    from: u32,
-    to: u32,
-}
-
-impl Network<'_> {
-    /// True if there is a path from one switch to another, and so back.
-    pub(super) fn is_connected(&self, from: u32, to: u32) -> bool {
-        self.paths.to(to)[from as usize] != NONE
-    }
-
-    /// The dependencies along a path.
-    fn dependencies(&self, from: u32, to: u32) -> impl Iterator<Item = Dependency> {
-        let next = self.paths.to(to);
-        let channel_at = move |switch: u32| {
-            let place = next[switch as usize];
-            (switch != to).then(|| (self.neighbours.channel(switch, place), place))
-        };
-        let mut last = channel_at(from);
-        std::iter::from_fn(move || {
-            let (from, _) = last?;
-            last = channel_at(self.neighbours.end(from).switch);
-            let (to, place) = last?;
-            Some(Dependency { number: self.numbers.of(from, place), from, to })
-        })
-    }
-
-    /// The channels on which a channel depends in a layer.
-    fn successors<'b>(&'b self, layer: &'b Layer, channel: u32) -> impl Iterator<Item = u32> + 'b {
-        let end = self.neighbours.end(channel).switch;
-        let places = 0..self.neighbours.of(end).len() as u8;
-        places
-            .filter(move |&place| layer.uses[self.numbers.of(channel, place) as usize] > 0)
-            .map(move |place| self.neighbours.channel(end, place))
-    }
-
-    /// The channels that depend on a channel in a layer.
-    fn predecessors<'b>(
-        &'b self,
-        layer: &'b Layer,
-        channel: u32,
-    ) -> impl Iterator<Item = u32> + 'b {
-        let end = self.neighbours.end(channel);
-        // The switch from which the channel leads, and its place among that switch's neighbours.
-        let start = self.neighbours.of(end.switch)[usize::from(end.back)];
-        let (start, place) = (start.switch, start.back);
-        let before = self.neighbours.of(start).iter();
-        before
-            .map(|before| self.neighbours.channel(before.switch, before.back))
-            .filter(move |&before| layer.uses[self.numbers.of(before, place) as usize] > 0)
-    }
-}
+use super::network::{Dependency, Network};
+use super::order;
 
 /// The dependencies of the paths in a layer.
 pub(super) struct Layer {
@@ -116,13 +29,19 @@ struct Search {
 }
 
 impl Layer {
-    pub(super) fn new(network: &Network<'_>) -> Self {
-        let channels = network.neighbours.channels();
-        Self {
-            uses: vec![0; network.numbers.count],
-            places: (0..channels as u32).collect(),
-            search: Search { met: vec![false; channels], ..Search::default() },
+    /// An empty layer, for pairs of switches whose paths are going to be tried.
+    pub(super) fn new(network: &Network<'_>, pairs: &[(u32, u32)]) -> Self {
+        let mut uses = vec![0; network.numbers.count()];
+        for &(one, other) in pairs {
+            let there = network.dependencies(one, other);
+            there.chain(network.dependencies(other, one)).for_each(|dependency| {
+                uses[dependency.number as usize] = 1;
+            });
         }
+        let places = order::places(network, &uses);
+        uses.fill(0);
+        let met = vec![false; network.neighbours.channels()];
+        Self { uses, places, search: Search { met, ..Search::default() } }
     }
 
     /// Adds the paths between two switches in both directions, unless that makes a cycle.
@@ -196,7 +115,7 @@ impl Layer {
         let mut index = 0;
         while let Some(&channel) = ahead.get(index) {
             index += 1;
-            for next in network.successors(self, channel) {
+            for next in network.successors(&self.uses, channel) {
                 if next == new.from {
                     return false;
                 }
@@ -217,7 +136,7 @@ impl Layer {
         let mut index = 0;
         while let Some(&channel) = behind.get(index) {
             index += 1;
-            for before in network.predecessors(self, channel) {
+            for before in network.predecessors(&self.uses, channel) {
                 if !met[before as usize] && self.places[before as usize] > first {
                     met[before as usize] = true;
                     behind.push(before);

@@ -1,10 +1,13 @@
 //! The layer of each pair of switches.
 //!
-//! The pairs are tried in order: each is put into the first layer in which its two paths, there and
-//! back, close no cycle of dependencies, else into a new layer. Afterwards pairs are moved from the
-//! fullest layer to the emptiest one, in a random order, until both hold about the same number.
+//! Each pair is put into the first layer in which its two paths, there and back, close no cycle of
+//! dependencies with those of pairs before it, else into a new layer. Layers are filled one after
+//! another: each tries the pairs that the one before refused, in order. Afterwards pairs are moved
+//! from the fullest layer to the emptiest one, in a random order, until both hold about the same
+//! number.
 
-use super::layer::{Layer, Network};
+use super::layer::Layer;
+use super::network::Network;
 use crate::plan::routing::balancing::random::Random;
 
 /// The difference in paths between the fullest layer and the emptiest one that needs no balancing.
@@ -40,40 +43,35 @@ impl Layers {
         let by_pair = vec![NO_LAYER; switches * switches];
         let mut own = Self { switches, by_pair, paths: Vec::new() };
         let mut layers = Vec::new();
-        for one in 0..switches as u32 {
-            for other in one + 1..switches as u32 {
-                own.assign_pair(network, &mut layers, (one, other), most)?;
+        let mut waiting = own.pairs(network);
+        while !waiting.is_empty() {
+            if layers.len() >= most {
+                return Err(TooFewLayers);
             }
+            let mut layer = Layer::new(network, &waiting);
+            own.paths.push(0);
+            waiting.retain(|&(one, other)| {
+                let is_added = layer.add(network, one, other);
+                if is_added {
+                    own.set(one, other, layers.len() as u8);
+                    own.paths[layers.len()] += 2;
+                }
+                !is_added
+            });
+            layers.push(layer);
+        }
+        if own.paths.is_empty() {
+            own.paths.push(0); // hosts of a single switch have a layer, too
         }
         Balancing { network, layers: &mut layers, own: &mut own }.run(random);
         Ok(own)
     }
 
-    fn assign_pair(
-        &mut self,
-        network: &Network<'_>,
-        layers: &mut Vec<Layer>,
-        (one, other): (u32, u32),
-        most: usize,
-    ) -> Result<(), TooFewLayers> {
-        if !network.is_connected(one, other) {
-            return Ok(());
-        }
-        let found = layers.iter_mut().position(|layer| layer.add(network, one, other));
-        let layer = match found {
-            Some(layer) => layer,
-            None if layers.len() >= most => return Err(TooFewLayers),
-            None => {
-                let mut layer = Layer::new(network);
-                layer.add(network, one, other);
-                layers.push(layer);
-                self.paths.push(0);
-                layers.len() - 1
-            }
-        };
-        self.set(one, other, layer as u8);
-        self.paths[layer] += 2;
-        Ok(())
+    /// All pairs of switches with paths, in the order in which they are tried.
+    fn pairs(&self, network: &Network<'_>) -> Vec<(u32, u32)> {
+        let switches = 0..self.switches as u32;
+        let pairs = switches.flat_map(|one| (one + 1..self.switches as u32).map(move |o| (one, o)));
+        pairs.filter(|&(one, other)| network.is_connected(one, other)).collect()
     }
 
     fn set(&mut self, one: u32, other: u32, layer: u8) {
@@ -95,39 +93,82 @@ struct Balancing<'a, 'b> {
     own: &'a mut Layers,
 }
 
-/// The pairs of the fullest layer that may still be moved to the emptiest one.
+/// The pairs of each layer that may still be moved to the emptiest one.
 struct Movable {
-    /// By source and destination.
-    pairs: Vec<bool>,
-    /// By source: their number.
+    switches: usize,
+    /// By layer and source: the number of destinations.
     counts: Vec<u32>,
+    /// By source and destination: true if the emptiest layer refused the pair.
+    is_refused: Vec<bool>,
+    refused: Vec<(u32, u32)>,
 }
 
 impl Movable {
-    fn new(layers: &Layers, fullest: usize) -> Self {
-        let pairs: Vec<_> =
-            layers.by_pair.iter().map(|&layer| usize::from(layer) == fullest).collect();
-        let rows = pairs.chunks_exact(layers.switches.max(1));
-        let counts = rows.map(|row| row.iter().filter(|&&is| is).count() as u32).collect();
-        Self { pairs, counts }
+    fn new(layers: &Layers) -> Self {
+        let switches = layers.switches;
+        let mut counts = vec![0; layers.paths.len() * switches];
+        for (source, row) in layers.by_pair.chunks_exact(switches.max(1)).enumerate() {
+            for &layer in row.iter().filter(|&&layer| layer != NO_LAYER) {
+                counts[usize::from(layer) * switches + source] += 1;
+            }
+        }
+        let is_refused = vec![false; switches * switches];
+        Self { switches, counts, is_refused, refused: Vec::new() }
     }
 
-    fn remove(&mut self, one: u32, other: u32) {
-        let switches = self.counts.len();
-        for (from, to) in [(one, other), (other, one)] {
-            self.pairs[from as usize * switches + to as usize] = false;
-            self.counts[from as usize] -= 1;
+    fn count(&mut self, layer: usize, source: u32) -> &mut u32 {
+        &mut self.counts[layer * self.switches + source as usize]
+    }
+
+    /// Records that a pair is in another layer now.
+    fn moved(&mut self, (one, other): (u32, u32), from: usize, to: usize) {
+        for source in [one, other] {
+            *self.count(from, source) -= 1;
+            *self.count(to, source) += 1;
         }
     }
 
-    /// The first pair from this one on: first along the destinations of the source, all around,
-    /// then with the next source.
-    fn find(&self, source: usize, destination: usize) -> Option<(u32, u32)> {
-        let switches = self.counts.len();
+    /// Records that a pair of a layer cannot be moved.
+    fn refuse(&mut self, (one, other): (u32, u32), layer: usize) {
+        self.mark(one, other, true);
+        self.refused.push((one, other));
+        for source in [one, other] {
+            *self.count(layer, source) -= 1;
+        }
+    }
+
+    /// Forgets the refusals of pairs of a layer, because others are the extremes.
+    fn restore(&mut self, layer: usize) {
+        for (one, other) in std::mem::take(&mut self.refused) {
+            self.mark(one, other, false);
+            for source in [one, other] {
+                *self.count(layer, source) += 1;
+            }
+        }
+    }
+
+    fn mark(&mut self, one: u32, other: u32, is_refused: bool) {
+        for (from, to) in [(one, other), (other, one)] {
+            self.is_refused[from as usize * self.switches + to as usize] = is_refused;
+        }
+    }
+
+    /// The first pair of a layer from this one on: first along the destinations of the source, all
+    /// around, then with the next source.
+    fn find(
+        &self,
+        layers: &Layers,
+        layer: usize,
+        (source, destination): (usize, usize),
+    ) -> Option<(u32, u32)> {
+        let switches = self.switches;
+        let counts = &self.counts[layer * switches..][..switches];
         let mut sources = (source..switches).chain(0..source);
-        let source = sources.find(|&source| self.counts[source] > 0)?;
+        let source = sources.find(|&source| counts[source] > 0)?;
+        let row = source * switches..(source + 1) * switches;
+        let (row, is_refused) = (&layers.by_pair[row.clone()], &self.is_refused[row]);
         let mut destinations = (destination..switches).chain(0..destination);
-        let is_movable = |&to: &usize| self.pairs[source * switches + to];
+        let is_movable = |&to: &usize| usize::from(row[to]) == layer && !is_refused[to];
         Some((source as u32, destinations.find(is_movable)? as u32))
     }
 }
@@ -139,18 +180,19 @@ impl Balancing<'_, '_> {
         }
         let (mut fullest, mut emptiest) = (0, self.layers.len() - 1);
         let mut trials = self.own.paths[fullest];
-        let mut movable = Movable::new(self.own, fullest);
+        let mut movable = Movable::new(self.own);
         loop {
             let mut draw = || random.draw() as usize % self.own.switches;
-            let (source, destination) = (draw(), draw());
-            let Some((one, other)) = movable.find(source, destination) else { return };
-            movable.remove(one, other);
+            let start = (draw(), draw());
+            let Some((one, other)) = movable.find(self.own, fullest, start) else { return };
             if self.layers[emptiest].add(self.network, one, other) {
                 self.layers[fullest].remove(self.network, one, other);
                 self.own.set(one, other, emptiest as u8);
                 self.own.paths[fullest] -= 2;
                 self.own.paths[emptiest] += 2;
+                movable.moved((one, other), fullest, emptiest);
             } else {
+                movable.refuse((one, other), fullest);
                 trials -= 2;
             }
             let paths = &self.own.paths;
@@ -160,8 +202,8 @@ impl Balancing<'_, '_> {
             let before = (fullest, emptiest);
             (fullest, emptiest) = extremes(paths);
             if before != (fullest, emptiest) {
+                movable.restore(before.0);
                 trials = paths[fullest];
-                movable = Movable::new(self.own, fullest);
             }
         }
     }

@@ -11,7 +11,7 @@
 //!   of the same numbers. More layers than VLs are a refusal.
 //!
 //! Time grows with the square of the number of switches and with the length of paths, memory with
-//! the square of the number of switches: three bytes for each pair.
+//! the square of the number of switches: seven bytes for each pair.
 //!
 //! # Differences from OpenSM
 //!
@@ -27,7 +27,9 @@
 
 mod layer;
 mod layers;
+mod network;
 mod options;
+mod order;
 mod paths;
 #[cfg(test)]
 mod tests;
@@ -41,8 +43,8 @@ use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, Sl};
 use crate::notes::{Note, counted};
 use crate::plan::LidTable;
-use layer::{DependencyNumbers, Network};
 use layers::{Layers, NO_LAYER};
+use network::{DependencyNumbers, Network};
 use options::LashOptions;
 use paths::{NONE, Neighbours, Paths};
 use rayon::prelude::*;
