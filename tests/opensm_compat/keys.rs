@@ -81,7 +81,7 @@ const NOT_COMPARED: [&str; 20] = [
 ];
 
 /// Keys whose devices or answers differ, with the reason.
-const DIFFERENT: [(&str, &str); 6] = [
+const DIFFERENT: [(&str, &str); 5] = [
     (
         "disable_multicast",
         "There are no groups to join without multicast; OpenSM creates and lists groups that it \
@@ -97,7 +97,6 @@ const DIFFERENT: [(&str, &str); 6] = [
         "Paths have the P_Key that both ends share; OpenSM finds no shared P_Key with FALSE, and \
          answers without paths (ERR 1F1B).",
     ),
-    ("do_mesh_analysis", "lash keeps the order of switches that it has without the analysis."),
     (
         "lash_start_vl",
         "The SLs of lash are those of OpenSM's first sweep; OpenSM draws others in each sweep.",

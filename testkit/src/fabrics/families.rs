@@ -13,6 +13,7 @@ pub(super) fn draft(family: Family, random: &mut Random) -> Draft {
         Family::Hypercube => hypercube(random),
         Family::Irregular => irregular(random),
         Family::Dragonfly => dragonfly(random),
+        Family::Lattice => lattice(random),
     }
 }
 
@@ -71,6 +72,33 @@ fn grid(random: &mut Random, looped: usize) -> Draft {
                 draft.link(switch, switch + stride, parallel);
             } else if ring {
                 draft.link(switch, switch - place * stride, parallel);
+            }
+            stride *= size;
+        }
+    }
+    draft.hosts(random, 0..draft.switches(), 2);
+    draft
+}
+
+fn lattice(random: &mut Random) -> Draft {
+    let (sizes, rings) = loop {
+        let dimensions = 1 + random.below(5);
+        let dimension = |_| (2 + random.below(8), random.percent(50));
+        let (sizes, rings): (Vec<usize>, Vec<bool>) = (0..dimensions).map(dimension).unzip();
+        if (3..=100).contains(&sizes.iter().product::<usize>()) {
+            break (sizes, rings);
+        }
+    };
+    let mut draft = Draft::new(sizes.iter().product());
+    let parallel = 1 + random.below(4) / 3;
+    for switch in 0..draft.switches() {
+        let mut stride = 1;
+        for (&size, &ring) in sizes.iter().zip(&rings) {
+            let place = switch / stride % size;
+            if place + 1 < size {
+                draft.link(switch, switch + stride, parallel);
+            } else if ring && size > 2 {
+                draft.link(switch, switch - place * stride, 1);
             }
             stride *= size;
         }

@@ -25,9 +25,13 @@ pub enum Family {
     Irregular,
     /// Fully connected groups with few links between them.
     Dragonfly,
+    /// Grids of 1 to 5 dimensions and up to 100 switches, with wrap-around links in some
+    /// dimensions.
+    Lattice,
 }
 
 impl Family {
+    /// The families without [`Self::Lattice`], whose shapes matter to few engines.
     pub const ALL: [Self; 7] = [
         Self::FatTree2,
         Self::FatTree3,

@@ -19,7 +19,7 @@ fn check_reports_all_mistakes() {
         "opensm.conf",
         "qos TRUE\nrouting_engine torus-2QoS,nonsense\nlmc nine\nhop_weights_file weights\n\
          port_prof_ignore_file nowhere\npartition_config_file p.conf\ntorus_config torus.conf\n\
-         rtr_pr_sl 16\ndo_mesh_analysis FALSE\ndo_mesh_analysis TRUE\nm_key_protection_level 2\n\
+         rtr_pr_sl 16\nmax_smps_timeout 600000\nmax_smps_timeout 7\nm_key_protection_level 2\n\
          m_key_lease_period=5\nsweep_interval 60\nnode_name_map_name names\n\
          per_module_logging_file modules\n",
     );
@@ -36,7 +36,7 @@ fn check_reports_all_mistakes() {
         "    lmc nine\n        ^^^^\n",
         "opensm.conf:2:1: error: routing_engine: unknown routing engine \"nonsense\"",
         "opensm.conf:8:11: error: rtr_pr_sl: 16 is out of range",
-        "opensm.conf:10:1: warning: do_mesh_analysis TRUE has no effect: lash routes without an analysis of the mesh\n    do_mesh_analysis TRUE\n    ^^^^^^^^^^^^^^^^\n",
+        "opensm.conf:10:1: warning: max_smps_timeout 7 has no effect: SMPs are overdue after 40 ms, and after 15 ms if later ones are answered\n    max_smps_timeout 7\n    ^^^^^^^^^^^^^^^^\n",
         "opensm.conf:12:1: warning: m_key_lease_period must be longer than sweep_interval 60",
         "torus.conf:2:1: error: unknown keyword `xp_linc`",
         "    xp_linc 1 2\n    ^^^^^^^\n",

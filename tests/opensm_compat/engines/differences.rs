@@ -122,6 +122,7 @@ fn differing_tables(ours: &Ours<'_>, plan: &Plan, theirs: &Tables) -> String {
     let from_hosts = theirs.path_vls.iter().filter(|((from, _), _)| is_comparable(*from));
     let vls = from_hosts.map(|(&pair, &vl)| (pair, vl)).collect();
     text += &differences(&ours.path_vls(plan, &vls), &vls);
+    text += &differences(&numbered(ours.layers(plan)), &numbered(&theirs.layers));
     let own_dumps = plan.routing.policy.dumps(&ours.fabric, &plan.lids);
     // Those of OpenSM's weighted engines have the routes of all LIDs instead of hops.
     let has_hops = !["sssp", "dfsssp", "nue"].contains(&ours.case.engine);
@@ -144,7 +145,11 @@ fn differing_tables(ours: &Ours<'_>, plan: &Plan, theirs: &Tables) -> String {
 const LID_MATRIX: &str = "opensm-lid-matrix.dump";
 
 fn lines(text: &str) -> BTreeMap<usize, &str> {
-    text.lines().enumerate().collect()
+    numbered(text.lines())
+}
+
+fn numbered<T>(items: impl IntoIterator<Item = T>) -> BTreeMap<usize, T> {
+    items.into_iter().enumerate().collect()
 }
 
 /// Names the known difference of a case, if it is one: the verification rejects OpenSM's tables.

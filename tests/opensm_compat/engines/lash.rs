@@ -1,12 +1,33 @@
-//! LASH on fabrics that need one layer and several.
+//! LASH on fabrics that need one layer and several, with and without the analysis of meshes.
 
 use super::EngineCase;
 use testkit::fabrics::Family;
 use testkit::torus::random::Random;
 
+/// Lattices more often, because the analysis finds a mesh in them.
+const MESHES: [Family; 7] = [
+    Family::Lattice,
+    Family::Mesh,
+    Family::Lattice,
+    Family::Torus,
+    Family::Hypercube,
+    Family::Lattice,
+    Family::Irregular,
+];
+
 #[test]
 fn lash_equals_opensm() {
     super::compare("lash", &Family::ALL, options, 80);
+}
+
+#[test]
+fn lash_with_mesh_analysis_equals_opensm() {
+    super::compare("lash", &MESHES, mesh_options, 80);
+}
+
+fn mesh_options(case: &mut EngineCase, random: &mut Random) {
+    case.set("do_mesh_analysis", "TRUE");
+    options(case, random);
 }
 
 fn options(case: &mut EngineCase, random: &mut Random) {

@@ -17,6 +17,7 @@ use torus_sm::notes::Severity;
 use torus_sm::plan::compute::{PlanInput, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
+use torus_sm::plan::routing::lash::LashPolicy;
 use torus_sm::plan::routing::sssp::SsspPolicy;
 use torus_sm::plan::routing::{Lft, PortMask, Routing, RoutingPolicy, dnup, ftree, updn};
 use torus_sm::plan::{Plan, partitions};
@@ -243,6 +244,12 @@ impl Ours<'_> {
     /// The policy of SSSP or DFSSSP.
     pub(crate) fn policy(plan: &Plan) -> Option<&SsspPolicy> {
         plan.routing.policy.as_any().downcast_ref()
+    }
+
+    /// The number of paths in each layer of LASH before balancing; empty with other engines.
+    pub(crate) fn layers<'p>(&self, plan: &'p Plan) -> &'p [usize] {
+        let policy = plan.routing.policy.as_any().downcast_ref::<LashPolicy>();
+        policy.map_or(&[], LashPolicy::paths_before_balancing)
     }
 
     /// True if a LID is that of a switch.

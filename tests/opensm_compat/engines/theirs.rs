@@ -31,6 +31,8 @@ pub(crate) struct Tables {
     pub sl_to_vls: SlToVls,
     /// The lowest VL of each path by source and destination LID, of engines whose log has them.
     pub path_vls: BTreeMap<(u16, u16), u8>,
+    /// The number of paths in each layer of lash before balancing; empty with other engines.
+    pub layers: Vec<usize>,
     /// guid2lid.
     pub lids: String,
     /// Dump files of engines, by name, if OpenSM wrote them.
@@ -126,6 +128,14 @@ fn path_vls(log: &Path) -> BTreeMap<(u16, u16), u8> {
     text.lines().filter_map(entry).collect()
 }
 
+/// Reads the layers of LASH from its log.
+fn layers(log: &Path) -> Vec<usize> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let before = text.split("Lanes needed").next().unwrap_or_default();
+    let paths = |line: &str| line.split_once("Lanes in layer ")?.1.split(": ").nth(1)?.parse().ok();
+    before.lines().filter_map(paths).collect()
+}
+
 fn tables(folder: &Path, log: &Path) -> Tables {
     let path = |name: &str| -> PathBuf { folder.join(name) };
     let text = |name: &str| fs::read_to_string(path(name)).unwrap_or_default();
@@ -138,6 +148,7 @@ fn tables(folder: &Path, log: &Path) -> Tables {
             false => SlToVls::new(),
         },
         path_vls: path_vls(log),
+        layers: layers(log),
         lids: text("guid2lid"),
         dumps: DUMPS
             .into_iter()

@@ -46,9 +46,8 @@ macro_rules! routing {
         ids_guid_file: Option<String> = None, restart, implemented;
         /// Path of a file of port GUIDs in the order in which they are routed (minhop, updn).
         guid_routing_order_file: Option<String> = None, restart, implemented;
-        /// Analyse the mesh before routing (lash).
-        do_mesh_analysis: bool = false, reload,
-            ignored("lash routes without an analysis of the mesh");
+        /// Route along the dimensions of a mesh, and over all parallel cables (lash).
+        do_mesh_analysis: bool = false, reload, implemented;
         /// First virtual lane, 0 to 15 (lash).
         lash_start_vl: u8 = 0, reload, implemented, range(0, 15).else_low_bits(4);
         /// Limit of virtual lanes, 0 to 255; 0 uses all lanes that the fabric supports (nue).

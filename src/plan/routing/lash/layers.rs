@@ -23,6 +23,8 @@ pub(super) struct Layers {
     by_pair: Vec<u8>,
     /// The number of paths in each layer.
     pub paths: Vec<usize>,
+    /// The same before balancing.
+    pub paths_before_balancing: Vec<usize>,
 }
 
 /// The paths need more layers than there are.
@@ -41,7 +43,8 @@ impl Layers {
     ) -> Result<Self, TooFewLayers> {
         let switches = network.neighbours.len();
         let by_pair = vec![NO_LAYER; switches * switches];
-        let mut own = Self { switches, by_pair, paths: Vec::new() };
+        let mut own =
+            Self { switches, by_pair, paths: Vec::new(), paths_before_balancing: Vec::new() };
         let mut layers = Vec::new();
         let mut waiting = own.pairs(network);
         while !waiting.is_empty() {
@@ -63,6 +66,7 @@ impl Layers {
         if own.paths.is_empty() {
             own.paths.push(0); // hosts of a single switch have a layer, too
         }
+        own.paths_before_balancing.clone_from(&own.paths);
         Balancing { network, layers: &mut layers, own: &mut own }.run(random);
         Ok(own)
     }

@@ -3,7 +3,9 @@
 //! # The routing algorithm
 //!
 //! * **Paths** between switches are shortest ([`paths`]). Of parallel cables only the first one is
-//!   used.
+//!   used, except with `do_mesh_analysis`, where LIDs take them in turn ([`mod@tables`]).
+//! * **Order.** Which shortest path it is and which layer depends on the order of switches and
+//!   links; `do_mesh_analysis` follows the dimensions of a mesh ([`mesh`]).
 //! * **Layers.** The paths there and back between two switches are in one layer, whose channels do
 //!   not depend on each other in a circle ([`layer`]). [`layers`] finds the layer of each pair, and
 //!   balances the layers.
@@ -22,33 +24,34 @@
 //!
 //! The random order of balancing is that of OpenSM's first sweep (or that of `scatter_ports`, if
 //! set), so that equal fabrics have equal SLs. In OpenSM it depends on the number of sweeps before.
-//!
-//! `do_mesh_analysis` has no effect.
 
 mod layer;
 mod layers;
+mod mesh;
 mod network;
 mod options;
 mod order;
 mod paths;
+mod policy;
+mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use policy::LashPolicy;
+
 use super::balancing::random::Random;
-use super::structure::EngineStructure;
-use super::switch_graph::{SwitchGraph, linked_peer};
+use super::switch_graph::SwitchGraph;
 use super::virtual_lanes::data_vls;
-use super::{Engine, Lft, Routing, RoutingError, RoutingInput, RoutingPolicy};
-use crate::fabric::{Fabric, PortId, SwitchId};
-use crate::ids::{Lid, Sl};
+use super::{Engine, Routing, RoutingError, RoutingInput};
+use crate::fabric::Fabric;
 use crate::notes::{Note, counted};
 use crate::plan::LidTable;
-use layers::{Layers, NO_LAYER};
+use layers::Layers;
 use network::{DependencyNumbers, Network};
 use options::LashOptions;
-use paths::{NONE, Neighbours, Paths};
-use rayon::prelude::*;
+use paths::{Neighbours, Paths};
 use std::sync::Arc;
+use tables::{Cables, tables};
 
 /// The name of the engine.
 pub const NAME: &str = "lash";
@@ -76,7 +79,12 @@ fn route(fabric: &Fabric, lids: &LidTable, options: LashOptions) -> Result<Routi
         let text = format!("lash_start_vl is {start}, but links have only {vls} (from 0)");
         return Err(Note::error("4D03", text));
     }
-    let neighbours = Neighbours::new(fabric, &SwitchGraph::new(fabric, &[]));
+    let graph = SwitchGraph::new(fabric, &[]);
+    let (mut neighbours, mut notes) = (Neighbours::new(fabric, &graph), Vec::new());
+    if options.do_mesh_analysis {
+        let analysis = mesh::analyse(neighbours);
+        (neighbours, notes) = (analysis.neighbours, analysis.notes);
+    }
     let paths = Paths::new(&neighbours);
     let numbers = DependencyNumbers::new(&neighbours);
     let network = Network { neighbours: &neighbours, paths: &paths, numbers: &numbers };
@@ -91,128 +99,17 @@ fn route(fabric: &Fabric, lids: &LidTable, options: LashOptions) -> Result<Routi
         Note::error("4D02", text)
     })?;
     let paths_per_layer: Vec<_> = layers.paths.iter().map(usize::to_string).collect();
-    let note = Note::info(format!(
+    notes.push(Note::info(format!(
         "{} with {} paths between switches",
         counted(layers.paths.len(), "layer", "layers"),
         paths_per_layer.join(", ")
-    ));
+    )));
+    let cables = Cables::new(&neighbours, &graph, options.do_mesh_analysis);
     Ok(Routing {
         engine: NAME,
-        lfts: tables(fabric, lids, &neighbours, &paths),
+        lfts: tables(fabric, lids, &cables, &paths),
         policy: Arc::new(LashPolicy::new(fabric, &neighbours, &layers, start)),
-        notes: vec![note],
+        notes,
         routing_errors: Vec::new(),
     })
-}
-
-/// The forwarding tables, by [`SwitchId`].
-fn tables(
-    fabric: &Fabric,
-    lids: &LidTable,
-    neighbours: &Neighbours,
-    paths: &Paths,
-) -> Vec<Arc<Lft>> {
-    // LID, number of its switch, and output port there.
-    let targets: Vec<(Lid, u32, u8)> = lids
-        .iter()
-        .filter_map(|(lid, port)| {
-            let (switch, exit) = match fabric.node_of(port).switch {
-                Some(switch) => (switch, 0),
-                None => {
-                    let peer = linked_peer(fabric, port)?;
-                    (fabric.node_of(peer).switch?, fabric.port(peer).num.0)
-                }
-            };
-            Some((lid, neighbours.numbers[switch.index()], exit))
-        })
-        .collect();
-    let table = |switch: SwitchId| {
-        let own = neighbours.numbers[switch.index()];
-        let mut lft = Lft::empty(lids.max());
-        for &(lid, to, exit) in &targets {
-            let next = paths.to(to)[own as usize];
-            lft.0[lid.index()] = match next {
-                _ if to == own => exit,
-                NONE => continue,
-                next => neighbours.of(own)[usize::from(next)].port,
-            };
-        }
-        Arc::new(lft)
-    };
-    let switches: Vec<_> = fabric.switch_ids().collect();
-    switches.into_par_iter().map(table).collect()
-}
-
-/// The policy of LASH: the SL of a path is that of the layer of its switches.
-pub struct LashPolicy {
-    switches: usize,
-    /// By port: the number of its switch; [`NO_SWITCH`] if it has none.
-    switch_of: Vec<u32>,
-    /// By the numbers of source and destination switch.
-    sls: Vec<u8>,
-    start_vl: u8,
-    /// Number of layers.
-    layers: usize,
-}
-
-const NO_SWITCH: u32 = u32::MAX;
-
-impl LashPolicy {
-    fn new(fabric: &Fabric, neighbours: &Neighbours, layers: &Layers, start_vl: u8) -> Self {
-        let switch_of = fabric.port_ids().map(|port| {
-            let is_linked = fabric.node_of(port).is_switch() || linked_peer(fabric, port).is_some();
-            let switch = fabric.switch_behind(port).filter(|_| is_linked);
-            switch.map_or(NO_SWITCH, |switch| neighbours.numbers[switch.index()])
-        });
-        let switches = neighbours.len();
-        let pairs = (0..switches as u32).flat_map(|from| {
-            (0..switches as u32).map(move |to| match layers.of(from, to) {
-                NO_LAYER => start_vl,
-                layer => start_vl + layer,
-            })
-        });
-        Self {
-            switches,
-            switch_of: switch_of.collect(),
-            sls: pairs.collect(),
-            start_vl,
-            layers: layers.paths.len(),
-        }
-    }
-
-    /// Number of layers in use.
-    pub fn layers(&self) -> usize {
-        self.layers
-    }
-
-    fn switch(&self, port: PortId) -> Option<usize> {
-        let switch = *self.switch_of.get(port.index())?;
-        (switch != NO_SWITCH).then_some(switch as usize)
-    }
-}
-
-impl RoutingPolicy for LashPolicy {
-    /// The hint has no influence.
-    fn path_sl(&self, source: PortId, destination: PortId, _hint: Sl) -> Sl {
-        match (self.switch(source), self.switch(destination)) {
-            (Some(from), Some(to)) => Sl(self.sls[from * self.switches + to]),
-            _ => Sl(self.start_vl),
-        }
-    }
-
-    fn sl_group(&self, port: PortId) -> u32 {
-        self.switch_of.get(port.index()).copied().unwrap_or(NO_SWITCH)
-    }
-
-    fn guarantees_no_credit_loops(&self) -> bool {
-        true
-    }
-
-    fn structure(&self) -> EngineStructure {
-        EngineStructure::of_layers(self.layers)
-    }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }

@@ -10,6 +10,8 @@ pub(super) struct LashOptions {
     pub max_op_vls: u8,
     /// The random seed of the balancing.
     pub seed: u32,
+    /// Orders switches and links along the dimensions of a mesh, and uses all parallel cables.
+    pub do_mesh_analysis: bool,
 }
 
 impl From<&Options> for LashOptions {
@@ -18,6 +20,7 @@ impl From<&Options> for LashOptions {
             start_vl: options.lash_start_vl,
             max_op_vls: options.max_op_vls,
             seed: options.scatter_ports.max(1),
+            do_mesh_analysis: options.do_mesh_analysis,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! parallel, and so are the routes of different destinations.
 //!
 //! Switches are numbered in OpenSM's order, by byte-swapped GUID; neighbours of a switch in the
-//! order of their first ports.
+//! order of their first ports. The mesh analysis changes both orders.
 
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::routing::switch_graph::SwitchGraph;
@@ -48,15 +48,44 @@ impl Neighbours {
         for index in 0..own.switches.len() {
             own.add(graph, own.switches[index]);
         }
-        for from in 0..own.len() as u32 {
-            for place in 0..own.of(from).len() {
-                let to = own.of(from)[place].switch;
-                let back = own.of(to).iter().position(|other| other.switch == from);
-                let index = own.first[from as usize] as usize + place;
-                own.all[index].back = back.map_or(NONE, |back| back as u8);
+        own.find_backs();
+        own
+    }
+
+    /// The same neighbours in another order: `order` holds the numbers of the switches in the new
+    /// order, `places` gives the places of the neighbours of a switch in their new order.
+    pub(super) fn reordered(&self, order: &[u32], places: impl Fn(u32) -> Vec<usize>) -> Self {
+        let mut new_numbers = vec![0; self.len()];
+        for (new, &old) in (0..).zip(order) {
+            new_numbers[old as usize] = new;
+        }
+        let mut new = Self {
+            switches: order.iter().map(|&old| self.switches[old as usize]).collect(),
+            numbers: self.numbers.iter().map(|&old| new_numbers[old as usize]).collect(),
+            all: Vec::with_capacity(self.all.len()),
+            first: vec![0],
+        };
+        for &old in order {
+            let neighbours = places(old).into_iter().map(|place| self.of(old)[place]);
+            new.all.extend(neighbours.map(|neighbour| Neighbour {
+                switch: new_numbers[neighbour.switch as usize],
+                ..neighbour
+            }));
+            new.first.push(new.all.len() as u32);
+        }
+        new.find_backs();
+        new
+    }
+
+    fn find_backs(&mut self) {
+        for from in 0..self.len() as u32 {
+            for place in 0..self.of(from).len() {
+                let to = self.of(from)[place].switch;
+                let back = self.of(to).iter().position(|other| other.switch == from);
+                let index = self.channel(from, place as u8) as usize;
+                self.all[index].back = back.map_or(NONE, |back| back as u8);
             }
         }
-        own
     }
 
     fn add(&mut self, graph: &SwitchGraph, switch: SwitchId) {

@@ -1,14 +1,15 @@
 //! Layers and refusals of LASH. The comparison with OpenSM is in the integration tests.
 
 use super::*;
-use crate::ids::PortNum;
+use crate::fabric::SwitchId;
+use crate::ids::{PortNum, Sl};
 use crate::plan::routing::balancing::hops::HopMatrix;
 use crate::plan::routing::balancing::tests::{number, picture, ring, wiring};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
 fn options(start_vl: u8) -> LashOptions {
-    LashOptions { start_vl, max_op_vls: 5, seed: 1 }
+    LashOptions { start_vl, max_op_vls: 5, seed: 1, do_mesh_analysis: false }
 }
 
 #[test]
@@ -79,10 +80,15 @@ fn is_acyclic(mut edges: HashSet<[(SwitchId, u8); 2]>) -> bool {
 
 proptest! {
     #[test]
-    fn paths_are_shortest_and_layers_acyclic(topology in wiring(), lmc in 0u8..2) {
+    fn paths_are_shortest_and_layers_acyclic(
+        topology in wiring(),
+        lmc in 0u8..2,
+        do_mesh_analysis: bool,
+    ) {
         let fabric = picture(&topology);
         let lids = number(&fabric, lmc);
-        let Ok(routing) = route(&fabric, &lids, options(0)) else { return Ok(()) };
+        let options = LashOptions { do_mesh_analysis, ..options(0) };
+        let Ok(routing) = route(&fabric, &lids, options) else { return Ok(()) };
         let graph = SwitchGraph::new(&fabric, &[]);
         let hops = HopMatrix::new(&graph);
         for (lid, port) in lids.iter() {
