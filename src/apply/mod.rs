@@ -2,17 +2,18 @@
 //! others.
 //!
 //! * [`acknowledged`]: the state that the devices acknowledged;
-//! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table; `scope`: the
-//!   nodes that it compares; `port_infos`: Sets of PortInfo; `slvl`:
-//!   Sets of SL to VL mappings; `pkeys`: of P_Key tables; `fdr10`: of ExtendedPortInfo;
+//! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table;
+//!   `port_infos`: Sets of PortInfo; `slvl`: of SL to VL mappings; `pkeys`: of P_Key tables;
+//!   `fdr10`: of ExtendedPortInfo;
+//! * [`scope`]: the nodes that are compared; `changed`: those that may need Sets;
 //! * [`inherited`]: tables that devices hold from before, which are read first;
 //! * [`link_down`]: takes links down;
 //! * [`set_id`]: identifiers of Sets; [`switch_info`]: SwitchInfo after a Set; [`phases`]: the
 //!   order of the phases, as data;
 //! * [`transition`]: the order of table changes on a fabric that carries traffic; `progress`: the
 //!   state of such a transition;
-//! * [`programmer`]: sends the Sets, many at a time; `answers`: records the answers; [`report`]: their
-//!   result; `sender`: keeps silent devices from delaying others; [`control`]: when programming
+//! * [`programmer`]: sends the Sets, many at a time; `answers`: records the answers; [`report`]:
+//!   the result; `sender`: keeps silent devices from delaying others; [`control`]: when programming
 //!   ends early;
 //! * [`set_failures`]: Sets that devices refused, and devices that acknowledge none; `pass`: those
 //!   of one reconfiguration; `refused_ports`: reads ports again that refused a Set.
@@ -22,6 +23,7 @@
 
 pub mod acknowledged;
 mod answers;
+mod changed;
 pub mod control;
 pub mod delta;
 mod fdr10;

@@ -9,11 +9,11 @@ use super::phases::{PHASES, Phase};
 use super::progress::{Progress, Unapplied};
 use super::refused_ports;
 use super::report::{ApplyReport, TransitionReport};
-use super::scope::{self, Scope, Settled};
+use super::scope::Scope;
 use super::sender::Sender;
 use super::set_id::SetId;
 use super::transition::{self, Steps};
-use super::{fdr10, link_down};
+use super::{changed, fdr10, link_down};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
@@ -40,7 +40,7 @@ pub async fn apply(
     let start = Instant::now();
     let mut report = ApplyReport::default();
     acknowledged.failures_mut().forget_restarted(&observation.fabric);
-    let mut changed = scope::changed_nodes(acknowledged, observation, plan.plan(), keys);
+    let mut changed = changed::changed_nodes(acknowledged, observation, plan.plan(), keys);
     let scope = changed.as_deref().map_or(Scope::All, Scope::Nodes);
     acknowledged.forget_doubtful(&observation.fabric, scope, &observation.changed_switches);
     if acknowledged.settled().is_none() {
@@ -48,8 +48,8 @@ pub async fn apply(
     }
     let scope = changed.as_deref().map_or(Scope::All, Scope::Nodes);
     let delta = Delta { scope, ..Delta::new(observation, plan.plan(), acknowledged, keys) };
-    debug_assert!(scope::is_complete(&delta), "a node outside of the scope needs Sets");
-    report.unknown = scope::guids(&delta, |node| delta.known(node).is_none()).collect();
+    debug_assert!(changed::is_complete(&delta), "a node outside of the scope needs Sets");
+    report.unknown = changed::guids(&delta, |node| delta.known(node).is_none()).collect();
     let (restarted, inactive) = (restarted(&delta), delta.inactive_switch_ports());
     acknowledged.record_restarted(restarted);
     let mut failures = PassFailures::new(&observation.fabric, keys);
@@ -134,7 +134,7 @@ pub async fn apply(
     record(acknowledged, observation, plan.plan(), left);
     if report.stop.is_none() && report.reset_links.is_empty() && unreachable.is_empty() {
         let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
-        let settled = Settled::after(&delta, &observation.pkeys, failures.admitted());
+        let settled = changed::settled_after(&delta, &observation.pkeys, failures.admitted());
         acknowledged.settle(Some(settled));
     }
     acknowledged.record_raised(&observation.fabric, &inactive);
@@ -194,7 +194,7 @@ pub async fn apply_groups(
 /// The channel adapters and routers that have lost their tables.
 fn restarted(delta: &Delta<'_>) -> HashSet<Guid> {
     let is_switch = |node| delta.fabric.node(node).is_switch();
-    scope::guids(delta, |node| !is_switch(node) && delta.has_lost_tables(node)).collect()
+    changed::guids(delta, |node| !is_switch(node) && delta.has_lost_tables(node)).collect()
 }
 
 /// Orders the tables, if the fabric is live.

@@ -1,0 +1,283 @@
+//! The nodes that may need Sets.
+//!
+//! Most reconfigurations change little, and a comparison of all ports of a large fabric with the
+//! plan takes longer than all Sets. A node needs none (forwarding tables and SwitchInfo aside, which
+//! are compared for all switches) if it needed none after the last reconfiguration and nothing has
+//! changed since: its attributes and those of its neighbours, its part of the plan, and the M_Keys.
+//! If any exception is known, such as a Set that failed, all nodes are looked at.
+
+use super::acknowledged::Acknowledged;
+use super::delta::Delta;
+use super::scope::{Scope, Settled};
+use crate::fabric::difference::Difference;
+use crate::fabric::{Fabric, NodeId, PortId};
+use crate::ids::Guid;
+use crate::observe::Observation;
+use crate::observe::m_keys::MKeys;
+use crate::plan::Plan;
+use crate::wire::attr::PortState;
+use crate::wire::attr::tables::PkeyBlock;
+use rayon::prelude::*;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// If more than one in this many nodes is to be looked at, all are.
+const MAX_SHARE: usize = 2;
+
+/// The state after a reconfiguration that sent Sets to the nodes `touched`.
+pub(super) fn settled_after(
+    delta: &Delta<'_>,
+    pkeys: &Arc<Vec<Vec<PkeyBlock>>>,
+    touched: &HashSet<NodeId>,
+) -> Settled {
+    let unsettled = touched.par_iter().copied().filter(|&node| needs_sets(delta, node));
+    let unsettled = unsettled.collect();
+    Settled { pkeys: pkeys.clone(), keys: delta.keys.clone(), unsettled }
+}
+
+/// The nodes that may need Sets, ascending; `None` stands for all.
+pub(super) fn changed_nodes(
+    acknowledged: &Acknowledged,
+    observation: &Observation,
+    plan: &Plan,
+    keys: &MKeys,
+) -> Option<Vec<NodeId>> {
+    let settled = acknowledged.settled()?;
+    let (last, last_plan) = acknowledged.last()?;
+    let fabric = &*observation.fabric;
+    let has_same_lids = Arc::ptr_eq(&last_plan.lids, &plan.lids) || last_plan.lids == plan.lids;
+    if !settled.keys.is_same(keys) || !has_same_lids {
+        return None;
+    }
+    let difference = Difference::between(last, fabric)?;
+    let mut nodes: Vec<NodeId> = settled.unsettled.clone();
+    nodes.extend(difference.nodes);
+    let ports = difference.ports.into_iter().map(PortId::index);
+    let ports = ports.chain(changed_slots(last_plan, plan)?);
+    let ports = ports.chain(changed_pkeys(&settled.pkeys, &observation.pkeys)?);
+    nodes.extend(ports.filter_map(|slot| Some(fabric.ports().get(slot)?.node)));
+    let mappings = last_plan.qos.sl_to_vl.differences(&plan.qos.sl_to_vl);
+    nodes.extend(mappings.map(|index| NodeId(index as u32)));
+    nodes.extend(changed_switches((last, last_plan), (fabric, plan))?);
+    if acknowledged.remembers_raised() {
+        nodes.extend(with_link_in_init(fabric));
+    }
+    let nodes = with_neighbours(nodes, last, fabric);
+    (nodes.len() <= fabric.nodes().len() / MAX_SHARE).then_some(nodes)
+}
+
+/// The nodes and those that are or were cabled to them, ascending.
+fn with_neighbours(mut nodes: Vec<NodeId>, last: &Fabric, now: &Fabric) -> Vec<NodeId> {
+    let peers = |fabric: &Fabric, node: NodeId| {
+        let peers = fabric.ports_of(node).iter().filter_map(|port| port.peer);
+        peers.map(|peer| fabric.port(peer).node).collect::<Vec<_>>()
+    };
+    let neighbours = nodes.iter().flat_map(|&node| [peers(last, node), peers(now, node)]);
+    let neighbours: Vec<Vec<NodeId>> = neighbours.collect();
+    nodes.extend(neighbours.into_iter().flatten());
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// The port slots whose part of the plan differs; `None` if the plans are for other fabrics.
+fn changed_slots(last: &Plan, plan: &Plan) -> Option<impl Iterator<Item = usize>> {
+    let lengths = |plan: &Plan| {
+        let qos = &plan.qos;
+        let nodes = (qos.sl_to_vl.len(), plan.switch_infos.len());
+        (plan.ports.len(), plan.partitions.blocks.len(), qos.vl_arbitration.len(), nodes)
+    };
+    let is_same_size = lengths(last) == lengths(plan);
+    let blocks = last.partitions.blocks.differences(&plan.partitions.blocks);
+    let slots = last.ports.differences(&plan.ports).chain(blocks);
+    let slots = slots.chain(last.qos.vl_arbitration.differences(&plan.qos.vl_arbitration));
+    is_same_size.then(|| slots.collect::<Vec<_>>().into_iter())
+}
+
+/// The port slots whose P_Key table was read or answered otherwise than before.
+fn changed_pkeys(
+    last: &Arc<Vec<Vec<PkeyBlock>>>,
+    now: &Arc<Vec<Vec<PkeyBlock>>>,
+) -> Option<Vec<usize>> {
+    if Arc::ptr_eq(last, now) {
+        return Some(Vec::new());
+    }
+    let differs = |&slot: &usize| last[slot] != now[slot];
+    (last.len() == now.len()).then(|| (0..now.len()).filter(differs).collect())
+}
+
+/// The switches whose SwitchInfo, wanted or observed, differs; `None` if the switches do.
+fn changed_switches(
+    (last, last_plan): (&Fabric, &Plan),
+    (fabric, plan): (&Fabric, &Plan),
+) -> Option<Vec<NodeId>> {
+    let info = |fabric: &Fabric, node: NodeId| fabric.node(node).switch_info;
+    let differs = |(index, &node): (usize, &NodeId)| {
+        let wanted = last_plan.switch_infos.get(index) != plan.switch_infos.get(index);
+        (wanted || info(last, node) != info(fabric, node)).then_some(node)
+    };
+    let switches = || fabric.switches().iter().enumerate();
+    (last.switches() == fabric.switches()).then(|| switches().filter_map(differs).collect())
+}
+
+/// The switches with a link in INIT. Whether they have lost their tables depends on the time, too
+/// (see [`Acknowledged::raised_at`]).
+fn with_link_in_init(fabric: &Fabric) -> impl Iterator<Item = NodeId> {
+    let ports = fabric.ports().iter().filter(|port| port.state() == PortState::Init);
+    ports.map(|port| port.node).filter(|&node| fabric.node(node).is_switch())
+}
+
+/// The GUIDs of the nodes of the scope for which `holds` is true.
+pub(super) fn guids(
+    delta: &Delta<'_>,
+    holds: impl Fn(NodeId) -> bool,
+) -> impl Iterator<Item = Guid> {
+    let nodes = delta.scope.nodes(delta.fabric).filter(move |&node| holds(node));
+    nodes.map(|node| delta.fabric.node(node).guid())
+}
+
+/// True if a comparison of all nodes finds no Sets for nodes outside of the scope. Slow: for the
+/// checks of debug builds.
+pub(super) fn is_complete(delta: &Delta<'_>) -> bool {
+    let Scope::Nodes(nodes) = delta.scope else { return true };
+    let others = delta.fabric.node_ids().filter(|node| nodes.binary_search(node).is_err());
+    let others: Vec<NodeId> = others.collect();
+    !others.par_iter().any(|&node| needs_sets(delta, node))
+}
+
+fn needs_sets(delta: &Delta<'_>, node: NodeId) -> bool {
+    Delta { scope: Scope::Nodes(&[node]), ..*delta }.needs_sets()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::options::Options;
+    use crate::fabric::synthetic::SyntheticView;
+    use crate::ids::{Pkey, PortNum};
+    use crate::plan::compute::compute;
+    use crate::plan::lids::Memory;
+    use crate::plan::tests::{ring, with_input};
+
+    /// A ring of 20 switches with a host each, its plan, and what the devices acknowledged.
+    struct Subnet {
+        observation: Observation,
+        plan: Arc<Plan>,
+        acknowledged: Acknowledged,
+    }
+
+    const KEYS: fn() -> MKeys = MKeys::default;
+
+    impl Subnet {
+        fn new(touched: &[NodeId]) -> Self {
+            let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
+            let fabric = Fabric::from_topology(&ring(20, &[]), 0, &view).expect("a fabric");
+            let pkeys = vec![Vec::new(); fabric.ports().len()];
+            let inputs = (&Memory::default(), &pkeys[..]);
+            let plan = with_input(&fabric, &Options::default(), inputs, None, |input| {
+                compute(input).expect("a plan").plan
+            });
+            let observation = Observation {
+                fabric: Arc::new(fabric),
+                pkeys: Arc::new(pkeys),
+                managers: Vec::new(),
+                changed_switches: Vec::new(),
+                unconfirmed: Vec::new(),
+                is_unresolved: false,
+            };
+            let (plan, mut acknowledged) = (Arc::new(plan), Acknowledged::default());
+            acknowledged.replace(&observation.fabric, &plan, &[]);
+            let keys = KEYS();
+            let delta = Delta::new(&observation, &plan, &acknowledged, &keys);
+            let touched = touched.iter().copied().collect();
+            let settled = settled_after(&delta, &observation.pkeys, &touched);
+            acknowledged.settle(Some(settled));
+            Self { observation, plan, acknowledged }
+        }
+
+        fn changed(&self) -> Option<Vec<NodeId>> {
+            changed_nodes(&self.acknowledged, &self.observation, &self.plan, &KEYS())
+        }
+
+        /// The node of this switch and its neighbours.
+        fn around(&self, node: NodeId) -> Vec<NodeId> {
+            let fabric = &self.observation.fabric;
+            let peers = fabric.ports_of(node).iter().filter_map(|port| port.peer);
+            let mut nodes: Vec<NodeId> = peers.map(|peer| fabric.port(peer).node).collect();
+            nodes.push(node);
+            nodes.sort_unstable();
+            nodes
+        }
+    }
+
+    #[test]
+    fn nothing_is_compared_if_nothing_changed() {
+        assert_eq!(Subnet::new(&[]).changed(), Some(Vec::new()));
+        let mut subnet = Subnet::new(&[]);
+        subnet.plan = Arc::new(Plan::clone(&subnet.plan));
+        assert_eq!(subnet.changed(), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_changed_node_is_compared_with_its_neighbours() {
+        let (subnet, switch) = (Subnet::new(&[]), |subnet: &Subnet| {
+            let fabric = &subnet.observation.fabric;
+            (fabric.switches()[7], fabric.node(fabric.switches()[7]).first_port)
+        });
+        let (node, first) = switch(&subnet);
+        let expected = Some(subnet.around(node));
+        assert_eq!(expected.as_ref().map(Vec::len), Some(4));
+
+        let mut other = Subnet::new(&[]);
+        let mut info = other.observation.fabric.port(PortId(first.0 + 2)).info.expect("a port");
+        info.set_port_state(PortState::Init);
+        let fabric = Arc::make_mut(&mut other.observation.fabric);
+        fabric.acknowledge(&[(PortId(first.0 + 2), info)], &[]);
+        assert_eq!(other.changed(), expected, "PortInfo");
+
+        let mut other = Subnet::new(&[]);
+        let mut table = PkeyBlock::default();
+        table.0[3] = Pkey(0x8001);
+        Arc::make_mut(&mut other.observation.pkeys)[first.index()] = vec![table];
+        assert_eq!(other.changed(), expected, "P_Keys");
+
+        let mut other = Subnet::new(&[]);
+        let mut plan = Plan::clone(&other.plan);
+        plan.ports.replace(first.index() + 1, None);
+        other.plan = Arc::new(plan);
+        assert_eq!(other.changed(), expected, "planned PortInfo");
+
+        let mut other = Subnet::new(&[]);
+        let mut plan = Plan::clone(&other.plan);
+        plan.switch_infos[7].set_linear_fdb_top(9);
+        other.plan = Arc::new(plan);
+        assert_eq!(other.changed(), expected, "planned SwitchInfo");
+    }
+
+    #[test]
+    fn nodes_that_do_not_hold_what_they_acknowledged_are_compared_again() {
+        // The devices have no LIDs.
+        let node = Subnet::new(&[]).observation.fabric.switches()[3];
+        let subnet = Subnet::new(&[node]);
+        assert_eq!(subnet.changed(), Some(subnet.around(node)));
+    }
+
+    #[test]
+    fn all_nodes_are_compared_after_a_failure() {
+        let mut subnet = Subnet::new(&[]);
+        let fabric = subnet.observation.fabric.clone();
+        let (node, attr_id) = (fabric.switches()[0], crate::wire::attr::AttrId::PORT_INFO);
+        let set = crate::apply::set_id::SetId { node, port: PortNum(1), attr_id, attr_mod: 1 };
+        subnet.acknowledged.doubt(&fabric, set);
+        assert_eq!(subnet.changed(), None);
+    }
+
+    #[test]
+    fn all_nodes_are_compared_if_many_changed() {
+        let mut subnet = Subnet::new(&[]);
+        let mut plan = Plan::clone(&subnet.plan);
+        (0..10).for_each(|index| plan.switch_infos[index].set_linear_fdb_top(9));
+        subnet.plan = Arc::new(plan);
+        assert_eq!(subnet.changed(), None);
+    }
+}
