@@ -2,9 +2,12 @@
 //! is master.
 
 use crate::config::options::{Options, SECRET_KEYS, Support, TABLE};
+use crate::config::routing_chain::{StepSettings, steps};
+use crate::config::text_file::read_text;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 /// Values by key. Those of keys with secrets and of files are hashes.
 pub type Description = BTreeMap<String, String>;
@@ -23,12 +26,11 @@ const LOCAL_SECTIONS: [&str; 8] = [
 
 /// Other keys that may differ: what is the instance's own, and what has no effect on devices and
 /// clients.
-const LOCAL_KEYS: [&str; 13] = [
+const LOCAL_KEYS: [&str; 12] = [
     "daemon",
     "exit_on_fatal",
     "fsync_high_avail_files",
     "guid",
-    "lid_matrix_dump_file",
     "master_sm_priority",
     "polling_retry_number",
     "sa_db_dump",
@@ -40,40 +42,73 @@ const LOCAL_KEYS: [&str; 13] = [
 ];
 
 /// Keys that name files, of which the contents matter.
-const FILE_KEYS: [&str; 15] = [
+const FILE_KEYS: [&str; 17] = [
     "partition_config_file",
     "qos_policy_file",
     "prefix_routes_file",
     "torus_config",
     "lfts_file",
+    "lid_matrix_dump_file",
     "root_guid_file",
     "cn_guid_file",
     "io_guid_file",
     "ids_guid_file",
     "guid_routing_order_file",
     "hop_weights_file",
+    "port_prof_ignore_file",
     "port_search_ordering_file",
     "pgrp_policy_file",
     "topo_policy_file",
     "rch_policy_file",
 ];
 
+/// Between the step of a routing chain and a key that its configuration file may set.
+const STEP_SEPARATOR: &str = ": ";
+
+/// Stands for the configuration file of a step as a whole.
+const STEP_CONFIG: &str = "config";
+
 /// Prefix of the digest that stands for a secret value.
 const HASHED: &str = "sha256:";
 
 /// The configuration of an instance, with the files that it names.
 pub fn describe(options: &Options) -> Description {
-    let keys = TABLE.iter().filter(|key| {
-        key.support == Support::Implemented
-            && !LOCAL_SECTIONS.contains(&key.section)
-            && !LOCAL_KEYS.contains(&key.name)
-    });
-    let value = |name: &str, text: String| match name {
+    let keys = TABLE
+        .iter()
+        .filter(|key| key.support == Support::Implemented && !is_local(key.name, key.section));
+    let own = keys.map(|key| (key.name.to_owned(), value(key.name, key.text(options))));
+    own.chain(options.rch_policy_file.as_deref().into_iter().flat_map(steps_of)).collect()
+}
+
+fn is_local(name: &str, section: &str) -> bool {
+    LOCAL_SECTIONS.contains(&section) || LOCAL_KEYS.contains(&name)
+}
+
+fn value(name: &str, text: String) -> String {
+    match name {
         name if FILE_KEYS.contains(&name) => file_hash(&text),
         name if SECRET_KEYS.contains(&name) => hash(&[name, &text]),
         _ => text,
-    };
-    keys.map(|key| (key.name.to_owned(), value(key.name, key.text(options)))).collect()
+    }
+}
+
+/// The values that the steps of a routing chain set in their own configuration files, with the
+/// contents of the files that these name. A value is empty if the step has that of opensm.conf.
+fn steps_of(policy_file: &str) -> Vec<(String, String)> {
+    let text = read_text(Path::new(policy_file)).unwrap_or_default();
+    steps::config_files(&text).iter().flat_map(|(id, file)| step(*id, Path::new(file))).collect()
+}
+
+fn step(id: u64, file: &Path) -> Vec<(String, String)> {
+    let name = |key: &str| format!("rch_policy_file step {id}{STEP_SEPARATOR}{key}");
+    // Errors in the file are reported by the routing chain.
+    let text = read_text(file);
+    let is_readable = if text.is_ok() { "readable" } else { "" };
+    let (settings, _) = StepSettings::parse(file, &text.unwrap_or_default());
+    let keys = settings
+        .texts()
+        .map(|(key, text)| (name(key), text.map_or_else(String::new, |text| value(key, text))));
+    std::iter::once((name(STEP_CONFIG), is_readable.to_owned())).chain(keys).collect()
 }
 
 /// Hash of a file's contents without comments and blanks; empty without a file.
@@ -108,7 +143,8 @@ pub fn differences(own: &Description, other: &Description) -> Vec<String> {
 }
 
 fn difference((name, own, other): (&String, &String, &String)) -> String {
-    if FILE_KEYS.contains(&name.as_str()) {
+    let key = name.rsplit_once(STEP_SEPARATOR).map_or(name.as_str(), |(_, key)| key);
+    if FILE_KEYS.contains(&key) || key == STEP_CONFIG {
         return match (own.is_empty(), other.is_empty()) {
             (true, _) => format!("{name} (no or an empty file here)"),
             (_, true) => format!("{name} (no or an empty file there)"),
@@ -116,7 +152,10 @@ fn difference((name, own, other): (&String, &String, &String)) -> String {
         };
     }
     // Control characters of a peer must not reach the log.
-    let shown = |value: &String| value.escape_debug().take(80).collect::<String>();
+    let shown = |value: &String| match value.as_str() {
+        "" => "not set".to_owned(),
+        value => value.escape_debug().take(80).collect::<String>(),
+    };
     match own.starts_with(HASHED) || other.starts_with(HASHED) {
         true => name.clone(),
         false => format!("{name} (here {}, there {})", shown(own), shown(other)),
@@ -136,6 +175,13 @@ mod tests {
         let sections = LOCAL_SECTIONS.iter();
         let is_used = |section: &&&str| TABLE.iter().any(|key| key.section == **section);
         assert_eq!(sections.filter(|section| !is_used(section)).count(), 0);
+        // Paths may differ, and the contents matter.
+        let compared = describe(&Options::default()).into_keys();
+        let is_switch = |name: &String| name == "honor_guid2lid_file";
+        let files = compared.filter(|name| name.ends_with("_file") && !is_switch(name));
+        let by_path: Vec<String> =
+            files.filter(|name| !FILE_KEYS.contains(&name.as_str())).collect();
+        assert_eq!(by_path, [""; 0]);
     }
 
     #[test]
@@ -170,5 +216,66 @@ mod tests {
         assert_eq!(differences(&first, &other), ["torus_config (contents of the files)"]);
         let none = with("none", "# nothing\n");
         assert_eq!(differences(&first, &none), ["torus_config (no or an empty file there)"]);
+    }
+
+    /// The configuration of an instance whose files are in `dir`: a chain of three steps, of which
+    /// two have configuration files, in `second` with a list of roots.
+    fn chain(dir: &Path, second: &str, roots: &str, groups: &str) -> Description {
+        let file = |name: &str, text: String| {
+            let path = dir.join(name);
+            fs::write(&path, text).expect("a file");
+            path.display().to_string()
+        };
+        let roots = file("roots", roots.to_owned());
+        let second = file("second", format!("{second}root_guid_file {roots}\n"));
+        let third = file("third", "use_ucast_cache TRUE\nconnect_roots TRUE\n".to_owned());
+        let step = |id: u32, more: &str| {
+            format!("unicast-step\nid: {id}\nengine: updn\n{more}end-unicast-step\n")
+        };
+        let steps = [
+            step(1, ""),
+            step(2, &format!("config: {second}\n")),
+            step(3, &format!("config: {third}\n")),
+        ];
+        let options = Options {
+            rch_policy_file: Some(file("rch", steps.concat())),
+            pgrp_policy_file: Some(file("pgrp", groups.to_owned())),
+            ..Options::default()
+        };
+        let mut description = describe(&options);
+        // It contains the folder of the instance.
+        description.remove("rch_policy_file");
+        description
+    }
+
+    #[test]
+    fn files_of_the_steps_of_a_routing_chain_are_compared() {
+        let [one, two] = [(), ()].map(|()| tempfile::tempdir().expect("a folder"));
+        let compare = |second: &str, roots: &str, groups: &str| {
+            let own = chain(one.path(), "", "0x1\n", "port-group\n");
+            differences(&own, &chain(two.path(), second, roots, groups))
+        };
+        assert_eq!(compare("# comment\n", "0x1 # a root\n", "port-group\n"), [""; 0]);
+        assert_eq!(compare("", "0x1\n", "other\n"), ["pgrp_policy_file (contents of the files)"]);
+        assert_eq!(
+            compare("", "0x2\n", "port-group\n"),
+            ["rch_policy_file step 2: root_guid_file (contents of the files)"]
+        );
+        assert_eq!(
+            compare("connect_roots TRUE\n", "0x1\n", "port-group\n"),
+            ["rch_policy_file step 2: connect_roots (here not set, there TRUE)"]
+        );
+        let (own, other) = (chain(one.path(), "", "", ""), chain(two.path(), "", "", ""));
+        assert_eq!(differences(&own, &other), [""; 0]);
+        fs::remove_file(two.path().join("third")).expect("it exists");
+        let policy = two.path().join("rch").display().to_string();
+        let steps: Description = steps_of(&policy).into_iter().collect();
+        assert_eq!(
+            differences(&own, &steps),
+            [
+                "rch_policy_file step 3: config (no or an empty file there)",
+                "rch_policy_file step 3: connect_roots (here TRUE, there not set)",
+            ]
+        );
     }
 }

@@ -5,7 +5,7 @@ use super::local::{FilesFn, Local};
 use super::network::Stream;
 use super::protocol::{self, Files, Hello, Message, VERSION};
 use crate::ids::Guid;
-use crate::replication::status::PeerStatus;
+use crate::replication::status::{Direction, PeerStatus, Transfer};
 use crate::sa::registry::replica::{Page, Position, ReplicaRequest};
 use crate::wire::attr::SmState;
 use std::io;
@@ -69,6 +69,7 @@ struct Session {
     is_following: bool,
     /// How far it has come.
     position: Option<Position>,
+    last_transfer: Option<Transfer>,
     /// Time before which the peer is not asked again.
     next_follow: Option<Instant>,
     follower: Option<Follower>,
@@ -89,6 +90,7 @@ pub async fn run(local: Local, number: u64, stream: Stream) -> SessionError {
         peer: None,
         is_following: false,
         position: None,
+        last_transfer: None,
         next_follow: None,
         follower: None,
         last_received: now,
@@ -116,6 +118,7 @@ pub async fn run(local: Local, number: u64, stream: Stream) -> SessionError {
             address: status.address.clone(),
             is_outgoing: status.is_outgoing,
             problem: Some(error.to_string()),
+            last_transfer: status.last_transfer,
             ..PeerStatus::default()
         };
     });
@@ -199,7 +202,10 @@ impl Session {
             }
             Message::Unfollow => self.follower = None,
             Message::Registry(page) if self.is_following => self.import(page).await?,
-            Message::Files(files) if self.is_following => (self.local.store)(files),
+            Message::Files(files) if self.is_following => {
+                (self.local.store)(files);
+                self.transferred(Direction::Received, None);
+            }
             _ => {}
         }
         self.show();
@@ -282,7 +288,15 @@ impl Session {
             status.is_followed = self.is_following;
             status.is_complete = self.is_following && self.position.is_some();
             status.is_follower = self.follower.is_some();
+            status.last_transfer = self.last_transfer.or(status.last_transfer);
         });
+    }
+
+    /// Keeps when state was transferred; `generation` is that of before if there were only files.
+    fn transferred(&mut self, direction: Direction, generation: Option<u64>) {
+        let before = self.last_transfer.map_or(0, |transfer| transfer.generation);
+        let generation = generation.unwrap_or(before);
+        self.last_transfer = Some(Transfer { direction, generation, at: Instant::now() });
     }
 
     /// Starts or stops to follow the peer, as the roles of both require.
@@ -318,6 +332,7 @@ impl Session {
         self.local.registry.send(request).await.map_err(|_| SessionError::Ended)?;
         if result.await.map_err(|_| SessionError::Ended)? {
             self.position = is_last.then_some(position).or(self.position);
+            self.transferred(Direction::Received, Some(position.number));
         } else {
             (self.is_following, self.position) = (false, None);
             self.next_follow = Some(Instant::now() + REFUSED_PAUSE);
@@ -330,7 +345,16 @@ impl Session {
         if self.state() != SmState::Master {
             return Ok(());
         }
+        let before = self.last_transfer;
         self.send_files().await?;
+        self.send_pages().await?;
+        if self.last_transfer != before {
+            self.show();
+        }
+        Ok(())
+    }
+
+    async fn send_pages(&mut self) -> Result<(), SessionError> {
         while let Some(follower) = self.follower.as_ref() {
             let (reply, page) = oneshot::channel();
             let request = ReplicaRequest::Export { since: follower.since, max: PAGE_SIZE, reply };
@@ -339,10 +363,11 @@ impl Session {
             if page.changes.is_empty() && !page.reset && follower.is_complete {
                 break;
             }
-            let (since, is_complete) = (Some(page.position), page.is_last);
+            let (position, is_complete) = (page.position, page.is_last);
             self.send(&Message::Registry(page)).await?;
+            self.transferred(Direction::Sent, Some(position.number));
             if let Some(follower) = self.follower.as_mut() {
-                (follower.since, follower.is_complete) = (since, is_complete);
+                (follower.since, follower.is_complete) = (Some(position), is_complete);
             }
             if is_complete {
                 break;
@@ -362,6 +387,7 @@ impl Session {
         follower.files = Some((current, files.clone()));
         if is_new {
             self.send(&Message::Files(files)).await?;
+            self.transferred(Direction::Sent, None);
         }
         Ok(())
     }

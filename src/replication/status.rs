@@ -3,6 +3,23 @@
 use crate::ids::Guid;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Direction in which state was transferred.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    Sent,
+    Received,
+}
+
+/// The last changes of the registry, or files, that went over a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transfer {
+    pub direction: Direction,
+    /// Number of the last change of the master's registry.
+    pub generation: u64,
+    pub at: Instant,
+}
 
 /// A connection with another instance, or the attempt to connect.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -12,6 +29,8 @@ pub struct PeerStatus {
     /// This instance has to connect; else the peer.
     pub is_outgoing: bool,
     pub is_connected: bool,
+    /// Time at which the connection was made or lost, or of the first attempt.
+    pub since: Option<Instant>,
     /// Why there is no connection, or why it is of no use.
     pub problem: Option<String>,
     /// Port of the other SM.
@@ -28,6 +47,8 @@ pub struct PeerStatus {
     pub is_complete: bool,
     /// The peer, a standby, gets the state of this SM.
     pub is_follower: bool,
+    /// Kept when the connection is lost.
+    pub last_transfer: Option<Transfer>,
 }
 
 /// All connections, by number of the session.
@@ -54,7 +75,11 @@ impl SharedStatus {
                 new.peers.push((number, PeerStatus::default()));
                 new.peers.len() - 1
             });
-            change(&mut new.peers[place].1);
+            let peer = &mut new.peers[place].1;
+            let (was_connected, since) = (peer.is_connected, peer.since);
+            change(peer);
+            let is_unchanged = peer.is_connected == was_connected;
+            peer.since = since.filter(|_| is_unchanged).or_else(|| Some(Instant::now()));
             new
         });
     }

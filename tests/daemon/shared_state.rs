@@ -13,7 +13,7 @@ use torus_sm::config::options::Options;
 use torus_sm::ids::{Gid, Guid, MKey, Mlid, Pkey, SmKey};
 use torus_sm::replication::network::Network as _;
 use torus_sm::replication::protocol::{self, Hello, Message};
-use torus_sm::replication::status::PeerStatus;
+use torus_sm::replication::status::{Direction, PeerStatus, Transfer};
 use torus_sm::wire::attr::SmState;
 use torus_sm::wire::mad::{Header, Method};
 use torus_sm::wire::record::{InformInfo, Record, ServiceRecord};
@@ -74,6 +74,14 @@ impl Instance {
         }
         panic!("no SUBNET UP in 20 s");
     }
+}
+
+/// The last transfer with another instance.
+#[track_caller]
+fn transfer(instance: &Instance) -> Transfer {
+    let found =
+        instance.peers().into_iter().filter_map(|peer| peer.last_transfer).max_by_key(|t| t.at);
+    found.expect("a transfer")
 }
 
 /// Both instances have both names as peers, so each finds itself among them, too.
@@ -206,6 +214,13 @@ async fn a_cut_network_delays_nothing_and_is_caught_up_with() {
     sleep(LAG).await;
     network.cut(true);
     let start = Instant::now();
+    let sent = transfer(&first);
+    assert_eq!(
+        (sent.direction, transfer(&second).direction),
+        (Direction::Sent, Direction::Received)
+    );
+    assert_eq!(sent.generation, transfer(&second).generation);
+    assert!(sent.generation > 0 && sent.at.elapsed() <= LAG, "{sent:?}");
     join(&client, Method::SET, 2).await;
     serve(&client, Method::SET, 5, 3600).await;
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
@@ -214,12 +229,17 @@ async fn a_cut_network_delays_nothing_and_is_caught_up_with() {
         let peers = instance.peers();
         assert_eq!(peers.len(), 1, "{peers:?}");
         assert!(!peers[0].is_connected && peers[0].problem.is_some(), "{peers:?}");
+        // The silence is noticed 20 s after the last message; the last transfer is remembered.
+        let lost = peers[0].since.expect("the start of this state").elapsed();
+        assert!((99..=107).contains(&lost.as_secs()), "{lost:?}");
+        assert!(transfer(instance).at.elapsed() >= Duration::from_secs(119));
     }
     assert_eq!((first.sm.state(), second.sm.state()), (SmState::Master, SmState::Standby));
     assert_eq!(cluster.faults(&first.sm), [""; 0]);
     network.cut(false);
     sleep(Duration::from_secs(40)).await;
     assert!(second.is_complete(), "{:?}", second.peers());
+    assert!(transfer(&second).generation > sent.generation);
     let before = trees(&cluster);
     assert_eq!(before.len(), 2);
     first.kill().await;

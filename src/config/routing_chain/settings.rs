@@ -59,6 +59,12 @@ impl StepSettings {
         self.sets("torus_config")
     }
 
+    /// The keys that a step may set, with their values where the file sets them.
+    pub fn texts(&self) -> impl Iterator<Item = (&'static str, Option<String>)> + '_ {
+        let keys = TABLE.iter().filter(|key| is_for_steps(key.name, key.section));
+        keys.map(|key| (key.name, self.sets(key.name).then(|| key.text(&self.values))))
+    }
+
     fn sets(&self, key: &str) -> bool {
         self.keys.contains(&key)
     }

@@ -71,6 +71,18 @@ pub fn parse(
     (steps.into_iter().map(|(step, _)| step).collect(), diagnostics.into_sorted())
 }
 
+/// The IDs of the steps with configuration files, and the paths of these, even if the text has
+/// errors.
+pub fn config_files(text: &str) -> Vec<(u64, String)> {
+    let mut diagnostics = Diagnostics::new(Path::new(""));
+    let paragraphs = paragraphs(text, &GRAMMAR, &mut diagnostics);
+    let config = |paragraph: &Paragraph<'_>| {
+        let id = number(paragraph.find("id")?.text())?;
+        Some((id, paragraph.find("config")?.text().to_owned()))
+    };
+    paragraphs.iter().filter_map(config).collect()
+}
+
 fn step(
     paragraph: &Paragraph<'_>,
     topologies: &[Topology],

@@ -1,7 +1,7 @@
 //! The connections with other instances, as part of `/v1/status`.
 
 use crate::manage::loop_status::LoopStatus;
-use crate::replication::status::PeerStatus;
+use crate::replication::status::{Direction, PeerStatus, Transfer};
 use serde::Serialize;
 
 /// A connection with another instance of torus-sm, or the attempt to connect.
@@ -13,6 +13,8 @@ pub(super) struct ReplicationPeer {
     /// `outgoing` if this instance connects, else `incoming`.
     direction: &'static str,
     connected: bool,
+    /// Time since the connection was made or lost, or since the first attempt, in seconds.
+    connection_age_seconds: Option<f64>,
     /// Why there is no connection, or nothing is exchanged; null if all works.
     problem: Option<String>,
     port_guid: Option<String>,
@@ -28,6 +30,19 @@ pub(super) struct ReplicationPeer {
     complete: bool,
     /// The peer, a standby, gets the state of this SM.
     follower: bool,
+    /// The last state that was transferred; null if there was none.
+    last_transfer: Option<LastTransfer>,
+}
+
+/// The last state that a connection transferred. There is none while nothing changes.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LastTransfer {
+    /// `sent` or `received`.
+    direction: &'static str,
+    /// Number of the last change in the registry of the master.
+    generation: u64,
+    age_seconds: f64,
 }
 
 pub(super) fn peers(status: &LoopStatus) -> Vec<ReplicationPeer> {
@@ -40,6 +55,7 @@ fn view(peer: &PeerStatus) -> ReplicationPeer {
         address: peer.address.clone(),
         direction: if peer.is_outgoing { "outgoing" } else { "incoming" },
         connected: peer.is_connected,
+        connection_age_seconds: peer.since.map(|since| since.elapsed().as_secs_f64()),
         problem: peer.problem.clone(),
         port_guid: peer.port_guid.map(|guid| guid.to_string()),
         state: peer.state.clone(),
@@ -48,5 +64,15 @@ fn view(peer: &PeerStatus) -> ReplicationPeer {
         followed: peer.is_followed,
         complete: peer.is_complete,
         follower: peer.is_follower,
+        last_transfer: peer.last_transfer.map(transfer),
     }
+}
+
+fn transfer(transfer: Transfer) -> LastTransfer {
+    let direction = match transfer.direction {
+        Direction::Sent => "sent",
+        Direction::Received => "received",
+    };
+    let age_seconds = transfer.at.elapsed().as_secs_f64();
+    LastTransfer { direction, generation: transfer.generation, age_seconds }
 }

@@ -1,7 +1,7 @@
 //! Lists of nodes, ports and links as text.
 
-use super::status::{list, text};
 use super::table::Table;
+use super::values::{list, text};
 use crate::notes::counted;
 use serde_json::Value;
 

@@ -2,16 +2,19 @@
 //!
 //! * [`run`]: carries a command out; `instance`: finds the daemon; `http`: requests to it;
 //! * `show`: `--json`, `--watch`, standard output; `wait`: results of actions;
-//! * `status`, `lists`, `path`, `top`, `perfmgr`: readable replies; `table`: columns of text.
+//! * `status`, `replication`, `lists`, `path`, `top`, `perfmgr`: readable replies;
+//! * `table`: columns of text; `values`: units and lists.
 
 mod http;
 mod instance;
 mod lists;
 mod path;
 mod perfmgr;
+mod replication;
 pub mod run;
 mod show;
 mod status;
 mod table;
 mod top;
+mod values;
 mod wait;

@@ -1,7 +1,7 @@
 //! `torus-sm path` as text.
 
-use super::status::text;
 use super::table::Table;
+use super::values::text;
 use serde_json::Value;
 
 /// The reply of `/v1/routes` as text.

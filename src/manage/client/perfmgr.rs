@@ -2,7 +2,7 @@
 
 use super::http::{Client, with_query};
 use super::show::print;
-use super::status::{list, text};
+use super::values::{list, text};
 use crate::cli::Failure;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

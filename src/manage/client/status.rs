@@ -1,6 +1,8 @@
 //! `torus-sm status` as text.
 
+use super::replication;
 use super::table::Table;
+use super::values::{duration, list, text};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -14,28 +16,8 @@ macro_rules! put {
     }};
 }
 
-/// A text of the reply; empty if it is none.
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-/// A duration for people: `12.3 ms`, `4.56 s`, `3 h 5 min`.
-pub(super) fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 1.0 => format!("{:.1} ms", s * 1000.0),
-        s if s < 120.0 => format!("{s:.2} s"),
-        s if s < 7200.0 => format!("{} min {} s", s as u64 / 60, s as u64 % 60),
-        s if s < 172_800.0 => format!("{} h {} min", s as u64 / 3600, s as u64 / 60 % 60),
-        s => format!("{} d {} h", s as u64 / 86_400, s as u64 / 3600 % 24),
-    }
-}
-
 fn seconds(value: &Value) -> String {
     value.as_f64().map(duration).unwrap_or_default()
-}
-
-pub(super) fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The reply of `/v1/status` as text.
@@ -80,6 +62,7 @@ pub(super) fn status(status: &Value) -> String {
     put_messages(&mut out, "device", &status["device_faults"]);
     put_offenders(&mut out, status);
     put_sweeps(&mut out, status);
+    out.push_str(&replication::peers(&status["replication"]));
     put_configuration(&mut out, &status["configuration"]);
     out
 }
@@ -202,12 +185,6 @@ fn put_configuration(out: &mut String, configuration: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_suitable_units() {
-        let shown = [0.0123, 4.561, 185.0, 11_100.0, 200_000.0].map(duration);
-        assert_eq!(shown, ["12.3 ms", "4.56 s", "3 min 5 s", "3 h 5 min", "2 d 7 h"]);
-    }
 
     #[test]
     fn a_reply_without_fields_is_shown_all_the_same() {

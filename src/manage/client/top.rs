@@ -2,8 +2,8 @@
 
 use super::http::Client;
 use super::show::{CLEAR, print};
-use super::status::{duration, list, text};
 use super::table::Table;
+use super::values::{duration, list, text};
 use crate::cli::Failure;
 use serde_json::Value;
 use std::cmp::Reverse;

@@ -1,7 +1,7 @@
 //! Waits for the result of an action.
 
 use super::http::Client;
-use super::status::{duration, text};
+use super::values::{duration, text};
 use crate::cli::{ExitCode, Failure};
 use serde_json::Value;
 use std::time::Duration;
