@@ -4,7 +4,9 @@ use crate::cli::configuration::{self, Configured};
 use crate::cli::{DaemonArgs, ExitCode};
 use crate::daemon::management;
 use crate::daemon::process::background;
+use crate::daemon::process::core_dumps;
 use crate::daemon::process::logging::{self, LogConfig, LogDestination, LogHandle};
+use crate::daemon::process::memory;
 use crate::daemon::process::operator_log;
 use crate::daemon::process::recordings::{Recordings, record_panics};
 use crate::daemon::process::service_manager::{self, ServiceManager};
@@ -50,7 +52,10 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
 /// # Errors
 /// The daemon cannot start.
 pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
-    let configured = configure(args)?;
+    let mut configured = configure(args)?;
+    if !configured.options.core_dump_memory {
+        configured.notes.extend(core_dumps::leave_out_memory());
+    }
     // The service manager follows the process that it started.
     let may_detach = !background::is_here() && !service_manager::is_present();
     if configured.options.daemon && may_detach {
@@ -117,6 +122,7 @@ pub(crate) fn start_threads(options: &Options) -> Result<(Threads, ServerThreads
         Failure::new(ExitCode::System, format!("cannot start the daemon's threads: {error}"))
     };
     let threads = Threads::start().map_err(|error| failure(&error))?;
+    threads.background().spawn(memory::return_unused());
     let servers = ServerThreads::new(threads.servers()).map_err(|error| failure(&error))?;
     let servers = servers.with_single_thread(options.single_thread);
     let servers = servers.with_background(threads.background());

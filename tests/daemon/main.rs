@@ -1,6 +1,7 @@
 //! The whole daemon: in this process on simulated fabrics, and as a process on ibsim.
 
 mod congestion;
+mod core_dumps;
 mod disasters;
 mod fault_injection;
 mod foreign_sets;

@@ -267,7 +267,7 @@ fn opensm_knows_every_key_of_ours() {
                 .iter()
                 .chain(&["perfmgr_window_s", "replication_", "_policy_file", "offsweep_"])
                 .chain(&trust);
-            let own = own.chain(&["log_format", "syslog_"]);
+            let own = own.chain(&["core_dump_", "log_format", "syslog_"]);
             !newer.iter().chain(own).any(|key| line.contains(key))
         })
         .collect();

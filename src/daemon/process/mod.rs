@@ -5,10 +5,13 @@
 //! * [`recordings`]: the flight recorder's files;
 //! * [`logging`]: the log file; [`operator_log`]: lines that operators' scripts match;
 //!   [`trap_log`]: those of traps;
+//! * [`core_dumps`]: core dumps without keys; [`memory`]: returns unused memory to the kernel;
 //! * [`background`]: running in the background (`-B`); [`service_manager`]: notifications to systemd.
 
 pub mod background;
+pub mod core_dumps;
 pub mod logging;
+pub mod memory;
 pub mod operator_log;
 pub mod priority;
 pub mod recordings;

@@ -2,7 +2,7 @@
 //!
 //! * A top-level module imports only the modules that the table in ARCHITECTURE.md lists.
 //! * `plan` and `verify` perform no I/O, read no clock and log nothing.
-//! * `unsafe` is allowed in `transport` alone.
+//! * `unsafe` is allowed in `transport`, and for a call of the allocator in `daemon::process::memory`.
 //! * No circle of files: if a file uses an item of another one, that one uses nothing of the first,
 //!   directly or through others. A file and the `mod.rs` above it do not count, because a `mod.rs`
 //!   defines the types that the files of its folder share, and offers their functions to the
@@ -108,9 +108,10 @@ fn occurrences(source: &Source, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn unsafe_code_is_confined_to_transport() {
+fn unsafe_code_is_confined() {
     for source in sources() {
-        let is_allowed = source.top_level_module() == "transport";
+        let is_allowed = source.top_level_module() == "transport"
+            || source.name.ends_with("daemon/process/memory.rs");
         assert!(is_allowed || !source.code.contains("allow(unsafe_code)"), "{}", source.name);
     }
 }

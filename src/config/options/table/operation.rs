@@ -172,6 +172,9 @@ macro_rules! log {
         per_module_logging_file: Option<String> = path("per-module-logging.conf"), restart, implemented;
         /// Directory of dump files; without the key, that of the environment variable OSM_TMP_DIR.
         dump_files_dir: String = "/var/log/".into(), restart, implemented;
+        /// Keep the memory of the daemon, which contains keys, in its core dumps. With FALSE they have
+        /// the registers of its threads and the headers of the programs only.
+        core_dump_memory: bool = false, restart, implemented;
         /// Prefix of every message in the log and to syslog.
         log_prefix: Option<String> = None, reload, implemented;
         /// Format of log lines: text, as OpenSM's, or json, one object a line with time, level,
