@@ -44,6 +44,13 @@ pub fn may_see_sm_key(options: &Options, port: Option<Guid>) -> bool {
     }
 }
 
+/// True if an SM of `sm_key_peers` shows no SM_Key. Before its first sweep, it does not know whose
+/// request it answers.
+pub fn hides_sm_key(options: &Options, info: &SmInfo) -> bool {
+    let peers = options.sm_key_peers.0.as_deref().unwrap_or_default();
+    options.sm_key.is_set() && !info.sm_key().is_set() && peers.contains(&info.guid())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +69,22 @@ mod tests {
         for mode in [SaTrust::Compatible, SaTrust::Strict] {
             assert_eq!(shown(mode, Some(vec![Guid(5)])), [true, false, false]);
         }
+    }
+
+    #[test]
+    fn only_configured_peers_without_a_key_are_expected_to_show_it() {
+        let mut info = SmInfo::default();
+        info.set_guid(Guid(5));
+        let hides = |sm_key, peers: Option<Vec<Guid>>, info: &SmInfo| {
+            let options = Options { sm_key, sm_key_peers: PortGuids(peers), ..Options::default() };
+            hides_sm_key(&options, info)
+        };
+        assert!(hides(SmKey(7), Some(vec![Guid(4), Guid(5)]), &info));
+        assert!(!hides(SmKey(7), Some(vec![Guid(4)]), &info));
+        assert!(!hides(SmKey(7), None, &info));
+        assert!(!hides(SmKey(0), Some(vec![Guid(5)]), &info), "this SM trusts all");
+        info.set_sm_key(SmKey(8));
+        assert!(!hides(SmKey(7), Some(vec![Guid(5)]), &info), "it shows another key");
     }
 
     #[test]

@@ -16,4 +16,5 @@ mod roles;
 mod service_manager;
 mod shared_state;
 mod simulation;
+mod strict_roles;
 mod takeover;

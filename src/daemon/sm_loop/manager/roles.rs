@@ -13,7 +13,7 @@ use crate::notes::counted;
 use crate::observe::Observation;
 use crate::record::entry::EventKind;
 use crate::replication::comparison;
-use crate::sm::peer::Peer;
+use crate::sm::peer::{Peer, hides_sm_key};
 use crate::sm::polling::{self, PollVerdict};
 use crate::sm::role::{self, Action, RoleEvent};
 use crate::wire::attr::{SmInfo, SmState};
@@ -24,6 +24,15 @@ use tracing::{error, info, warn};
 
 /// Interval at which an SM whose port has no link looks whether the link is back.
 const PORT_RETRY_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Pause before the sweep that asks configured peers for their SM_Keys again.
+const KEY_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time for which a starting SM waits for the SM_Key of a configured peer that knows the subnet.
+const KEY_LIMIT: Duration = Duration::from_secs(2);
+
+/// The same for a peer that is still DISCOVERING: the time of a first sweep.
+const DISCOVERY_LIMIT: Duration = Duration::from_secs(10);
 
 impl Manager {
     pub(in crate::daemon::sm_loop) fn state(&self) -> SmState {
@@ -253,6 +262,29 @@ impl Manager {
         own.survey(&peers)
     }
 
+    /// True if this SM, which would become master now, has configured peers that may show it their
+    /// SM_Keys soon and then win the election: they do not know its port before their first sweep.
+    fn awaits_keys(&mut self, observation: &Observation) -> bool {
+        let own = self.context.sm_status.borrow().voter();
+        let peers = mastership::peers(observation);
+        let is_to_be_master = own.state == SmState::Discovering
+            && !self.options.ignore_other_sm
+            && own.survey(&peers).0 == RoleEvent::SweepAlone;
+        let now = Instant::now();
+        let since = self.mastership.keys_awaited_since.filter(|_| is_to_be_master).unwrap_or(now);
+        let may_show_key = |peer: &Peer| {
+            let limit = match peer.info.state() {
+                SmState::Discovering => DISCOVERY_LIMIT,
+                SmState::NotActive => return false,
+                _ => KEY_LIMIT,
+            };
+            hides_sm_key(&self.options, &peer.info) && now - since < limit
+        };
+        let waits = is_to_be_master && peers.iter().any(may_show_key);
+        self.mastership.keys_awaited_since = is_to_be_master.then_some(since);
+        waits
+    }
+
     /// Elects the master after a sweep. Returns an error with the exit, if any, unless this SM is
     /// to configure the subnet.
     pub(super) async fn elect(
@@ -260,6 +292,11 @@ impl Manager {
         observation: &Observation,
         pending: &mut PendingWork,
     ) -> Result<(), Option<Exit>> {
+        if self.awaits_keys(observation) {
+            self.next_sweep = Some(Instant::now() + KEY_RETRY_INTERVAL);
+            self.reconfigurer.needs_heavy_sweep = true;
+            return Err(None);
+        }
         let (event, peer) = self.survey(observation);
         let is_awaited = peer.is_some_and(|peer| self.mastership.polls(peer.guid()));
         self.change_role(event, peer.as_ref(), pending);

@@ -61,6 +61,8 @@ pub struct Mastership {
     next_look: Option<Instant>,
     next_port_check: Option<Instant>,
     announced: Option<Announced>,
+    /// Time from which this SM, while DISCOVERING, waits for the SM_Keys of configured peers.
+    pub keys_awaited_since: Option<Instant>,
 }
 
 /// The last trap 144 about the priority.
