@@ -5,13 +5,14 @@ use super::delivery_queue::DeliveryQueue;
 use super::kernel::classes::is_smi;
 use super::kernel::{Owner, RegisterCall, Registration};
 use super::net::Net;
+use super::packet::Packet;
 use super::sim_fabric::{Shared, SimFabric};
 use crate::ids::{Guid, PortNum};
 use crate::transport::umad::UserHeader;
 use crate::transport::umad::rmpp;
-use crate::transport::{Agent, MadPort, MadSink, Outgoing, PortIdentity, SendError};
+use crate::transport::{Address, Agent, MadPort, MadSink, Outgoing, PortIdentity, SendError};
 use crate::wire::congestion;
-use crate::wire::mad::{Class, Header, Method};
+use crate::wire::mad::{Class, Header, Mad, Method};
 use crate::wire::sa::CLASS_VERSION;
 use crate::wire::sa::REQUESTS;
 use std::sync::Arc;
@@ -70,6 +71,19 @@ impl SimFabric {
         tokio::spawn(queue.clone().drain(sink));
         let shared = self.shared.clone();
         Some(SimPort { shared, slot, identity, is_sm, queue, agents })
+    }
+}
+
+impl SimFabric {
+    /// Sends a GMP or SMP from an end port as it is, without the kernel model: neither its
+    /// transaction ID nor its RMPP header changes. False if there is no such end port.
+    pub fn send_raw(&self, guid: Guid, num: PortNum, to: Address, mad: Mad) -> bool {
+        self.start();
+        let mut net = self.shared.lock();
+        let Some(from) = net.end_port_at(guid, num) else { return false };
+        net.transmit(Packet { from, to, mad });
+        net.send_backlog();
+        true
     }
 }
 
