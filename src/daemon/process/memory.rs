@@ -3,7 +3,8 @@
 //! glibc returns by itself only what is free at the end of its heap. A single small allocation there
 //! keeps all that a flood of large queries has used before. malloc_trim(3) returns the free pages in
 //! between, and holds the lock of one arena at a time for as long as it takes to visit its free
-//! chunks; it is called only while the process has grown.
+//! chunks. It is called only after the process has grown by more than planning for its fabric takes
+//! for a moment: pages that are returned must be faulted in again for the next plan.
 
 use std::fs;
 use std::time::Duration;
@@ -12,21 +13,46 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Interval of the checks.
 const INTERVAL: Duration = Duration::from_secs(4);
 
-/// Growth above the least resident memory so far, in bytes, below which nothing is returned.
-const MIN_GROWTH: u64 = 8 << 20;
+/// Growth in bytes below which nothing is returned.
+const MIN_GROWTH: u64 = 16 << 20;
+
+/// The share of the resident memory, one in this many, by which it must have grown.
+const GROWTH_SHARE: u64 = 8;
 
 /// Returns unused memory from time to time, for ever.
 pub async fn return_unused() {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut least = u64::MAX;
+    let mut growth = Growth::default();
     loop {
         ticks.tick().await;
-        let Some(resident) = resident() else { return };
-        least = least.min(resident);
-        if resident >= least + MIN_GROWTH {
+        let Some(now) = resident() else { return };
+        if growth.is_large(now) {
             trim();
+            growth.trimmed(resident().unwrap_or(now));
         }
+    }
+}
+
+/// The growth of the resident memory since memory was returned last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Growth {
+    /// The least resident memory since then, in bytes; 0 at the start.
+    least: u64,
+}
+
+impl Growth {
+    /// True if memory should be returned.
+    fn is_large(&mut self, resident: u64) -> bool {
+        if resident < self.least {
+            self.least = resident;
+        }
+        resident >= self.least + MIN_GROWTH.max(self.least / GROWTH_SHARE)
+    }
+
+    /// Memory was returned, and so much is left.
+    fn trimmed(&mut self, resident: u64) {
+        self.least = resident;
     }
 }
 
@@ -55,6 +81,20 @@ fn trim() {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_returned_after_growth_only() {
+        const MIB: u64 = 1 << 20;
+        let mut growth = Growth::default();
+        assert!(growth.is_large(40 * MIB), "the growth of the start");
+        growth.trimmed(30 * MIB);
+        assert!(!growth.is_large(45 * MIB));
+        assert!(!growth.is_large(20 * MIB));
+        assert!(growth.is_large(36 * MIB), "from the least");
+        growth.trimmed(1000 * MIB);
+        assert!(!growth.is_large(1100 * MIB), "less than a large fabric's plan may take");
+        assert!(growth.is_large(1125 * MIB));
+    }
 
     #[test]
     #[cfg(target_env = "gnu")]
