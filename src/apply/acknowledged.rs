@@ -123,9 +123,9 @@ impl Acknowledged {
         self.settled.as_ref().filter(|_| is_clean)
     }
 
-    /// Records what is true after a reconfiguration; `None` if it left an exception.
-    pub(super) fn settle(&mut self, settled: Option<Settled>) {
-        self.settled = settled;
+    /// Records what is true after a complete reconfiguration.
+    pub(super) fn settle(&mut self, settled: Settled) {
+        self.settled = Some(settled);
     }
 
     /// Sets that devices refused, and devices that acknowledge none.

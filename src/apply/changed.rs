@@ -191,7 +191,7 @@ mod tests {
             let delta = Delta::new(&observation, &plan, &acknowledged, &keys);
             let touched = touched.iter().copied().collect();
             let settled = settled_after(&delta, &observation.pkeys, &touched);
-            acknowledged.settle(Some(settled));
+            acknowledged.settle(settled);
             Self { observation, plan, acknowledged }
         }
 

@@ -164,7 +164,9 @@ impl<'a> Delta<'a> {
 
     /// True if a Set was sent and not acknowledged.
     pub(super) fn is_pending(&self, node: NodeId, attr_id: u16, attr_mod: u32) -> bool {
-        self.acknowledged.is_pending(self.fabric.node(node).guid(), attr_id, attr_mod)
+        // Mostly nothing is, and the node is far away in memory.
+        self.acknowledged.pending() > 0
+            && self.acknowledged.is_pending(self.fabric.node(node).guid(), attr_id, attr_mod)
     }
 
     /// True if what was read may be from before a Set without an answer.
@@ -232,7 +234,6 @@ impl<'a> Delta<'a> {
         // Engines share unchanged tables between plans.
         let is_shared = held.is_some_and(|held| std::ptr::eq(held, wanted));
         let is_settled = is_shared && self.acknowledged.is_exact();
-        let has_pending = self.acknowledged.pending() > 0;
         let capacity = usize::from(self.fabric.node(node).switch_info.linear_fdb_cap());
         let count = if is_settled { 0 } else { capacity.div_ceil(LFT_BLOCK) };
         let blocks = wanted.0.chunks(LFT_BLOCK).take(count).enumerate();
@@ -241,7 +242,7 @@ impl<'a> Delta<'a> {
             let attr_id = AttrId::LINEAR_FT;
             let set = SetId { node, port: PortNum::ZERO, attr_id, attr_mod: modifier };
             let same = held.is_some_and(|held| self.held_block(node, held, modifier) == block);
-            (!same || has_pending && self.is_pending(node, attr_id, modifier)).then_some(set)
+            (!same || self.is_pending(node, attr_id, modifier)).then_some(set)
         })
     }
 

@@ -135,7 +135,7 @@ pub async fn apply(
     if report.stop.is_none() && report.reset_links.is_empty() && unreachable.is_empty() {
         let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
         let settled = changed::settled_after(&delta, &observation.pkeys, failures.admitted());
-        acknowledged.settle(Some(settled));
+        acknowledged.settle(settled);
     }
     acknowledged.record_raised(&observation.fabric, &inactive);
     acknowledged.record_unanswered(&observation.fabric, report.unanswered(), report.not_sent());

@@ -288,6 +288,14 @@ impl Fabric {
         self.port_of(self.node_by_guid(guid)?, num)
     }
 
+    /// True if both snapshots have the same nodes and port slots, with the same indexes.
+    pub fn has_same_ids(&self, other: &Self) -> bool {
+        let is_same = |(a, b): (&Node, &Node)| a.first_port == b.first_port && a.guid() == b.guid();
+        self.ports.len() == other.ports.len()
+            && self.nodes.len() == other.nodes.len()
+            && self.nodes.iter().zip(&other.nodes).all(is_same)
+    }
+
     /// All nodes, ordered by GUID.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes

@@ -234,13 +234,12 @@ pub fn cable_of(fabric: &Fabric, port: PortId) -> Option<Cable> {
 /// One port of each cable that carried data in `old` and is down or in INIT in `new`.
 fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
     let carries = |port: &Port| matches!(port.state(), PortState::Armed | PortState::Active);
-    let same_ids = old.nodes().len() == new.nodes().len() && old.ports().len() == new.ports().len();
+    let same_ids = old.has_same_ids(new);
     let now = |id: PortId| {
-        let (port, guid) = (old.port(id), old.node_of(id).guid());
-        if same_ids && new.node_of(id).guid() == guid {
+        if same_ids {
             return Some(id);
         }
-        new.port_of(new.node_by_guid(guid)?, port.num)
+        new.port_of(new.node_by_guid(old.node_of(id).guid())?, old.port(id).num)
     };
     // Ports that cannot be reached or do not answer now do not count: a link before them may be
     // down.

@@ -4,7 +4,7 @@
 //! sweep after the first trap finds the change, so the second one does not make the plan out of
 //! date.
 
-use crate::fabric::{Fabric, NodeId, Port};
+use crate::fabric::{Fabric, Port};
 use crate::ids::Lid;
 use crate::observe::traps::TrapEvent;
 use std::collections::BTreeSet;
@@ -17,19 +17,14 @@ impl KnownChanges {
     /// The switches with cables that only one of two snapshots has. None if the snapshots do not
     /// have the same nodes.
     pub fn between(last: &Fabric, now: &Fabric) -> Self {
-        let has_same_ids = last.nodes().len() == now.nodes().len()
-            && last.ports().len() == now.ports().len()
-            && last.switches() == now.switches();
-        if !has_same_ids {
+        if !last.has_same_ids(now) {
             return Self::default();
         }
         let ports = last.ports().iter().zip(now.ports());
         let changed = ports.filter(|(before, after)| before.peer != after.peer);
-        let lid = |(before, after): (&Port, &Port)| {
-            let guid = |fabric: &Fabric, node: NodeId| fabric.node(node).guid();
-            let is_same = guid(last, before.node) == guid(now, after.node);
+        let lid = |(_, after): (&Port, &Port)| {
             let node = now.node(after.node);
-            now.observed_lid(node.first_port).filter(|_| is_same && node.is_switch())
+            now.observed_lid(node.first_port).filter(|_| node.is_switch())
         };
         Self(changed.filter_map(lid).collect())
     }

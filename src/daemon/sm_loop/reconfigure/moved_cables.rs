@@ -5,7 +5,7 @@
 //! another device than the one it was meant for, and is acknowledged. So the tables of all devices
 //! are compared with the plan after a cable was moved.
 
-use crate::fabric::{End, Fabric, Node, NodeId, Port};
+use crate::fabric::{End, Fabric, NodeId, Port};
 use std::collections::HashMap;
 
 /// Remembers cables that were lost, since a cable is mostly lost before it is found elsewhere.
@@ -25,7 +25,7 @@ impl MovedCables {
     /// Takes over the changes from one snapshot to the next. True if a switch port has another far
     /// end than before, and one of both far ends is a switch: routes lead through it.
     pub(super) fn compare(&mut self, last: &Fabric, now: &Fabric) -> bool {
-        let has_same_ids = has_same_ids(last, now);
+        let has_same_ids = last.has_same_ids(now);
         let is_gone =
             |node: &&NodeId| !has_same_ids && now.node_by_guid(last.node(**node).guid()).is_none();
         for &gone in last.switches().iter().filter(is_gone) {
@@ -62,15 +62,6 @@ impl MovedCables {
         let lost = if self.lost.is_empty() { None } else { self.lost.remove(&end) };
         before.or(lost).is_some_and(|before| before != now && (before.is_switch || now.is_switch))
     }
-}
-
-/// True if both snapshots have the same nodes and ports, with the same indexes.
-fn has_same_ids(last: &Fabric, now: &Fabric) -> bool {
-    let is_same = |(a, b): (&Node, &Node)| a.first_port == b.first_port && a.guid() == b.guid();
-    let (before, after) = (last.nodes(), now.nodes());
-    last.ports().len() == now.ports().len()
-        && before.len() == after.len()
-        && before.iter().zip(after).all(is_same)
 }
 
 fn far_end(fabric: &Fabric, port: &Port) -> Option<FarEnd> {
