@@ -207,6 +207,12 @@ impl Acknowledged {
         self.restarted = restarted;
     }
 
+    /// The channel adapters and routers that had lost their tables when the last reconfiguration
+    /// began.
+    pub fn restarted(&self) -> &HashSet<Guid> {
+        &self.restarted
+    }
+
     /// Records which of the ports that were `inactive` when a reconfiguration began are up after it.
     pub(super) fn record_raised(&mut self, fabric: &Fabric, inactive: &[PortId]) {
         let now = Instant::now();

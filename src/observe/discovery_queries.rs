@@ -18,7 +18,7 @@ use crate::ids::{Guid, MKey, PortNum};
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::{Tagged, TaggedEvent};
 use crate::transport::transactions::{SmpError, SmpReply};
-use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
+use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{
     CapMask, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SmInfo, SwitchInfo,
 };
@@ -37,6 +37,8 @@ pub(super) struct DiscoveryQueries {
     pub changed_switches: Vec<Guid>,
     /// Ports across which no node is queried.
     pub avoided: HashSet<(usize, PortNum)>,
+    /// Channel adapters and routers whose NodeInfo is read again if their switch is.
+    pub restarted: HashSet<usize>,
     pub(super) evidence: Evidence,
     /// Switches of which all ports were queried.
     read_switches: HashSet<usize>,
@@ -67,6 +69,7 @@ impl DiscoveryQueries {
             managers: Vec::new(),
             changed_switches: Vec::new(),
             avoided: HashSet::new(),
+            restarted: HashSet::new(),
             evidence: Evidence::default(),
             read_switches: HashSet::new(),
             reset_switches: HashSet::new(),
@@ -289,35 +292,6 @@ impl DiscoveryQueries {
         self.submit(Query::Port { node, port });
     }
 
-    /// Queries the P_Key tables of all end ports, and of switch ports that face end ports and
-    /// enforce P_Keys.
-    pub(super) fn query_pkeys(&mut self) {
-        let mut wanted = Vec::new();
-        for (node, entry) in self.state.entries().iter().enumerate() {
-            for (num, slot) in entry.ports.iter().enumerate() {
-                let port = PortNum(num as u8);
-                if slot.info.is_some() && self.state.pkeys(node, port).is_empty() {
-                    let keys = self.pkey_capacity(node, port);
-                    let blocks = usize::from(keys).div_ceil(PKEY_BLOCK);
-                    wanted.extend((0..blocks).map(|block| (node, port, block as u16)));
-                }
-            }
-        }
-        for (node, port, block) in wanted {
-            self.submit(Query::Pkeys { node, port, block });
-        }
-    }
-
-    fn pkey_capacity(&self, node: usize, port: PortNum) -> u16 {
-        let entry = &self.state.entries()[node];
-        if !entry.is_switch() || port == PortNum::ZERO {
-            return entry.info.partition_cap();
-        }
-        let peer = entry.ports[port.index()].peer;
-        let faces_end_port = peer.is_some_and(|(peer, _)| !self.state.entries()[peer].is_switch());
-        if faces_end_port { entry.switch_info.partition_enforcement_cap() } else { 0 }
-    }
-
     fn answered(&mut self, query: Query, reply: &SmpReply) {
         match query {
             Query::Node { from, route, m_key } => {
@@ -344,12 +318,7 @@ impl DiscoveryQueries {
             }
             Query::Port { node, port } => self.port_answered(node, port, &reply.data),
             Query::Pkeys { node, port, block } => {
-                let Some(slot) = self.state.entry(node).slot(port) else { return };
-                let (block, pkeys) = (usize::from(block), slot.pkeys.get_or_insert_default());
-                if pkeys.len() <= block {
-                    pkeys.resize(block + 1, PkeyBlock::default());
-                }
-                pkeys[block] = PkeyBlock::read(&reply.data);
+                self.pkeys_answered((node, port), block, PkeyBlock::read(&reply.data));
             }
             Query::Manager { node, port } => {
                 self.managers.push(((node, port), SmInfo::read(&reply.data)));
@@ -461,6 +430,9 @@ impl DiscoveryQueries {
             && (is_switch || is_local)
             && !self.avoided.contains(&here)
         {
+            self.query_node(Some(here));
+        } else if peer.is_some_and(|(peer, _)| self.restarted.remove(&peer)) {
+            self.state.disconnect(here);
             self.query_node(Some(here));
         }
     }

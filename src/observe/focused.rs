@@ -19,9 +19,23 @@ use crate::fabric::{DiscoveryFault, End};
 use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 use crate::wire::smp::DirectedRoute;
+use std::collections::HashSet;
 
-/// Queries the switches with the GUIDs `suspects` and updates `last`. Links with an end in
-/// `avoided` that `last` does not have are not crossed.
+/// What a focused sweep queries.
+#[derive(Clone, Copy, Debug)]
+pub struct Focus<'a> {
+    /// GUIDs of the switches that are queried.
+    pub suspects: &'a [Guid],
+    /// Links with an end here that the last snapshot does not have are not crossed.
+    pub avoided: &'a [End],
+    /// GUIDs of channel adapters and routers that were configured after a restart by the last
+    /// reconfiguration. They may have restarted again, with other port GUIDs, and have been brought
+    /// up by Sets that were on their way, which hides it: so they are discovered anew if their
+    /// switch is a suspect.
+    pub restarted: &'a HashSet<Guid>,
+}
+
+/// Queries the switches of `focus` and updates `last`.
 ///
 /// # Errors
 /// As [`super::heavy::sweep`], and [`SweepError::RoutesOutdated`].
@@ -30,16 +44,16 @@ pub async fn sweep(
     keys: &MKeys,
     settings: &SweepSettings,
     last: &Observation,
-    suspects: &[Guid],
-    avoided: &[End],
+    focus: Focus<'_>,
 ) -> Result<Observation, SweepError> {
     let mut state = DiscoveryState::of(&last.fabric, &last.pkeys);
     state.names = settings.names.clone();
     let mut queries = DiscoveryQueries::new(client, keys, state);
-    let avoided = avoided.iter().filter_map(|&(guid, num)| Some((queries.state.find(guid)?, num)));
-    queries.avoided = avoided.collect();
-    let suspects: Vec<usize> =
-        suspects.iter().filter_map(|&guid| queries.state.find(guid)).collect();
+    let find = |guid: &Guid| queries.state.find(*guid);
+    let avoided = focus.avoided.iter().filter_map(|(guid, num)| Some((find(guid)?, *num)));
+    let suspects: Vec<usize> = focus.suspects.iter().filter_map(find).collect();
+    (queries.avoided, queries.restarted) =
+        (avoided.collect(), focus.restarted.iter().filter_map(find).collect());
     queries.query_local_peer();
     suspects.iter().for_each(|&node| queries.probe_route(node));
     suspects.iter().for_each(|&node| queries.query_suspect(node));

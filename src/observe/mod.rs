@@ -23,6 +23,7 @@
 pub mod backoff;
 mod discovery_identity;
 mod discovery_keys;
+mod discovery_pkeys;
 mod discovery_queries;
 mod discovery_snapshot;
 pub mod discovery_state;

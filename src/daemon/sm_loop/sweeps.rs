@@ -6,6 +6,7 @@ use crate::daemon::sm_loop::{mastership, own_port};
 use crate::ids::Guid;
 use crate::manage::loop_status::{Cause, SweepKind, SweepResult};
 use crate::notes::counted;
+use crate::observe::focused::Focus;
 use crate::observe::{Observation, SweepError, focused, heavy, light};
 use crate::record::entry::EventKind;
 use crate::wire::attr::SmState;
@@ -234,12 +235,14 @@ impl Manager {
         let settings = self.reconfigurer.sweep_settings(&self.options);
         let (client, keys) = (&self.context.client, self.reconfigurer.m_keys());
         let avoided = self.links.health.avoidable(Instant::now(), &last.fabric);
-        let observation = focused::sweep(client, keys, &settings, last, suspects, &avoided).await?;
+        let restarted = self.reconfigurer.restarted();
+        let focus = Focus { suspects, avoided: &avoided, restarted };
+        let observation = focused::sweep(client, keys, &settings, last, focus).await?;
         let is_lost = |guid| observation.fabric.node_by_guid(guid).is_none();
         if avoided.is_empty() || !last.fabric.nodes().iter().any(|node| is_lost(node.guid())) {
             return Ok(observation);
         }
-        focused::sweep(client, keys, &settings, last, suspects, &[]).await
+        focused::sweep(client, keys, &settings, last, Focus { avoided: &[], ..focus }).await
     }
 
     /// Confirms a focused sweep by a light one.

@@ -29,6 +29,7 @@ use crate::plan::routing::chain::Chain;
 use crate::publish::restarts::Restarts;
 use crate::verify::baseline::VerifiedBaseline;
 use rustc_hash::FxHashSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// State that follows the configuration files.
@@ -76,6 +77,12 @@ impl Reconfigurer {
     /// The settings of sweeps; reads the node name map if needed.
     pub fn sweep_settings(&mut self, options: &Options) -> SweepSettings {
         SweepSettings::new(options, self.config.node_names.current(options))
+    }
+
+    /// GUIDs of the channel adapters and routers that the last reconfiguration configured after a
+    /// restart.
+    pub fn restarted(&self) -> &HashSet<Guid> {
+        self.devices.acknowledged.restarted()
     }
 }
 
