@@ -49,12 +49,17 @@ pub(super) fn changed_nodes(
     if !settled.keys.is_same(keys) || !has_same_lids {
         return None;
     }
-    let difference = Difference::between(last, fabric)?;
+    let (slots, (difference, pkeys)) = rayon::join(
+        || changed_slots(last_plan, plan),
+        || {
+            let difference = Difference::between(last, fabric);
+            (difference, changed_pkeys(&settled.pkeys, &observation.pkeys))
+        },
+    );
+    let difference = difference?;
     let mut nodes: Vec<NodeId> = settled.unsettled.clone();
     nodes.extend(difference.nodes);
-    let ports = difference.ports.into_iter().map(PortId::index);
-    let ports = ports.chain(changed_slots(last_plan, plan)?);
-    let ports = ports.chain(changed_pkeys(&settled.pkeys, &observation.pkeys)?);
+    let ports = difference.ports.into_iter().map(PortId::index).chain(slots?).chain(pkeys?);
     nodes.extend(ports.filter_map(|slot| Some(fabric.ports().get(slot)?.node)));
     let mappings = last_plan.qos.sl_to_vl.differences(&plan.qos.sl_to_vl);
     nodes.extend(mappings.map(|index| NodeId(index as u32)));
@@ -68,30 +73,36 @@ pub(super) fn changed_nodes(
 
 /// The nodes and those that are or were cabled to them, ascending.
 fn with_neighbours(mut nodes: Vec<NodeId>, last: &Fabric, now: &Fabric) -> Vec<NodeId> {
-    let peers = |fabric: &Fabric, node: NodeId| {
-        let peers = fabric.ports_of(node).iter().filter_map(|port| port.peer);
-        peers.map(|peer| fabric.port(peer).node).collect::<Vec<_>>()
-    };
-    let neighbours = nodes.iter().flat_map(|&node| [peers(last, node), peers(now, node)]);
-    let neighbours: Vec<Vec<NodeId>> = neighbours.collect();
-    nodes.extend(neighbours.into_iter().flatten());
+    for index in 0..nodes.len() {
+        for fabric in [last, now] {
+            let peers = fabric.ports_of(nodes[index]).iter().filter_map(|port| port.peer);
+            nodes.extend(peers.map(|peer| fabric.port(peer).node));
+        }
+    }
     nodes.sort_unstable();
     nodes.dedup();
     nodes
 }
 
 /// The port slots whose part of the plan differs; `None` if the plans are for other fabrics.
-fn changed_slots(last: &Plan, plan: &Plan) -> Option<impl Iterator<Item = usize>> {
+fn changed_slots(last: &Plan, plan: &Plan) -> Option<Vec<usize>> {
     let lengths = |plan: &Plan| {
         let qos = &plan.qos;
         let nodes = (qos.sl_to_vl.len(), plan.switch_infos.len());
         (plan.ports.len(), plan.partitions.blocks.len(), qos.vl_arbitration.len(), nodes)
     };
-    let is_same_size = lengths(last) == lengths(plan);
-    let blocks = last.partitions.blocks.differences(&plan.partitions.blocks);
-    let slots = last.ports.differences(&plan.ports).chain(blocks);
-    let slots = slots.chain(last.qos.vl_arbitration.differences(&plan.qos.vl_arbitration));
-    is_same_size.then(|| slots.collect::<Vec<_>>().into_iter())
+    if lengths(last) != lengths(plan) {
+        return None;
+    }
+    let (mut slots, others) = rayon::join(
+        || last.partitions.blocks.differences(&plan.partitions.blocks).collect::<Vec<_>>(),
+        || {
+            let arbitration = last.qos.vl_arbitration.differences(&plan.qos.vl_arbitration);
+            last.ports.differences(&plan.ports).chain(arbitration).collect::<Vec<_>>()
+        },
+    );
+    slots.extend(others);
+    Some(slots)
 }
 
 /// The port slots whose P_Key table was read or answered otherwise than before.

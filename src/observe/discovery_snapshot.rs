@@ -8,6 +8,7 @@ use super::discovery_state::{DiscoveredNode, DiscoveredPort, DiscoveryState};
 use crate::fabric::{End, Fabric, Node, NodeParts, Port, PortId};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::tables::PkeyBlock;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ impl DiscoveryState {
         let names = fabric.nodes().iter();
         let names = names.filter_map(|node| Some((node.guid(), node.mapped_name.clone()?)));
         Self {
-            entries: fabric.nodes().iter().map(|node| discovered(fabric, node)).collect(),
+            entries: fabric.nodes().par_iter().map(|node| discovered(fabric, node)).collect(),
             last: Some((fabric.clone(), pkeys.clone())),
             local: Some((local.node.index(), local.num)),
             faults: fabric.faults().to_vec(),

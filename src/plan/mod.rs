@@ -117,3 +117,16 @@ pub struct Plan {
     /// Messages for the operator, in the order of the stages.
     pub notes: Vec<Note>,
 }
+
+impl Plan {
+    /// Replaces tables by those of `other` that are equal. Comparisons of the two plans, and of
+    /// plans that are derived from them, skip tables that both share.
+    pub fn share_tables(&mut self, other: &Self) {
+        self.ports.share_pages(&other.ports);
+        self.qos.sl_to_vl.share_pages(&other.qos.sl_to_vl);
+        self.qos.vl_arbitration.share_pages(&other.qos.vl_arbitration);
+        self.partitions.blocks.share_pages(&other.partitions.blocks);
+        self.partitions.keys.share_pages(&other.partitions.keys);
+        self.partitions.enforcement.share_pages(&other.partitions.enforcement);
+    }
+}

@@ -56,6 +56,15 @@ impl<T: Clone + PartialEq> PagedVec<T> {
         }
     }
 
+    /// Replaces pages by equal ones of `other`, which both share then.
+    pub fn share_pages(&mut self, other: &Self) {
+        for (own, other) in self.pages.iter_mut().zip(&other.pages) {
+            if !Arc::ptr_eq(own, other) && own == other {
+                *own = other.clone();
+            }
+        }
+    }
+
     /// Indexes at which two vectors of the same length differ. Shared pages are skipped.
     pub fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = usize> + 'a {
         let pages = self.pages.iter().zip(&other.pages).enumerate();
@@ -189,5 +198,19 @@ mod tests {
             let own = pages.filter(|(one, two)| !Arc::ptr_eq(one, two)).count();
             prop_assert!(own <= changes.len());
         }
+    }
+
+    #[test]
+    fn equal_pages_are_shared() {
+        let one: PagedVec<usize> = (0..1000).collect();
+        let mut two: PagedVec<usize> = (0..1000).collect();
+        two[300] = 0;
+        let before = two.clone();
+        two.share_pages(&one);
+        assert!(two.iter().eq(before.iter()), "no entry changes");
+        let shared = |(own, other): (&Arc<Vec<usize>>, &Arc<Vec<usize>>)| Arc::ptr_eq(own, other);
+        let shared: Vec<bool> = two.pages.iter().zip(&one.pages).map(shared).collect();
+        let expected: Vec<bool> = (0..shared.len()).map(|page| page != 300 / PAGE_LEN).collect();
+        assert_eq!(shared, expected);
     }
 }

@@ -8,6 +8,7 @@
 //! now, is deferred until the ports are ACTIVE.
 
 use super::lid_change::{LidChange, PathEnd, PathFollower};
+use super::link_table::LinkTable;
 use super::switch_update::SwitchUpdate;
 use crate::apply::delta::Delta;
 use crate::apply::set_id::SetId;
@@ -47,7 +48,7 @@ pub(super) struct Block<'a> {
 
 impl<'a> Block<'a> {
     /// Computes the dependencies of the blocks in `sets`, which have the same number.
-    pub(super) fn new(delta: &Delta<'a>, sets: &[SetId]) -> Self {
+    pub(super) fn new(delta: &Delta<'a>, links: &'a LinkTable<'a>, sets: &[SetId]) -> Self {
         let updates: Vec<SwitchUpdate<'a>> =
             sets.iter().filter_map(|&set| SwitchUpdate::new(delta, set)).collect();
         let none = vec![0; updates.len()];
@@ -64,7 +65,7 @@ impl<'a> Block<'a> {
         // If no switch forwards any of these LIDs yet, there is nothing to preserve.
         let is_live = block.updates.iter().any(|update| !update.is_new());
         let first = sets.first().map_or(0, |set| set.attr_mod as usize * LFT_BLOCK);
-        let mut follower = is_live.then(|| PathFollower::new(delta, &block.updates));
+        let mut follower = is_live.then(|| PathFollower::new(delta, links, &block.updates));
         for index in 0..LFT_BLOCK {
             let Ok(lid) = u16::try_from(first + index) else { break };
             match &mut follower {

@@ -20,11 +20,11 @@
 //!
 //! All other changes may happen at any time.
 
-use super::is_active;
+use super::link_table::{LinkTable, Peer};
 use super::strong_components::strong_components;
 use super::switch_update::SwitchUpdate;
 use crate::apply::delta::Delta;
-use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::fabric::{PortId, SwitchId};
 use crate::ids::{Lid, PortNum};
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ const NONE: u32 = u32::MAX;
 
 /// Follows paths over unchanged switches.
 pub(super) struct PathFollower<'a> {
-    fabric: &'a Fabric,
+    links: &'a LinkTable<'a>,
     delta: Delta<'a>,
     /// The update of each switch.
     update_of: Vec<u32>,
@@ -66,13 +66,17 @@ impl Path {
 }
 
 impl<'a> PathFollower<'a> {
-    pub(super) fn new(delta: &Delta<'a>, updates: &[SwitchUpdate<'a>]) -> Self {
+    pub(super) fn new(
+        delta: &Delta<'a>,
+        links: &'a LinkTable<'a>,
+        updates: &[SwitchUpdate<'a>],
+    ) -> Self {
         let mut update_of = vec![NONE; delta.fabric.switches().len()];
         for (update, index) in updates.iter().zip(0..) {
             update_of[update.switch.index()] = index;
         }
         let node_of = vec![NONE; updates.len()];
-        Self { fabric: delta.fabric, delta: *delta, update_of, node_of }
+        Self { links, delta: *delta, update_of, node_of }
     }
 
     /// The node of a switch in the current LID change.
@@ -91,17 +95,20 @@ impl<'a> PathFollower<'a> {
         (lid, owner): (Lid, Option<PortId>),
         inactive: &mut Vec<PortId>,
     ) -> PathEnd {
+        let fabric = self.links.fabric();
         let reached = |port| if Some(port) == owner { PathEnd::Owner } else { PathEnd::Hole };
-        for _ in self.fabric.switches() {
-            let Some(slot) = self.fabric.switch_port(switch, PortNum(num)) else { break };
+        for _ in fabric.switches() {
             if num == 0 {
-                return reached(slot);
+                return fabric.switch_port(switch, PortNum::ZERO).map_or(PathEnd::Hole, reached);
             }
-            let Some(peer) = self.fabric.port(slot).peer else { break };
-            if !is_active(self.fabric, slot, peer) {
-                inactive.push(slot);
+            let Some((peer, is_active)) = self.links.peer(switch, PortNum(num)) else { break };
+            if !is_active {
+                inactive.extend(fabric.switch_port(switch, PortNum(num)));
             }
-            let Some(next) = self.fabric.node_of(peer).switch else { return reached(peer) };
+            let next = match peer {
+                Peer::Switch(next) => next,
+                Peer::End(port) => return reached(port),
+            };
             if let Some(node) = self.node_at(next) {
                 return PathEnd::Node(node);
             }
@@ -175,7 +182,7 @@ impl LidChange {
         owner: Option<PortId>,
     ) {
         let first = self.paths.len();
-        let ports = follower.fabric.switch(update.switch).num_ports();
+        let ports = follower.links.fabric().switch(update.switch).num_ports();
         let mut follow = |num| {
             let inactive = self.inactive.len();
             let end = follower.follow(update.switch, num, (lid, owner), &mut self.inactive);
@@ -216,27 +223,17 @@ impl LidChange {
     /// [`PathEnd::Owner`].
     fn arriving<W: Iterator<Item = PathEnd>>(&self, paths: impl Fn(usize) -> W) -> Vec<bool> {
         let count = self.nodes.len();
-        let (mut arrives, mut from) = (vec![false; count], vec![Vec::new(); count]);
-        let mut found = Vec::new();
+        let (mut arrives, mut before) = (vec![false; count], Predecessors::new(count));
         for (node, arrives) in arrives.iter_mut().enumerate() {
             for end in paths(node) {
                 match end {
-                    PathEnd::Owner if !*arrives => {
-                        *arrives = true;
-                        found.push(node as u32);
-                    }
-                    PathEnd::Node(next) => from[next as usize].push(node as u32),
-                    _ => {}
+                    PathEnd::Owner => *arrives = true,
+                    PathEnd::Node(next) => before.add(next, node as u32),
+                    PathEnd::Hole => {}
                 }
             }
         }
-        while let Some(node) = found.pop() {
-            for &before in &from[node as usize] {
-                if !std::mem::replace(&mut arrives[before as usize], true) {
-                    found.push(before);
-                }
-            }
-        }
+        before.spread(&mut arrives);
         arrives
     }
 
@@ -312,20 +309,47 @@ impl LidChange {
 
     /// The nodes in `end` and all nodes from which they are reachable.
     fn reached_backwards(&self, end: &[bool]) -> Vec<bool> {
-        let mut before = vec![Vec::new(); end.len()];
+        let mut before = Predecessors::new(end.len());
         for node in 0..end.len() as u32 {
-            self.next(node).for_each(|next| before[next as usize].push(node));
+            self.next(node).for_each(|next| before.add(next, node));
         }
         let mut reached = end.to_vec();
-        let mut found = indexes(end);
+        before.spread(&mut reached);
+        reached
+    }
+}
+
+/// The nodes from which each node is reached in one step, in linked lists: there are some thousand
+/// such graphs in a transition, with few nodes each.
+struct Predecessors {
+    /// The first entry of each node, and for each entry the node before and the next entry.
+    first: Vec<u32>,
+    entries: Vec<(u32, u32)>,
+}
+
+impl Predecessors {
+    fn new(count: usize) -> Self {
+        Self { first: vec![NONE; count], entries: Vec::with_capacity(2 * count) }
+    }
+
+    fn add(&mut self, node: u32, before: u32) {
+        let first = &mut self.first[node as usize];
+        self.entries.push((before, *first));
+        *first = self.entries.len() as u32 - 1;
+    }
+
+    /// Adds to `set` all nodes from which one of its nodes is reachable.
+    fn spread(&self, set: &mut [bool]) {
+        let mut found = indexes(set);
         while let Some(node) = found.pop() {
-            for &from in &before[node as usize] {
-                if !std::mem::replace(&mut reached[from as usize], true) {
-                    found.push(from);
+            let mut entry = self.first[node as usize];
+            while let Some(&(before, next)) = self.entries.get(entry as usize) {
+                if !std::mem::replace(&mut set[before as usize], true) {
+                    found.push(before);
                 }
+                entry = next;
             }
         }
-        reached
     }
 }
 

@@ -8,7 +8,8 @@
 //! before and will arrive afterwards arrives in between, too (`lid_change` has the argument).
 //! Independent Sets do not wait for each other, so ordering costs little time.
 //!
-//! * `lid_change`: the dependencies for one LID; `block`: for all LIDs of a block;
+//! * `lid_change`: the dependencies for one LID, from paths along a `link_table`; `block`: for all
+//!   LIDs of a block;
 //! * `schedule`: converts dependencies of LIDs to Sets of blocks of 64 LIDs, with intermediate
 //!   versions of blocks that depend on each other; `strong_components` finds potential loops;
 //! * `multicast`: multicast forwarding tables;
@@ -29,6 +30,7 @@
 mod block;
 pub mod dispatch;
 mod lid_change;
+mod link_table;
 mod multicast;
 mod schedule;
 mod strong_components;
@@ -41,6 +43,7 @@ use crate::ids::{Lid, PortNum};
 use crate::wire::attr::PortState;
 use crate::wire::attr::tables::{LFT_BLOCK, SlToVl};
 use block::Block;
+use link_table::LinkTable;
 use rayon::prelude::*;
 use schedule::BlockWrite;
 use std::collections::{BTreeMap, HashMap};
@@ -275,10 +278,11 @@ fn forwarding(delta: &Delta<'_>, barrier: Option<u32>, tops: &LinearFdbTops, ste
         sets.entry(set.attr_mod).or_default().push(set);
     }
     let sets: Vec<Vec<SetId>> = sets.into_values().collect();
+    let links = LinkTable::new(delta.fabric);
     let ordered: Vec<_> = sets
         .par_iter()
         .map(|sets| {
-            let block = Block::new(delta, sets);
+            let block = Block::new(delta, &links, sets);
             let writes = schedule::schedule(&block);
             (block, writes)
         })

@@ -51,7 +51,10 @@ impl VerifiedBaseline {
         let last = last.and_then(Self::proof);
         let mut chain = Cow::Borrowed(input.chain);
         let (outcome, verified, proof) = loop {
-            let (plan, outcome) = compute(&PlanInput { chain: &chain, ..*input }).ok()?.split();
+            let (mut plan, outcome) = compute(&PlanInput { chain: &chain, ..*input }).ok()?.split();
+            if let Some(previous) = input.previous {
+                plan.share_tables(previous);
+            }
             let routing = plan.routing.clone();
             match prove_after(&inputs.fabric, plan, checks, last) {
                 Ok((verified, proof)) => break (outcome, verified, proof),
