@@ -12,6 +12,9 @@ use std::path::PathBuf;
 use tokio::sync::watch;
 use tracing::error;
 
+/// Called on each thread of the management interface.
+pub const ON_THREAD_START: fn() = priority::lower_to_management;
+
 /// Starts the management interface with its socket in `folder`. A daemon works without it: a
 /// failure is logged, and `None` returned.
 pub fn start(
@@ -34,7 +37,7 @@ pub fn start(
         folder,
         group: options.management_group.clone(),
         read_all: options.management_read_all,
-        on_thread_start: priority::lower_thread_priority,
+        on_thread_start: ON_THREAD_START,
     };
     let sources = daemon.management(Some(log), shutdown)?;
     match Server::start(sources, &config) {
@@ -53,8 +56,7 @@ pub fn console(
     log: LogHandle,
     shutdown: watch::Sender<bool>,
 ) -> Option<Console> {
-    let lower = priority::lower_thread_priority;
-    Console::start(options, daemon.console(Some(log), shutdown, lower))
+    Console::start(options, daemon.console(Some(log), shutdown, ON_THREAD_START))
 }
 
 /// The TCP address, if one is configured.
@@ -87,4 +89,23 @@ fn network(options: &Options) -> Result<Option<NetworkConfig>, String> {
 
 fn address_text(options: &Options) -> &str {
     options.management_tcp.as_deref().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::getpriority_process;
+
+    #[test]
+    fn threads_of_the_interface_are_below_planning() {
+        let nice_after = |lower: fn()| {
+            let nice = move || {
+                lower();
+                getpriority_process(None).expect("Linux")
+            };
+            std::thread::spawn(nice).join().expect("no panic")
+        };
+        let planning = nice_after(priority::lower_thread_priority);
+        assert!(nice_after(ON_THREAD_START) > planning);
+    }
 }

@@ -1,5 +1,6 @@
 //! Thread priorities. The manager and the servers run at the nice value of the process, planning
-//! and file writing at a higher one, and work in advance of the next plan at the highest.
+//! and file writing at a higher one, work in advance of the next plan and the performance manager at
+//! one higher still, and the management interface at the highest.
 
 use rayon::ThreadPool;
 use std::cell::Cell;
@@ -10,14 +11,33 @@ use tokio::task::{JoinHandle, spawn_blocking};
 /// core at once, but not so much that other programs starve planning.
 const NICE_INCREMENT: i32 = 5;
 
+/// Increment of the nice value for the management interface, whose clients may ask for much at any
+/// time. The kernel gives it a twentieth of a core that planning needs, too, and a core that
+/// is idle entirely.
+const MANAGEMENT_INCREMENT: i32 = 19;
+
 thread_local! {
     static IS_LOWERED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lowers the priority of the calling thread, once.
+/// Lowers the priority of the calling thread to that of planning, once.
 pub fn lower_thread_priority() {
+    lower_by(NICE_INCREMENT);
+}
+
+/// Lowers the priority of the calling thread below that of planning, once.
+pub fn lower_to_background() {
+    lower_by(2 * NICE_INCREMENT);
+}
+
+/// Lowers the priority of the calling thread to that of the management interface, once.
+pub fn lower_to_management() {
+    lower_by(MANAGEMENT_INCREMENT);
+}
+
+fn lower_by(increment: i32) {
     if !IS_LOWERED.replace(true) {
-        increase_nice(NICE_INCREMENT);
+        increase_nice(increment);
     }
 }
 
@@ -82,5 +102,23 @@ mod tests {
         let expected = ((before + 2 * NICE_INCREMENT).min(19), 1);
         assert_eq!(spawn_idle(idle).await.expect("no panic"), expected);
         assert_eq!(getpriority_process(None), Ok(before));
+    }
+
+    #[test]
+    fn work_that_nothing_waits_for_is_below_planning() {
+        let before = getpriority_process(None).expect("Linux");
+        for (lower, increment) in [
+            (lower_thread_priority as fn(), NICE_INCREMENT),
+            (lower_to_background, 2 * NICE_INCREMENT),
+            (lower_to_management, MANAGEMENT_INCREMENT),
+        ] {
+            let lowered = move || {
+                lower();
+                lower();
+                getpriority_process(None).expect("Linux")
+            };
+            let found = std::thread::spawn(lowered).join().expect("no panic");
+            assert_eq!(found, (before + increment).min(19));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Runtimes of the process: two worker threads for the manager loop, one for the SMP and SA
 //! servers, so that they answer while the loop compares the tables of thousands of switches, and
-//! one at a lower priority for the performance manager. Planning uses all cores at a lower priority
+//! one below planning for the performance manager. Planning uses all cores at a lower priority
 //! ([`crate::daemon::process::priority`]).
 
 use crate::daemon::process::priority;
@@ -69,7 +69,7 @@ fn start_background() -> io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("background")
-        .on_thread_start(priority::lower_thread_priority)
+        .on_thread_start(priority::lower_to_background)
         .enable_time()
         .build()
 }

@@ -1,138 +1,220 @@
 //! Families as text.
+//!
+//! The text is written once, in the format that the client accepts: a fabric of 16x16x16 has 200,000
+//! samples of port counters.
 
-use super::family::{Family, Samples};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
-use std::fmt;
+use super::family::{Family, Labels, Samples};
+use crate::manage::histogram::Histogram;
+use std::fmt::Write as _;
 
-/// Content type of OpenMetrics.
-pub(super) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Content type of Prometheus' older text format.
-pub(super) const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-#[derive(Debug)]
-struct Snapshot(Vec<Family>);
-
-impl Collector for Snapshot {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|family| encode_family(family, &mut encoder))
-    }
+/// The text formats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Format {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus' older text format.
+    Prometheus,
 }
 
-fn encode_family(family: &Family, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let kind = match family.samples {
-        Samples::Counter(_) | Samples::FloatCounter(_) => MetricType::Counter,
-        Samples::Gauge(_) => MetricType::Gauge,
-        Samples::Histogram(_) => MetricType::Histogram,
-    };
-    let mut metric = encoder.encode_descriptor(family.name, family.help, None, kind)?;
-    match &family.samples {
-        Samples::Counter(samples) => samples.iter().try_for_each(|(labels, value)| {
-            with_labels(&mut metric, labels, |metric| {
-                metric.encode_counter::<NoLabelSet, u64, u64>(value, None)
-            })
-        }),
-        Samples::FloatCounter(value) => metric.encode_counter::<NoLabelSet, f64, f64>(value, None),
-        Samples::Gauge(samples) => samples.iter().try_for_each(|(labels, value)| {
-            with_labels(&mut metric, labels, |metric| metric.encode_gauge(value))
-        }),
-        Samples::Histogram(samples) => samples.iter().try_for_each(|(labels, value)| {
-            let buckets: Vec<(f64, u64)> = value.buckets().collect();
-            with_labels(&mut metric, labels, |metric| {
-                metric.encode_histogram::<NoLabelSet>(value.sum(), value.count(), &buckets, None)
-            })
-        }),
-    }
-}
-
-fn with_labels(
-    metric: &mut MetricEncoder<'_>,
-    labels: &[(&'static str, String)],
-    encode: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
-) -> fmt::Result {
-    match labels.is_empty() {
-        true => encode(metric),
-        false => encode(&mut metric.encode_family(&labels.to_vec())?),
-    }
-}
-
-/// The families in the format of OpenMetrics 1.0.
-///
-/// # Errors
-/// None: writing to a `String` cannot fail.
-pub(super) fn openmetrics(families: Vec<Family>) -> Result<String, fmt::Error> {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(Snapshot(families)));
-    let mut text = String::new();
-    text::encode(&mut text, &registry)?;
-    Ok(text)
-}
-
-/// A text of OpenMetrics in Prometheus' older format: there, the suffix `_total` belongs to the
-/// name of a counter, and there is no `# EOF`.
-pub(super) fn as_prometheus(openmetrics: &str) -> String {
-    let mut out = String::with_capacity(openmetrics.len());
-    let mut lines = openmetrics.lines().peekable();
-    while let Some(line) = lines.next() {
-        let counter = |line: &str| -> Option<String> {
-            let name = line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?;
-            Some(format!("{name}_total"))
-        };
-        if line == "# EOF" {
-            break;
+impl Format {
+    /// The format for a header Accept.
+    pub(super) fn accepted(accept: &str) -> Self {
+        match accept.contains("application/openmetrics-text") {
+            true => Self::OpenMetrics,
+            false => Self::Prometheus,
         }
-        if let Some(help) = line.strip_prefix("# HELP ")
-            && let Some(name) = lines.peek().and_then(|next| counter(next))
-        {
-            let help = help.split_once(' ').map_or("", |(_, help)| help);
-            out.push_str(&format!("# HELP {name} {help}\n# TYPE {name} counter\n"));
-            lines.next();
-            continue;
-        }
-        out.push_str(line);
-        out.push('\n');
     }
-    out
+
+    pub(super) fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// Writes families. Text is appended to a `String`, where `write!` cannot fail.
+pub(super) struct TextWriter {
+    format: Format,
+    text: String,
+}
+
+impl TextWriter {
+    /// `capacity`: the expected length in bytes.
+    pub(super) fn new(format: Format, capacity: usize) -> Self {
+        Self { format, text: String::with_capacity(capacity) }
+    }
+
+    /// The complete text.
+    pub(super) fn finish(mut self) -> String {
+        if self.format == Format::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
+        self.text
+    }
+
+    pub(super) fn family(&mut self, family: &Family) {
+        let Family { name, help, ref samples } = *family;
+        match samples {
+            Samples::Counter(samples) => {
+                self.start_counter(name, help);
+                for (labels, value) in samples {
+                    self.sample(name, "_total", None, labels);
+                    let _ = writeln!(self.text, "{value}");
+                }
+            }
+            Samples::FloatCounter(value) => {
+                self.start_counter(name, help);
+                let _ = writeln!(self.text, "{name}_total {value:?}");
+            }
+            Samples::Gauge(samples) => {
+                self.start(name, help, "gauge");
+                for (labels, value) in samples {
+                    self.sample(name, "", None, labels);
+                    let _ = writeln!(self.text, "{value:?}");
+                }
+            }
+            Samples::Histogram(samples) => {
+                self.start(name, help, "histogram");
+                for (labels, value) in samples {
+                    self.histogram(name, labels, value);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, name: &str, help: &str, kind: &str) {
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// Starts a family of counters. In Prometheus' format, the suffix `_total` belongs to its name.
+    pub(super) fn start_counter(&mut self, name: &str, help: &str) {
+        match self.format {
+            Format::OpenMetrics => self.start(name, help, "counter"),
+            Format::Prometheus => self.start(&format!("{name}_total"), help, "counter"),
+        }
+    }
+
+    /// A sample of a counter; `labels` is the text between the braces.
+    pub(super) fn counter(&mut self, name: &str, labels: &str, value: u64) {
+        for part in [name, "_total{", labels, "} "] {
+            self.text.push_str(part);
+        }
+        let _ = writeln!(self.text, "{value}");
+    }
+
+    /// Name and labels of a sample, with the bound of its bucket first.
+    fn sample(&mut self, name: &str, suffix: &str, bound: Option<f64>, labels: &Labels) {
+        self.text.push_str(name);
+        self.text.push_str(suffix);
+        let mut separator = '{';
+        if let Some(bound) = bound {
+            let _ = match bound.is_finite() {
+                true => write!(self.text, "{{le=\"{bound:?}\""),
+                false => write!(self.text, "{{le=\"+Inf\""),
+            };
+            separator = ',';
+        }
+        for (label, value) in labels {
+            self.text.push(separator);
+            let _ = write!(self.text, "{label}=\"");
+            value.chars().for_each(|c| push_escaped(&mut self.text, c));
+            self.text.push('"');
+            separator = ',';
+        }
+        self.text.push_str(if separator == ',' { "} " } else { " " });
+    }
+
+    fn histogram(&mut self, name: &str, labels: &Labels, value: &Histogram) {
+        self.sample(name, "_sum", None, labels);
+        let _ = writeln!(self.text, "{:?}", value.sum());
+        self.sample(name, "_count", None, labels);
+        let _ = writeln!(self.text, "{}", value.count());
+        let mut cumulative = 0;
+        for (bound, count) in value.buckets() {
+            cumulative += count;
+            self.sample(name, "_bucket", Some(bound), labels);
+            let _ = writeln!(self.text, "{cumulative}");
+        }
+    }
+}
+
+/// Appends a character of a label value.
+fn push_escaped(text: &mut String, c: char) {
+    match c {
+        '\\' => text.push_str("\\\\"),
+        '"' => text.push_str("\\\""),
+        '\n' => text.push_str("\\n"),
+        c => text.push(c),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manage::histogram::Histogram;
     use std::time::Duration;
 
-    fn families() -> Vec<Family> {
+    fn text(format: Format) -> String {
         let mut histogram = Histogram::default();
         histogram.observe(Duration::from_millis(3));
         let labels = vec![("kind", "a \"quoted\"\n\\ text".to_owned())];
-        vec![
-            Family::counters("things", "Things", vec![(labels, 2)]),
+        let mut writer = TextWriter::new(format, 0);
+        for family in [
+            Family::counters("things", "Things", vec![(labels.clone(), 2)]),
+            Family::float_counter("busy_seconds", "Time", 0.25),
             Family::gauge("level", "Level", 1.5),
-            Family::histogram("time_seconds", "Times", histogram),
-        ]
+            Family::histograms("time_seconds", "Times", vec![(labels, histogram)]),
+        ] {
+            writer.family(&family);
+        }
+        writer.start_counter("bytes", "Octets");
+        writer.counter("bytes", "port=\"1\"", 7);
+        writer.finish()
     }
 
     #[test]
     fn openmetrics_ends_with_eof_and_escapes_labels() {
-        let text = openmetrics(families()).expect("text");
+        let text = text(Format::OpenMetrics);
         assert!(text.starts_with("# HELP things Things\n# TYPE things counter\n"), "{text}");
-        assert!(text.contains("things_total{kind=\"a \\\"quoted\\\"\\n\\\\ text\"} 2\n"), "{text}");
-        assert!(text.contains("level 1.5\n"), "{text}");
-        assert!(text.contains("time_seconds_bucket{le=\"0.005\"} 1\n"), "{text}");
-        assert!(text.contains("time_seconds_bucket{le=\"+Inf\"} 1\n"), "{text}");
+        assert!(
+            text.contains("\nthings_total{kind=\"a \\\"quoted\\\"\\n\\\\ text\"} 2\n"),
+            "{text}"
+        );
+        assert!(text.contains("# TYPE busy_seconds counter\nbusy_seconds_total 0.25\n"), "{text}");
+        assert!(text.contains("\nlevel 1.5\n"), "{text}");
+        assert!(text.contains("\ntime_seconds_bucket{le=\"0.0025\",kind="), "{text}");
+        assert!(text.contains("\ntime_seconds_bucket{le=\"+Inf\",kind="), "{text}");
+        assert!(text.contains("# TYPE bytes counter\nbytes_total{port=\"1\"} 7\n"), "{text}");
         assert!(text.ends_with("# EOF\n"));
     }
 
     #[test]
     fn the_older_format_has_counters_with_their_suffix() {
-        let text = as_prometheus(&openmetrics(families()).expect("text"));
+        let text = text(Format::Prometheus);
         let start = "# HELP things_total Things\n# TYPE things_total counter\nthings_total{";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains("# TYPE level gauge\nlevel 1.5\n"), "{text}");
+        assert!(text.contains("# TYPE bytes_total counter\nbytes_total{port=\"1\"} 7\n"), "{text}");
         assert!(!text.contains("EOF"));
+    }
+
+    #[test]
+    fn buckets_are_cumulative() {
+        let mut histogram = Histogram::default();
+        for millis in [1, 3, 90_000] {
+            histogram.observe(Duration::from_millis(millis));
+        }
+        let mut writer = TextWriter::new(Format::Prometheus, 0);
+        writer.family(&Family::histogram("time_seconds", "Times", histogram));
+        let text = writer.finish();
+        for line in [
+            "time_seconds_count 3",
+            "time_seconds_bucket{le=\"0.001\"} 1",
+            "time_seconds_bucket{le=\"0.005\"} 2",
+            "time_seconds_bucket{le=\"60.0\"} 2",
+            "time_seconds_bucket{le=\"+Inf\"} 3",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! * [`family`]: a metric with its samples; `encode`: the text
 //! * `sm`: role, sweeps and reconfigurations; `smps`: subnet management requests; `sa`: subnet
-//!   administration; `fabric`: nodes, links, device faults; `perfmgr`: port counters;
-//!   `congestion`: congestion control; `process`: memory and time of the process
+//!   administration; `fabric`: nodes, links, device faults; `perfmgr`: sweeps of the
+//!   port counters; `congestion`: congestion control; `process`: memory and time of the process
+//! * `port_counters`: the counters, written straight from the database
 //!
 //! Metrics are made from the published snapshot when they are read. A new group of metrics is a
 //! function from [`ApiContext`] to families, with a row in [`GROUPS`].
@@ -15,13 +16,16 @@ mod congestion;
 mod encode;
 mod fabric;
 mod perfmgr;
+mod port_counters;
 mod process;
 mod sa;
 mod sm;
 mod smps;
 
 use crate::manage::api::{ApiContext, ApiError, Query, Reply};
+use encode::{Format, TextWriter};
 use family::Family;
+use port_counters::LabelledPorts;
 
 /// A group of metrics.
 type Group = fn(&ApiContext<'_>) -> Vec<Family>;
@@ -37,16 +41,20 @@ const GROUPS: &[Group] = &[
     process::families,
 ];
 
+/// Expected length of the metrics other than port counters, in bytes.
+const TEXT_LENGTH: usize = 64 << 10;
+
 /// All metrics, in the format that the client accepts.
 ///
 /// # Errors
-/// The text cannot be written.
+/// None.
 pub fn metrics(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
-    let families = GROUPS.iter().flat_map(|group| group(context)).collect();
-    let text = encode::openmetrics(families);
-    let text = text.map_err(|error| ApiError::new(500, format!("no metrics: {error}")))?;
-    Ok(match context.accept.contains("application/openmetrics-text") {
-        true => Reply::text(encode::OPENMETRICS, text),
-        false => Reply::text(encode::PROMETHEUS, encode::as_prometheus(&text)),
-    })
+    let format = Format::accepted(context.accept);
+    let ports = LabelledPorts::new(&context.perf.database);
+    let mut text = TextWriter::new(format, TEXT_LENGTH + ports.text_length());
+    for family in GROUPS.iter().flat_map(|group| group(context)) {
+        text.family(&family);
+    }
+    ports.write(&mut text);
+    Ok(Reply::text(format.content_type(), text.finish()))
 }

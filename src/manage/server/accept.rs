@@ -1,5 +1,6 @@
 //! Accepts connections.
 
+use super::accept_rate::AcceptRate;
 use super::connections::NETWORK_USER;
 use super::{State, connection};
 use crate::local_socket::Listener;
@@ -8,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
 /// Pause after a failure to accept, such as a lack of file descriptors.
@@ -24,12 +26,13 @@ pub(super) async fn accept(listener: &Listener, state: &Arc<State>) -> io::Error
         Ok(socket) => socket,
         Err(error) => return error,
     };
-    let mut was_failing = false;
+    let (mut was_failing, mut rate) = (false, AcceptRate::new(Instant::now()));
     loop {
         match socket.accept().await {
             Ok((stream, _)) => {
                 was_failing = false;
                 admit(stream, state);
+                pause(&mut rate).await;
             }
             Err(error) => was_failing = failed(&error, was_failing).await,
         }
@@ -43,7 +46,7 @@ pub(super) async fn accept_network(state: &Arc<State>) -> io::Error {
         Ok(listener) => listener,
         Err(error) => return error,
     };
-    let mut was_failing = false;
+    let (mut was_failing, mut rate) = (false, AcceptRate::new(Instant::now()));
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -53,9 +56,19 @@ pub(super) async fn accept_network(state: &Arc<State>) -> io::Error {
                 if let Some(place) = state.connections.take(NETWORK_USER) {
                     tokio::spawn(connection::serve_network(stream, state.clone(), place));
                 }
+                pause(&mut rate).await;
             }
             Err(error) => was_failing = failed(&error, was_failing).await,
         }
+    }
+}
+
+/// Counts a connection, and waits until another one may be accepted.
+async fn pause(rate: &mut AcceptRate) {
+    let now = Instant::now();
+    let next = rate.accepted(now);
+    if next > now {
+        sleep_until(next).await;
     }
 }
 
@@ -64,7 +77,7 @@ async fn failed(error: &io::Error, was_failing: bool) -> bool {
     if !was_failing {
         warn!("management interface: cannot accept a connection: {error}");
     }
-    tokio::time::sleep(RETRY_DELAY).await;
+    sleep(RETRY_DELAY).await;
     true
 }
 

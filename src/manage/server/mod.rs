@@ -1,17 +1,18 @@
 //! The HTTP server: its thread, the socket, and the connections.
 //!
-//! * `accept`: accepts connections; [`access`]: permissions by peer credentials; `connections`:
+//! * `accept`: accepts connections, at most at the rate of `accept_rate`; [`access`]: permissions by peer credentials; `connections`:
 //!   their number
 //! * `connection`: one connection; `respond`: one request; `stream`: the stream of events;
 //!   `progress`: limits of time and memory
 //! * [`network`]: the optional TCP address, its token; [`tls`]
 //! * `event_intake`: numbers the events of the daemon; `event_file`: appends them to a file
 //!
-//! The server runs on a single thread with lowered priority, and computes replies on at most
+//! The server runs on a single thread with the lowest priority, and computes replies on at most
 //! [`MAX_WORKERS`] further ones. Each client has one request per connection; the limits below bound
 //! what clients can make it hold.
 
 mod accept;
+mod accept_rate;
 pub mod access;
 mod connection;
 mod connections;
