@@ -34,7 +34,8 @@ pub(super) fn is_recorded(agent: Agent, mad: &[u8]) -> bool {
             )
         ),
         Agent::Congestion => true,
-        // Port counters are many, and configure nothing.
+        // A sweep of the counters of 40,960 ports takes 164,000 MADs, which would displace what changed
+        // the fabric. They configure nothing.
         Agent::Perf => false,
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! It reads the published snapshot of the fabric, and sends through agents and a window of its own,
 //! so that neither sweeps nor SA answers wait for it. [`crate::perfmgr`] has the data; `sweep`
-//! reads all ports once, `targets` has their addresses, `monitored` the state of agents between
-//! sweeps.
+//! reads all ports once, `pace` limits the rate of its queries, `targets` has their addresses,
+//! `monitored` the state of agents between sweeps.
 
 mod monitored;
+mod pace;
 mod sweep;
 mod targets;
 

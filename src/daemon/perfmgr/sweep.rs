@@ -2,6 +2,7 @@
 
 use super::PerfOptions;
 use super::monitored::Monitored;
+use super::pace::Pace;
 use super::targets::{self, Targets};
 use crate::fabric::{NodeId, PortId};
 use crate::ids::{Guid, PortNum};
@@ -14,7 +15,7 @@ use crate::perfmgr::error_log::{self, LoggedPort};
 use crate::perfmgr::redirection;
 use crate::perfmgr::status::{PerfSettings, PerfSweep};
 use crate::transport::Agent;
-use crate::transport::gsi::{GsiBatch, GsiError};
+use crate::transport::gsi::{GsiBatch, GsiError, GsiResult, GsiTag};
 use crate::wire::attr::AttrId;
 use crate::wire::mad::{Mad, Method, Status};
 use crate::wire::perf::{self, Group, PerfAttr, PerfData};
@@ -84,17 +85,21 @@ impl<'a> Sweep<'a> {
         self.remove_lost_nodes();
         let nodes: Vec<NodeId> = self.targets.nodes(self.options.ignores_cas).collect();
         nodes.into_iter().for_each(|node| self.add_node(node));
+        let mut pace = Pace::new();
         loop {
-            while batch.outstanding() < self.options.max_outstanding
+            while self.may_send(&batch)
+                && pace.take()
                 && let Some(job) = self.waiting.pop_front()
             {
                 self.send(job, &mut batch);
             }
-            let Some((tag, result)) = batch.next().await else { break };
-            let Some(&job) = self.sent.get(tag as usize) else { continue };
-            match result {
-                Ok(mad) => self.answered(job, &mad),
-                Err(error) => self.unanswered(job, &error),
+            let waits_for_slot = self.may_send(&batch) && pace.is_used_up();
+            tokio::select! {
+                result = batch.next(), if !waits_for_slot || batch.outstanding() > 0 => {
+                    let Some((tag, result)) = result else { break };
+                    self.take_result(tag, result);
+                }
+                () = pace.next_slot(), if waits_for_slot => {}
             }
         }
         PerfSweep {
@@ -104,6 +109,19 @@ impl<'a> Sweep<'a> {
             queries: self.sent.len(),
             failed: self.failed,
             cleared: self.cleared.len(),
+        }
+    }
+
+    /// True if a query waits, and the limit of those in flight permits it.
+    fn may_send(&self, batch: &GsiBatch) -> bool {
+        !self.waiting.is_empty() && batch.outstanding() < self.options.max_outstanding
+    }
+
+    fn take_result(&mut self, tag: GsiTag, result: GsiResult) {
+        let Some(&job) = self.sent.get(tag as usize) else { return };
+        match result {
+            Ok(mad) => self.answered(job, &mad),
+            Err(error) => self.unanswered(job, &error),
         }
     }
 

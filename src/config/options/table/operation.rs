@@ -108,7 +108,8 @@ macro_rules! perfmgr {
         perfmgr: bool = false, restart, implemented;
         /// Follow redirections of the performance management class.
         perfmgr_redir: bool = true, restart, implemented;
-        /// Interval between counter sweeps in seconds, 1 to 65535.
+        /// Interval between counter sweeps in seconds, 1 to 65535. At most 11,000 queries are sent in
+        /// a second; a sweep that takes longer than the interval delays the next.
         perfmgr_sweep_time_s: u16 = 180, restart, implemented, range(1, 65_535).else_use(180);
         /// Limit of queries in flight, at least 1.
         perfmgr_max_outstanding_queries: u32 = 500, restart, implemented,
