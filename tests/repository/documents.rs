@@ -1,6 +1,7 @@
 //! Agreement of documents and program: every option, key and exit code is in the manual, the sample
 //! files are right, and OpenSM's own template is accepted.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -154,6 +155,52 @@ fn the_manual_has_every_resource_event_and_command_of_the_management_interface()
         assert!(is_documented(command.get_name()), "{}", command.get_name());
         for arg in command.get_arguments().filter_map(|arg| arg.get_long()) {
             assert!(arg == "help" || is_documented(&format!("--{arg}")), "--{arg}");
+        }
+    }
+}
+
+/// The events of osm_event_plugin.h in OpenSM 3.3.24.
+const PLUGIN_EVENTS: [&str; 11] = [
+    "PORT_ERRORS",
+    "PORT_DATA_COUNTERS",
+    "PORT_SELECT",
+    "TRAP",
+    "SUBNET_UP",
+    "HEAVY_SWEEP_START",
+    "HEAVY_SWEEP_DONE",
+    "UCAST_ROUTING_DONE",
+    "STATE_CHANGE",
+    "SA_DB_DUMPED",
+    "LFT_CHANGE",
+];
+
+#[test]
+fn the_manual_maps_every_event_of_plugins_to_events_that_exist() {
+    let manual = manual("man/torus-sm-manage.8");
+    let (_, mapping) = manual.split_once(".SS Events of OpenSM's plug-in interface\n").unwrap();
+    let mapping = mapping.split(".SH").next().unwrap_or_default();
+    let description: serde_json::Value = serde_json::from_str(OPENAPI).expect("JSON");
+    let schemas = &description["components"]["schemas"];
+    let kinds = schemas["EventRecord"]["oneOf"].as_array().expect("the kinds of events");
+    let mut events = BTreeSet::new();
+    let mut fields = BTreeSet::from(["last_reset", "xmit_wait"]);
+    for kind in kinds {
+        events.extend(kind["properties"]["event"]["const"].as_str());
+        fields.extend(
+            kind["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()),
+        );
+    }
+    let entries: Vec<&str> = mapping.split(".B OSM_EVENT_ID_").skip(1).collect();
+    let named: Vec<&str> = entries.iter().filter_map(|entry| entry.lines().next()).collect();
+    assert_eq!(named, PLUGIN_EVENTS);
+    for entry in entries {
+        let (name, text) = entry.split_once('\n').expect("a text");
+        let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+        let words: Vec<&str> =
+            text.split(|c| !is_part(c)).filter(|word| !word.is_empty()).collect();
+        assert!(events.contains(words[0]), "{name}: '{}' is no event", words[0]);
+        for word in words.into_iter().filter(|word| word.contains('_')) {
+            assert!(events.contains(word) || fields.contains(word), "{name}: '{word}'");
         }
     }
 }
