@@ -4,20 +4,49 @@ use crate::browser::Browser;
 use crate::client::Managed;
 use crate::events::break_cable;
 use testkit::SimCluster;
+use torus_sm::config::options::Options;
 use torus_sm::manage::server::network::NetworkConfig;
+use torus_sm::sim::CongestionFault;
+use torus_sm::wire::mad::Status;
 
 /// A daemon with a TCP address.
 pub(crate) async fn served(cluster: SimCluster) -> Managed {
-    let options = torus_sm::config::options::Options {
-        perfmgr: true,
-        perfmgr_sweep_time_s: 1,
-        ..cluster.options()
-    };
+    let options = Options { perfmgr: true, perfmgr_sweep_time_s: 1, ..cluster.options() };
+    served_with(cluster, options).await
+}
+
+async fn served_with(cluster: SimCluster, options: Options) -> Managed {
     Managed::start_configured(cluster, options, |config| {
         let address = "127.0.0.1:0".parse().expect("an address");
         config.network = Some(NetworkConfig { address, token_file: None, tls: None });
     })
     .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_shows_congestion_control_if_it_is_configured() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let without = cluster.shape.host_guid([1, 1, 0], 0);
+    cluster.fabric.set_congestion_fault(without, CongestionFault::Unsupported);
+    let failing = cluster.shape.switch_guid([2, 1, 0]);
+    cluster.fabric.set_congestion_fault(failing, CongestionFault::Refuses(Status::BAD_FIELD));
+    let options = Options {
+        congestion_control: true,
+        cc_sw_cong_setting_control_map: 0x10,
+        cc_sw_cong_setting_marking_rate: 3,
+        ..cluster.options()
+    };
+    let managed = served_with(cluster, options).await;
+    tokio::task::block_in_place(|| {
+        let Some(mut browser) = Browser::open(managed.url()) else { return };
+        browser.wait_for("congestion", "16 of 18 devices configured, 1 without it");
+        browser.wait_for("congestion", "1 failed");
+        let hidden = "document.getElementById('congestion-section').hidden";
+        assert_eq!(browser.evaluate(hidden), false);
+        browser.evaluate("showCongestion(null)");
+        assert_eq!(browser.evaluate(hidden), true);
+        assert_eq!(browser.exceptions(), [""; 0]);
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

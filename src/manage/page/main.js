@@ -55,6 +55,7 @@ const scheduleRefresh = () => {
 const poll = guarded(async () => {
   model.status = await api.get("/v1/status");
   showStatus(model.status);
+  showCongestion(model.status.congestion_control);
   const sa = await api.tryGet("/v1/sa");
   if (sa) {
     const rate = charts.takeSa(sa, performance.now());

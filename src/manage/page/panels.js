@@ -43,6 +43,19 @@ const showStatus = (status) => {
     ? ["No valid plan: the devices keep their tables.", ...messages.map((message) => message.text)].join("\n") : "";
 };
 
+// Congestion control; the section is hidden while this SM does not configure it.
+const showCongestion = (control) => {
+  byId("congestion-section").hidden = !control;
+  if (!control) return;
+  const waiting = control.devices - control.configured - control.unsupported - control.failed;
+  const parts = [`${control.configured} of ${counted(control.devices, "device", "devices")} configured`];
+  if (control.unsupported) parts.push(`${control.unsupported} without it`);
+  if (waiting > 0) parts.push(`${waiting} ${control.busy ? "in progress" : "waiting"}`);
+  const text = element("div", `${parts.join(", ")}; ${counted(control.sets, "Set", "Sets")}`);
+  const failed = control.failed ? [element("div", `${control.failed} failed`, "bad")] : [];
+  byId("congestion").replaceChildren(text, ...failed);
+};
+
 const showCounts = () => {
   const { switches, hosts, links, lost } = counts();
   byId("counts").textContent = `${switches} switches, ${hosts} hosts, ${links} links${lost ? `, ${lost} lost` : ""}`;
@@ -140,6 +153,8 @@ const describeEvent = (event) => {
     case "plan_rejected": return [`no valid plan: ${event.problem}`, "bad"];
     case "trap": return [`trap ${event.number} from LID ${event.issuer}`];
     case "subscriptions_ended": return [`subscriptions of ${event.description} ended`, "bad"];
+    case "congestion_configured":
+      return [`congestion control of ${counted(event.devices, "device", "devices")}: ${event.failed} failed`, event.failed ? "bad" : undefined];
     case "sa_overload": return [`SA is busy for ${event.description}`, "bad"];
     case "sweep_started": case "counters_read": return null;
     default: return [event.event.replaceAll("_", " ")];
