@@ -2,7 +2,7 @@
 
 use super::bits::record;
 use super::mad::{Class, Header, Mad, Method};
-use crate::ids::{CcKey, PortNum, Sl};
+use crate::ids::{CcKey, Sl};
 use std::ops::Range;
 
 /// The class version of congestion control.
@@ -161,35 +161,9 @@ impl SwitchCongestionSetting {
 }
 
 record! {
-    /// An element of SwitchPortCongestionSetting (A10.4.3.7).
-    pub struct PortCongestionElement[4] {
-        /// The element is valid: it replaces the setting of the switch.
-        is_valid, set_is_valid: bool = 0, 1;
-        /// The element is about credit starvation, else about marking.
-        is_credit_starvation, set_is_credit_starvation: bool = 1, 1;
-        threshold, set_threshold: u8 = 4, 4;
-        packet_size, set_packet_size: u8 = 8, 8;
-        /// Marking rate; reserved for credit starvation.
-        cong_param, set_cong_param: u16 = 16, 16;
-    }
-}
-
-record! {
-    /// A block of SwitchPortCongestionSetting (A10.4.3.7): 32 ports. Attribute modifier: the block.
+    /// A block of SwitchPortCongestionSetting (A10.4.3.7): 4 bytes for each of 32 ports, which the
+    /// simulator keeps and nothing interprets. Attribute modifier: the block.
     pub struct SwitchPortCongestionSetting[128] {}
-}
-
-impl SwitchPortCongestionSetting {
-    /// The element of a port; `port` modulo the size of a block.
-    pub fn element(&self, port: PortNum) -> PortCongestionElement {
-        let at = usize::from(port.0) % PORT_BLOCK * PortCongestionElement::SIZE;
-        PortCongestionElement::read(&self.0[at..])
-    }
-
-    pub fn set_element(&mut self, port: PortNum, element: &PortCongestionElement) {
-        let at = usize::from(port.0) % PORT_BLOCK * PortCongestionElement::SIZE;
-        element.write(&mut self.0[at..]);
-    }
 }
 
 record! {

@@ -90,16 +90,6 @@ fn layout_of_the_other_attributes() {
     key.set_lease_period(0x1122);
     key.set_violations(0x3344);
     assert_eq!(key.0.to_vec(), hex("0102030405060708 8000 1122 3344 0000"));
-    let mut element = PortCongestionElement::default();
-    element.set_is_valid(true);
-    element.set_is_credit_starvation(true);
-    element.set_threshold(0xC);
-    element.set_packet_size(0x11);
-    element.set_cong_param(0x2233);
-    let mut ports = SwitchPortCongestionSetting::default();
-    ports.set_element(PortNum(33), &element);
-    assert_eq!(ports.0[..8], hex("00000000 cc11 2233"));
-    assert_eq!(ports.element(PortNum(1)), element);
 }
 
 #[test]
