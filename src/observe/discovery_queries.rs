@@ -432,7 +432,8 @@ impl DiscoveryQueries {
         {
             self.query_node(Some(here));
         } else if peer.is_some_and(|(peer, _)| self.restarted.remove(&peer)) {
-            self.state.disconnect(here);
+            // The cable stays known meanwhile: this host may be that of the SM, and a lost answer
+            // must not cut it off. What contradicts the last snapshot is left to a heavy sweep.
             self.query_node(Some(here));
         }
     }

@@ -30,7 +30,7 @@ pub struct Focus<'a> {
     pub avoided: &'a [End],
     /// GUIDs of channel adapters and routers that were configured after a restart by the last
     /// reconfiguration. They may have restarted again, with other port GUIDs, and have been brought
-    /// up by Sets that were on their way, which hides it: so they are discovered anew if their
+    /// up by Sets that were on their way, which hides it: so their NodeInfo is read again if their
     /// switch is a suspect.
     pub restarted: &'a HashSet<Guid>,
 }
