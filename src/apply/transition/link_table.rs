@@ -1,4 +1,4 @@
-//! Where the ports of switches lead, in a compact form.
+//! The cables at the ports of switches, in a compact form.
 //!
 //! The order of a transition follows some 100,000 paths. A step along a path in the arrays of the
 //! fabric touches five of their entries, which lie far apart; in this table it touches one number.
@@ -19,7 +19,7 @@ const ACTIVE: u32 = 1 << 29;
 /// The index of a port without a cable.
 const OPEN: u32 = ACTIVE - 1;
 
-/// What is at the far end of a cable.
+/// The far end of a cable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Peer {
     Switch(SwitchId),
