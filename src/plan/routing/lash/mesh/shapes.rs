@@ -5,17 +5,19 @@ use super::polynomial::characteristic;
 use std::collections::HashMap;
 use std::fmt;
 
-/// A length that stands for itself and all larger ones.
-const LONG: u8 = 6;
+/// The length in switches that stands for itself and all larger ones, as in OpenSM's table of tori
+/// (`mesh_info` in osm_mesh.c). From 6 on, a detour of 4 hops over a parallel row is no longer than
+/// the rest of the ring, so local distances do not tell longer rings apart.
+const MAX_LENGTH: u8 = 6;
 
 /// The lengths of dimensions that local distances tell apart, the longest first. In a dimension of
 /// length 4, opposite neighbours are as far from each other as those of different dimensions.
-const LENGTHS: [u8; 4] = [LONG, 5, 3, 2];
+const LENGTHS: [u8; 4] = [MAX_LENGTH, 5, 3, 2];
 
 /// The lengths of the dimensions of a torus.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
-    /// The longest first, [`LONG`] at most.
+    /// The longest first, [`MAX_LENGTH`] at most.
     lengths: Vec<u8>,
 }
 
@@ -48,7 +50,7 @@ impl Shape {
                 _ if from == to => 0,
                 _ if one != other => 2,
                 // Around the ring; OpenSM's long ring alone has 8 switches.
-                LONG if self.dimensions() == 1 => 6,
+                MAX_LENGTH if self.dimensions() == 1 => 6,
                 length => i32::from(length) - 2,
             }
         })
@@ -60,7 +62,7 @@ impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, &length) in self.lengths.iter().enumerate() {
             let separator = if index == 0 { "" } else { " x " };
-            let more = if length == LONG { "+" } else { "" };
+            let more = if length == MAX_LENGTH { "+" } else { "" };
             write!(f, "{separator}{length}{more}")?;
         }
         Ok(())
@@ -76,14 +78,14 @@ impl KnownShapes {
     pub(super) fn new() -> Self {
         let mut own = Self { by_polynomial: HashMap::new() };
         own.add_longer(&Shape { lengths: Vec::new() });
-        let long = Shape { lengths: vec![LONG; 2] };
+        let long = Shape { lengths: vec![MAX_LENGTH; 2] };
         own.by_polynomial.insert(characteristic(&without_corner()), long);
         own
     }
 
     /// Adds the shapes that have these dimensions and further ones, which are not longer.
     fn add_longer(&mut self, start: &Shape) {
-        let last = start.lengths.last().copied().unwrap_or(LONG);
+        let last = start.lengths.last().copied().unwrap_or(MAX_LENGTH);
         for length in LENGTHS.into_iter().filter(|&length| length <= last) {
             let mut shape = start.clone();
             shape.lengths.push(length);
