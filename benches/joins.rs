@@ -60,9 +60,9 @@ impl Case {
             hosts: number(2, "2") as u8,
             groups: number(3, "200"),
             window: number(4, "8"),
-            clients: match &word(5, "impatient")[..] {
-                "kernel" => RetryPolicy::LINUX,
-                "impatient" => RetryPolicy::EAGER,
+            clients: match &word(5, "eager")[..] {
+                "linux" => RetryPolicy::LINUX,
+                "eager" => RetryPolicy::EAGER,
                 other => panic!("there are no clients {other}"),
             },
         }
