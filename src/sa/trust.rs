@@ -43,7 +43,7 @@ impl TrustRules {
             foreign_guid_info: options.sa_allow_untrusted_guidinfo,
             checks_source_gid: options.sa_check_sgid_spoofing.unwrap_or(is_strict),
             checks_trap_sender: options.sa_check_trap_sender.unwrap_or(is_strict),
-            m_key_to_hosts: options.m_key_in_trap_repress,
+            m_key_to_hosts: options.m_key_in_trap_repress.unwrap_or(!is_strict),
         }
     }
 }
@@ -60,6 +60,7 @@ mod tests {
             proxy_joins: ProxyJoins::OwnGroups,
             checks_source_gid: true,
             checks_trap_sender: true,
+            m_key_to_hosts: false,
             ..compatible
         };
         assert_eq!(TrustRules::of(&strict), expected);
@@ -69,6 +70,7 @@ mod tests {
                 sa_allow_untrusted_proxy_joins: Some(true),
                 sa_check_sgid_spoofing: Some(false),
                 sa_check_trap_sender: Some(false),
+                m_key_in_trap_repress: Some(true),
                 ..Options::default()
             };
             assert_eq!(TrustRules::of(&options), compatible, "{sa_trust:?}");

@@ -259,10 +259,10 @@ impl MadRecorder for Sent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_m_key_is_sent_with_trap_repress_if_allowed() {
+async fn the_m_key_is_sent_with_trap_repress_to_ports_that_hold_it_only() {
     const M_KEY: MKey = MKey(0x1122_3344_5566_7788);
     let cluster = SimCluster::healthy("3x3x1", 1);
-    let options = Options { m_key: M_KEY, m_key_in_trap_repress: true, ..cluster.options() };
+    let options = Options { m_key: M_KEY, ..cluster.options() };
     let (same, sent) = (options.clone(), Arc::new(Sent::default()));
     let recorder = sent.clone();
     let wrap = |port| -> Arc<dyn MadPort> { Arc::new(RecordedPort::new(port, recorder)) };

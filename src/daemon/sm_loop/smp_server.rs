@@ -139,20 +139,18 @@ impl SmpServer {
         }
     }
 
-    /// The M_Key of the port at `lid`, none for an unknown port; `None` if the port hides its key,
-    /// or is one of a host that may not see it.
+    /// The M_Key of the port at `lid`: none of an unknown port, nor of a host that may not see it;
+    /// `None` if the port hides it.
     fn m_key_at(&self, lid: Lid) -> Option<MKey> {
         let published = self.published.borrow();
         let port = published.as_ref().and_then(|subnet| {
             let id = subnet.plan.lids.port(lid)?;
             let is_host = subnet.fabric.node_of(id).kind() != NodeKind::Switch;
-            let info = subnet.fabric.port(id).info?;
-            (info.lid().0 >> info.lmc() == lid.0 >> info.lmc()).then_some((is_host, info))
+            let may_see = !is_host || self.trust().m_key_to_hosts;
+            let info = subnet.fabric.port(id).info.filter(|_| may_see)?;
+            (info.lid().0 >> info.lmc() == lid.0 >> info.lmc()).then_some(info)
         });
-        let Some((is_host, info)) = port else { return Some(MKey::NONE) };
-        if is_host && info.m_key().is_set() && !self.trust().m_key_to_hosts {
-            return None;
-        }
+        let Some(info) = port else { return Some(MKey::NONE) };
         let is_in_use = self.sm_status.borrow().configured_m_key.is_set();
         let is_hidden = is_in_use && !info.m_key().is_set() && info.m_key_protect_bits() > 0;
         (!is_hidden).then(|| info.m_key())
@@ -237,10 +235,8 @@ impl SmpServer {
     /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9), and the
     /// M_Key that the port at the trap's source LID holds: without it, the port would not accept
     /// the TrapRepress (14.2.4.1). The key goes to that port only, and to hosts only if
-    /// `m_key_in_trap_repress` allows it, since any program there that sends a trap would learn
-    /// the key, which often is that of all ports. A LID that the snapshot does not have gets none.
-    /// A port whose key is unknown or withheld is not answered: it would refuse the TrapRepress as
-    /// an M_Key violation, and send trap 256 for it.
+    /// `m_key_in_trap_repress` allows it. A LID that the snapshot does not have gets none. A port whose key is unknown is not answered, since it would refuse that,
+    /// too.
     fn repress(&self, inbound: &Inbound, trap: &Mad) {
         let mut answer = *trap;
         let mut header = answer.header();

@@ -244,9 +244,9 @@ macro_rules! sa_limits {
         /// device; FALSE ignores traps that their sender cannot know of. (null) is FALSE with
         /// sa_trust compatible.
         sa_check_trap_sender: Option<bool> = None, reload, implemented;
-        /// Show a host its M_Key in TrapRepress; FALSE shows it to switches only, and traps of
-        /// hosts with an M_Key, which accept no TrapRepress without it, are not repressed.
-        m_key_in_trap_repress: bool = false, reload, implemented;
+        /// Show a host its M_Key in TrapRepress, as OpenSM does; FALSE shows it to switches only,
+        /// so that hosts with an M_Key repeat their traps. (null) is TRUE with sa_trust compatible.
+        m_key_in_trap_repress: Option<bool> = None, reload, implemented;
         /// GUIDs of the ports of other SMs, separated by commas: SMInfo shows the SM_Key to these
         /// only. (null) is all ports with sa_trust compatible, none with strict.
         sm_key_peers: PortGuids = PortGuids::default(), reload, implemented;
