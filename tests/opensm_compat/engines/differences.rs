@@ -10,10 +10,12 @@ use torus_sm::plan::routing::ftree::{self, FtreePolicy};
 use torus_sm::plan::routing::nue;
 use torus_sm::plan::routing::sssp::SsspPolicy;
 use torus_sm::publish::dumps;
+use torus_sm::verify::{Fault, Summary};
 
 /// Differences in which OpenSM is wrong. The comparison shows for each case that it is
 /// so: the verification rejects OpenSM's tables.
 const UNREACHABLE: &str = "OpenSM leaves pairs without a route, we refuse";
+const FORWARDING_LOOP: &str = "OpenSM's forwarding tables have a loop, we refuse";
 const MULTICAST_LOOP: &str = "OpenSM's multicast entries have a loop, ours do not";
 const MEMBERS_LEFT_OUT: &str = "OpenSM's multicast trees leave out members that ours reach";
 const CREDIT_LOOP: &str = "OpenSM's tables have a credit loop, we refuse";
@@ -159,16 +161,102 @@ fn explain(ours: &Ours<'_>, theirs: &Tables, found: String) -> Verdict {
     if has_lanes || !LOOP_FREE.contains(&ours.case.engine) {
         return Verdict::Differs(found);
     }
-    match ours.verify_theirs(theirs) {
-        Ok(summary) if summary.cycle.is_some() => Verdict::Known(CREDIT_LOOP),
-        Ok(summary) if !summary.left_out.is_empty() => Verdict::Known(LEFT_OUT),
-        Ok(_) => Verdict::Differs(found),
-        Err(_) => Verdict::Known(UNREACHABLE),
+    let known = match ours.verify_theirs(theirs) {
+        Ok(Ok(summary)) => known_finding(ours.case.engine, &summary),
+        Ok(Err(failure)) => known_fault(&failure.faults)
+            .filter(|reason| *reason != UNREACHABLE || has_gap(theirs, &found))
+            .ok_or(failure.to_string()),
+        Err(reasons) => Err(reasons),
+    };
+    match known {
+        Ok(reason) => Verdict::Known(reason),
+        Err(text) => Verdict::Differs(format!("{found}\nOpenSM's tables: {text}")),
     }
+}
+
+/// The known difference that a finding in OpenSM's tables shows, which pass.
+fn known_finding(engine: &str, summary: &Summary) -> Result<&'static str, String> {
+    match (&summary.cycle, summary.left_out.first()) {
+        (Some(_), _) => Ok(CREDIT_LOOP),
+        (None, Some(_)) if engine == ftree::NAME => Ok(LEFT_OUT),
+        (None, first) => Err(format!("they pass; the first port left out is {first:?}")),
+    }
+}
+
+/// The known difference that the faults of OpenSM's tables show, by the first fault.
+fn known_fault(faults: &[Fault]) -> Option<&'static str> {
+    match faults.first()? {
+        Fault::Unreachable { end, .. } if end.ends_with("has no entry for it") => Some(UNREACHABLE),
+        Fault::Unreachable { end, .. } if end.starts_with("loops") => Some(FORWARDING_LOOP),
+        Fault::CreditLoop(_) => Some(CREDIT_LOOP),
+        _ => None,
+    }
+}
+
+/// True if OpenSM's tables lack the entry that a refusal names, or if it names none.
+fn has_gap(theirs: &Tables, refusal: &str) -> bool {
+    named_gap(refusal).is_none_or(|gap| !theirs.lfts.entries.contains_key(&gap))
+}
+
+/// The switch GUID and the LID of a refusal "no path from Switch GUID … to LID n, …".
+fn named_gap(refusal: &str) -> Option<(u64, u16)> {
+    let (_, gap) = refusal.split_once("no path from Switch 0x")?;
+    let (guid, gap) = gap.split_once(' ')?;
+    let (lid, _) = gap.split_once(" to LID ")?.1.split_once(',')?;
+    Some((u64::from_str_radix(guid, 16).ok()?, lid.parse().ok()?))
 }
 
 /// True if OpenSM's ftree routes hosts in an order that depends on addresses in memory.
 fn is_unordered(plan: &Plan) -> bool {
     let policy = plan.routing.policy.as_any().downcast_ref::<FtreePolicy>();
     policy.is_some_and(|policy| !policy.unordered_leaves().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use torus_sm::ids::{Lid, Sl};
+    use torus_sm::verify::Cycle;
+
+    fn unreachable(end: &str) -> Fault {
+        let port = String::from("Channel Adapter 0x1");
+        let (source_port, end) = (port.clone(), end.to_owned());
+        Fault::Unreachable { source_port, lid: Lid(1), destination: port, end }
+    }
+
+    #[test]
+    fn faults_are_named_by_what_they_are() {
+        let dropped = Fault::Dropped { switch: String::new(), input: 1, output: 2, sl: Sl(0) };
+        let cases = [
+            (unreachable("switch 0x2 \"S\" has no entry for it"), Some(UNREACHABLE)),
+            (unreachable("loops, back at switch 0x2 \"S\""), Some(FORWARDING_LOOP)),
+            (unreachable("Switch 0x2 port 3 has no link"), None),
+            (Fault::CreditLoop(Cycle(Vec::new())), Some(CREDIT_LOOP)),
+            (dropped, None),
+        ];
+        for (fault, expected) in cases {
+            let text = fault.to_string();
+            assert_eq!(known_fault(&[fault]), expected, "{text}");
+        }
+        assert_eq!(known_fault(&[]), None);
+    }
+
+    #[test]
+    fn findings_are_those_of_the_engine() {
+        let left_out = vec![torus_sm::fabric::PortId(0)];
+        let summary = Summary { left_out, ..Summary::default() };
+        assert_eq!(known_finding("ftree", &summary), Ok(LEFT_OUT));
+        assert!(known_finding("updn", &summary).is_err());
+        assert!(known_finding("ftree", &Summary::default()).is_err());
+        let summary = Summary { cycle: Some(Cycle(Vec::new())), ..summary };
+        assert_eq!(known_finding("updn", &summary), Ok(CREDIT_LOOP));
+    }
+
+    #[test]
+    fn the_entry_that_a_refusal_names_is_read() {
+        let refusal = "updn: ERR AA0E: no path from Switch 0x000201cff80004eb \"S\" port 0 to LID 15, \
+                       Channel Adapter 0x1 \"H\" port 1: none that goes up first and then down";
+        assert_eq!(named_gap(refusal), Some((0x0002_01cf_f800_04eb, 15)));
+        assert_eq!(named_gap("no root switches"), None);
+    }
 }

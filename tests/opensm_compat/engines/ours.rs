@@ -21,7 +21,7 @@ use torus_sm::plan::routing::lash::LashPolicy;
 use torus_sm::plan::routing::sssp::SsspPolicy;
 use torus_sm::plan::routing::{Lft, PortMask, Routing, RoutingPolicy, dnup, ftree, updn};
 use torus_sm::plan::{Plan, partitions};
-use torus_sm::verify::{Checks, Summary, verify};
+use torus_sm::verify::{Checks, Summary, VerifyFailure, verify};
 
 /// Fabric, options and LIDs of a case.
 pub(crate) struct Ours<'a> {
@@ -109,14 +109,19 @@ impl<'a> Ours<'a> {
     /// Verifies OpenSM's forwarding tables, as those of an engine that uses a single VL.
     ///
     /// # Errors
-    /// The faults, as a text.
-    pub(crate) fn verify_theirs(&self, theirs: &Tables) -> Result<Summary, String> {
+    /// The reasons of minhop, whose plan the tables replace, if it has none.
+    pub(crate) fn verify_theirs(
+        &self,
+        theirs: &Tables,
+    ) -> Result<Result<Summary, VerifyFailure>, String> {
         let plan = self.plan_by("minhop")?;
         let mut routing = self.with_their_lfts(&plan, theirs);
         if [ftree::NAME, updn::NAME, dnup::NAME].contains(&self.case.engine) {
             routing.policy = Arc::new(OmitsSwitchRoutes);
         }
-        self.verify(Plan { routing: Arc::new(routing), ..plan })
+        let plan = Plan { routing: Arc::new(routing), ..plan };
+        let result = verify(&self.fabric, plan, &Checks::new(self.options.qos));
+        Ok(result.map(|verified| verified.summary().clone()))
     }
 
     /// Verifies OpenSM's forwarding tables with the SLs of our plan.
