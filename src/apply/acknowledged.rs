@@ -30,6 +30,8 @@ type SetKey = (Guid, u16, u32);
 pub struct Acknowledged {
     last: Option<(Arc<Fabric>, Arc<Plan>)>,
     pending: HashSet<SetKey>,
+    /// Nodes with exceptions: pending Sets or withheld blocks.
+    with_exceptions: HashSet<Guid>,
     /// Sets of the last reconfigurations without an answer, so that either version may be in effect.
     unanswered: HashSet<SetKey>,
     /// Withheld linear forwarding table blocks, by node GUID and block number.
@@ -260,7 +262,7 @@ impl Acknowledged {
             let (guid, attr_id, attr_mod) = set.key(fabric);
             match attr_id {
                 AttrId::LINEAR_FT => self.withhold(guid, attr_mod, Box::new(data)),
-                _ => drop(self.pending.insert((guid, attr_id, attr_mod))),
+                _ => self.pend((guid, attr_id, attr_mod)),
             }
         }
         self.tables_lost.extend(unknown);
@@ -269,19 +271,21 @@ impl Acknowledged {
 
     /// Records that a device may not hold a block as planned.
     pub(super) fn doubt(&mut self, fabric: &Fabric, set: SetId) {
-        self.pending.insert(set.key(fabric));
+        self.pend(set.key(fabric));
+    }
+
+    fn pend(&mut self, set: SetKey) {
+        self.with_exceptions.insert(set.0);
+        self.pending.insert(set);
     }
 
     /// Records that the devices hold `plan`, except for the `failed` Sets.
     pub fn replace(&mut self, fabric: &Arc<Fabric>, plan: &Arc<Plan>, failed: &[SetId]) {
-        let mut pending: HashSet<SetKey> = HashSet::with_capacity(failed.len());
-        for set in failed {
-            let (guid, attr_id, attr_mod) = set.key(fabric);
-            pending.insert((guid, attr_id, attr_mod));
-        }
         self.last = Some((fabric.clone(), plan.clone()));
-        self.pending = pending;
+        self.pending.clear();
+        self.with_exceptions.clear();
         self.withheld_blocks.clear();
+        failed.iter().for_each(|set| self.pend(set.key(fabric)));
         self.tables_lost = unread_switches(fabric).collect();
         self.settled = None;
         self.is_adopted = false;
@@ -299,13 +303,14 @@ impl Acknowledged {
         for set in arrived {
             self.pending.remove(&set.key(fabric));
         }
-        self.pending.extend(failed.iter().map(|set| set.key(fabric)));
+        failed.iter().for_each(|set| self.pend(set.key(fabric)));
         self.last = Some((fabric.clone(), plan.clone()));
     }
 
     /// Records a linear forwarding table block that was withheld, with the entries that the device
     /// holds.
     pub fn withhold(&mut self, guid: Guid, block: u32, data: Box<[u8; LFT_BLOCK]>) {
+        self.with_exceptions.insert(guid);
         self.withheld_blocks.insert((guid, block), data);
     }
 
@@ -315,6 +320,12 @@ impl Acknowledged {
             return None;
         }
         self.withheld_blocks.get(&(guid, block)).map(|data| &data[..])
+    }
+
+    /// True if a device may not hold the last plan exactly. May stay true until the next plan after
+    /// its exceptions are gone.
+    pub(super) fn may_have_exceptions(&self, guid: Guid) -> bool {
+        !self.with_exceptions.is_empty() && self.with_exceptions.contains(&guid)
     }
 
     /// True if all known devices hold the last plan without exception.

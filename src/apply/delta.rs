@@ -162,10 +162,16 @@ impl<'a> Delta<'a> {
         tables.chain(ports).next().is_some() || self.reset_links().next().is_some()
     }
 
+    /// True if a device may not hold the last plan exactly.
+    fn may_have_exceptions(&self, node: NodeId) -> bool {
+        // Mostly none has, and the node is far away in memory.
+        !self.acknowledged.is_exact()
+            && self.acknowledged.may_have_exceptions(self.fabric.node(node).guid())
+    }
+
     /// True if a Set was sent and not acknowledged.
     pub(super) fn is_pending(&self, node: NodeId, attr_id: u16, attr_mod: u32) -> bool {
-        // Mostly nothing is, and the node is far away in memory.
-        self.acknowledged.pending() > 0
+        self.may_have_exceptions(node)
             && self.acknowledged.is_pending(self.fabric.node(node).guid(), attr_id, attr_mod)
     }
 
@@ -221,10 +227,8 @@ impl<'a> Delta<'a> {
     }
 
     fn held_block(&self, node: NodeId, held: &'a Lft, block: u32) -> &'a [u8] {
-        let start = block as usize * LFT_BLOCK;
-        let end = held.0.len().min(start + LFT_BLOCK);
         let kept = self.acknowledged.withheld_block(self.fabric.node(node).guid(), block);
-        kept.or_else(|| held.0.get(start..end)).unwrap_or(&[])
+        kept.unwrap_or_else(|| planned_block(held, block))
     }
 
     fn lft_of(self, switch: SwitchId) -> impl Iterator<Item = SetId> + 'a {
@@ -233,7 +237,8 @@ impl<'a> Delta<'a> {
         let wanted = self.plan.routing.lft(switch);
         // Engines share unchanged tables between plans.
         let is_shared = held.is_some_and(|held| std::ptr::eq(held, wanted));
-        let is_settled = is_shared && self.acknowledged.is_exact();
+        let has_exceptions = self.may_have_exceptions(node);
+        let is_settled = is_shared && !has_exceptions;
         let capacity = usize::from(self.fabric.node(node).switch_info.linear_fdb_cap());
         let count = if is_settled { 0 } else { capacity.div_ceil(LFT_BLOCK) };
         let blocks = wanted.0.chunks(LFT_BLOCK).take(count).enumerate();
@@ -241,8 +246,12 @@ impl<'a> Delta<'a> {
             let modifier = index as u32;
             let attr_id = AttrId::LINEAR_FT;
             let set = SetId { node, port: PortNum::ZERO, attr_id, attr_mod: modifier };
-            let same = held.is_some_and(|held| self.held_block(node, held, modifier) == block);
-            (!same || self.is_pending(node, attr_id, modifier)).then_some(set)
+            let same = held.is_some_and(|held| match has_exceptions {
+                true => self.held_block(node, held, modifier) == block,
+                false => planned_block(held, modifier) == block,
+            });
+            let is_pending = has_exceptions && self.is_pending(node, attr_id, modifier);
+            (!same || is_pending).then_some(set)
         })
     }
 
@@ -257,7 +266,7 @@ impl<'a> Delta<'a> {
         let wanted = self.plan.multicast.by_switch.get(switch.index()).unwrap_or(&empty);
         let known = self.known(node);
         let held = known.map_or(&[][..], |known| known.mft());
-        if known.is_some() && wanted == held && self.acknowledged.pending() == 0 {
+        if known.is_some() && wanted == held && !self.may_have_exceptions(node) {
             return Vec::new();
         }
         let top_position = self.fabric.node(node).num_ports() / MFT_POSITION_PORTS as u8;
@@ -303,7 +312,7 @@ impl<'a> Delta<'a> {
     /// Blocks with Sets that were not acknowledged: the switch may have entries there that neither
     /// the wanted nor the last plan has.
     fn pending_mft_blocks(&self, node: NodeId, top_position: u8) -> Vec<u16> {
-        if self.acknowledged.pending() == 0 {
+        if !self.may_have_exceptions(node) {
             return Vec::new();
         }
         let cap = self.fabric.node(node).switch_info.multicast_fdb_cap();
@@ -319,7 +328,7 @@ impl<'a> Delta<'a> {
         self.scope.nodes(self.fabric).flat_map(move |node| {
             let wanted = self.plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
             let held = self.known(node).map_or(&[][..], |known| known.sl_to_vl());
-            let all_held = wanted == held && self.acknowledged.pending() == 0;
+            let all_held = wanted == held && !self.may_have_exceptions(node);
             let wanted = if all_held { &[][..] } else { wanted };
             let is_switch = self.fabric.node(node).is_switch();
             slvl::writes(wanted, is_switch, self.knows_optimized(node))
@@ -373,6 +382,12 @@ impl<'a> Delta<'a> {
             (!same).then(|| self.change(port.node, port.num, id, modifier, &data))
         })
     }
+}
+
+/// A block of a linear forwarding table; empty beyond its end.
+fn planned_block(table: &Lft, block: u32) -> &[u8] {
+    let start = block as usize * LFT_BLOCK;
+    table.0.get(start..table.0.len().min(start + LFT_BLOCK)).unwrap_or(&[])
 }
 
 /// True if `held` contains the mapping, usually at the same index.

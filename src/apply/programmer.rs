@@ -334,8 +334,7 @@ impl PhaseRun<'_, '_> {
                 answers.failures.unsent.extend(waiting.iter().map(|other| other.set));
             }
         }
-        answers.report.abandoned.extend(sender.into_abandoned());
-        answers.report.abandoned.extend(changes.map(|(set, _)| set));
+        answers.report.cut(sender.into_cut(), changes);
         count
     }
 
@@ -385,8 +384,7 @@ impl PhaseRun<'_, '_> {
                 });
             }
         }
-        answers.report.abandoned.extend(sender.into_abandoned());
-        answers.report.abandoned.extend(others.map(|(set, _)| set));
+        answers.report.cut(sender.into_cut(), others);
         // A failed intermediate version is irrelevant if the planned version was acknowledged.
         answers.report.failed.retain(|(set, _)| !progress.is_complete(set));
         count

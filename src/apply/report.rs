@@ -1,9 +1,11 @@
 //! The result of applying a plan.
 
 use super::control::Stop;
+use super::delta::SetRequest;
 use super::pass::PassFailures;
 use super::phases::{PHASES, Phase};
 use super::progress::Unapplied;
+use super::sender::CutSets;
 use super::set_failures::is_essential;
 use super::set_id::SetId;
 use super::transition::CommittedRoutes;
@@ -11,6 +13,7 @@ use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
 use crate::plan::Plan;
 use crate::transport::transactions::SmpError;
+use crate::wire::attr::AttrId;
 use std::time::Duration;
 
 /// The result of applying a plan.
@@ -51,8 +54,11 @@ pub struct ApplyReport {
     pub committed_routes: CommittedRoutes,
     /// Why programming ended before all Sets were sent; `None` if it did not.
     pub stop: Option<Stop>,
-    /// Sets that were not sent, or have no answer, because programming ended early.
+    /// Sets that were sent and have no answer, because programming ended early.
     pub abandoned: Vec<SetId>,
+    /// Sets that were not sent, because programming ended early, except for those of an ordered
+    /// transition that still waited for others.
+    pub dropped: Vec<SetId>,
 }
 
 /// Statistics of an ordered transition.
@@ -77,6 +83,13 @@ impl ApplyReport {
         self.sent.iter().map(|(sets, _)| sets).sum()
     }
 
+    /// Records the Sets without a result when programming ended early, and those that were still
+    /// `to_send`.
+    pub(super) fn cut(&mut self, cut: CutSets, to_send: impl Iterator<Item = SetRequest>) {
+        self.abandoned.extend(cut.abandoned);
+        self.dropped.extend(cut.dropped.into_iter().chain(to_send.map(|(set, _)| set)));
+    }
+
     /// Number of Sets that left the subnet incomplete in this reconfiguration.
     pub fn failures(&self) -> usize {
         self.failed.len() + self.unsent.len()
@@ -94,11 +107,15 @@ impl ApplyReport {
         self.delayed_essential = essential.count();
     }
 
-    /// The Sets whose planned version was not acknowledged.
+    /// The Sets whose planned version was not acknowledged. Without the forwarding table blocks
+    /// that an ordered transition dropped: their devices hold what they held before.
     pub(super) fn unapplied(&self) -> Unapplied {
         let failed = self.failed.iter().chain(&self.tolerated).map(|(set, _)| *set);
+        let is_ordered = self.transition.is_some();
+        let stays = |set: &&SetId| is_ordered && set.attr_id == AttrId::LINEAR_FT;
+        let dropped = self.dropped.iter().filter(|set| !stays(set));
         let unsent = self.unsent.iter().chain(&self.delayed).chain(&self.abandoned);
-        let unsent = unsent.chain(&self.reset_ports);
+        let unsent = unsent.chain(&self.reset_ports).chain(dropped);
         let failed = failed.chain(unsent.copied());
         Unapplied { failed: failed.collect(), withheld_blocks: Vec::new() }
     }
@@ -112,11 +129,36 @@ impl ApplyReport {
 
     /// The Sets that were not sent although they differ.
     pub(super) fn not_sent(&self) -> impl Iterator<Item = SetId> + '_ {
-        self.unsent.iter().chain(&self.delayed).copied()
+        self.unsent.iter().chain(&self.delayed).chain(&self.dropped).copied()
     }
 
     /// Number of Sets of SwitchInfo and tables.
     pub fn table_sets(&self) -> usize {
         [Phase::Tables, Phase::Moves].into_iter().map(|phase| self.sent[phase as usize].0).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::NodeId;
+    use crate::ids::PortNum;
+
+    #[test]
+    fn blocks_that_were_not_sent_stay_known_in_an_ordered_transition() {
+        let set = |attr_id| SetId { node: NodeId(3), port: PortNum::ZERO, attr_id, attr_mod: 1 };
+        let (block, mapping) = (set(AttrId::LINEAR_FT), set(AttrId::SL_TO_VL));
+        let mut report = ApplyReport::default();
+        let cut = CutSets { abandoned: vec![], dropped: vec![block, mapping] };
+        report.cut(cut, std::iter::empty());
+        assert_eq!(report.unapplied().failed, [block, mapping]);
+        report.transition = Some(TransitionReport::default());
+        assert_eq!(report.unapplied().failed, [mapping]);
+        assert_eq!(report.unanswered().count(), 0);
+        // One that was sent may be in effect.
+        let cut = CutSets { abandoned: vec![block], dropped: vec![] };
+        report.cut(cut, std::iter::empty());
+        assert_eq!(report.unapplied().failed, [block, mapping]);
+        assert_eq!(report.unanswered().collect::<Vec<_>>(), [block]);
     }
 }

@@ -33,14 +33,22 @@ pub(super) struct Sender<'c, 'a> {
     doubled: HashSet<Step>,
     /// Results of held Sets.
     results: VecDeque<(Sent, SetResult)>,
-    /// Sets without a result when programming ended early.
-    abandoned: Vec<SetId>,
+    cut: CutSets,
+}
+
+/// The Sets that programming had no result of when it ended early.
+#[derive(Default)]
+pub(super) struct CutSets {
+    /// Sent: the devices may have received them or not.
+    pub abandoned: Vec<SetId>,
+    /// Never sent.
+    pub dropped: Vec<SetId>,
 }
 
 impl<'c, 'a> Sender<'c, 'a> {
     pub(super) fn new(client: &SmpClient, control: &'c mut ApplyControl<'a>) -> Self {
-        let (held, doubled, results, abandoned) = Default::default();
-        Self { batch: Tagged::new(client), control, held, doubled, results, abandoned }
+        let (held, doubled, results, cut) = Default::default();
+        Self { batch: Tagged::new(client), control, held, doubled, results, cut }
     }
 
     /// True if another Set may be submitted.
@@ -107,10 +115,9 @@ impl<'c, 'a> Sender<'c, 'a> {
         }
     }
 
-    /// The Sets without a result when programming ended early; devices may have received them or
-    /// not.
-    pub(super) fn into_abandoned(self) -> Vec<SetId> {
-        self.abandoned
+    /// The Sets without a result when programming ended early.
+    pub(super) fn into_cut(self) -> CutSets {
+        self.cut
     }
 
     fn stalled(&mut self, sent: Sent, request: SmpRequest) {
@@ -138,11 +145,18 @@ impl<'c, 'a> Sender<'c, 'a> {
     fn abandon_queued(&mut self) {
         let queued = self.batch.cancel_queued(|_| true);
         let held = std::mem::take(&mut self.held).into_values().flatten();
-        self.abandoned.extend(queued.into_iter().chain(held).map(|(sent, _)| sent.set));
+        for (sent, _) in queued.into_iter().chain(held) {
+            // The first request of a Set in flight twice was sent.
+            match self.doubled.contains(&step(&sent)) {
+                true => self.cut.abandoned.push(sent.set),
+                false => self.cut.dropped.push(sent.set),
+            }
+        }
     }
 
     fn abandon_sent(&mut self) {
-        self.abandoned.extend(self.batch.cancel(|_| true).into_iter().map(|(sent, _)| sent.set));
+        let cancelled = self.batch.cancel(|_| true).into_iter();
+        self.cut.abandoned.extend(cancelled.map(|(sent, _)| sent.set));
     }
 }
 

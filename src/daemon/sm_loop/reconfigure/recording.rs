@@ -49,6 +49,7 @@ pub(super) fn applied(context: &ManagerContext, report: &ApplyReport) {
             (report.tolerated.len(), "refused and not essential"),
             (report.delayed.len(), "delayed"),
             (report.abandoned.len(), "abandoned"),
+            (report.dropped.len(), "dropped"),
         ];
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
             text += &format!(", {count} {what}");

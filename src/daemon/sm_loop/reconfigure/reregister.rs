@@ -35,7 +35,7 @@ impl Reconfigurer {
         let ports = fabric.end_ports().map(|id| fabric.port(id).guid);
         self.master.registered = ports.collect();
         let failed = report.failed.iter().map(|(set, _)| set).chain(&report.unsent);
-        let failed = failed.chain(&report.delayed).chain(&report.abandoned);
+        let failed = failed.chain(&report.delayed).chain(&report.abandoned).chain(&report.dropped);
         for set in failed.filter(|set| set.attr_id == AttrId::PORT_INFO) {
             let port = fabric.port(set.slot(fabric)).guid;
             self.master.registered.remove(&port);
