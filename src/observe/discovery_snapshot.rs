@@ -50,6 +50,8 @@ impl DiscoveryState {
                 fabric.set_extended_port_info(id, info);
             }
         }
+        // In a large fabric this takes milliseconds for which nothing should wait.
+        rayon::spawn(move || drop(self));
         Some((fabric, pkeys))
     }
 

@@ -1,8 +1,10 @@
-//! Thread priorities. The manager and the servers run at the nice value of the process, planning
-//! and file writing at a higher one, work in advance of the next plan and the performance manager at
-//! one higher still, and the management interface at the highest.
+//! Thread priorities. The manager and the servers run at the nice value of the process, planning at
+//! a higher one, file writing, preparations of the next plan and the performance manager at one
+//! higher still, and the management interface at the highest. Checks that nothing waits for run
+//! under SCHED_IDLE: on cores that nothing else needs.
 
 use rayon::ThreadPool;
+use rustix::process::{getpid, getpriority_process, setpriority_process};
 use std::cell::Cell;
 use std::sync::OnceLock;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -30,21 +32,34 @@ pub fn lower_to_background() {
     lower_by(2 * NICE_INCREMENT);
 }
 
+/// Lets the calling thread run only on cores that nothing else needs (SCHED_IDLE, sched(7)).
+pub fn lower_to_idle() {
+    lower_to_background();
+    // If the kernel refuses, the thread keeps the priority of work in the background.
+    set_idle_policy();
+}
+
+#[allow(unsafe_code)]
+fn set_idle_policy() -> bool {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the pointer is valid during the call; 0 stands for the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameters) == 0 }
+}
+
 /// Lowers the priority of the calling thread to that of the management interface, once.
 pub fn lower_to_management() {
     lower_by(MANAGEMENT_INCREMENT);
 }
 
+/// Sets the nice value of the calling thread to that of the process plus `increment`, once: a
+/// thread starts with the value of the one that makes it, which may be lowered.
 fn lower_by(increment: i32) {
-    if !IS_LOWERED.replace(true) {
-        increase_nice(increment);
+    if IS_LOWERED.replace(true) {
+        return;
     }
-}
-
-fn increase_nice(by: i32) {
     // If the kernel refuses, all threads keep the same priority.
-    if let Ok(own) = rustix::process::getpriority_process(None) {
-        let _ = rustix::process::setpriority_process(None, own + by);
+    if let Ok(process) = getpriority_process(Some(getpid())) {
+        let _ = setpriority_process(None, process + increment);
     }
 }
 
@@ -58,22 +73,46 @@ pub fn spawn_low_priority<T: Send + 'static>(
     })
 }
 
-/// Runs `work` at the lowest priority. Its parallel parts run on a single thread of their own, to
-/// keep the planner's queue free.
+/// Runs `work` on a thread of its own at the lowest priority, its parallel parts, too: the planner's
+/// queue stays free.
 pub fn spawn_idle<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    static IDLE_POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
-    spawn_low_priority(move || {
-        let pool = IDLE_POOL.get_or_init(|| {
-            let builder = rayon::ThreadPoolBuilder::new().num_threads(1);
-            let builder = builder.thread_name(|_| "idle".to_owned());
-            // The thread inherits the nice value of this one, which is lowered already.
-            builder.start_handler(|_| increase_nice(NICE_INCREMENT)).build().ok()
-        });
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    spawn_in(&POOL, ("idle", lower_to_idle), work)
+}
+
+/// Prepares the next plan on a thread of its own below the priority of planning.
+pub fn spawn_preparation<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    spawn_in(&POOL, ("prepare", lower_to_background), work)
+}
+
+/// Writes files on a thread of its own below the priority of planning.
+pub fn spawn_writer<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    spawn_in(&POOL, ("files", lower_to_background), work)
+}
+
+/// Runs `work` in a pool of a single thread, which is made when it is first needed.
+fn spawn_in<T: Send + 'static>(
+    pool: &'static OnceLock<Option<ThreadPool>>,
+    (name, lower): (&'static str, fn()),
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    spawn_blocking(move || {
+        let pool = pool.get_or_init(|| single_thread(name, lower));
         match pool {
             Some(pool) => pool.install(work),
             None => work(),
         }
     })
+}
+
+fn single_thread(name: &'static str, lower: fn()) -> Option<ThreadPool> {
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(1);
+    let builder = builder.thread_name(|_| name.to_owned());
+    builder.start_handler(move |_| lower()).build().ok()
 }
 
 /// Creates the threads for parallel planning, with lowered priority. Must be called before the
@@ -89,7 +128,6 @@ pub fn start_planner_threads() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::getpriority_process;
 
     #[tokio::test]
     async fn priority_is_lowered_once_and_only_for_the_thread() {
@@ -98,10 +136,23 @@ mod tests {
             let low = spawn_low_priority(|| getpriority_process(None).expect("Linux")).await;
             assert_eq!(low.expect("no panic"), (before + NICE_INCREMENT).min(19));
         }
-        let idle = || (getpriority_process(None).expect("Linux"), rayon::current_num_threads());
+        let state = || (getpriority_process(None).expect("Linux"), rayon::current_num_threads());
         let expected = ((before + 2 * NICE_INCREMENT).min(19), 1);
-        assert_eq!(spawn_idle(idle).await.expect("no panic"), expected);
+        for work in [spawn_idle(state), spawn_preparation(state), spawn_writer(state)] {
+            assert_eq!(work.await.expect("no panic"), expected);
+        }
         assert_eq!(getpriority_process(None), Ok(before));
+    }
+
+    /// sched(7): a thread may give up its share of the cores without a privilege.
+    #[tokio::test]
+    async fn idle_work_runs_on_idle_cores_only() {
+        let policy = || std::fs::read_to_string("/proc/thread-self/stat").expect("Linux");
+        // The 41st field (proc_pid_stat(5)); the name of the thread, the second one, has no blanks.
+        let policy_of = |text: String| text.split(' ').nth(40).map(str::to_owned);
+        assert_eq!(policy_of(spawn_idle(policy).await.expect("no panic")).as_deref(), Some("5"));
+        let files = spawn_writer(policy).await.expect("no panic");
+        assert_eq!(policy_of(files).as_deref(), Some("0"));
     }
 
     #[test]

@@ -1,22 +1,28 @@
 //! Baselines for the next plan, computed on other threads, so that planning rarely waits for them.
 //!
 //! After a plan has passed verification, its intermediate results become a *carried* baseline. That
-//! takes tens of milliseconds in a large fabric; the baseline may over-approximate dependencies.
+//! takes tens of milliseconds in a large fabric, and starts when the plan is programmed, which needs
+//! the cores before; the baseline may over-approximate dependencies.
 //! Once the devices hold the plan, a baseline is *computed* in full from the acknowledged fabric,
 //! which may take a second, and replaces the carried one when complete. If the fabric changes
 //! before, the next plan uses the carried baseline.
 
-use crate::daemon::process::priority::{spawn_idle, spawn_low_priority};
+use crate::daemon::process::priority::{spawn_idle, spawn_preparation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::task::JoinHandle;
 
 type Task<T> = JoinHandle<Option<Arc<T>>>;
 
+/// The work that makes a carried baseline.
+type Carry<T> = Box<dyn FnOnce() -> T + Send + Sync>;
+
 /// The baselines, and the tasks that compute them.
 pub struct BaselineCache<T> {
     /// The baseline to use while no task has a newer one.
     known: Option<Arc<T>>,
+    /// Work of [`Self::carry`] that has not started.
+    to_carry: Option<Carry<T>>,
     carrying: Option<Task<T>>,
     computing: Option<Task<T>>,
     /// The unfinished computation for an earlier plan.
@@ -29,8 +35,9 @@ pub struct BaselineCache<T> {
 
 impl<T> Default for BaselineCache<T> {
     fn default() -> Self {
-        let (known, computed, requested) = (None, None, Arc::default());
-        Self { known, carrying: None, computing: None, superseded: None, computed, requested }
+        let (known, to_carry, carrying, computing, superseded) = Default::default();
+        let (computed, requested) = Default::default();
+        Self { known, to_carry, carrying, computing, superseded, computed, requested }
     }
 }
 
@@ -40,13 +47,22 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
         self.known = Some(known);
     }
 
-    /// Starts `work`, which turns the results of a verified plan into a carried baseline.
-    pub fn carry(&mut self, work: impl FnOnce() -> T + Send + 'static) {
+    /// Replaces the baseline by the result of `work`, which turns the results of a verified plan
+    /// into a carried baseline. It starts with [`Self::start_carrying`], or when it is waited for.
+    pub fn carry(&mut self, work: impl FnOnce() -> T + Send + Sync + 'static) {
         if let Some(computing) = self.computing.take() {
             self.superseded = Some(computing);
         }
         self.known = None;
-        self.carrying = Some(spawn_low_priority(move || Some(Arc::new(work()))));
+        self.carrying = None;
+        self.to_carry = Some(Box::new(work));
+    }
+
+    /// Starts the work of the last [`Self::carry`], if it has not started.
+    pub fn start_carrying(&mut self) {
+        if let Some(work) = self.to_carry.take() {
+            self.carrying = Some(spawn_preparation(move || Some(Arc::new(work()))));
+        }
     }
 
     /// Starts `work`, which computes the baseline in full, or returns the last computed one, its
@@ -75,16 +91,17 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
         let computing = self.computing.take_if(|task| wait || task.is_finished())?;
         let computed = computing.await.ok().flatten()?;
         (self.known, self.computed) = (Some(computed.clone()), Some(computed.clone()));
-        self.carrying = None;
+        (self.to_carry, self.carrying) = (None, None);
         Some(computed)
     }
 
     /// The best baseline available now.
     pub async fn latest(&mut self) -> Option<Arc<T>> {
-        if self.computed(false).await.is_none()
-            && let Some(carrying) = self.carrying.take()
-        {
-            self.known = carrying.await.ok().flatten();
+        if self.computed(false).await.is_none() {
+            self.start_carrying();
+            if let Some(carrying) = self.carrying.take() {
+                self.known = carrying.await.ok().flatten();
+            }
         }
         self.known.clone()
     }
@@ -110,6 +127,8 @@ mod tests {
         baselines.provide(Arc::new("provided"));
         assert_eq!(baselines.latest().await.as_deref(), Some(&"provided"));
         baselines.carry(|| "carried 1");
+        baselines.start_carrying();
+        baselines.start_carrying();
         let (go, gate) = mpsc::channel::<()>();
         let (begin, begins) = oneshot::channel();
         baselines.compute(move |last| {

@@ -4,7 +4,7 @@
 //! repeated at intervals.
 
 use crate::config::options::Options;
-use crate::daemon::process::priority::spawn_low_priority;
+use crate::daemon::process::priority::spawn_writer;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::observe::m_keys::MKeys;
 use crate::plan::lids::Memory;
@@ -90,7 +90,7 @@ async fn serve(files: StateFiles, mut jobs: watch::Receiver<Option<WriteJob>>) {
         }
         let Some(job) = jobs.borrow_and_update().clone() else { continue };
         let files = files.clone();
-        match spawn_low_priority(move || job.write(&files)).await {
+        match spawn_writer(move || job.write(&files)).await {
             Ok(errors) => {
                 failures.update(errors);
             }

@@ -1,13 +1,13 @@
 //! Checks transitions between routings: reports how the tables of an active fabric were changed,
 //! and whether a deadlock was possible while old and new routes coexisted.
 //!
-//! The deadlock check runs on a single thread of its own, to leave the cores to the next plan. If
-//! the fabric changes faster than transitions can be checked, some checks are skipped, which is
-//! logged.
+//! The deadlock check runs on a single thread of its own at the lowest priority, to leave the cores
+//! to the next plan. If the fabric changes faster than transitions can be checked, some checks are
+//! skipped, which is logged.
 
 use crate::apply::transition::CommittedRoutes;
 use crate::apply::{Acknowledged, ApplyReport};
-use crate::daemon::process::priority::{lower_thread_priority, spawn_low_priority};
+use crate::daemon::process::priority::{lower_to_idle, spawn_low_priority};
 use crate::fabric::Fabric;
 use crate::notes::counted;
 use crate::plan::Plan;
@@ -15,9 +15,14 @@ use crate::verify::transition::{self, CoexistenceReport, PlannedFabric};
 use crate::verify::{Checks, Verified};
 use rayon::ThreadPool;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tracing::{info, warn};
+
+/// Maximum time that the end of the daemon waits for checks.
+const MAX_LAST_CHECK: Duration = Duration::from_secs(1);
 
 /// A fabric and its plan.
 type Routed = (Arc<Fabric>, Arc<Plan>);
@@ -85,12 +90,14 @@ impl TransitionMonitor {
         }
     }
 
-    /// Waits for checks in progress, which log their results.
+    /// Waits a moment for checks in progress, which log their results.
     pub async fn finish(&mut self) {
         let Some((checks, task)) = self.checker.take() else { return };
         drop(checks);
-        if let Err(problem) = task.await {
-            warn!("the check of the last transition failed: {problem}");
+        match timeout(MAX_LAST_CHECK, task).await {
+            Ok(Ok(())) => {}
+            Ok(Err(problem)) => warn!("the check of the last transition failed: {problem}"),
+            Err(_) => info!("transition: the last check for deadlocks is not complete"),
         }
     }
 }
@@ -100,7 +107,7 @@ async fn serve(mut checks: mpsc::Receiver<TransitionCheck>) {
     let name = |_| "transitions".to_owned();
     // Without a thread of its own, the check runs on the planner's threads.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(name);
-    let pool = pool.start_handler(|_| lower_thread_priority()).build();
+    let pool = pool.start_handler(|_| lower_to_idle()).build();
     let pool = Arc::new(pool.ok());
     while let Some(check) = checks.recv().await {
         let pool = pool.clone();

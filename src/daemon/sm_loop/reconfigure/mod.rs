@@ -242,11 +242,11 @@ impl Reconfigurer {
             &mut self.devices;
         let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);
         self.needs_heavy_sweep |= unreachable_peers.needs_sweep();
-        let client = &context.client;
         let how = (&**options, &*m_keys, control);
         let applying = start.elapsed();
         let mut report =
-            apply(client, observation, &verified, acknowledged, how, &unreachable).await;
+            apply(&context.client, observation, &verified, acknowledged, how, &unreachable).await;
+        self.plan.baselines.start_carrying();
         m_keys.learn(&observation.fabric);
         self.logged.log_unknown_keys(&observation.fabric, m_keys, &report);
         self.links_in_init |= !report.reset_links.is_empty();
