@@ -4,6 +4,7 @@ mod balancing;
 mod devices;
 mod duplicates;
 mod fdr10;
+mod interrupted;
 mod links;
 mod multicast;
 mod quarantine;

@@ -43,11 +43,13 @@ impl EventQueue {
     /// Waits for a trap that reports a changed link other than the `known` ones, and keeps all
     /// events. Cancel safe.
     pub async fn unknown_link_change(&mut self, known: KnownChanges) {
-        let is_news = |event: &SmEvent| match event {
-            SmEvent::Trap(trap) => is_link_change(event) && !known.explain(trap),
-            _ => false,
-        };
-        self.arrival(is_news).await;
+        self.arrival(|event| is_news(event, &known)).await;
+    }
+
+    /// True if a trap has arrived that reports a changed link other than the `known` ones.
+    pub fn has_unknown_link_change(&mut self, known: &KnownChanges) -> bool {
+        self.buffer.extend(std::iter::from_fn(|| self.receiver.try_recv().ok()));
+        self.buffer.iter().any(|event| is_news(event, known))
     }
 
     /// Waits until another SM requests a change of role, and keeps all events. Cancel safe.
@@ -70,6 +72,11 @@ impl EventQueue {
         // The senders have ended, which `recv` reports.
         std::future::pending().await
     }
+}
+
+/// True for a trap that reports a changed link other than the `known` ones.
+fn is_news(event: &SmEvent, known: &KnownChanges) -> bool {
+    matches!(event, SmEvent::Trap(trap) if is_link_change(event) && !known.explain(trap))
 }
 
 fn is_link_change(event: &SmEvent) -> bool {
@@ -125,7 +132,9 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         sender.send(trap(4)).expect("the queue exists");
         assert!(pin!(queue.unknown_link_change(known.clone())).poll(&mut context).is_pending());
+        assert!(!queue.has_unknown_link_change(&known));
         sender.send(trap(6)).expect("the queue exists");
+        assert!(queue.has_unknown_link_change(&known));
         assert!(pin!(queue.unknown_link_change(known)).poll(&mut context).is_ready());
         assert_eq!([queue.try_recv(), queue.try_recv()], [Some(trap(4)), Some(trap(6))]);
     }

@@ -1,10 +1,11 @@
-//! Link changes that a sweep has found before their traps arrived.
+//! Link changes that sweeps have found before their traps arrived.
 //!
-//! The switches at both ends of a cable report its loss, one maybe some time after the other. The
-//! sweep after the first trap finds the change, so the second one does not make the plan out of
-//! date.
+//! The switches at both ends of a cable report its loss, one maybe some time after the other; all
+//! neighbours report the loss of a switch, and some of their traps are repeated after half a second
+//! because they were lost with it. The sweep after the first trap finds all of these changes, so the
+//! other traps do not make the plan out of date.
 
-use crate::fabric::{Fabric, Port};
+use crate::fabric::{Fabric, Node, PortId};
 use crate::ids::Lid;
 use crate::observe::traps::TrapEvent;
 use std::collections::BTreeSet;
@@ -14,25 +15,41 @@ use std::collections::BTreeSet;
 pub struct KnownChanges(BTreeSet<Lid>);
 
 impl KnownChanges {
-    /// The switches with cables that only one of two snapshots has. None if the snapshots do not
-    /// have the same nodes.
+    /// The switches with cables that only one of two snapshots has.
     pub fn between(last: &Fabric, now: &Fabric) -> Self {
-        if !last.has_same_ids(now) {
-            return Self::default();
+        if last.has_same_ids(now) {
+            let changed = |&index: &usize| last.ports()[index].peer != now.ports()[index].peer;
+            let changed = (0..now.ports().len()).filter(changed);
+            let nodes = changed.map(|index| now.node(now.ports()[index].node));
+            return Self(nodes.filter_map(|node| lid(now, node)).collect());
         }
-        let ports = last.ports().iter().zip(now.ports());
-        let changed = ports.filter(|(before, after)| before.peer != after.peer);
-        let lid = |(_, after): (&Port, &Port)| {
-            let node = now.node(after.node);
-            now.observed_lid(node.first_port).filter(|_| node.is_switch())
-        };
-        Self(changed.filter_map(lid).collect())
+        let switches = now.switches().iter().map(|&node| now.node(node));
+        let changed = switches.filter(|node| has_other_cables(last, now, node));
+        Self(changed.filter_map(|node| lid(now, node)).collect())
     }
 
     /// True if the trap reports a link change of one of these switches.
     pub fn explain(&self, trap: &TrapEvent) -> bool {
         trap.calls_for_sweep() && self.0.contains(&trap.subject)
     }
+}
+
+/// The LID of a switch; `None` for other nodes.
+fn lid(fabric: &Fabric, node: &Node) -> Option<Lid> {
+    fabric.observed_lid(node.first_port).filter(|_| node.is_switch())
+}
+
+/// True if a node is new, or has other cables than in an earlier snapshot.
+fn has_other_cables(last: &Fabric, now: &Fabric, node: &Node) -> bool {
+    let Some(before) = last.node_by_guid(node.guid()).map(|id| last.node(id)) else { return true };
+    let far_end = |fabric: &Fabric, first: PortId, num: u8| {
+        let port = fabric.ports().get(first.index() + usize::from(num))?;
+        port.peer.map(|peer| fabric.end_of(peer))
+    };
+    let far_ends =
+        |num| (far_end(last, before.first_port, num), far_end(now, node.first_port, num));
+    before.num_ports() != node.num_ports()
+        || (0..=node.num_ports()).any(|num| far_ends(num).0 != far_ends(num).1)
 }
 
 #[cfg(test)]
@@ -47,6 +64,14 @@ mod tests {
         let lids: Vec<(u16, u8)> = (1..=8).map(|lid| (lid, 0)).collect();
         let mut topology = ring(4, &lids);
         without.map(|cable| topology.cables.remove(cable));
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a fabric")
+    }
+
+    /// The ring without the switch with LID 4.
+    fn without_a_switch() -> Fabric {
+        let lids: Vec<(u16, u8)> = (1..=8).map(|lid| (lid, 0)).collect();
+        let mut topology = ring(4, &lids);
+        topology.cables.retain(|cable| cable.iter().all(|&(node, _)| node != 3));
         Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a fabric")
     }
 
@@ -68,9 +93,22 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_if_nodes_changed() {
+    fn the_neighbours_of_lost_and_new_nodes_are_known() {
         // Without its cable, a host is not in the snapshot.
         let (whole, open) = (fabric(None), fabric(Some(4)));
-        assert_eq!(KnownChanges::between(&whole, &open), KnownChanges::default());
+        assert_ne!(whole.nodes().len(), open.nodes().len());
+        for changes in [KnownChanges::between(&whole, &open), KnownChanges::between(&open, &whole)]
+        {
+            assert_eq!(explained(&changes, TrapNumber::LINK_STATE), [6]);
+        }
+    }
+
+    #[test]
+    fn a_new_switch_and_its_neighbours_are_known() {
+        let (whole, rest) = (fabric(None), without_a_switch());
+        assert_eq!(rest.switches().len(), 3);
+        let number = TrapNumber::LINK_STATE;
+        assert_eq!(explained(&KnownChanges::between(&whole, &rest), number), [2, 6]);
+        assert_eq!(explained(&KnownChanges::between(&rest, &whole), number), [2, 4, 6]);
     }
 }

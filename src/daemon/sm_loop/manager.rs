@@ -2,16 +2,17 @@
 //!
 //! `roles`: its role among several SMs; `operator_requests`: actions of the management interface;
 //! `reload`: reads the configuration again; `failures`: retries and fatal errors; `balancing`:
-//! balances routes between sweeps; `events`: descriptions of events for the flight recorder.
+//! balances routes between sweeps; `configure`: reconfigurations, and which events end them early;
+//! `events`: descriptions of events for the flight recorder.
 
 mod balancing;
+mod configure;
 mod events;
 mod failures;
 mod operator_requests;
 mod reload;
 mod roles;
 
-use crate::apply::ApplyControl;
 use crate::config::options::Options;
 use crate::contained;
 use crate::daemon::messages::SaCommand;
@@ -20,13 +21,13 @@ use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::config_status;
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
 use crate::daemon::sm_loop::event_queue::EventQueue;
-use crate::daemon::sm_loop::known_changes::KnownChanges;
 use crate::daemon::sm_loop::link_quarantine::LinkQuarantine;
 use crate::daemon::sm_loop::link_storm::LinkStorm;
 use crate::daemon::sm_loop::mastership::{Mastership, StrangerLog};
 use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::pending::{PendingWork, switch_of};
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
+use crate::fabric::Fabric;
 use crate::ids::Guid;
 use crate::manage::loop_status::{Cause, Causes, ConfigStatus};
 use crate::observe::Observation;
@@ -83,6 +84,8 @@ pub struct Manager {
     retry_delay: Duration,
     /// Sweeps and reconfigurations in a row that ended early.
     pub(super) unfinished: u32,
+    /// The snapshot of the last reconfiguration that did not end early.
+    completed: Option<Arc<Fabric>>,
     /// The last reconfiguration ended early because devices were silent.
     was_silent: bool,
     /// Light sweeps that confirmed focused ones since the last trap or light sweep without a
@@ -126,6 +129,7 @@ impl Manager {
             next_balancing: None,
             retry_delay: MIN_RETRY_DELAY,
             unfinished: 0,
+            completed: None,
             was_silent: false,
             rechecks: 0,
             monitor,
@@ -197,6 +201,7 @@ impl Manager {
         contained::log("a sweep or reconfiguration", panic, consequence);
         self.observation = None;
         (self.unfinished, self.was_silent, self.rechecks) = (0, false, 0);
+        self.completed = None;
         self.reconfigurer.start_from_scratch();
         self.failed(format!("a sweep or reconfiguration failed: {panic}"))
     }
@@ -406,71 +411,6 @@ impl Manager {
             ) => self.failed(problem),
             Some(ReconfigureOutcome::Delayed(_)) => None,
             Some(ReconfigureOutcome::EndedEarly(_)) | None => self.configure(pending).await,
-        }
-    }
-
-    async fn configure(&mut self, pending: &mut PendingWork) -> Option<Exit> {
-        self.causes.append(&mut pending.causes);
-        self.next_balancing = None;
-        let start = Instant::now();
-        let may_end_early = self.unfinished < MAX_UNFINISHED && self.reconfigurer.may_end_early();
-        let engine = self.engine();
-        let observation = self.observation.as_mut()?;
-        let control = match may_end_early {
-            true if self.storm.is_storm(Instant::now()) => {
-                ApplyControl::until(std::future::pending(), self.was_silent)
-            }
-            true => {
-                let last = self.context.subnet.borrow().as_ref().map(|last| last.fabric.clone());
-                let known = last.map(|last| KnownChanges::between(&last, &observation.fabric));
-                let known = known.filter(|_| !self.was_silent).unwrap_or_default();
-                ApplyControl::until(self.events.unknown_link_change(known), self.was_silent)
-            }
-            false => ApplyControl::to_the_end(),
-        };
-        self.monitor.reconfigure_started();
-        let run = self.reconfigurer.run(&self.context, &self.options, observation, control);
-        let outcome = run.await;
-        if let Some(observation) = &self.observation {
-            self.show_protection(observation);
-        }
-        self.was_silent = false;
-        let trap =
-            pending.trap_arrived.filter(|_| !matches!(outcome, ReconfigureOutcome::EndedEarly(_)));
-        self.record_reconfiguration(&outcome, (start, trap));
-        if !matches!(outcome, ReconfigureOutcome::EndedEarly(_)) {
-            self.unfinished = 0;
-            pending.trap_arrived = None;
-        }
-        self.check_quarantine(engine, &outcome, pending);
-        pending.heavy |= std::mem::take(&mut self.reconfigurer.links_in_init);
-        self.causes.clear();
-        match outcome {
-            ReconfigureOutcome::EndedEarly(silent) => {
-                self.unfinished += 1;
-                pending.causes.insert(Cause::Unfinished);
-                self.was_silent = !silent.is_empty();
-                pending.suspects.extend(silent);
-                pending.confirmation = true;
-                None
-            }
-            ReconfigureOutcome::Up => {
-                self.context.recordings.succeeded();
-                self.retry_delay = MIN_RETRY_DELAY;
-                self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
-                self.schedule_balancing();
-                (self.once && !pending.heavy).then_some(Exit::Clean)
-            }
-            ReconfigureOutcome::Delayed(problem) if self.once => Some(Exit::SubnetDown(problem)),
-            ReconfigureOutcome::Delayed(_) => {
-                self.retry_delay = MIN_RETRY_DELAY;
-                let sweep = self.interval().map(|pause| Instant::now() + pause);
-                self.next_sweep = sweep.into_iter().chain(self.reconfigurer.next_retry()).min();
-                None
-            }
-            ReconfigureOutcome::Incomplete(problem) | ReconfigureOutcome::Rejected(problem) => {
-                self.failed(problem)
-            }
         }
     }
 
