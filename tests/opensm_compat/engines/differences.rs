@@ -90,7 +90,7 @@ pub(crate) fn compare(case: &EngineCase) -> Verdict {
         return match ours.verify_their_mfts(&plan, &theirs) {
             Err(faults) if faults.contains("loops") => Verdict::Known(MULTICAST_LOOP),
             _ if is_unordered(&plan) => Verdict::Known(UNORDERED),
-            _ if ours.members_served(&ours.mfts(&plan)) > ours.members_served(&theirs.mfts) => {
+            _ if ours.reaches_more_members(&ours.mfts(&plan), &theirs.mfts) => {
                 Verdict::Known(MEMBERS_LEFT_OUT)
             }
             _ => Verdict::Differs(trees),

@@ -8,6 +8,7 @@
 //! | `case` | a fabric with its configuration, drawn from a seed |
 //! | `theirs` | OpenSM's results over ibsim |
 //! | `ours` | the plan of the same fabric with the same LIDs and files, and its verification |
+//! | `members` | the members of multicast groups that packets reach |
 //! | `differences` | comparison, and the known differences |
 //! | one file per engine | its fabrics and random options |
 //!
@@ -23,6 +24,7 @@ mod dor;
 mod file;
 mod ftree;
 mod lash;
+mod members;
 mod minhop;
 mod nue;
 mod ours;

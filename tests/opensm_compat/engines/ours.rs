@@ -170,22 +170,6 @@ impl<'a> Ours<'a> {
         self.verify(Plan { multicast: Arc::new(multicast), ..plan.clone() })
     }
 
-    /// The number of members of all groups to whose ports the switches before them forward.
-    pub(crate) fn members_served(&self, mfts: &Mfts) -> usize {
-        let is_served = |&(mlid, member): &(u16, Guid)| {
-            let port = self.fabric.port_by_guid(member)?;
-            let switch = self.fabric.switch(self.fabric.switch_behind(port)?).guid().0;
-            let exit = match self.fabric.node_of(port).is_switch() {
-                true => 0,
-                false => self.fabric.port(self.fabric.port(port).peer?).num.0,
-            };
-            mfts.get(&(mlid, switch)).filter(|ports| ports.contains(&exit))
-        };
-        let groups = self.case.mlids().zip(&self.case.groups);
-        let members = groups.flat_map(|(mlid, members)| members.iter().map(move |&m| (mlid, m)));
-        members.filter(|member| is_served(member).is_some()).count()
-    }
-
     pub(crate) fn lfts(&self, plan: &Plan) -> LidLfts {
         let mut lfts = LidLfts::default();
         for (lid, port) in plan.lids.iter() {
