@@ -53,7 +53,6 @@ use crate::notes::{Note, counted};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use channels::Channels;
 use colors::Colors;
-use order::ChannelOrder;
 use policy::MulticastHops;
 pub use policy::NuePolicy;
 use search::{Layer, Search};
@@ -186,12 +185,14 @@ impl Setup<'_> {
         if !self.has_loop(&routes) {
             return routes;
         }
-        routes = self.with_protected_switches(of_hosts, rules);
-        if !self.has_loop(&routes) {
-            return routes;
+        let mut protected = of_hosts;
+        if self.protect_switches(&mut protected, rules, true) && !self.has_loop(&protected) {
+            return protected;
         }
         let rules = Rules { keep_dependencies: true, reserve_switches: true };
-        self.with_protected_switches(self.hosts(rules), rules)
+        let mut routes = self.hosts(rules);
+        self.protect_switches(&mut routes, rules, false);
+        routes
     }
 
     /// The routes to hosts, and to switches if they are included.
@@ -292,18 +293,27 @@ impl Setup<'_> {
         }
     }
 
-    /// Adds paths to all switches that close no cycle with others of layer 0.
-    fn with_protected_switches(&self, mut routes: Routes, rules: Rules) -> Routes {
+    /// Adds paths to all switches that close no cycle with others of layer 0. Returns false, and
+    /// leaves switches without paths, if a loop is found on the way and `stops_at_loop` is set.
+    fn protect_switches(&self, routes: &mut Routes, rules: Rules, stops_at_loop: bool) -> bool {
         let mut state = routes.first_layer.take().unwrap_or_else(|| {
             let rules = Rules { reserve_switches: true, ..rules };
             self.first_state(&[], 0, rules, &routes.lengths)
         });
         let mut search = Search::new(self.graph);
         search.keep_dependencies = rules.keep_dependencies;
+        // Escape paths that were not reserved close loops. Few checks find them soon.
+        let mut next_check = routes.escapes + 1;
         for target in self.switches_in_order() {
-            self.route(&mut routes, &mut search, &mut state, &target, 0);
+            self.route(routes, &mut search, &mut state, &target, 0);
+            if stops_at_loop && routes.escapes >= next_check {
+                if self.has_loop(routes) {
+                    return false;
+                }
+                next_check = 2 * routes.escapes;
+            }
         }
-        routes
+        true
     }
 
     /// The colors at the beginning of a layer, and its escape paths.
@@ -353,7 +363,7 @@ impl Setup<'_> {
     /// True if the dependencies of the routes of a layer have a cycle.
     fn has_loop(&self, routes: &Routes) -> bool {
         let mut layers = routes.dependencies.iter();
-        layers.any(|used| ChannelOrder::new(self.graph, |edge| used[edge as usize]).is_none())
+        layers.any(|used| order::has_cycle(self.graph, |edge| used[edge as usize]))
     }
 }
 
