@@ -1,7 +1,9 @@
 //! Cables and switches that go down and return, with each engine: the plan that is based on the one
-//! before equals the plan from scratch, and engines that promise routes without credit loops keep
-//! their promise.
+//! before equals the plan from scratch, engines that promise routes without credit loops keep
+//! their promise, and end ports keep their LIDs. While nothing changes, path SLs stay as they are,
+//! and those of engines that choose SLs by routes are back when the fabric is whole again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use testkit::fabrics::{self, Family, RandomFabric};
 use testkit::planning::options;
@@ -11,7 +13,7 @@ use torus_sm::config::options::Options;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
-use torus_sm::ids::{Guid, Mlid, Sl};
+use torus_sm::ids::{Guid, Lid, Mlid, Sl};
 use torus_sm::plan::compute::PlanInput;
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
@@ -24,6 +26,9 @@ use torus_sm::wire::attr::NodeKind;
 
 /// Changes of a fabric in a test.
 const CHANGES: usize = 5;
+
+/// Engines that choose path SLs by the routes, and routes by the fabric and its LIDs alone.
+const CHOOSE_SLS: [&str; 3] = ["lash", "dfsssp", "nue"];
 
 /// The plan in force and what the next one depends on.
 struct InForce {
@@ -38,6 +43,8 @@ struct Planner {
     memory: Memory,
     in_force: Option<InForce>,
     members: Vec<Guid>,
+    /// The LIDs of all end ports that were in a fabric so far.
+    lids: BTreeMap<Guid, Lid>,
 }
 
 impl Planner {
@@ -53,6 +60,7 @@ impl Planner {
             memory: Memory::default(),
             in_force: None,
             members: hosts.map(|node| Guid(node.guid.0 + 1)).step_by(2).collect(),
+            lids: BTreeMap::new(),
         }
     }
 
@@ -120,6 +128,33 @@ impl Planner {
         let pending = updated.pending_baseline.expect("a plan that passed");
         let baseline = pending.complete(inputs, &Checks::new(true));
         self.in_force = Some(InForce { plan: other, baseline });
+        self.check_lids(&fabric, case);
+        self.check_repetition(&fabric, case);
+    }
+
+    /// End ports have the LIDs that they had in all fabrics before.
+    fn check_lids(&mut self, fabric: &Fabric, case: &str) {
+        let Some(in_force) = &self.in_force else { return };
+        for port in fabric.end_ports() {
+            let (guid, lid) = (fabric.port(port).guid, in_force.plan.lids.base(port));
+            let Some(lid) = lid else { continue };
+            assert_eq!(*self.lids.entry(guid).or_insert(lid), lid, "{case}: LID of {guid}");
+        }
+    }
+
+    /// Another plan of the same fabric changes no LID, route or path SL.
+    fn check_repetition(&self, fabric: &Fabric, case: &str) {
+        let Some(in_force) = &self.in_force else { return };
+        for is_incremental in [false, true] {
+            let outcome = self.outcome(fabric, Some(in_force), is_incremental);
+            let Ok(verified) = outcome.expect("routes, as before").verdict else {
+                panic!("{case}: does not pass again");
+            };
+            let (before, again) = (&in_force.plan, verified.plan());
+            assert!(before.lids.iter().eq(again.lids.iter()), "{case}: LIDs of the same fabric");
+            assert!(before.routing.lfts == again.routing.lfts, "{case}: the same fabric");
+            assert_eq!(path_sls(fabric, before), path_sls(fabric, again), "{case}: same fabric");
+        }
     }
 }
 
@@ -150,6 +185,7 @@ fn change_fabrics(engine: &str, families: &[Family], is_loop_free: bool) {
         let mut random = Random::new(seed + 1000);
         let RandomFabric { topology, local } = fabrics::random(family, &mut random);
         let mut planner = Planner::new(engine, &topology);
+        let mut first_sls = None;
         let switches: Vec<usize> = (0..topology.nodes.len())
             .filter(|&node| topology.nodes[node].kind == NodeKind::Switch)
             .filter(|&node| {
@@ -174,7 +210,14 @@ fn change_fabrics(engine: &str, families: &[Family], is_loop_free: bool) {
             let left = damaged(&topology, &cables, &nodes);
             let fabric = Fabric::from_topology(&left, local, &SyntheticView::default());
             let case = format!("{engine}, {family} {seed}, change {change}");
-            planner.advance(fabric.expect("the local node"), &case);
+            let fabric = fabric.expect("the local node");
+            planner.advance(fabric.clone(), &case);
+            if change == 0 {
+                first_sls = planner.in_force.as_ref().map(|now| path_sls(&fabric, &now.plan));
+            } else if is_whole && CHOOSE_SLS.contains(&engine) && first_sls.is_some() {
+                let now = planner.in_force.as_ref().map(|now| path_sls(&fabric, &now.plan));
+                assert_eq!(now, first_sls, "{case}: path SLs of the whole fabric");
+            }
         }
         if let Some(in_force) = &planner.in_force {
             routed += 1;
