@@ -12,7 +12,7 @@ use testkit::torus::random::Random;
 use torus_sm::config::guid_lists::GuidLists;
 use torus_sm::config::options::Options;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::synthetic::SyntheticView;
+use torus_sm::fabric::synthetic::{Hardware, SyntheticView};
 use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::ids::{Guid, Lid, PortNum};
 use torus_sm::plan::LidTable;
@@ -37,46 +37,64 @@ const OPENSM: [(&str, f64); 9] = [
     ("lash", 11_500.0),
 ];
 
-fn main() {
-    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or_default();
-    let tree = fat_tree();
-    run(
-        &wanted,
-        "fat tree, 288 switches, 2016 hosts",
-        &tree,
-        None,
-        &OPENSM.map(|(engine, _)| engine),
-    );
-    let irregular = irregular(500, 1000, 4);
-    let root = irregular.nodes[0].guid;
-    run(
-        &wanted,
-        "irregular, 500 switches, 2000 hosts",
-        &irregular,
-        Some(root),
-        &["minhop", "updn", "dnup", "sssp", "dor", "nue", "dfsssp", "lash"],
-    );
-    let shape = Shape { hosts: 2, ..Shape::torus([16; 3]) };
-    let torus = shape.build().expect("the shape fits a fabric");
-    let root = torus.nodes.iter().find(|node| node.kind == NodeKind::Switch).map(|node| node.guid);
-    run(&wanted, "torus 16x16x16, 8192 hosts", &torus, root, &["minhop", "updn"]);
+/// A fabric on which engines are measured.
+struct BenchFabric {
+    name: &'static str,
+    topology: Topology,
+    /// The root switch of updn; it finds its own if there is none.
+    root: Option<Guid>,
+    /// VLCap of all ports: 4 stands for 8 data VLs, 5 for 15.
+    vl_cap: u8,
+    /// True if OpenSM was measured on a fabric of this kind.
+    has_opensm_times: bool,
 }
 
-fn run(wanted: &str, name: &str, topology: &Topology, root: Option<Guid>, engines: &[&str]) {
+fn main() {
+    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or_default();
+    let tree = BenchFabric {
+        name: "fat tree, 288 switches, 2016 hosts",
+        topology: fat_tree(),
+        root: None,
+        vl_cap: 4,
+        has_opensm_times: true,
+    };
+    run(&wanted, &tree, &OPENSM.map(|(engine, _)| engine));
+    let topology = irregular(500, 1000, 4);
+    let irregular = BenchFabric {
+        name: "irregular, 500 switches, 2000 hosts, 15 VLs",
+        root: Some(topology.nodes[0].guid),
+        topology,
+        vl_cap: 5,
+        has_opensm_times: false,
+    };
+    run(&wanted, &irregular, &["minhop", "updn", "dnup", "sssp", "dor", "nue", "dfsssp", "lash"]);
+    let shape = Shape { hosts: 2, ..Shape::torus([16; 3]) };
+    let topology = shape.build().expect("the shape fits a fabric");
+    let switch = topology.nodes.iter().find(|node| node.kind == NodeKind::Switch);
+    let torus = BenchFabric {
+        name: "torus 16x16x16, 8192 hosts",
+        root: switch.map(|node| node.guid),
+        topology,
+        vl_cap: 4,
+        has_opensm_times: false,
+    };
+    run(&wanted, &torus, &["minhop", "updn"]);
+}
+
+fn run(wanted: &str, fabric: &BenchFabric, engines: &[&str]) {
     for engine in engines {
-        let case = format!("{engine}, {name}");
+        let case = format!("{engine}, {}", fabric.name);
         if !case.contains(wanted) {
             continue;
         }
-        let best = match best_time(topology, root, engine) {
+        let best = match best_time(fabric, engine) {
             Ok(best) => best,
             Err(reason) => {
                 println!("{case}: refused: {reason}");
                 continue;
             }
         };
-        let is_tree = name.starts_with("fat tree");
-        let opensm = OPENSM.iter().find(|(known, _)| is_tree && known == engine);
+        let opensm = OPENSM.iter().find(|(known, _)| fabric.has_opensm_times && known == engine);
         let ours = best.as_secs_f64() * 1000.0;
         match opensm {
             Some((_, theirs)) => {
@@ -88,9 +106,13 @@ fn run(wanted: &str, name: &str, topology: &Topology, root: Option<Guid>, engine
 }
 
 /// The shortest of several runs, or the reasons of an engine that refuses the fabric.
-fn best_time(topology: &Topology, root: Option<Guid>, engine: &str) -> Result<Duration, String> {
-    let fabric =
-        Fabric::from_topology(topology, 0, &SyntheticView::default()).expect("node 0 exists");
+fn best_time(fabric: &BenchFabric, engine: &str) -> Result<Duration, String> {
+    let &BenchFabric { ref topology, root, vl_cap, .. } = fabric;
+    let view = SyntheticView {
+        hardware: Hardware { vl_cap, ..Hardware::default() },
+        ..SyntheticView::default()
+    };
+    let fabric = Fabric::from_topology(topology, 0, &view).expect("node 0 exists");
     let mut lids = LidTable::new(fabric.ports().len());
     for (index, port) in fabric.end_ports().enumerate() {
         lids.assign(port, Lid(index as u16 + 1), 0);
