@@ -37,6 +37,9 @@ const OPENSM: [(&str, f64); 9] = [
     ("lash", 11_500.0),
 ];
 
+/// The engines that route a fabric with many further links.
+const DENSE: &[&str] = &["minhop", "updn", "dnup", "sssp", "dor", "nue"];
+
 /// A fabric on which engines are measured.
 struct BenchFabric {
     name: &'static str,
@@ -59,15 +62,19 @@ fn main() {
         has_opensm_times: true,
     };
     run(&wanted, &tree, &OPENSM.map(|(engine, _)| engine));
-    let topology = irregular(500, 1000, 4);
-    let irregular = BenchFabric {
-        name: "irregular, 500 switches, 2000 hosts, 15 VLs",
-        root: Some(topology.nodes[0].guid),
-        topology,
-        vl_cap: 5,
-        has_opensm_times: false,
-    };
-    run(&wanted, &irregular, &["minhop", "updn", "dnup", "sssp", "dor", "nue", "dfsssp", "lash"]);
+    // dfsssp and lash need more than 15 VLs with 100 further links and more.
+    for (name, links, engines) in [
+        ("irregular, 500 switches, 1000 further links, 2000 hosts, 15 VLs", 1000, DENSE),
+        ("irregular, 500 switches, 60 further links, 2000 hosts, 15 VLs", 60, &["dfsssp", "lash"]),
+    ] {
+        let topology = irregular(500, links, 4);
+        let root = Some(topology.nodes[0].guid);
+        run(
+            &wanted,
+            &BenchFabric { name, topology, root, vl_cap: 5, has_opensm_times: false },
+            engines,
+        );
+    }
     let shape = Shape { hosts: 2, ..Shape::torus([16; 3]) };
     let topology = shape.build().expect("the shape fits a fabric");
     let switch = topology.nodes.iter().find(|node| node.kind == NodeKind::Switch);
