@@ -37,7 +37,7 @@ const OPENSM: [(&str, f64); 9] = [
     ("lash", 11_500.0),
 ];
 
-/// The engines that route a fabric with many further links.
+/// The engines that route the irregular fabric with many further links.
 const DENSE: &[&str] = &["minhop", "updn", "dnup", "sssp", "dor", "nue"];
 
 /// A fabric on which engines are measured.
@@ -62,7 +62,7 @@ fn main() {
         has_opensm_times: true,
     };
     run(&wanted, &tree, &OPENSM.map(|(engine, _)| engine));
-    // dfsssp and lash need more than 15 VLs with 100 further links and more.
+    // With 1000 further links, dfsssp and lash need more than 15 VLs.
     for (name, links, engines) in [
         ("irregular, 500 switches, 1000 further links, 2000 hosts, 15 VLs", 1000, DENSE),
         ("irregular, 500 switches, 60 further links, 2000 hosts, 15 VLs", 60, &["dfsssp", "lash"]),

@@ -186,12 +186,12 @@ impl Setup<'_> {
             return routes;
         }
         let mut protected = of_hosts;
-        if self.protect_switches(&mut protected, rules, true) && !self.has_loop(&protected) {
+        if self.protect_switches(&mut protected, rules) {
             return protected;
         }
         let rules = Rules { keep_dependencies: true, reserve_switches: true };
         let mut routes = self.hosts(rules);
-        self.protect_switches(&mut routes, rules, false);
+        self.protect_switches(&mut routes, rules);
         routes
     }
 
@@ -293,27 +293,28 @@ impl Setup<'_> {
         }
     }
 
-    /// Adds paths to all switches that close no cycle with others of layer 0. Returns false, and
-    /// leaves switches without paths, if a loop is found on the way and `stops_at_loop` is set.
-    fn protect_switches(&self, routes: &mut Routes, rules: Rules, stops_at_loop: bool) -> bool {
+    /// Adds paths to all switches that close no cycle with others of layer 0. Returns false, and may
+    /// leave switches without paths, if escape paths that `rules` do not reserve close one.
+    fn protect_switches(&self, routes: &mut Routes, rules: Rules) -> bool {
         let mut state = routes.first_layer.take().unwrap_or_else(|| {
             let rules = Rules { reserve_switches: true, ..rules };
             self.first_state(&[], 0, rules, &routes.lengths)
         });
         let mut search = Search::new(self.graph);
         search.keep_dependencies = rules.keep_dependencies;
-        // Escape paths that were not reserved close loops. Few checks find them soon.
+        let may_close_loop = !rules.reserve_switches;
+        // A loop is found soon, by few checks: after twice as many escape paths each time.
         let mut next_check = routes.escapes + 1;
         for target in self.switches_in_order() {
             self.route(routes, &mut search, &mut state, &target, 0);
-            if stops_at_loop && routes.escapes >= next_check {
+            if may_close_loop && routes.escapes >= next_check {
                 if self.has_loop(routes) {
                     return false;
                 }
                 next_check = 2 * routes.escapes;
             }
         }
-        true
+        !may_close_loop || !self.has_loop(routes)
     }
 
     /// The colors at the beginning of a layer, and its escape paths.

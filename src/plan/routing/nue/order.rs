@@ -37,7 +37,7 @@ pub(super) struct ChannelOrder {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ClosesCycle;
 
-/// The search of an admission that came to its end.
+/// Which of both searches of an admission ended first, with all its channels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Complete {
     /// The channels after the end of the edge.

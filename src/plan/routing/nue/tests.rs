@@ -5,7 +5,7 @@ use super::*;
 use crate::plan::LidTable;
 use crate::plan::routing::balancing::tests::{number, picture, ring, wiring};
 use colors::{BLOCKED, ESCAPE, UNUSED};
-use order::{ChannelOrder, ClosesCycle};
+use order::ChannelOrder;
 use proptest::prelude::*;
 
 fn network(fabric: &Fabric) -> Network {
@@ -64,11 +64,13 @@ proptest! {
         prop_assert_eq!(edges, graph.edge_count());
     }
 
-    /// The order admits an edge if, and only if, it closes no cycle; edges may go out of use.
+    /// The order admits an edge if, and only if, it closes no cycle; edges may go out of use. With
+    /// narrow gaps, and with places near the ends of their range, channels often get new places.
     #[test]
     fn the_order_admits_edges_that_close_no_cycle(
         topology in wiring(),
         tries in prop::collection::vec((any::<prop::sample::Index>(), 0..5_u8), 1..120),
+        spacing in prop::sample::select(vec![1, 2, 1 << 32, 1 << 53]),
     ) {
         let fabric = picture(&topology);
         let network = network(&fabric);
@@ -78,7 +80,8 @@ proptest! {
             .flat_map(|from| graph.edges(from).map(move |edge| (from, edge)))
             .collect();
         let mut used = vec![false; graph.edge_count()];
-        let mut order = ChannelOrder::new(&graph, |edge| used[edge as usize]).expect("no cycle");
+        let order = ChannelOrder::with_spacing(&graph, |edge| used[edge as usize], spacing);
+        let mut order = order.expect("no cycle");
         for (index, action) in tries {
             let (from, edge) = ends[index.index(ends.len())];
             if action == 0 {
@@ -94,38 +97,6 @@ proptest! {
         prop_assert!(
             ChannelOrder::new(&graph, |_| true).is_some() != has_cycle(&graph, |_| true)
         );
-    }
-
-    /// Orders with narrow gaps, in which channels often get new places, admit the same edges.
-    #[test]
-    fn narrow_gaps_change_no_answer(
-        topology in wiring(),
-        tries in prop::collection::vec(any::<prop::sample::Index>(), 1..120),
-    ) {
-        let fabric = picture(&topology);
-        let network = network(&fabric);
-        let graph = Channels::new(&network);
-        prop_assume!(graph.edge_count() > 0);
-        let ends: Vec<(u32, u32)> = (0..graph.len() as u32)
-            .flat_map(|from| graph.edges(from).map(move |edge| (from, edge)))
-            .collect();
-        let answers = |spacing: i64| -> Vec<Result<(), ClosesCycle>> {
-            let mut used = vec![false; graph.edge_count()];
-            let order = ChannelOrder::with_spacing(&graph, |_| false, spacing);
-            let mut order = order.expect("no cycle");
-            let admit = |index: &prop::sample::Index| {
-                let (from, edge) = ends[index.index(ends.len())];
-                let to = graph.end(edge);
-                let answer = order.admit(&graph, from, to, |edge| used[edge as usize]);
-                used[edge as usize] |= answer.is_ok();
-                answer
-            };
-            tries.iter().map(admit).collect()
-        };
-        let expected = answers(1 << 32);
-        for spacing in [1, 2, 1 << 53] {
-            prop_assert_eq!(&answers(spacing), &expected, "spacing {}", spacing);
-        }
     }
 
     /// Escape paths lead from all switches to all others without a cycle of dependencies.
