@@ -11,6 +11,7 @@
 //! [`quarantined`] names links that are treated as down.
 
 pub mod difference;
+mod guid_index;
 pub mod ibnet;
 pub mod node_name;
 pub mod node_names;
@@ -19,13 +20,14 @@ pub mod quarantined;
 pub mod synthetic;
 pub mod topology;
 
+use self::guid_index::GuidIndex;
 use self::node_names::{NodeName, NodeNames};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::{
     MlnxExtPortInfo, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo,
 };
 use crate::wire::smp::DirectedRoute;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 macro_rules! index {
@@ -167,10 +169,7 @@ pub enum DiscoveryFault {
 pub struct Fabric {
     nodes: Vec<Node>,
     ports: Vec<Port>,
-    switches: Vec<NodeId>,
-    /// A fast hash is safe here: clients cannot add keys, and a device has few.
-    by_node_guid: FxHashMap<Guid, NodeId>,
-    by_port_guid: FxHashMap<Guid, PortId>,
+    index: Arc<GuidIndex>,
     local: PortId,
     faults: Vec<DiscoveryFault>,
     /// ExtendedPortInfo of the ports that support FDR10.
@@ -192,10 +191,6 @@ pub struct NodeParts {
 /// End of a cable: node GUID and port number.
 pub type End = (Guid, PortNum);
 
-fn guid_map<T>(capacity: usize) -> FxHashMap<Guid, T> {
-    FxHashMap::with_capacity_and_hasher(capacity, FxBuildHasher)
-}
-
 impl Fabric {
     /// Makes a snapshot of nodes and cables, seen from port `local`; `None` if that does not exist.
     /// Node GUIDs must be unique (sweeps keep the first node and record a [`DiscoveryFault`]).
@@ -207,19 +202,19 @@ impl Fabric {
         faults: Vec<DiscoveryFault>,
     ) -> Option<Self> {
         parts.sort_by_key(|node| node.info.node_guid());
+        let mut index = GuidIndex::with_capacity(parts.len());
         let mut fabric = Self {
             nodes: Vec::with_capacity(parts.len()),
             ports: Vec::with_capacity(parts.iter().map(|node| node.ports.len()).sum()),
-            switches: Vec::new(),
-            by_node_guid: guid_map(parts.len()),
-            by_port_guid: guid_map(parts.len()),
+            index: Arc::default(),
             local: PortId(0),
             faults,
             extended_ports: FxHashMap::default(),
         };
         for node in parts {
-            fabric.add_node(node);
+            fabric.add_node(node, &mut index);
         }
+        fabric.index = Arc::new(index);
         for &(a, b) in cables {
             if let (Some(a), Some(b)) = (fabric.port_by_end(a), fabric.port_by_end(b))
                 && fabric.port(a).peer.is_none()
@@ -245,30 +240,25 @@ impl Fabric {
         Self {
             nodes,
             ports,
-            switches: self.switches.clone(),
-            by_node_guid: self.by_node_guid.clone(),
-            by_port_guid: self.by_port_guid.clone(),
+            index: self.index.clone(),
             local,
             faults,
             extended_ports: FxHashMap::default(),
         }
     }
 
-    fn add_node(&mut self, parts: NodeParts) {
+    fn add_node(&mut self, parts: NodeParts, index: &mut GuidIndex) {
         let id = NodeId(self.nodes.len() as u32);
         let first_port = PortId(self.ports.len() as u32);
         let is_switch = parts.info.kind() == NodeKind::Switch;
-        let switch = is_switch.then(|| {
-            self.switches.push(id);
-            SwitchId(self.switches.len() as u32 - 1)
-        });
-        self.by_node_guid.insert(parts.info.node_guid(), id);
+        let switch = is_switch.then(|| index.add_switch(id));
+        index.add_node(parts.info.node_guid(), id);
         for num in 0..=parts.info.num_ports() {
             let slot = PortId(self.ports.len() as u32);
             let (guid, info) = parts.ports.get(usize::from(num)).copied().unwrap_or_default();
             let has_own_guid = guid.0 != 0 && (!is_switch || num == 0);
             if has_own_guid {
-                self.by_port_guid.entry(guid).or_insert(slot);
+                index.add_end_port(guid, slot);
             }
             self.ports.push(Port { node: id, num: PortNum(num), guid, info, peer: None });
         }
@@ -308,7 +298,7 @@ impl Fabric {
 
     /// All switches, ordered by GUID: `switches()[id.index()]` is the node of `SwitchId` id.
     pub fn switches(&self) -> &[NodeId] {
-        &self.switches
+        &self.index.switches
     }
 
     /// Ids of all nodes.
@@ -318,7 +308,7 @@ impl Fabric {
 
     /// Ids of all switches.
     pub fn switch_ids(&self) -> impl ExactSizeIterator<Item = SwitchId> + use<> {
-        (0..self.switches.len() as u32).map(SwitchId)
+        (0..self.switches().len() as u32).map(SwitchId)
     }
 
     /// Ids of all port slots.
@@ -331,7 +321,7 @@ impl Fabric {
     }
 
     pub fn switch(&self, id: SwitchId) -> &Node {
-        self.node(self.switches[id.index()])
+        self.node(self.switches()[id.index()])
     }
 
     pub fn port(&self, id: PortId) -> &Port {
@@ -356,7 +346,7 @@ impl Fabric {
 
     /// Slot of port `num` of a switch; `None` if it has no such port.
     pub fn switch_port(&self, switch: SwitchId, num: PortNum) -> Option<PortId> {
-        self.port_of(self.switches[switch.index()], num)
+        self.port_of(self.switches()[switch.index()], num)
     }
 
     /// The slots of a node, port 0 first.
@@ -368,12 +358,12 @@ impl Fabric {
 
     /// The node with this node GUID.
     pub fn node_by_guid(&self, guid: Guid) -> Option<NodeId> {
-        self.by_node_guid.get(&guid).copied()
+        self.index.node(guid)
     }
 
     /// The end port with this port GUID.
     pub fn port_by_guid(&self, guid: Guid) -> Option<PortId> {
-        self.by_port_guid.get(&guid).copied()
+        self.index.end_port(guid)
     }
 
     /// The SM's own port.
@@ -434,7 +424,7 @@ impl Fabric {
             self.ports[port.index()].info = Some(info);
         }
         for &(switch, info) in switches {
-            let node = self.switches[switch.index()];
+            let node = self.switches()[switch.index()];
             self.nodes[node.index()].switch_info = info;
         }
     }
@@ -464,9 +454,6 @@ impl Fabric {
 
     /// Names the nodes as in a node name map; the others have their descriptions.
     pub fn use_names(&mut self, names: &NodeNames) {
-        if names.is_empty() {
-            return;
-        }
         for node in &mut self.nodes {
             node.mapped_name = names.get(node.guid()).cloned();
         }

@@ -26,8 +26,8 @@ impl DiscoveryQueries {
 
     /// Handles the NodeInfo at the end of the route to a known node.
     pub(super) fn identified(&mut self, node: usize, info: &NodeInfo) {
-        let entry = &self.state.entries()[node];
-        let (expected, found, route) = (entry.info.node_guid(), info.node_guid(), entry.route);
+        let known = self.state.node(node);
+        let (expected, found, route) = (known.guid(), info.node_guid(), known.route);
         if expected != found {
             self.misrouted = Some(format!("route {route} leads to {found}, not to {expected}"));
         }

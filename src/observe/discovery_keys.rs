@@ -1,7 +1,7 @@
 //! The M_Keys of a sweep's queries. A port that accepts no key that it should hold is tried with a
 //! few others: it may be recabled, or have got another key while its answer was lost.
 
-use super::discovery_state::{DiscoveredNode, DiscoveryState};
+use super::discovery_state::DiscoveryState;
 use super::m_keys::MKeys;
 use super::query::QueryKey;
 use crate::ids::{Guid, MKey, PortNum};
@@ -31,9 +31,9 @@ impl DiscoveryKeys {
     }
 
     /// The key for queries about a port of a known node.
-    pub(super) fn of(&self, node: &DiscoveredNode, port: PortNum) -> MKey {
-        let owner = if node.is_switch() { PortNum::ZERO } else { port };
-        let Some(slot) = node.ports.get(owner.index()) else { return self.usual };
+    pub(super) fn of(&self, state: &DiscoveryState, (node, port): (usize, PortNum)) -> MKey {
+        let owner = if state.node(node).is_switch() { PortNum::ZERO } else { port };
+        let Some(slot) = state.port((node, owner)) else { return self.usual };
         let shown = slot.info.map(|info| info.m_key()).filter(|key| key.is_set());
         let accepted = self.accepted.get(&slot.guid).copied();
         accepted.or(shown).unwrap_or_else(|| self.of_guid(slot.guid))
@@ -46,11 +46,10 @@ impl DiscoveryKeys {
 
     /// The key for a query across the cable at a port of a known node.
     pub(super) fn behind(&self, state: &DiscoveryState, from: (usize, PortNum)) -> MKey {
-        let entry = &state.entries()[from.0];
-        if let Some((peer, num)) = state.peer(from) {
-            return self.of(&state.entries()[peer], num);
+        if let Some(peer) = state.peer(from) {
+            return self.of(state, peer);
         }
-        let near = entry.ports.get(from.1.index()).map(|slot| slot.guid).unwrap_or_default();
+        let near = state.port(from).map(|port| port.guid).unwrap_or_default();
         let far = self.keys.neighbor(near, from.1);
         far.map_or(self.usual, |guid| self.of_guid(guid))
     }

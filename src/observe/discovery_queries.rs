@@ -64,7 +64,7 @@ impl DiscoveryQueries {
             batch: Tagged::new(client),
             local: client.port().identity().guid,
             keys: DiscoveryKeys::new(keys),
-            known_before: state.entries().len(),
+            known_before: state.nodes().len(),
             state,
             managers: Vec::new(),
             changed_switches: Vec::new(),
@@ -144,7 +144,7 @@ impl DiscoveryQueries {
         let (state, doubtful) = (&self.state, self.evidence.doubtful());
         let is_cut = |query: &Query| {
             let node = query.node();
-            node.is_some_and(|node| !state.is_open(&state.entries()[node].route, doubtful))
+            node.is_some_and(|node| !state.is_open(&state.node(node).route, doubtful))
         };
         let cut = self.batch.cancel(is_cut);
         let reach = self.state.reroute_avoiding(self.evidence.doubtful());
@@ -207,16 +207,15 @@ impl DiscoveryQueries {
             // The local port may be cabled to another switch now.
             self.probe(node, far_port);
         }
-        let entry = &self.state.entries()[node];
-        if !entry.is_switch() {
+        if !self.state.node(node).is_switch() {
             return;
         }
         self.evidence.lost_cable(node);
         self.probe(node, far_port);
-        let entry = &self.state.entries()[node];
-        let peers: Vec<_> = entry.ports.iter().filter_map(|slot| slot.peer).collect();
+        let ports = self.state.ports_of(node).iter();
+        let peers: Vec<_> = ports.filter_map(|port| self.state.peer((node, port.num))).collect();
         for (peer, port) in peers {
-            if self.state.entries()[peer].is_switch() {
+            if self.state.node(peer).is_switch() {
                 self.probe(peer, port);
             }
         }
@@ -233,17 +232,16 @@ impl DiscoveryQueries {
         match query {
             Query::Node { m_key, .. } => m_key,
             Query::Identity { node } | Query::Description { node } | Query::Switch { node } => {
-                let entry = &self.state.entries()[node];
-                self.keys.of(entry, entry.info.local_port())
+                self.keys.of(&self.state, (node, self.state.node(node).info.local_port()))
             }
             Query::Port { node, port }
             | Query::Pkeys { node, port, .. }
-            | Query::Manager { node, port } => self.keys.of(&self.state.entries()[node], port),
+            | Query::Manager { node, port } => self.keys.of(&self.state, (node, port)),
         }
     }
 
     fn route(&self, node: usize) -> DirectedRoute {
-        self.state.entries()[node].route
+        self.state.node(node).route
     }
 
     /// Queries the node at the far end of a port's cable.
@@ -281,8 +279,8 @@ impl DiscoveryQueries {
     /// Queries all ports of a switch, once for each sweep.
     fn query_ports(&mut self, node: usize) {
         if self.read_switches.insert(node) {
-            for port in 0..self.state.entries()[node].ports.len() {
-                self.submit(Query::Port { node, port: PortNum(port as u8) });
+            for port in (0..=self.state.node(node).num_ports()).map(PortNum) {
+                self.submit(Query::Port { node, port });
             }
         }
     }
@@ -303,13 +301,13 @@ impl DiscoveryQueries {
             }
             Query::Identity { node } => self.identified(node, &NodeInfo::read(&reply.data)),
             Query::Description { node } => {
-                self.state.entry(node).description = NodeDescription(reply.data);
+                self.state.node_mut(node).description = NodeDescription(reply.data);
             }
             Query::Switch { node } => {
                 let info = SwitchInfo::read(&reply.data);
-                let entry = self.state.entry(node);
-                entry.switch_info = info;
-                let guid = entry.info.node_guid();
+                let switch = self.state.node_mut(node);
+                switch.switch_info = info;
+                let guid = switch.guid();
                 if info.port_state_change() && !self.changed_switches.contains(&guid) {
                     self.changed_switches.push(guid);
                     // The bit is cleared after the sweep, so all ports must be read in it.
@@ -372,10 +370,9 @@ impl DiscoveryQueries {
         if node >= self.known_before {
             return;
         }
-        let entry = self.state.entry(node);
-        if !entry.is_switch() {
-            if let Some(slot) = entry.slot(port) {
-                slot.pkeys = Some(Vec::new());
+        if !self.state.node(node).is_switch() {
+            if let Some(slot) = self.state.slot((node, port)) {
+                self.state.read_pkeys.insert(slot, Vec::new());
             }
             self.query_port(node, port);
         } else if self.read_switches.contains(&node) {
@@ -394,18 +391,16 @@ impl DiscoveryQueries {
     }
 
     fn port_answered(&mut self, node: usize, port: PortNum, data: &[u8]) {
-        let info = PortInfo::read(data);
-        let entry = self.state.entry(node);
-        let is_switch = entry.is_switch();
-        let asked_with = self.keys.of(entry, port);
-        let Some(slot) = entry.slot(port) else { return };
+        let (info, here) = (PortInfo::read(data), (node, port));
+        let is_switch = self.state.node(node).is_switch();
+        let asked_with = self.keys.of(&self.state, here);
+        let Some(slot) = self.state.port_mut(here) else { return };
         if (!is_switch || port == PortNum::ZERO) && self.keys.shown(slot.guid, &info, asked_with) {
             self.submit(Query::Port { node, port });
             return;
         }
         let was_up = slot.info.is_some_and(|last| last.port_state() >= PortState::Armed);
         slot.info = Some(info);
-        let here = (node, port);
         if was_up && info.port_state() == PortState::Init && !self.reconnected.contains(&here) {
             // The link was down meanwhile, so another device may be at its far end.
             self.state.disconnect(here);
@@ -420,7 +415,7 @@ impl DiscoveryQueries {
             self.submit(Query::Manager { node, port });
         }
         let has_trained_link = DiscoveryState::has_trained_link(&info) && port != PortNum::ZERO;
-        let peer = self.state.entries()[node].ports[port.index()].peer;
+        let peer = self.state.peer(here);
         if !has_trained_link && (is_switch || is_local) {
             if let Some((other, far_port)) = self.state.disconnect(here) {
                 self.lost_cable(other, far_port);

@@ -2,13 +2,12 @@
 //!
 //! The new snapshot has recomputed directed routes along the cables, shortest first, and omits the
 //! nodes that they do not reach. A focused sweep usually finds the nodes and end ports of the last
-//! snapshot again; then the new one takes over its order and indexes, which saves most of the time.
+//! snapshot again; then the new one keeps its order and indexes, which saves most of the time.
 
-use super::discovery_state::{DiscoveredNode, DiscoveredPort, DiscoveryState};
-use crate::fabric::{End, Fabric, Node, NodeParts, Port, PortId};
-use crate::ids::{Guid, PortNum};
+use super::discovery_state::{DiscoveryState, LastSnapshot};
+use crate::fabric::{End, Fabric, NodeParts};
+use crate::ids::Guid;
 use crate::wire::attr::tables::PkeyBlock;
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -22,7 +21,8 @@ impl DiscoveryState {
         let names = fabric.nodes().iter();
         let names = names.filter_map(|node| Some((node.guid(), node.mapped_name.clone()?)));
         Self {
-            entries: fabric.nodes().par_iter().map(|node| discovered(fabric, node)).collect(),
+            nodes: fabric.nodes().to_vec(),
+            ports: fabric.ports().to_vec(),
             last: Some((fabric.clone(), pkeys.clone())),
             local: Some((local.node.index(), local.num)),
             faults: fabric.faults().to_vec(),
@@ -35,13 +35,14 @@ impl DiscoveryState {
     /// local port is unknown.
     pub fn finish(mut self) -> Option<Snapshot> {
         let reached = self.reroute();
-        let (mut fabric, pkeys) = match self.with_last_indexes(&reached) {
-            Some(snapshot) => snapshot,
+        let (names, last) = (self.names.clone(), self.last.clone());
+        let (mut fabric, pkeys) = match last.clone().filter(|last| self.has_ids_of(last, &reached))
+        {
+            Some(last) => self.with_ids_of(last)?,
             None => self.assembled(&reached)?,
         };
-        fabric.use_names(&self.names);
-        let extended = self
-            .last
+        fabric.use_names(&names);
+        let extended = last
             .iter()
             .flat_map(|(last, _)| last.extended_ports().map(|(id, info)| (last.end_of(id), *info)));
         for (end, info) in extended {
@@ -50,53 +51,23 @@ impl DiscoveryState {
                 fabric.set_extended_port_info(id, info);
             }
         }
-        // In a large fabric this takes milliseconds for which nothing should wait.
-        rayon::spawn(move || drop(self));
         Some((fabric, pkeys))
     }
 
-    /// The snapshot, if it has the nodes and end ports of the last one.
-    fn with_last_indexes(&self, reached: &[bool]) -> Option<Snapshot> {
-        let (last, last_pkeys) = self.last.as_ref()?;
-        if self.entries.len() != last.nodes().len() || reached.contains(&false) {
-            return None;
-        }
-        let (local, own_port) = self.local?;
-        let mut nodes = Vec::with_capacity(self.entries.len());
-        let mut ports = Vec::with_capacity(last.ports().len());
-        let mut pkeys = Vec::new();
-        for (entry, node) in self.entries.iter().zip(last.nodes()) {
-            if entry.is_switch() != node.is_switch()
-                || entry.info.num_ports() != node.num_ports()
-                || entry.ports.len() != usize::from(node.num_ports()) + 1
-            {
-                return None;
-            }
-            nodes.push(Node {
-                info: entry.info,
-                description: entry.description,
-                mapped_name: None,
-                switch_info: entry.switch_info,
-                route: entry.route,
-                ..*node
-            });
-            for slot in &entry.ports {
-                let port = &last.ports()[ports.len()];
-                if slot.guid != port.guid {
-                    return None;
-                }
-                if let Some(read) = &slot.pkeys {
-                    pkeys.push((ports.len(), read));
-                }
-                let peer = slot.peer.map(|peer| slot_of(last, peer));
-                ports.push(Port { info: slot.info, peer, ..*port });
-            }
-        }
-        let local = slot_of(last, (local, own_port));
-        let fabric = last.with_contents(nodes, ports, local, self.faults.clone());
-        let mut tables = last_pkeys.clone();
-        for (slot, read) in pkeys {
-            Arc::make_mut(&mut tables)[slot].clone_from(read);
+    /// True if the snapshot will have the nodes and end ports of the last one. A known node keeps
+    /// its kind and number of ports, so only GUIDs of ports may differ.
+    fn has_ids_of(&self, (last, _): &LastSnapshot, reached: &[bool]) -> bool {
+        self.nodes.len() == last.nodes().len()
+            && !reached.contains(&false)
+            && self.ports.iter().zip(last.ports()).all(|(port, last)| port.guid == last.guid)
+    }
+
+    /// The snapshot, with the indexes of the last one.
+    fn with_ids_of(self, (last, mut tables): LastSnapshot) -> Option<Snapshot> {
+        let local = self.slot(self.local?)?;
+        let fabric = last.with_contents(self.nodes, self.ports, local, self.faults);
+        for (slot, read) in self.read_pkeys {
+            Arc::make_mut(&mut tables)[slot.index()] = read;
         }
         Some((fabric, tables))
     }
@@ -105,69 +76,47 @@ impl DiscoveryState {
     fn assembled(&self, reached: &[bool]) -> Option<Snapshot> {
         let (local, own_port) = self.local?;
         let local: End = (self.guid(local), own_port);
-        let reachable = || (0..self.entries.len()).filter(|&index| reached[index]);
-        let parts = reachable().map(|index| parts(&self.entries[index])).collect();
+        let reachable = || (0..self.nodes.len()).filter(|&index| reached[index]);
+        let parts = reachable().map(|index| self.parts(index)).collect();
         let cables = self.cables(reached);
         let fabric = Fabric::assemble(parts, &cables, local, self.faults.clone())?;
         let index: FxHashMap<Guid, usize> =
             reachable().map(|index| (self.guid(index), index)).collect();
         let tables = fabric.ports().iter().map(|port| {
             let index = index.get(&fabric.node(port.node).guid());
-            index.map_or_else(Vec::new, |&index| self.pkeys(index, port.num).to_vec())
+            let slot = index.and_then(|&index| self.slot((index, port.num)));
+            slot.map_or_else(Vec::new, |slot| self.pkeys(slot).to_vec())
         });
         let tables = tables.collect();
         Some((fabric, Arc::new(tables)))
     }
 
     fn guid(&self, index: usize) -> Guid {
-        self.entries[index].info.node_guid()
+        self.nodes[index].guid()
     }
 
     /// The cables between reachable nodes.
     fn cables(&self, reached: &[bool]) -> Vec<(End, End)> {
         let mut cables = Vec::new();
-        for (index, entry) in self.entries.iter().enumerate().filter(|(index, _)| reached[*index]) {
-            for (num, slot) in entry.ports.iter().enumerate() {
-                let here = (index, PortNum(num as u8));
-                if let Some(peer) = slot.peer.filter(|&peer| reached[peer.0] && here < peer) {
-                    cables.push(((self.guid(index), here.1), (self.guid(peer.0), peer.1)));
-                }
+        for port in self.ports.iter().filter(|port| reached[port.node.index()]) {
+            let here = (port.node.index(), port.num);
+            if let Some(peer) = self.peer(here).filter(|&peer| reached[peer.0] && here < peer) {
+                cables.push(((self.guid(here.0), here.1), (self.guid(peer.0), peer.1)));
             }
         }
         cables
     }
-}
 
-fn discovered(fabric: &Fabric, node: &Node) -> DiscoveredNode {
-    let first = node.first_port.index();
-    let slots = &fabric.ports()[first..=first + usize::from(node.num_ports())];
-    let ports = slots.iter().map(|port| {
-        let peer = port.peer.map(|peer| fabric.port(peer));
-        let peer = peer.map(|peer| (peer.node.index(), peer.num));
-        DiscoveredPort { guid: port.guid, info: port.info, peer, pkeys: None }
-    });
-    DiscoveredNode {
-        info: node.info,
-        description: node.description,
-        switch_info: node.switch_info,
-        route: node.route,
-        ports: ports.collect(),
+    fn parts(&self, index: usize) -> NodeParts {
+        let node = &self.nodes[index];
+        NodeParts {
+            info: node.info,
+            description: node.description,
+            switch_info: node.switch_info,
+            route: node.route,
+            ports: self.ports_of(index).iter().map(|port| (port.guid, port.info)).collect(),
+        }
     }
-}
-
-fn parts(entry: &DiscoveredNode) -> NodeParts {
-    NodeParts {
-        info: entry.info,
-        description: entry.description,
-        switch_info: entry.switch_info,
-        route: entry.route,
-        ports: entry.ports.iter().map(|slot| (slot.guid, slot.info)).collect(),
-    }
-}
-
-/// The slot of a port of the last snapshot.
-fn slot_of(last: &Fabric, (node, port): (usize, PortNum)) -> PortId {
-    PortId(last.nodes()[node].first_port.0 + u32::from(port.0))
 }
 
 #[cfg(test)]
@@ -175,7 +124,7 @@ mod tests {
     use super::*;
     use crate::fabric::ibnet;
     use crate::fabric::synthetic::SyntheticView;
-    use crate::ids::Lid;
+    use crate::ids::{Lid, PortNum};
     use proptest::prelude::*;
     use proptest::sample::Index;
     use std::path::Path;
@@ -226,7 +175,8 @@ mod tests {
         match change {
             Change::Lid(port, lid) => {
                 let (node, num) = end(port);
-                if let Some(info) = state.entries[node].ports[num.index()].info.as_mut() {
+                if let Some(info) = state.port_mut((node, num)).and_then(|port| port.info.as_mut())
+                {
                     info.set_lid(Lid(*lid));
                 }
             }
@@ -241,11 +191,12 @@ mod tests {
             }
             Change::ReadPkeys(port) => {
                 let (node, num) = end(port);
-                state.entries[node].ports[num.index()].pkeys = Some(vec![PkeyBlock::default(); 5]);
+                let slot = state.slot((node, num)).expect("a port");
+                state.read_pkeys.insert(slot, vec![PkeyBlock::default(); 5]);
             }
             Change::Forget(port) => {
                 let (node, num) = end(port);
-                let slot = &mut state.entries[node].ports[num.index()];
+                let slot = state.port_mut((node, num)).expect("a port");
                 (slot.info, slot.guid) = (None, Guid(0));
             }
         }
@@ -260,6 +211,21 @@ mod tests {
         format!("{:?} {:?} {own:?} {lookups:?} {pkeys:?}", fabric.nodes(), fabric.ports())
     }
 
+    #[test]
+    fn names_that_were_taken_back_are_gone() {
+        let mut named = Arc::unwrap_or_clone(fabric());
+        let guid = named.nodes()[0].guid();
+        named.use_names(&[(guid, "rack 1".into())].into_iter().collect());
+        let mut state = DiscoveryState::of(&Arc::new(named), &Arc::default());
+        let node = |state: DiscoveryState| {
+            let (fabric, _) = state.finish().expect("a snapshot");
+            fabric.nodes()[0].mapped_name.clone()
+        };
+        assert_eq!(node(state.clone()).as_deref(), Some("rack 1"));
+        state.names = Arc::default();
+        assert_eq!(node(state), None);
+    }
+
     proptest! {
         #[test]
         fn taking_over_indexes_changes_nothing(changes in prop::collection::vec(change(), 0..6)) {
@@ -268,7 +234,9 @@ mod tests {
             changes.iter().for_each(|change| make(&mut state, &fabric, change));
             let reached = state.reroute();
             let assembled = state.assembled(&reached).expect("a snapshot");
-            if let Some(renewed) = state.with_last_indexes(&reached) {
+            let last = state.last.clone().expect("a snapshot");
+            if state.has_ids_of(&last, &reached) {
+                let renewed = state.with_ids_of(last).expect("a snapshot");
                 prop_assert_eq!(contents(&renewed), contents(&assembled));
             } else {
                 let has_same_ports = assembled.0.ports().len() == fabric.ports().len();

@@ -1,10 +1,12 @@
 //! Nodes and cables while they are being collected.
 //!
-//! A discovery starts empty (heavy sweep) or with the last snapshot (focused sweep). Each cable is
-//! recorded at both ends. See `discovery_snapshot` for the conversions from and into a snapshot.
+//! A discovery starts empty (heavy sweep) or with the last snapshot (focused sweep). It keeps nodes
+//! and port slots as a snapshot does, those of the last one first, with the same indexes; new nodes
+//! follow in the order in which they answer. Each cable is recorded at both ends. See
+//! `discovery_snapshot` for the conversions from and into a snapshot.
 
 use crate::fabric::node_names::NodeNames;
-use crate::fabric::{DiscoveryFault, Fabric, NodeId};
+use crate::fabric::{DiscoveryFault, Fabric, Node, NodeId, Port, PortId, SwitchId};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
@@ -12,46 +14,6 @@ use crate::wire::smp::DirectedRoute;
 use rustc_hash::FxHashMap;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
-
-/// A discovered node.
-#[derive(Clone, Debug)]
-pub struct DiscoveredNode {
-    /// NodeInfo through the port by which the node was reached first.
-    pub info: NodeInfo,
-    /// Empty until the node answers NodeDescription.
-    pub description: NodeDescription,
-    /// Unset for nodes that are no switches.
-    pub switch_info: SwitchInfo,
-    /// Directed route to the node.
-    pub route: DirectedRoute,
-    /// Ports from 0 to the number of ports.
-    pub ports: Vec<DiscoveredPort>,
-}
-
-/// A port of a discovered node.
-#[derive(Clone, Debug, Default)]
-pub struct DiscoveredPort {
-    /// 0 while unknown.
-    pub guid: Guid,
-    /// `None` until the port answers PortInfo.
-    pub info: Option<PortInfo>,
-    /// Far end of the cable: node index and port.
-    pub peer: Option<(usize, PortNum)>,
-    /// The blocks of the P_Key table that were read; `None` for those of the last snapshot, if it has
-    /// the port.
-    pub pkeys: Option<Vec<PkeyBlock>>,
-}
-
-impl DiscoveredNode {
-    pub fn is_switch(&self) -> bool {
-        self.info.kind() == NodeKind::Switch
-    }
-
-    /// A port; `None` if the node has fewer ports.
-    pub fn slot(&mut self, port: PortNum) -> Option<&mut DiscoveredPort> {
-        self.ports.get_mut(port.index())
-    }
-}
 
 /// The result of [`DiscoveryState::record_node`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,8 +45,14 @@ pub(super) type LastSnapshot = (Arc<Fabric>, Arc<Vec<Vec<PkeyBlock>>>);
 /// The state of a discovery.
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveryState {
-    pub(super) entries: Vec<DiscoveredNode>,
-    /// The snapshot that the state started from: its nodes are the first entries.
+    /// Their descriptions are empty until they answer NodeDescription.
+    pub(super) nodes: Vec<Node>,
+    /// The port slots of all nodes, those of a node together. PortInfo is `None` until the port
+    /// answers it.
+    pub(super) ports: Vec<Port>,
+    /// The blocks of the P_Key tables that were read; the others are those of the last snapshot.
+    pub(super) read_pkeys: FxHashMap<PortId, Vec<PkeyBlock>>,
+    /// The snapshot that the state started from: its nodes and ports are the first ones.
     pub(super) last: Option<LastSnapshot>,
     /// The nodes that `last` does not have.
     pub(super) by_guid: FxHashMap<Guid, usize>,
@@ -99,12 +67,45 @@ pub struct DiscoveryState {
 }
 
 impl DiscoveryState {
-    pub fn entries(&self) -> &[DiscoveredNode] {
-        &self.entries
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
     }
 
-    pub fn entry(&mut self, index: usize) -> &mut DiscoveredNode {
-        &mut self.entries[index]
+    pub fn node(&self, index: usize) -> &Node {
+        &self.nodes[index]
+    }
+
+    pub fn node_mut(&mut self, index: usize) -> &mut Node {
+        &mut self.nodes[index]
+    }
+
+    /// The slots of a node, port 0 first.
+    pub fn ports_of(&self, index: usize) -> &[Port] {
+        let node = &self.nodes[index];
+        let first = node.first_port.index();
+        &self.ports[first..=first + usize::from(node.num_ports())]
+    }
+
+    /// Slot of a port; `None` if there is no such port.
+    pub fn slot(&self, (node, num): (usize, PortNum)) -> Option<PortId> {
+        let node = self.nodes.get(node)?;
+        (num.0 <= node.num_ports()).then(|| PortId(node.first_port.0 + u32::from(num.0)))
+    }
+
+    /// A port; `None` if there is no such port.
+    pub fn port(&self, end: (usize, PortNum)) -> Option<&Port> {
+        self.slot(end).map(|slot| &self.ports[slot.index()])
+    }
+
+    /// [`Self::port`], to be changed.
+    pub fn port_mut(&mut self, end: (usize, PortNum)) -> Option<&mut Port> {
+        self.slot(end).map(|slot| &mut self.ports[slot.index()])
+    }
+
+    /// Node and number of a port.
+    fn end(&self, slot: PortId) -> (usize, PortNum) {
+        let port = &self.ports[slot.index()];
+        (port.node.index(), port.num)
     }
 
     /// Index of the node with this GUID.
@@ -123,17 +124,10 @@ impl DiscoveryState {
     }
 
     /// The P_Key table of a port as far as it is known, from the last snapshot or read since.
-    pub fn pkeys(&self, node: usize, port: PortNum) -> &[PkeyBlock] {
-        let slot = self.entries.get(node).and_then(|entry| entry.ports.get(port.index()));
-        let read = slot.and_then(|slot| slot.pkeys.as_deref());
-        read.or_else(|| self.last_pkeys(node, port)).unwrap_or(&[])
-    }
-
-    /// The P_Key table of a port in the last snapshot; `None` if that does not have the port.
-    fn last_pkeys(&self, node: usize, port: PortNum) -> Option<&[PkeyBlock]> {
-        let (fabric, pkeys) = self.last.as_ref()?;
-        let first = fabric.nodes().get(node)?.first_port;
-        pkeys.get(first.index() + port.index()).map(Vec::as_slice)
+    pub fn pkeys(&self, slot: PortId) -> &[PkeyBlock] {
+        let read = self.read_pkeys.get(&slot);
+        let known = read.or_else(|| self.last.as_ref().and_then(|(_, all)| all.get(slot.index())));
+        known.map_or(&[], Vec::as_slice)
     }
 
     /// Records the node that answered `info` at the end of `route`.
@@ -145,37 +139,40 @@ impl DiscoveryState {
     }
 
     fn add(&mut self, info: NodeInfo, route: DirectedRoute) -> usize {
-        let index = self.entries.len();
-        let mut ports = vec![DiscoveredPort::default(); usize::from(info.num_ports()) + 1];
-        if info.kind() == NodeKind::Switch {
-            ports.iter_mut().for_each(|slot| slot.guid = info.port_guid());
-        }
+        let index = self.nodes.len();
+        let (node, first_port) = (NodeId(index as u32), PortId(self.ports.len() as u32));
+        let is_switch = info.kind() == NodeKind::Switch;
+        let guid = if is_switch { info.port_guid() } else { Guid(0) };
+        let slots = (0..=info.num_ports()).map(PortNum);
+        self.ports.extend(slots.map(|num| Port { node, num, guid, info: None, peer: None }));
         self.by_guid.insert(info.node_guid(), index);
-        let entry = DiscoveredNode {
+        self.nodes.push(Node {
             info,
             description: NodeDescription::default(),
+            mapped_name: None,
+            // The snapshot numbers its switches; here it only tells that the node is one.
+            switch: is_switch.then_some(SwitchId(index as u32)),
             switch_info: SwitchInfo::default(),
+            first_port,
             route,
-            ports,
-        };
-        self.entries.push(entry);
+        });
         self.set_port_guid(index, info, route);
         index
     }
 
     fn record_again(&mut self, index: usize, info: NodeInfo, route: DirectedRoute) -> NodeMatch {
-        let known = &self.entries[index];
+        let known = &self.nodes[index];
         if !same_device(&known.info, &info) {
             return self.duplicate_guid(index, info.node_guid(), route);
         }
         if known.is_switch() {
             return NodeMatch::Known(index);
         }
-        let slot = &known.ports[info.local_port().index()];
-        if slot.guid == info.port_guid() {
+        let known_guid = self.port((index, info.local_port())).map(|port| port.guid);
+        if known_guid == Some(info.port_guid()) {
             return NodeMatch::Known(index);
         }
-        if slot.guid.0 != 0 {
+        if known_guid.is_some_and(|guid| guid.0 != 0) {
             return self.duplicate_guid(index, info.node_guid(), route);
         }
         self.set_port_guid(index, info, route);
@@ -183,7 +180,7 @@ impl DiscoveryState {
     }
 
     fn duplicate_guid(&mut self, index: usize, guid: Guid, second: DirectedRoute) -> NodeMatch {
-        let first = self.entries[index].route;
+        let first = self.nodes[index].route;
         self.faults.push(DiscoveryFault::DuplicateNodeGuid { guid, first, second });
         NodeMatch::DuplicateGuid
     }
@@ -191,16 +188,16 @@ impl DiscoveryState {
     /// Records the GUID of the port through which a channel adapter or router answered `info`.
     fn set_port_guid(&mut self, index: usize, info: NodeInfo, route: DirectedRoute) {
         let guid = info.port_guid();
-        let port = if self.entries[index].is_switch() { PortNum::ZERO } else { info.local_port() };
+        let port = if self.nodes[index].is_switch() { PortNum::ZERO } else { info.local_port() };
         match self.owner(guid) {
             None => drop(self.port_owner.insert(guid, (index, port))),
             Some(owner) if owner != (index, port) => {
-                let first = self.entries[owner.0].route;
+                let first = self.nodes[owner.0].route;
                 self.faults.push(DiscoveryFault::DuplicatePortGuid { guid, first, second: route });
             }
             Some(_) => {}
         }
-        if let Some(slot) = self.entries[index].slot(port) {
+        if let Some(slot) = self.port_mut((index, port)) {
             slot.guid = guid;
         }
     }
@@ -208,43 +205,39 @@ impl DiscoveryState {
     /// The route for managing a port. Each port of a channel adapter or router is reached through
     /// its own cable.
     pub fn port_route(&self, node: usize, port: PortNum) -> DirectedRoute {
-        let entry = &self.entries[node];
-        if entry.is_switch() || self.local == Some((node, port)) {
-            return entry.route;
+        let known = &self.nodes[node];
+        if known.is_switch() || self.local == Some((node, port)) {
+            return known.route;
         }
         let through_peer = self.peer((node, port));
-        let through_peer = through_peer.and_then(|(peer, num)| self.entries[peer].route.then(num));
-        through_peer.unwrap_or(entry.route)
+        let through_peer = through_peer.and_then(|(peer, num)| self.nodes[peer].route.then(num));
+        through_peer.unwrap_or(known.route)
     }
 
     /// The far end of the cable at a port.
     pub fn peer(&self, end: (usize, PortNum)) -> Option<(usize, PortNum)> {
-        self.entries.get(end.0)?.ports.get(end.1.index())?.peer
+        self.port(end)?.peer.map(|peer| self.end(peer))
     }
 
     /// Records a cable between two ports. Returns `false` and keeps the older cable if one of the
     /// ports already has another one.
     pub fn connect(&mut self, a: (usize, PortNum), b: (usize, PortNum)) -> bool {
-        let mut peer = |end: (usize, PortNum)| self.entries[end.0].slot(end.1).map(|s| s.peer);
-        let (Some(peer_a), Some(peer_b)) = (peer(a), peer(b)) else { return false };
-        if peer_a.is_some_and(|peer| peer != b) || peer_b.is_some_and(|peer| peer != a) {
+        let (Some(a), Some(b)) = (self.slot(a), self.slot(b)) else { return false };
+        let is_free_for =
+            |end: PortId, other| self.ports[end.index()].peer.is_none_or(|peer| peer == other);
+        if !is_free_for(a, b) || !is_free_for(b, a) {
             return false;
         }
-        for (end, other) in [(a, b), (b, a)] {
-            if let Some(slot) = self.entries[end.0].slot(end.1) {
-                slot.peer = Some(other);
-            }
-        }
+        self.ports[a.index()].peer = Some(b);
+        self.ports[b.index()].peer = Some(a);
         true
     }
 
     /// Removes the cable at a port and returns its far end.
     pub fn disconnect(&mut self, end: (usize, PortNum)) -> Option<(usize, PortNum)> {
-        let other = self.entries[end.0].slot(end.1)?.peer.take()?;
-        if let Some(slot) = self.entries[other.0].slot(other.1) {
-            slot.peer = None;
-        }
-        Some(other)
+        let other = self.port_mut(end)?.peer.take()?;
+        self.ports[other.index()].peer = None;
+        Some(self.end(other))
     }
 
     /// The nodes along a route and the ports by which the route leaves them, as far as the state
@@ -255,8 +248,7 @@ impl DiscoveryState {
         for exit in route.exits() {
             let Some(here) = node else { break };
             hops.push((here, exit));
-            let peer = self.entries[here].ports.get(exit.index()).and_then(|slot| slot.peer);
-            node = peer.map(|(next, _)| next);
+            node = self.peer((here, exit)).map(|(next, _)| next);
         }
         hops
     }
@@ -266,8 +258,7 @@ impl DiscoveryState {
         let Some((mut node, _)) = self.local else { return false };
         let last = route.len();
         route.exits().zip(1..).all(|(exit, hop)| {
-            let peer = self.entries[node].ports.get(exit.index()).and_then(|slot| slot.peer);
-            peer.is_some_and(|(next, _)| {
+            self.peer((node, exit)).is_some_and(|(next, _)| {
                 node = next;
                 hop == last || !avoided.contains(&next)
             })
@@ -284,10 +275,10 @@ impl DiscoveryState {
 
     /// [`Self::reroute`] with routes through the nodes of `avoided` only where there are no others.
     pub fn reroute_avoiding(&mut self, avoided: &HashSet<usize>) -> Vec<Reach> {
-        let mut reach = vec![Reach::None; self.entries.len()];
+        let mut reach = vec![Reach::None; self.nodes.len()];
         let Some((local, own_port)) = self.local else { return reach };
         reach[local] = Reach::Clear;
-        self.entries[local].route = DirectedRoute::LOCAL;
+        self.nodes[local].route = DirectedRoute::LOCAL;
         let (mut queue, mut put_off) = (VecDeque::from([local]), VecDeque::new());
         let mut now = Reach::Clear;
         loop {
@@ -297,19 +288,19 @@ impl DiscoveryState {
                 queue.push_back(index);
                 continue;
             };
-            let entry = &self.entries[index];
-            let (route, passes) = (entry.route, entry.is_switch());
-            for num in (1..entry.ports.len()).map(|num| PortNum(num as u8)) {
+            let node = &self.nodes[index];
+            let (route, passes, first) = (node.route, node.is_switch(), node.first_port.index());
+            for num in (1..=node.num_ports()).map(PortNum) {
                 if !passes && (index != local || num != own_port) {
                     continue;
                 }
-                let peer = self.entries[index].ports[num.index()].peer;
-                if let Some((peer, _)) = peer
+                let peer = self.ports[first + num.index()].peer;
+                if let Some(peer) = peer.map(|peer| self.ports[peer.index()].node.index())
                     && reach[peer] == Reach::None
                     && let Some(route) = route.then(num)
                 {
                     reach[peer] = now;
-                    self.entries[peer].route = route;
+                    self.nodes[peer].route = route;
                     let is_put_off = now == Reach::Clear && avoided.contains(&peer);
                     if is_put_off { put_off.push_back(peer) } else { queue.push_back(peer) }
                 }

@@ -4,7 +4,7 @@ use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
 use super::m_keys::MKeys;
 use super::{Observation, SweepError, SweepSettings, extended_ports};
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{End, Fabric};
 use crate::ids::PortNum;
 use crate::transport::client::SmpClient;
 use crate::wire::attr::{PortInfo, PortState, SmInfo};
@@ -68,7 +68,9 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
     }
     let is_unresolved = queries.is_unresolved();
     let DiscoveryQueries { state, managers, changed_switches, .. } = queries;
-    let guids: Vec<_> = state.entries().iter().map(|entry| entry.info.node_guid()).collect();
+    let end = |(node, port): (usize, PortNum)| (state.node(node).guid(), port);
+    let managers: Vec<(End, SmInfo)> =
+        managers.into_iter().map(|(port, info)| (end(port), info)).collect();
     let faults = state.faults.clone();
     let Some((fabric, pkeys)) = state.finish() else {
         let problem = faults.first().map_or_else(|| "no usable data".into(), ToString::to_string);
@@ -79,9 +81,9 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
         Some(info) if is_down(&fabric, &info) => return Err(SweepError::LocalDown),
         Some(_) => {}
     }
-    let slot = |(node, port): (usize, PortNum)| slot_of(&fabric, guids[node], port);
-    let managers: Vec<(PortId, SmInfo)> =
-        managers.into_iter().filter_map(|(end, info)| Some((slot(end)?, info))).collect();
+    let managers = managers.into_iter();
+    let managers = managers.filter_map(|(end, info)| Some((fabric.port_by_end(end)?, info)));
+    let managers = managers.collect();
     let fabric = Arc::new(fabric);
     let unconfirmed = Vec::new();
     Ok(Observation { fabric, pkeys, managers, changed_switches, unconfirmed, is_unresolved })
@@ -91,8 +93,4 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
 fn is_down(fabric: &Fabric, info: &PortInfo) -> bool {
     let is_port_0 = fabric.port(fabric.local()).num == PortNum::ZERO;
     !is_port_0 && info.port_state() == PortState::Down
-}
-
-fn slot_of(fabric: &Fabric, guid: crate::ids::Guid, port: PortNum) -> Option<PortId> {
-    fabric.port_of(fabric.node_by_guid(guid)?, port)
 }

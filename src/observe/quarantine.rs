@@ -17,14 +17,12 @@ pub fn without_links(
 ) -> (Observation, Vec<QuarantinedLink>) {
     let fabric = &observation.fabric;
     let mut state = DiscoveryState::of(fabric, &observation.pkeys);
-    state.faults = fabric.faults().to_vec();
-    let mut reached = vec![true; state.entries().len()];
+    let mut reached = vec![true; state.nodes().len()];
     let (mut needed, mut is_changed) = (Vec::new(), false);
     for link in links {
         let [near, far] = link.ends.map(|(guid, num)| Some((state.find(guid)?, num)));
         let (Some(near), Some(far)) = (near, far) else { continue };
-        let peer = state.entries()[near.0].ports.get(near.1.index()).and_then(|slot| slot.peer);
-        if peer != Some(far) {
+        if state.peer(near) != Some(far) {
             continue;
         }
         match remove(&mut state, link, [near, far], &reached) {
@@ -62,7 +60,7 @@ fn remove(
     state.disconnect(near);
     let left = state.reroute();
     let is_needed = |node: usize| match link.cause {
-        QuarantineCause::Flaps => state.entries()[node].is_switch(),
+        QuarantineCause::Flaps => state.node(node).is_switch(),
         QuarantineCause::Errors(_) => true,
     };
     let cuts_off = (0..left.len()).any(|node| reached[node] && !left[node] && is_needed(node));

@@ -58,7 +58,7 @@ impl Query {
 
     /// The request of the query, without its M_Key.
     pub(super) fn request(self, state: &DiscoveryState) -> SmpRequest {
-        let route = |node: usize| state.entries()[node].route;
+        let route = |node: usize| state.node(node).route;
         let (route, attr_id, attr_mod) = match self {
             Self::Node { route, .. } => (route, AttrId::NODE_INFO, 0),
             Self::Identity { node } => (route(node), AttrId::NODE_INFO, 0),
@@ -68,7 +68,7 @@ impl Query {
                 (state.port_route(node, port), AttrId::PORT_INFO, port.0.into())
             }
             Self::Pkeys { node, port, block } => {
-                let is_switch = state.entries()[node].is_switch();
+                let is_switch = state.node(node).is_switch();
                 let high = if is_switch { u32::from(port.0) << 16 } else { 0 };
                 let modifier = high | u32::from(block);
                 (state.port_route(node, port), AttrId::PKEY_TABLE, modifier)

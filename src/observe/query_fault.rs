@@ -38,10 +38,10 @@ pub(super) fn fault_of(
 }
 
 fn name(state: &DiscoveryState, node: usize, port: PortNum) -> String {
-    let entry = &state.entries()[node];
-    let (kind, guid) = (entry.info.kind(), entry.info.node_guid());
+    let node = state.node(node);
+    let (kind, guid) = (node.kind(), node.guid());
     match state.names.get(guid) {
         Some(name) => format!("{kind} {guid} \"{name}\" port {port}"),
-        None => format!("{kind} {guid} \"{}\" port {port}", entry.description),
+        None => format!("{kind} {guid} \"{}\" port {port}", node.description),
     }
 }

@@ -34,13 +34,13 @@ impl DiscoveryQueries {
     /// of the local port seems to end at that port itself.
     pub(super) fn find_own_twin(&mut self) {
         let Some(local) = self.state.local else { return };
-        let is_alone = self.state.entries().iter().all(|entry| !entry.is_switch());
-        let route = self.state.entries()[local.0].route;
+        let is_alone = self.state.nodes().iter().all(|node| !node.is_switch());
+        let route = self.state.node(local.0).route;
         if is_alone
             && self.state.peer(local) == Some(local)
             && let Some(second) = route.then(local.1)
         {
-            let guid = self.state.entries()[local.0].info.node_guid();
+            let guid = self.state.node(local.0).guid();
             self.state.faults.push(DiscoveryFault::DuplicateNodeGuid {
                 guid,
                 first: route,
