@@ -15,8 +15,6 @@ pub(super) struct Channels<'a> {
     pub network: &'a Network,
     /// By link: the link of the other direction, or [`NONE`].
     reverse: Vec<u32>,
-    /// By link: the switch to which it leads.
-    ends: Vec<u32>,
     /// By channel: its link, or [`NONE`] for a source channel.
     links: Vec<u32>,
     /// By channel: the number of its first edge; the last entry is the number of edges.
@@ -37,7 +35,6 @@ impl<'a> Channels<'a> {
         let mut own = Self {
             network,
             reverse: reverse.collect(),
-            ends: network.links().iter().map(|link| link.to).collect(),
             links: Vec::new(),
             first_edge: vec![0],
             to: Vec::new(),
@@ -111,7 +108,29 @@ impl<'a> Channels<'a> {
 
     /// The switch to which a link leads.
     pub(super) fn link_end(&self, link: u32) -> u32 {
-        self.ends[link as usize]
+        self.network.ends()[link as usize]
+    }
+
+    /// The switches to which these links lead.
+    pub(super) fn ends(&self, links: Range<u32>) -> &[u32] {
+        &self.network.ends()[links.start as usize..links.end as usize]
+    }
+
+    /// The links that may follow a channel to the switch `end`: those before the way back and those
+    /// behind it, each with the number of the edge to the first one.
+    #[inline]
+    pub(super) fn onward(&self, channel: u32, end: u32) -> [(u32, Range<u32>); 2] {
+        let all = self.network.range(end);
+        let (first, last) = (all.start as u32, all.end as u32);
+        let back = match self.links[channel as usize] {
+            NONE => NONE,
+            link => self.reverse[link as usize],
+        };
+        let edge = self.first_edge[channel as usize];
+        match back {
+            NONE => [(edge, first..last), (edge, last..last)],
+            back => [(edge, first..back), (edge + (back - first), back + 1..last)],
+        }
     }
 
     /// The link of the other direction of a cable.

@@ -69,7 +69,7 @@ impl Colors {
 
     /// Orders the channels by the edges in use, after escape paths are reserved.
     pub(super) fn order_channels(&mut self, graph: &Channels<'_>) {
-        self.order = ChannelOrder::new(graph, |edge| self.edge(edge) > UNUSED);
+        self.order = ChannelOrder::new(graph, |edge| self.is_used(edge));
     }
 
     /// A color that was not used before.
@@ -83,8 +83,25 @@ impl Colors {
         self.current[self.channels[channel as usize] as usize]
     }
 
+    /// The color of an edge.
+    #[cfg(test)]
     pub(super) fn edge(&self, edge: u32) -> u32 {
         self.current[self.edges[edge as usize] as usize]
+    }
+
+    /// True if a path uses an edge, or if it is reserved for escape paths. All classes but the
+    /// first two have colors of edges in use.
+    pub(super) fn is_used(&self, edge: u32) -> bool {
+        self.edges[edge as usize] > UNUSED
+    }
+
+    pub(super) fn is_unused(&self, edge: u32) -> bool {
+        self.edges[edge as usize] == UNUSED
+    }
+
+    /// True if an edge would close a cycle.
+    pub(super) fn is_blocked(&self, edge: u32) -> bool {
+        self.edges[edge as usize] == BLOCKED
     }
 
     pub(super) fn is_wet(&self, edge: u32) -> bool {
@@ -136,7 +153,7 @@ impl Colors {
         edge: u32,
         color: u32,
     ) -> bool {
-        if self.edge(edge) > UNUSED {
+        if self.is_used(edge) {
             return true;
         }
         let to = graph.end(edge);
@@ -167,7 +184,6 @@ impl Colors {
     /// the edge is used in either case; then the order alone is kept.
     fn closes_cycle(&mut self, graph: &Channels<'_>, from: u32, to: u32, must_know: bool) -> bool {
         let Self { order, edges, .. } = self;
-        // The colors of other classes than the first two are those of edges in use.
         let is_used = |edge: u32| edges[edge as usize] > UNUSED;
         match order {
             None => must_know && self.leads(graph, to, from),
@@ -191,7 +207,7 @@ impl Colors {
             }
             for edge in graph.edges(channel) {
                 let end = graph.end(edge);
-                if self.edge(edge) > UNUSED {
+                if self.is_used(edge) {
                     if end == to {
                         return true;
                     }

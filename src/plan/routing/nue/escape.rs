@@ -11,6 +11,11 @@ use super::channels::Channels;
 use super::colors::Colors;
 use crate::plan::routing::weighted_paths::network::Network;
 use crate::plan::routing::weighted_paths::search::{NONE, Root, Search};
+use rayon::prelude::*;
+
+/// Switches from which paths are searched in parallel before their shares are added up; bounds the
+/// memory for these.
+const SOURCES_AT_A_TIME: usize = 64;
 
 /// The distance of a switch that no search met.
 const UNKNOWN: u32 = u32::MAX;
@@ -162,27 +167,59 @@ fn distances(network: &Network, from: u32) -> Vec<u32> {
 /// The switch of the hull with the greatest betweenness, where hosts count as nodes.
 fn central_switch(network: &Network, hull: &[bool], hosts: &[u8]) -> u32 {
     let mut centrality = vec![0.0; network.len()];
-    let mut paths = ShortestPaths::default();
-    for from in (0..network.len()).filter(|&at| hull[at]) {
-        paths.search(network, hull, from as u32);
-        // Paths that begin at the switch, then those that begin at each of its hosts, which do not
-        // end at the host itself.
-        let of_switch = paths.shares(hosts, from, hosts[from]);
-        add_shares(&mut centrality, &paths.order, &of_switch, |at| at != from);
-        if hosts[from] > 0 {
-            let of_host = paths.shares(hosts, from, hosts[from] - 1);
-            for _ in 0..hosts[from] {
-                add_shares(&mut centrality, &paths.order, &of_host, |_| true);
-            }
-        }
+    let sources: Vec<usize> = (0..network.len()).filter(|&at| hull[at]).collect();
+    for part in sources.chunks(SOURCES_AT_A_TIME) {
+        let shares: Vec<_> = part
+            .par_iter()
+            .map_init(ShortestPaths::default, |paths, &from| {
+                paths.search(network, hull, from as u32);
+                SourceShares::new(paths, hosts, from)
+            })
+            .collect();
+        // In the order of the sources, because sums of fractions depend on it.
+        shares.iter().for_each(|shares| shares.add_to(&mut centrality));
     }
     let mut best = (0, -1.0);
-    for at in (0..network.len()).filter(|&at| hull[at]) {
+    for at in sources {
         if best.1 < centrality[at] {
             best = (at as u32, centrality[at]);
         }
     }
     best.0
+}
+
+/// The shares of switches in the shortest paths that begin at a switch and at its hosts.
+struct SourceShares {
+    from: usize,
+    order: Vec<u32>,
+    of_switch: Vec<f64>,
+    /// Of each host.
+    of_host: Vec<f64>,
+    hosts: u8,
+}
+
+impl SourceShares {
+    fn new(paths: &ShortestPaths, hosts: &[u8], from: usize) -> Self {
+        let own = hosts[from];
+        Self {
+            from,
+            order: paths.order.clone(),
+            of_switch: paths.shares(hosts, from, own),
+            // Paths of a host do not end at the host itself.
+            of_host: own
+                .checked_sub(1)
+                .map(|own| paths.shares(hosts, from, own))
+                .unwrap_or_default(),
+            hosts: own,
+        }
+    }
+
+    fn add_to(&self, centrality: &mut [f64]) {
+        add_shares(centrality, &self.order, &self.of_switch, |at| at != self.from);
+        for _ in 0..self.hosts {
+            add_shares(centrality, &self.order, &self.of_host, |_| true);
+        }
+    }
 }
 
 fn add_shares(

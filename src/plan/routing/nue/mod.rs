@@ -33,6 +33,7 @@
 mod channels;
 mod colors;
 mod escape;
+mod hosts;
 mod order;
 mod policy;
 mod search;
@@ -57,6 +58,7 @@ use policy::MulticastHops;
 pub use policy::NuePolicy;
 use search::{Layer, Search};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use targets::Target;
 
 /// The name of the engine.
@@ -170,51 +172,46 @@ struct Rules {
 
 impl Setup<'_> {
     /// OpenSM's routes, or those that have no credit loop if OpenSM's do.
+    ///
+    /// The strictest rules are tried at the same time where a processor is idle, because other
+    /// routes turn out to have a loop only when they are complete.
     fn routes(&self) -> Routes {
-        let mut rules = Rules::default();
-        let mut routes = self.hosts(rules);
-        if self.has_loop(&routes) {
-            rules.keep_dependencies = true;
-            routes = self.hosts(rules);
-        }
+        let is_wanted = AtomicBool::new(true);
         if self.include_switches {
-            return routes;
+            return self.hosts(&mut Rules::default(), &is_wanted);
         }
-        let of_hosts = routes.clone();
-        self.add_switches(&mut routes);
-        if !self.has_loop(&routes) {
-            return routes;
-        }
-        let mut protected = of_hosts;
-        if self.protect_switches(&mut protected, rules) {
-            return protected;
-        }
-        let rules = Rules { keep_dependencies: true, reserve_switches: true };
-        let mut routes = self.hosts(rules);
-        self.protect_switches(&mut routes, rules);
-        routes
+        let (routes, strict) = rayon::join(
+            || {
+                let routes = self.routes_without_reserve();
+                is_wanted.store(routes.is_none(), Ordering::Relaxed);
+                routes
+            },
+            || self.routes_with_reserve(&is_wanted),
+        );
+        routes.unwrap_or(strict)
     }
 
-    /// The routes to hosts, and to switches if they are included.
-    fn hosts(&self, rules: Rules) -> Routes {
-        let mut routes = self.without_paths();
-        let mut search = Search::new(self.graph);
-        search.keep_dependencies = rules.keep_dependencies;
-        let layers = targets::layers(self.targets, self.layers, self.include_switches);
-        for (number, layer) in (0..).zip(layers).filter(|(_, layer)| !layer.is_empty()) {
-            let mut state = self.first_state(&layer, number, rules, &routes.lengths);
-            let hosts = layer.iter().filter(|target| !target.is_switch());
-            let switches = layer.iter().filter(|target| target.is_switch());
-            for target in hosts.chain(switches) {
-                self.route(&mut routes, &mut search, &mut state, target, number);
-                target.lids().for_each(|lid| routes.by_lid[lid.index()] = number);
-            }
-            if number == 0 {
-                routes.first_layer = Some(state);
-            }
+    /// OpenSM's routes, or those with protected routes to switches; `None` if these have a loop,
+    /// too.
+    fn routes_without_reserve(&self) -> Option<Routes> {
+        let mut rules = Rules::default();
+        let of_hosts = self.hosts(&mut rules, &AtomicBool::new(true));
+        let mut routes = of_hosts.clone();
+        self.add_switches(&mut routes);
+        if !self.has_loop(&routes) {
+            return Some(routes);
         }
-        if let MulticastHops::Common(hops) = &mut routes.hops {
-            hops.copy_from_slice(&search.hops);
+        let mut routes = of_hosts;
+        self.protect_switches(&mut routes, rules).then_some(routes)
+    }
+
+    /// Routes with escape paths to all switches. They are not complete if they are no longer
+    /// wanted.
+    fn routes_with_reserve(&self, is_wanted: &AtomicBool) -> Routes {
+        let mut rules = Rules { keep_dependencies: true, reserve_switches: true };
+        let mut routes = self.hosts(&mut rules, is_wanted);
+        if is_wanted.load(Ordering::Relaxed) {
+            self.protect_switches(&mut routes, rules);
         }
         routes
     }
@@ -258,6 +255,10 @@ impl Setup<'_> {
             let is_escape = search.run(&mut layer, target.switch, !target.is_switch());
             routes.escapes += usize::from(is_escape);
             self.enter(routes, &search.used, target, lid);
+            match search.outwards() {
+                Some(order) => self.lengthen_in_order(&mut routes.lengths, &search.used, order),
+                None => self.lengthen(&mut routes.lengths, &search.used),
+            }
         }
         if let MulticastHops::ByTarget(rows) = &mut routes.hops
             && target.is_switch()
@@ -274,6 +275,8 @@ impl Setup<'_> {
                 search.run(self.graph.network, &routes.lengths, Root::Switch(target.switch));
                 self.mark_dependencies(&mut routes.dependencies[0], &search.used);
                 self.enter(routes, &search.used, &target, lid);
+                let order = search.order.iter().copied();
+                self.lengthen_in_order(&mut routes.lengths, &search.used, order);
             }
         }
     }
@@ -342,7 +345,7 @@ impl Setup<'_> {
         switches.into_iter()
     }
 
-    /// Enters paths into the tables, and makes their links longer.
+    /// Enters paths into the tables.
     fn enter(&self, routes: &mut Routes, used: &[u32], target: &Target, lid: Lid) {
         let network = self.graph.network;
         for (table, &link) in routes.tables.iter_mut().zip(used) {
@@ -351,11 +354,35 @@ impl Setup<'_> {
             }
         }
         routes.tables[target.switch as usize][lid.index()] = target.exit;
+    }
+
+    /// Makes links longer by the paths over them, with the switches in an order in which each one
+    /// follows the next one on its path.
+    fn lengthen_in_order(
+        &self,
+        lengths: &mut [u64],
+        used: &[u32],
+        outwards: impl DoubleEndedIterator<Item = u32>,
+    ) {
+        let links = self.graph.network.links();
+        let mut paths: Vec<u64> = self.lids_by_switch.iter().map(|&lids| lids.into()).collect();
+        for switch in outwards.rev() {
+            let link = used[switch as usize];
+            if let Some(next) = links.get(link as usize) {
+                lengths[link as usize] += paths[switch as usize];
+                paths[next.from as usize] += paths[switch as usize];
+            }
+        }
+    }
+
+    /// The same with any paths, also those that lead in a circle.
+    fn lengthen(&self, lengths: &mut [u64], used: &[u32]) {
+        let network = self.graph.network;
         for (switch, &lids) in self.lids_by_switch.iter().enumerate() {
             let mut at = switch;
             for _ in 0..network.len() {
                 let Some(link) = network.links().get(used[at] as usize) else { break };
-                routes.lengths[used[at] as usize] += u64::from(lids);
+                lengths[used[at] as usize] += u64::from(lids);
                 at = link.from as usize;
             }
         }

@@ -34,13 +34,13 @@ mod policy;
 mod tests;
 
 use super::virtual_lanes::data_vls;
+use super::weighted_paths::columns::Columns;
 use super::weighted_paths::network::Network;
 use super::weighted_paths::search::{HOST_LINK, NONE, Root, Search};
 use super::weighted_paths::{check_connected, one_hop};
 use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
 use crate::config::guid_lists::GuidLists;
 use crate::fabric::Fabric;
-use crate::ids::Lid;
 use crate::notes::{Note, counted};
 use crate::wire::attr::NodeKind;
 use lanes::PathLanes;
@@ -140,20 +140,22 @@ impl Routes {
         let mut lengths = vec![one_hop(fabric, lids); network.links().len()];
         let destinations = all.ordered(fabric, lists);
         let lids_by_switch = all.lids_by_switch();
-        let mut tables = vec![Lft::empty(lids.max()); network.len()];
+        let mut tables = vec![Lft::empty(lids.max()).0; network.len()];
+        let mut columns = Columns::new(network.len());
         let mut paths = vec![0; network.len()];
         for to in &destinations {
             let is_switch = to.kind == NodeKind::Switch;
             let root = if is_switch { Root::Switch(to.switch) } else { Root::Host(to.switch) };
             for lid in to.lids() {
                 search.run(&network, &lengths, root);
-                enter(&mut tables, &network, &search, to, lid);
+                enter(columns.add(lid, &mut tables), &network, &search, to);
                 lengthen(&mut lengths, &network, &search, &lids_by_switch, &mut paths);
             }
         }
+        columns.flush(&mut tables);
         let mut lfts = vec![Arc::default(); network.len()];
         for (switch, table) in network.switches.iter().zip(tables) {
-            lfts[switch.index()] = Arc::new(table);
+            lfts[switch.index()] = Arc::new(Lft(table));
         }
         Ok(Self { network, destinations, lfts, lengths })
     }
@@ -175,20 +177,13 @@ impl Routes {
     }
 }
 
-/// Enters the paths to a LID into the tables.
-fn enter(
-    tables: &mut [Lft],
-    network: &Network,
-    search: &Search,
-    destination: &Destination,
-    lid: Lid,
-) {
+/// Enters the paths to a LID as its entries by switch.
+fn enter(ports: &mut [u8], network: &Network, search: &Search, destination: &Destination) {
     for &switch in &search.order {
-        let port = match search.used[switch as usize] {
+        ports[switch as usize] = match search.used[switch as usize] {
             NONE | HOST_LINK => destination.exit,
             link => network.links()[link as usize].to_port,
         };
-        tables[switch as usize].0[lid.index()] = port;
     }
 }
 

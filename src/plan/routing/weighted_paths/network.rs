@@ -26,6 +26,8 @@ pub(in crate::plan::routing) struct Network {
     /// Numbers by [`SwitchId`].
     pub numbers: Vec<u32>,
     links: Vec<Link>,
+    /// By link: the number of the peer switch, by itself because searches read nothing else.
+    ends: Vec<u32>,
     /// By switch: the index of its first link; the last entry is the number of links.
     first: Vec<u32>,
 }
@@ -63,7 +65,8 @@ impl Network {
         let mut by_guid: Vec<_> = (0..switches.len() as u32).collect();
         by_guid
             .sort_by_cached_key(|&at| fabric.switch(switches[at as usize]).guid().opensm_order());
-        Self { switches, by_guid, numbers, links, first }
+        let ends = links.iter().map(|link: &Link| link.to).collect();
+        Self { switches, by_guid, numbers, links, ends, first }
     }
 
     /// Number of switches.
@@ -74,6 +77,11 @@ impl Network {
     /// All links, by switch and port.
     pub(in crate::plan::routing) fn links(&self) -> &[Link] {
         &self.links
+    }
+
+    /// By link: the number of the switch to which it leads.
+    pub(in crate::plan::routing) fn ends(&self) -> &[u32] {
+        &self.ends
     }
 
     /// The indexes of the links of a switch.

@@ -66,9 +66,10 @@ impl Search {
                 continue;
             }
             self.order.push(element);
-            for link in network.range(element) {
-                let to = network.links()[link].to;
-                self.relax(to, link as u32, distance + lengths[link]);
+            let range = network.range(element);
+            let ends = network.ends()[range.clone()].iter().zip(&lengths[range.clone()]);
+            for (place, (&to, &length)) in ends.enumerate() {
+                self.relax(to, (range.start + place) as u32, distance + length);
             }
         }
     }

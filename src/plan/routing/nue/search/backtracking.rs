@@ -1,0 +1,269 @@
+//! The search after its first pass, where blocked edges left switches without a path: another path
+//! to one of their neighbours may lead on to them.
+
+use super::{Layer, Search, UNKNOWN};
+use crate::plan::routing::nue::channels::Channels;
+use crate::plan::routing::nue::colors::Colors;
+use crate::plan::routing::weighted_paths::search::NONE;
+
+/// Links that lead to switches beside those of the paths, in the order in which they were found.
+#[derive(Default)]
+pub(super) struct Alternatives {
+    /// By switch, without repetitions; empty until the first backtracking step.
+    by_switch: Vec<Vec<u32>>,
+}
+
+impl Alternatives {
+    pub(super) fn clear(&mut self) {
+        self.by_switch.clear();
+    }
+
+    fn add(&mut self, graph: &Channels<'_>, link: u32) {
+        let known = &mut self.by_switch[graph.link_end(link) as usize];
+        if !known.contains(&link) {
+            known.push(link);
+        }
+    }
+
+    fn of(&self, switch: u32) -> &[u32] {
+        &self.by_switch[switch as usize]
+    }
+}
+
+impl Search<'_> {
+    /// Finds paths to the switches to which the first pass found none. Returns false if there are
+    /// switches without a path.
+    pub(super) fn backtrack_to_all(&mut self, layer: &mut Layer<'_>) -> bool {
+        self.collect_alternatives(layer);
+        while self.found < self.graph.network.len() {
+            let mut next = self.backtrack(layer);
+            if next.is_none() {
+                return false;
+            }
+            self.steps += 1;
+            self.found += 1;
+            while let Some(channel) = next {
+                self.follow_again(layer, channel);
+                next = self.heap.extract().map(|(_, channel)| channel);
+            }
+        }
+        true
+    }
+
+    /// Collects the links that the first pass met over edges in use and that shortened no path.
+    /// Such edges are still in use, because only those of links that it took may be taken back.
+    fn collect_alternatives(&mut self, layer: &Layer<'_>) {
+        let graph = self.graph;
+        self.alternatives.by_switch.resize(graph.network.len(), Vec::new());
+        let mut was_taken = vec![false; graph.network.links().len()];
+        self.taken.iter().for_each(|&link| was_taken[link as usize] = true);
+        for &channel in &self.followed {
+            let distance = self.channel_distances[channel as usize];
+            for (first_edge, links) in graph.onward(channel, self.end(channel)) {
+                for (edge, link) in (first_edge..).zip(links) {
+                    if layer.colors.is_used(edge) && !was_taken[link as usize] {
+                        let next = graph.end(edge) as usize;
+                        self.channel_distances[next] = distance + layer.lengths[link as usize];
+                        self.alternatives.add(graph, link);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Follows the edges of a channel after a backtracking step, as [`Search::follow`] does before.
+    fn follow_again(&mut self, layer: &mut Layer<'_>, channel: u32) {
+        let graph = self.graph;
+        let distance = self.channel_distances[channel as usize];
+        let mut unused = std::mem::take(&mut self.unused);
+        for (first_edge, links) in graph.onward(channel, self.end(channel)) {
+            for (edge, link) in (first_edge..).zip(links) {
+                let is_shorter = || {
+                    let known = self.distances[graph.link_end(link) as usize];
+                    distance + layer.lengths[link as usize] < known
+                };
+                if layer.colors.is_used(edge) {
+                    self.relax(layer, channel, edge, link);
+                } else if layer.colors.is_unused(edge) && is_shorter() {
+                    unused.push((edge, link));
+                }
+            }
+        }
+        for (edge, link) in unused.drain(..) {
+            if layer.colors.is_unused(edge) {
+                self.relax(layer, channel, edge, link);
+            }
+        }
+        self.unused = unused;
+    }
+
+    /// Takes the link to which an edge leads if that shortens the path to the switch at its end.
+    fn relax(&mut self, layer: &mut Layer<'_>, channel: u32, edge: u32, link: u32) {
+        let next = self.graph.end(edge);
+        let to = self.graph.link_end(link);
+        let distance = self.channel_distances[channel as usize] + layer.lengths[link as usize];
+        if distance >= self.distances[to as usize] {
+            let is_known = self.used[to as usize] != NONE;
+            if layer.colors.is_used(edge) && !is_known {
+                self.channel_distances[next as usize] = distance;
+                self.alternatives.add(self.graph, link);
+            }
+            return;
+        }
+        if !layer.colors.use_edge(self.graph, channel, edge, layer.color) {
+            return;
+        }
+        let was_found = self.used[to as usize] != NONE;
+        if was_found && self.found_after[to as usize] != self.steps {
+            if !self.take_shortcut(layer, to, next) {
+                return;
+            }
+        } else {
+            if was_found {
+                self.drop_path(layer, to);
+            } else {
+                self.found += 1;
+                self.found_after[to as usize] = self.steps;
+            }
+            self.channel_distances[next as usize] = distance;
+            self.heap.insert(next, distance);
+        }
+        self.distances[to as usize] = distance;
+        self.used[to as usize] = link;
+        self.hops[to as usize] = self.hops[self.end(channel) as usize].wrapping_add(1);
+    }
+
+    /// Forgets the path to a switch, for which a shorter one was found.
+    fn drop_path(&mut self, layer: &mut Layer<'_>, switch: u32) {
+        let Some(old) = self.used_channel(switch) else { return };
+        self.heap.remove(old);
+        let before = self.start(old);
+        if self.used[before as usize] != NONE {
+            let edge = self.used_channel(before).and_then(|before| self.graph.edge(before, old));
+            layer.colors.reset(edge);
+        }
+    }
+
+    /// The channels that follow on the paths over a switch, once for each link to their switch.
+    fn channels_behind(&self, switch: u32) -> Vec<u32> {
+        let network = self.graph.network;
+        let ends = network.range(switch).map(|link| self.used[network.links()[link].to as usize]);
+        ends.filter(|&used| used != NONE && network.links()[used as usize].from == switch)
+            .map(|used| self.graph.of_link(used))
+            .collect()
+    }
+
+    /// Tries to lead the paths over a switch through another channel, which is nearer.
+    fn take_shortcut(&mut self, layer: &mut Layer<'_>, switch: u32, channel: u32) -> bool {
+        let graph = self.graph;
+        let Some(old) = self.used_channel(switch) else { return false };
+        let before = self.used_channel(self.start(old));
+        let behind = self.channels_behind(switch).into_iter();
+        let edges: Vec<u32> = behind.filter_map(|end| graph.edge(channel, end)).collect();
+        let was_wet: Vec<bool> = edges.iter().map(|&edge| layer.colors.is_wet(edge)).collect();
+        let blocked = edges.iter().position(|&edge| {
+            layer.colors.is_blocked(edge)
+                || !layer.colors.use_edge(graph, channel, edge, layer.color)
+        });
+        let Some(blocked) = blocked else {
+            layer.colors.reset(before.and_then(|before| graph.edge(before, old)));
+            if !self.keep_dependencies {
+                self.has_forgotten |= edges.iter().any(|&edge| layer.colors.is_wet(edge));
+                edges.iter().for_each(|&edge| layer.colors.reset(Some(edge)));
+            }
+            return true;
+        };
+        for (&edge, _) in edges[..blocked].iter().zip(&was_wet).filter(|(_, was_wet)| !**was_wet) {
+            if !layer.colors.is_blocked(edge) {
+                layer.colors.reset(Some(edge));
+            }
+        }
+        false
+    }
+
+    /// Finds a path to a switch without one, by another path to one of its neighbours. Returns the
+    /// last channel of the path.
+    fn backtrack(&mut self, layer: &mut Layer<'_>) -> Option<u32> {
+        (0..self.graph.network.len() as u32).find_map(|switch| {
+            if self.distances[switch as usize] != UNKNOWN {
+                return None;
+            }
+            let mut candidates = self.candidates(layer, switch);
+            candidates.sort_by_key(|&(before, _)| self.channel_distances[before as usize]);
+            let mut found = None;
+            for (before, last) in candidates {
+                if !self.connect(layer, before, last) {
+                    continue;
+                }
+                let link = self.graph.link(last);
+                let distance =
+                    self.channel_distances[before as usize] + layer.lengths[link as usize];
+                self.channel_distances[last as usize] = distance;
+                if found.is_some() {
+                    self.alternatives.add(self.graph, link);
+                    continue;
+                }
+                self.used[switch as usize] = link;
+                self.distances[switch as usize] = distance;
+                let neighbour = self.end(before) as usize;
+                self.used[neighbour] = self.graph.link(before);
+                self.distances[neighbour] = self.channel_distances[before as usize];
+                found = Some(last);
+            }
+            found
+        })
+    }
+
+    /// Pairs of channels that may lead to a switch: one to a neighbour that does not change what
+    /// follows there, and one from it.
+    fn candidates(&self, layer: &Layer<'_>, switch: u32) -> Vec<(u32, u32)> {
+        let (graph, network) = (self.graph, self.graph.network);
+        let mut candidates = Vec::new();
+        for link in network.range(switch) {
+            let neighbour = network.links()[link].to;
+            let Some(last) = graph.reverse(link as u32).map(|back| graph.of_link(back)) else {
+                continue;
+            };
+            if self.distances[neighbour as usize] == UNKNOWN {
+                continue;
+            }
+            let behind = self.channels_behind(neighbour);
+            let leads_on = |channel: u32| {
+                behind.iter().all(|&next| {
+                    let is_way_back = self.start(channel) == self.end(next);
+                    let edge = graph.edge(channel, next);
+                    !is_way_back && edge.is_some_and(|edge| layer.colors.is_used(edge))
+                })
+            };
+            let others = self.alternatives.of(neighbour).iter();
+            let others = others.map(|&link| graph.of_link(link)).filter(|&other| leads_on(other));
+            candidates.extend(others.map(|other| (other, last)));
+        }
+        candidates
+    }
+
+    /// Takes the edges from the path before a channel to it, and from it to the next one, into use.
+    fn connect(&self, layer: &mut Layer<'_>, channel: u32, next: u32) -> bool {
+        let graph = self.graph;
+        let is_free = |colors: &Colors, edge: u32| !colors.is_blocked(edge);
+        let edge = graph.edge(channel, next).filter(|&edge| is_free(layer.colors, edge));
+        let start = self.start(channel);
+        let (Some(edge), true) = (edge, start != self.root) else { return false };
+        let Some(before) = self.used_channel(start) else { return false };
+        // The way back to the switch before.
+        if self.start(before) == self.end(channel) {
+            return false;
+        }
+        let first = graph.edge(before, channel).filter(|&edge| is_free(layer.colors, edge));
+        let Some(first) = first else { return false };
+        let was_wet = layer.colors.is_wet(first);
+        if !layer.colors.use_edge(graph, before, first, layer.color) {
+            return false;
+        }
+        let is_used = layer.colors.use_edge(graph, channel, edge, layer.color);
+        if !is_used && !was_wet {
+            layer.colors.reset(Some(first));
+        }
+        is_used
+    }
+}
