@@ -75,9 +75,15 @@ pub fn mfts(text: &str) -> Mfts {
 /// VLs of SL 0..=15 by (port owner's GUID, input port, output port).
 pub type SlToVls = BTreeMap<(u64, u8, u8), Vec<u8>>;
 
-/// Reads `opensm-sl2vl.dump`.
+/// Reads the file `opensm-sl2vl.dump`, which must have entries.
 pub fn read_sl_to_vls(file: &Path) -> SlToVls {
-    let text = read(file);
+    let tables = sl_to_vls(&read(file));
+    assert!(!tables.is_empty(), "{} has no entries", file.display());
+    tables
+}
+
+/// Reads `opensm-sl2vl.dump`, whose end may not be written yet.
+pub fn sl_to_vls(text: &str) -> SlToVls {
     let mut tables = SlToVls::new();
     let mut owner = 0;
     for line in text.lines() {
@@ -94,7 +100,6 @@ pub fn read_sl_to_vls(file: &Path) -> SlToVls {
             }
         }
     }
-    assert!(!tables.is_empty(), "{} has no entries", file.display());
     tables
 }
 
