@@ -2,7 +2,7 @@
 //! across parts.
 
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -266,6 +266,92 @@ fn torus_2qos_is_a_step_with_its_service_levels() {
     assert_eq!(report["path_sl"], single["path_sl"]);
     assert_eq!(report["vls"], single["vls"]);
     assert_eq!(report["checks"]["dependencies"], single["checks"]["dependencies"]);
+}
+
+/// An example of the manual of routing chains.
+fn example(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/routing-chains");
+    fs::read_to_string(folder.join(name)).expect("the example")
+}
+
+/// Two switches with hosts, given by name and port GUID, in turns.
+fn two_switches(hosts: &[(&str, u64)]) -> String {
+    let guids = ["S-0000000000000100", "S-0000000000000110"];
+    let host = |guid: u64| format!("H-{:016x}", guid + 0x1000);
+    let mut text = String::new();
+    for (number, guid) in guids.iter().enumerate() {
+        let peer = guids[1 - number];
+        text += &format!("Switch\t8 \"{guid}\"\t\t# \"sw {number}\" base port 0 lid 0 lmc 0\n");
+        text += &format!("[8]\t\"{peer}\"[8]\t\t# \"sw\" lid 0 4xQDR\n");
+        for (place, (name, port)) in hosts.iter().enumerate().filter(|(at, _)| at % 2 == number) {
+            let own = place / 2 + 1;
+            text += &format!("[{own}]\t\"{}\"[1]({port:x})\t\t# \"{name}\"\n", host(*port));
+        }
+        text += "\n";
+    }
+    for (place, (name, port)) in hosts.iter().enumerate() {
+        let (own, switch) = (place / 2 + 1, guids[place % 2]);
+        text += &format!("Ca\t1 \"{}\"\t\t# \"{name}\"\n", host(*port));
+        text +=
+            &format!("[1]({port:x})\t\"{switch}\"[{own}]\t\t# lid 0 lmc 0 \"sw\" lid 0 4xQDR\n\n");
+    }
+    text
+}
+
+/// The groups grp1 to grp4 of the manual: the last definition of grp3 leaves the first port of grp1
+/// and the first adapter of the host kika.
+#[test]
+fn the_groups_of_the_manual_select_the_hosts_of_a_step() {
+    let groups = example("port-groups.conf");
+    let topologies = "topology\nid: 1\nsw-grp: ALL_SWITCHES\nhca-grp: grp3\nend-topology\n";
+    let chain =
+        Chain::new(&groups, topologies, &(step(1, "minhop", "") + &step(2, "updn", "topology: 1")));
+    let hosts = [
+        ("a HCA-1", 0x281),
+        ("b HCA-1", 0x282),
+        ("c HCA-1", 0x283),
+        ("server1 HCA-1", 0x290),
+        ("kika HCA-1", 0x291),
+        ("kika HCA-2", 0x292),
+    ];
+    chain.write("fabric.net", &two_switches(&hosts));
+    let file = chain.path("fabric.net").display().to_string();
+    let (code, report) = chain.plan(&["--file", &file]);
+    assert_eq!((code, &report["engine"]), (Some(0), &"chain".into()), "{}", notes(&report));
+    let destinations = |name: &str| -> BTreeSet<String> {
+        chain.tables(name).into_keys().map(|(_, to, _)| to).collect()
+    };
+    let all: BTreeSet<String> = hosts
+        .iter()
+        .map(|(name, _)| name.to_string())
+        .chain(["sw 0".into(), "sw 1".into()])
+        .collect();
+    assert_eq!(destinations("opensm-lfts.1.minhop.dump"), all);
+    let part = ["a HCA-1", "kika HCA-1", "sw 0", "sw 1"].map(String::from);
+    assert_eq!(destinations("opensm-lfts.2.updn.dump"), BTreeSet::from(part));
+}
+
+/// The steps of the manual: ftree refuses several LIDs for each port, so that its fallback routes
+/// the second LIDs of the hosts.
+#[test]
+fn the_steps_of_the_manual_route_a_tree() {
+    let groups = "port-group\nname: ys_switches\nport-regexp: .*(leaf|spine)\nend-port-group\n\
+                  port-group\nname: ys_hosts\nport-regexp: h[01]-\nend-port-group\n";
+    let chain = Chain::new(groups, &example("topologies.conf"), "");
+    chain.write("step.conf", "port_shifting TRUE\n");
+    let config = chain.path("step.conf").display().to_string();
+    chain.write("rch.conf", &example("steps.conf").replace("/etc/config/opensm2.cfg", &config));
+    let (code, report) = chain.plan(&["fattree:4x3", "--hosts", "2", "--lmc", "1"]);
+    assert_eq!((code, &report["engine"]), (Some(0), &"chain".into()), "{}", notes(&report));
+    assert!(notes(&report).contains("step 2 (ftree): LMC 1"), "{}", notes(&report));
+    for file in
+        ["opensm-lid-matrix.3.minhop.dump", "opensm.fdbs.3.minhop", "opensm-subnet.2.ftree.lst"]
+    {
+        assert!(chain.has_dump(file), "{file}");
+    }
+    assert!(chain.tables("opensm-lfts.3.minhop.dump").keys().all(|(_, to, _)| {
+        !to.starts_with('h') || to.starts_with("h0-") || to.starts_with("h1-")
+    }));
 }
 
 #[test]
