@@ -53,7 +53,7 @@ fn the_lines_of_the_readme_work() {
         lines += script.len();
         let program = torus_sm();
         let text = format!(
-            "set -e\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n{}",
+            "set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT\n{}",
             script.concat().replace("TORUS", program.to_str().expect("UTF-8"))
         );
         let mut shell = Command::new("bash");
