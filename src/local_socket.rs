@@ -126,7 +126,10 @@ fn lock_path(path: &Path) -> PathBuf {
 
 /// Creates a directory, or checks that an existing one is trusted: owned by the user or root, and
 /// not writable by others unless it is sticky.
-fn check_directory(directory: &Path) -> Result<(), ListenError> {
+///
+/// # Errors
+/// It is not trusted, or cannot be created.
+pub fn check_directory(directory: &Path) -> Result<(), ListenError> {
     use std::os::unix::fs::MetadataExt as _;
     let error = |source| ListenError::Io { path: directory.to_owned(), source };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(error)?;

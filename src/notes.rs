@@ -4,6 +4,10 @@
 use std::fmt;
 use std::panic::Location;
 
+/// The version in the log and in OpenSM's console. Scripts search for OpenSM's name.
+pub const VERSION: &str =
+    concat!("torus-sm ", env!("CARGO_PKG_VERSION"), " (in place of OpenSM 3.3)");
+
 /// Severity of a [`Note`] or of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
 pub enum Severity {

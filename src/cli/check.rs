@@ -11,8 +11,9 @@ use std::path::PathBuf;
 ///
 /// With --file the report also shows the effect on that fabric: members, multicast groups and
 /// P_Key tables of the partitions and, with QoS, the levels of the policy, the scopes that apply to
-/// each port, and the resulting SL to VL and VL arbitration tables. An engine list that does not
-/// route the fabric is an error, and so is torus-2QoS if it does not.
+/// each port, and the resulting SL to VL and VL arbitration tables. A fabric that none of
+/// the configured engines routes is an error, and so is torus-2QoS if it does not; members of
+/// partitions that are not in the fabric are a warning.
 ///
 /// The exit code is 0 without errors, else 4.
 #[derive(Clone, PartialEq, Debug, Parser)]

@@ -24,7 +24,7 @@ use crate::ids::Mlid;
 use crate::manage::console::ConsoleSources;
 use crate::manage::feed::{self, EventReceiver, Feed};
 use crate::manage::loop_status::LoopStatus;
-use crate::manage::sources::Sources;
+use crate::manage::sources::{SaQueryFn, Sources};
 use crate::perfmgr::command::PerfCommand;
 use crate::perfmgr::status::PerfStatus;
 use crate::plan::partitions;
@@ -218,7 +218,17 @@ impl Daemon {
     ) -> ConsoleSources {
         let control = Arc::new(self.control(log, shutdown));
         let (status, perf) = (self.feed.status.clone(), self.perf_status.clone());
-        ConsoleSources { status, perf, control, on_thread_start }
+        let query_sa = Arc::new(self.query_sa());
+        ConsoleSources { status, perf, control, query_sa, on_thread_start }
+    }
+
+    /// Sends queries to the SA server.
+    fn query_sa(&self) -> SaQueryFn {
+        let sa_server = self.sa_commands.0.downgrade();
+        Box::new(move |query| {
+            let sender = sa_server.upgrade();
+            sender.is_some_and(|sender| sender.try_send(SaCommand::Query(query)).is_ok())
+        })
     }
 
     fn control(&self, log: Option<LogHandle>, shutdown: watch::Sender<bool>) -> ManageControl {
@@ -234,11 +244,7 @@ impl Daemon {
         log: Option<LogHandle>,
         shutdown: watch::Sender<bool>,
     ) -> Option<Sources> {
-        let sa_server = self.sa_commands.0.downgrade();
-        let query_sa = move |query| {
-            let sender = sa_server.upgrade();
-            sender.is_some_and(|sender| sender.try_send(SaCommand::Query(query)).is_ok())
-        };
+        let query_sa = self.query_sa();
         let control = self.control(log, shutdown);
         Some(Sources {
             port_guid: self.port.identity().guid,
@@ -246,7 +252,7 @@ impl Daemon {
             perf: self.perf_status.clone(),
             congestion: self.congestion_status.clone(),
             events: self.receiver.take()?,
-            query_sa: Box::new(query_sa),
+            query_sa,
             control: Arc::new(control),
         })
     }

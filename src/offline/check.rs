@@ -22,6 +22,7 @@ use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::routing::torus;
 use config_files::ConfigFiles;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Numbers of errors and warnings.
@@ -67,14 +68,15 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         text += &format!("{}: {note}\n", word(note.severity));
         counts.add(note.severity);
     }
-    let mut notes = Vec::new();
-    match &args.file {
-        Some(file) => text += &effect(file, &files, &mut counts, &mut notes)?,
-        None => text += &scopes_rejected_by_engine(&files, &mut counts),
-    }
-    text += &format!("{}\n", counts.summary());
+    let effect = match &args.file {
+        Some(file) => effect(file, &files)?,
+        None => scopes_rejected_by_engine(&files),
+    };
+    effect.located.iter().for_each(|found| counts.add(found.severity));
+    effect.notes.iter().for_each(|note| counts.add(note.severity));
+    text += &format!("{}{}\n", effect.text, counts.summary());
     if args.json {
-        text = json::text(&files, &notes, counts);
+        text = json::text(&files, &effect, counts);
     }
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader closed the pipe, as `| head` does.
@@ -93,13 +95,37 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
+/// The effect of the configuration on a fabric, with the findings about it.
+#[derive(Default)]
+struct Effect {
+    /// For people; includes the findings.
+    text: String,
+    /// Findings about lines of the files.
+    located: Vec<Diagnostic>,
+    notes: Vec<Note>,
+}
+
+impl Effect {
+    /// Adds a finding about a line of a file with this content.
+    fn say_at(&mut self, found: Diagnostic, content: Option<&str>) {
+        self.text += &(excerpt::render(&found, content.unwrap_or_default()) + "\n");
+        self.located.push(found);
+    }
+
+    fn say(&mut self, note: Note) {
+        self.text += &format!("{}: {note}\n", word(note.severity));
+        self.notes.push(note);
+    }
+}
+
 /// The part of the QoS policy that the first engine rejects on any fabric.
-fn scopes_rejected_by_engine(files: &ConfigFiles, counts: &mut FindingCounts) -> String {
+fn scopes_rejected_by_engine(files: &ConfigFiles) -> Effect {
+    let mut effect = Effect::default();
     let engines = files.options.routing_engine.as_deref().unwrap_or_default();
     let first = engines.split(',').next().unwrap_or_default().trim();
     let policy = files.qos_policy.as_ref().filter(|_| first == torus::NAME);
     let scope = policy.and_then(|policy| Some((policy, policy.sl_to_vl.first()?)));
-    let Some((policy, scope)) = scope else { return String::new() };
+    let Some((policy, scope)) = scope else { return effect };
     let found = Diagnostic {
         file: policy.file.clone(),
         line: scope.at.line,
@@ -109,27 +135,29 @@ fn scopes_rejected_by_engine(files: &ConfigFiles, counts: &mut FindingCounts) ->
             "all sl2vl-scopes are rejected: {first} computes all SL to VL tables itself"
         ),
     };
-    counts.add(found.severity);
-    excerpt::render(&found, files.content(&policy.file).unwrap_or_default()) + "\n"
+    effect.say_at(found, files.content(&policy.file));
+    effect
 }
 
-/// Effect of partitions and QoS on the fabric in `file`; `shown` gets the findings.
-fn effect(
-    file: &std::path::Path,
-    files: &ConfigFiles,
-    counts: &mut FindingCounts,
-    shown: &mut Vec<Note>,
-) -> Result<String, Failure> {
+/// Effect of partitions, routing and QoS on the fabric in `file`.
+fn effect(file: &Path, files: &ConfigFiles) -> Result<Effect, Failure> {
     let config = |text: String| Failure::new(ExitCode::Config, text);
+    let mut effect = Effect::default();
     let options: &Options = &files.options;
     let topology = scenario::read_fabric(file).map_err(config)?;
     let sm_location = scenario::sm_location(&topology, options).map_err(config)?;
     let fabric = scenario::snapshot(&topology, sm_location)
         .ok_or_else(|| config(format!("{}: the fabric has no nodes", file.display())))?;
-    let Some(partitions) = &files.partitions else {
-        return Ok("partitions are not shown, because their file has errors\n".to_owned());
+    let Some(configured) = &files.partitions else {
+        effect.text += "partitions are not shown, because their file has errors\n";
+        return Ok(effect);
     };
-    let (partitions, mut notes) = plan::partitions(partitions, options, &[]);
+    if let Some(path) = options.partition_config_file.as_ref().map(Path::new) {
+        for found in partitions::absent_members(path, configured, &fabric) {
+            effect.say_at(found, files.content(path));
+        }
+    }
+    let (partitions, mut notes) = plan::partitions(configured, options, &[]);
     let (tables, _, found) = plan::tables(&fabric, &partitions, &[], &Default::default(), options);
     notes.extend(found);
     let policy = files.qos_policy.clone().map(Arc::new);
@@ -138,46 +166,34 @@ fn effect(
         let (_, found) = EffectivePolicy::new(policy, &fabric, &tables.keys, &partitions, own);
         notes.extend(found);
     }
-    let mut text = String::new();
     notes.extend(routing::findings(&fabric, options, &partitions, policy.as_ref()));
-    for note in &notes {
-        text += &format!("{}: {note}\n", word(note.severity));
-        counts.add(note.severity);
-    }
-    shown.clone_from(&notes);
-    text += &partitions::shown(&fabric, &partitions, &tables);
+    notes.into_iter().for_each(|note| effect.say(note));
+    effect.text += &partitions::shown(&fabric, &partitions, &tables);
     if files.is_policy_wrong() {
-        text += "the effect of QoS is not shown, because the policy file has errors\n";
+        effect.text += "the effect of QoS is not shown, because the policy file has errors\n";
     } else if options.qos {
-        text += &qos_effect(&fabric, files, &partitions, policy.as_ref(), counts);
+        add_qos(&mut effect, &fabric, files, &partitions, policy.as_ref());
     }
-    Ok(text)
+    Ok(effect)
 }
 
-/// Effect of QoS on a fabric.
-fn qos_effect(
+/// Adds the effect of QoS on a fabric.
+fn add_qos(
+    effect: &mut Effect,
     fabric: &Fabric,
     files: &ConfigFiles,
     partitions: &[plan::Partition],
     policy: Option<&Arc<QosPolicy>>,
-    counts: &mut FindingCounts,
-) -> String {
+) {
     match qos::shown(fabric, &files.options, partitions, policy) {
         Ok(shown) => {
             let content = policy.and_then(|policy| files.content(&policy.file));
-            let mut text = String::new();
-            for found in &shown.findings {
-                text += &(excerpt::render(found, content.unwrap_or_default()) + "\n");
-                counts.add(found.severity);
-            }
-            text + &shown.text
+            shown.findings.into_iter().for_each(|found| effect.say_at(found, content));
+            effect.text += &shown.text;
         }
-        Err(problem) => {
-            counts.add(Severity::Warning);
-            let what = word(Severity::Warning);
-            format!(
-                "{what}: the effect of QoS is not shown, because the fabric cannot be routed: {problem}\n"
-            )
-        }
+        Err(unrouted) => effect.say(Note::warning(format!(
+            "the effect of QoS is not shown, because the fabric cannot be routed: {}",
+            unrouted.text
+        ))),
     }
 }

@@ -62,8 +62,12 @@ impl PerfCommand {
 }
 
 fn sweep_time(text: &str) -> Result<u16, String> {
+    let problem = match text {
+        "" => "sweep_time requires a time period (in seconds) to be specified",
+        _ => "sweep_time requires a positive time period (in seconds) to be specified",
+    };
     let seconds = text.parse().ok().filter(|&seconds| seconds > 0);
-    seconds.ok_or_else(|| "sweep_time requires a time of 1 to 65535 seconds".to_owned())
+    seconds.ok_or_else(|| problem.to_owned())
 }
 
 #[cfg(test)]

@@ -124,6 +124,15 @@ impl Database {
         self.0.get(&guid).map(Arc::as_ref)
     }
 
+    /// The node with this GUID (0x...) or description.
+    pub fn find(&self, name: &str) -> Option<&NodeEntry> {
+        let digits = name.strip_prefix("0x");
+        match digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+            Some(guid) => self.node(Guid(guid)),
+            None => self.nodes().find(|node| node.name == name),
+        }
+    }
+
     /// All nodes by GUID.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeEntry> {
         self.0.values().map(Arc::as_ref)

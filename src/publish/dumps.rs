@@ -58,7 +58,8 @@ pub fn render(dump: DumpWriter, fabric: &Fabric, plan: &Plan) -> String {
 }
 
 /// Maximum number of lines of `opensm-lid-matrix.dump`. The number is the square of that of the
-/// switches: 1024 switches with 36 ports reach this limit with a file of 150 MB.
+/// switches, or the product of switches and LIDs: 1024 switches with 36 ports reach this limit with a
+/// file of 150 MB.
 pub const MAX_LID_MATRIX_LINES: usize = 1 << 20;
 
 /// Writes the routing dumps to `dir`, replacing each file atomically. `opensm-sl2vl.dump` is
@@ -72,7 +73,7 @@ pub fn write_routing(dir: &Path, fabric: &Fabric, plan: &Plan) -> Result<(), Fil
     for (name, dump) in ROUTING_DUMPS {
         let is_wanted = match name {
             SL2VL_FILE => !plan.qos.sl_to_vl.is_empty(),
-            LID_MATRIX_FILE => lid_matrix_count(fabric) <= MAX_LID_MATRIX_LINES,
+            LID_MATRIX_FILE => lid_matrix_count(fabric, plan) <= MAX_LID_MATRIX_LINES,
             PATH_SL_FILE => path_sl_count(fabric, plan) <= MAX_PATH_SLS,
             _ => true,
         };

@@ -176,6 +176,21 @@ impl SaCounters {
         self.answered.values().sum()
     }
 
+    /// Number of MADs that got a reply, a BUSY reply or none.
+    pub fn received(&self) -> u64 {
+        self.sent() + self.dropped.values().sum::<u64>()
+    }
+
+    /// Number of replies, BUSY replies included.
+    pub fn sent(&self) -> u64 {
+        self.total() + self.busy.values().sum::<u64>()
+    }
+
+    /// Number of requests for attributes that are not known.
+    pub fn unknown(&self) -> u64 {
+        self.replies().filter(|((attribute, ..), _)| *attribute == 0).map(|(_, count)| count).sum()
+    }
+
     /// Number of records in all replies.
     pub fn records(&self) -> u64 {
         self.records

@@ -2,7 +2,8 @@
 //!
 //! * [`run`]: `torus-sm sim`, the daemon on a simulated fabric in one process. `requested_fabric`
 //!   builds the fabric, `defaults` has the default options, `console_progress` reports progress,
-//!   `host` serves the fabric to programs in other processes, `script` runs console commands
+//!   `scratch` is the private directory, `host` serves the fabric to programs in other processes,
+//!   `script` runs console commands
 //! * [`exec`]: `torus-sm sim exec` and `torus-sm sim shell`, which run such programs
 //! * [`ctl`]: `torus-sm sim ctl`, which sends commands to the fabric's console
 //! * `client`: connection to a running simulator; `starting`: the wait for one that starts
@@ -18,5 +19,6 @@ mod console_progress;
 mod defaults;
 mod host;
 mod requested_fabric;
+mod scratch;
 mod script;
 mod starting;

@@ -4,9 +4,12 @@ use crate::cli::{DaemonArgs, ExitCode, Failure, SimArgs};
 use crate::config::options::Options;
 use crate::config::text_file::read_text;
 use crate::fabric::ibnet;
-use crate::fabric::topology::Topology;
+use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
 use crate::notes::counted;
+use crate::offline::scenario;
+use crate::plan::routing::torus;
+use crate::torus_config;
 use crate::wire::attr::NodeKind;
 use std::path::Path;
 
@@ -18,7 +21,7 @@ pub(super) struct RequestedFabric {
     /// The shape, such as `6x5x1 torus`, or the name of the file.
     name: String,
     /// torus-2QoS.conf of a generated torus.
-    pub(super) torus_conf: Option<String>,
+    generated_torus: Option<String>,
     /// The engine that suits a generated fabric.
     pub(super) default_engine: Option<&'static str>,
 }
@@ -36,7 +39,7 @@ impl RequestedFabric {
         let text = read_text(file).map_err(|error| Failure::new(ExitCode::Config, error))?;
         let topology =
             ibnet::parse(file, &text).map_err(|error| Failure::new(ExitCode::Config, error))?;
-        Ok(Self { topology, name, torus_conf: None, default_engine: None })
+        Ok(Self { topology, name, generated_torus: None, default_engine: None })
     }
 
     fn generate(args: &SimArgs) -> Result<Self, Failure> {
@@ -45,8 +48,29 @@ impl RequestedFabric {
             return Err(Failure::new(ExitCode::Usage, "a shape or --file is required"));
         };
         let topology = shape.build().map_err(|error| Failure::new(ExitCode::Usage, error))?;
-        let (name, torus_conf) = (shape.to_string(), shape.torus_conf());
-        Ok(Self { topology, name, torus_conf, default_engine: Some(shape.default_engine()) })
+        let (name, generated_torus) = (shape.to_string(), shape.torus_conf());
+        Ok(Self { topology, name, generated_torus, default_engine: Some(shape.default_engine()) })
+    }
+
+    pub(super) fn is_generated_torus(&self) -> bool {
+        self.generated_torus.is_some()
+    }
+
+    /// The torus-2QoS.conf of a generated torus. That of another fabric is derived from its cables,
+    /// if torus-2QoS may need one and they are those of a torus.
+    pub(super) fn torus_conf(&self, daemon: &DaemonArgs) -> Option<String> {
+        if let Some(text) = &self.generated_torus {
+            return Some(text.clone());
+        }
+        let engines = daemon.given("routing_engine").unwrap_or_default();
+        let is_needed = engines.contains(torus::NAME) || daemon.config.is_some();
+        if !is_needed || daemon.given("torus_config").is_some() {
+            return None;
+        }
+        let is_host = |node: &TopologyNode| node.kind == NodeKind::Ca;
+        let sm_node = self.topology.nodes.iter().position(is_host).unwrap_or_default();
+        let fabric = scenario::snapshot(&self.topology, (sm_node, None))?;
+        torus_config::derive(&fabric).ok().map(|derived| derived.config.to_string())
     }
 
     /// The port given by `-g`; else the first cabled port of a host, or port 0 of the first switch.

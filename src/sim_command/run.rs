@@ -2,14 +2,15 @@
 //!
 //! The fabric is generated or read from a file. The daemon is the same as on a real port, and runs
 //! on the first host. It ignores the configuration of this machine: options come from the command
-//! line and from the file of `-F`, LIDs are saved only in `$OSM_CACHE_DIR`, and the log goes to the
-//! file of `-f`, or errors to standard error. [`super::defaults`] has the default options.
+//! line and from the file of `-F`, LIDs are saved only in `$OSM_CACHE_DIR`, dump files go to the
+//! scratch directory, and the log to the file of `-f`, or errors to standard error. [`super::defaults`] has the default options.
 //! [`super::console_progress`] reports progress.
 
 use super::console_progress::ConsoleProgress;
-use super::defaults::{self, ScratchDirectory};
+use super::defaults;
 use super::host;
 use super::requested_fabric::{RequestedFabric, SmPort};
+use super::scratch::ScratchDirectory;
 use super::script::ConsoleScript;
 use super::starting::StartingMark;
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};

@@ -5,6 +5,7 @@
 //! | [`cluster`] | the whole daemon on a simulated fabric, in this process, on tokio's paused clock |
 //! | [`reloadable`] | a daemon whose options a SIGHUP replaces |
 //! | [`simulator`] | `torus-sm sim` in a process of its own, and unmodified programs attached to it |
+//! | [`console`] | a client of OpenSM's console |
 //! | [`ibsim`] | Debian's ibsim in a process of its own, and programs attached to it |
 //! | [`process`] | installed tools, child processes, waiting for a line of a log |
 //! | [`dumps`] | parsers of OpenSM's dump files, and comparison of tables |
@@ -23,6 +24,7 @@
 #![allow(clippy::disallowed_methods, reason = "waits for other processes in real time")]
 
 pub mod cluster;
+pub mod console;
 pub mod dimension_order;
 pub mod dumps;
 pub mod fabrics;

@@ -2,10 +2,13 @@
 
 mod config_mistakes;
 mod opensm_options;
+mod opensm_templates;
 mod options;
 mod packages;
 mod partitions;
 mod plan;
+mod readme;
 mod replay;
 mod routing_chain;
+mod service;
 mod torus_config;

@@ -166,7 +166,10 @@ fn errors_suggest_the_right_usage() {
 #[test]
 fn options_without_effect_are_reported() {
     assert_eq!(
-        (options("-Z Both -q remote -t 0 -s 5000000"), options("-n 0x80000000").max_wire_smps),
+        (
+            options("-Z Both -q remote -t 0 -s 5000000 --perfmgr_sweep_time_s 0"),
+            options("-n 0x80000000").max_wire_smps
+        ),
         (Options::default(), 0)
     );
     let args = daemon("-q remote");

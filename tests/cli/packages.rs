@@ -21,7 +21,7 @@ fn run(command: &mut Command) -> String {
 }
 
 /// Packages the programs under test in `output`; returns the path of the package.
-fn package(format: &str, output: &Path) -> PathBuf {
+pub(super) fn package(format: &str, output: &Path) -> PathBuf {
     let library = library();
     let mut command = Command::new(Path::new(SOURCES).join("scripts/package"));
     command.arg("--fast").arg("--binaries").arg(library.parent().expect("a folder"));
@@ -139,7 +139,7 @@ fn the_debian_package_replaces_opensm_and_is_removed_without_a_trace() {
     let version = run(Command::new(root.path("usr/sbin/opensm")).arg("--version"));
     assert_eq!(version, run(Command::new(torus_sm()).arg("--version")));
     for (link, target) in [
-        ("lib/systemd/system/opensm.service", "torus-sm.service"),
+        ("lib/systemd/system/opensm.service", "torus-sm-ports.service"),
         ("lib/systemd/system/opensm@.service", "torus-sm@.service"),
         ("usr/share/man/man8/opensm.8.gz", "torus-sm.8.gz"),
     ] {
@@ -151,6 +151,10 @@ fn the_debian_package_replaces_opensm_and_is_removed_without_a_trace() {
     assert!(rotation.contains("ignore duplicate log entry"), "{rotation}");
     // Programs on the simulated fabric find the library.
     assert!(root.path("usr/lib/torus-sm/libtorus_sm_preload.so").is_file());
+
+    // The ports that OpenSM's package managed stay managed.
+    let ports = fs::read_to_string(root.path("etc/default/torus-sm-ports")).expect("a text");
+    assert!(ports.ends_with("\nPORTS=ALL\n"), "{ports}");
 
     fs::write(root.path("etc/default/torus-sm"), "OPTIONS=\"-Q\"\n").expect("a file");
     root.dpkg("--install", &package);
@@ -190,7 +194,10 @@ fn the_rpm_has_the_files_and_relations_of_the_debian_package() {
         "/usr/sbin/torus-sm",
         "/usr/sbin/opensm",
         "/usr/lib/systemd/system/torus-sm@.service",
+        "/usr/lib/systemd/system/torus-sm-ports.service",
         "/usr/lib/systemd/system/opensm.service",
+        "/usr/lib/torus-sm/start-ports",
+        "/etc/opensm",
         "/usr/lib/torus-sm/libtorus_sm_preload.so",
         "/usr/share/man/man8/torus-sm.8.gz",
         "/usr/share/zsh/site-functions/_torus-sm",
@@ -244,11 +251,12 @@ fn systemd_finds_the_units_valid_and_well_protected() {
         return;
     }
     let dir = tempfile::tempdir().expect("a folder");
-    for unit in ["torus-sm.service", "torus-sm@.service"] {
+    for unit in ["torus-sm.service", "torus-sm@.service", "torus-sm-ports.service"] {
         let path = Path::new(SOURCES).join("etc").join(unit);
         let content = fs::read_to_string(&path).expect("a unit");
         // The programs and manual pages of the unit are not installed here.
         let content = content.replace("/usr/sbin/torus-sm", "/bin/true");
+        let content = content.replace("/usr/lib/torus-sm/start-ports", "/bin/true");
         let content = content.replace("Documentation=man:torus-sm(8)\n", "");
         let copy = dir.path().join(unit.replace("@.", "@0x0002c9030002fce9."));
         fs::write(&copy, content).expect("a file");

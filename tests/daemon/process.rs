@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use testkit::{Ibsim, Running, have, torus_sm, wait_for};
 use torus_sm::fabric::ibnet;
+use torus_sm::ids::{Gid, Guid};
 use torus_sm::sim::generate::Shape;
 
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
@@ -149,6 +150,31 @@ fn the_log_shows_frames_and_modules_as_asked() {
     configure(&sim, "log_flags 0x23\nper_module_logging_file (null)\n");
     signal(daemon.0.id(), "HUP");
     wait_for(&log(&sim), "(SubnGetResp)", LIMIT);
+}
+
+#[test]
+fn ports_that_leave_and_return_are_logged() {
+    let Some(mut sim) = ring() else { return };
+    configure(&sim, "sweep_interval 1\n");
+    let _daemon = start(&sim, &[]);
+    let host = Shape::torus([3, 1, 1]).host_guid([1, 0, 0], 0);
+    let port = Guid(host.0 + 1);
+    sim.type_line(&format!("Unlink \"H-{:016x}\"[1]", host.0));
+    wait_for(
+        &log(&sim),
+        &format!("drop_mgr_remove_port: Removed port with GUID:{port} LID"),
+        LIMIT,
+    );
+    sim.type_line(&format!("ReLink \"H-{:016x}\"[1]", host.0));
+    let found =
+        format!("state_mgr_report_new_ports: Discovered new port with GUID:{port} LID range [");
+    wait_for(&log(&sim), &found, LIMIT);
+    let text = fs::read_to_string(log(&sim)).expect("a log");
+    let gid = Gid::new(0xfe80_0000_0000_0000, port);
+    for event in ["out of service", "in service"] {
+        let line = format!("Reporting Informational Notice \"GID {event}\", GID:{gid}\n");
+        assert_eq!(text.matches(&line).count(), 1, "{line}{text}");
+    }
 }
 
 #[test]

@@ -1,19 +1,13 @@
 //! OpenSM's console on a TCP port of a simulation.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, Read as _};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use testkit::console::{ConsoleClient as Client, free_port};
 use testkit::{Running, torus_sm};
-
-/// Time limit of a reply.
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// A simulation with a console, and its port.
 fn simulation(folder: &std::path::Path, kind: &str) -> (Running, u16) {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let number = port.local_addr().expect("bound").port();
-    drop(port);
+    let number = free_port();
     let token = folder.join("token");
     std::fs::write(&token, "0123456789abcdef-token\n").expect("a file");
     let conf = folder.join("opensm.conf");
@@ -30,59 +24,6 @@ fn simulation(folder: &std::path::Path, kind: &str) -> (Running, u16) {
     (Running(child.expect("it starts")), number)
 }
 
-struct Client(BufReader<TcpStream>);
-
-impl Client {
-    fn connect(port: u16) -> Self {
-        let deadline = Instant::now() + LIMIT;
-        loop {
-            match TcpStream::connect(("127.0.0.1", port)) {
-                Ok(stream) => {
-                    stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
-                    return Self(BufReader::new(stream));
-                }
-                Err(error) => assert!(Instant::now() < deadline, "no console: {error}"),
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn send(&mut self, line: &str) {
-        self.0.get_mut().write_all(line.as_bytes()).expect("it is taken");
-    }
-
-    /// Reads up to `end`.
-    fn until(&mut self, end: &str) -> String {
-        let mut text = Vec::new();
-        while !String::from_utf8_lossy(&text).ends_with(end) {
-            let mut byte = [0];
-            let read = self.0.read(&mut byte).expect("a reply");
-            assert!(read == 1, "the console closed after {}", String::from_utf8_lossy(&text));
-            text.push(byte[0]);
-        }
-        String::from_utf8_lossy(&text).into_owned()
-    }
-
-    /// The reply to a command.
-    fn ask(&mut self, command: &str) -> String {
-        self.send(&format!("{command}\n"));
-        self.until("OpenSM $ ")
-    }
-
-    /// Repeats a command until its reply has `wanted`.
-    fn ask_until(&mut self, command: &str, wanted: &str) -> String {
-        let deadline = Instant::now() + LIMIT;
-        loop {
-            let reply = self.ask(command);
-            if reply.contains(wanted) {
-                return reply;
-            }
-            assert!(Instant::now() < deadline, "{command}: no {wanted} in {reply}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
 #[test]
 fn commands_of_opensm_are_answered() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -93,6 +34,7 @@ fn commands_of_opensm_are_answered() {
     for line in [
         "   SM State             : Master     \n",
         "   Sweeping enabled               : 1\n",
+        "   SA MADs outstanding            : 0\n",
         "   Known SMs\n",
         "        SELF\n",
     ] {
@@ -118,6 +60,10 @@ fn commands_of_opensm_are_answered() {
         ("dump_conf", "\nsm_priority "),
         ("version", "torus-sm "),
         ("pm", "Performance Manager status:\n"),
+        ("pm print_counters nowhere", "Node nowhere not found...\n"),
+        ("pm dump_redir", "Redirection Table\n"),
+        ("pm sweep_time 0", "sweep_time requires a positive time period"),
+        ("help pm", "[print_errors(pe) "),
         ("pm nothing", "option not found"),
         ("dump_portguid .*", "0x"),
         ("dump_portguid (", "Cannot parse regular expression '('. Skipping\n"),

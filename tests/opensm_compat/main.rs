@@ -4,6 +4,7 @@
 mod bring_up;
 mod cold_lids;
 mod congestion;
+mod console;
 mod engines;
 mod faults;
 mod ibdmchk;

@@ -1,5 +1,7 @@
 //! `torus-sm sim` as a process: reports, foreground operation and interruption.
 
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 use torus_sm::fabric::ibnet;
@@ -116,7 +118,7 @@ fn nonsensical_arguments_are_explained() {
 fn interrupted_it_leaves_cleanly() {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
-    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::io::Read as _;
     let folder = tempfile::tempdir().expect("a folder");
     let runtime = tempfile::tempdir().expect("a folder");
     let mut child = Command::new(env!("CARGO_BIN_EXE_torus-sm"))
@@ -134,7 +136,7 @@ fn interrupted_it_leaves_cleanly() {
         assert!(found.is_some(), "no {words:?} before the end");
     };
     until("up until interrupted");
-    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 1);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
     kill(pid, Signal::SIGHUP).expect("it runs");
     until("SUBNET UP again (generation 2");
     std::thread::sleep(Duration::from_millis(1));
@@ -146,4 +148,47 @@ fn interrupted_it_leaves_cleanly() {
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
     let served = std::fs::read_dir(runtime.path().join("torus-sm")).expect("the folder");
     assert_eq!(served.count(), 0);
+}
+
+/// Names in the runtime folder that begin with `sim-`: private directories of simulators.
+fn scratch_directories(runtime: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(runtime.join("torus-sm")).expect("the folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("sim-")).collect()
+}
+
+#[test]
+fn the_files_of_a_simulator_that_was_killed_are_removed_by_the_next_one() {
+    let runtime = tempfile::tempdir().expect("a folder");
+    let start = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_torus-sm"));
+        command.arg("sim").args(args).env("XDG_RUNTIME_DIR", runtime.path());
+        command.env_remove("OSM_CACHE_DIR").env_remove("OSM_TMP_DIR");
+        command.stdout(std::process::Stdio::piped()).spawn().expect("the program starts")
+    };
+    let mut killed = start(&["3x3"]);
+    let lines = BufReader::new(killed.stdout.take().expect("a pipe")).lines();
+    let mut lines = lines.map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("up until interrupted")));
+    let [directory] = &scratch_directories(runtime.path())[..] else { panic!("one directory") };
+    // Dump files are written there, not to /var/log.
+    let dump = runtime.path().join("torus-sm").join(directory).join("opensm-subnet.lst");
+    testkit::wait_for(&dump, "h2-2-0-0", Duration::from_secs(20));
+    killed.kill().expect("it runs");
+    killed.wait().expect("a child");
+    assert_eq!(scratch_directories(runtime.path()).len(), 1);
+    assert!(start(&["3x3", "-o"]).wait().expect("a child").success());
+    assert_eq!(scratch_directories(runtime.path()), [""; 0]);
+}
+
+#[test]
+fn torus_2qos_routes_a_torus_from_a_file_without_a_configuration() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let net = dir.path().join("fabric.net");
+    let topology = Shape::torus([4, 3, 1]).build().expect("a shape that can be built");
+    std::fs::write(&net, ibnet::write(&topology)).expect("a file");
+    let net = net.to_str().expect("UTF-8");
+    let text = report(&["--file", net, "-R", "torus-2QoS,no_fallback", "-Q", "-o"]);
+    assert!(line(&text, "routing:").starts_with("torus-2QoS"), "{text}");
 }

@@ -197,7 +197,9 @@ impl DaemonArgs {
 fn is_forgiven(key: &str, value: &str) -> bool {
     match key {
         "console" | "part_enforce" => true,
-        "sweep_interval" | "transaction_timeout" | "max_wire_smps" => number(value).is_ok(),
+        "sweep_interval" | "transaction_timeout" | "max_wire_smps" | "perfmgr_sweep_time_s" => {
+            number(value).is_ok()
+        }
         _ => false,
     }
 }

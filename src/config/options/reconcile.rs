@@ -30,8 +30,15 @@ impl Options {
         if self.no_partition_enforcement {
             self.part_enforce = PartEnforce::Off;
         }
-        if self.long_transaction_timeout < self.transaction_timeout {
+        let long_timeout = self.long_transaction_timeout;
+        if long_timeout < self.transaction_timeout {
             self.long_transaction_timeout = self.transaction_timeout;
+            if long_timeout != Self::default().long_transaction_timeout {
+                notes.push(Note::warning(format!(
+                    "long_transaction_timeout: {long_timeout} is below transaction_timeout; {} is used",
+                    self.transaction_timeout
+                )));
+            }
         }
         let fifo_timeout = self.max_msg_fifo_timeout;
         if fifo_timeout > MAX_REQUEST_AGE_MS && fifo_timeout != Self::default().max_msg_fifo_timeout
@@ -171,6 +178,13 @@ mod tests {
         assert_eq!(options.part_enforce, PartEnforce::Off);
         assert_eq!(options.long_transaction_timeout, 1000);
         assert_eq!(options.m_key_lease_period, u16::MAX);
+    }
+
+    #[test]
+    fn a_short_long_timeout_is_reported_if_it_was_set() {
+        let mut options = Options { long_transaction_timeout: 100, ..Options::default() };
+        assert_eq!(options.reconcile().len(), 1);
+        assert_eq!((options.long_transaction_timeout, options.reconcile().len()), (200, 0));
     }
 
     #[test]

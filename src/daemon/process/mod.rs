@@ -3,7 +3,7 @@
 //! * [`threads`]: runtimes of the manager and the servers; [`priority`]: their nice values;
 //! * [`signals`]: handling of SIGHUP, SIGUSR1, SIGUSR2, SIGINT and SIGTERM;
 //! * [`recordings`]: the flight recorder's files;
-//! * [`logging`]: the log file; [`operator_log`]: lines that operators' scripts match;
+//! * [`logging`]: the log file; [`operator_log`] and [`port_log`]: lines that operators' scripts match;
 //!   [`trap_log`]: those of traps;
 //! * [`core_dumps`]: core dumps without keys; [`memory`]: returns unused memory to the kernel;
 //! * [`background`]: running in the background (`-B`); [`service_manager`]: notifications to systemd.
@@ -13,6 +13,7 @@ pub mod core_dumps;
 pub mod logging;
 pub mod memory;
 pub mod operator_log;
+pub mod port_log;
 pub mod priority;
 pub mod recordings;
 pub mod service_manager;

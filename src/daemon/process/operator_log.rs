@@ -1,17 +1,12 @@
 //! Log lines that operators' scripts match, with OpenSM's wording and levels.
 
-use crate::notes::{Note, Severity};
+use crate::notes::{Note, Severity, VERSION};
 use crate::sm::peer::Peer;
 use crate::wire::attr::SmState;
 use tracing::{error, info, warn};
 
-/// Logs the version. People search for OpenSM's name, too.
 pub fn version() {
-    crate::log_major!(
-        event = "version",
-        "torus-sm {} (in place of OpenSM 3.3)",
-        env!("CARGO_PKG_VERSION")
-    );
+    crate::log_major!(event = "version", "{VERSION}");
 }
 
 pub fn entering(state: SmState) {

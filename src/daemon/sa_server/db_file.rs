@@ -1,10 +1,11 @@
 //! The SA database file, opensm-sa.dump: the registry on disk.
 //!
 //! The file named by `sa_db_file` (`-S`) is read once, before the first sweep. If `sa_db_dump` is
-//! set, the registry is written to the dump directory while this SM is master: some time after a
-//! change, and when the daemon ends.
+//! set, or the log is verbose, the registry is written to the dump directory while this SM is master:
+//! some time after a change, and when the daemon ends.
 
 use crate::config::options::Options;
+use crate::daemon::process::logging::flags;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::publish::atomic_file::{self, FileWriteError};
 use crate::sa::registry::dump::Timestamp;
@@ -22,6 +23,11 @@ const RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Delay between a change and the write, which includes all changes until then.
 pub const WRITE_DELAY: Duration = Duration::from_secs(10);
+
+/// True if the file is written: as in OpenSM, a verbose log includes it.
+fn is_wanted(options: &Options) -> bool {
+    options.sa_db_dump || options.log_flags & flags::VERBOSE != 0
+}
 
 /// The present time on the monotonic clock and on the system clock.
 fn moment() -> Timestamp {
@@ -83,10 +89,10 @@ impl SaDbFile {
         Self { file, written, due: None, is_failing: false }
     }
 
-    /// Marks the file as outdated if the registry was restored from another `file`, the one of the
+    /// Marks the file as outdated unless the registry was restored from it: `file` is that of the
     /// option `sa_db_file`.
     pub fn read_from(mut self, file: Option<&str>) -> Self {
-        if file.is_some_and(|file| self.file != Path::new(file)) {
+        if file.is_none_or(|file| self.file != Path::new(file)) {
             self.written = None;
         }
         self
@@ -99,7 +105,7 @@ impl SaDbFile {
 
     /// Schedules a write if the registry changed.
     pub fn watch(&mut self, registry: &Registry, options: &Options) {
-        if options.sa_db_dump && Some(registry.changes()) != self.written {
+        if is_wanted(options) && Some(registry.changes()) != self.written {
             self.due.get_or_insert_with(|| Instant::now() + WRITE_DELAY);
         }
     }
@@ -107,7 +113,7 @@ impl SaDbFile {
     /// Writes the registry, on another thread, if it changed. True if the file was written.
     pub async fn write(&mut self, registry: &Registry, options: &Options) -> bool {
         self.due = None;
-        if !options.sa_db_dump || Some(registry.changes()) == self.written {
+        if !is_wanted(options) || Some(registry.changes()) == self.written {
             return false;
         }
         self.written = Some(registry.changes());

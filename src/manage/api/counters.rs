@@ -4,7 +4,6 @@ use super::context::ApiContext;
 use super::error::ApiError;
 use super::query::Query;
 use super::reply::{Reply, time};
-use crate::ids::Guid;
 use crate::perfmgr::counters::{DATA_NAMES, ERROR_NAMES};
 use crate::perfmgr::database::{Database, NodeEntry, PortEntry};
 use crate::perfmgr::dump;
@@ -155,13 +154,8 @@ fn redirection_view(port: &RedirectedPort) -> RedirectionView {
 /// The nodes of the database that a query means: those that have left the fabric are there, too.
 fn nodes<'a>(database: &'a Database, query: &Query) -> Result<Vec<&'a NodeEntry>, ApiError> {
     let Some(name) = query.get("node") else { return Ok(database.nodes().collect()) };
-    let digits = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    let found = match digits {
-        Some(guid) => database.node(Guid(guid)),
-        None => database.nodes().find(|node| node.name == name),
-    };
     let problem = || ApiError::new(404, format!("Node {name} not found..."));
-    Ok(vec![found.ok_or_else(problem)?])
+    Ok(vec![database.find(name).ok_or_else(problem)?])
 }
 
 /// The counters of all ports, or of a node or a port.

@@ -2,8 +2,7 @@
 
 use super::{ConsoleSources, balance, perf, ports, status};
 use crate::manage::action::Action;
-use crate::perfmgr::command::PerfCommand;
-use std::fmt::Write as _;
+use crate::notes::VERSION;
 use std::fs;
 
 /// The result of a line.
@@ -70,12 +69,12 @@ const COMMANDS: [Command; 19] = [
     command("dump_conf", "dump_conf", "dump current opensm configuration\n"),
     command("update_desc", "update_desc", "update node description for all nodes\n"),
     command("version", "version -- print the OSM version", ""),
-    command("perfmgr", "perfmgr(pm) [COMMAND]", "a command of torus-sm perfmgr\n"),
-    command("pm", "", "a command of torus-sm perfmgr\n"),
+    command("perfmgr", perf::USAGE, perf::DETAILS),
+    command("pm", perf::USAGE, perf::DETAILS),
     command(
         "dump_portguid",
         "dump_portguid [file filename] regexp1 [regexp2 [regexp3 ...]] -- Dump port GUID matching \
-         a regexp",
+         a regexp ",
         "   [file filename] -- Send the port GUID list to the specified file instead of regular \
          output\n",
     ),
@@ -94,14 +93,14 @@ pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> Repl
         "permodlog" => per_module_log(sources),
         "priority" => priority(sources, first),
         "resweep" => match first {
-            Some("heavy") => act(sources, &Action::Resweep),
-            Some("light") => act(sources, &Action::LightSweep),
+            Some("heavy") => sources.act(&Action::Resweep),
+            Some("light") => sources.act(&Action::LightSweep),
             _ => format!("Invalid resweep command\n{}", details("resweep")),
         },
-        "reroute" => act(sources, &Action::Reroute),
+        "reroute" => sources.act(&Action::Reroute),
         "sweep" => match first {
-            Some("on") => act(sources, &Action::Sweeping(true)),
-            Some("off") => act(sources, &Action::Sweeping(false)),
+            Some("on") => sources.act(&Action::Sweeping(true)),
+            Some("off") => sources.act(&Action::Sweeping(false)),
             _ => format!("Invalid sweep command\n{}", details("sweep")),
         },
         "status" => match first {
@@ -115,8 +114,8 @@ pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> Repl
             Some(_) => details("status"),
         },
         "logflush" => match first {
-            Some("on") => act(sources, &Action::LogFlush(true)),
-            Some("off") => act(sources, &Action::LogFlush(false)),
+            Some("on") => sources.act(&Action::LogFlush(true)),
+            Some("off") => sources.act(&Action::LogFlush(false)),
             _ => format!("Invalid logflush command\n{}", details("logflush")),
         },
         "querylid" => match first {
@@ -131,39 +130,34 @@ pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> Repl
             .unwrap_or_else(|| format!("Invalid switchguid specified\n{}", details("lidbalance"))),
         "dump_conf" => sources.status.load().options.to_text(),
         // A heavy sweep reads the NodeDescriptions again.
-        "update_desc" => act(sources, &Action::Resweep),
-        "version" => format!("torus-sm {}\n", env!("CARGO_PKG_VERSION")),
-        "perfmgr" | "pm" => performance(sources, rest.trim()),
+        "update_desc" => sources.act(&Action::Resweep),
+        "version" => format!("{VERSION}\n"),
+        "perfmgr" | "pm" => perf::run(sources, rest.trim()),
         "dump_portguid" => ports::dump_port_guids(sources, &words, is_remote),
-        unknown => format!("{unknown} : Command not found\n\n{}", help(None)),
+        unknown => format!("{unknown} : Command not found\n\n{}", list()),
     };
     Reply::Text(text)
 }
 
 fn help(name: Option<&str>) -> String {
-    let Some(name) = name else {
-        let usages = COMMANDS.iter().map(|command| command.usage).filter(|usage| !usage.is_empty());
-        let usages: String = usages.map(|usage| format!("{usage}\n")).collect();
-        return format!("Supported commands and syntax:\nhelp [<command>]\n{usages}");
-    };
-    match COMMANDS.iter().any(|command| command.name == name) {
-        true => details(name),
-        false => format!("{name} : Command not found\n\n"),
+    match name {
+        Some(name) if COMMANDS.iter().any(|command| command.name == name) => details(name),
+        Some(unknown) => format!("{unknown} : Command not found\n\n{}", list()),
+        None => list(),
     }
+}
+
+/// All commands once: `pm` is another name of `perfmgr`.
+fn list() -> String {
+    let listed = COMMANDS.iter().filter(|command| command.name != "pm");
+    let usages: String = listed.map(|command| format!("{}\n", command.usage)).collect();
+    format!("Supported commands and syntax:\nhelp [<command>]\n{usages}")
 }
 
 /// Usage and details of a command.
 fn details(name: &str) -> String {
     let found = COMMANDS.iter().find(|command| command.name == name);
     found.map_or_else(String::new, |command| format!("{}\n{}", command.usage, command.details))
-}
-
-/// Starts an action. Returns the reason if it is not possible.
-fn act(sources: &ConsoleSources, action: &Action) -> String {
-    match sources.control.start(action) {
-        Ok(()) => String::new(),
-        Err(problem) => format!("{problem}\n"),
-    }
 }
 
 /// A number as C reads it.
@@ -181,7 +175,7 @@ fn log_level(sources: &ConsoleSources, word: Option<&str>) -> String {
     };
     match number::<u8>(word) {
         Some(flags) => {
-            let problem = act(sources, &Action::LogLevel(flags));
+            let problem = sources.act(&Action::LogLevel(flags));
             format!("Setting log level to 0x{flags:x}\n{problem}")
         }
         None => format!("Invalid log level {word}\n"),
@@ -204,27 +198,11 @@ fn priority(sources: &ConsoleSources, word: Option<&str>) -> String {
     };
     match number::<u8>(word).filter(|priority| *priority <= 15) {
         Some(priority) => {
-            let problem = act(sources, &Action::Priority(priority));
+            let problem = sources.act(&Action::Priority(priority));
             format!("Setting sm-priority to {priority}\n{problem}")
         }
         None => format!("Invalid sm-priority {word}; must be between 0 and 15\n"),
     }
-}
-
-fn performance(sources: &ConsoleSources, text: &str) -> String {
-    if text.is_empty() {
-        return perf::text(sources);
-    }
-    let command = match PerfCommand::parse(text) {
-        Ok(command) => command,
-        Err(problem) => return format!("{problem}\n"),
-    };
-    let started = if command == PerfCommand::Sweep { "sweep initiated...\n" } else { "" };
-    let mut reply = act(sources, &Action::Perfmgr(command));
-    if reply.is_empty() {
-        let _ = write!(reply, "{started}");
-    }
-    reply
 }
 
 #[cfg(test)]
@@ -241,6 +219,6 @@ mod tests {
             assert_eq!(all.matches(&format!("\n{}", command.usage)).count(), 1, "{}", command.name);
         }
         assert!(help(Some("sweep")).contains("inhibit all sweeping"));
-        assert_eq!(help(Some("nothing")), "nothing : Command not found\n\n");
+        assert_eq!(help(Some("nothing")), format!("nothing : Command not found\n\n{all}"));
     }
 }

@@ -17,8 +17,9 @@ mod ports;
 mod session;
 mod status;
 
-use super::action::Control;
+use super::action::{Action, Control};
 use super::loop_status::LoopStatus;
+use super::sources::SaQueryFn;
 use crate::config::options::{Console as Kind, Options};
 use crate::perfmgr::status::PerfStatus;
 use arc_swap::ArcSwap;
@@ -53,8 +54,19 @@ pub struct ConsoleSources {
     pub status: Arc<ArcSwap<LoopStatus>>,
     pub perf: Arc<ArcSwap<PerfStatus>>,
     pub control: Arc<dyn Control>,
+    pub query_sa: Arc<SaQueryFn>,
     /// Called on each thread, to lower its priority.
     pub on_thread_start: fn(),
+}
+
+impl ConsoleSources {
+    /// Starts an action. Returns the reason if it is not possible.
+    fn act(&self, action: &Action) -> String {
+        match self.control.start(action) {
+            Ok(()) => String::new(),
+            Err(problem) => format!("{problem}\n"),
+        }
+    }
 }
 
 /// A running console; dropping it ends the TCP sessions.

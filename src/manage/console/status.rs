@@ -2,8 +2,17 @@
 
 use super::ConsoleSources;
 use crate::manage::loop_status::{LoopStatus, ReconfigureResult};
+use crate::manage::sa_query::{SaQuery, SaReport};
+use crate::notes::VERSION;
 use crate::wire::attr::SmState;
 use std::fmt::Write as _;
+use std::time::Duration;
+use tokio::sync::oneshot::{self, error::TryRecvError};
+use tokio::time::Instant;
+
+/// Time limit of the SA server's answer, and interval at which it is looked for.
+const SA_TIMEOUT: Duration = Duration::from_secs(2);
+const SA_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The state of the SM, in the lines of OpenSM.
 pub(super) fn text(sources: &ConsoleSources) -> String {
@@ -16,15 +25,15 @@ pub(super) fn text(sources: &ConsoleSources) -> String {
         (true, true) => ("Enabled", "Active"),
     };
     let mut text = format!(
-        "   OpenSM Version       : torus-sm {}\n   SM State             : {}\n   \
+        "   OpenSM Version       : {VERSION}\n   SM State             : {}\n   \
          SM Priority          : {}\n   SA State             : {sa}\n   \
          Routing Engine       : {engine}\n   Loaded event plugins : <none>\n\n   \
          PerfMgr state/sweep state : {active}/{sweeping}\n",
-        env!("CARGO_PKG_VERSION"),
         state(status.sm.state),
         status.sm.priority,
     );
     add_counters(&mut text, &status);
+    add_sa_counters(&mut text, &sa_report(sources).unwrap_or_default());
     add_flags(&mut text, &status);
     add_managers(&mut text, &status);
     text.push('\n');
@@ -60,6 +69,42 @@ fn add_counters(text: &mut String, status: &LoopStatus) {
     );
 }
 
+/// The counters of the SA server; `None` if it does not answer in time.
+fn sa_report(sources: &ConsoleSources) -> Option<SaReport> {
+    let (sender, mut reply) = oneshot::channel();
+    if !(sources.query_sa)(SaQuery::Report(sender)) {
+        return None;
+    }
+    let deadline = Instant::now() + SA_TIMEOUT;
+    while Instant::now() < deadline {
+        match reply.try_recv() {
+            Ok(report) => return Some(report),
+            Err(TryRecvError::Empty) => std::thread::park_timeout(SA_POLL_INTERVAL),
+            Err(TryRecvError::Closed) => return None,
+        }
+    }
+    None
+}
+
+fn add_sa_counters(text: &mut String, report: &SaReport) {
+    let counters = &report.counters;
+    let _ = write!(
+        text,
+        "   SA MADs outstanding            : {}\n   \
+         SA MADs rcvd                   : {}\n   \
+         SA MADs sent                   : {}\n   \
+         SA unknown MADs rcvd           : {}\n   \
+         SA MADs ignored                : {}\n",
+        report.queued,
+        counters.received(),
+        counters.sent(),
+        counters.unknown(),
+        report.ignored
+    );
+}
+
+/// Three of OpenSM's flags belong to a sweep that is under way: between sweeps, to which the
+/// snapshot belongs, they are 0.
 fn add_flags(text: &mut String, status: &LoopStatus) {
     let failed = |result: &ReconfigureResult| result.problem().is_some();
     let has_errors = status.reconfigurations.back().is_some_and(|last| failed(&last.result));
@@ -67,8 +112,11 @@ fn add_flags(text: &mut String, status: &LoopStatus) {
         text,
         "\n   Subnet flags\n   ------------\n   Sweeping enabled               : {}\n   \
          Sweep interval (seconds)       : {}\n   \
+         Ignore existing lfts           : 0\n   \
          Subnet Init errors             : {}\n   \
-         First time master sweep        : {}\n",
+         In sweep hop 0                 : 0\n   \
+         First time master sweep        : {}\n   \
+         Coming out of standby          : 0\n",
         u8::from(status.is_sweeping_enabled),
         status.options.sweep_interval,
         u8::from(has_errors),

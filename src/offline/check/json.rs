@@ -1,7 +1,7 @@
 //! The findings of `torus-sm check --json`.
 
-use super::FindingCounts;
-use super::config_files::ConfigFiles;
+use super::config_files::{ConfigFile, ConfigFiles};
+use super::{Effect, FindingCounts};
 use crate::config::Diagnostic;
 use crate::notes::{Note, Severity};
 use serde::Serialize;
@@ -34,11 +34,11 @@ struct Finding<'a> {
     message: &'a str,
 }
 
-/// The findings as one JSON object. `notes`: those about the effect on a fabric.
-pub(super) fn text(files: &ConfigFiles, notes: &[Note], counts: FindingCounts) -> String {
+/// The findings as one JSON object, those about the effect on a fabric included.
+pub(super) fn text(files: &ConfigFiles, effect: &Effect, counts: FindingCounts) -> String {
     let report = Report {
-        files: files.all.iter().map(file).collect(),
-        findings: files.notes.iter().chain(notes).map(note).collect(),
+        files: files.all.iter().map(|config| file(config, &effect.located)).collect(),
+        findings: files.notes.iter().chain(&effect.notes).map(note).collect(),
         errors: counts.errors,
         warnings: counts.warnings,
     };
@@ -46,11 +46,12 @@ pub(super) fn text(files: &ConfigFiles, notes: &[Note], counts: FindingCounts) -
     serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"
 }
 
-fn file(file: &super::config_files::ConfigFile) -> File<'_> {
+fn file<'a>(file: &'a ConfigFile, found: &'a [Diagnostic]) -> File<'a> {
+    let further = found.iter().filter(|found| found.file == file.path());
     File {
         path: file.path().display().to_string(),
         is_present: file.is_present(),
-        findings: file.findings.iter().map(located).collect(),
+        findings: file.findings.iter().chain(further).map(located).collect(),
     }
 }
 

@@ -1,16 +1,51 @@
 //! Effect of partitions on a fabric, as text.
 
+use crate::config::Diagnostic;
 use crate::config::literal::{mtu_in_words, rate_in_words};
+use crate::config::partitions::{PartitionsConfig, PortSelector};
 use crate::fabric::{Fabric, PortId};
-use crate::ids::Pkey;
+use crate::ids::{Guid, Pkey};
+use crate::notes::Severity;
 use crate::plan::partitions::{Partition, PartitionTables};
+use rustc_hash::FxHashSet;
 use std::fmt::Write;
+use std::path::Path;
 
 /// Appends a line; writing to a `String` cannot fail.
 macro_rules! put {
     ($out:expr, $($part:tt)*) => {{
         let _ = writeln!($out, $($part)*);
     }};
+}
+
+/// A warning for each member that is no end port of the fabric.
+pub(super) fn absent_members(
+    path: &Path,
+    config: &PartitionsConfig,
+    fabric: &Fabric,
+) -> Vec<Diagnostic> {
+    let present: FxHashSet<Guid> = fabric.end_ports().map(|port| fabric.port(port).guid).collect();
+    let mut findings = Vec::new();
+    for definition in &config.definitions {
+        for member in &definition.members {
+            let PortSelector::Port(guid) = member.ports else { continue };
+            if present.contains(&guid) {
+                continue;
+            }
+            let message = format!(
+                "the member {guid} of partition \"{}\" is not in the fabric",
+                definition.name
+            );
+            findings.push(Diagnostic {
+                file: path.to_owned(),
+                line: definition.line,
+                column: 0,
+                severity: Severity::Warning,
+                message,
+            });
+        }
+    }
+    findings
 }
 
 /// Partitions with members and groups, then ports with their P_Key tables.

@@ -17,7 +17,7 @@ use crate::plan::compute::{PlanInput, compute};
 use crate::plan::lids::Memory;
 use crate::plan::partitions::Partition;
 use crate::plan::qos::setup::{QosSetup, SetupContext, diagnostics};
-use crate::plan::routing::torus;
+use crate::plan::routing::{RoutingError, torus};
 use crate::wire::attr::tables::SlToVl;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) fn shown(
     options: &Options,
     partitions: &[Partition],
     policy: Option<&Arc<QosPolicy>>,
-) -> Result<Shown, String> {
+) -> Result<Shown, Unrouted> {
     let plan = planned(fabric, options, partitions, policy)?;
     let mut text = format!("QoS with the routes of {}:\n", plan.routing.engine);
     let mut found = Vec::new();
@@ -64,15 +64,23 @@ pub(super) fn shown(
     Ok(Shown { text, findings: found })
 }
 
+/// The reason why there is no plan.
+pub(super) struct Unrouted {
+    pub text: String,
+    /// The failures of the engines.
+    pub errors: Vec<RoutingError>,
+}
+
 pub(super) fn planned(
     fabric: &Fabric,
     options: &Options,
     partitions: &[Partition],
     policy: Option<&Arc<QosPolicy>>,
-) -> Result<Plan, String> {
+) -> Result<Plan, Unrouted> {
     // Errors in these files have been reported already.
     let (routing_files, _) = files::routing_files(options);
-    let chain = configuration::chain(options, routing_files)?;
+    let chain = configuration::chain(options, routing_files)
+        .map_err(|text| Unrouted { text, errors: Vec::new() })?;
     let input = PlanInput {
         fabric,
         options,
@@ -89,7 +97,8 @@ pub(super) fn planned(
     };
     let planned = compute(&input).map_err(|failure| {
         let engines = failure.routing_errors.iter().map(|error| error.engine);
-        format!("{} found no routes", engines.collect::<Vec<_>>().join(" and "))
+        let text = format!("{} found no routes", engines.collect::<Vec<_>>().join(" and "));
+        Unrouted { text, errors: failure.routing_errors }
     })?;
     Ok(planned.plan)
 }

@@ -243,6 +243,12 @@ pub trait RoutingPolicy: Send + Sync {
         false
     }
 
+    /// True if the engine knows hops of its own routes only: OpenSM's `opensm-lid-matrix.dump` then
+    /// has the routes to all LIDs instead of the hops between switches through each port.
+    fn lists_own_routes(&self) -> bool {
+        false
+    }
+
     /// The dump files of the engine for these routes, which the log flag 0x40 enables.
     fn dumps(&self, _fabric: &Fabric, _lids: &LidTable) -> Vec<Dump> {
         Vec::new()

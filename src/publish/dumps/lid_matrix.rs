@@ -1,6 +1,6 @@
-//! `opensm-lid-matrix.dump`: hop counts between switches.
+//! `opensm-lid-matrix.dump`: hop counts between switches, or of routes.
 
-use super::routes::SwitchGraph;
+use super::routes::{SwitchGraph, egress, planned_hops};
 use super::{put, switches};
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Guid, Lid};
@@ -10,17 +10,25 @@ use std::fmt;
 /// Hop count of a port that leads nowhere.
 const NO_PATH: u8 = 0xff;
 
-/// Number of lines of [`lid_matrix`] without headers.
-pub fn lid_matrix_count(fabric: &Fabric) -> usize {
-    fabric.switches().len().saturating_mul(fabric.switches().len())
+/// Number of lines of [`lid_matrix`] without headers, or a little more.
+pub fn lid_matrix_count(fabric: &Fabric, plan: &Plan) -> usize {
+    let switches = fabric.switches().len();
+    let targets = match plan.routing.policy.lists_own_routes() {
+        true => usize::from(plan.lids.max().0),
+        false => switches,
+    };
+    switches.saturating_mul(targets)
 }
 
 /// Writes `opensm-lid-matrix.dump`: for each switch and the LID of each switch that it reaches, the
 /// hop count of the paths through each port; the column of port 0 has the smallest one. The counts are
 /// those of shortest paths, except where the engine found a longer way through a port. Engines that
-/// restrict paths have a dump of their own. OpenSM's sssp, dfsssp and nue list their routes to all
-/// LIDs instead.
+/// restrict paths have a dump of their own. Engines that know the hops of their own routes only list
+/// these, to all LIDs.
 pub fn lid_matrix(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
+    if plan.routing.policy.lists_own_routes() {
+        return route_matrix(out, fabric, plan);
+    }
     let graph = SwitchGraph::new(fabric);
     let exceptions = plan.routing.policy.port_hops();
     // The distances are the same in both directions.
@@ -50,6 +58,30 @@ pub fn lid_matrix(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
                 put!(out, " {hops:02x}");
             }
             put!(out, " # portguid {guid}\n");
+        }
+    }
+}
+
+/// For each switch and LID, the hop count of the route in the column of its port and in that of port
+/// 0. The link to a channel adapter or router counts.
+fn route_matrix(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
+    let planned = planned_hops(fabric, plan);
+    for switch in switches(fabric) {
+        let node = fabric.switch(switch);
+        put!(out, "Switch: guid {}\n", node.guid());
+        for lid in (1..=plan.lids.max().0).map(Lid) {
+            let Some(to) = plan.lids.port(lid) else { continue };
+            let (Some(port), Some(hops)) = (egress(plan, node, switch, lid), planned(switch, lid))
+            else {
+                continue;
+            };
+            let hops = hops + u8::from(!fabric.node_of(to).is_switch());
+            put!(out, "0x{:04x}: {hops:02x}", lid.0);
+            for column in 1..=node.num_ports() {
+                let hops = if column == port { hops } else { NO_PATH };
+                put!(out, " {hops:02x}");
+            }
+            put!(out, " # portguid {}\n", fabric.port(to).guid);
         }
     }
 }

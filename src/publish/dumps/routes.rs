@@ -40,7 +40,7 @@ pub fn lfts(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
 }
 
 /// The egress port of a LID at a switch; `None` if the switch has no such port.
-fn egress(plan: &Plan, node: &Node, switch: SwitchId, lid: Lid) -> Option<u8> {
+pub(super) fn egress(plan: &Plan, node: &Node, switch: SwitchId, lid: Lid) -> Option<u8> {
     let table = plan.routing.lfts.get(switch.index())?;
     table.out(lid).filter(|&port| port <= node.num_ports())
 }
@@ -115,7 +115,7 @@ impl SwitchGraph {
 
 /// Number of inter-switch links from a switch to a LID according to the planned tables; `None` if
 /// packets are not delivered within [`MAX_COUNTED_LINKS`].
-fn planned_hops<'a>(
+pub(super) fn planned_hops<'a>(
     fabric: &'a Fabric,
     plan: &'a Plan,
 ) -> impl Fn(SwitchId, Lid) -> Option<u8> + 'a {

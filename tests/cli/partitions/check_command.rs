@@ -82,6 +82,41 @@ fn check_fails_where_the_engines_do_not_route() {
     write("torus.conf", &shape.torus_conf());
     write("opensm.conf", "routing_engine torus-2QoS\ntorus_config torus.conf\n");
     assert_eq!(report(4)["errors"], 2);
+    // An engine that leaves a torus to the next one of the list, or to the fallback.
+    write("opensm.conf", "routing_engine ftree,dor\n");
+    let found = report(0);
+    assert_eq!((&found["errors"], &found["warnings"]), (&0.into(), &1.into()), "{found:#}");
+    for engines in ["ftree", "ftree,no_fallback"] {
+        write("opensm.conf", &format!("routing_engine {engines}\n"));
+        let found = report(4);
+        assert_eq!(found["errors"], 1, "{found:#}");
+        let text = found["findings"].to_string();
+        assert!(text.contains("every switch is a root"), "the reason is missing: {text}");
+    }
+}
+
+#[test]
+fn check_warns_of_members_that_are_not_in_the_fabric() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+    let shape = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) };
+    write("fabric.net", &ibnet::write(&shape.build().expect("a ring")));
+    let host = Guid(shape.host_guid([1, 0, 0], 0).0 + 1);
+    write("p.conf", &format!("Default=0x7fff: ALL=full;\nA=0x10: {host}, 0xdead=full, SELF;\n"));
+    write("opensm.conf", "");
+    let words = ["-F", "opensm.conf", "-P", "p.conf", "--file", "fabric.net"];
+    let (code, text) = check(folder.path(), &words);
+    assert_eq!(code, Some(0), "{text}");
+    let warning = "the member 0x000000000000dead of partition \"A\" is not in the fabric";
+    assert_eq!(text.matches(&format!("p.conf:2: warning: {warning}")).count(), 1, "{text}");
+    assert!(text.ends_with("no errors, 1 warning\n"), "{text}");
+    assert_eq!(check(folder.path(), &[&words[..], &["--strict"]].concat()).0, Some(4));
+    let (_, text) = check(folder.path(), &[&words[..], &["--json"]].concat());
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let files = report["files"].as_array().expect("files");
+    let file = files.iter().find(|file| file["path"] == "p.conf").expect("p.conf");
+    let finding = &file["findings"][0];
+    assert_eq!((&finding["line"], &finding["message"]), (&2.into(), &warning.into()), "{text}");
 }
 
 #[test]

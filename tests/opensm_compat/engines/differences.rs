@@ -126,10 +126,9 @@ fn differing_tables(ours: &Ours<'_>, plan: &Plan, theirs: &Tables) -> String {
     text += &differences(&ours.path_vls(plan, &vls), &vls);
     text += &differences(&numbered(ours.layers(plan)), &numbered(&theirs.layers));
     let own_dumps = plan.routing.policy.dumps(&ours.fabric, &plan.lids);
-    // Those of OpenSM's weighted engines have the routes of all LIDs instead of hops.
-    let has_hops = !["sssp", "dfsssp", "nue"].contains(&ours.case.engine);
+    // The hops that OpenSM's nue lists are not those of its routes.
     if let Some(their) = theirs.dumps.get(LID_MATRIX)
-        && has_hops
+        && ours.case.engine != "nue"
         && !own_dumps.iter().any(|dump| dump.file == LID_MATRIX)
     {
         let matrix = dumps::render(dumps::lid_matrix, &ours.fabric, plan);

@@ -66,7 +66,7 @@ macro_rules! routing {
         offsweep_balancing_window: u32 = 180, reload, implemented;
         /// Path of a dump of the SA database to load at start.
         sa_db_file: Option<String> = None, restart, implemented;
-        /// Write the SA database to opensm-sa.dump after changes and at exit.
+        /// Write the SA database to opensm-sa.dump after changes and at exit, as with log flag 0x04.
         sa_db_dump: bool = false, reload, implemented;
         /// Path of the file that describes the torus (torus-2QoS).
         torus_config: String = "/etc/opensm/torus-2QoS.conf".into(), reload, implemented;

@@ -187,10 +187,10 @@ impl Sink {
         self.divert(&buffered);
     }
 
-    /// Sends a major event to syslog, and prints it unless standard output is the log. Failures are
-    /// ignored, and nothing blocks.
+    /// Sends a major event to the journal or syslog, and prints it unless standard output is the log or
+    /// the journal. Failures are ignored, and nothing blocks.
     fn announce(&self, event: &LogEvent<'_>, body: &str) {
-        if !matches!(self.out, Out::Stdout(_)) {
+        if !matches!(self.out, Out::Stdout(_)) && !syslog::stdout_is_journal() {
             let _ = writeln!(io::stdout(), "{body}");
         }
         syslog::send(&self.config.syslog_identity, event, body);

@@ -22,6 +22,16 @@ pub(super) fn send(identity: &str, event: &LogEvent<'_>, body: &str) {
     }
 }
 
+/// True if standard output leads to the journal, which [`send`] reaches by itself.
+pub(super) fn stdout_is_journal() -> bool {
+    let stream = std::env::var(JOURNAL_STREAM).ok();
+    let stdout = nix::sys::stat::fstat(io::stdout()).ok();
+    stream.zip(stdout).is_some_and(|(stream, stdout)| {
+        // Device and inode, see systemd.exec(5).
+        stream == format!("{}:{}", stdout.st_dev, stdout.st_ino)
+    })
+}
+
 fn send_to(path: &str, bytes: &[u8]) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;

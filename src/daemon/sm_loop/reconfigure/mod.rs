@@ -43,8 +43,8 @@ use crate::config::files;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::daemon::messages::SaCommand;
-use crate::daemon::process::operator_log;
 use crate::daemon::process::priority::spawn_low_priority;
+use crate::daemon::process::{operator_log, port_log};
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::file_writer::{FileWriter, WriteJob};
 use crate::daemon::sm_loop::planning::PlanRequest;
@@ -471,7 +471,7 @@ impl Reconfigurer {
             )),
             restarts: self.devices.restarts.clone(),
         });
-        context.subnet.send_replace(Some(subnet.clone()));
+        port_log::changes(context.subnet.send_replace(Some(subnet.clone())).as_deref(), &subnet);
         context.refused.send_replace(None);
         subnet
     }

@@ -77,6 +77,10 @@ impl RoutingPolicy for NuePolicy {
         true
     }
 
+    fn lists_own_routes(&self) -> bool {
+        true
+    }
+
     fn structure(&self) -> EngineStructure {
         let highest = self.layers.iter().flatten().copied().max().unwrap_or_default();
         EngineStructure::of_layers(usize::from(highest) + 1)

@@ -110,6 +110,10 @@ impl RoutingPolicy for SsspPolicy {
         self.lanes.is_some()
     }
 
+    fn lists_own_routes(&self) -> bool {
+        true
+    }
+
     fn structure(&self) -> EngineStructure {
         let layers = self.lanes.as_ref().map(|lanes| lanes.paths().len());
         layers.map_or_else(EngineStructure::default, EngineStructure::of_layers)

@@ -104,6 +104,10 @@ impl RoutingPolicy for CachedPolicy {
         self.inner().may_omit_switch_routes()
     }
 
+    fn lists_own_routes(&self) -> bool {
+        self.inner().lists_own_routes()
+    }
+
     fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {
         if self.map.is_some() { Vec::new() } else { self.inner().dumps(fabric, lids) }
     }
