@@ -20,8 +20,13 @@ use tracing::{error, warn};
 /// Requests to the SA server that wait.
 const MAX_QUEUED_REQUESTS: usize = 4;
 
-/// Requests of the sessions to the owner of the registry.
-pub type Requests = mpsc::Receiver<ReplicaRequest>;
+/// The SA server's end of the shared state.
+pub struct RegistryLink {
+    /// Requests of the sessions.
+    pub requests: mpsc::Receiver<ReplicaRequest>,
+    /// Wakes the sessions when registrations have changed.
+    pub changed: watch::Sender<()>,
+}
 
 /// The ends of the shared state: of the manager, of the sessions and of the SA server.
 pub fn links(
@@ -29,11 +34,12 @@ pub fn links(
     sm_status: watch::Receiver<SmStatus>,
     cache: &StateFiles,
     status: SharedStatus,
-) -> (ManagerLink, Local, Requests) {
+) -> (ManagerLink, Local, RegistryLink) {
     let (follows, followed) = watch::channel(None);
     let (files, provided) = watch::channel(None);
     let (configuration, described) = watch::channel(Arc::new(describe(options)));
     let (registry, requests) = mpsc::channel(MAX_QUEUED_REQUESTS);
+    let (changed, registry_changed) = watch::channel(());
     let received = ReceivedFiles::default();
     let (store, cache, sync) = (received.clone(), cache.clone(), options.fsync_high_avail_files);
     let store = Arc::new(move |files| {
@@ -49,14 +55,19 @@ pub fn links(
         files: provided,
         configuration: described,
         registry,
+        registry_changed,
         store,
         status,
     };
-    (ManagerLink { follows, files, received, configuration }, local, requests)
+    let manager = ManagerLink { follows, files, received, configuration };
+    (manager, local, RegistryLink { requests, changed })
 }
 
 /// Passes requests on to the SA server until it ends.
-pub async fn forward(mut requests: Requests, sa_server: mpsc::WeakSender<SaCommand>) {
+pub async fn forward(
+    mut requests: mpsc::Receiver<ReplicaRequest>,
+    sa_server: mpsc::WeakSender<SaCommand>,
+) {
     while let Some(request) = requests.recv().await {
         let Some(sa_server) = sa_server.upgrade() else { return };
         if sa_server.send(SaCommand::Replica(request)).await.is_err() {

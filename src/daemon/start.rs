@@ -9,7 +9,7 @@ use crate::daemon::messages::{SaCommand, SmEvent};
 use crate::daemon::perfmgr::{self, PerfConnections, PerfManager};
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::process::recordings::Recordings;
-use crate::daemon::replication::{self, Requests};
+use crate::daemon::replication::{self, RegistryLink};
 use crate::daemon::sa_server::db_file::{self, SaDbFile};
 use crate::daemon::sa_server::table_workers::TableWorkers;
 use crate::daemon::sa_server::{Inboxes, SaServer};
@@ -137,7 +137,7 @@ pub struct Daemon {
     /// The receiver of events until the management interface has it.
     receiver: Option<EventReceiver>,
     /// The ends of the shared state.
-    replication: (ManagerLink, Local, Requests),
+    replication: (ManagerLink, Local, RegistryLink),
 }
 
 impl Daemon {
@@ -268,7 +268,7 @@ impl Daemon {
         let (sa_server, commands) = self.sa_commands;
         // Without a management interface there is no receiver of events.
         drop(self.receiver);
-        let (link, local, replica_requests) = self.replication;
+        let (link, local, registry_link) = self.replication;
         drop(local);
         let (to_report, notices) = mpsc::channel(MAX_QUEUED_NOTICES);
         let ServerThreads { handle, background, table_workers } = self.setup.servers;
@@ -313,6 +313,7 @@ impl Daemon {
         let server =
             SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers)
                 .with_feed(self.feed.events.clone())
+                .with_replicas(registry_link.changed)
                 .with_offenders(self.feed.status.load().offenders.clone());
         self.demux.set_inline_responder(server.shared_responder());
         let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
@@ -320,7 +321,7 @@ impl Daemon {
         // The SA server is not part of the set, which is aborted when dropped: after the manager
         // has dropped its channel, the server still writes its file and logs its counters.
         let sa_task = runtime.spawn(server.serve(inboxes));
-        servers.spawn(replication::forward(replica_requests, sa_server.downgrade()));
+        servers.spawn(replication::forward(registry_link.requests, sa_server.downgrade()));
         let context = ManagerContext {
             client: self.client,
             sm_status: self.sm_status,

@@ -12,10 +12,10 @@ use crate::wire::smp::DirectedRoute;
 use std::collections::VecDeque;
 
 const DEFAULT_PREFIX: u64 = 0xFE80_0000_0000_0000;
-/// CapabilityMask of all end ports: traps, SL mapping, system image GUID, notices of changed
-/// capabilities, client reregistration (IBA vol. 1, 14.2.5.6).
+/// CapabilityMask of all end ports: traps, SL mapping, system image GUID, client reregistration
+/// (IBA vol. 1, 14.2.5.6).
 const END_PORT_CAPABILITIES: u32 =
-    1 << 3 | CapMask::SL_MAPPING | 1 << 11 | 1 << 22 | CapMask::CLIENT_REREGISTER;
+    CapMask::TRAPS | CapMask::SL_MAPPING | 1 << 11 | CapMask::CLIENT_REREGISTER;
 /// Link speed bits of SDR, DDR and QDR.
 const ALL_SPEEDS: u8 = 0x7;
 /// Link speed bit of QDR.
@@ -47,6 +47,8 @@ pub struct Hardware {
     pub enhanced_port0: bool,
     /// Switches support the optimized SL to VL mapping table programming.
     pub optimized_sl_to_vl: bool,
+    /// End ports report changed capabilities, such as IsSM, by trap 144.
+    pub reports_capabilities: bool,
 }
 
 impl Default for Hardware {
@@ -65,6 +67,7 @@ impl Default for Hardware {
             guid_cap: 32,
             enhanced_port0: false,
             optimized_sl_to_vl: false,
+            reports_capabilities: true,
         }
     }
 }
@@ -111,7 +114,8 @@ impl Hardware {
         let mut info = PortInfo::default();
         if !is_switch || is_port0 {
             info.set_gid_prefix(DEFAULT_PREFIX);
-            info.set_capability_mask(END_PORT_CAPABILITIES);
+            let notices = if self.reports_capabilities { CapMask::CAP_MASK_NOTICE } else { 0 };
+            info.set_capability_mask(END_PORT_CAPABILITIES | notices);
             info.set_guid_cap(if is_port0 { 1 } else { self.guid_cap });
             info.set_resp_time_value(16);
         }

@@ -33,6 +33,8 @@ pub(super) struct DiscoveryQueries {
     pub(super) keys: DiscoveryKeys,
     pub state: DiscoveryState,
     pub managers: Vec<((usize, PortNum), SmInfo)>,
+    /// See [`SweepSettings::silent_manager`](super::SweepSettings::silent_manager).
+    pub(super) silent_manager: Option<Guid>,
     /// Switches with PortStateChange set.
     pub changed_switches: Vec<Guid>,
     /// Ports across which no node is queried.
@@ -67,6 +69,7 @@ impl DiscoveryQueries {
             known_before: state.nodes().len(),
             state,
             managers: Vec::new(),
+            silent_manager: None,
             changed_switches: Vec::new(),
             avoided: HashSet::new(),
             restarted: HashSet::new(),
@@ -166,6 +169,9 @@ impl DiscoveryQueries {
     /// Handles a query that is unanswered while others are answered: the ports along its route are
     /// queried, and the query is sent once more, since the MAD may be lost by chance.
     fn stalled(&mut self, query: Query) {
+        if let Query::Manager { node, port } = query {
+            return self.manager_stalled(node, port);
+        }
         self.try_other_keys(query);
         let Some(node) = query.node().filter(|_| !self.is_last_pass) else { return };
         if let Query::Node { from: Some((node, port)), .. } = query {
@@ -180,6 +186,19 @@ impl DiscoveryQueries {
             self.repeat(query);
         } else {
             self.needs_routes |= self.evidence.stalled_again(query);
+        }
+    }
+
+    /// Handles an unanswered query to an SM, a program that may hang: it tells nothing about the
+    /// device or the route to it.
+    fn manager_stalled(&mut self, node: usize, port: PortNum) {
+        let query = Query::Manager { node, port };
+        let guid = self.state.port((node, port)).map(|port| port.guid);
+        if self.evidence.stalled_first(query) {
+            self.repeat(query);
+        } else if guid.is_some() && guid == self.silent_manager {
+            self.batch.cancel(|other| other.key() == query.key());
+            self.evidence.drop(query);
         }
     }
 

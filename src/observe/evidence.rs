@@ -8,6 +8,8 @@
 //!   answered.
 //!   It is repeated once, and again if it was cut short meanwhile: where many MADs are lost by
 //!   chance, a device that answers some queries is not silent, and the others must not be given up.
+//! * A query for SMInfo goes to a program, which may hang while its port answers all other queries.
+//!   It was sent twice when it stalled, and is not repeated later unless it was cut short.
 
 use super::query::{Query, QueryKey};
 use crate::ids::PortNum;
@@ -42,7 +44,11 @@ impl Evidence {
 
     /// Records a stalled query. Returns true the first time.
     pub(super) fn stalled_first(&mut self, query: Query) -> bool {
-        self.unanswered.insert(query.key(), query).is_none()
+        let is_first = self.unanswered.insert(query.key(), query).is_none();
+        if is_first && matches!(query, Query::Manager { .. }) {
+            self.repeated.insert(query.key());
+        }
+        is_first
     }
 
     /// Records that a query stalled a second time. Returns true if its device is newly silent.

@@ -41,6 +41,7 @@ pub async fn sweep(
 async fn discover(client: &SmpClient, keys: &MKeys, settings: &SweepSettings) -> DiscoveryQueries {
     let state = DiscoveryState { names: settings.names.clone(), ..DiscoveryState::default() };
     let mut queries = DiscoveryQueries::new(client, keys, state);
+    queries.silent_manager = settings.silent_manager;
     queries.query_node(None);
     queries.run().await;
     queries.query_pkeys();

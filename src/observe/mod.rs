@@ -58,12 +58,16 @@ pub struct SweepSettings {
     pub names: Arc<NodeNames>,
     /// Read ExtendedPortInfo of Mellanox devices.
     pub reads_extended_ports: bool,
+    /// Port GUID of an SM that has not answered its polls. It is asked twice more and given up when
+    /// both queries stall: a takeover does not wait for the timeout of an SM that is known to be
+    /// silent.
+    pub silent_manager: Option<Guid>,
 }
 
 impl SweepSettings {
     /// The settings with these options and the names of the node name map.
     pub fn new(options: &Options, names: Arc<NodeNames>) -> Self {
-        Self { names, reads_extended_ports: options.fdr10 > 0 }
+        Self { names, reads_extended_ports: options.fdr10 > 0, silent_manager: None }
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Local {
     pub files: watch::Receiver<Option<FilesFn>>,
     pub configuration: watch::Receiver<Arc<Description>>,
     pub registry: mpsc::Sender<ReplicaRequest>,
+    /// Changes when registrations have changed.
+    pub registry_changed: watch::Receiver<()>,
     /// Stores received files.
     pub store: Arc<dyn Fn(Files) + Send + Sync>,
     pub status: SharedStatus,

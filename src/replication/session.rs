@@ -13,11 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::WriteHalf;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use tracing::{info, warn};
 
-/// Interval at which changes are sent: what a standby lacks if the master ends without HANDOVER.
-const SEND_INTERVAL: Duration = Duration::from_millis(200);
+/// Interval at which roles, configurations and files are looked at.
+const TICK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Pause between pages of changed registrations, at least. A change after a longer one is sent at
+/// once, before most clients have the reply: a standby lacks those of the last pause if the master
+/// ends without HANDOVER.
+const MIN_SEND_PAUSE: Duration = Duration::from_millis(10);
 
 /// Interval at which a side sends something.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
@@ -131,8 +136,10 @@ impl Session {
         if let Err(error) = self.tick().await {
             return error;
         }
-        let mut ticks = interval(SEND_INTERVAL);
+        let mut ticks = interval(TICK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut changed = self.local.registry_changed.clone();
+        let (mut last_sent, mut due) = (Instant::now(), None);
         loop {
             let result = tokio::select! {
                 message = received.recv() => match message {
@@ -141,6 +148,14 @@ impl Session {
                     None => return SessionError::Ended,
                 },
                 _ = ticks.tick() => self.tick().await,
+                Ok(()) = changed.changed(), if due.is_none() => {
+                    due = Some(last_sent + MIN_SEND_PAUSE);
+                    Ok(())
+                }
+                () = sleep_until(due.unwrap_or(last_sent)), if due.is_some() => {
+                    (last_sent, due) = (Instant::now(), None);
+                    self.send_state().await
+                }
             };
             if let Err(error) = result {
                 return error;

@@ -1,5 +1,6 @@
 //! The whole daemon on a simulated fabric, on tokio's paused clock. With TORUS_SM_LOG set, the
 //! daemons log to standard error.
+use crate::tamper::Silence;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -134,6 +135,14 @@ impl SimCluster {
             wrap(self.attach(at, demux, recorder))
         };
         self.open(at, (options, reload), port, (main, ServerThreads::default()))
+    }
+
+    /// Starts a daemon that may fall silent.
+    pub fn start_that_may_hang(&self, at: [u16; 3], options: Options) -> (Sm, Silence) {
+        let silence = Silence::default();
+        let same = options.clone();
+        let reload = Box::new(move || Ok(same.clone().into()));
+        (self.start_behind(at, options, reload, |port| silence.wrap(port)), silence)
     }
 
     /// Starts a daemon on a port whose device may be lost and come back.

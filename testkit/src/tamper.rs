@@ -1,5 +1,6 @@
 //! A port that changes, records or loses MADs on their way to a fabric.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use torus_sm::ids::PortNum;
 use torus_sm::transport::{Agent, MadPort, Outgoing, PortIdentity, SendError};
@@ -53,6 +54,41 @@ impl MadPort for TamperedPort {
         }
         drop(tamper);
         self.port.post(&Outgoing { mad: &mad.0, ..*out })
+    }
+}
+
+/// A handle by which a program falls silent, as one that hangs does: its port answers what concerns
+/// the device, and the program sends nothing.
+#[derive(Clone, Default)]
+pub struct Silence(Arc<AtomicBool>);
+
+impl Silence {
+    /// Whether the program is silent from now on.
+    pub fn set(&self, is_silent: bool) {
+        self.0.store(is_silent, Ordering::Relaxed);
+    }
+
+    /// Wraps `port`.
+    pub fn wrap(&self, port: Arc<dyn MadPort>) -> Arc<dyn MadPort> {
+        Arc::new(SilencedPort { port, silence: self.clone() })
+    }
+}
+
+struct SilencedPort {
+    port: Arc<dyn MadPort>,
+    silence: Silence,
+}
+
+impl MadPort for SilencedPort {
+    fn identity(&self) -> &PortIdentity {
+        self.port.identity()
+    }
+
+    fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
+        match self.silence.0.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => self.port.post(out),
+        }
     }
 }
 

@@ -204,6 +204,55 @@ async fn lost_keys_are_recovered_when_their_lease_ends() {
     }
 }
 
+/// Ports show their keys at level 0, so that a lost key is known at once.
+#[tokio::test(start_paused = true)]
+async fn at_level_0_lost_keys_are_read_from_the_ports() {
+    let cluster = cluster();
+    let first = cluster.start(A, options(&cluster, OLD, 0, 0));
+    settle().await;
+    assert_eq!(others(&cluster, OLD, 0), []);
+    let before = (cluster.tables(), activations(&cluster));
+    first.stop().await;
+    for name in ["guid2mkey", "neighbors"] {
+        std::fs::remove_file(cluster.cache_dir(A).join(name)).expect("a file");
+    }
+    let second = cluster.start(A, options(&cluster, NEW, 0, 0));
+    settle().await;
+    assert_eq!(others(&cluster, NEW, 0), []);
+    assert_eq!(cluster.faults(&second), [""; 0]);
+    assert_eq!(violations(&cluster), 0);
+    assert!(before == (cluster.tables(), activations(&cluster)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_level_0_the_keys_of_ports_follow_the_master() {
+    let cluster = cluster();
+    let fast = |key, sm_priority| Options {
+        sm_priority,
+        sminfo_polling_timeout: 1000,
+        ..options(&cluster, key, 0, LEASE)
+    };
+    let first = cluster.start(A, fast(OLD, 5));
+    settle().await;
+    let before = (cluster.tables(), activations(&cluster));
+    let better = cluster.start(B, fast(NEW, 9));
+    sleep(Duration::from_secs(2)).await;
+    let roles = || (first.state(), better.state());
+    for _ in 0..60 {
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(roles(), (SmState::Standby, SmState::Master));
+        assert_eq!(others(&cluster, NEW, 0), []);
+    }
+    assert_eq!(cluster.faults(&better), [""; 0]);
+    better.kill().await;
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(first.state(), SmState::Master);
+    assert_eq!(others(&cluster, OLD, 0), []);
+    assert_eq!(cluster.faults(&first), [""; 0]);
+    assert_eq!(violations(&cluster), 0);
+    assert!(before == (cluster.tables(), activations(&cluster)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_a_lease_lost_keys_stay_lost_and_cost_bounded_traffic() {
     for level in 1..=3 {

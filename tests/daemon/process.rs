@@ -91,6 +91,8 @@ fn hup_reloads_the_configuration_unless_it_is_wrong() {
     let text = fs::read_to_string(log(&sim)).expect("a log");
     // A sweep under way may have seen a change of the file before its signal.
     assert!(text.matches("configuration read again").count() >= 4, "{text}");
+    let warnings = text.matches("sm_key has its published default").count();
+    assert_eq!(warnings, 1, "{text}");
 }
 
 #[test]
@@ -200,13 +202,16 @@ fn usr1_reopens_the_log() {
 fn term_and_int_end_it_with_code_0_at_once() {
     for name in ["TERM", "INT"] {
         let Some(sim) = ring() else { return };
-        configure(&sim, "");
+        configure(&sim, "sm_key 0x5ec2e7\n");
         let daemon = start(&sim, &[]);
         signal(daemon.0.id(), name);
         let (code, took) = ended(daemon);
         assert_eq!(code, Some(0), "{name}");
         assert!(took < Duration::from_secs(1), "{name}: it took {took:?}");
         wait_for(&log(&sim), "Exiting SM", Duration::ZERO);
+        let text = fs::read_to_string(log(&sim)).expect("a log");
+        assert!(!text.contains("published default"), "{text}");
+        assert!(!text.to_lowercase().contains("5ec2e7"), "the SM_Key is in the log");
     }
 }
 

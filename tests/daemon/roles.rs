@@ -13,6 +13,7 @@ use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::context::Configuration;
 use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::fabric::PortId;
+use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, Lid, PortNum, Sl, SmKey};
 use torus_sm::transport::transactions::SmpError;
 use torus_sm::wire::attr::SmState;
@@ -28,7 +29,11 @@ const EYE: [u16; 3] = [1, 1, 0];
 const TAKEOVER: Duration = Duration::from_secs(5);
 
 fn cluster() -> (SimCluster, Observer) {
-    let cluster = SimCluster::healthy("3x3x1", 1);
+    cluster_of(Hardware::default())
+}
+
+fn cluster_of(hardware: Hardware) -> (SimCluster, Observer) {
+    let cluster = SimCluster::new("3x3x1".parse().expect("a shape"), hardware, 1);
     let eye = Observer::at(&cluster, EYE);
     (cluster, eye)
 }
@@ -52,19 +57,26 @@ async fn states<const N: usize>(
 
 #[tokio::test(start_paused = true)]
 async fn a_better_newcomer_gets_the_mastership_at_once_and_a_worse_one_does_not() {
-    let site = cluster();
-    let (cluster, _) = &site;
+    // Devices that do not report a new SM leave that to the SM.
+    for reports_capabilities in [true, false] {
+        let site = cluster_of(Hardware { reports_capabilities, ..Hardware::default() });
+        newcomers(&site).await;
+    }
+}
+
+async fn newcomers(site: &(SimCluster, Observer)) {
+    let (cluster, _) = site;
     let first = cluster.start(A, options(cluster, 5));
     settle().await;
     let before = (lids(cluster), cluster.tables());
     let worse = cluster.start(B, options(cluster, 4));
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Standby)]);
+    assert_eq!(states(site, [A, B]).await, [Some(Master), Some(Standby)]);
     let better = cluster.start(C, options(cluster, 6));
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(states(&site, [A, B, C]).await, [Some(Standby), Some(Standby), Some(Master)]);
+    assert_eq!(states(site, [A, B, C]).await, [Some(Standby), Some(Standby), Some(Master)]);
     sleep(2 * TAKEOVER).await;
-    assert_eq!(states(&site, [A, B, C]).await, [Some(Standby), Some(Standby), Some(Master)]);
+    assert_eq!(states(site, [A, B, C]).await, [Some(Standby), Some(Standby), Some(Master)]);
     assert_eq!(cluster.faults(&better), [""; 0]);
     assert!(before == (lids(cluster), cluster.tables()), "LIDs and tables stay");
     drop((first, worse));
@@ -148,6 +160,9 @@ async fn a_priority_changed_at_run_time_moves_the_mastership() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Standby)]);
     assert_eq!(cluster.faults(&first.sm), [""; 0]);
+    // The port is as the other master has left it, and nobody else has changed it.
+    let status = first.sm.management.as_ref().expect("not taken").status.load();
+    assert_eq!(status.own_port.last, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use testkit::sa_client::{Client, DEFAULT_PREFIX, joins, request, with_sm_key};
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
-use torus_sm::ids::{Gid, Guid, MKey, Mlid, Pkey, SmKey};
+use torus_sm::ids::{Gid, Guid, MKey, Mlid, Pkey, PortNum, SmKey};
 use torus_sm::replication::network::Network as _;
 use torus_sm::replication::protocol::{self, Hello, Message};
 use torus_sm::replication::status::{Direction, PeerStatus, Transfer};
@@ -203,6 +203,70 @@ async fn a_takeover_keeps_ten_minutes_of_joins_and_services() {
     let gids: Vec<Gid> = subscriber.reports().into_iter().map(|(_, gid)| gid).collect();
     assert!(gids.contains(&joins::mgid(900)), "{gids:?}");
     assert_eq!(cluster.faults(&second.sm), [""; 0]);
+}
+
+/// Registrations reach the standby about when the client has the reply, whatever else is to be sent.
+#[tokio::test(start_paused = true)]
+async fn a_takeover_keeps_registrations_of_the_last_moment() {
+    /// Time between a reply and the end of the master.
+    const MOMENT: Duration = Duration::from_millis(20);
+    let (cluster, network) = (SimCluster::healthy("4x4x1", 1), MemoryNetwork::default());
+    let [first, second] = pair(&cluster, &network).await;
+    let client = Client::at(&cluster, C, true);
+    for group in 0..20 {
+        // At any time of the sessions' intervals.
+        sleep(Duration::from_millis(237)).await;
+        let start = Instant::now();
+        join(&client, Method::SET, group).await;
+        serve(&client, Method::SET, group as u64, 3600).await;
+        sleep(MOMENT).await;
+        let received = transfer(&second);
+        assert!(received.at >= start, "registration {group}: {received:?}");
+    }
+    join(&client, Method::SET, 20).await;
+    serve(&client, Method::SET, 20, 3600).await;
+    let before = trees(&cluster);
+    assert_eq!(before.len(), 21);
+    sleep(MOMENT).await;
+    first.kill().await;
+    second.until_up().await;
+    assert_eq!(trees(&cluster), before);
+    // It sends to the new master.
+    let client = Client::at(&cluster, C, true);
+    for id in 0..=20 {
+        assert!(lease(&client, id).await.is_some(), "service {id}");
+    }
+}
+
+/// A registration that the standby did not get is not lost either: all clients are asked to register
+/// again.
+#[tokio::test(start_paused = true)]
+async fn clients_are_asked_to_register_again_although_the_state_is_shared() {
+    let (cluster, network) = (SimCluster::healthy("4x4x1", 1), MemoryNetwork::default());
+    let asking = |priority| Options { no_clients_rereg: false, ..options(&cluster, priority) };
+    let first = Instance::start((&cluster, &network), A, asking(9));
+    settle().await;
+    let second = Instance::start((&cluster, &network), B, asking(1));
+    sleep(Duration::from_secs(10)).await;
+    assert!(second.is_complete(), "{:?}", second.peers());
+    let client = Client::at(&cluster, C, true);
+    join(&client, Method::SET, 1).await;
+    sleep(LAG).await;
+    network.cut(true);
+    join(&client, Method::SET, 2).await;
+    let asked = || -> Vec<u64> {
+        let events = cluster.hosts().map(|host| cluster.fabric.port_events(host, PortNum(1)));
+        events.map(|events| events.expect("a port").reregistrations).collect()
+    };
+    let before = asked();
+    first.kill().await;
+    second.until_up().await;
+    let expected: Vec<u64> = before.iter().map(|count| count + 1).collect();
+    assert_eq!(asked(), expected);
+    assert_eq!(trees(&cluster).len(), 1, "the network was cut before the second join");
+    let client = Client::at(&cluster, C, true);
+    join(&client, Method::SET, 2).await;
+    assert_eq!(trees(&cluster).len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

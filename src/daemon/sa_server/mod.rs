@@ -134,6 +134,8 @@ pub struct SaServer {
     feed: EventSender,
     /// The registry of the master that this SM stands by for.
     importer: Importer,
+    /// Wakes the sessions with other instances when registrations have changed.
+    replicas: watch::Sender<()>,
     /// Time at which registrations of absent ports end.
     absence_end: Option<Instant>,
     /// Subscriptions that ended because their queue pairs did not respond.
@@ -177,6 +179,7 @@ impl SaServer {
             options: None,
             feed: EventSender::disconnected(),
             importer: Importer::default(),
+            replicas: watch::Sender::new(()),
             absence_end: None,
             ended_subscriptions: 0,
             offenders: Arc::default(),
@@ -187,6 +190,11 @@ impl SaServer {
     /// Sends events for the management interface to `feed`.
     pub fn with_feed(self, feed: EventSender) -> Self {
         Self { feed, ..self }
+    }
+
+    /// Wakes the sessions with other instances by `replicas`.
+    pub fn with_replicas(self, replicas: watch::Sender<()>) -> Self {
+        Self { replicas, ..self }
     }
 
     /// Counts silent subscribers in `offenders`.
@@ -395,6 +403,9 @@ impl SaServer {
                 &events,
                 now,
             );
+        }
+        if self.responder.get().registry().has_unexported_changes() {
+            self.replicas.send_replace(());
         }
         if let Some(options) = &self.options {
             self.db_file.watch(self.responder.get().registry(), options);

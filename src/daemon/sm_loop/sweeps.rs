@@ -36,7 +36,7 @@ impl Manager {
 
     /// Runs a sweep that changed links interrupt. Returns `None` if they did: they are in
     /// `pending`.
-    async fn unless_links_change<T>(
+    pub(super) async fn unless_links_change<T>(
         &mut self,
         pending: &mut PendingWork,
         sweep: impl Future<Output = T>,
@@ -126,13 +126,15 @@ impl Manager {
     }
 
     /// Reports that another manager or program changed the port of this SM, which is configured
-    /// again. The port does not tell who did it; other SMs that the sweep found are named.
+    /// again. The port does not tell who did it; other SMs that the sweep found are named. Before
+    /// this SM has configured the subnet as master, the port is as another master has left it.
     fn report_foreign_changes(&mut self, observation: &Observation) {
         let own = |seen: &Observation| {
             let fabric = &seen.fabric;
             fabric.port(fabric.owner(fabric.local())).info
         };
-        let last = self.observation.as_ref().filter(|_| self.state() == SmState::Master);
+        let is_configured = self.context.subnet.borrow().is_some();
+        let last = self.observation.as_ref().filter(|_| is_configured);
         let (Some(last), Some(now)) = (last.and_then(own), own(observation)) else { return };
         let changes = own_port::foreign_changes(&last, &now).join(", ");
         if changes.is_empty() {
@@ -167,7 +169,8 @@ impl Manager {
     ) -> Option<Result<Observation, SweepError>> {
         let client = self.context.client.clone();
         let keys = self.reconfigurer.m_keys().clone();
-        let settings = self.reconfigurer.sweep_settings(&self.options);
+        let mut settings = self.reconfigurer.sweep_settings(&self.options);
+        settings.silent_manager = self.mastership.take_silent();
         let sweep = heavy::sweep(&client, &keys, &settings);
         if self.state() == SmState::Discovering {
             return tokio::select! {

@@ -25,12 +25,17 @@ impl Authority {
     /// Settings with a certificate for `name`, valid until the end of `year`, and these
     /// authorities.
     fn issue(&self, name: &str, year: i32, trusted: &Self) -> Settings {
+        self.issue_for(name, [2001, year], trusted)
+    }
+
+    /// The same for a certificate that is valid from the beginning of the first year on.
+    fn issue_for(&self, name: &str, [first, year]: [i32; 2], trusted: &Self) -> Settings {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
-        params.not_before = date_time_ymd(2001, 1, 1);
+        params.not_before = date_time_ymd(first, 1, 1);
         params.not_after = date_time_ymd(year, 12, 31);
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
-        let file = |kind: &str| self.dir.path().join(format!("{name}-{year}.{kind}"));
+        let file = |kind: &str| self.dir.path().join(format!("{name}-{first}-{year}.{kind}"));
         fs::write(file("crt"), certificate.pem()).expect("a file");
         fs::write(file("key"), key.serialize_pem()).expect("a file");
         let ca = trusted.dir.path().join("ca.pem");
@@ -76,9 +81,12 @@ async fn both_sides_require_valid_certificates_of_the_authority() {
     let server = || ours.issue("localhost", VALID, &ours);
     let client = || ours.issue("client", VALID, &ours);
     assert_eq!(connect(server(), client()).await, (Ok(()), Ok(())));
-    // The client's certificate is of another authority, or has expired: the server refuses it, and
-    // says why.
-    for bad in [theirs.issue("client", VALID, &ours), ours.issue("client", 2002, &ours)] {
+    // The client's certificate is of another authority, or has expired, or a clock was set back: the
+    // server refuses it, and says why.
+    let later = |name| ours.issue_for(name, [VALID, VALID], &ours);
+    for bad in
+        [theirs.issue("client", VALID, &ours), ours.issue("client", 2002, &ours), later("client")]
+    {
         let (served, called) = connect(server(), bad).await;
         assert!(served.is_err_and(|text| text.contains("invalid peer certificate")));
         assert!(called.is_err());
@@ -86,6 +94,7 @@ async fn both_sides_require_valid_certificates_of_the_authority() {
     // So may be that of the server, or it has another name.
     for bad in [
         ours.issue("localhost", 2002, &ours),
+        later("localhost"),
         theirs.issue("localhost", VALID, &ours),
         ours.issue("elsewhere", VALID, &ours),
     ] {

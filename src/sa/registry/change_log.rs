@@ -49,6 +49,11 @@ impl ChangedKeys {
         }
     }
 
+    /// True if [`Self::take`] has nothing to return.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.has_overflowed && self.keys.as_ref().is_none_or(BTreeSet::is_empty)
+    }
+
     /// The changed keys; `None` if there were too many.
     pub(super) fn take(&mut self) -> Option<BTreeSet<EntryKey>> {
         let keys = self.keys.as_mut().map(std::mem::take).unwrap_or_default();

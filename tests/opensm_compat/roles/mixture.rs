@@ -12,9 +12,6 @@ use testkit::torus::random::Random;
 /// The variable with the seeds.
 const VARIABLE: &str = "TORUS_SM_ROLES";
 
-/// Events after the start of the three.
-const EVENTS: usize = 5;
-
 const PRIORITIES: [u8; 4] = [3, 5, 5, 9];
 
 /// Priority of managers that must not outrank others.
@@ -35,6 +32,10 @@ enum Event {
     LinkDownAndUp,
     SplitAndMerge,
 }
+
+/// The events of a walk after the start of the three, in any order, besides new starts.
+const EVENTS: [Event; 5] =
+    [Event::Kill, Event::End, Event::Freeze, Event::LinkDownAndUp, Event::SplitAndMerge];
 
 /// A site, and what the managers have to keep.
 struct Walk {
@@ -95,8 +96,18 @@ impl Walk {
         self.facts = facts;
     }
 
-    fn step(&mut self) {
-        let (event, host) = self.draw();
+    /// Each event of [`EVENTS`] once, and starts of managers that have ended.
+    fn run(&mut self) {
+        let mut events = EVENTS.to_vec();
+        self.random.shuffle(&mut events);
+        while !events.is_empty() {
+            let (event, host) = self.draw(&events);
+            events.retain(|&left| left != event);
+            self.step(event, host);
+        }
+    }
+
+    fn step(&mut self, event: Event, host: usize) {
         self.site.log.push(format!("{event:?} {host}"));
         match event {
             Event::Start => self.start(host),
@@ -115,42 +126,33 @@ impl Walk {
         self.kind == Kind::Ibsim && self.programs[host] == Opensm
     }
 
-    /// An event, and a host where it can happen.
-    fn draw(&mut self) -> (Event, usize) {
-        loop {
-            let (event, host) = self.draw_any();
-            let is_alone = self.site.running().len() == 1;
-            let returns_as_best = match event {
-                Event::LinkDownAndUp => host == self.elected(),
-                Event::SplitAndMerge => true,
-                _ => false,
-            };
-            if is_alone || !returns_as_best || !self.must_not_outrank(self.elected()) {
-                return (event, host);
-            }
-        }
-    }
-
-    /// Half of the events happen to the master.
-    fn draw_any(&mut self) -> (Event, usize) {
+    /// The next event, and a host where it can happen.
+    fn draw(&mut self, events: &[Event]) -> (Event, usize) {
         let running = self.site.running();
         let idle: Vec<usize> = (0..HOSTS).filter(|host| !running.contains(host)).collect();
-        if !idle.is_empty() && (running.len() == 1 || self.random.percent(40)) {
+        let is_alone = running.len() == 1;
+        if !idle.is_empty() && (is_alone || self.random.percent(40)) {
             return (Event::Start, idle[self.random.below(idle.len())]);
         }
-        let host = match self.random.percent(50) {
-            true => self.elected(),
-            false => running[self.random.below(running.len())],
+        let mut hosts = running;
+        self.random.shuffle(&mut hosts);
+        // Half of the events happen to the master.
+        if self.random.percent(50) {
+            hosts.insert(0, self.elected());
+        }
+        let pairs = events.iter().flat_map(|&event| hosts.iter().map(move |&host| (event, host)));
+        let mut possible = pairs.filter(|&(event, host)| self.is_possible(event, host));
+        // Only an elected opensm on ibsim excludes events: a better manager has to start first.
+        possible.next().unwrap_or_else(|| (Event::Start, idle[0]))
+    }
+
+    fn is_possible(&self, event: Event, host: usize) -> bool {
+        let returns_as_best = match event {
+            Event::LinkDownAndUp => host == self.elected(),
+            Event::SplitAndMerge => true,
+            _ => false,
         };
-        let events = [
-            Event::Kill,
-            Event::End,
-            Event::Freeze,
-            Event::LinkDownAndUp,
-            Event::SplitAndMerge,
-            Event::SplitAndMerge,
-        ];
-        (events[self.random.below(events.len())], host)
+        !returns_as_best || !self.must_not_outrank(self.elected())
     }
 
     /// A newcomer becomes standby, and then, if it is better than the master, master within
@@ -250,9 +252,7 @@ fn walk(kind: Kind, name: &str, programs: [Program; HOSTS]) {
             format!("{VARIABLE}={seed} cargo test --test opensm_compat roles::mixture::{name}");
         println!("replay: {replay}");
         let Some(mut walk) = Walk::begin(kind, &programs, seed) else { return };
-        for _ in 0..EVENTS {
-            walk.step();
-        }
+        walk.run();
         println!("{}\n", walk.site.log.join("\n"));
     }
 }

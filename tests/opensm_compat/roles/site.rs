@@ -58,6 +58,8 @@ impl Manager {
 pub(super) struct Site {
     pub managers: [Option<Manager>; HOSTS],
     pub observer: Observer,
+    /// Seconds between the sweeps of managers that are started from now on.
+    pub sweep_interval: u32,
     kind: Kind,
     sim: Simulation,
     dir: TempDir,
@@ -91,7 +93,8 @@ impl Site {
         };
         let observer = Observer::start(observer(&sim, &shape, &fabric, EYE));
         let managers = [const { None }; HOSTS];
-        Some(Self { managers, observer, kind, sim, dir, shape, topology, log: Vec::new() })
+        let (sweep_interval, log) = (1, Vec::new());
+        Some(Self { managers, observer, sweep_interval, kind, sim, dir, shape, topology, log })
     }
 
     /// An observer at another host.
@@ -141,7 +144,8 @@ impl Site {
         let conf = dir.join("opensm.conf");
         let text = format!(
             "sm_priority {priority}\nsminfo_polling_timeout 100\npolling_retry_number 4\n\
-             sweep_interval 1\nhonor_guid2lid_file FALSE\n"
+             sweep_interval {}\nhonor_guid2lid_file FALSE\n",
+            self.sweep_interval
         );
         fs::write(&conf, text).expect("a file");
         let path = match program {

@@ -146,11 +146,12 @@ impl Manager {
         let Some(polled) = self.mastership.polled() else { return };
         let polls = self.options.polling_retry_number.saturating_add(1) as usize;
         warn!(
-            "master SM {} did not answer {}: this SM starts a sweep to take over",
-            polled.guid(),
-            counted(polls, "poll", "polls")
+            "{} brought no sign of a master at port GUID {}: this SM starts a sweep to take over",
+            counted(polls, "poll", "polls"),
+            polled.guid()
         );
         self.change_role(RoleEvent::MasterSilent, Some(&polled), pending);
+        self.mastership.silent(polled.guid());
     }
 
     async fn poll_replied(&mut self, info: &SmInfo, pending: &mut PendingWork) {
@@ -191,9 +192,13 @@ impl Manager {
         }
         let Some(observation) = self.observation.as_ref() else { return };
         let fabric = observation.fabric.clone();
-        let keys = self.reconfigurer.m_keys();
-        let managers = mastership::query(&self.context.client, keys, &fabric).await;
-        self.others_answered(managers, pending).await;
+        let (client, keys) = (self.context.client.clone(), self.reconfigurer.m_keys().clone());
+        // One that hangs must not delay the repair of routes.
+        let query = mastership::query(&client, &keys, &fabric);
+        match self.unless_links_change(pending, query).await {
+            Some(managers) => self.others_answered(managers, pending).await,
+            None => self.mastership.look_soon(),
+        }
     }
 
     /// Handles the answers of the other SMs to [`Self::look`].

@@ -61,6 +61,8 @@ pub struct Mastership {
     next_look: Option<Instant>,
     next_port_check: Option<Instant>,
     announced: Option<Announced>,
+    /// The SM that did not answer its polls, until a sweep has asked it once more.
+    silent: Option<Guid>,
     /// Time from which this SM, while DISCOVERING, waits for the SM_Keys of configured peers.
     pub keys_awaited_since: Option<Instant>,
 }
@@ -91,6 +93,10 @@ impl Mastership {
                 Due::Look
             }
             () = sleep_until(check.unwrap_or(now)), if check.is_some() => {
+                if check.is_some_and(|due| due.elapsed() >= PORT_CHECK_INTERVAL) {
+                    // The process stood still, and others may have taken its role for lost.
+                    self.next_look = Some(Instant::now());
+                }
                 self.next_port_check = Some(Instant::now() + PORT_CHECK_INTERVAL);
                 Due::PortCheck
             }
@@ -147,6 +153,16 @@ impl Mastership {
         self.poller.as_mut().is_none_or(|poller| poller.poll(options))
     }
 
+    /// The SM with port GUID `guid` did not answer its polls.
+    pub fn silent(&mut self, guid: Guid) {
+        self.silent = Some(guid);
+    }
+
+    /// The SM that did not answer its polls, for the first sweep after that.
+    pub fn take_silent(&mut self) -> Option<Guid> {
+        self.silent.take()
+    }
+
     /// The polled SM lives.
     pub fn polled_alive(&mut self) {
         if let Some(poller) = self.poller.as_mut() {
@@ -194,5 +210,29 @@ pub async fn is_port_down(client: &SmpClient, keys: &MKeys, observation: &Observ
     match client.call(&request.with_m_key(key)).await {
         Ok(reply) => PortInfo::read(&reply.data).port_state() == PortState::Down,
         Err(error) => matches!(error, SmpError::Send(_)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::advance;
+
+    /// The names of the next two kinds of work that are due; the second is none if it comes later.
+    async fn next_two(mastership: &mut Mastership) -> String {
+        let first = mastership.next().await;
+        let second = tokio::time::timeout(LOOK_INTERVAL, mastership.next()).await;
+        format!("{first:?} {:?}", second.ok())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_master_that_stood_still_queries_the_others_at_once() {
+        let mut mastership = Mastership::default();
+        mastership.enter(SmState::Master);
+        assert_eq!(next_two(&mut mastership).await, "PortCheck None");
+        advance(PORT_CHECK_INTERVAL).await;
+        assert_eq!(next_two(&mut mastership).await, "PortCheck None");
+        advance(3 * PORT_CHECK_INTERVAL).await;
+        assert_eq!(next_two(&mut mastership).await, "PortCheck Some(Look)");
     }
 }

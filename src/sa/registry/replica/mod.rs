@@ -94,6 +94,17 @@ impl Registry {
         })
     }
 
+    /// True if registrations have changed since the last [`Self::export`]; false before the first.
+    pub fn has_unexported_changes(&self) -> bool {
+        let parts = [
+            &self.multicast.changed,
+            &self.services.changed,
+            &self.subscriptions.changed,
+            &self.aliases.changed,
+        ];
+        parts.into_iter().any(|part| !part.is_empty())
+    }
+
     /// Brings the log up to date.
     fn update_log(&mut self) -> &ChangeLog {
         if self.exporter.0.is_none() {
