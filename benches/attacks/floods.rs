@@ -1,6 +1,7 @@
 //! The packets of each attack.
 
-use super::rmpp;
+use super::{RETURN_TIME, rmpp};
+use std::time::Duration;
 use testkit::sa_client::joins::CREATE_GROUP;
 use testkit::sa_client::{DEFAULT_PREFIX, path_query, request};
 use testkit::torus::random::Random;
@@ -81,6 +82,26 @@ impl Attack {
     /// The attacks that happen at the same time, by one host each.
     pub(super) fn parts(self) -> Vec<Self> {
         if self == Self::Several { SEVERAL.to_vec() } else { vec![self] }
+    }
+
+    /// Time after which the memory of an attack must be given back. The kernel keeps unfinished RMPP
+    /// messages for 40 s; the daemon never sees them.
+    pub(super) fn return_time(self) -> Duration {
+        match self {
+            Self::Segments => Duration::from_secs(45),
+            _ => RETURN_TIME,
+        }
+    }
+
+    /// True for attacks by RMPP packets, which the kernel of the attacker would change, and which
+    /// ibsim does not know.
+    pub(super) fn needs_raw_packets(self) -> bool {
+        matches!(self, Self::Segments | Self::Transfers)
+    }
+
+    /// The attack with this name.
+    pub(super) fn by_name(name: &str) -> Option<Self> {
+        ATTACKS.into_iter().find(|attack| format!("{attack:?}") == name)
     }
 
     /// The packet with number `serial` of the attack to a LID.

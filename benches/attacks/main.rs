@@ -3,17 +3,25 @@
 //! runs no subnet manager. The requests are pseudo-random with a fixed seed.
 //!
 //! ```text
-//! cargo bench --bench attacks [-- ATTACK|all [SHAPE [HOSTS [RATE [SECONDS [SEED]]]]]]
+//! cargo bench --bench attacks [-- [OPTIONS] ATTACK|all [SHAPE [HOSTS [RATE [SECONDS [SEED]]]]]]
 //! ```
 //!
 //! Prints for each attack the replies and the 99th percentile of the quiet client's latency, the time
 //! from the loss of a link to the last block of a forwarding table, and the memory: the peak above
-//! calm, and what is left of it 10 s after the attacker has left. The simulator and the clients run in
-//! the same process, so that times and memory are upper bounds; memory includes that of the simulated
-//! kernel, which keeps unfinished RMPP messages for 40 s, as Linux does.
+//! calm, and what is left of it 10 s after the attacker has left; and whether these are within the
+//! limits (`verdict`). Exit status 1 if one is not.
+//!
+//! By default, the simulator and the clients run in the same process as the daemon, so that times and
+//! memory are upper bounds; memory includes that of the simulated kernel, which keeps unfinished RMPP
+//! messages for 40 s, as Linux does. With `--over=embedded` (the embedded simulator) or
+//! `--over=ibsim`, the subnet manager, the fabric and each client are processes of their own
+//! (`processes`), and `--sm=opensm` attacks Debian's opensm instead of torus-sm.
 
+mod clients;
 mod floods;
+mod processes;
 mod rmpp;
+mod verdict;
 
 use floods::{ATTACKS, Attack, Attacker, Packet};
 use std::sync::Arc;
@@ -28,6 +36,7 @@ use torus_sm::ids::{Guid, Lid, PortNum, Sl};
 use torus_sm::sim::SimFabric;
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
 use torus_sm::wire::attr::AttrId;
+use verdict::{Cost, Report};
 
 /// Requests of the quiet client in a second, one at a time.
 const QUIET_RATE: u32 = 200;
@@ -47,18 +56,10 @@ struct Settings {
     seed: u64,
 }
 
-/// Times of a quiet client and of a reroute.
-#[derive(Clone, Copy)]
-struct Cost {
-    replies: usize,
-    sent: usize,
-    p99: Duration,
-    reroute: Duration,
-    /// Maximum resident memory meanwhile, in KiB.
-    memory: u64,
-}
-
 fn main() {
+    if let Some(role) = clients::role() {
+        return clients::run(&role);
+    }
     let number = |index, default| bench_argument(index, default).parse::<u64>().expect("a number");
     let settings = Settings {
         shape: bench_argument(1, "4x4x4"),
@@ -68,18 +69,28 @@ fn main() {
         seed: number(5, "1"),
     };
     let wanted = bench_argument(0, "all");
+    let wanted =
+        |attack: &Attack| wanted == "all" || format!("{attack:?}").eq_ignore_ascii_case(&wanted);
+    let attacks = ATTACKS.into_iter().filter(wanted);
+    let is_kept: Vec<bool> = match processes::Site::of_arguments() {
+        Some(site) => attacks.filter_map(|attack| site.run(attack, &settings)).collect(),
+        None => in_process(attacks, &settings),
+    };
+    if is_kept.contains(&false) {
+        std::process::exit(1);
+    }
+}
+
+/// Attacks a daemon in this process. Returns for each attack whether the limits were kept.
+fn in_process(attacks: impl Iterator<Item = Attack>, settings: &Settings) -> Vec<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     // As in the process of the daemon.
     runtime.spawn(memory::return_unused());
-    for attack in ATTACKS {
-        if wanted == "all" || format!("{attack:?}").eq_ignore_ascii_case(&wanted) {
-            runtime.block_on(run(attack, &settings));
-        }
-    }
+    attacks.map(|attack| runtime.block_on(run(attack, settings))).collect()
 }
 
-async fn run(attack: Attack, settings: &Settings) {
+async fn run(attack: Attack, settings: &Settings) -> bool {
     let cluster = SimCluster::healthy(&settings.shape, settings.hosts);
     let sm = cluster.start([0; 3], cluster.options());
     while sm.generation() == 0 {
@@ -93,23 +104,15 @@ async fn run(attack: Attack, settings: &Settings) {
     let attackers: Vec<_> = hosts.iter().map(|&host| attach(&cluster, host)).collect();
     let calm = measure(&cluster, &quiet, settings).await;
     let aside = under(attack, (&attackers, victim), (&cluster, &quiet), settings).await;
-    let here = under(attack, (&attackers, quiet.sa.lid), (&cluster, &quiet), settings).await;
+    let attacked = under(attack, (&attackers, quiet.sa.lid), (&cluster, &quiet), settings).await;
     for &host in &hosts {
         assert!(cluster.fabric.unlink(host, PortNum(1)));
     }
     drop(attackers);
-    sleep(RETURN_TIME).await;
+    sleep(attack.return_time()).await;
     let left = resident_memory().saturating_sub(calm.memory);
-    println!("{attack:?}:");
-    for (name, cost) in [("calm", calm), ("aimed at a host", aside), ("aimed at the SM", here)] {
-        println!(
-            "  {name:16} {}/{} replies, p99 {:.1?}, reroute {:.1?}, memory {} KiB",
-            cost.replies, cost.sent, cost.p99, cost.reroute, cost.memory
-        );
-    }
-    let above = here.memory.saturating_sub(calm.memory);
-    println!("  {above} KiB above calm, {left} KiB of them 10 s after the attacker has left");
     sm.stop().await;
+    Report { name: format!("{attack:?}"), calm, aside, attacked, left }.print()
 }
 
 /// An attacking host, and the client by which it sends.
@@ -208,8 +211,7 @@ async fn measure(cluster: &SimCluster, quiet: &Client, settings: &Settings) -> C
         memory = memory.max(resident_memory());
         sleep(Duration::from_secs(1) / QUIET_RATE).await;
     }
-    latencies.sort();
-    let p99 = latencies.get(latencies.len() * 99 / 100).copied().unwrap_or(LOST);
+    let p99 = p99(&mut latencies);
     let reroute = reroute(cluster).await;
     memory = memory.max(resident_memory());
     Cost { replies: latencies.len(), sent, p99, reroute, memory }
@@ -232,6 +234,12 @@ async fn reroute(cluster: &SimCluster) -> Duration {
     assert!(cluster.fabric.relink(guid, PortNum(1)));
     sleep(2 * IDLE).await;
     last - start
+}
+
+/// The 99th percentile; [`LOST`] if there is no latency.
+fn p99(latencies: &mut [Duration]) -> Duration {
+    latencies.sort();
+    latencies.get(latencies.len() * 99 / 100).copied().unwrap_or(LOST)
 }
 
 /// Resident memory of this process in KiB.

@@ -50,13 +50,14 @@ impl BenchServer {
         let responder = Responder::default();
         let archive = SaDbFile::new(folder.path().to_owned(), responder.registry());
         let (command, commands) = mpsc::channel(1);
-        let (report, reports) = mpsc::channel(1);
+        let (outcomes, sa_outcomes) = mpsc::channel(1);
         let (notice, notices) = mpsc::channel(1);
         let workers = TableWorkers::with(workers).expect("threads");
         let server = SaServer::new(port, responder, snapshots, sm_status, events, archive, workers);
         let shared_responder = server.shared_responder();
-        let server = runtime.spawn(server.serve(Inboxes { requests, commands, reports, notices }));
-        let rest = Box::new((published, shown, inbox, report, notice));
+        let server =
+            runtime.spawn(server.serve(Inboxes { requests, commands, sa_outcomes, notices }));
+        let rest = Box::new((published, shown, inbox, outcomes, notice));
         Self { server, shared_responder, runtime, _commands: command, _rest: rest, _folder: folder }
     }
 

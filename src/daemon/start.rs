@@ -316,8 +316,8 @@ impl Daemon {
                 .with_replicas(registry_link.changed)
                 .with_offenders(self.feed.status.load().offenders.clone());
         self.demux.set_inline_responder(server.shared_responder());
-        let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
-        let inboxes = Inboxes { requests, commands, reports, notices };
+        let (requests, sa_outcomes) = (self.unsolicited.sa, self.unsolicited.sa_outcomes);
+        let inboxes = Inboxes { requests, commands, sa_outcomes, notices };
         // The SA server is not part of the set, which is aborted when dropped: after the manager
         // has dropped its channel, the server still writes its file and logs its counters.
         let sa_task = runtime.spawn(server.serve(inboxes));

@@ -92,6 +92,11 @@ pub struct TrapEvent {
 }
 
 impl TrapEvent {
+    /// The event that a notice reports.
+    pub fn of(notice: &Notice) -> Self {
+        read(notice)
+    }
+
     /// True if a link changed state (128), so that the links of the snapshot may be out of date.
     pub fn calls_for_sweep(&self) -> bool {
         self.number == TrapNumber::LINK_STATE
@@ -173,12 +178,14 @@ impl TrapFilter {
         let key = (news.issuer, news.number, news.subject, news.port);
         let source = self.sources.entry(key).or_insert(fresh);
         let pause = now.duration_since(source.last);
-        news.count = source.count(now);
         // Some devices leave the transaction ID 0, so their duplicates cannot be detected.
         let is_repeated = tid != 0 && source.last_tid == tid;
         if is_repeated && pause < MAX_REPEAT_PAUSE {
+            // Not counted: a port that gets no TrapRepress is not unhealthy for it.
+            source.last = now;
             return TrapVerdict::Duplicate;
         }
+        news.count = source.count(now);
         source.last_tid = tid;
         if now.duration_since(source.period_start) >= RATE_PERIOD && source.held.is_none() {
             source.period_start = now;
@@ -275,6 +282,20 @@ mod tests {
         assert_eq!(news.count(), 1);
         let later = start + Duration::from_secs(60);
         assert!(matches!(filter.receive(later, 1, &link_trap(5)), TrapVerdict::New(_)));
+    }
+
+    #[test]
+    fn repetitions_of_a_trap_do_not_count() {
+        let mut notice = Notice::default();
+        notice.set_trap_number(TrapNumber::LINK_INTEGRITY);
+        notice.set_subject_lid(Lid(5));
+        let (mut filter, start) = (TrapFilter::default(), Instant::now());
+        for second in 0..u64::from(2 * UNHEALTHY_TRAPS) {
+            filter.receive(start + Duration::from_secs(second), 1, &notice);
+        }
+        let later = start + Duration::from_secs(u64::from(2 * UNHEALTHY_TRAPS));
+        let verdict = filter.receive(later, 2, &notice);
+        assert!(matches!(verdict, TrapVerdict::New(news) if news.count == 2), "{verdict:?}");
     }
 
     #[test]

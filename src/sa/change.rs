@@ -24,10 +24,10 @@ pub(super) enum RegistryChange {
     Leave(Leave),
     /// Registers the first record, of which the port is the owner. The second one is the reply.
     Register(Box<[ServiceRecord; 2]>, Option<Guid>),
-    /// Deletes a service. The reply contains its key if the request is trusted.
+    /// Deletes a service. The reply contains its key if the request is privileged.
     Unregister {
         rid: ServiceRid,
-        trusted: bool,
+        privileged: bool,
     },
     /// Adds a subscription. The InformInfo is the reply.
     Subscribe(Box<Subscription>, InformInfo),
@@ -58,10 +58,10 @@ pub(super) fn apply(
             registry.services.set(record, owner, now)?;
             push(reply, &redacted);
         }
-        RegistryChange::Unregister { rid, trusted } => {
+        RegistryChange::Unregister { rid, privileged } => {
             let record = registry.services.delete(&rid, now);
             let record = record.ok_or(ErrorStatus(SaStatus::NO_RECORDS))?;
-            push(reply, &services::redacted(record, trusted));
+            push(reply, &services::redacted(record, privileged));
         }
         RegistryChange::Subscribe(subscription, info) => {
             registry.subscriptions.subscribe(*subscription)?;

@@ -72,7 +72,7 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
     let port =
         view.lids().port(wanted.lid()).filter(|&port| query.is_visible(port)).ok_or(unknown)?;
     let is_allowed = port == query.requester
-        || query.trusted
+        || query.privileged
         || TrustRules::of(view.options()).foreign_guid_info;
     if !is_allowed {
         return Err(ErrorStatus(SaStatus::DENIED));
@@ -96,6 +96,6 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
         guids: wanted.guids().0,
         assigned_guid_byte: view.options().sm_assigned_guid,
         fabric: view.shared_fabric(),
-        trusted: query.trusted,
+        privileged: query.privileged,
     })
 }

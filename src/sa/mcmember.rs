@@ -88,7 +88,7 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
         }
     };
     require(view.has_pkey(port, pkey))?;
-    require(!proxy || query.trusted || view.has_pkey(query.requester, pkey))?;
+    require(!proxy || query.privileged || view.has_pkey(query.requester, pkey))?;
     check_membership_quota(query, &wanted)?;
     let requester = view.guid(query.requester);
     Ok(Join { group, port_gid: wanted.port_gid(), port: view.guid(port), requester, state, proxy })
@@ -114,7 +114,7 @@ pub(super) fn leave(query: &Query<'_>) -> Result<Leave, ErrorStatus> {
 /// request creates.
 fn check_proxy(query: &Query<'_>, group: Option<&Group>) -> Result<(), ErrorStatus> {
     let requester = query.view.guid(query.requester);
-    let is_allowed = query.trusted
+    let is_allowed = query.privileged
         || match TrustRules::of(query.view.options()).proxy_joins {
             ProxyJoins::Partition => true,
             ProxyJoins::OwnGroups => group.is_none_or(|group| group.creator == requester),
@@ -128,7 +128,7 @@ fn check_group_quota(query: &Query<'_>) -> Result<(), ErrorStatus> {
     let requester = query.view.guid(query.requester);
     let groups = query.registry.iter().filter(|group| group.creator == requester).count();
     let exceeds = groups >= query.view.options().sa_max_groups_per_port as usize;
-    if exceeds && !query.trusted { Err(ErrorStatus(SaStatus::NO_RESOURCES)) } else { Ok(()) }
+    if exceeds && !query.privileged { Err(ErrorStatus(SaStatus::NO_RESOURCES)) } else { Ok(()) }
 }
 
 /// Checks that another membership that the requester asks for, for itself or for others, does not
@@ -139,7 +139,7 @@ fn check_membership_quota(query: &Query<'_>, wanted: &McMemberRecord) -> Result<
         group.is_some_and(|group| group.members.contains_key(&wanted.port_gid().guid()));
     let quota = query.view.options().sa_max_memberships_per_port as usize;
     let count = query.registry.multicast.memberships_of(query.view.guid(query.requester));
-    let exceeds = !is_member && !query.trusted && count >= quota;
+    let exceeds = !is_member && !query.privileged && count >= quota;
     if exceeds { Err(ErrorStatus(SaStatus::NO_RESOURCES)) } else { Ok(()) }
 }
 

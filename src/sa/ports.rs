@@ -116,7 +116,7 @@ fn push_port_if_matching(
         return ControlFlow::Continue(());
     }
     let mut reported = *info;
-    if !query.trusted {
+    if !query.privileged {
         reported.set_m_key(MKey::NONE);
     }
     let options = if query.has(PortInfoRecord::OPTIONS) { wanted.options() } else { 0 };
@@ -144,7 +144,7 @@ fn report_as_qdr(info: &mut PortInfo) {
 }
 
 /// Compares the selected components, with these exceptions: the LID has been matched by LMC range,
-/// the options are not compared, only trusted requesters may select by M_Key, and the attribute
+/// the options are not compared, only privileged requesters may select by M_Key, and the attribute
 /// modifier can ask for single capabilities instead of equal masks.
 fn port_matches(
     query: &Query<'_>,
@@ -153,7 +153,7 @@ fn port_matches(
     info: &PortInfo,
 ) -> bool {
     let mut mask = query.mask & !(PortInfoRecord::LID | PortInfoRecord::OPTIONS);
-    if mask & PortInfoRecord::M_KEY != 0 && !query.trusted {
+    if mask & PortInfoRecord::M_KEY != 0 && !query.privileged {
         return false;
     }
     if query.modifier & PortInfoRecord::MATCH_CAPABILITIES != 0 {

@@ -19,8 +19,13 @@ pub(super) struct Query<'a> {
     pub registry: &'a Registry,
     pub prefix_routes: &'a [PrefixRoute],
     pub requester: PortId,
-    /// The request carries the SM_Key of this subnet manager (`sa_key`).
+    /// The request carries the SM_Key of this subnet manager (`sa_key`), with which it may read all
+    /// records without keys.
     pub trusted: bool,
+    /// The request carries the SM_Key, and that is a secret: it may act for other ports without
+    /// limits, and see keys. The published default of `sa_key` gives no such privileges, which any
+    /// client would have then.
+    pub privileged: bool,
     pub method: Method,
     /// Attribute modifier.
     pub modifier: u32,

@@ -228,6 +228,7 @@ impl ResponderState {
             prefix_routes: &self.prefix_routes,
             requester,
             trusted,
+            privileged: trusted && subnet.options.has_secret_sa_key(),
             method: Method(header.method()),
             modifier: header.attr_mod(),
             mask: SaHeader::read(&mad[SA_OFFSET..]).component_mask(),

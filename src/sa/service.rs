@@ -7,7 +7,7 @@
 //! A port registers services for its own GIDs and for the groups that it is a member of. A service
 //! with a ServiceKey is changed with that key only, and deleted with the key or by the port whose
 //! GID it has: clients such as osmtest delete the record that a query returned, without its key.
-//! Requests with the SM_Key are exempt from both.
+//! Requests with a secret SM_Key are exempt from both.
 
 use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};
@@ -28,14 +28,14 @@ pub(super) fn register(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus>
         return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
     }
     check_authority(query, &record)?;
-    let owner = (!query.trusted).then(|| query.view.guid(query.requester));
+    let owner = (!query.privileged).then(|| query.view.guid(query.requester));
     if let Some(owner) = owner {
         check_quota(query, &record, owner)?;
     }
     if !query.has(ServiceRecord::LEASE) {
         record.set_lease(ServiceRecord::NO_END);
     }
-    let mut reply = redacted(record, query.trusted);
+    let mut reply = redacted(record, query.privileged);
     if !query.has(ServiceRecord::PKEY) {
         reply.set_pkey(Pkey::DEFAULT_FULL);
     }
@@ -50,7 +50,7 @@ pub(super) fn unregister(query: &Query<'_>) -> Result<RegistryChange, ErrorStatu
     if exists && !owns_gid(query, record.gid()) {
         check_authority(query, &record)?;
     }
-    Ok(RegistryChange::Unregister { rid: services::rid(&record), trusted: query.trusted })
+    Ok(RegistryChange::Unregister { rid: services::rid(&record), privileged: query.privileged })
 }
 
 /// Checks that the requester and the port that offers the service are members of the partition of
@@ -73,7 +73,7 @@ fn check_pkey(query: &Query<'_>, record: &ServiceRecord) -> Result<(), ErrorStat
 fn check_authority(query: &Query<'_>, record: &ServiceRecord) -> Result<(), ErrorStatus> {
     let registered = query.registry.services.get(&services::rid(record));
     let key = registered.map(|service| service.registered().key()).unwrap_or_default();
-    let is_authorised = query.trusted
+    let is_authorised = query.privileged
         || if key == [0; 16] { owns_gid(query, record.gid()) } else { key == record.key() };
     if is_authorised { Ok(()) } else { Err(ErrorStatus(SaStatus::DENIED)) }
 }
@@ -106,7 +106,7 @@ pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), Er
         let is_visible = pkey.base() == 0 || query.view.has_pkey(query.requester, pkey);
         if is_visible
             && matches(mask, &wanted, &record)
-            && reply.push(&redacted(record, query.trusted)).is_break()
+            && reply.push(&redacted(record, query.privileged)).is_break()
         {
             break;
         }

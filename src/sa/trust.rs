@@ -13,6 +13,17 @@ pub enum ProxyJoins {
     Denied,
 }
 
+/// The hosts that get the M_Key of their port in TrapRepress. Without it, a port with an M_Key accepts
+/// no TrapRepress (IBA vol. 1, 14.2.4.1); with it, any program there that sends a trap may learn the
+/// key, which often is that of all ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MKeyInTrapRepress {
+    Always,
+    /// Those whose port shows its key to everybody anyway: their M_KeyProtectBits are 0.
+    IfReadable,
+    Never,
+}
+
 /// The permissions in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TrustRules {
@@ -25,8 +36,7 @@ pub struct TrustRules {
     pub checks_source_gid: bool,
     /// Senders of traps must be known, and of the type that the trap names.
     pub checks_trap_sender: bool,
-    /// Hosts get their M_Key in TrapRepress.
-    pub m_key_to_hosts: bool,
+    pub m_key_in_trap_repress: MKeyInTrapRepress,
 }
 
 impl TrustRules {
@@ -43,7 +53,11 @@ impl TrustRules {
             foreign_guid_info: options.sa_allow_untrusted_guidinfo,
             checks_source_gid: options.sa_check_sgid_spoofing.unwrap_or(is_strict),
             checks_trap_sender: options.sa_check_trap_sender.unwrap_or(is_strict),
-            m_key_to_hosts: options.m_key_in_trap_repress.unwrap_or(!is_strict),
+            m_key_in_trap_repress: match options.m_key_in_trap_repress {
+                Some(true) => MKeyInTrapRepress::Always,
+                None if !is_strict => MKeyInTrapRepress::IfReadable,
+                Some(false) | None => MKeyInTrapRepress::Never,
+            },
         }
     }
 }
@@ -60,7 +74,7 @@ mod tests {
             proxy_joins: ProxyJoins::OwnGroups,
             checks_source_gid: true,
             checks_trap_sender: true,
-            m_key_to_hosts: false,
+            m_key_in_trap_repress: MKeyInTrapRepress::Never,
             ..compatible
         };
         assert_eq!(TrustRules::of(&strict), expected);
@@ -73,7 +87,9 @@ mod tests {
                 m_key_in_trap_repress: Some(true),
                 ..Options::default()
             };
-            assert_eq!(TrustRules::of(&options), compatible, "{sa_trust:?}");
+            let m_key_in_trap_repress = MKeyInTrapRepress::Always;
+            let expected = TrustRules { m_key_in_trap_repress, ..compatible };
+            assert_eq!(TrustRules::of(&options), expected, "{sa_trust:?}");
         }
     }
 }

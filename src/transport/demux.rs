@@ -15,7 +15,8 @@ use super::gsi_requests::GsiRequests;
 use super::transactions::{SmpError, SmpLimits, TimeoutEffect, Transactions, Transmit};
 use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
 use crate::contained;
-use crate::wire::mad::{low_tid_of, method_of};
+use crate::ids::Lid;
+use crate::wire::mad::{Method, low_tid_of, method_of};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::mpsc;
@@ -54,13 +55,19 @@ pub struct Inbound {
     pub arrived: Instant,
 }
 
-/// Outcome of a SubnAdmReport, the only request of the SA agent.
+/// Outcome of a MAD of the SA agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ReportOutcome {
-    /// Lower half of its transaction ID.
-    pub tid: u32,
-    /// False if the subscriber did not respond.
-    pub answered: bool,
+pub enum SaOutcome {
+    /// That of a SubnAdmReport, the only request of the agent.
+    Report {
+        /// Lower half of its transaction ID.
+        tid: u32,
+        /// False if the subscriber did not respond.
+        answered: bool,
+    },
+    /// The port at this LID has not acknowledged the segments of a reply in time. The transaction
+    /// ID of a reply is that of the requester's choice, and tells nothing.
+    Unacknowledged(Lid),
 }
 
 /// Receivers of MADs that belong to no SMP transaction. They are closed with the port.
@@ -70,15 +77,15 @@ pub struct Unsolicited {
     pub smp: mpsc::Receiver<Inbound>,
     /// SA requests.
     pub sa: mpsc::Receiver<Inbound>,
-    /// Outcomes of reports to subscribers.
-    pub reports: mpsc::Receiver<ReportOutcome>,
+    /// Outcomes of reports to subscribers, and replies in segments that were not acknowledged.
+    pub sa_outcomes: mpsc::Receiver<SaOutcome>,
 }
 
 /// The senders of [`Unsolicited`].
 struct Queues {
     smp: mpsc::Sender<Inbound>,
     sa: mpsc::Sender<Inbound>,
-    reports: mpsc::Sender<ReportOutcome>,
+    sa_outcomes: mpsc::Sender<SaOutcome>,
 }
 
 /// The MAD sink of the daemon.
@@ -103,7 +110,7 @@ impl MadDemux {
         let capacity = capacity.max(1);
         let (smp_sender, smp) = mpsc::channel(capacity);
         let (sa_sender, sa) = mpsc::channel(capacity);
-        let (report_sender, reports) = mpsc::channel(capacity);
+        let (outcome_sender, sa_outcomes) = mpsc::channel(capacity);
         let demux = Self {
             transactions: Mutex::new(Transactions::new(SmpLimits::default())),
             gsi: GsiRequests::default(),
@@ -111,7 +118,7 @@ impl MadDemux {
             queues: Mutex::new(Some(Queues {
                 smp: smp_sender,
                 sa: sa_sender,
-                reports: report_sender,
+                sa_outcomes: outcome_sender,
             })),
             inline_responder: OnceLock::new(),
             requests_since_idle: AtomicUsize::new(0),
@@ -120,7 +127,7 @@ impl MadDemux {
             responses_since_wake: AtomicUsize::new(0),
             closed: OnceLock::new(),
         };
-        (Arc::new(demux), Unsolicited { smp, sa, reports })
+        (Arc::new(demux), Unsolicited { smp, sa, sa_outcomes })
     }
 
     /// Offers SA requests to `responder` before they are queued. Further calls have no effect.
@@ -220,14 +227,16 @@ impl MadDemux {
         }
     }
 
-    /// Queues the outcome of a report. If the queue is full the outcome is dropped, and the report
-    /// times out at the notice dispatcher.
-    fn queue_report_outcome(&self, delivery: &Delivery<'_>) {
-        let Some(tid) = low_tid_of(delivery.mad) else { return };
-        let outcome = ReportOutcome { tid, answered: delivery.outcome == Outcome::Arrived };
+    /// Queues the outcome of a MAD of the SA agent. If the queue is full the outcome is dropped,
+    /// and a report times out at the notice dispatcher.
+    fn queue_sa_outcome(&self, delivery: &Delivery<'_>) {
+        let Some(outcome) = sa_outcome(delivery) else {
+            self.stray_responses.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(queues) = queues.as_ref() else { return };
-        if queues.reports.try_send(outcome).is_err() {
+        if queues.sa_outcomes.try_send(outcome).is_err() {
             self.overflowed.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -291,6 +300,21 @@ impl MadDemux {
     }
 }
 
+/// The outcome that a completion of the SA agent tells; `None` for responses to no request of it.
+fn sa_outcome(delivery: &Delivery<'_>) -> Option<SaOutcome> {
+    let method = method_of(delivery.mad)?;
+    match delivery.outcome {
+        Outcome::Unanswered if method == Method::REPORT => {
+            Some(SaOutcome::Report { tid: low_tid_of(delivery.mad)?, answered: false })
+        }
+        Outcome::Unanswered => Some(SaOutcome::Unacknowledged(delivery.from.lid)),
+        Outcome::Arrived if method == Method::REPORT_RESP => {
+            Some(SaOutcome::Report { tid: low_tid_of(delivery.mad)?, answered: true })
+        }
+        Outcome::Arrived => None,
+    }
+}
+
 fn post(port: &dyn MadPort, transmit: &Transmit) -> Result<(), SendError> {
     let Transmit { tid, request, timeout } = transmit;
     port.post(&Outgoing {
@@ -334,7 +358,7 @@ impl MadDemux {
         match (is_completion, delivery.agent) {
             (false, _) => self.queue_request(delivery),
             (true, Agent::SmiDirected | Agent::SmiLid) => self.complete_transaction(delivery),
-            (true, Agent::Sa) => self.queue_report_outcome(delivery),
+            (true, Agent::Sa) => self.queue_sa_outcome(delivery),
             (true, Agent::Perf | Agent::Congestion) => {
                 if !self.gsi.complete(delivery) {
                     self.stray_responses.fetch_add(1, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 mod inline_responder;
 
 use super::client::{BatchEvent, SmpClient};
-use super::demux::{MadDemux, Unsolicited};
+use super::demux::{MadDemux, SaOutcome, Unsolicited};
 use super::lossy::{LossModel, LossyPort};
 use super::recorded::{MadFate, MadRecorder, RecordedPort, RecordedSink};
 use super::transactions::{
@@ -365,6 +365,29 @@ async fn requests_are_queued_by_class_and_overflow_is_counted() {
 }
 
 /// An undeliverable TrapRepress must not complete the request with the same transaction ID.
+/// The transaction ID of a reply is that of the requester's choice: it names no report.
+#[tokio::test(start_paused = true)]
+async fn unacknowledged_replies_end_no_reports() {
+    let mut bench = bench(1);
+    let mut deliver = |outcome, method: Method| {
+        let mut mad = Mad::default();
+        change_header(&mut mad, |header| {
+            header.set_method(method.0);
+            header.set_tid(5);
+        });
+        let from = Address::gsi(Lid(7), Sl(0));
+        bench.demux.deliver(Delivery { agent: Agent::Sa, from, outcome, mad: &mad.0 });
+        bench.unsolicited.sa_outcomes.try_recv().ok()
+    };
+    let report = |answered| Some(SaOutcome::Report { tid: 5, answered });
+    assert_eq!(deliver(Outcome::Unanswered, Method::REPORT), report(false));
+    assert_eq!(deliver(Outcome::Arrived, Method::REPORT_RESP), report(true));
+    let table = deliver(Outcome::Unanswered, Method::GET_TABLE_RESP);
+    assert_eq!(table, Some(SaOutcome::Unacknowledged(Lid(7))));
+    assert_eq!(deliver(Outcome::Arrived, Method::GET_RESP), None);
+    assert_eq!(bench.demux.stray_responses(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn undeliverable_posts_complete_no_transaction() {
     let bench = bench(4);

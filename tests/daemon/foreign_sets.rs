@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use torus_sm::ids::{Lid, PortNum};
 use torus_sm::manage::offenders::Offence;
 use torus_sm::transport::transactions::SmpRequest;
-use torus_sm::wire::attr::{AttrId, PhysState, PortState, TrapNumber};
+use torus_sm::wire::attr::{AttrId, PhysState, PortState, SmState, TrapNumber};
 
 #[tokio::test(start_paused = true)]
 async fn the_manager_recovers_its_port_and_says_so() {
@@ -71,4 +71,31 @@ async fn sources_of_floods_and_forgeries_are_counted() {
     let status = sm.management.as_ref().expect("not taken").status.load();
     let expected = [((own, Offence::TrapFlood), 600 - 256), ((own, Offence::ImpossibleTrap), 3)];
     assert_eq!(status.offenders.list(), expected);
+}
+
+/// A false manager that knows the SM_Key hands over to the master again and again: that causes few
+/// sweeps.
+#[tokio::test(start_paused = true)]
+async fn a_master_acts_on_few_handovers() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let sm = cluster.start([0; 3], cluster.options());
+    settle().await;
+    let eye = Observer::at(&cluster, [1, 1, 0]);
+    let sm_key = cluster.options().sm_key.0;
+    cluster.fabric.reset_counters();
+    for _ in 0..150 {
+        let set = eye.set(&cluster, [0; 3], 1, (SmState::Master, sm_key));
+        set.await.expect("a reply");
+        sleep(Duration::from_millis(50)).await;
+    }
+    settle().await;
+    let [gets, _] = cluster.fabric.requests(AttrId::NODE_INFO);
+    // One node has a cable to each of its up to 5 neighbours.
+    let per_sweep = 2 * cluster.topology.cables.len() as u64 + 1;
+    assert!(gets <= 3 * per_sweep, "{gets} NodeInfos, {per_sweep} in a sweep");
+    assert_eq!(sm.state(), SmState::Master);
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    let status = sm.management.as_ref().expect("not taken").status.load();
+    let refused = status.offenders.list().into_iter().map(|((_, kind), count)| (kind, count));
+    assert_eq!(refused.collect::<Vec<_>>(), [(Offence::RefusedSmInfo, 149)]);
 }

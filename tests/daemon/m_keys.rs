@@ -354,9 +354,13 @@ async fn a_standby_stays_standby_while_the_key_changes() {
 
 #[tokio::test(start_paused = true)]
 async fn the_lease_is_renewed_when_a_stranger_tries_keys() {
-    for is_running in [true, false] {
+    for (is_running, is_shown) in
+        [(true, None), (true, Some(true)), (true, Some(false)), (false, None)]
+    {
         let cluster = cluster();
-        let sm = cluster.start(A, options(&cluster, OLD, 1, LEASE));
+        let options =
+            Options { m_key_in_trap_repress: is_shown, ..options(&cluster, OLD, 1, LEASE) };
+        let sm = cluster.start(A, options);
         settle().await;
         let eye = Observer::at(&cluster, STRANGER);
         if !is_running {

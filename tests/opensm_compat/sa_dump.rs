@@ -28,7 +28,7 @@ impl Site {
         fs::create_dir_all(&dir).expect("a folder");
         let conf = dir.join("opensm.conf");
         // OpenSM writes the file when it sweeps.
-        let text = "sa_db_dump TRUE\nsweep_interval 1\nno_clients_rereg TRUE\n";
+        let text = "sa_db_dump TRUE\nsweep_interval 1\nno_clients_rereg TRUE\nsa_key 0x5ec2e7\n";
         fs::write(&conf, text).expect("a file");
         let mut command = self.sim.command("", program);
         command.args(["-d", "2", "-R", "minhop", "-F"]).arg(&conf);
@@ -78,7 +78,8 @@ impl Site {
     fn registry(&self) -> BTreeMap<&'static str, Vec<Record>> {
         let tables = ["MCMR", "SR", "IIR", "GIR"];
         let ask = |table: &'static str| {
-            let answer = Answer::of(&self.sim.run("h0-1", "saquery", &["--smkey", "1", table]));
+            let answer =
+                Answer::of(&self.sim.run("h0-1", "saquery", &["--smkey", "0x5ec2e7", table]));
             assert_eq!(answer.error, "", "{table}");
             let mut records = answer.records;
             if table == "GIR" {

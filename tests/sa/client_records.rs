@@ -5,6 +5,7 @@ mod daemon;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 use std::time::Duration;
 use testkit::sa_client::{Client, request, with_sm_key};
 use testkit::{SimCluster, Sm, settle};
@@ -29,7 +30,7 @@ use torus_sm::wire::record::{
 use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
-const SM_KEY: SmKey = SmKey(1);
+const SM_KEY: SmKey = SmKey(0x005E_C2E7);
 
 /// The request with our SM_Key.
 fn trusted(mad: Mad) -> Mad {
@@ -49,7 +50,8 @@ fn host(shape: &Shape, at: [u16; 3]) -> Guid {
 /// A published 3x3 torus with one host at each switch, and the LID of the first host.
 fn published() -> (Shape, Subnet, Lid) {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
-    let subnet = testkit::snapshot::of_shape(&shape, partitions::default);
+    let mut subnet = testkit::snapshot::of_shape(&shape, partitions::default);
+    subnet.options = Arc::new(Options { sa_key: SM_KEY, ..(*subnet.options).clone() });
     let port = subnet.fabric.port_by_guid(host(&shape, [0, 0, 0])).expect("the host exists");
     let lid = subnet.plan.lids.base(port).expect("it has a LID");
     (shape, subnet, lid)

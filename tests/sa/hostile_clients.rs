@@ -7,7 +7,7 @@ use testkit::sa_client::{Client, request, with_sm_key};
 use testkit::{SimCluster, settle};
 use tokio::time::Instant;
 use torus_sm::config::options::Options;
-use torus_sm::ids::{Gid, Guid, Lid, MKey, Pkey, PortNum, Sl};
+use torus_sm::ids::{Gid, Guid, Lid, MKey, Pkey, PortNum, Sl, SmKey};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
@@ -17,7 +17,7 @@ use torus_sm::transport::recorded::{MadFate, MadRecorder, RecordedPort};
 use torus_sm::transport::{Address, Agent, MadPort};
 use torus_sm::wire::attr::TrapNumber;
 use torus_sm::wire::mad::{Header, Mad, Method};
-use torus_sm::wire::record::tables::GuidInfoRecord;
+use torus_sm::wire::record::tables::{GuidInfoRecord, PkeyTableRecord};
 use torus_sm::wire::record::{
     InformInfo, InformInfoRecord, JoinState, McMemberRecord, Record, ServiceRecord,
 };
@@ -25,8 +25,12 @@ use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 
 pub(super) const PREFIX: u64 = 0xfe80_0000_0000_0000;
 pub(super) const DENIED: u16 = 0x0700;
+/// The secret key of trusted clients.
+const SA_KEY: SmKey = SmKey(0x005E_C2E7);
+const M_KEY: MKey = MKey(0x1122_3344_5566_7788);
 const NO_RESOURCES: u16 = 0x0100;
 const NO_RECORDS: u16 = 0x0300;
+const REQ_INVALID: u16 = 0x0200;
 
 /// A published 3x3 torus with one host at each switch, and the responder for it.
 pub(super) struct Site {
@@ -39,7 +43,7 @@ impl Site {
     pub(super) fn new(change: impl Fn(&mut Options)) -> Self {
         let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
         let mut subnet = testkit::snapshot::of_shape(&shape, partitions::default);
-        let mut options = (*subnet.options).clone();
+        let mut options = Options { sa_key: SA_KEY, ..(*subnet.options).clone() };
         change(&mut options);
         subnet.options = Arc::new(options);
         Self { subnet, shape, sa: Responder::default() }
@@ -68,7 +72,7 @@ impl Site {
 }
 
 pub(super) fn trusted(mad: Mad) -> Mad {
-    with_sm_key(mad, Options::default().sa_key)
+    with_sm_key(mad, SA_KEY)
 }
 
 pub(super) fn service(method: Method, id: u64, guid: Guid, key: u8) -> Mad {
@@ -201,6 +205,61 @@ fn registrations_of_a_port_are_limited() {
     assert_eq!(site.ask(greedy, &service(Method::SET, 4, greedy, 0)), 0);
 }
 
+/// With the published default of `sa_key`, which any client can send, the key gives access to
+/// records only.
+#[test]
+fn the_published_key_gives_no_privileges() {
+    let published = Options::default().sa_key;
+    let mut site = Site::new(|options| {
+        options.sa_key = published;
+        options.sa_max_services_per_port = 3;
+        options.sa_max_groups_per_port = 3;
+        options.sa_max_memberships_per_port = 2;
+        options.m_key = M_KEY;
+    });
+    let (hostile, other) = (site.host([0, 0]), site.host([1, 0]));
+    let (set, delete) = (Method::SET, Method::DELETE);
+    let keyed = |mad| with_sm_key(mad, published);
+    let services = [1, 2, 3, 4].map(|id| site.ask(hostile, &keyed(service(set, id, hostile, 0))));
+    assert_eq!(services, [0, 0, 0, NO_RESOURCES]);
+    let groups = [1, 2, 3].map(|number| site.ask(hostile, &keyed(join(set, number, hostile))));
+    assert_eq!(groups, [0, 0, NO_RESOURCES]);
+    assert_eq!(site.ask(other, &service(set, 9, other, 9)), 0);
+    for mad in [service(set, 9, other, 8), service(delete, 9, other, 8), service(set, 8, other, 0)]
+    {
+        assert_eq!(site.ask(hostile, &keyed(mad)), DENIED);
+    }
+    let mut aliases = GuidInfoRecord::default();
+    aliases.set_lid(site.lid(other));
+    let mask = GuidInfoRecord::LID | GuidInfoRecord::BLOCK;
+    let aliases = request(SaAttr::GUID_INFO_RECORD, set, mask, &aliases);
+    assert_eq!(site.ask(hostile, &keyed(aliases)), DENIED);
+    assert_eq!(site.ask(hostile, &keyed(subscription(TrapNumber::BAD_M_KEY))), REQ_INVALID);
+    let all = PkeyTableRecord::default();
+    let pkeys = request(SaAttr::PKEY_TABLE_RECORD, Method::GET_TABLE, 0, &all);
+    assert_eq!(site.ask(hostile, &keyed(pkeys)), 0, "saquery --smkey 1");
+    assert_eq!(site.ask(hostile, &pkeys), REQ_INVALID);
+}
+
+/// A privileged client sees the M_Keys of ports and the keys of services; with the published key,
+/// nobody does.
+#[test]
+fn keys_are_shown_to_privileged_clients_only() {
+    const KEY: [u8; 16] = [9; 16];
+    for (sa_key, is_shown) in [(Options::default().sa_key, false), (SA_KEY, true)] {
+        let mut site = Site::new(|options| options.sa_key = sa_key);
+        let (owner, other) = (site.host([0, 0]), site.host([1, 0]));
+        assert_eq!(site.ask(owner, &service(Method::SET, 1, owner, KEY[0])), 0);
+        let query = request(SaAttr::SERVICE_RECORD, Method::GET, 0, &ServiceRecord::default());
+        let from = Address::gsi(site.lid(other), Sl(0));
+        let now = Instant::now().into_std();
+        let mad = with_sm_key(query, sa_key);
+        let reply = site.sa.handle(&site.subnet, &from, &mad.0, now).expect("a reply");
+        let key = ServiceRecord::parse(&reply.mad[DATA_OFFSET..]).key();
+        assert_eq!(key == KEY, is_shown, "{sa_key:?}");
+    }
+}
+
 /// Groups of others, and memberships that a port asks for in the name of others, count for it.
 #[test]
 fn memberships_of_a_requester_are_limited() {
@@ -260,7 +319,6 @@ impl MadRecorder for Sent {
 
 #[tokio::test(start_paused = true)]
 async fn the_m_key_is_sent_with_trap_repress_to_ports_that_hold_it_only() {
-    const M_KEY: MKey = MKey(0x1122_3344_5566_7788);
     let cluster = SimCluster::healthy("3x3x1", 1);
     let options = Options { m_key: M_KEY, ..cluster.options() };
     let (same, sent) = (options.clone(), Arc::new(Sent::default()));

@@ -200,12 +200,12 @@ async fn flood(habits: RetryPolicy) -> (usize, usize, Duration) {
     let archive = SaDbFile::new(folder.path().to_owned(), responder.registry());
     let (inbox, requests) = mpsc::channel(4096);
     let (command, commands) = mpsc::channel(1);
-    let (_report, reports) = mpsc::channel(1);
+    let (_outcomes, sa_outcomes) = mpsc::channel(1);
     let (_notice, notices) = mpsc::channel(1);
     let workers = TableWorkers::default();
     let server =
         SaServer::new(port.clone(), responder, snapshots, sm_status, events, archive, workers);
-    let server = tokio::spawn(server.serve(Inboxes { requests, commands, reports, notices }));
+    let server = tokio::spawn(server.serve(Inboxes { requests, commands, sa_outcomes, notices }));
     let manager = tokio::spawn(manage(subnet.fabric.clone(), command, news));
     let start = Instant::now();
     let mut hosts = JoinSet::new();

@@ -22,7 +22,7 @@ use torus_sm::publish::Subnet;
 use torus_sm::sa::{Responder, is_read_only};
 use torus_sm::sim::generate::Shape;
 use torus_sm::sm::sm_info::SmStatus;
-use torus_sm::transport::demux::{Inbound, InlineOutcome, InlineResponder};
+use torus_sm::transport::demux::{Inbound, InlineOutcome, InlineResponder, SaOutcome};
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
 use torus_sm::wire::attr::SmState;
 use torus_sm::wire::attr::tables::GuidBlock;
@@ -88,6 +88,7 @@ struct TestServer {
     shared_responder: Arc<SharedResponder>,
     sm_status: watch::Sender<SmStatus>,
     inbox: mpsc::Sender<Inbound>,
+    outcomes: mpsc::Sender<SaOutcome>,
     server: JoinHandle<()>,
     events: mpsc::UnboundedReceiver<SmEvent>,
     /// Channels and folder that the server needs; it ends when they are dropped.
@@ -115,16 +116,16 @@ impl TestServer {
             inbox.try_send(request).expect("a free slot");
         }
         let (command, commands) = mpsc::channel(1);
-        let (report, reports) = mpsc::channel(1);
+        let (outcomes, sa_outcomes) = mpsc::channel(8);
         let (notice, notices) = mpsc::channel(1);
         let workers = TableWorkers::default();
         let server =
             SaServer::new(port.clone(), responder, snapshots, shown, sm_events, archive, workers);
         let shared_responder = server.shared_responder();
         let server =
-            tokio::spawn(server.serve(Inboxes { requests: queue, commands, reports, notices }));
-        let rest = Box::new((published, command, report, notice, folder));
-        Self { port, shared_responder, sm_status, inbox, server, events, _rest: rest }
+            tokio::spawn(server.serve(Inboxes { requests: queue, commands, sa_outcomes, notices }));
+        let rest = Box::new((published, command, notice, folder));
+        Self { port, shared_responder, sm_status, inbox, outcomes, server, events, _rest: rest }
     }
 
     /// Lets the server finish its work: the paused clock advances only when all tasks are idle.
@@ -133,7 +134,7 @@ impl TestServer {
     }
 
     async fn close(self) -> Arc<Port> {
-        drop(self.inbox);
+        drop((self.inbox, self.outcomes));
         self.server.await.expect("the server ends when its queue is closed");
         self.port
     }
@@ -312,4 +313,38 @@ fn read_only_requests_are_recognised_by_method() {
         assert_eq!(is_read_only(&mad), !writes, "method {method:#04x}");
     }
     assert!(is_read_only(&[]));
+}
+
+/// A port that lets its tables time out gets few others at a time, and other ports get theirs.
+#[tokio::test(start_paused = true)]
+async fn a_port_that_acknowledges_no_tables_gets_busy() {
+    const REQUESTS: u64 = 400;
+    let all_nodes = |lid, tid| {
+        let mut mad = request(SaAttr::NODE_RECORD, Method::GET_TABLE, 0, &NodeRecord::default());
+        let mut header = mad.header();
+        header.set_tid(tid);
+        mad.set_header(&header);
+        Inbound { mad: mad.0.to_vec(), ..ask(lid, tid) }
+    };
+    let first = (0..4).map(|tid| all_nodes(7, tid)).collect();
+    let server = TestServer::open(Options::default(), SmState::Master, first);
+    TestServer::settle().await;
+    for _ in 0..4 {
+        server.outcomes.try_send(SaOutcome::Unacknowledged(Lid(7))).expect("a free slot");
+    }
+    TestServer::settle().await;
+    for tid in 100..100 + REQUESTS {
+        server.inbox.send(all_nodes(7, tid)).await.expect("the server runs");
+    }
+    server.inbox.send(all_nodes(8, 1)).await.expect("the server runs");
+    TestServer::settle().await;
+    let port = server.close().await;
+    let sent = port.sent.lock().expect("no panic");
+    let replies = |lid, status| sent.iter().filter(|&&reply| reply == (Lid(lid), status)).count();
+    let length = port.mads.lock().expect("no panic")[0].len();
+    // The last ones are admitted together.
+    let most = (256 << 10) / length + 1 + 2;
+    assert!((4..=most).contains(&replies(7, Status::OK)), "{} of {most}", replies(7, Status::OK));
+    assert!(replies(7, Status::BUSY) > 100, "{}", replies(7, Status::BUSY));
+    assert_eq!(replies(8, Status::OK), 1);
 }

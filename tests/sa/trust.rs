@@ -19,6 +19,7 @@ use torus_sm::wire::record::{
 };
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
+const M_KEY: MKey = MKey(0x1122_3344_5566_7788);
 const MODES: [SaTrust; 2] = [SaTrust::Compatible, SaTrust::Strict];
 
 fn in_mode(sa_trust: SaTrust) -> impl Fn(&mut Options) {
@@ -120,33 +121,60 @@ fn the_source_gid_belongs_to_the_source_lid() {
     }
 }
 
+/// The M_Keys of the TrapRepress that a host gets for its trap.
+async fn keys_for_a_host(change: impl Fn(&mut Options)) -> Vec<MKey> {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let mut options = Options { m_key: M_KEY, ..cluster.options() };
+    change(&mut options);
+    let (same, sent) = (options.clone(), Arc::new(Sent::default()));
+    let recorder = sent.clone();
+    let wrap = |port| -> Arc<dyn MadPort> { Arc::new(RecordedPort::new(port, recorder)) };
+    let reload = Box::new(move || Ok(same.clone().into()));
+    let sm = cluster.start_behind([0; 3], options, reload, wrap);
+    settle().await;
+    let own = cluster.host_lid([1, 1, 0]);
+    let client = Client::at(&cluster, [1, 1, 0], true);
+    client.trap(77, |notice| {
+        notice.set_trap_number(TrapNumber::LOCAL_CHANGES);
+        notice.set_issuer_lid(own);
+        notice.set_subject_lid(own);
+    });
+    settle().await;
+    // No port refused a TrapRepress, which would be a violation of its M_Key.
+    let violations = |guid| {
+        let info = cluster.fabric.port_info(guid, PortNum(1)).expect("a port");
+        info.m_key_violations()
+    };
+    assert_eq!(cluster.hosts().map(violations).sum::<u16>(), 0);
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    let mads = sent.0.lock().expect("no panic");
+    let represses = mads.iter().filter(|mad| mad.method() == Method::TRAP_REPRESS);
+    let to_host = represses.filter(|mad| mad.header().tid() as u32 == 77);
+    to_host.map(|mad| mad.smp().m_key()).collect()
+}
+
+/// TrapRepress shows a host no key that it could not read before.
 #[tokio::test(start_paused = true)]
-async fn strict_shows_no_host_its_m_key_in_trap_repress() {
-    const M_KEY: MKey = MKey(0x1122_3344_5566_7788);
-    for (mode, key) in [(SaTrust::Compatible, M_KEY), (SaTrust::Strict, MKey::NONE)] {
-        let cluster = SimCluster::healthy("3x3x1", 1);
-        let options = Options { m_key: M_KEY, sa_trust: mode, ..cluster.options() };
-        let (same, sent) = (options.clone(), Arc::new(Sent::default()));
-        let recorder = sent.clone();
-        let wrap = |port| -> Arc<dyn MadPort> { Arc::new(RecordedPort::new(port, recorder)) };
-        let reload = Box::new(move || Ok(same.clone().into()));
-        let sm = cluster.start_behind([0; 3], options, reload, wrap);
-        settle().await;
-        assert_eq!(cluster.faults(&sm), [""; 0]);
-        let own = cluster.host_lid([1, 1, 0]);
-        let client = Client::at(&cluster, [1, 1, 0], true);
-        client.trap(77, |notice| {
-            notice.set_trap_number(TrapNumber::LOCAL_CHANGES);
-            notice.set_issuer_lid(own);
-            notice.set_subject_lid(own);
-        });
-        settle().await;
-        let mads = sent.0.lock().expect("no panic");
-        let is_repress = |mad: &&Mad| mad.method() == Method::TRAP_REPRESS;
-        let to_host = mads.iter().filter(is_repress).find(|mad| mad.header().tid() as u32 == 77);
-        let to_host = to_host.expect("the trap is repressed");
-        assert_eq!(to_host.smp().m_key(), key, "{mode:?}");
+async fn no_host_learns_a_key_by_trap_repress() {
+    for mode in MODES {
+        for level in 0..=3 {
+            let keys = keys_for_a_host(|options| {
+                options.sa_trust = mode;
+                options.m_key_protection_level = level;
+            });
+            let is_readable = mode == SaTrust::Compatible && level == 0;
+            let expected = if is_readable { vec![M_KEY] } else { vec![] };
+            assert_eq!(keys.await, expected, "{mode:?}, level {level}");
+        }
     }
+    let shown = keys_for_a_host(|options| {
+        options.sa_trust = SaTrust::Strict;
+        options.m_key_in_trap_repress = Some(true);
+        options.m_key_protection_level = 2;
+    });
+    assert_eq!(shown.await, [M_KEY]);
+    let withheld = keys_for_a_host(|options| options.m_key_in_trap_repress = Some(false));
+    assert_eq!(withheld.await, []);
 }
 
 #[tokio::test(start_paused = true)]

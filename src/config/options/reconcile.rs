@@ -20,6 +20,11 @@ const LOG_ALL: u8 = 0xFF;
 const UNLIMITED: u32 = 0x7fff_ffff;
 
 impl Options {
+    /// True if `sa_key` differs from its default, which OpenSM and its tools publish.
+    pub fn has_secret_sa_key(&self) -> bool {
+        self.sa_key.is_set() && self.sa_key != Self::default().sa_key
+    }
+
     /// Makes options that depend on each other consistent, as OpenSM does. Returns a warning for
     /// each change that the operator would not expect. A second call changes nothing.
     pub fn reconcile(&mut self) -> Vec<Note> {
@@ -64,10 +69,10 @@ impl Options {
                  cc_cct is empty",
             ));
         }
-        if self.sa_trust == SaTrust::Strict && self.sa_key == Self::default().sa_key {
+        if self.sa_trust == SaTrust::Strict && !self.has_secret_sa_key() {
             notes.push(Note::warning(
-                "sa_trust strict has little effect while sa_key has its published default, with \
-                 which every client is trusted: set sa_key to a secret value",
+                "nobody may act for other ports with sa_trust strict while sa_key has its published \
+                 default: set sa_key to a secret value for trusted clients",
             ));
         }
         notes

@@ -41,15 +41,21 @@ const MAX_BUSY_PER_BATCH: usize = MAX_WRITES_PER_BATCH;
 /// requests at once, each is refused now and then.
 const MIN_LOGGED_BUSY: u64 = 16;
 
+/// Reasons for BUSY, for the log.
+const QUEUE_IS_FULL: &str =
+    "SA request queue is full, and most of its requests are from the same port";
+const MANY_OPEN_REPLIES: &str = "too many tables requested that are not acknowledged";
+
 impl SaServer {
     /// Queues a request, or refuses the one that the queue drops for it.
     pub(super) fn admit(&mut self, inbound: Inbound) {
         if let Some(refused) = self.queue.add(inbound) {
-            self.refuse(&refused);
+            self.refuse(&refused, QUEUE_IS_FULL);
         }
     }
 
-    fn refuse(&mut self, refused: &Inbound) {
+    /// Answers a request with BUSY.
+    fn refuse(&mut self, refused: &Inbound, reason: &str) {
         let is_up = self.subnet.is_some() || self.indexing.is_some();
         let is_ours = is_up && self.is_master();
         let Some(mad) = busy(&refused.mad).filter(|_| is_ours) else { return };
@@ -57,10 +63,7 @@ impl SaServer {
         let count = self.responder.get().counters_mut().count_busy(lid);
         if is_logged(count) {
             let node = self.node_description(lid);
-            warn!(
-                "SA request queue is full: LID {lid} ({node}), which has the most requests in it, \
-                 got BUSY {count} times"
-            );
+            warn!("{reason}: LID {lid} ({node}) got BUSY {count} times");
             self.feed.send(Event::SaOverload { lid: lid.0, description: node, count });
         }
         let to = Address { qkey: GSI_QKEY, ..refused.from };
@@ -83,7 +86,7 @@ impl SaServer {
             if let Some(refused) = self.queue.add(inbound) {
                 refusals += 1;
                 match refusals <= MAX_BUSY_PER_BATCH {
-                    true => self.refuse(&refused),
+                    true => self.refuse(&refused, QUEUE_IS_FULL),
                     false => self.responder.get().counters_mut().count_drop(DropReason::QueueFull),
                 }
             }
@@ -126,11 +129,17 @@ impl SaServer {
         let max_age = subnet.options.max_msg_fifo_timeout;
         let now = Instant::now();
         self.update_managers();
-        let [mut tables, mut writes] = [0; 2];
+        let [mut tables, mut writes, mut refusals] = [0; 3];
         for _ in 0..MAX_REQUESTS_PER_BATCH {
             let Some(QueuedRequest { key, request: inbound }) = self.queue.take() else { break };
             if request_queue::is_stale(&inbound, now, max_age) {
                 self.responder.get().counters_mut().count_drop(DropReason::Stale);
+            } else if !self.admits_table(&inbound, now) {
+                refusals += 1;
+                match refusals <= MAX_BUSY_PER_BATCH {
+                    true => self.refuse(&inbound, MANY_OPEN_REPLIES),
+                    false => self.responder.get().counters_mut().count_drop(DropReason::QueueFull),
+                }
             } else if is_read_only(&inbound.mad) {
                 tables += usize::from(is_table_request(&inbound.mad));
                 if is_service_request(&inbound.mad) {
@@ -150,6 +159,12 @@ impl SaServer {
             }
         }
         self.read(subnet, now);
+    }
+
+    /// False if the request is for a table and its sender has not acknowledged enough others.
+    fn admits_table(&self, request: &Inbound, now: Instant) -> bool {
+        let open_replies = self.table_workers.open_replies();
+        !is_table_request(&request.mad) || open_replies.admits(request.from.lid, now.into_std())
     }
 
     /// Answers the collected read requests. The responder is shared meanwhile. Otherwise,

@@ -29,6 +29,7 @@
 //!   while the server does not modify the registry;
 //! * `fair_shares`: limits each source port's part of those answers;
 //! * [`table_workers`]: threads for requests that return tables;
+//! * [`open_replies`]: limits each port's replies in segments that it has not acknowledged;
 //! * [`joins`]: delays, batches and deduplicates changes of multicast membership;
 //! * `ended`: ends registrations of absent ports and subscriptions of silent queue pairs;
 //! * [`db_file`]: the registry on disk (opensm-sa.dump).
@@ -39,6 +40,7 @@ pub mod db_file;
 mod ended;
 mod fair_shares;
 pub mod joins;
+pub mod open_replies;
 mod queries;
 mod replica;
 pub mod request_key;
@@ -60,7 +62,7 @@ use crate::sa::notices::{self, NoticeDispatcher};
 use crate::sa::registry::replica::Importer;
 use crate::sa::{PathIndex, Reply, Responder};
 use crate::sm::sm_info::SmStatus;
-use crate::transport::demux::{Inbound, ReportOutcome};
+use crate::transport::demux::{Inbound, SaOutcome};
 use crate::transport::{Agent, MadPort, Outgoing};
 use crate::wire::attr::{SmInfo, SmState};
 use db_file::SaDbFile;
@@ -82,8 +84,8 @@ const MAX_QUEUED_REQUESTS: usize = 8192;
 pub struct Inboxes {
     pub requests: mpsc::Receiver<Inbound>,
     pub commands: mpsc::Receiver<SaCommand>,
-    /// Replies and timeouts of reports to subscribers.
-    pub reports: mpsc::Receiver<ReportOutcome>,
+    /// Replies and timeouts of reports to subscribers, and unacknowledged replies.
+    pub sa_outcomes: mpsc::Receiver<SaOutcome>,
     pub notices: mpsc::Receiver<DeviceNotice>,
 }
 
@@ -93,7 +95,7 @@ enum Input {
     QueuedWork,
     Command(SaCommand),
     Request(Inbound),
-    Report(ReportOutcome),
+    Outcome(SaOutcome),
     Notice(DeviceNotice),
     /// The published snapshot was replaced or withdrawn.
     Snapshot,
@@ -219,7 +221,7 @@ impl SaServer {
                     inbound.map(Input::Request)
                 }
                 () = std::future::ready(()), if self.has_work() => Some(Input::QueuedWork),
-                conclusion = inboxes.reports.recv() => conclusion.map(Input::Report),
+                outcome = inboxes.sa_outcomes.recv() => outcome.map(Input::Outcome),
                 notice = inboxes.notices.recv(), if notices_open => {
                     notices_open = notice.is_some();
                     Some(notice.map_or(Input::QueuedWork, Input::Notice))
@@ -255,9 +257,12 @@ impl SaServer {
             Input::QueuedWork => yield_now().await,
             Input::Command(command) => self.execute(command),
             Input::Request(inbound) => self.admit(inbound),
-            Input::Report(ReportOutcome { tid, answered }) => {
+            Input::Outcome(SaOutcome::Report { tid, answered }) => {
                 self.dispatcher.report_completed(tid, answered, Instant::now().into_std());
                 self.end_silent_subscriptions();
+            }
+            Input::Outcome(SaOutcome::Unacknowledged(lid)) => {
+                self.table_workers.open_replies().unacknowledged(lid, Instant::now().into_std());
             }
             Input::Notice(notice) => self.report_notice(notice),
             Input::Snapshot => self.snapshot_changed(),

@@ -3,6 +3,7 @@
 //! Requests for single records are answered by the calling thread, because handing one to another
 //! thread takes longer than the answer.
 
+use super::open_replies::OpenReplies;
 use crate::contained;
 use crate::manage::offenders::is_logged;
 use crate::notes::counted;
@@ -10,6 +11,7 @@ use crate::publish::Subnet;
 use crate::sa::{Reply, Responder, SaCounters, is_table_request};
 use crate::transport::demux::Inbound;
 use crate::transport::{Agent, MadPort, Outgoing};
+use crate::wire::mad::MAD_SIZE;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +30,10 @@ const TABLES_PER_THREAD: usize = 2;
 
 /// The worker threads. The calling thread takes part in the work as well.
 #[derive(Debug, Default)]
-pub struct TableWorkers(Option<ThreadPool>);
+pub struct TableWorkers {
+    pool: Option<ThreadPool>,
+    open_replies: OpenReplies,
+}
 
 impl TableWorkers {
     /// One worker for each core beyond the first. They do not share the planner's threads, which
@@ -51,13 +56,18 @@ impl TableWorkers {
         }
         let names = |number| format!("sa-table-{number}");
         let pool = ThreadPoolBuilder::new().num_threads(count).thread_name(names).build()?;
-        Ok(Self(Some(pool)))
+        Ok(Self { pool: Some(pool), ..Self::default() })
     }
 
     /// Maximum number of requests for tables in a batch.
     pub fn max_batch(&self) -> usize {
-        let workers = self.0.as_ref().map_or(0, ThreadPool::current_num_threads);
+        let workers = self.pool.as_ref().map_or(0, ThreadPool::current_num_threads);
         (workers + 1) * TABLES_PER_THREAD
+    }
+
+    /// The replies in segments that are under way.
+    pub fn open_replies(&self) -> &OpenReplies {
+        &self.open_replies
     }
 
     /// Answers requests that [only read](crate::sa::is_read_only) and sends the replies. The
@@ -72,12 +82,13 @@ impl TableWorkers {
         now: Instant,
     ) -> SaCounters {
         let tables = requests.iter().filter(|request| is_table_request(&request.mad)).collect();
-        let batch = TableBatch { responder, subnet, port, tables, now, next: AtomicUsize::new(0) };
+        let (next, open_replies) = (AtomicUsize::new(0), &self.open_replies);
+        let batch = TableBatch { responder, subnet, port, tables, now, next, open_replies };
         let mut counters = SaCounters::default();
         for request in requests.iter().filter(|request| !is_table_request(&request.mad)) {
             batch.answer(request, &mut counters);
         }
-        let pool = self.0.as_ref().filter(|_| batch.tables.len() >= MIN_PARALLEL_TABLES);
+        let pool = self.pool.as_ref().filter(|_| batch.tables.len() >= MIN_PARALLEL_TABLES);
         let Some(pool) = pool else {
             batch.answer_tables(&mut counters);
             return counters;
@@ -105,6 +116,7 @@ struct TableBatch<'a> {
     now: Instant,
     /// Index into `tables` of the next request to answer.
     next: AtomicUsize,
+    open_replies: &'a OpenReplies,
 }
 
 impl TableBatch<'_> {
@@ -119,6 +131,9 @@ impl TableBatch<'_> {
         let read = || self.responder.read(counters, self.subnet, from, mad, self.now);
         let reply = contained::request(read);
         if let Some(reply) = reply {
+            if reply.mad.len() > MAD_SIZE {
+                self.open_replies.sent(from.lid, reply.mad.len(), self.now);
+            }
             send(self.port, &reply);
         }
     }

@@ -13,6 +13,8 @@ use tracing::{debug, warn};
 
 /// Time in which refusals of the same port and requester are logged once.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
+/// Renewals of a lease within its period, for a port that repeats its trap: some may be lost.
+const RENEWALS_PER_LEASE: u32 = 4;
 /// Maximum number of remembered pairs of port and requester; then all are forgotten.
 const MAX_PAIRS: usize = 4096;
 
@@ -29,15 +31,44 @@ enum Requester {
 
 /// Logs refused requests.
 #[derive(Debug, Default)]
-pub(super) struct BadMKeyLog(HashMap<(Lid, Requester), Instant>);
+pub(super) struct BadMKeyLog {
+    /// The last log line about each port and requester.
+    logged: HashMap<(Lid, Requester), Instant>,
+    /// The last renewal of each port.
+    renewed: HashMap<Lid, Instant>,
+}
 
 impl BadMKeyLog {
+    /// True if a port that repeats trap 256 needs the lease of its M_Key renewed. One without a lease
+    /// period keeps its key.
+    pub(super) fn needs_renewal(
+        &mut self,
+        notice: &Notice,
+        published: Option<&Subnet>,
+        now: Instant,
+    ) -> bool {
+        let Some(subnet) = published else { return false };
+        let lease = lease_period(notice.issuer_lid(), subnet);
+        if lease.is_zero() || is_by_this_sm(notice, subnet) {
+            return false;
+        }
+        if self.renewed.len() >= MAX_PAIRS {
+            self.renewed.clear();
+        }
+        let last = self.renewed.get(&notice.issuer_lid());
+        let is_due =
+            last.is_none_or(|&last| now.duration_since(last) >= lease / RENEWALS_PER_LEASE);
+        if is_due {
+            self.renewed.insert(notice.issuer_lid(), now);
+        }
+        is_due
+    }
+
     /// Logs a notice of trap 256. Returns true if another requester than this SM was refused, so
     /// that the lease of the port's M_Key must be renewed.
     pub(super) fn received(&mut self, notice: &Notice, published: Option<&Subnet>) -> bool {
         let requester = published.map_or(Requester::Unknown, |subnet| requester(notice, subnet));
-        let is_own =
-            published.is_some_and(|subnet| requester == Requester::Port(subnet.fabric.local()));
+        let is_own = published.is_some_and(|subnet| is_by_this_sm(notice, subnet));
         let issuer = notice.issuer_lid();
         let method = Method(notice.method());
         let (id, modifier) = (notice.attr_id(), notice.attr_mod());
@@ -59,13 +90,13 @@ impl BadMKeyLog {
 
     fn is_due(&mut self, pair: (Lid, Requester)) -> bool {
         let now = Instant::now();
-        if self.0.len() >= MAX_PAIRS {
-            self.0.clear();
+        if self.logged.len() >= MAX_PAIRS {
+            self.logged.clear();
         }
-        let last = self.0.get(&pair);
+        let last = self.logged.get(&pair);
         let is_due = last.is_none_or(|&last| now.duration_since(last) >= LOG_INTERVAL);
         if is_due {
-            self.0.insert(pair, now);
+            self.logged.insert(pair, now);
         }
         is_due
     }
@@ -87,6 +118,18 @@ fn describe(requester: Requester, published: Option<&Subnet>) -> String {
         Requester::Lid(lid) => format!("the unknown LID {lid}"),
         Requester::Unknown => "an unknown sender".to_owned(),
     }
+}
+
+/// The lease period of the M_Key of a port; 0 if that does not end, or the port is unknown.
+fn lease_period(lid: Lid, subnet: &Subnet) -> Duration {
+    let port = subnet.plan.lids.port(lid);
+    let info = port.and_then(|port| subnet.fabric.port(port).info);
+    Duration::from_secs(info.map_or(0, |info| info.m_key_lease_period().into()))
+}
+
+/// True if a port refused a request of this SM, which does not know its key.
+fn is_by_this_sm(notice: &Notice, subnet: &Subnet) -> bool {
+    requester(notice, subnet) == Requester::Port(subnet.fabric.local())
 }
 
 fn requester(notice: &Notice, subnet: &Subnet) -> Requester {

@@ -12,24 +12,29 @@ use crate::ids::{Lid, MKey};
 use crate::manage::loop_status::LoopStatus;
 use crate::manage::offenders::{Offence, is_logged};
 use crate::notes::counted;
-use crate::observe::traps::{TrapEvent, TrapFilter, TrapVerdict};
+use crate::observe::traps::{ChangedAttributes, TrapEvent, TrapFilter, TrapVerdict};
 use crate::publish::Subnet;
 use crate::sa::trap_origin;
-use crate::sa::trust::TrustRules;
+use crate::sa::trust::{MKeyInTrapRepress, TrustRules};
 use crate::sm::peer::{Peer, may_see_sm_key};
 use crate::sm::role::RoleEvent;
 use crate::sm::sm_info::{self, Answer, SmStatus};
 use crate::transport::client::SmpClient;
 use crate::transport::demux::Inbound;
 use crate::transport::{Address, Agent};
-use crate::wire::attr::{AttrId, NodeKind, Notice, SmInfo, SmState, TrapNumber};
+use crate::wire::attr::{AttrId, NodeKind, Notice, PortInfo, SmInfo, SmState, TrapNumber};
 use crate::wire::mad::{Class, Mad, Method};
 use crate::wire::smp::DATA_OFFSET;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
+
+/// Minimum time between two HANDOVERs that a master acts on: each has it sweep the fabric and read
+/// all tables.
+const HANDOVER_INTERVAL: Duration = Duration::from_secs(10);
 
 pub struct SmpServer {
     client: SmpClient,
@@ -48,6 +53,8 @@ pub struct SmpServer {
     status: Arc<ArcSwap<LoopStatus>>,
     /// Sender, AttributeModifier and reason of the last SMInfo request without effect.
     last_refusal: Option<(Lid, u32, &'static str)>,
+    /// The last HANDOVER that was forwarded while this SM was master.
+    last_handover: Option<Instant>,
 }
 
 impl SmpServer {
@@ -61,7 +68,7 @@ impl SmpServer {
         status: Arc<ArcSwap<LoopStatus>>,
     ) -> Self {
         let (traps, bad_m_keys, senders, next_due) = Default::default();
-        let last_refusal = None;
+        let (last_refusal, last_handover) = (None, None);
         Self {
             client,
             sm_status,
@@ -74,6 +81,7 @@ impl SmpServer {
             published,
             status,
             last_refusal,
+            last_handover,
         }
     }
 
@@ -139,21 +147,32 @@ impl SmpServer {
         }
     }
 
-    /// The M_Key of the port at `lid`: none of an unknown port, nor of a host that may not see it;
-    /// `None` if the port hides it.
+    /// The M_Key for a TrapRepress to the port at `lid`: that which the port holds, and none for an
+    /// unknown port. `None` if the port hides its key, or is one of a host that may not see it.
     fn m_key_at(&self, lid: Lid) -> Option<MKey> {
         let published = self.published.borrow();
         let port = published.as_ref().and_then(|subnet| {
             let id = subnet.plan.lids.port(lid)?;
             let is_host = subnet.fabric.node_of(id).kind() != NodeKind::Switch;
-            let may_see = !is_host || self.trust().m_key_to_hosts;
-            let info = subnet.fabric.port(id).info.filter(|_| may_see)?;
-            (info.lid().0 >> info.lmc() == lid.0 >> info.lmc()).then_some(info)
+            let info = subnet.fabric.port(id).info?;
+            (info.lid().0 >> info.lmc() == lid.0 >> info.lmc()).then_some((is_host, info))
         });
-        let Some(info) = port else { return Some(MKey::NONE) };
+        let Some((is_host, info)) = port else { return Some(MKey::NONE) };
+        if is_host && info.m_key().is_set() && !self.may_see_m_key(&info) {
+            return None;
+        }
         let is_in_use = self.sm_status.borrow().configured_m_key.is_set();
         let is_hidden = is_in_use && !info.m_key().is_set() && info.m_key_protect_bits() > 0;
         (!is_hidden).then(|| info.m_key())
+    }
+
+    /// True if programs on a host may learn the M_Key of its port.
+    fn may_see_m_key(&self, port: &PortInfo) -> bool {
+        match self.trust().m_key_in_trap_repress {
+            MKeyInTrapRepress::Always => true,
+            MKeyInTrapRepress::IfReadable => port.m_key_protect_bits() == 0,
+            MKeyInTrapRepress::Never => false,
+        }
     }
 
     /// Node GUID and description of the port at `lid`.
@@ -200,6 +219,9 @@ impl SmpServer {
         }
         let verdict = self.traps.receive(Instant::now(), mad.header().tid(), &notice);
         self.next_due = self.traps.next_due();
+        if verdict == TrapVerdict::Duplicate && notice.trap_number() == TrapNumber::BAD_M_KEY {
+            self.renew_lease(&notice);
+        }
         if let TrapVerdict::New(mut news) = verdict {
             if self.senders.is_logged(inbound.from.lid, Instant::now()) {
                 trap_log::received(&notice, inbound.from.lid, mad.header().tid());
@@ -213,6 +235,20 @@ impl SmpServer {
             if self.to_report.try_send(notice).is_err() {
                 debug!("notice from LID {} is not reported: the queue is full", inbound.from.lid);
             }
+        }
+    }
+
+    /// Has the manager read PortInfo of a port that repeats its trap 256, which renews the lease of
+    /// its M_Key: a TrapRepress would have renewed it, but the port got none. Meanwhile it may have
+    /// refused further requests, about which it sends no other trap.
+    fn renew_lease(&mut self, notice: &Notice) {
+        let is_due = {
+            let published = self.published.borrow();
+            self.bad_m_keys.needs_renewal(notice, published.as_deref(), Instant::now())
+        };
+        if is_due {
+            let changed = ChangedAttributes { port_info: true, ..Default::default() };
+            self.forward(TrapEvent { changed, ..TrapEvent::of(notice) });
         }
     }
 
@@ -235,8 +271,9 @@ impl SmpServer {
     /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9), and the
     /// M_Key that the port at the trap's source LID holds: without it, the port would not accept
     /// the TrapRepress (14.2.4.1). The key goes to that port only, and to hosts only if
-    /// `m_key_in_trap_repress` allows it. A LID that the snapshot does not have gets none. A port whose key is unknown is not answered, since it would refuse that,
-    /// too.
+    /// `m_key_in_trap_repress` allows it. A LID that the snapshot does not have gets none.
+    /// A port whose key is unknown or withheld is not answered: it would refuse the TrapRepress as
+    /// an M_Key violation, and send trap 256 for it.
     fn repress(&self, inbound: &Inbound, trap: &Mad) {
         let mut answer = *trap;
         let mut header = answer.header();
@@ -275,7 +312,15 @@ impl SmpServer {
             Some(Answer::Get(reply)) => self.reply(inbound, &reply),
             Some(Answer::Accepted(reply, event)) => {
                 self.reply(inbound, &reply);
-                self.forward_role(inbound, mad, event);
+                if self.is_due(event, sm_status.state) {
+                    self.forward_role(inbound, mad, event);
+                } else {
+                    self.log_refusal(
+                        inbound,
+                        mad,
+                        "this SM is master, and was handed over to lately",
+                    );
+                }
             }
             Some(Answer::Refused(reply, reason)) => {
                 self.reply(inbound, &reply);
@@ -284,6 +329,20 @@ impl SmpServer {
             Some(Answer::Dropped(reason)) => self.log_refusal(inbound, mad, reason),
             None => {}
         }
+    }
+
+    /// False for a HANDOVER that a master has no use for.
+    fn is_due(&mut self, event: RoleEvent, state: SmState) -> bool {
+        if event != RoleEvent::Handover || state != SmState::Master {
+            return true;
+        }
+        let now = Instant::now();
+        let last = self.last_handover;
+        let is_due = last.is_none_or(|last| now.duration_since(last) >= HANDOVER_INTERVAL);
+        if is_due {
+            self.last_handover = Some(now);
+        }
+        is_due
     }
 
     /// True if the sender of an SMInfo request may see the SM_Key. Senders are known by the last

@@ -59,7 +59,7 @@ pub(crate) struct AliasEdit {
     /// GUIDs of ports of this fabric cannot be aliases.
     pub fabric: Arc<Fabric>,
     /// The request carries the SM_Key: GUIDs of absent ports can be aliases.
-    pub trusted: bool,
+    pub privileged: bool,
 }
 
 impl AliasEdit {
@@ -231,7 +231,7 @@ impl Aliases {
     fn is_free(&self, edit: &AliasEdit, guid: Guid) -> bool {
         !self.ports.contains_key(&guid)
             && edit.fabric.port_by_guid(guid).is_none()
-            && (edit.trusted || !self.known_ports.contains(&guid))
+            && (edit.privileged || !self.known_ports.contains(&guid))
     }
 
     /// Records the ports of a fabric.

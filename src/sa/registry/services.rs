@@ -72,9 +72,9 @@ pub(crate) fn rid(record: &ServiceRecord) -> ServiceRid {
     (record.id(), record.gid(), record.pkey())
 }
 
-/// The record with ServiceKey cleared for untrusted requesters.
-pub(crate) fn redacted(mut record: ServiceRecord, trusted: bool) -> ServiceRecord {
-    if !trusted {
+/// The record with ServiceKey cleared for requesters without privileges.
+pub(crate) fn redacted(mut record: ServiceRecord, privileged: bool) -> ServiceRecord {
+    if !privileged {
         record.set_key([0; 16]);
     }
     record

@@ -30,7 +30,7 @@ pub struct Subscription {
     pub info: InformInfo,
     /// Destination of reports.
     pub to: Address,
-    /// The request contained the SM_Key, which is required for security notices (IBA vol. 1,
+    /// The request contained a secret SM_Key, which is required for security notices (IBA vol. 1,
     /// C15-0.2-1.16).
     pub trusted: bool,
 }

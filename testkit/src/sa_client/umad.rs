@@ -97,6 +97,22 @@ impl UmadClient {
         self.replies.recv_timeout(REPLY_TIMEOUT).expect("a reply or a timeout")
     }
 
+    /// The next reply or timeout, if it comes within `limit`.
+    pub fn reply_within(&self, limit: Duration) -> Option<Reply> {
+        self.replies.recv_timeout(limit).ok()
+    }
+
+    /// Discards the replies received so far.
+    pub fn discard_replies(&self) {
+        while self.replies.try_recv().is_ok() {}
+    }
+
+    /// Sends a MAD without waiting for anything. The port may refuse it, as the kernel refuses
+    /// malformed MADs.
+    pub fn post(&self, agent: Agent, to: Address, mad: &[u8]) {
+        let _ = self.port.post(&Outgoing { agent, to, timeout: None, retries: 0, mad });
+    }
+
     /// Sends a request to the subnet administrator and waits for its reply.
     ///
     /// # Panics

@@ -40,7 +40,7 @@ const STATUSES: [(&str, u16); 8] = [
 
 /// A foreign SM_Key: a request that has it is not answered (IBA vol. 1, 15.4.1.2).
 const WRONG_KEY: u64 = 9;
-const KEY: u64 = 1;
+const KEY: u64 = 0x005E_C2E7;
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))

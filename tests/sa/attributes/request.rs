@@ -140,8 +140,12 @@ impl World {
         let topology = shape.build().expect("a torus");
         let fabric =
             Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a fabric");
-        let options =
-            Options { qos: true, sa_allow_untrusted_guidinfo: true, ..Options::default() };
+        let options = Options {
+            qos: true,
+            sa_allow_untrusted_guidinfo: true,
+            sa_key: SmKey(super::KEY),
+            ..Options::default()
+        };
         let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
         let partitions = partitions::default(&options);
         let mut subnet = testkit::snapshot::subnet(fabric, options, &config, &partitions);

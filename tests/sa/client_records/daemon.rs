@@ -15,7 +15,7 @@ fn join_request(client: &Client, mgid: Gid, state: JoinState) -> Mad {
 }
 
 async fn up(cluster: &SimCluster, options: Options) -> Sm {
-    let sm = cluster.start([0, 0, 0], options);
+    let sm = cluster.start([0, 0, 0], Options { sa_key: SM_KEY, ..options });
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
     assert_eq!(sm.state(), SmState::Master);

@@ -245,7 +245,8 @@ macro_rules! sa_limits {
         /// sa_trust compatible.
         sa_check_trap_sender: Option<bool> = None, reload, implemented;
         /// Show a host its M_Key in TrapRepress, as OpenSM does; FALSE shows it to switches only,
-        /// so that hosts with an M_Key repeat their traps. (null) is TRUE with sa_trust compatible.
+        /// so that hosts with an M_Key repeat their traps. (null) is FALSE with sa_trust strict;
+        /// with compatible, it is TRUE if m_key_protection_level is 0, where all may read the key.
         m_key_in_trap_repress: Option<bool> = None, reload, implemented;
         /// GUIDs of the ports of other SMs, separated by commas: SMInfo shows the SM_Key to these
         /// only. (null) is all ports with sa_trust compatible, none with strict.

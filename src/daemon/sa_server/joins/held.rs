@@ -6,7 +6,9 @@
 //! would otherwise assume that it was lost and retransmit.
 
 use crate::daemon::sa_server::request_key::{DedupKey, RequestKey};
+use crate::ids::Lid;
 use crate::sa::Reply;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -16,6 +18,10 @@ pub(super) const MAX_HOLD_TIME: Duration = Duration::from_millis(800);
 
 /// Maximum number of held replies: one per LID. If exceeded, the oldest is released.
 const MAX_HELD_REPLIES: usize = 65_536;
+
+/// Maximum number of held replies to one port, as many as it may have memberships by default
+/// (`sa_max_memberships_per_port`). Further ones are sent at once.
+const MAX_HELD_PER_PORT: usize = 4096;
 
 /// Held and released replies.
 #[derive(Debug, Default)]
@@ -27,6 +33,8 @@ pub(super) struct HeldJoins {
     /// All replies, with the requests they answer. A request repeated with a new transaction ID
     /// replaces the reply, which keeps its position.
     replies: HashMap<DedupKey, (RequestKey, Reply)>,
+    /// Number of replies by the LID of their requesters.
+    by_port: HashMap<Lid, usize>,
     /// The generation of the groups being planned.
     planning: u64,
     /// The generation of the groups that are programmed.
@@ -61,7 +69,18 @@ impl HeldJoins {
     /// Removes at most `limit` released replies.
     pub(super) fn take_released(&mut self, limit: usize) -> Vec<Reply> {
         let keys = self.released.drain(..limit.min(self.released.len()));
-        keys.filter_map(|key| self.replies.remove(&key)).map(|(_, reply)| reply).collect()
+        let mut taken = Vec::with_capacity(keys.len());
+        for key in keys {
+            let Some((key, reply)) = self.replies.remove(&key) else { continue };
+            taken.push(reply);
+            if let Entry::Occupied(mut count) = self.by_port.entry(key.port()) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        }
+        taken
     }
 
     /// True if the reply to this request is held: one reply serves its retransmissions too.
@@ -79,6 +98,11 @@ impl HeldJoins {
         if reply.required_generation <= self.programmed {
             return Some(reply);
         }
+        let own = self.by_port.entry(key.port()).or_default();
+        if *own >= MAX_HELD_PER_PORT {
+            return Some(reply);
+        }
+        *own += 1;
         self.replies.insert(dedup_key, (key, reply));
         self.held.push_back((now + MAX_HOLD_TIME, dedup_key));
         if self.held.len() > MAX_HELD_REPLIES {
@@ -103,13 +127,14 @@ impl HeldJoins {
         self.held.clear();
         self.released.clear();
         self.replies.clear();
+        self.by_port.clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{Lid, Sl};
+    use crate::ids::Sl;
     use crate::transport::demux::Inbound;
     use crate::transport::{Address, Agent};
 
@@ -158,6 +183,28 @@ mod tests {
         assert_eq!(lids(joins.take_released(9)), [4]);
         assert!(!joins.holds(&key(4)));
         assert_eq!(joins.next_deadline(), None);
+    }
+
+    #[test]
+    fn a_port_displaces_no_replies_of_others() {
+        let (mut joins, now) = (HeldJoins::default(), Instant::now());
+        assert_eq!(joins.hold(now, key(1), reply(1, 5)), None);
+        let key_of = |number: u32| {
+            let from = Address { qpn: number, ..Address::gsi(Lid(2), Sl(0)) };
+            let mut mad = vec![0; 256];
+            (mad[3], mad[17], mad[56]) = (2, 0x38, 0xFF);
+            RequestKey::of(&Inbound { agent: Agent::Sa, from, mad, arrived: now })
+        };
+        let held = |joins: &mut HeldJoins| {
+            let numbers = 0..2 * MAX_HELD_REPLIES as u32;
+            numbers.filter(|&number| joins.hold(now, key_of(number), reply(2, 5)).is_none()).count()
+        };
+        assert_eq!(held(&mut joins), MAX_HELD_PER_PORT);
+        assert!(joins.holds(&key(1)) && !joins.has_released());
+        joins.planning_started(5);
+        joins.planning_finished();
+        assert_eq!(joins.take_released(usize::MAX).len(), 1 + MAX_HELD_PER_PORT);
+        assert!(joins.by_port.is_empty() && joins.replies.is_empty());
     }
 
     #[test]

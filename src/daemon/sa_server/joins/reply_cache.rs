@@ -9,6 +9,7 @@ use crate::ids::Lid;
 use crate::sa::Reply;
 use crate::transport::demux::Inbound;
 use crate::wire::mad::{Header, Method, Status};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,12 +20,17 @@ const KEEP_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of kept replies. If exceeded, the oldest are dropped.
 const MAX_KEPT_REPLIES: usize = 16_384;
 
+/// Maximum number of kept replies to one port. Further ones are not kept.
+const MAX_KEPT_PER_PORT: usize = 2048;
+
 /// Source LID, QPN and group of a membership. Requests without MGID are distinct by their digest.
 type Subject = (Lid, u32, [u8; 16]);
 
 #[derive(Debug, Default)]
 pub(super) struct ReplyCache {
     kept: HashMap<Subject, (RequestKey, Reply)>,
+    /// Number of entries of `expiries` by LID.
+    by_port: HashMap<Lid, usize>,
     /// Expiry times, earliest first. A reply may have been replaced by a newer one since.
     expiries: VecDeque<(Instant, Subject, RequestKey)>,
 }
@@ -41,12 +47,23 @@ impl ReplyCache {
             && (until <= now || self.expiries.len() > MAX_KEPT_REPLIES)
         {
             self.expiries.pop_front();
+            self.release(subject.0);
             if self.kept.get(&subject).is_some_and(|(kept, _)| *kept == other) {
                 self.kept.remove(&subject);
             }
         }
         let (kept, reply) = self.kept.get(&subject(request, key)?)?;
         (*kept == key).then(|| reply.clone())
+    }
+
+    /// Counts one entry of `expiries` less for a port.
+    fn release(&mut self, lid: Lid) {
+        if let Entry::Occupied(mut count) = self.by_port.entry(lid) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
     }
 
     /// Records the reply to an executed request.
@@ -61,6 +78,12 @@ impl ReplyCache {
         let is_final =
             Header::read(&request.mad).method() == Method::DELETE.0 || has_no_mgid(&request.mad);
         if is_final && Header::read(&reply.mad).status() == Status::OK {
+            let own = self.by_port.entry(subject.0).or_default();
+            if *own >= MAX_KEPT_PER_PORT {
+                self.kept.remove(&subject);
+                return;
+            }
+            *own += 1;
             self.kept.insert(subject, (key, reply.clone()));
             self.expiries.push_back((now + KEEP_TIME, subject, key));
         } else {
@@ -130,5 +153,24 @@ mod tests {
         let mut short = request(set, 0xFF, 9);
         short.mad.truncate(20);
         assert_eq!(subject(&short, RequestKey::of(&short)), None);
+    }
+
+    #[test]
+    fn a_port_displaces_no_replies_of_others() {
+        let (mut replies, now) = (ReplyCache::default(), Instant::now());
+        let of = |lid: u16, tid: u64| {
+            let mut request = request(Method::SET, 0, tid);
+            request.from.lid = Lid(lid);
+            request
+        };
+        let first = of(1, 0);
+        assert!(!is_repeated(&mut replies, now, &first, 0));
+        for tid in 0..2 * MAX_KEPT_REPLIES as u64 {
+            is_repeated(&mut replies, now, &of(2, tid), 0);
+        }
+        assert_eq!(replies.kept.len(), 1 + MAX_KEPT_PER_PORT);
+        assert!(is_repeated(&mut replies, now, &first, 0), "of another port");
+        assert!(!is_repeated(&mut replies, now + KEEP_TIME, &first, 0), "expired");
+        assert_eq!(replies.by_port.values().sum::<usize>(), 1);
     }
 }

@@ -35,7 +35,7 @@ fn edit(port: u64, block: u8, entries: &[(usize, u64)]) -> AliasEdit {
         guids,
         assigned_guid_byte: 0x5A,
         fabric: fabric(),
-        trusted: false,
+        privileged: false,
     }
 }
 
@@ -54,7 +54,7 @@ fn the_guid_of_an_absent_port_is_no_alias() {
     assert_eq!(aliases.set(&wanted), Ok(block(&[1, 0, 78])));
     aliases.clear_all();
     assert_eq!(aliases.set(&wanted), Ok(block(&[1, 0, 78])), "known all the same");
-    let wanted = AliasEdit { trusted: true, ..wanted };
+    let wanted = AliasEdit { privileged: true, ..wanted };
     assert_eq!(aliases.set(&wanted), Ok(block(&[1, 77, 78])));
 }
 
