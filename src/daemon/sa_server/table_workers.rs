@@ -115,11 +115,12 @@ impl TableBatch<'_> {
         }
     }
 
-    fn answer(&self, Inbound { from, mad, .. }: &Inbound, counters: &mut SaCounters) {
+    fn answer(&self, Inbound { from, mad, arrived, .. }: &Inbound, counters: &mut SaCounters) {
         let read = || self.responder.read(counters, self.subnet, from, mad, self.now);
         let reply = contained::request(read);
         if let Some(reply) = reply {
             send(self.port, &reply);
+            counters.observe_queued(arrived.elapsed());
         }
     }
 }
