@@ -8,6 +8,7 @@ pub mod congestion;
 pub mod contained;
 pub mod daemon;
 pub mod fabric;
+pub mod histogram;
 pub mod ids;
 pub mod local_socket;
 pub mod manage;

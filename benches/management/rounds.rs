@@ -35,13 +35,17 @@ pub(crate) fn compare(daemon: &BenchDaemon, load: &Load, rounds: usize) {
     let (mut calm, mut loaded) = (Vec::new(), Vec::new());
     let done = Arc::new(AtomicU64::new(0));
     let mut loaded_time = Duration::ZERO;
+    let mut cables = 0..;
     for number in 0..rounds {
         // Either comes first in turn.
         for is_loaded in [number % 2 == 0, number % 2 != 0] {
             let start = Instant::now();
             let running = is_loaded.then(|| load.start(daemon.socket(), &done));
             std::thread::sleep(RAMP);
-            let figures = Figures { reroute: reroute(daemon), rate: rate(daemon, &client) };
+            let figures = Figures {
+                reroute: reroute(daemon, cables.next().expect("there are enough")),
+                rate: rate(daemon, &client),
+            };
             drop(running);
             match is_loaded {
                 true => {
@@ -72,10 +76,12 @@ fn print_ratio(name: &str, calm: &[Figures], loaded: &[Figures], value: fn(&Figu
     );
 }
 
-/// The time from the loss of a cable until its reroute is published. The cable is restored.
-fn reroute(daemon: &BenchDaemon) -> Duration {
-    let radix = daemon.cluster.shape.radix;
-    let switch = daemon.cluster.shape.switch_guid(radix.map(|radix| radix / 2));
+/// The time from the loss of an x cable until its reroute is published. The cable is restored. Each
+/// round has another `number`: a cable that is lost again and again would be quarantined.
+fn reroute(daemon: &BenchDaemon, number: u16) -> Duration {
+    let [x, y, z] = daemon.cluster.shape.radix;
+    let at = [number % x, number / x % y, (z / 2 + number / x / y) % z];
+    let switch = daemon.cluster.shape.switch_guid(at);
     let fabric = &daemon.cluster.fabric;
     std::thread::sleep(idle_time(daemon));
     let lost = changed(daemon, || fabric.unlink(switch, PortNum(1)));

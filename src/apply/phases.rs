@@ -37,6 +37,18 @@ impl Phase {
     pub fn max_rounds(self) -> usize {
         if self == Self::Keys { steps::MAX_ROUNDS } else { 1 }
     }
+
+    /// Name that stays the same when the wording of messages changes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tables => "tables",
+            Self::Keys => "moved_pkeys",
+            Self::Ports => "ports",
+            Self::SwitchKeys => "switch_m_keys",
+            Self::Activation => "activation",
+            Self::Moves => "moves",
+        }
+    }
 }
 
 impl fmt::Display for Phase {

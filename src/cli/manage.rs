@@ -86,6 +86,18 @@ pub enum ManageCommand {
     Torus(ClientArgs),
     /// Show the counters of the subnet administrator
     Sa(ClientArgs),
+    /// List the quarantined links, or treat a link as down until it is released
+    Quarantine {
+        /// A port of the link: GUID of its node and its number, as 0x0002c90300a1b2c0[3] [default:
+        /// list the links]
+        #[arg(value_parser = port, conflicts_with_all = ["json", "watch"])]
+        port: Option<(Guid, PortNum)>,
+        #[command(flatten)]
+        client: ClientArgs,
+        /// Do not wait for the result
+        #[arg(long, requires = "port")]
+        no_wait: bool,
+    },
     /// Show or command the performance manager, as the command of OpenSM's console of the same name
     Perfmgr {
         /// enable, disable, sweep, sweep_time SECONDS, print_counters [NODE[:PORT]],
@@ -135,6 +147,8 @@ pub enum ManageCommand {
     },
     /// Write the dump files, those of routes included
     Dump(ActionArgs),
+    /// Write a recording of the flight recorder, for torus-sm replay
+    Record(ActionArgs),
     /// Hand over to a standby SM
     Handover {
         /// Port GUID of the standby SM [default: the best one]
@@ -166,6 +180,7 @@ impl ManageCommand {
             | Self::Partitions(client)
             | Self::Torus(client)
             | Self::Sa(client)
+            | Self::Quarantine { client, .. }
             | Self::Ports { client, .. }
             | Self::Path { client, .. } => &client.select,
             Self::Events { select, .. }
@@ -176,6 +191,7 @@ impl ManageCommand {
             | Self::Reroute(action)
             | Self::Reload(action)
             | Self::Dump(action)
+            | Self::Record(action)
             | Self::Stop(action)
             | Self::Loglevel { action, .. }
             | Self::Priority { action, .. }

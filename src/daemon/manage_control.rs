@@ -2,6 +2,9 @@
 
 use crate::daemon::messages::SmEvent;
 use crate::daemon::process::logging::LogHandle;
+use crate::daemon::process::recordings::Recordings;
+use crate::fabric::End;
+use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use crate::ids::{Guid, PortNum};
 use crate::manage::action::{Action, Control};
 use crate::manage::loop_status::LoopStatus;
@@ -19,6 +22,7 @@ pub struct ManageControl {
     perf: mpsc::WeakSender<PerfCommand>,
     status: Arc<ArcSwap<LoopStatus>>,
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
+    recordings: Arc<Recordings>,
     /// `None` if the log is not that of this daemon.
     log: Option<LogHandle>,
     shutdown: watch::Sender<bool>,
@@ -26,14 +30,13 @@ pub struct ManageControl {
 
 impl ManageControl {
     pub fn new(
-        events: mpsc::WeakUnboundedSender<SmEvent>,
-        perf: mpsc::WeakSender<PerfCommand>,
+        (events, perf): (mpsc::WeakUnboundedSender<SmEvent>, mpsc::WeakSender<PerfCommand>),
         status: Arc<ArcSwap<LoopStatus>>,
         subnet: watch::Receiver<Option<Arc<Subnet>>>,
-        log: Option<LogHandle>,
-        shutdown: watch::Sender<bool>,
+        recordings: Arc<Recordings>,
+        (log, shutdown): (Option<LogHandle>, watch::Sender<bool>),
     ) -> Self {
-        Self { events, perf, status, subnet, log, shutdown }
+        Self { events, perf, status, subnet, recordings, log, shutdown }
     }
 
     fn send(&self, event: SmEvent) -> Result<(), String> {
@@ -55,17 +58,43 @@ impl ManageControl {
         self.send(event)
     }
 
+    /// Sends the request to quarantine a link, if there is one that no operator has quarantined.
+    /// `guid` is that of its node or port.
+    fn quarantine(&self, guid: Guid, num: PortNum) -> Result<(), String> {
+        let (subnet, end) = self.end(guid, num)?;
+        match quarantined(&subnet, end) {
+            Some(link) if link.cause == QuarantineCause::Operator => {
+                let text = format!("an operator has quarantined the link at port {num} of {guid}");
+                return Err(text);
+            }
+            Some(_) => {}
+            None => {
+                let fabric = &subnet.fabric;
+                let port = fabric.node_by_guid(end.0).and_then(|node| fabric.port_of(node, num));
+                if port.and_then(|port| fabric.port(port).peer).is_none() {
+                    return Err(format!("port {num} of node {guid} has no link"));
+                }
+            }
+        }
+        self.send_to_master(SmEvent::Quarantine(end))
+    }
+
     /// Sends the request to release a link, if it is quarantined. `guid` is that of its node or
     /// port.
     fn release(&self, guid: Guid, num: PortNum) -> Result<(), String> {
+        let (subnet, end) = self.end(guid, num)?;
+        if quarantined(&subnet, end).is_none() {
+            return Err(format!("no link at port {num} of node {guid} is quarantined"));
+        }
+        self.send_to_master(SmEvent::Release(end))
+    }
+
+    /// The published subnet, and an end of a link in it by the GUID of its node or port.
+    fn end(&self, guid: Guid, num: PortNum) -> Result<(Arc<Subnet>, End), String> {
         let subnet = self.subnet.borrow().clone().ok_or("no subnet is configured yet")?;
         let port = subnet.fabric.port_by_guid(guid);
         let node = port.map_or(guid, |port| subnet.fabric.node_of(port).guid());
-        let mut links = subnet.devices.quarantined.iter();
-        if !links.any(|link| link.ends.contains(&(node, num))) {
-            return Err(format!("no link at port {num} of node {guid} is quarantined"));
-        }
-        self.send_to_master(SmEvent::Release((node, num)))
+        Ok((subnet, (node, num)))
     }
 }
 
@@ -79,7 +108,9 @@ impl Control for ManageControl {
             Action::Reroute => self.send_to_master(SmEvent::Reroute),
             Action::Dump => self.send_to_master(SmEvent::Dump),
             Action::Handover(to) => self.send_to_master(SmEvent::HandOver(to)),
+            Action::Quarantine(guid, num) => self.quarantine(guid, num),
             Action::Release(guid, num) => self.release(guid, num),
+            Action::Record => self.recordings.start("operator").map_err(|error| error.to_string()),
             Action::Reload => self.send(SmEvent::Reload),
             Action::Priority(priority) => self.send(SmEvent::SetPriority(priority)),
             Action::LogLevel(flags) => {
@@ -99,7 +130,18 @@ impl Control for ManageControl {
         }
     }
 
+    fn log_event(&self, json: &str) {
+        if let Some(log) = &self.log {
+            log.write_event(json);
+        }
+    }
+
     fn log_flags(&self) -> Option<u8> {
         self.log.as_ref().map(LogHandle::flags)
     }
+}
+
+/// The quarantined link at a port.
+fn quarantined(subnet: &Subnet, end: End) -> Option<&QuarantinedLink> {
+    subnet.devices.quarantined.iter().find(|link| link.ends.contains(&end))
 }

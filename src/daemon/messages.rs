@@ -48,6 +48,8 @@ pub enum SmEvent {
     Dump,
     /// An operator requests a HANDOVER to the SM at this port, or to the best standby.
     HandOver(Option<Guid>),
+    /// An operator quarantines the link at this port.
+    Quarantine(End),
     /// An operator ends the quarantine of the link at this port.
     Release(End),
     /// The port was closed, for this reason.

@@ -155,6 +155,7 @@ impl Daemon {
         let sm_status = SmStatus::new(port.identity().guid, &setup.options, first_state);
         let client = SmpClient::new(port.clone(), demux, limits(&setup.options));
         let (events, receiver) = feed::channel();
+        setup.recordings.report_to(events.clone());
         let status = Monitor::first_status(sm_status, &setup.options);
         let perf_status = Arc::new(ArcSwap::from_pointee(PerfStatus::new(&setup.options)));
         let (sm_status, shared) = (watch::Sender::new(sm_status), status.replication.clone());
@@ -234,7 +235,8 @@ impl Daemon {
     fn control(&self, log: Option<LogHandle>, shutdown: watch::Sender<bool>) -> ManageControl {
         let (events, status) = (self.events.0.downgrade(), self.feed.status.clone());
         let (perf, subnet) = (self.perf_commands.0.downgrade(), self.subnet.subscribe());
-        ManageControl::new(events, perf, status, subnet, log, shutdown)
+        let recordings = self.setup.recordings.clone();
+        ManageControl::new((events, perf), status, subnet, recordings, (log, shutdown))
     }
 
     /// The sources of the management interface, once; `None` from the second call on. `log` and

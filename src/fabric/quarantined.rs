@@ -9,8 +9,9 @@ pub struct QuarantinedLink {
     /// Both ends, ascending.
     pub ends: [End; 2],
     pub cause: QuarantineCause,
-    /// Time without a change of the link, or without a trap, after which it is used again.
-    pub calm: Duration,
+    /// Time without a change of the link, or without a trap, after which it is used again; `None` if
+    /// an operator has to release it.
+    pub calm: Option<Duration>,
 }
 
 /// The cause of a quarantine.
@@ -20,4 +21,6 @@ pub enum QuarantineCause {
     Flaps,
     /// This port reports errors of the link (traps 129 to 131).
     Errors(End),
+    /// An operator requested it.
+    Operator,
 }

@@ -27,9 +27,13 @@ pub enum Action {
     Dump,
     /// Hand over to the standby SM with this port GUID, or to the best one.
     Handover(Option<Guid>),
+    /// Treat the link at this port as down until it is released; the port as of [`Self::Release`].
+    Quarantine(Guid, PortNum),
     /// End the quarantine of the link at this port: node GUID (of a host also port GUID) and
     /// number.
     Release(Guid, PortNum),
+    /// Write a recording of the flight recorder, as SIGUSR2 does.
+    Record,
     /// A command to the performance manager.
     Perfmgr(PerfCommand),
     /// End the daemon, as SIGTERM does.
@@ -50,7 +54,9 @@ impl Action {
             Self::Priority(_) => "priority",
             Self::Dump => "dump",
             Self::Handover(_) => "handover",
+            Self::Quarantine(..) => "quarantine",
             Self::Release(..) => "release",
+            Self::Record => "record",
             Self::Perfmgr(_) => "perfmgr",
             Self::Exit => "exit",
         }
@@ -64,6 +70,9 @@ pub trait Control: Send + Sync {
     /// # Errors
     /// The reason why the action is not possible now.
     fn start(&self, action: &Action) -> Result<(), String>;
+
+    /// Writes an event, which is a JSON object, to a log in JSON.
+    fn log_event(&self, json: &str);
 
     /// The enabled log flags; `None` if the log is not that of the daemon.
     fn log_flags(&self) -> Option<u8>;
@@ -94,15 +103,17 @@ pub struct PriorityBody {
 #[serde(deny_unknown_fields)]
 pub struct HandoverBody {
     /// Port GUID of a standby SM; the best one without it.
+    #[cfg_attr(test, schemars(example = "0x0002c90300a1b2c3"))]
     pub to: Option<String>,
 }
 
-/// Body of the action release.
+/// Body of the actions quarantine and release.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct ReleaseBody {
-    /// GUID of the node at one end of the link, in hexadecimal digits.
+pub struct LinkBody {
+    /// GUID of the node at one end of the link, or of its port, in hexadecimal digits.
+    #[cfg_attr(test, schemars(example = "0x0002c90300a1b2c0"))]
     pub guid: String,
     /// Number of its port, 1 to 254.
     #[cfg_attr(test, schemars(range(min = 1, max = 254)))]
@@ -115,5 +126,6 @@ pub struct ReleaseBody {
 #[serde(deny_unknown_fields)]
 pub struct PerfmgrBody {
     /// A command of OpenSM's console without the word `perfmgr`, such as `sweep_time 30`.
+    #[cfg_attr(test, schemars(example = "sweep_time 30"))]
     pub command: String,
 }

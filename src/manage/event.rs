@@ -3,7 +3,7 @@
 //! Names and fields are part of the interface: they are added, not changed. torus-sm-manage(8) maps
 //! OpenSM's plug-in events to them.
 
-use super::loop_status::{Causes, SweepKind};
+use super::loop_status::{Causes, SetsByPhase, SweepKind};
 use crate::ids::{Guid, PortNum};
 use serde::Serialize;
 
@@ -91,12 +91,20 @@ pub enum Event {
     LinkLost {
         ends: [LinkEnd; 2],
     },
-    /// A link is treated as down, because it flaps or its ports report errors.
+    /// A link is treated as down, because it flaps, its ports report errors or an operator requests
+    /// it.
     LinkQuarantined {
         ends: [LinkEnd; 2],
         reason: String,
-        /// Time without a change after which it is used again.
-        calm_seconds: u64,
+        /// Time without a change after which it is used again; null if an operator has to release
+        /// it.
+        calm_seconds: Option<u64>,
+    },
+    /// A link is used although it should be quarantined: nodes would be cut off without it.
+    LinkNeeded {
+        ends: [LinkEnd; 2],
+        /// Why it should be quarantined.
+        reason: String,
     },
     /// A quarantined link is used again.
     LinkReleased {
@@ -118,10 +126,15 @@ pub enum Event {
         multicast_only: bool,
         /// Time for planning and verification.
         planning_seconds: f64,
+        /// Time for verification; part of `planning_seconds`. A plan for multicast groups alone has 0.
+        verification_seconds: f64,
         /// Time for planning, verification and programming.
         total_seconds: f64,
         /// SubnSet requests.
         sets: usize,
+        /// SubnSet requests by phase: `tables`, `moved_pkeys`, `ports`, `switch_m_keys`,
+        /// `activation`, `moves`.
+        sets_by_phase: SetsByPhase,
         /// Blocks of linear forwarding tables among them.
         lft_blocks: usize,
         /// From the first trap to the last acknowledged block of a linear forwarding table.
@@ -193,6 +206,16 @@ pub enum Event {
     },
     /// The registry of the SA was written to opensm-sa.dump.
     SaDatabaseWritten,
+    /// A recording of the flight recorder was written.
+    RecordingWritten {
+        path: String,
+        /// The command, or what went wrong in the daemon.
+        reason: String,
+    },
+    /// A requested recording could not be written.
+    RecordingFailed {
+        problem: String,
+    },
     /// Events were lost because they came too fast.
     EventsLost {
         count: u64,
@@ -216,6 +239,7 @@ impl Event {
             Self::LinkFound { .. } => "link_found",
             Self::LinkLost { .. } => "link_lost",
             Self::LinkQuarantined { .. } => "link_quarantined",
+            Self::LinkNeeded { .. } => "link_needed",
             Self::LinkReleased { .. } => "link_released",
             Self::MoreChanges { .. } => "more_changes",
             Self::Reconfigured { .. } => "reconfigured",
@@ -229,6 +253,8 @@ impl Event {
             Self::CountersRead { .. } => "counters_read",
             Self::CongestionConfigured { .. } => "congestion_configured",
             Self::SaDatabaseWritten => "sa_database_written",
+            Self::RecordingWritten { .. } => "recording_written",
+            Self::RecordingFailed { .. } => "recording_failed",
             Self::EventsLost { .. } => "events_lost",
             Self::Exiting => "exiting",
         }

@@ -1,9 +1,9 @@
 //! The snapshot that the SM loop publishes after each pass: the only thing that readers see of it.
 
-use super::histogram::Histogram;
 use super::offenders::Offenders;
 use crate::config::options::Options;
 use crate::fabric::Fabric;
+use crate::histogram::Histogram;
 use crate::ids::Guid;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
@@ -18,6 +18,9 @@ use std::time::Duration;
 
 /// Number of sweeps, and of reconfigurations, that a status lists.
 pub const MAX_RECORDS: usize = 32;
+
+/// Number of phases of programming.
+pub const MAX_PHASES: usize = 6;
 
 /// The causes of a sweep or reconfiguration.
 pub type Causes = std::collections::BTreeSet<Cause>;
@@ -138,6 +141,10 @@ impl ReconfigureResult {
     }
 }
 
+/// Numbers of Sets by phase of programming: `tables`, `moved_pkeys`, `ports`, `switch_m_keys`,
+/// `activation`, `moves`.
+pub type SetsByPhase = BTreeMap<&'static str, usize>;
+
 /// Figures of a reconfiguration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReconfigureFigures {
@@ -145,6 +152,8 @@ pub struct ReconfigureFigures {
     pub multicast_only: bool,
     /// Time for planning and verification.
     pub planning: Duration,
+    /// Time for verification; part of `planning`.
+    pub verifying: Duration,
     /// Time for planning, verification and programming.
     pub total: Duration,
     /// From the start of the reconfiguration to the last acknowledged block of a linear forwarding
@@ -152,10 +161,19 @@ pub struct ReconfigureFigures {
     pub tables_written: Option<Duration>,
     /// Sets sent.
     pub sets: usize,
+    /// Phases of programming, with the number of their Sets.
+    pub phases: [(&'static str, usize); MAX_PHASES],
     /// Blocks of linear forwarding tables among them.
     pub lft_blocks: usize,
     /// Generation of the published subnet, if one was published.
     pub generation: u64,
+}
+
+impl ReconfigureFigures {
+    /// The phases in which Sets were sent.
+    pub fn sets_by_phase(&self) -> SetsByPhase {
+        self.phases.into_iter().filter(|&(_, sets)| sets > 0).collect()
+    }
 }
 
 /// A reconfiguration that has ended.
@@ -191,6 +209,8 @@ pub struct LoopStatistics {
     pub reconfigurations: BTreeMap<&'static str, Histogram>,
     /// Durations of planning and verification.
     pub planning: Histogram,
+    /// Durations of verification.
+    pub verification: Histogram,
     /// Durations of programming.
     pub programming: Histogram,
     /// From a trap to the last acknowledged block of a linear forwarding table.

@@ -9,7 +9,7 @@
 //! Nothing here is waited for by a sweep or an SA answer: the loop replaces a pointer, events go to
 //! a queue that drops what does not fit, and the server runs on a low-priority thread of its own.
 //!
-//! * [`loop_status`]: the snapshot that the SM loop publishes; [`histogram`]: distributions in it;
+//! * [`loop_status`]: the snapshot that the SM loop publishes;
 //!   [`offenders`]: counts of hostile and defective sources;
 //! * [`feed`]: the side of the daemon; [`sources`]: the side of the server;
 //! * [`event`]: events; [`event_log`]: the latest events, numbered; [`fabric_changes`]: events from
@@ -30,7 +30,6 @@ pub mod event;
 pub mod event_log;
 pub mod fabric_changes;
 pub mod feed;
-pub mod histogram;
 pub mod loop_status;
 pub mod metrics;
 pub mod offenders;

@@ -3,7 +3,8 @@
 //! A link that goes down [`MAX_DOWNS`] times within [`DOWN_WINDOW`] is *quarantined*: the planner
 //! treats it as down until it has been calm for a time that doubles with each quarantine. A port
 //! that sends many traps 129 to 131 is *unhealthy*, as in OpenSM: its link is treated as down until
-//! the traps have paused for [`UNHEALTHY_QUIET_TIME`].
+//! the traps have paused for [`UNHEALTHY_QUIET_TIME`]. A link that an operator quarantined is
+//! treated as down until an operator releases it.
 //!
 //! The structure has no clock and does no I/O: time and snapshots are arguments. It names links by
 //! GUIDs and port numbers, so that it outlives snapshots.
@@ -13,7 +14,7 @@ use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use crate::fabric::{End, Fabric, Port, PortId};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::PortState;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -97,7 +98,9 @@ struct Unhealthy {
 pub struct LinkHealth {
     records: BTreeMap<Cable, Record>,
     unhealthy: BTreeMap<End, Unhealthy>,
-    /// No link is quarantined before this time.
+    /// Links that operators quarantined.
+    held: BTreeSet<Cable>,
+    /// No link is quarantined of its own accord before this time.
     lifted_until: Option<Instant>,
 }
 
@@ -131,6 +134,11 @@ impl LinkHealth {
         is_new
     }
 
+    /// Quarantines a link by request. False if an operator did so before.
+    pub fn hold(&mut self, cable: Cable) -> bool {
+        self.held.insert(cable)
+    }
+
     /// Both ends of the quarantined links that a sweep which updates `last` need not cross. The
     /// switch behind a link that went down may be cut off, which the sweep must find out.
     pub fn avoidable(&self, now: Instant, last: &Fabric) -> Vec<End> {
@@ -147,6 +155,7 @@ impl LinkHealth {
     /// and uses it although a port reports errors.
     pub fn keep(&mut self, cable: &Cable) {
         self.records.remove(cable);
+        self.held.remove(cable);
         let ends = self.unhealthy.values_mut().filter(|port| port.cable == *cable);
         ends.for_each(|port| port.is_needed = true);
     }
@@ -157,10 +166,12 @@ impl LinkHealth {
         let flaps = |(cable, record): (&Cable, &Record)| {
             (record.until.is_some() && cable.contains(&end)).then_some(*cable)
         };
-        let mut unhealthy = self.unhealthy.values().map(|port| port.cable);
+        let unhealthy = self.unhealthy.values().map(|port| port.cable);
+        let mut others = self.held.iter().copied().chain(unhealthy);
         let flapping = self.records.iter().find_map(flaps);
-        let cable = flapping.or_else(|| unhealthy.find(|cable| cable.contains(&end)))?;
+        let cable = flapping.or_else(|| others.find(|cable| cable.contains(&end)))?;
         self.records.remove(&cable);
+        self.held.remove(&cable);
         self.unhealthy.retain(|_, port| port.cable != cable);
         Some(cable)
     }
@@ -183,7 +194,7 @@ impl LinkHealth {
     }
 
     /// Ends all quarantines, because the fabric cannot be routed without these links. No link is
-    /// quarantined for the longest time that one of them would have been.
+    /// quarantined of its own accord for the longest time that one of them would have been.
     pub fn lift(&mut self, now: Instant) -> Vec<Cable> {
         let lifted: Vec<Cable> = self.quarantined(now).into_iter().map(|link| link.ends).collect();
         let times = self.records.values().filter_map(|record| record.until);
@@ -194,6 +205,7 @@ impl LinkHealth {
             record.ended = Some(now);
         }
         self.unhealthy.clear();
+        self.held.clear();
         lifted
     }
 
@@ -205,20 +217,23 @@ impl LinkHealth {
 
     /// The links that are treated as down.
     pub fn quarantined(&self, now: Instant) -> Vec<QuarantinedLink> {
+        let cause = QuarantineCause::Operator;
+        let held = self.held.iter().map(|&ends| QuarantinedLink { ends, cause, calm: None });
         if self.lifted_until.is_some_and(|until| now < until) {
-            return Vec::new();
+            return held.collect();
         }
         let flapping = self.records.iter().filter(|(_, record)| record.until.is_some());
         let flapping = flapping.map(|(&ends, record)| {
-            let (cause, calm) = (QuarantineCause::Flaps, record.calm());
+            let (cause, calm) = (QuarantineCause::Flaps, Some(record.calm()));
             QuarantinedLink { ends, cause, calm }
         });
         let unhealthy = self.unhealthy.iter().filter(|(_, port)| !port.is_needed);
         let unhealthy = unhealthy.map(|(&end, port)| {
-            let (cause, calm) = (QuarantineCause::Errors(end), UNHEALTHY_QUIET_TIME);
+            let (cause, calm) = (QuarantineCause::Errors(end), Some(UNHEALTHY_QUIET_TIME));
             QuarantinedLink { ends: port.cable, cause, calm }
         });
-        flapping.chain(unhealthy).collect()
+        let others = flapping.chain(unhealthy).filter(|link| !self.held.contains(&link.ends));
+        held.chain(others).collect()
     }
 }
 
@@ -318,5 +333,28 @@ mod tests {
         assert_eq!(health.quarantined(start), []);
         assert_eq!((health.next_release(), health.forget(cable[1])), (None, None));
         assert!(health.errors(start, cable[0], cable), "it may be unhealthy again");
+    }
+
+    #[test]
+    fn a_link_that_an_operator_quarantined_stays_so_until_it_is_released() {
+        let start = Instant::now();
+        let cable: Cable = [(Guid(1), PortNum(1)), (Guid(2), PortNum(3))];
+        let mut health = LinkHealth::default();
+        assert!(health.hold(cable) && !health.hold(cable));
+        assert!(health.errors(start, cable[0], cable));
+        let late = start + 2 * UNHEALTHY_QUIET_TIME;
+        // Its traps end, and it stays.
+        health.release(late);
+        let link = QuarantinedLink { ends: cable, cause: QuarantineCause::Operator, calm: None };
+        assert_eq!(health.quarantined(late), [link.clone()]);
+        assert_eq!(health.next_release(), None);
+        assert_eq!((health.forget(cable[1]), health.quarantined(late)), (Some(cable), vec![]));
+        // All are lifted, and an operator may quarantine it again at once.
+        assert!(health.errors(late, cable[0], cable) && health.hold(cable));
+        assert_eq!((health.lift(late), health.quarantined(late)), (vec![cable], vec![]));
+        assert!(health.hold(cable));
+        assert_eq!(health.quarantined(late), [link]);
+        health.keep(&cable);
+        assert_eq!(health.quarantined(late), [], "it is needed");
     }
 }

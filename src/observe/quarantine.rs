@@ -60,7 +60,7 @@ fn remove(
     state.disconnect(near);
     let left = state.reroute();
     let is_needed = |node: usize| match link.cause {
-        QuarantineCause::Flaps => state.node(node).is_switch(),
+        QuarantineCause::Flaps | QuarantineCause::Operator => state.node(node).is_switch(),
         QuarantineCause::Errors(_) => true,
     };
     let cuts_off = (0..left.len()).any(|node| reached[node] && !left[node] && is_needed(node));

@@ -41,11 +41,14 @@ fn quarantine_note(link: &QuarantinedLink, fabric: &Fabric) -> Note {
     let cause = match link.cause {
         QuarantineCause::Flaps => "flaps",
         QuarantineCause::Errors(_) => "reports errors",
+        QuarantineCause::Operator => "was quarantined by an operator",
     };
-    let seconds = link.calm.as_secs();
+    let end = match link.calm {
+        Some(calm) => format!("it has been calm for {} s", calm.as_secs()),
+        None => "an operator releases it".to_owned(),
+    };
     Note::warning(format!(
-        "the link between {near} and {far} {cause}; it is treated as down until it has been calm for \
-         {seconds} s"
+        "the link between {near} and {far} {cause}; it is treated as down until {end}"
     ))
 }
 

@@ -1,10 +1,11 @@
 //! Counters of SA requests and replies, for the status report.
 
+use crate::histogram::{Histogram, ResponseTimes};
 use crate::ids::Lid;
 use crate::wire::mad::Method;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Reason why a MAD got no reply.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -47,6 +48,10 @@ pub struct SaCounters {
     forged: BTreeMap<(Lid, DropReason), u64>,
     records: u64,
     last_request: Option<Instant>,
+    /// Of a sample of the requests that reader threads answered.
+    inline_times: ResponseTimes,
+    /// Of requests that went through the queue, from their arrival.
+    queued_times: ResponseTimes,
 }
 
 impl SaCounters {
@@ -133,7 +138,11 @@ impl SaCounters {
             forged,
             records,
             last_request,
+            inline_times,
+            queued_times,
         } = other;
+        self.inline_times.merge(&inline_times);
+        self.queued_times.merge(&queued_times);
         for (key, count) in forged {
             *self.forged.entry(key).or_default() += count;
         }
@@ -154,6 +163,27 @@ impl SaCounters {
         }
         self.records += records;
         self.last_request = self.last_request.max(last_request);
+    }
+
+    /// Counts the time in which a reader thread answered a request.
+    pub fn observe_inline(&mut self, time: Duration) {
+        self.inline_times.observe(time);
+    }
+
+    /// Counts the time from the arrival of a request, which was queued, to its reply.
+    pub fn observe_queued(&mut self, time: Duration) {
+        self.queued_times.observe(time);
+    }
+
+    /// Times of a sample of the requests that reader threads answered.
+    pub fn inline_times(&self) -> Histogram {
+        self.inline_times.histogram()
+    }
+
+    /// Times from the arrival of queued requests to their replies, without those that waited for
+    /// multicast routes.
+    pub fn queued_times(&self) -> Histogram {
+        self.queued_times.histogram()
     }
 
     /// Number of replies by attribute ID (0 for unknown ones), method of the request and status.

@@ -4,6 +4,7 @@ use super::congestion::CongestionFault;
 use super::devices::NONE;
 use super::net::Net;
 use super::node_faults::{Misbehaviour, NodeFaults, SetFault};
+use super::redirection::PerfRedirection;
 use super::sim_fabric::SimFabric;
 use super::transit_faults::{MadKind, TransitFaults};
 use super::trap::TrapStorm;
@@ -148,6 +149,15 @@ impl SimFabric {
     /// Sets the fault of the node's congestion control agent.
     pub fn set_congestion_fault(&self, guid: Guid, fault: CongestionFault) -> bool {
         self.change_node(guid, |faults| faults.congestion = Some(fault))
+    }
+
+    /// Lets the node redirect performance management to a queue pair at the end port of another
+    /// node, where its agent answers. False if there is no such node or port.
+    pub fn redirect_perf(&self, guid: Guid, (to, num): (Guid, PortNum), qpn: u32) -> bool {
+        let Some(to) = self.at_port(to, num, |net, slot| net.devices.end_port(slot)) else {
+            return false;
+        };
+        self.change_node(guid, |faults| faults.perf_redirection = Some(PerfRedirection { to, qpn }))
     }
 
     /// Ends all faults of the node's management agents.

@@ -58,6 +58,7 @@ mod pma;
 mod port;
 mod port_info;
 mod random;
+mod redirection;
 mod sim_fabric;
 mod sma;
 mod tables;

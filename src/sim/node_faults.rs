@@ -2,6 +2,7 @@
 
 use super::congestion::CongestionFault;
 use super::devices::Devices;
+use super::redirection::PerfRedirection;
 use super::sma::AgentAction;
 use crate::wire::attr::{AttrId, NodeInfo};
 use crate::wire::mad::{Class, Mad, Method, Status};
@@ -42,6 +43,8 @@ pub(super) struct NodeFaults {
     /// Sets without effect, by attribute ID.
     pub(super) sets: BTreeMap<u16, SetFault>,
     pub(super) congestion: Option<CongestionFault>,
+    /// Where the performance management agent answers, if not at the node.
+    pub(super) perf_redirection: Option<PerfRedirection>,
 }
 
 impl NodeFaults {
@@ -76,6 +79,17 @@ impl FaultyNodes {
     /// The fault of the node's congestion control agent.
     pub(super) fn congestion(&self, node: u32) -> Option<CongestionFault> {
         self.get(node)?.congestion
+    }
+
+    /// Where the node's performance management agent answers, if not at the node.
+    pub(super) fn perf_redirection(&self, node: u32) -> Option<PerfRedirection> {
+        self.get(node)?.perf_redirection
+    }
+
+    /// The node whose performance management agent answers there.
+    pub(super) fn redirected_to(&self, place: PerfRedirection) -> Option<u32> {
+        let mut faults = self.0.iter();
+        faults.find(|(_, fault)| fault.perf_redirection == Some(place)).map(|(&node, _)| node)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &NodeFaults)> {

@@ -16,6 +16,8 @@ pub(super) struct Packet {
 pub(super) struct Arrival {
     /// Slot of the port that receives it.
     pub(super) slot: u32,
+    /// The queue pair that it is sent to.
+    pub(super) qpn: u32,
     pub(super) from: Address,
     pub(super) mad: Mad,
 }

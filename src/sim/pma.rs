@@ -54,22 +54,22 @@ fn attribute(
         Some(_) if header.attr_mod() != 0 => Err(Status::BAD_FIELD),
         Some(group) => read_counters(devices, counters, entry, group, is_set, PerfData::of(mad)),
         None if header.attr_id() == AttrId::CLASS_PORT_INFO && !is_set => {
-            Ok(class_port_info(devices.is_switch_slot(entry)))
+            let mut data = PerfData::default();
+            class_port_info(devices.is_switch_slot(entry)).write(&mut data.0);
+            Ok(data)
         }
         None => Err(Status::BAD_METHOD_ATTR),
     }
 }
 
-fn class_port_info(is_switch: bool) -> PerfData {
+pub(super) fn class_port_info(is_switch: bool) -> ClassPortInfo {
     let mut info = ClassPortInfo::default();
     info.set_base_version(1);
     info.set_class_version(CLASS_VERSION);
     let all_ports = if is_switch { PerfCap::ALL_PORT_SELECT } else { 0 };
     info.set_capability_mask(PerfCap::EXTENDED_WIDTH | PerfCap::XMIT_WAIT | all_ports);
     info.set_resp_time_value(RESPONSE_TIME);
-    let mut data = PerfData::default();
-    info.write(&mut data.0);
-    data
+    info
 }
 
 /// Reads the counters of a port or, with PortSelect 255 on a switch, the sums over all ports. A Set

@@ -203,10 +203,13 @@ impl MadDemux {
     /// Completes a transaction by its response or its timeout.
     fn complete_transaction(&self, delivery: &Delivery<'_>) {
         let transmit = {
+            let now = Instant::now();
             let mut transactions = self.transactions();
             let effect = match delivery.outcome {
                 Outcome::Unanswered => transactions.timed_out(delivery.mad),
-                Outcome::Arrived if transactions.answered(delivery.mad) => TimeoutEffect::Complete,
+                Outcome::Arrived if transactions.answered(delivery.mad, now) => {
+                    TimeoutEffect::Complete
+                }
                 Outcome::Arrived => TimeoutEffect::Unmatched,
             };
             match effect {
@@ -215,7 +218,7 @@ impl MadDemux {
                     return;
                 }
                 TimeoutEffect::Retransmit(transmit) => Some(transmit),
-                TimeoutEffect::Complete => transactions.transmit(Instant::now()),
+                TimeoutEffect::Complete => transactions.transmit(now),
             }
         };
         if let Some(transmit) = transmit {

@@ -1,18 +1,83 @@
 //! Counters of subnet management requests.
 
-use super::smp_request::{SmpError, SmpResult};
+use super::smp_request::{SmpError, SmpRequest, SmpResult};
+use crate::histogram::ResponseTimes;
 use crate::wire::mad::Method;
+use std::time::Duration;
 
-/// Number of requests for one attribute.
+/// Number of kinds of results.
+const RESULTS: usize = 5;
+
+/// The result of a request, without its data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SmpResultKind {
+    /// A response with status 0.
+    Answered,
+    Unanswered,
+    /// A response with an error status.
+    Refused,
+    /// A response that does not match the request.
+    Malformed,
+    /// The port could not send the request.
+    SendError,
+}
+
+impl SmpResultKind {
+    pub const ALL: [Self; RESULTS] =
+        [Self::Answered, Self::Unanswered, Self::Refused, Self::Malformed, Self::SendError];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Unanswered => "unanswered",
+            Self::Refused => "refused",
+            Self::Malformed => "malformed",
+            Self::SendError => "send_error",
+        }
+    }
+
+    fn of(result: &SmpResult) -> Self {
+        match result {
+            Ok(_) => Self::Answered,
+            Err(SmpError::Unanswered) => Self::Unanswered,
+            Err(SmpError::Status(_)) => Self::Refused,
+            Err(SmpError::Send(_)) => Self::SendError,
+            Err(SmpError::Malformed(_)) => Self::Malformed,
+        }
+    }
+}
+
+/// Requests of one method for an attribute.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct MethodCount {
+    /// Requests sent, without retransmissions.
+    pub sent: u64,
+    /// Results in the order of [`SmpResultKind::ALL`].
+    results: [u64; RESULTS],
+}
+
+impl MethodCount {
+    pub fn results(&self) -> impl Iterator<Item = (SmpResultKind, u64)> + '_ {
+        SmpResultKind::ALL.into_iter().zip(self.results)
+    }
+}
+
+/// Requests for one attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AttributeCount {
     pub attr_id: u16,
-    pub gets: u64,
-    pub sets: u64,
+    pub gets: MethodCount,
+    pub sets: MethodCount,
+}
+
+impl AttributeCount {
+    fn method(&mut self, method: Method) -> &mut MethodCount {
+        if method == Method::SET { &mut self.sets } else { &mut self.gets }
+    }
 }
 
 /// Counters since the start of the daemon.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct SmpCounters {
     /// SubnGet requests sent, without retransmissions.
     pub gets: u64,
@@ -36,32 +101,49 @@ pub struct SmpCounters {
     pub unmatched: u64,
     /// Requests by attribute, in the order of first use.
     pub attributes: Vec<AttributeCount>,
+    /// Times from the first transmission of a SubnGet to its response.
+    pub get_times: ResponseTimes,
+    /// Times from the first transmission of a SubnSet to its response.
+    pub set_times: ResponseTimes,
 }
 
 impl SmpCounters {
     pub(super) fn sent(&mut self, method: Method, attr_id: u16) {
-        let at = self.attributes.iter().position(|count| count.attr_id == attr_id);
-        let at = at.unwrap_or_else(|| {
-            self.attributes.push(AttributeCount { attr_id, gets: 0, sets: 0 });
-            self.attributes.len() - 1
-        });
-        if method == Method::SET {
-            self.sets += 1;
-            self.attributes[at].sets += 1;
-        } else {
-            self.gets += 1;
-            self.attributes[at].gets += 1;
+        match method {
+            Method::SET => self.sets += 1,
+            _ => self.gets += 1,
+        }
+        self.attribute(attr_id).method(method).sent += 1;
+    }
+
+    /// Counts a response that came `after` the first transmission of its request.
+    pub(super) fn responded(&mut self, method: Method, after: Duration) {
+        match method {
+            Method::SET => self.set_times.observe(after),
+            _ => self.get_times.observe(after),
         }
     }
 
-    pub(super) fn ended(&mut self, result: &SmpResult) {
-        let counter = match result {
-            Ok(_) => &mut self.answered,
-            Err(SmpError::Unanswered) => &mut self.unanswered,
-            Err(SmpError::Status(_)) => &mut self.refused,
-            Err(SmpError::Send(_)) => &mut self.send_errors,
-            Err(SmpError::Malformed(_)) => &mut self.malformed,
+    pub(super) fn ended(&mut self, request: &SmpRequest, result: &SmpResult) {
+        let kind = SmpResultKind::of(result);
+        let total = match kind {
+            SmpResultKind::Answered => &mut self.answered,
+            SmpResultKind::Unanswered => &mut self.unanswered,
+            SmpResultKind::Refused => &mut self.refused,
+            SmpResultKind::Malformed => &mut self.malformed,
+            SmpResultKind::SendError => &mut self.send_errors,
         };
-        *counter += 1;
+        *total += 1;
+        self.attribute(request.attr_id).method(request.method).results[kind as usize] += 1;
+    }
+
+    fn attribute(&mut self, attr_id: u16) -> &mut AttributeCount {
+        let at = self.attributes.iter().position(|count| count.attr_id == attr_id);
+        let at = at.unwrap_or_else(|| {
+            let (gets, sets) = Default::default();
+            self.attributes.push(AttributeCount { attr_id, gets, sets });
+            self.attributes.len() - 1
+        });
+        &mut self.attributes[at]
     }
 }

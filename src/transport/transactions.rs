@@ -22,7 +22,7 @@
 
 pub(super) use super::in_flight::BatchId;
 pub use super::in_flight::{SOLE_STALL_TIME, STALL_TIME, Tag};
-pub use super::smp_counters::{AttributeCount, SmpCounters};
+pub use super::smp_counters::{AttributeCount, MethodCount, SmpCounters, SmpResultKind};
 pub use super::smp_request::{SmpError, SmpReply, SmpRequest, SmpResult};
 
 use super::in_flight::{InFlight, check_response};
@@ -262,7 +262,7 @@ impl Transactions {
         match &self.closed {
             Some(reason) => {
                 let error = SmpError::Send(reason.clone());
-                self.finish(Some(batch), tag, Err(error));
+                self.finish(Some(batch), tag, &request, Err(error));
             }
             None => self.queue.push_back(Queued { batch, tag, request }),
         }
@@ -301,15 +301,17 @@ impl Transactions {
         Some(Transmit { tid, request, timeout })
     }
 
-    /// Completes a transaction by its response. Returns false if no transaction matches.
-    pub(super) fn answered(&mut self, mad: &[u8]) -> bool {
+    /// Completes a transaction by its response, which arrived at `now`. Returns false if no
+    /// transaction matches.
+    pub(super) fn answered(&mut self, mad: &[u8], now: Instant) -> bool {
         let Some(request) = low_tid_of(mad).and_then(|tid| self.take_in_flight(tid)) else {
             self.counters.unmatched += 1;
             return false;
         };
         let result = check_response(&request, mad);
         self.latest_answered = self.latest_answered.max(Some(request.sent));
-        self.finish(request.batch, request.tag, result);
+        self.counters.responded(request.request.method, now.duration_since(request.sent));
+        self.finish_sent(&request, result);
         true
     }
 
@@ -345,7 +347,7 @@ impl Transactions {
     /// Completes a transaction with an error. Returns false if none matches.
     pub(super) fn failed(&mut self, tid: u32, error: SmpError) -> bool {
         let Some(request) = self.take_in_flight(tid) else { return false };
-        self.finish(request.batch, request.tag, Err(error));
+        self.finish_sent(&request, Err(error));
         true
     }
 
@@ -362,7 +364,7 @@ impl Transactions {
             let late = self.slots[at].request.take_if(|request| request.deadline <= now);
             if let Some(request) = late {
                 self.release(at, &request);
-                self.finish(request.batch, request.tag, Err(SmpError::Unanswered));
+                self.finish_sent(&request, Err(SmpError::Unanswered));
             }
         }
     }
@@ -401,12 +403,12 @@ impl Transactions {
         for at in 0..self.slots.len() {
             if let Some(request) = self.slots[at].request.take() {
                 self.release(at, &request);
-                self.finish(request.batch, request.tag, Err(SmpError::Send(reason.to_owned())));
+                self.finish_sent(&request, Err(SmpError::Send(reason.to_owned())));
             }
         }
         while let Some(queued) = self.queue.pop_front() {
             let error = SmpError::Send(reason.to_owned());
-            self.finish(Some(queued.batch), queued.tag, Err(error));
+            self.finish(Some(queued.batch), queued.tag, &queued.request, Err(error));
         }
     }
 
@@ -460,8 +462,18 @@ impl Transactions {
         self.free_slots.push(at as u16);
     }
 
-    fn finish(&mut self, batch: Option<BatchId>, tag: Tag, result: SmpResult) {
-        self.counters.ended(&result);
+    fn finish_sent(&mut self, sent: &InFlight, result: SmpResult) {
+        self.finish(sent.batch, sent.tag, &sent.request, result);
+    }
+
+    fn finish(
+        &mut self,
+        batch: Option<BatchId>,
+        tag: Tag,
+        request: &SmpRequest,
+        result: SmpResult,
+    ) {
+        self.counters.ended(request, &result);
         let Some(id) = batch else { return };
         let Some(batch) = &mut self.batches[id.0] else { return };
         batch.results.push_back((tag, result));

@@ -95,6 +95,13 @@ async fn actions_that_are_not_possible_are_refused() {
         409,
         "node 0x0000000000000001 is quarantined",
     );
+    refused(
+        "quarantine",
+        "{\"guid\": \"0x1\", \"port\": 1}",
+        409,
+        "port 1 of node 0x0000000000000001",
+    );
+    refused("record", "{\"now\": 1}", 400, "takes no body");
     refused("shutdown", "", 404, "/v1/openapi.json");
     assert_eq!(managed.get("/v1/actions/exit").status, 405);
     assert!(managed.get("/v1/actions/exit").head.contains("allow: post"));
@@ -116,4 +123,81 @@ async fn a_master_hands_over_as_requested() {
     let role = managed.event(unknown, "role_changed").await;
     // The successor hands back to the better SM after its first sweep.
     assert_eq!(role["state"], "STANDBY");
+}
+
+/// Node GUIDs of the ends of the links in a reply of `/v1/quarantine`.
+fn quarantined(managed: &Managed) -> Vec<Value> {
+    managed.json("/v1/quarantine")["links"].as_array().expect("a list").clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_quarantines_a_link_and_releases_it() {
+    let managed = Managed::start("4x4x1").await;
+    let tables = managed.cluster.tables();
+    let switch = managed.cluster.shape.switch_guid([1, 2, 0]);
+    let body = format!("{{\"guid\": \"{switch}\", \"port\": 1}}");
+    let after = accepted(&managed, "quarantine", &body);
+    let event = managed.event(after, "link_quarantined").await;
+    assert_eq!(event["reason"], "an operator requests it");
+    assert_eq!(event["calm_seconds"], Value::Null);
+    let plan = managed.event(after, "reconfigured").await;
+    assert_eq!((&plan["result"], &plan["causes"]), (&json!("up"), &json!(["request"])));
+    let links = quarantined(&managed);
+    assert_eq!((links.len(), &links[0]["cause"]), (1, &json!("operator")), "{links:?}");
+    assert!(managed.cluster.tables() != tables, "the link is not used");
+    assert_eq!(managed.cluster.faults(&managed.sm), [""; 0]);
+    let faults = managed.json("/v1/status")["device_faults"].to_string();
+    assert!(faults.contains("quarantined by an operator; it is treated as down"), "{faults}");
+    let again = managed.post("/v1/actions/quarantine", &body);
+    assert_eq!((again.status, again.error().contains("has quarantined")), (409, true));
+    // It stays so, whatever sweeps find.
+    let after = accepted(&managed, "resweep", "");
+    managed.event(after, "reconfigured").await;
+    assert_eq!(quarantined(&managed), links);
+    let after = accepted(&managed, "release", &body);
+    managed.event(after, "link_released").await;
+    managed.until(|| quarantined(&managed).is_empty()).await;
+    managed.until(|| managed.cluster.tables() == tables).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_is_needed_is_not_quarantined() {
+    let cluster = SimCluster::healthy("3x1x1", 1);
+    let options = Options { routing_engine: Some("minhop".into()), ..cluster.options() };
+    let same = options.clone();
+    let managed =
+        Managed::start_with(cluster, options, Box::new(move || Ok(same.clone().into()))).await;
+    let host = managed.cluster.shape.host_guid([0; 3], 0);
+    // The link of the SM itself.
+    let body = format!("{{\"guid\": \"{host}\", \"port\": 1}}");
+    let after = accepted(&managed, "quarantine", &body);
+    let event = managed.event(after, "link_needed").await;
+    assert_eq!(event["reason"], "an operator requests it");
+    assert!(quarantined(&managed).is_empty());
+    let sweep = accepted(&managed, "resweep", "");
+    managed.event(sweep, "reconfigured").await;
+    let events = managed.events(after);
+    let needed = events.iter().filter(|event| event["event"] == "link_needed");
+    assert_eq!(needed.count(), 1, "the request is dropped");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_is_written_on_request() {
+    let managed = Managed::start("3x3x1").await;
+    let after = accepted(&managed, "record", "");
+    let event = managed.event(after, "recording_written").await;
+    assert_eq!(event["reason"], "operator");
+    let path = event["path"].as_str().expect("a path");
+    assert!(std::fs::metadata(path).is_ok_and(|file| file.len() > 1000), "{event}");
+    let soon = managed.post("/v1/actions/record", "");
+    assert_eq!((soon.status, soon.error().contains("less than 1 s ago")), (409, true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_recording_is_written_while_the_recorder_is_off() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let options = Options { recorder_size: 0, ..cluster.options() };
+    let managed = Managed::start_configured(cluster, options, |_| ()).await;
+    let off = managed.post("/v1/actions/record", "");
+    assert_eq!((off.status, off.error().contains("set recorder_size")), (409, true), "{off:?}");
 }

@@ -1,8 +1,10 @@
-//! Every resource answers as etc/torus-sm-openapi.json describes it.
+//! Every resource and action answers as etc/torus-sm-openapi.json describes it.
 
 use crate::client::Managed;
 use jsonschema::Validator;
 use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Command;
 use torus_sm::manage::api::{ENDPOINTS, Handler, OPENAPI};
 
 /// A validator of a schema of the description.
@@ -74,4 +76,93 @@ async fn replies_are_as_described() {
     let schema = json!({ "$ref": "#/components/schemas/Problem" });
     assert_eq!(problem.status, 400);
     check(&description, &schema, &problem.json(), "an error");
+}
+
+/// A value that a schema describes: an example if it has one, and required members only.
+fn example(description: &Value, schema: &Value) -> Value {
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        return example(description, &description["components"]["schemas"][name]);
+    }
+    if let Some(given) = schema["examples"].get(0) {
+        return given.clone();
+    }
+    match schema["type"].as_str() {
+        Some("object") => {
+            let names = schema["required"].as_array().into_iter().flatten();
+            let names = names.filter_map(Value::as_str);
+            names
+                .map(|name| (name.to_owned(), example(description, &schema["properties"][name])))
+                .collect()
+        }
+        Some("integer") => schema["minimum"].as_u64().unwrap_or(0).into(),
+        other => panic!("no example for the type {other:?}: {schema}"),
+    }
+}
+
+/// Calls an action as described, and checks that its reply is as described. Returns its status.
+fn act(managed: &Managed, description: &Value, path: &str, body: &str) -> u16 {
+    let described = &description["paths"][path]["post"]["responses"];
+    let response = managed.post(path, body);
+    let reply = &described[response.status.to_string()];
+    let reply = if reply.is_null() { &described["default"] } else { reply };
+    let schema = &reply["content"]["application/json"]["schema"];
+    assert!(schema["$ref"].is_string(), "{path}: {}", response.body);
+    check(description, schema, &response.json(), path);
+    response.status
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn actions_are_as_described() {
+    let description: Value = serde_json::from_str(OPENAPI).expect("JSON");
+    let managed = Managed::start("3x3x1").await;
+    // The examples name no link of this fabric, and the log has no flags in this process.
+    let impossible = ["loglevel", "quarantine", "release"];
+    let mut actions: Vec<&str> =
+        ENDPOINTS.iter().filter(|it| it.method == "POST").map(|it| it.path).collect();
+    // The one that ends the daemon comes last.
+    actions.sort_by_key(|path| path.ends_with("/exit"));
+    assert!(actions.len() >= 12, "{actions:?}");
+    for path in actions {
+        let name = path.strip_prefix("/v1/actions/").expect("an action");
+        let wrong = act(&managed, &description, path, "{\"unknown\": 1}");
+        assert_eq!(wrong, 400, "{path} takes an unknown member");
+        let content = &description["paths"][path]["post"]["requestBody"]["content"];
+        let schema = &content["application/json"]["schema"];
+        let body = match schema.is_null() {
+            true => String::new(),
+            false => example(&description, schema).to_string(),
+        };
+        let status = act(&managed, &description, path, &body);
+        let expected = if impossible.contains(&name) { 409 } else { 202 };
+        assert_eq!(status, expected, "{path} {body}");
+    }
+}
+
+/// The program openapi-spec-validator of the Python package of this name.
+fn openapi_validator() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut programs =
+        std::env::split_paths(&folders).map(|dir| dir.join("openapi-spec-validator"));
+    let found = programs.find(|path| path.is_file());
+    if found.is_none() {
+        println!("SKIPPED: openapi-spec-validator is not installed");
+    }
+    found
+}
+
+#[test]
+fn the_description_is_valid_openapi() {
+    let Some(program) = openapi_validator() else { return };
+    let validate = |text: &str| {
+        let file = tempfile::NamedTempFile::with_suffix(".json").expect("a file");
+        std::fs::write(file.path(), text).expect("a file");
+        let output = Command::new(&program).arg(file.path()).output().expect("it starts");
+        let [out, error] =
+            [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+        (output.status.success(), out + &error)
+    };
+    let (is_valid, text) = validate(OPENAPI);
+    assert!(is_valid, "{text}");
+    let (is_valid, _) = validate(&OPENAPI.replace("\"responses\"", "\"answers\""));
+    assert!(!is_valid, "an operation without responses is found");
 }

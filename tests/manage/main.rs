@@ -13,4 +13,5 @@ mod metrics;
 mod network;
 mod page;
 mod perfmgr;
+mod promtool;
 mod random_requests;

@@ -2,6 +2,7 @@
 
 use crate::client::Managed;
 use std::collections::{BTreeMap, BTreeSet};
+use testkit::sa_client::{Client, DEFAULT_PREFIX, path_query, with_tid};
 use torus_sm::contained;
 
 /// The samples of a text in Prometheus' format 0.0.4 by name and labels. Panics where the text
@@ -72,14 +73,46 @@ async fn metrics_have_values_in_a_valid_text() {
     let last = format!("{sweeps}_bucket{{le=\"+Inf\",kind=\"heavy\",cause=\"start\"}}");
     assert_eq!(value(&last), 1.0);
     assert!(value("torus_sm_smp_requests_total{attribute=\"NodeInfo\",method=\"get\"}") >= 36.0);
-    let answered = value("torus_sm_smp_results_total{result=\"answered\"}");
+    let results = "torus_sm_smp_results_total{attribute=\"NodeInfo\",method=\"get\",result=";
+    assert!(value(&format!("{results}\"answered\"}}")) >= 36.0);
+    let response = |method: &str| {
+        value(&format!("torus_sm_smp_response_seconds_count{{method=\"{method}\"}}"))
+    };
+    let answered = samples.iter().filter(|(name, _)| {
+        name.starts_with("torus_sm_smp_results_total{") && name.ends_with("result=\"answered\"}")
+    });
+    let answered: f64 = answered.map(|(_, count)| count).sum();
     assert!(answered > 100.0);
+    assert_eq!(response("get") + response("set"), answered, "each response has its time");
+    assert_eq!(value("torus_sm_ports{state=\"ACTIVE\"}"), 2.0 * links);
+    assert!(value("torus_sm_ports{state=\"DOWN\"}") > 0.0, "ports without a cable");
+    let times = ["planning", "verification", "programming"]
+        .map(|name| value(&format!("torus_sm_{name}_duration_seconds_sum")));
+    assert!(times.iter().all(|&time| time > 0.0) && times[1] < times[0], "{times:?}");
     assert_eq!(value("torus_sm_sa_queued_requests"), 0.0);
     assert!(value("process_resident_memory_bytes") > 1e6);
     // Bounds ascend, and each bucket includes those below it.
     let buckets =
         samples.iter().filter(|(name, _)| name.starts_with("torus_sm_planning_duration_seconds_b"));
-    assert_eq!(buckets.count(), torus_sm::manage::histogram::BOUNDS.len() + 1);
+    assert_eq!(buckets.count(), torus_sm::histogram::BUCKETS + 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_of_the_sa_have_times() {
+    let managed = Managed::start("3x3x1").await;
+    let client = Client::at(&managed.cluster, [1, 1, 0], true);
+    let query = path_query(DEFAULT_PREFIX, [client.guid, client.guid]);
+    for tid in 1..=200 {
+        client.send(&with_tid(query, tid), crate::client::LIMIT, 0);
+        assert!(client.reply().await.1.is_some());
+    }
+    let samples = parse(&managed.get("/metrics").body);
+    let count =
+        |by: &str| samples[&format!("torus_sm_sa_response_seconds_count{{answered_by=\"{by}\"}}")];
+    // Most are answered by readers, of whose answers every 64th is timed.
+    let (readers, queue) = (count("reader"), count("queue"));
+    assert!((1.0..=4.0).contains(&readers), "{readers} of readers, {queue} of the queue");
+    assert!(queue + 64.0 * readers >= 200.0, "{readers} of readers, {queue} of the queue");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -52,6 +52,8 @@ async fn the_page_shows_congestion_control_if_it_is_configured() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_shows_the_torus_and_follows_its_faults() {
     let managed = served(SimCluster::healthy("4x4x2", 1)).await;
+    let standby = managed.cluster.start([2, 1, 1], managed.cluster.options());
+    managed.until(|| managed.json("/v1/status")["other_sms"][0]["state"] == "STANDBY").await;
     tokio::task::block_in_place(|| {
         let Some(mut browser) = Browser::open(managed.url()) else { return };
         let links = managed.cluster.topology.cables.len();
@@ -59,6 +61,8 @@ async fn the_page_shows_the_torus_and_follows_its_faults() {
         browser.wait_for("role", "MASTER");
         browser.wait_for("engine", "torus-2QoS");
         browser.wait_for("legend", "LIDs");
+        let sms = "drawing.managers().map((node) => `${node.description} ${node.sm}`).join()";
+        assert_eq!(browser.evaluate(sms), "h0-0-0-0 HCA-1 MASTER,h2-1-1-0 HCA-1 STANDBY");
         browser.screenshot("torus");
         find_and_select(&mut browser);
         path_between_hosts(&mut browser);
@@ -76,6 +80,7 @@ async fn the_page_shows_the_torus_and_follows_its_faults() {
         assert_eq!(browser.evaluate(&is_lost), true);
         assert_eq!(browser.exceptions(), [""; 0]);
     });
+    drop(standby);
 }
 
 fn find_and_select(browser: &mut Browser) {

@@ -8,7 +8,7 @@ use torus_sm::ids::PortNum;
 use torus_sm::sim::console::run_line;
 
 /// A daemon that sweeps the counters only on request.
-async fn managed(change: impl FnOnce(&mut Options)) -> Managed {
+pub(crate) async fn managed(change: impl FnOnce(&mut Options)) -> Managed {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let dump = cluster.file("counters.log").display().to_string();
     let mut options = Options {
@@ -27,14 +27,14 @@ async fn command(managed: &Managed, text: &str) {
     assert_eq!(response.status, 202, "{text}: {}", response.body);
 }
 
-async fn sweep(managed: &Managed) -> Value {
+pub(crate) async fn sweep(managed: &Managed) -> Value {
     let before = managed.json("/v1/perfmgr")["sweeps"].as_u64();
     command(managed, "sweep").await;
     managed.until(|| managed.json("/v1/perfmgr")["sweeps"].as_u64() > before).await;
     managed.json("/v1/perfmgr")
 }
 
-fn set(managed: &Managed, port: u8, name: &str, value: u64) {
+pub(crate) fn set(managed: &Managed, port: u8, name: &str, value: u64) {
     let line = format!("counters set 0,0/{port} {name}={value}");
     run_line(&managed.cluster.fabric, &line).expect("a counter");
 }
@@ -139,4 +139,47 @@ async fn nodes_that_leave_are_removed_or_kept() {
             managed.until(gone).await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redirected_agents_are_asked_where_they_answer() {
+    let managed = managed(|_| ()).await;
+    let (shape, fabric) = (&managed.cluster.shape, &managed.cluster.fabric);
+    let [host, other] = [[1, 1, 0], [2, 2, 0]].map(|at| shape.host_guid(at, 0));
+    assert!(fabric.redirect_perf(host, (other, PortNum(1)), 0x123));
+    run_line(fabric, "counters set h1-1/1 SymbolErrorCounter=7").expect("a counter");
+    let errors = || {
+        let reply = managed.json(&format!("/v1/counters?node={host}"));
+        reply["ports"][0]["errors"]["symbol_err_cnt"].clone()
+    };
+    let report = sweep(&managed).await;
+    assert_eq!(report["last_sweep"]["failed"], 0, "{report}");
+    assert_eq!(errors(), 7);
+    let [redirection] = &report["redirections"].as_array().expect("a list")[..] else {
+        panic!("{report}")
+    };
+    assert_eq!(redirection["node"], host.to_string());
+    assert_eq!(redirection["to_queue_pair"], 0x123);
+    let lid = managed.json(&format!("/v1/nodes?node={other}"))["nodes"][0]["lids"][0].clone();
+    assert_eq!(redirection["to_lid"], lid);
+    // The agent is back at its node: what was known about it is forgotten.
+    assert!(fabric.revive(host));
+    let report = sweep(&managed).await;
+    assert!(report["last_sweep"]["failed"].as_u64() > Some(0), "{report}");
+    assert_eq!(report["redirections"], serde_json::json!([]));
+    run_line(fabric, "counters set h1-1/1 SymbolErrorCounter=9").expect("a counter");
+    let report = sweep(&managed).await;
+    assert_eq!(report["last_sweep"]["failed"], 0, "{report}");
+    assert_eq!(errors(), 9);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redirections_are_not_followed_if_that_is_disabled() {
+    let managed = managed(|options| options.perfmgr_redir = false).await;
+    let (shape, fabric) = (&managed.cluster.shape, &managed.cluster.fabric);
+    let [host, other] = [[1, 1, 0], [2, 2, 0]].map(|at| shape.host_guid(at, 0));
+    assert!(fabric.redirect_perf(host, (other, PortNum(1)), 0x123));
+    let report = sweep(&managed).await;
+    assert_eq!(report["last_sweep"]["failed"], 1, "{report}");
+    assert_eq!(report["redirections"], serde_json::json!([]));
 }

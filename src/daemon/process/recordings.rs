@@ -3,6 +3,8 @@
 
 use crate::config::files::ConfigTexts;
 use crate::config::options::Options;
+use crate::manage::event::Event;
+use crate::manage::feed::EventSender;
 use crate::publish::atomic_file;
 use crate::record::FlightRecorder;
 use crate::record::entry::EventKind;
@@ -13,7 +15,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -50,6 +52,8 @@ pub struct Recordings {
     port: String,
     max_files: AtomicU32,
     state: Mutex<State>,
+    /// The events of the daemon, once it is made.
+    feed: OnceLock<EventSender>,
 }
 
 #[derive(Default)]
@@ -71,7 +75,13 @@ impl Recordings {
         let recorder = FlightRecorder::new(limits(options));
         let max_files = AtomicU32::new(options.recorder_files);
         let state = Mutex::default();
-        Arc::new(Self { recorder, dir: dir.to_owned(), port, max_files, state })
+        let (dir, feed) = (dir.to_owned(), OnceLock::new());
+        Arc::new(Self { recorder, dir, port, max_files, state, feed })
+    }
+
+    /// Reports recordings as events from now on. Further calls have no effect.
+    pub fn report_to(&self, feed: EventSender) {
+        let _ = self.feed.set(feed);
     }
 
     /// The recorder, for the wrappers of the port.
@@ -105,19 +115,53 @@ impl Recordings {
     /// [`RecordError`]: the recorder is off, the last recording is less than a second old, or the
     /// file cannot be written.
     pub fn write(&self, command: &str) -> Result<PathBuf, RecordError> {
+        self.check_command()?;
+        self.event(EventKind::Command, || format!("write a recording ({command})"));
+        self.write_now(command)
+    }
+
+    /// Checks that a command may write a recording now.
+    fn check_command(&self) -> Result<(), RecordError> {
+        if !self.recorder.is_on() {
+            return Err(RecordError::Off);
+        }
         if let Some((time, path)) = &self.lock().last
             && time.elapsed() < MIN_COMMAND_INTERVAL
         {
             return Err(RecordError::TooSoon(path.clone()));
         }
-        self.event(EventKind::Command, || format!("write a recording ({command})"));
-        self.write_now(command)
+        Ok(())
     }
 
-    /// As [`Self::write`], with the result in the log.
+    /// As [`Self::write`], with the result in the log and as an event.
     pub fn write_and_log(&self, command: &str) {
         if let Err(problem) = self.write(command) {
             warn!("no recording is written: {problem}");
+            self.report(Event::RecordingFailed { problem: problem.to_string() });
+        }
+    }
+
+    /// As [`Self::write_and_log`], on a thread of its own.
+    ///
+    /// # Errors
+    /// [`RecordError`]: the recorder is off, or the last recording is less than a second old.
+    pub fn start(self: &Arc<Self>, command: &'static str) -> Result<(), RecordError> {
+        self.check_command()?;
+        let recordings = self.clone();
+        self.spawn(move || recordings.write_and_log(command));
+        Ok(())
+    }
+
+    fn report(&self, event: Event) {
+        if let Some(feed) = self.feed.get() {
+            feed.send(event);
+        }
+    }
+
+    fn spawn(&self, work: impl FnOnce() + Send + 'static) {
+        if let Err(problem) = std::thread::Builder::new().name("recorder".into()).spawn(work) {
+            // A panic is reported by others, too; a command gets its result from this event.
+            self.report(Event::RecordingFailed { problem: problem.to_string() });
         }
     }
 
@@ -147,8 +191,7 @@ impl Recordings {
                 recordings.write_automatically(&format!("a task panicked: {message}"));
             }
         };
-        // Without a thread there is no recording; the panic itself is reported by others.
-        let _ = std::thread::Builder::new().name("recorder".into()).spawn(write);
+        self.spawn(write);
     }
 
     /// True if a recording may be written without a command; then the next one must wait.
@@ -185,6 +228,8 @@ impl Recordings {
         atomic_file::replace_private_bytes(&path, &bytes)?;
         info!("wrote a recording to {} ({reason}); torus-sm replay shows it", path.display());
         self.lock().last = Some((Instant::now(), path.clone()));
+        let (path_text, reason) = (path.display().to_string(), reason.to_owned());
+        self.report(Event::RecordingWritten { path: path_text, reason });
         self.remove_old();
         Ok(path)
     }

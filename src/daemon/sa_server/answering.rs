@@ -252,6 +252,9 @@ impl SaServer {
         let generation = self.responder.get().registry().generation();
         let ready = self.joins.executed(now, (inbound, key), reply, generation);
         ready.iter().for_each(|reply| self.send(reply));
+        if ready.is_some() {
+            self.responder.get().counters_mut().observe_queued(inbound.arrived.elapsed());
+        }
         self.registry_changed();
         self.request_plan(now);
         ready.is_some()

@@ -34,6 +34,9 @@ use tokio::time::Instant;
 /// Number of counter sets: reader threads beyond this number share them, and wait for each other.
 const COUNTER_SETS: usize = 4;
 
+/// One of so many answers is timed: reading the clock takes as long as a twentieth of an answer.
+const TIMED_ANSWERS: u32 = 64;
+
 /// The responder as the SA server holds it: either exclusively or shared.
 pub(super) struct ResponderOwner {
     /// `None` while the responder is in `shared`.
@@ -123,6 +126,8 @@ struct CounterSet {
     /// Answers since the responder was shared.
     counters: SaCounters,
     shares: FairShares,
+    /// Answers until one is timed.
+    untimed: u32,
 }
 
 impl SharedResponder {
@@ -164,15 +169,19 @@ impl InlineResponder for SharedResponder {
             return InlineOutcome::Declined;
         };
         let mut set = lock(&self.counter_sets[thread_number() % COUNTER_SETS]);
-        let CounterSet { counters, shares } = &mut *set;
+        let CounterSet { counters, shares, untimed } = &mut *set;
         // The server handles a change of the status first.
         let has_changed = state.sm_status.has_changed().unwrap_or(true);
         if has_changed || (in_crowd && !shares.take(from.lid)) {
             return InlineOutcome::Declined;
         }
-        let now = Instant::now().into_std();
-        let read = || state.responder.read(counters, &state.subnet, from, mad, now);
+        let now = Instant::now();
+        let read = || state.responder.read(counters, &state.subnet, from, mad, now.into_std());
         let reply = contained::request(read);
+        *untimed = untimed.checked_sub(1).unwrap_or_else(|| {
+            counters.observe_inline(now.elapsed());
+            TIMED_ANSWERS - 1
+        });
         reply.map_or(InlineOutcome::NoReply, |reply| InlineOutcome::Reply(reply.to, reply.mad))
     }
 }

@@ -127,7 +127,7 @@ impl TableBatch<'_> {
         }
     }
 
-    fn answer(&self, Inbound { from, mad, .. }: &Inbound, counters: &mut SaCounters) {
+    fn answer(&self, Inbound { from, mad, arrived, .. }: &Inbound, counters: &mut SaCounters) {
         let read = || self.responder.read(counters, self.subnet, from, mad, self.now);
         let reply = contained::request(read);
         if let Some(reply) = reply {
@@ -135,6 +135,7 @@ impl TableBatch<'_> {
                 self.open_replies.sent(from.lid, reply.mad.len(), self.now);
             }
             send(self.port, &reply);
+            counters.observe_queued(arrived.elapsed());
         }
     }
 }

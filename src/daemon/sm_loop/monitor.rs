@@ -205,6 +205,9 @@ impl Monitor {
         if !figures.planning.is_zero() {
             statistics.planning.observe(figures.planning);
         }
+        if !figures.verifying.is_zero() {
+            statistics.verification.observe(figures.verifying);
+        }
         if figures.generation > 0 {
             statistics.programming.observe(figures.total.saturating_sub(figures.planning));
         }
@@ -235,8 +238,10 @@ impl Monitor {
             generation: figures.generation,
             multicast_only: figures.multicast_only,
             planning_seconds: figures.planning.as_secs_f64(),
+            verification_seconds: figures.verifying.as_secs_f64(),
             total_seconds: figures.total.as_secs_f64(),
             sets: figures.sets,
+            sets_by_phase: figures.sets_by_phase(),
             lft_blocks: figures.lft_blocks,
             trap_to_tables_seconds: trap_to_tables.map(|time| time.as_secs_f64()),
             problem: result.problem().map(str::to_owned),
@@ -267,9 +272,21 @@ impl Monitor {
         self.feed.events.send(Event::ConfigRejected { problem });
     }
 
-    pub fn quarantined(&self, ends: [End; 2], reason: String, calm: Duration, fabric: &Fabric) {
+    /// A link stays in use although it should be quarantined.
+    pub fn needed(&self, ends: [End; 2], reason: String, fabric: &Fabric) {
         let ends = ends.map(|end| link_end(fabric, end));
-        let calm_seconds = calm.as_secs();
+        self.feed.events.send(Event::LinkNeeded { ends, reason });
+    }
+
+    pub fn quarantined(
+        &self,
+        ends: [End; 2],
+        reason: String,
+        calm: Option<Duration>,
+        fabric: &Fabric,
+    ) {
+        let ends = ends.map(|end| link_end(fabric, end));
+        let calm_seconds = calm.map(|calm| calm.as_secs());
         self.feed.events.send(Event::LinkQuarantined { ends, reason, calm_seconds });
     }
 

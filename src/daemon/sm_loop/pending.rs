@@ -38,6 +38,8 @@ pub struct PendingWork {
     pub dump: bool,
     /// An operator requested a HANDOVER to the SM at this port, or to the best standby.
     pub handover: Option<Option<Guid>>,
+    /// Ports whose links operators quarantine.
+    pub quarantined: BTreeSet<End>,
     /// Ports whose links operators release from quarantine.
     pub released: BTreeSet<End>,
     /// An operator allows or inhibits sweeps.
@@ -97,6 +99,7 @@ impl PendingWork {
             SmEvent::SetPriority(priority) => self.priority = Some(priority),
             SmEvent::Dump => self.dump = true,
             SmEvent::HandOver(to) => self.handover = Some(to),
+            SmEvent::Quarantine(end) => drop(self.quarantined.insert(end)),
             SmEvent::Release(end) => drop(self.released.insert(end)),
             SmEvent::PortClosed(reason) => self.port_closed = Some(reason),
         }
@@ -110,9 +113,11 @@ fn cause_of(event: &SmEvent) -> Option<Cause> {
         SmEvent::Role(..) => Some(Cause::Role),
         SmEvent::MembershipChanged | SmEvent::AliasesChanged => Some(Cause::SaClients),
         SmEvent::Reload => Some(Cause::Reload),
-        SmEvent::Resweep | SmEvent::LightSweep | SmEvent::Reroute | SmEvent::Release(_) => {
-            Some(Cause::Request)
-        }
+        SmEvent::Resweep
+        | SmEvent::LightSweep
+        | SmEvent::Reroute
+        | SmEvent::Quarantine(_)
+        | SmEvent::Release(_) => Some(Cause::Request),
         SmEvent::Sweeping(_)
         | SmEvent::SetPriority(_)
         | SmEvent::Dump

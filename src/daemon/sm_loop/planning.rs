@@ -20,10 +20,14 @@ use crate::plan::partitions::Partition;
 use crate::plan::routing::chain::Chain;
 use crate::plan::update::BaselineInputs;
 use crate::verify::Checks;
-use crate::verify::baseline::{Outcome, PendingBaseline, VerifiedBaseline, plan_and_verify};
+use crate::verify::baseline::{
+    Outcome, PendingBaseline, Stage, VerifiedBaseline, plan_and_verify_in_stages,
+};
 use crate::wire::attr::tables::PkeyBlock;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The input of a plan.
 #[derive(Clone)]
@@ -49,8 +53,28 @@ pub struct PlanRequest {
 impl PlanRequest {
     /// Plans and verifies; `previous` is the plan in force, `baseline` the one to start from.
     pub fn plan(&self, previous: Option<&Plan>, baseline: Option<&VerifiedBaseline>) -> Outcome {
+        self.plan_timed(previous, baseline, &mut Duration::default())
+    }
+
+    /// As [`Self::plan`]; adds the time of verification to `verifying`.
+    pub fn plan_timed(
+        &self,
+        previous: Option<&Plan>,
+        baseline: Option<&VerifiedBaseline>,
+        verifying: &mut Duration,
+    ) -> Outcome {
         let checks = Checks::new(self.options.qos);
-        self.with_input(previous, |input| plan_and_verify(input, baseline, &checks))
+        let mut began: Option<Instant> = None;
+        let mut begins = |stage| match stage {
+            Stage::Verifying => began = Some(Instant::now()),
+            // Another routing engine is tried.
+            Stage::Planning => *verifying += elapsed(began.take()),
+        };
+        let outcome = self.with_input(previous, |input| {
+            plan_and_verify_in_stages(input, baseline, &checks, &mut begins)
+        });
+        *verifying += elapsed(began);
+        outcome
     }
 
     /// The carried baseline, from the results of planning this request.
@@ -102,4 +126,9 @@ impl PlanRequest {
             qos_policy: self.qos_policy.as_ref(),
         })
     }
+}
+
+/// The time since `start`; 0 without one.
+fn elapsed(start: Option<Instant>) -> Duration {
+    start.map_or(Duration::ZERO, |start| start.elapsed())
 }

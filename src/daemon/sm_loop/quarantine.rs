@@ -6,9 +6,10 @@ use crate::daemon::sm_loop::reconfigure::ReconfigureOutcome;
 use crate::fabric::difference::Difference;
 use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use crate::fabric::{End, Fabric, PortId};
-use crate::observe::link_health::{Cable, DOWN_WINDOW, MAX_DOWNS};
+use crate::observe::link_health::{Cable, DOWN_WINDOW, MAX_DOWNS, cable_of};
 use crate::observe::{Observation, quarantine};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -35,6 +36,7 @@ impl Manager {
         for link in &needed {
             let (name, reason) = (name(link.ends, &full), reason(link.cause));
             warn!("{name} is used although {reason}: nodes would be cut off without it");
+            self.monitor.needed(link.ends, reason, &full);
             self.links.health.keep(&link.ends);
         }
         links.retain(|link| !needed.contains(link));
@@ -42,10 +44,10 @@ impl Manager {
         let is_new = |link: &&QuarantinedLink| !before.iter().any(|old| old.ends == link.ends);
         for link in links.iter().filter(is_new) {
             warn!(
-                "{} is quarantined: {}; it is treated as down until it has been calm for {} s",
+                "{} is quarantined: {}; it is treated as down until {}",
                 name(link.ends, &full),
                 reason(link.cause),
-                link.calm.as_secs()
+                end(link.calm)
             );
             self.monitor.quarantined(link.ends, reason(link.cause), link.calm, &full);
         }
@@ -70,6 +72,28 @@ impl Manager {
     pub(super) fn release_links(&mut self, pending: &mut PendingWork) {
         let released = self.links.health.release(Instant::now());
         self.sweep_links(&released, pending, "its quarantine ends");
+    }
+
+    /// Quarantines the links at these ports, and requests a plan without them.
+    pub(super) fn quarantine_by_request(
+        &mut self,
+        ends: &BTreeSet<End>,
+        pending: &mut PendingWork,
+    ) {
+        let Some(observation) = self.observation.take() else { return };
+        let fabric = &observation.fabric;
+        for &(guid, num) in ends {
+            let node = fabric.node_by_guid(guid);
+            let port = node.and_then(|node| fabric.port_of(node, num));
+            let cable = port.and_then(|port| cable_of(fabric, port));
+            let removed = self.links.removed.iter().map(|link| link.ends);
+            let removed = || removed.clone().find(|ends| ends.contains(&(guid, num)));
+            match cable.or_else(removed) {
+                Some(cable) => pending.plan |= self.links.health.hold(cable),
+                None => warn!("port {num} of node {guid} has no link to quarantine"),
+            }
+        }
+        self.observation = Some(self.without_quarantined(observation));
     }
 
     /// Ends the quarantine of the links at these ports.
@@ -127,7 +151,16 @@ fn reason(cause: QuarantineCause) -> String {
         QuarantineCause::Errors((guid, num)) => {
             format!("port {num} of {guid} reports errors of the link")
         }
+        QuarantineCause::Operator => "an operator requests it".to_owned(),
     }
+}
+
+/// What ends a quarantine.
+fn end(calm: Option<Duration>) -> String {
+    calm.map_or_else(
+        || "an operator releases it".to_owned(),
+        |calm| format!("it has been calm for {} s", calm.as_secs()),
+    )
 }
 
 /// Both ends of a link for messages.

@@ -3,7 +3,7 @@
 use super::error::ApiError;
 use crate::ids::{Guid, PortNum};
 use crate::manage::action::{
-    Action, HandoverBody, LogLevelBody, PerfmgrBody, PriorityBody, ReleaseBody,
+    Action, HandoverBody, LinkBody, LogLevelBody, PerfmgrBody, PriorityBody,
 };
 use crate::perfmgr::command::PerfCommand;
 use serde::de::DeserializeOwned;
@@ -41,6 +41,10 @@ pub(super) fn dump(body: &[u8]) -> Result<Action, ApiError> {
     plain(body, Action::Dump)
 }
 
+pub(super) fn record(body: &[u8]) -> Result<Action, ApiError> {
+    plain(body, Action::Record)
+}
+
 pub(super) fn exit(body: &[u8]) -> Result<Action, ApiError> {
     plain(body, Action::Exit)
 }
@@ -66,13 +70,22 @@ pub(super) fn handover(body: &[u8]) -> Result<Action, ApiError> {
     to.as_deref().map(guid).transpose().map(Action::Handover)
 }
 
+pub(super) fn quarantine(body: &[u8]) -> Result<Action, ApiError> {
+    link(body).map(|(guid, port)| Action::Quarantine(guid, port))
+}
+
 pub(super) fn release(body: &[u8]) -> Result<Action, ApiError> {
-    let ReleaseBody { guid: text, port } = json(body)?;
+    link(body).map(|(guid, port)| Action::Release(guid, port))
+}
+
+/// The port that names a link.
+fn link(body: &[u8]) -> Result<(Guid, PortNum), ApiError> {
+    let LinkBody { guid: text, port } = json(body)?;
     if !(1..=MAX_PORT).contains(&port) {
         let text = format!("the body: port {port} is not 1 to {MAX_PORT}");
         return Err(ApiError::new(400, text));
     }
-    Ok(Action::Release(guid(&text)?, PortNum(port)))
+    Ok((guid(&text)?, PortNum(port)))
 }
 
 pub(super) fn perfmgr(body: &[u8]) -> Result<Action, ApiError> {
@@ -104,6 +117,10 @@ mod tests {
         assert_eq!(
             release(br#"{"guid": "0xab", "port": 3}"#),
             Ok(Action::Release(Guid(0xAB), PortNum(3)))
+        );
+        assert_eq!(
+            quarantine(br#"{"guid": "ab", "port": 254}"#),
+            Ok(Action::Quarantine(Guid(0xAB), PortNum(254)))
         );
         let problem = |result: Result<Action, ApiError>| result.expect_err("invalid").text;
         assert_eq!(problem(exit(b"{\"now\":1}")), "the action exit takes no body");

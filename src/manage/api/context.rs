@@ -28,6 +28,8 @@ pub struct ApiContext<'a> {
     pub runtime: Handle,
     /// The header Accept of the request.
     pub accept: &'a str,
+    /// The enabled log flags; `None` if the log is not that of the daemon.
+    pub log_flags: Option<u8>,
     /// Number of the last event.
     pub last_event: u64,
     /// Open connections of the server.

@@ -8,10 +8,12 @@ use super::query::Query;
 use super::reply::Reply;
 use crate::fabric::{Fabric, Node, NodeId, PortId};
 use crate::manage::fabric_changes::kind_name;
+use crate::manage::loop_status::LoopStatus;
 use crate::perfmgr::database::PortEntry;
 use crate::plan::Plan;
 use crate::wire::attr::{CapMask, LinkWidth, NodeKind, PhysState, PortInfo, PortState};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -89,8 +91,10 @@ struct NodeView {
     device_id: u16,
     /// Directed route from the SM.
     path: String,
-    /// The SM runs on this node.
+    /// This SM runs on the node.
     is_local: bool,
+    /// State of the SM on the node, such as `MASTER`; null if it has none.
+    sm: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -240,7 +244,19 @@ pub(super) fn fabric(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
 pub(super) fn nodes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
     let fabric = context.fabric()?;
     let nodes = find_nodes(fabric, query)?;
-    Reply::json(&NodesView { nodes: nodes.map(|id| node_view(fabric, id)).collect() })
+    let sms = sms(&context.status, fabric);
+    let view = |id| NodeView { sm: sms.get(&id).cloned(), ..node_view(fabric, id) };
+    Reply::json(&NodesView { nodes: nodes.map(view).collect() })
+}
+
+/// The states of the SMs by node; of several on a node, the one of this SM or the first one.
+fn sms(status: &LoopStatus, fabric: &Fabric) -> BTreeMap<NodeId, String> {
+    let others = status.managers.iter().rev().filter_map(|sm| {
+        let port = fabric.port_by_guid(sm.guid)?;
+        Some((fabric.port(port).node, sm.state.to_string()))
+    });
+    let own = (fabric.port(fabric.local()).node, status.sm.state.to_string());
+    others.chain([own]).collect()
 }
 
 fn node_view(fabric: &Fabric, id: NodeId) -> NodeView {
@@ -258,6 +274,7 @@ fn node_view(fabric: &Fabric, id: NodeId) -> NodeView {
         device_id: info.device_id(),
         path: node.route.to_string(),
         is_local: fabric.port(fabric.local()).node == id,
+        sm: None,
     }
 }
 

@@ -2,14 +2,14 @@
 //! replies make. UPDATE_GOLDEN=1 writes it.
 
 use super::*;
-use crate::manage::action::{HandoverBody, LogLevelBody, PerfmgrBody, PriorityBody, ReleaseBody};
+use crate::manage::action::{HandoverBody, LinkBody, LogLevelBody, PerfmgrBody, PriorityBody};
 use crate::manage::event_log::EventRecord;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The types of replies and of the bodies of actions.
-fn add_schemas(generator: &mut SchemaGenerator) {
+/// The types of replies.
+fn add_replies(generator: &mut SchemaGenerator) {
     generator.subschema_for::<status::Status>();
     generator.subschema_for::<fabric::FabricView>();
     generator.subschema_for::<fabric::NodesView>();
@@ -26,10 +26,14 @@ fn add_schemas(generator: &mut SchemaGenerator) {
     generator.subschema_for::<EventRecord<'_>>();
     generator.subschema_for::<reply::Accepted<'_>>();
     generator.subschema_for::<reply::Problem<'_>>();
+}
+
+/// The types of the bodies of actions.
+fn add_bodies(generator: &mut SchemaGenerator) {
     generator.subschema_for::<LogLevelBody>();
     generator.subschema_for::<PriorityBody>();
     generator.subschema_for::<HandoverBody>();
-    generator.subschema_for::<ReleaseBody>();
+    generator.subschema_for::<LinkBody>();
     generator.subschema_for::<PerfmgrBody>();
 }
 
@@ -109,9 +113,13 @@ fn join_lines(value: &mut Value) {
 fn description() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into());
-    let mut generator = SchemaGenerator::new(settings.for_serialize());
-    add_schemas(&mut generator);
-    let mut schemas: Map<String, Value> = generator.take_definitions(true);
+    // A member that may be left out of a body is always in a reply.
+    let mut replies = SchemaGenerator::new(settings.clone().for_serialize());
+    add_replies(&mut replies);
+    let mut bodies = SchemaGenerator::new(settings.for_deserialize());
+    add_bodies(&mut bodies);
+    let mut schemas: Map<String, Value> = replies.take_definitions(true);
+    schemas.append(&mut bodies.take_definitions(true));
     schemas.values_mut().for_each(join_lines);
     let mut paths = Map::new();
     for endpoint in ENDPOINTS {

@@ -19,10 +19,10 @@ pub(super) struct QuarantineView {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct QuarantinedLinkView {
     ends: [LinkEnd; 2],
-    /// `flaps`, or `errors` if the ports report errors of the link.
+    /// `flaps`, `errors` if the ports report errors of the link, or `operator`.
     cause: &'static str,
-    /// Time without a change after which it is used again.
-    calm_seconds: u64,
+    /// Time without a change after which it is used again; null if an operator has to release it.
+    calm_seconds: Option<u64>,
 }
 
 /// The quarantined links of the published subnet.
@@ -33,8 +33,9 @@ pub(super) fn quarantine(context: &ApiContext<'_>, _: &Query) -> Result<Reply, A
         cause: match link.cause {
             QuarantineCause::Flaps => "flaps",
             QuarantineCause::Errors(_) => "errors",
+            QuarantineCause::Operator => "operator",
         },
-        calm_seconds: link.calm.as_secs(),
+        calm_seconds: link.calm.map(|calm| calm.as_secs()),
     };
     Reply::json(&QuarantineView { links: subnet.devices.quarantined.iter().map(view).collect() })
 }

@@ -9,8 +9,8 @@ use super::replication::{self, ReplicationPeer};
 use super::reply::{Reply, time};
 use crate::contained;
 use crate::manage::loop_status::{
-    Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SweepKind, SweepRecord,
-    SweepResult,
+    Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SetsByPhase, SweepKind,
+    SweepRecord, SweepResult,
 };
 use crate::manage::sa_query::SaQuery;
 use crate::notes::{Note, Severity};
@@ -180,11 +180,15 @@ struct Reconfiguration {
     multicast_only: bool,
     /// Time for planning and verification.
     planning_seconds: f64,
+    /// Time for verification; part of `planning_seconds`. A plan for multicast groups alone has 0.
+    verification_seconds: f64,
     /// Time for planning, verification and programming.
     total_seconds: f64,
     /// From the first trap to the last acknowledged block of a linear forwarding table.
     trap_to_tables_seconds: Option<f64>,
     sets: usize,
+    /// Sets by phase: `tables`, `moved_pkeys`, `ports`, `switch_m_keys`, `activation`, `moves`.
+    sets_by_phase: SetsByPhase,
     lft_blocks: usize,
     generation: u64,
 }
@@ -197,6 +201,7 @@ struct Configuration {
     /// Why the last reload was rejected; null if it was not.
     error: Option<String>,
     files: Vec<File>,
+    /// The flags in force (log_flags, or the action loglevel).
     log_flags: u8,
 }
 
@@ -255,7 +260,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         }),
         sweeps: status.sweeps.iter().map(sweep).collect(),
         reconfigurations: status.reconfigurations.iter().map(reconfiguration).collect(),
-        configuration: configuration(status),
+        configuration: configuration(context),
         last_event: context.last_event,
         management: Management { connections: context.connections, requests: context.requests },
     })
@@ -350,15 +355,19 @@ fn reconfiguration(record: &ReconfigureRecord) -> Reconfiguration {
         problem: record.result.problem().map(str::to_owned),
         multicast_only: figures.multicast_only,
         planning_seconds: figures.planning.as_secs_f64(),
+        verification_seconds: figures.verifying.as_secs_f64(),
         total_seconds: figures.total.as_secs_f64(),
         trap_to_tables_seconds: record.trap_to_tables.map(|time| time.as_secs_f64()),
         sets: figures.sets,
+        sets_by_phase: figures.sets_by_phase(),
         lft_blocks: figures.lft_blocks,
         generation: figures.generation,
     }
 }
 
-fn configuration(status: &LoopStatus) -> Configuration {
+fn configuration(context: &ApiContext<'_>) -> Configuration {
+    let status = &context.status;
+    let log_flags = context.log_flags.unwrap_or(status.options.log_flags);
     let file = |file: &ConfigFile| File {
         option: file.option,
         path: file.path.display().to_string(),
@@ -369,6 +378,6 @@ fn configuration(status: &LoopStatus) -> Configuration {
         read: time(status.config.read),
         error: status.config.error.clone(),
         files: status.config.files.iter().map(file).collect(),
-        log_flags: status.options.log_flags,
+        log_flags,
     }
 }

@@ -156,7 +156,7 @@ pub static ENDPOINTS: &[Endpoint] = &[
     ),
     get(
         "/v1/quarantine",
-        "Links that are treated as down, because they flap or report errors.",
+        "Links that are treated as down, because they flap, report errors or an operator requested it.",
         "QuarantineView",
         Handler::Read(quarantine::quarantine),
     ),
@@ -219,9 +219,21 @@ pub static ENDPOINTS: &[Endpoint] = &[
         Handler::Act(actions::handover),
     ),
     post(
+        "/v1/actions/record",
+        "Write a recording of the flight recorder; 409 if it is off.",
+        "",
+        Handler::Act(actions::record),
+    ),
+    post(
+        "/v1/actions/quarantine",
+        "Treat a link as down until it is released; 409 if the port has no link.",
+        "LinkBody",
+        Handler::Act(actions::quarantine),
+    ),
+    post(
         "/v1/actions/release",
         "End the quarantine of a link; 409 if it is not quarantined.",
-        "ReleaseBody",
+        "LinkBody",
         Handler::Act(actions::release),
     ),
     post(

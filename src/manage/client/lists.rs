@@ -70,6 +70,22 @@ pub(super) fn links(reply: &Value) -> String {
     table.text("")
 }
 
+pub(super) fn quarantine(reply: &Value) -> String {
+    let mut table = Table::new(&["END", "END", "CAUSE", "CALM"]);
+    for link in list(&reply["links"]) {
+        table.add(vec![
+            end(&link["ends"][0]),
+            end(&link["ends"][1]),
+            text(&link["cause"]).to_owned(),
+            link["calm_seconds"].as_u64().map(|calm| format!("{calm} s")).unwrap_or_default(),
+        ]);
+    }
+    match table.is_empty() {
+        true => "no link is quarantined\n".to_owned(),
+        false => table.text(""),
+    }
+}
+
 pub(super) fn groups(reply: &Value) -> String {
     let mut table = Table::new(&["MLID", "PKEY", "MEMBERS", "", "MGID"]);
     for group in list(&reply["groups"]) {
@@ -131,16 +147,18 @@ pub(super) fn torus(reply: &Value) -> String {
 }
 
 pub(super) fn sa(reply: &Value) -> String {
+    let number = |name: &str, one, many| {
+        counted(reply[name].as_u64().unwrap_or_default() as usize, one, many)
+    };
     let mut out = format!(
-        "{} replies with {} records, {} requests queued, {} ignored; {} multicast groups, {} services, \
-         {} subscriptions\n",
-        reply["replies"],
-        reply["records"],
-        reply["queued"],
+        "{} with {}, {} queued, {} ignored; {}, {}, {}\n",
+        number("replies", "reply", "replies"),
+        number("records", "record", "records"),
+        number("queued", "request", "requests"),
         reply["ignored"],
-        reply["multicast_groups"],
-        reply["services"],
-        reply["subscriptions"]
+        number("multicast_groups", "multicast group", "multicast groups"),
+        number("services", "service", "services"),
+        number("subscriptions", "subscription", "subscriptions")
     );
     let mut replies = Table::new(&["ATTRIBUTE", "METHOD", "STATUS", "REPLIES"]);
     for row in list(&reply["by_attribute"]) {

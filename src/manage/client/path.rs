@@ -1,7 +1,8 @@
 //! `torus-sm path` as text.
 
 use super::table::Table;
-use super::values::text;
+use super::values::{list, text};
+use crate::notes::counted;
 use serde_json::Value;
 
 /// The reply of `/v1/routes` as text.
@@ -10,14 +11,14 @@ pub(super) fn path(reply: &Value) -> String {
         format!("\"{}\" {} (LID {})", text(&end["description"]), text(&end["guid"]), end["lid"])
     };
     let mut out = format!(
-        "{} to {}: SL {}, {} switches\n",
+        "{} to {}: SL {}, {}\n",
         end(&reply["from"]),
         end(&reply["to"]),
         reply["sl"],
-        reply["hops"].as_array().map_or(0, Vec::len)
+        counted(list(&reply["hops"]).len(), "switch", "switches")
     );
     let mut table = Table::new(&["SWITCH", "IN", "OUT", "VL", "DESCRIPTION"]);
-    for hop in reply["hops"].as_array().into_iter().flatten() {
+    for hop in list(&reply["hops"]) {
         table.add(vec![
             text(&hop["guid"]).to_owned(),
             hop["input"].to_string(),

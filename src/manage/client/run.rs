@@ -52,6 +52,15 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
         }
         ManageCommand::Torus(args) => show(&client, args, "/v1/torus", lists::torus).await,
         ManageCommand::Sa(args) => show(&client, args, "/v1/sa", lists::sa).await,
+        ManageCommand::Quarantine { port: None, client: args, .. } => {
+            show(&client, args, "/v1/quarantine", lists::quarantine).await
+        }
+        ManageCommand::Quarantine { port: Some((guid, num)), no_wait, .. } => {
+            let args = ActionArgs { no_wait: *no_wait, ..ActionArgs::default() };
+            let body = json!({ "guid": guid.to_string(), "port": num.0 });
+            act_with(&client, &args, "quarantine", body, Some(Awaited::Plan)).await
+        }
+        ManageCommand::Record(args) => act(&client, args, "record", Some(Awaited::Recording)).await,
         ManageCommand::Resweep(args) => act(&client, args, "resweep", Some(Awaited::Plan)).await,
         ManageCommand::Reroute(args) => act(&client, args, "reroute", Some(Awaited::Plan)).await,
         ManageCommand::Reload(args) => {

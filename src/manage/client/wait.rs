@@ -17,6 +17,8 @@ pub(super) enum Awaited {
     Plan,
     /// A new configuration.
     Configuration,
+    /// A recording of the flight recorder.
+    Recording,
 }
 
 /// Waits for the result of an action that was accepted after event number `after`. Returns it as
@@ -54,6 +56,13 @@ fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, Failure>> {
         ("config_reloaded", Awaited::Configuration) => Some(Ok("configuration read again".into())),
         ("config_rejected", Awaited::Configuration) => {
             failed(ExitCode::Config, &format!("the configuration stays as it was: {}", problem()))
+        }
+        ("recording_written", Awaited::Recording) => {
+            Some(Ok(format!("wrote {}", text(&event["path"]))))
+        }
+        ("recording_failed", Awaited::Recording) => failed(ExitCode::Fatal, problem()),
+        ("link_needed", Awaited::Plan) => {
+            failed(ExitCode::Fatal, "nodes would be cut off without this link: it stays in use")
         }
         ("plan_rejected", Awaited::Plan) => failed(ExitCode::Fatal, problem()),
         ("reconfigured", Awaited::Plan) => match text(&event["result"]) {

@@ -4,7 +4,7 @@
 //! samples of port counters.
 
 use super::family::{Family, Labels, Samples};
-use crate::manage::histogram::Histogram;
+use crate::histogram::Histogram;
 use std::fmt::Write as _;
 
 /// The text formats.
@@ -101,6 +101,19 @@ impl TextWriter {
             self.text.push_str(part);
         }
         let _ = writeln!(self.text, "{value}");
+    }
+
+    /// Starts a family of gauges.
+    pub(super) fn start_gauge(&mut self, name: &str, help: &str) {
+        self.start(name, help, "gauge");
+    }
+
+    /// A sample of a gauge; `labels` is the text between the braces.
+    pub(super) fn gauge(&mut self, name: &str, labels: &str, value: f64) {
+        for part in [name, "{", labels, "} "] {
+            self.text.push_str(part);
+        }
+        let _ = writeln!(self.text, "{value:?}");
     }
 
     /// Name and labels of a sample, with the bound of its bucket first.

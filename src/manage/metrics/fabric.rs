@@ -1,7 +1,8 @@
 //! Nodes, links and device faults.
 
 use super::family::Family;
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{Fabric, Port, PortId};
+use crate::ids::PortNum;
 use crate::manage::api::ApiContext;
 use crate::manage::fabric_changes::kind_name;
 use crate::wire::attr::{NodeKind, PortState};
@@ -54,10 +55,18 @@ fn counts(fabric: &Fabric) -> Vec<Family> {
         let count = links.iter().filter(|link| lower(link) == state).count();
         (vec![("state", state.to_string())], count as f64)
     });
+    let ports = [PortState::Down, PortState::Init, PortState::Armed, PortState::Active];
+    let ports = ports.map(|state| {
+        let is_counted = |port: &&Port| port.num != PortNum::ZERO && port.info.is_some();
+        let ports = fabric.ports().iter().filter(is_counted);
+        let count = ports.filter(|port| port.state() == state).count();
+        (vec![("state", state.to_string())], count as f64)
+    });
     let faults = fabric.faults().len() as f64;
     vec![
         Family::gauges("torus_sm_nodes", "Nodes of the fabric", kinds.into()),
         Family::gauges("torus_sm_links", "Links by the lower state of their ends", states.into()),
+        Family::gauges("torus_sm_ports", "External ports by state", ports.into()),
         Family::gauge("torus_sm_sweep_faults", "Failures of devices in the last sweep", faults),
     ]
 }

@@ -1,6 +1,6 @@
 //! A metric: name, help, and samples with their labels.
 
-use crate::manage::histogram::Histogram;
+use crate::histogram::Histogram;
 
 /// Labels of a sample: names and values.
 pub type Labels = Vec<(&'static str, String)>;

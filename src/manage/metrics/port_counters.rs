@@ -4,7 +4,7 @@
 use super::encode::TextWriter;
 use crate::perfmgr::counters::{ERROR_NAMES, XMIT_WAIT};
 use crate::perfmgr::database::{Database, PortEntry};
-use crate::perfmgr::history::OCTETS_PER_WORD;
+use crate::perfmgr::history::{OCTETS_PER_WORD, Rates};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -24,6 +24,24 @@ const COUNTERS: [Counter; 5] = [
         "torus_sm_port_transmit_wait_ticks",
         "Ticks in which a port had data but no credits",
         |port| port.errors.0[XMIT_WAIT],
+    ),
+];
+
+/// Name, help and value of a rate.
+type Rate = (&'static str, &'static str, fn(&Rates) -> f64);
+
+const RATES: [Rate; 2] = [
+    (
+        "torus_sm_port_transmit_bytes_per_second",
+        "Octets per second that a port sent between the last two sweeps of the counters; only of \
+         ports that sent any",
+        |rates| rates.transmit_bytes_per_second,
+    ),
+    (
+        "torus_sm_port_receive_bytes_per_second",
+        "Octets per second that a port received between the last two sweeps of the counters; only \
+         of ports that received any",
+        |rates| rates.receive_bytes_per_second,
     ),
 ];
 
@@ -59,7 +77,7 @@ impl<'a> LabelledPorts<'a> {
 
     /// The expected length of the samples in bytes.
     pub(super) fn text_length(&self) -> usize {
-        self.ports.len() * COUNTERS.len() * SAMPLE_LENGTH
+        self.ports.len() * (COUNTERS.len() + RATES.len()) * SAMPLE_LENGTH
     }
 
     /// Writes the families. Error counters that are 0 have no samples, as nearly all are.
@@ -68,6 +86,15 @@ impl<'a> LabelledPorts<'a> {
             out.start_counter(name, help);
             for (labels, port) in self.iter() {
                 out.counter(name, labels, value(port));
+            }
+        }
+        for (name, help, value) in RATES {
+            out.start_gauge(name, help);
+            for (labels, port) in self.iter() {
+                let rate = port.history.latest().map_or(0.0, |rates| value(&rates));
+                if rate > 0.0 {
+                    out.gauge(name, labels, rate);
+                }
             }
         }
         out.start_counter(ERRORS, ERRORS_HELP);
@@ -126,9 +153,25 @@ mod tests {
     }
 
     #[test]
+    fn ports_with_traffic_have_rates() {
+        let time = |since_start| ReadingTime { date: chrono::Utc::now(), since_start };
+        let mut database = Database::default();
+        database.activate(Guid(7), ("a", 1, false), time(0.0).date);
+        for at in [1, 3] {
+            // PortXmitData in words of 4 octets; nothing is received.
+            let data = DataCounters([10 * at, 0, at, 0, 0, 0, 0, 0]);
+            database.add_data((Guid(7), PortNum(1)), data, time(at as f64), 60.0);
+        }
+        let (text, _) = text(&database);
+        let rates: Vec<&str> = text.lines().filter(|line| line.contains("_second{")).collect();
+        let port = "node=\"0x0000000000000007\",port=\"1\"";
+        assert_eq!(rates, [format!("torus_sm_port_transmit_bytes_per_second{{{port}}} 40.0")]);
+    }
+
+    #[test]
     fn families_without_samples_have_their_types() {
         let (text, _) = text(&Database::default());
         let types = text.lines().filter(|line| line.starts_with("# TYPE torus_sm_port_"));
-        assert_eq!(types.count(), COUNTERS.len() + 1);
+        assert_eq!(types.count(), COUNTERS.len() + RATES.len() + 1);
     }
 }

@@ -39,6 +39,8 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     let offences = offences.into_iter().take(MAX_OFFENCES).map(|((lid, offence), count)| {
         (vec![("lid", lid.to_string()), ("offence", offence.name().to_owned())], count)
     });
+    let times = [("reader", counters.inline_times()), ("queue", counters.queued_times())];
+    let times = times.map(|(by, times)| (vec![("answered_by", by.to_owned())], times));
     let result = |name: &str, count| (vec![("result", name.to_owned())], count);
     let sent = report.reports;
     let reports = vec![
@@ -63,6 +65,12 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
             report.ended_subscriptions,
         ),
         Family::counters("torus_sm_sa_replies", "SA replies, without BUSY", replies.collect()),
+        Family::histograms(
+            "torus_sm_sa_response_seconds",
+            "Times from the arrival of SA requests to their replies, of every 64th that a reader \
+             thread of the port answered",
+            times.into(),
+        ),
         Family::counter("torus_sm_sa_records", "Records in SA replies", counters.records()),
         Family::counters("torus_sm_sa_dropped", "SA requests without a reply", drops.collect()),
         Family::counter("torus_sm_sa_busy", "BUSY replies of the SA", busy),

@@ -114,6 +114,11 @@ fn durations(statistics: &LoopStatistics) -> Vec<Family> {
             statistics.planning,
         ),
         Family::histogram(
+            "torus_sm_verification_duration_seconds",
+            "Durations of verification, a part of planning and verification",
+            statistics.verification,
+        ),
+        Family::histogram(
             "torus_sm_programming_duration_seconds",
             "Durations of programming the devices",
             statistics.programming,

@@ -2,41 +2,33 @@
 
 use super::family::{Family, Labels};
 use crate::manage::api::ApiContext;
+use crate::transport::transactions::AttributeCount;
 use crate::wire::attr::AttrId;
 use std::collections::BTreeMap;
 
+/// Samples of a counter.
+type Counts = Vec<(Labels, u64)>;
+
 pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     let counters = &context.status.smps;
-    let mut sent: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for count in &counters.attributes {
-        let name = AttrId::name(count.attr_id);
-        *sent.entry((name, "get")).or_default() += count.gets;
-        *sent.entry((name, "set")).or_default() += count.sets;
-    }
-    let sent =
-        sent.into_iter().filter(|&(_, count)| count > 0).map(|((attribute, method), count)| {
-            (vec![("attribute", attribute.to_owned()), ("method", method.to_owned())], count)
-        });
-    let results = [
-        ("answered", counters.answered),
-        ("unanswered", counters.unanswered),
-        ("refused", counters.refused),
-        ("malformed", counters.malformed),
-        ("send_error", counters.send_errors),
-    ];
-    let result = |(name, count): (&str, u64)| -> (Labels, u64) {
-        (vec![("result", name.to_owned())], count)
-    };
+    let (sent, results) = by_attribute(&counters.attributes);
+    let times = [("get", counters.get_times), ("set", counters.set_times)];
+    let times = times.map(|(method, times)| (method_label(method), times.histogram()));
     vec![
         Family::counters(
             "torus_sm_smp_requests",
             "SubnGet and SubnSet requests, without retransmissions",
-            sent.collect(),
+            sent,
         ),
         Family::counters(
             "torus_sm_smp_results",
-            "Results of SubnGet and SubnSet requests",
-            results.map(result).into(),
+            "Results of SubnGet and SubnSet requests by attribute and method",
+            results,
+        ),
+        Family::histograms(
+            "torus_sm_smp_response_seconds",
+            "Times from the first transmission of a SubnGet or SubnSet to its response",
+            times.into(),
         ),
         Family::counter(
             "torus_sm_smp_retransmissions",
@@ -54,4 +46,31 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
             counters.unmatched,
         ),
     ]
+}
+
+fn method_label(method: &str) -> Labels {
+    vec![("method", method.to_owned())]
+}
+
+/// Requests, and results that occurred, by attribute and method. Unknown attributes share a name.
+fn by_attribute(attributes: &[AttributeCount]) -> (Counts, Counts) {
+    let (mut sent, mut results) = (BTreeMap::new(), BTreeMap::new());
+    for attribute in attributes {
+        let name = AttrId::name(attribute.attr_id);
+        for (method, count) in [("get", attribute.gets), ("set", attribute.sets)] {
+            *sent.entry((name, method)).or_insert(0) += count.sent;
+            for (result, count) in count.results() {
+                *results.entry((name, method, result.name())).or_insert(0) += count;
+            }
+        }
+    }
+    let labels = |(attribute, method): (&str, &str)| -> Labels {
+        vec![("attribute", attribute.to_owned()), ("method", method.to_owned())]
+    };
+    let sent = sent.into_iter().filter(|&(_, count)| count > 0);
+    let results = results.into_iter().filter(|&(_, count)| count > 0);
+    let with_result = |((attribute, method, result), count): ((&str, &str, &str), u64)| {
+        ([labels((attribute, method)), vec![("result", result.to_owned())]].concat(), count)
+    };
+    (sent.map(|(key, count)| (labels(key), count)).collect(), results.map(with_result).collect())
 }

@@ -82,7 +82,7 @@ const charts = (() => {
     context.fillStyle = "#90cdf4";
     rates.forEach((rate, at) => context.fillRect(at * step, height - rate / most * (height - 12), Math.max(1, step - 0.5), height));
     context.fillStyle = "#718096";
-    context.fillText(`up to ${Math.round(most)} replies/s`, 2, 10);
+    context.fillText(`up to ${counted(Math.round(most), "reply/s", "replies/s")}`, 2, 10);
     return rates.at(-1) ?? 0;
   };
   return { take, drawTimeline, takeSa };

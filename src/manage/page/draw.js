@@ -10,6 +10,8 @@ const drawing = (() => {
   const STUB = 0.32; // length of the stub of a cable that is not drawn in full
   const MIN_HOST_SCALE = 26; // pixels per unit from which hosts are drawn
   const MIN_LABEL_SCALE = 70;
+  const TITLE_HEIGHT = 12; // pixels
+  const LEGEND_HEIGHT = 28;
   const COLOUR_STEPS = 24;
   const SMALL_RADIUS = 4; // pixels below which plain switches are drawn together, as squares
 
@@ -85,10 +87,11 @@ const drawing = (() => {
     const least = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
     const most = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
     const [left, right, top, bottom] = [least(xs) - 1, most(xs) + 1, least(ys) - 1.2, most(ys) + 1];
-    const width = canvas.clientWidth, height = canvas.clientHeight;
+    // Pixels above for the titles of planes, and below for the legend.
+    const width = canvas.clientWidth, height = canvas.clientHeight - TITLE_HEIGHT - LEGEND_HEIGHT;
     view.scale = Math.min(width / (right - left), height / (bottom - top), 160);
     view.x = (left + right) / 2 - width / 2 / view.scale;
-    view.y = (top + bottom) / 2 - height / 2 / view.scale;
+    view.y = (top + bottom) / 2 - (height / 2 + TITLE_HEIGHT) / view.scale;
     redraw();
   };
 
@@ -144,8 +147,7 @@ const drawing = (() => {
   };
 
   const drawNodes = (context, width, height) => {
-    const local = [...model.nodes.values()].find((node) => node.is_local);
-    const home = local && (local.kind === "switch" ? local : [...model.nodes.values()].find((node) => node.hosts.includes(local)));
+    const marked = new Set(managers().flatMap((node) => [node, homeOf(node)]));
     const radius = Math.min(14, Math.max(1.4, view.scale * 0.17));
     const showHosts = view.scale >= MIN_HOST_SCALE;
     context.font = "11px system-ui, sans-serif";
@@ -156,14 +158,14 @@ const drawing = (() => {
       if (!isSwitch && !showHosts) continue;
       const [x, y] = toScreen(layout.place.get(guid));
       if (x < -20 || y < -20 || x > width + 20 || y > height + 20) continue;
-      if (radius < SMALL_RADIUS && isSwitch && node !== home && !model.path?.nodes.has(guid)) {
+      if (radius < SMALL_RADIUS && isSwitch && !marked.has(node) && !model.path?.nodes.has(guid)) {
         small.push([x, y]);
         continue;
       }
       context.beginPath();
-      context.fillStyle = node === home || node === local ? "#bee3f8" : isSwitch ? "#ebf4ff" : "#edf2f7";
+      context.fillStyle = marked.has(node) ? "#bee3f8" : isSwitch ? "#ebf4ff" : "#edf2f7";
       context.strokeStyle = model.path?.nodes.has(guid) ? "#805ad5" : isSwitch ? "#2b6cb0" : "#718096";
-      context.lineWidth = node === home || node === local ? 2.5 : 1;
+      context.lineWidth = marked.has(node) ? 2.5 : 1;
       if (isSwitch) context.arc(x, y, radius, 0, 7);
       else context.rect(x - radius * 0.45, y - radius * 0.45, radius * 0.9, radius * 0.9);
       context.fill();
@@ -186,6 +188,25 @@ const drawing = (() => {
       context.lineWidth = 3;
       context.arc(x, y, radius + 6, 0, 7);
       context.stroke();
+    }
+  };
+
+  const homeOf = (node) => (node.kind === "switch" ? node : node.home ?? node);
+  const managers = () => [...model.nodes.values()].filter((node) => node.sm);
+
+  // A label at each SM, or at its switch while hosts are not drawn.
+  const drawManagers = (context) => {
+    context.font = "600 11px system-ui, sans-serif";
+    context.textAlign = "left";
+    for (const node of managers()) {
+      const shown = view.scale < MIN_HOST_SCALE ? homeOf(node) : node;
+      const [x, y] = toScreen(layout.place.get(shown.guid));
+      const text = node.sm === "MASTER" ? "SM" : node.sm.toLowerCase();
+      const width = context.measureText(text).width + 8;
+      context.fillStyle = node.sm === "MASTER" ? "#2b6cb0" : "#718096";
+      context.fillRect(x + 8, y + 4, width, 15);
+      context.fillStyle = "#fff";
+      context.fillText(text, x + 12, y + 15);
     }
   };
 
@@ -255,6 +276,7 @@ const drawing = (() => {
     drawLost(context);
     drawNodes(context, width, height);
     drawTitles(context);
+    drawManagers(context);
   };
 
   const update = () => {
@@ -301,5 +323,5 @@ const drawing = (() => {
 
   const pan = (dx, dy) => { view.x -= dx / view.scale; view.y -= dy / view.scale; redraw(); };
   const setColour = (name) => { colour = name; redraw(); };
-  return { canvas, update, redraw, fit, nodeAt, centre, zoom, pan, setColour, maxLoad };
+  return { canvas, managers, update, redraw, fit, nodeAt, centre, zoom, pan, setColour, maxLoad };
 })();

@@ -2,6 +2,7 @@
 
 const PLANE_GAP = 1.3; // between planes of equal z
 const HOST_DISTANCE = 0.3; // from a host to its switch
+const HOST_GAP = 0.22; // between hosts below a switch of a layer
 
 // Planes of equal z side by side, x to the right, y upwards.
 const layoutTorus = (torus) => {
@@ -91,12 +92,30 @@ const layoutForce = (switches) => {
   return new Map(switches.map((node, at) => [node.guid, [2 * x[at], 2 * y[at]]]));
 };
 
+// Places of a torus's or irregular fabric's hosts: around their switch.
+const hostsAround = ([x, y], hosts) => hosts.map((host, at) => {
+  // From the lower left on, which the stubs along z leave free.
+  const angle = Math.PI * (0.75 + (hosts.length > 1 ? 2 * at / hosts.length : 0));
+  return [host.guid, [x + HOST_DISTANCE * Math.cos(angle), y + HOST_DISTANCE * Math.sin(angle)]];
+});
+
+// Places of hosts in rows below their switch, whose other links go upwards.
+const hostsBelow = ([x, y], hosts) => {
+  const columns = Math.ceil(Math.sqrt(hosts.length)), gap = Math.min(HOST_GAP, 0.9 / columns);
+  return hosts.map((host, at) => {
+    const row = Math.floor(at / columns), column = at % columns - (columns - 1) / 2;
+    return [host.guid, [x + column * gap, y + 1.5 * HOST_DISTANCE + row * gap]];
+  });
+};
+
 // Places of all nodes, and the geometry of the torus if there is one. Places of earlier nodes stay, so that
 // a fabric that loses a part does not move.
 const layoutFabric = (previous) => {
   const switches = [...model.nodes.values()].filter((node) => node.kind === "switch");
   const place = new Map();
   let torus = null;
+  const rank = ranks(switches);
+  const isLayered = !model.torus && new Set(rank.values()).size > 1;
   if (model.torus) {
     torus = layoutTorus(model.torus);
     for (const node of switches) if (node.at) place.set(node.guid, torus.point(node.at));
@@ -107,18 +126,12 @@ const layoutFabric = (previous) => {
   } else if (previous && switches.every((node) => previous.has(node.guid))) {
     for (const node of switches) place.set(node.guid, previous.get(node.guid));
   } else if (switches.length) {
-    const rank = ranks(switches);
-    const isLayered = new Set(rank.values()).size > 1;
     const found = isLayered ? layoutLayers(switches, rank) : layoutForce(switches);
     for (const [guid, at] of found) place.set(guid, at);
   }
   for (const node of switches) {
-    const [x, y] = place.get(node.guid);
-    node.hosts.forEach((host, at) => {
-      // From the lower left on, which the stubs along z leave free.
-      const angle = Math.PI * (0.75 + (node.hosts.length > 1 ? 2 * at / node.hosts.length : 0));
-      place.set(host.guid, [x + HOST_DISTANCE * Math.cos(angle), y + HOST_DISTANCE * Math.sin(angle)]);
-    });
+    const hosts = (isLayered ? hostsBelow : hostsAround)(place.get(node.guid), node.hosts);
+    for (const [guid, at] of hosts) place.set(guid, at);
   }
   let spare = 0;
   for (const node of model.nodes.values()) {

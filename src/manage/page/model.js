@@ -44,6 +44,7 @@ const updateFabric = (nodes, links, torus) => {
   for (const node of nodes) {
     node.at = torus ? place(node.guid) : null;
     node.hosts = [];
+    node.home = null; // the switch of a host
     node.switches = new Set();
   }
   model.links = links;
@@ -58,7 +59,7 @@ const updateFabric = (nodes, links, torus) => {
     for (const [one, other] of [[a, b], [b, a]]) {
       if (one.kind !== "switch") continue;
       if (other.kind === "switch") one.switches.add(other.guid);
-      else if (!one.hosts.includes(other)) one.hosts.push(other);
+      else if (!one.hosts.includes(other)) { one.hosts.push(other); other.home ??= one; }
     }
   }
   for (const link of before.links) if (!present.has(link.key)) model.lost.set(link.key, link);

@@ -58,7 +58,7 @@ const showCongestion = (control) => {
 
 const showCounts = () => {
   const { switches, hosts, links, lost } = counts();
-  byId("counts").textContent = `${switches} switches, ${hosts} hosts, ${links} links${lost ? `, ${lost} lost` : ""}`;
+  byId("counts").textContent = `${counted(switches, "switch", "switches")}, ${counted(hosts, "host", "hosts")}, ${counted(links, "link", "links")}${lost ? `, ${lost} lost` : ""}`;
 };
 
 const endText = (end) => `${end.description} port ${end.port}`;
@@ -115,7 +115,7 @@ const showPath = async (from, to) => {
     if (search !== pathSearches) return;
     const rows = route.hops.map((hop) => [hop.description, hop.input, hop.output, hop.vl]);
     box.replaceChildren(
-      element("div", `${route.from.description} (LID ${route.from.lid}) to ${route.to.description} (LID ${route.to.lid}): SL ${route.sl}, ${route.hops.length} switches`),
+      element("div", `${route.from.description} (LID ${route.from.lid}) to ${route.to.description} (LID ${route.to.lid}): SL ${route.sl}, ${counted(route.hops.length, "switch", "switches")}`),
       table(["Switch", "In", "Out", "VL"], rows),
     );
     if (route.problem) box.append(element("div", route.problem, "bad"));
@@ -146,11 +146,13 @@ const describeEvent = (event) => {
     case "node_lost": return [`lost ${event.description}`, "bad"];
     case "node_found": return [`found ${event.description}`, "good"];
     case "link_quarantined": return [`quarantined ${ends()}: ${event.reason}`, "bad"];
+    case "link_needed": return [`in use although ${event.reason}: ${ends()}`, "bad"];
     case "link_released": return [`released ${ends()}`, "good"];
     case "sweep_finished": return event.sweep === "light" && event.result === "done" ? null
       : [`${event.sweep} sweep ${event.result} in ${(event.duration_seconds * 1000).toFixed(0)} ms`];
     case "reconfigured": return [`tables ${event.result}: ${counted(event.sets, "Set", "Sets")} in ${(event.total_seconds * 1000).toFixed(0)} ms`];
     case "plan_rejected": return [`no valid plan: ${event.problem}`, "bad"];
+    case "recording_written": return [`recording ${event.path}`];
     case "trap": return [`trap ${event.number} from LID ${event.issuer}`];
     case "subscriptions_ended": return [`subscriptions of ${event.description} ended`, "bad"];
     case "congestion_configured":
@@ -165,9 +167,8 @@ const MAX_SHOWN_EVENTS = 100;
 
 const showEvents = (events) => {
   const list = byId("events");
-  for (const event of events.slice(-MAX_SHOWN_EVENTS)) {
-    const shown = describeEvent(event);
-    if (!shown) continue;
+  const described = events.map((event) => [event, describeEvent(event)]).filter(([, shown]) => shown);
+  for (const [event, shown] of described.slice(-MAX_SHOWN_EVENTS)) {
     const row = element("li");
     row.append(element("time", new Date(event.time).toLocaleTimeString()), element("span", shown[0], shown[1]));
     list.prepend(row);
@@ -177,9 +178,11 @@ const showEvents = (events) => {
 
 const showLegend = (colour) => {
   const most = drawing.maxLoad();
+  const isCounted = model.links.some((link) => link.rates);
   const items = { lids: [["#a0aec0", "few LIDs"], ["#c05621", `${most} LIDs`]],
-    rates: [["#a0aec0", "idle"], ["#c05621", octets(most)]], state: [["#38a169", "ACTIVE"]] }[colour];
-  const all = [...items, ["#d53f8c", "not ACTIVE"], ["#fbd38d", "interrupted ring"]];
+    rates: isCounted ? [["#a0aec0", "idle"], ["#c05621", octets(most)]] : [["#a0aec0", "not read: perfmgr is off"]], state: [["#38a169", "ACTIVE"]] }[colour];
+  const all = [...items, ["#d53f8c", "not ACTIVE"]];
+  if (model.torus) all.push(["#fbd38d", "interrupted ring"]);
   byId("legend").replaceChildren(...all.map(([ink, text]) => {
     const item = element("span");
     const line = element("i");

@@ -107,9 +107,10 @@ struct State {
 impl State {
     /// Logs an event.
     fn push(&self, event: &TimedEvent) {
-        let logged = self.events.push(event);
-        if let Some((file, event)) = self.event_file.as_ref().zip(logged) {
-            file.write(&event);
+        let Some(logged) = self.events.push(event) else { return };
+        self.control.log_event(&logged.json);
+        if let Some(file) = &self.event_file {
+            file.write(&logged);
         }
     }
 }

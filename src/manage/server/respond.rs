@@ -131,6 +131,7 @@ async fn read(
             query_sa: &shared.query_sa,
             runtime,
             accept: &accept,
+            log_flags: shared.control.log_flags(),
             last_event: shared.events.last(),
             connections: shared.connections.count(),
             requests: shared.requests.load(Ordering::Relaxed),

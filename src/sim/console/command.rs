@@ -72,6 +72,8 @@ pub(super) enum ConsoleCommand {
     },
     /// `None`: on all nodes.
     Congestion(Option<TargetName>, CongestionCommand),
+    /// A node, and the port and queue pair at which its performance management agent answers.
+    Redirect(TargetName, TargetName, u32),
     Describe(TargetName, String),
     Guid(TargetName, Guid),
     BaseLid(TargetName, Lid, Option<u8>),

@@ -9,6 +9,7 @@ use crate::sim::SimFabric;
 use crate::sim::devices::NONE;
 use crate::sim::net::Net;
 use crate::sim::node_faults::NodeFaults;
+use crate::sim::redirection::PerfRedirection;
 use crate::sim::transit_faults::{MadKind, TransitFaults};
 use crate::sim::trap::TrapStorm;
 use crate::wire::perf::GROUPS;
@@ -57,6 +58,12 @@ fn change(net: &mut Net, command: ConsoleCommand) -> Result<(), ConsoleError> {
         ConsoleCommand::NodeFault(name, fault) => {
             let node = resolve::node(&net.devices, &name)?;
             net.faults.nodes.change(node, |faults| apply_node_fault(faults, fault));
+        }
+        ConsoleCommand::Redirect(name, to, qpn) => {
+            let node = resolve::node(&net.devices, &name)?;
+            let to = net.devices.end_port(resolve::port(&net.devices, &to)?);
+            let redirection = Some(PerfRedirection { to, qpn });
+            net.faults.nodes.change(node, |faults| faults.perf_redirection = redirection);
         }
         ConsoleCommand::Back(name) => {
             let node = resolve::node(&net.devices, &name)?;

@@ -15,7 +15,7 @@ const fn entry(name: &'static str, arguments: &'static str, text: &'static str) 
 }
 
 /// All commands, one entry for each form.
-pub const COMMANDS: [Entry; 59] = [
+pub const COMMANDS: [Entry; 60] = [
     entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
     entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
     entry(
@@ -50,6 +50,7 @@ pub const COMMANDS: [Entry; 59] = [
     entry("numports", "NODE COUNT", "change the number of ports that a node reports"),
     entry("refuse", "NODE ATTRIBUTE [STATUS]", "refuse Sets of this attribute (default: 0x1c)"),
     entry("ignore-sets", "NODE [ATTRIBUTE]", "acknowledge Sets of a node without effect"),
+    entry("redirect", "NODE PORT QP", "let a node's counters be read at another port's queue pair"),
     entry("back", "NODE", "end all faults of a node"),
     entry("reboot", "NODE", "restart a node: tables, LIDs, settings and counters are lost"),
     entry("reboot", "NODE keep-lids", "restart a node that keeps its LIDs and those of its SM"),

@@ -63,6 +63,11 @@ impl Args<'_> {
                 let fault = NodeFault::Set { attr_id, fault: SetFault::Ignored };
                 ConsoleCommand::NodeFault(node, fault)
             }
+            "redirect" => ConsoleCommand::Redirect(
+                self.target()?,
+                self.target()?,
+                self.number(2, 0xFF_FFFF, "a queue pair from 2 to 0xffffff")?,
+            ),
             "back" => ConsoleCommand::Back(self.target()?),
             "reboot" => ConsoleCommand::Reboot {
                 node: self.target()?,

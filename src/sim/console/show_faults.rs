@@ -4,6 +4,7 @@ use super::port_name::port_name;
 use crate::sim::devices::{Devices, NONE};
 use crate::sim::net::Net;
 use crate::sim::node_faults::NodeFaults;
+use crate::sim::redirection::PerfRedirection;
 use crate::sim::transit_faults::{FaultsByKind, MadKind, TransitFaults};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -90,6 +91,9 @@ fn of_node(name: &str, faults: &NodeFaults) -> Vec<String> {
     }
     if let Some(how) = faults.congestion {
         lines.push(format!("congestion control {how:?} {name}"));
+    }
+    if let Some(PerfRedirection { qpn, .. }) = faults.perf_redirection {
+        lines.push(format!("redirect {name} to queue pair 0x{qpn:x}"));
     }
     for (attr, how) in &faults.sets {
         lines.push(format!("{how:?} {name} attribute 0x{attr:04x}"));

@@ -124,6 +124,7 @@ fn errors_have_the_column_of_the_fault() {
         ("reboot 0,0 keep", 12, "expected keep-lids"),
         ("storm h0-0 127 1s 5", 12, "expected trap 128"),
         ("numports 0,0 256", 14, "a number of ports"),
+        ("redirect h0-0 h0-1/1 1", 22, "a queue pair"),
         ("move 0,0/3 0,1/4", 12, "has a cable already"),
         ("split 0,*,1", 7, "no switch is at 0,*,1"),
         ("quit", 1, "command of ibsim"),
@@ -203,6 +204,7 @@ fn repair_ends_all_faults() {
         "jitter 1ms",
         "slow 0,0 300ms",
         "numports 0,0 9",
+        "redirect h0-2 h0-1/1 0x123",
         "refuse 0,0 0x18 0x0c",
         "ignore-sets h0-1",
         "degrade 0,0/3 1x SDR",
@@ -212,7 +214,7 @@ fn repair_ends_all_faults() {
     }
     let faults = ok(&fabric, "show faults");
     // Loss, delay, duplication and jitter differ by kind, since traps are lost more often.
-    let count = 3 * 4 + 1 + 4 + 3 + 4 + 7 + 2 + 1;
+    let count = 3 * 4 + 1 + 4 + 3 + 4 + 8 + 2 + 1;
     assert_eq!(faults.lines().count(), count, "{faults}");
     for line in [
         "loss 10% requests",
@@ -221,6 +223,7 @@ fn repair_ends_all_faults() {
         "delay \"sw 0,0,0\"[3] 5ms responses",
         "slow \"sw 0,0,0\" 300ms",
         "numports \"sw 0,0,0\" 9",
+        "redirect \"h0-2-0-0 HCA-1\" to queue pair 0x123",
         "Refused(12) \"sw 0,0,0\" attribute 0x0018",
         "Ignored \"h0-1-0-0 HCA-1\" attribute 0x0000",
         "degrade \"sw 0,0,0\"[3] widths 0x1 speeds 0x1",

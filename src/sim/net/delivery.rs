@@ -10,11 +10,13 @@ use crate::sim::kernel::classes::{is_smi, unsupported_response};
 use crate::sim::node_faults::Misbehaviour;
 use crate::sim::packet::{Arrival, Packet};
 use crate::sim::pma;
+use crate::sim::redirection::{self, GSI_QPN, PerfRedirection};
 use crate::sim::sma::AgentAction;
 use crate::sim::transit_faults::{Crossing, MadKind};
 use crate::transport::Address;
 use crate::wire::attr::AttrId;
 use crate::wire::mad::{Class, Mad, Method};
+use crate::wire::perf::PerfData;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -95,7 +97,8 @@ impl Net {
             let end_port = devices.end_port(slot);
             (slot, devices.source_address(from, &packet.to, end_port, is_smi)?)
         };
-        Some((Arrival { slot, from: source, mad: packet.mad }, links.crossing))
+        let (qpn, mad) = (packet.to.qpn, packet.mad);
+        Some((Arrival { slot, qpn, from: source, mad }, links.crossing))
     }
 
     fn receive_after(&mut self, delay: Duration, arrival: Arrival) {
@@ -106,24 +109,24 @@ impl Net {
         }
     }
 
-    fn receive(&mut self, Arrival { slot, from, mad }: Arrival) {
+    fn receive(&mut self, Arrival { slot, qpn, from, mad }: Arrival) {
         if is_smi(mad.0[1]) {
             self.receive_smp(slot, from, mad);
         } else {
-            self.receive_gmp(slot, from, mad);
+            self.receive_gmp(slot, qpn, from, mad);
         }
     }
 
     /// Handles a general-services MAD received through the port `slot`. As in Linux, the device's
     /// own agent gets it first; MADs that this agent does not answer go to programs.
-    fn receive_gmp(&mut self, slot: u32, from: Address, mad: Mad) {
+    fn receive_gmp(&mut self, slot: u32, qpn: u32, from: Address, mad: Mad) {
         let (node, end_port) = (self.devices.port(slot).node, self.devices.end_port(slot));
         let header = mad.header();
         if header.base_version() != 1 {
             return;
         }
         let mut response = mad;
-        let action = self.process_gmp(slot, &mut response);
+        let action = self.process_gmp(slot, qpn, &mut response);
         if action == GmpAction::Ignore {
             return;
         }
@@ -144,18 +147,45 @@ impl Net {
     }
 
     /// Lets the agent of the MAD's class process a request, and replaces it with the response.
-    fn process_gmp(&mut self, slot: u32, mad: &mut Mad) -> GmpAction {
+    fn process_gmp(&mut self, slot: u32, qpn: u32, mad: &mut Mad) -> GmpAction {
         match mad.header().class() {
-            Class::PERF => match pma::process(&self.devices, &mut self.counters, slot, mad) {
-                AgentAction::Respond => GmpAction::Respond,
-                _ => GmpAction::NotSupported,
-            },
+            Class::PERF => self.process_perf(slot, qpn, mad),
             Class::CONGESTION => {
                 let fault = self.faults.nodes.congestion(self.devices.port(slot).node);
                 self.congestion.process(&self.devices, slot, fault, mad)
             }
             _ => GmpAction::NotSupported,
         }
+    }
+
+    /// Lets the performance management agent at a port and queue pair process a request.
+    fn process_perf(&mut self, slot: u32, qpn: u32, mad: &mut Mad) -> GmpAction {
+        let Some(entry) = self.perf_entry(slot, qpn, mad) else { return GmpAction::Ignore };
+        let node = self.devices.port(slot).node;
+        let is_redirected = qpn == GSI_QPN && !mad.method().is_response();
+        let redirection = self.faults.nodes.perf_redirection(node).filter(|_| is_redirected);
+        if let Some(PerfRedirection { to, qpn }) = redirection {
+            let lid = self.devices.port(to).info.lid();
+            redirection::redirect(mad, self.devices.is_switch(node), (lid, qpn));
+            return GmpAction::Respond;
+        }
+        match pma::process(&self.devices, &mut self.counters, entry, mad) {
+            AgentAction::Respond => GmpAction::Respond,
+            _ => GmpAction::NotSupported,
+        }
+    }
+
+    /// The port through which the asked node would receive a request that arrives at a port and
+    /// queue pair; `None` if no agent answers there.
+    fn perf_entry(&self, slot: u32, qpn: u32, mad: &Mad) -> Option<u32> {
+        if qpn == GSI_QPN {
+            return Some(slot);
+        }
+        let place = PerfRedirection { to: self.devices.end_port(slot), qpn };
+        let node = self.faults.nodes.redirected_to(place)?;
+        let last = *self.devices.slots_of(node).end();
+        let selected = self.devices.slot(node, PerfData::of(mad).port_select());
+        Some(selected.unwrap_or(last))
     }
 
     /// Handles an SMP received through the port `slot`.

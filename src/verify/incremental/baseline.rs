@@ -121,6 +121,13 @@ impl PendingBaseline {
     }
 }
 
+/// A stage of [`plan_and_verify_in_stages`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    Planning,
+    Verifying,
+}
+
 /// Plans a fabric and verifies the plan. With a `baseline`, both steps reuse its results where
 /// possible; plan and verdict do not depend on it. If an engine promises routes without credit
 /// loops and fails to keep that, the engines behind it are tried.
@@ -132,14 +139,26 @@ pub fn plan_and_verify(
     baseline: Option<&VerifiedBaseline>,
     checks: &Checks,
 ) -> Outcome {
-    let (mut outcome, mut routing) = attempt(input, baseline, checks)?;
+    plan_and_verify_in_stages(input, baseline, checks, &mut |_| ())
+}
+
+/// As [`plan_and_verify`]; calls `begins` with each stage that begins.
+///
+/// # Errors
+/// As [`plan_and_verify`].
+pub fn plan_and_verify_in_stages(
+    input: &PlanInput<'_>,
+    baseline: Option<&VerifiedBaseline>,
+    checks: &Checks,
+    begins: &mut dyn FnMut(Stage),
+) -> Outcome {
+    let (mut outcome, mut routing) = attempt(input, baseline, checks, begins)?;
     let mut chain = Cow::Borrowed(input.chain);
     while let Err(failure) = &outcome.verdict {
         let Some(rest) = engines_behind(&chain, &routing, failure) else { break };
         chain = Cow::Owned(rest);
-        let Ok(next) = attempt(&PlanInput { chain: &chain, ..*input }, baseline, checks) else {
-            break;
-        };
+        let input = PlanInput { chain: &chain, ..*input };
+        let Ok(next) = attempt(&input, baseline, checks, begins) else { break };
         (outcome, routing) = next;
     }
     Ok(outcome)
@@ -155,7 +174,9 @@ fn attempt(
     input: &PlanInput<'_>,
     baseline: Option<&VerifiedBaseline>,
     checks: &Checks,
+    begins: &mut dyn FnMut(Stage),
 ) -> Result<(PlanVerdict, Arc<Routing>), Box<PlanError>> {
+    begins(Stage::Planning);
     let (planned, difference) = match baseline {
         None => (compute(input)?, None),
         Some(baseline) => {
@@ -163,6 +184,7 @@ fn attempt(
             (planned?, difference)
         }
     };
+    begins(Stage::Verifying);
     let known = baseline.and_then(|baseline| baseline.known(difference.as_ref()));
     let (lids, memory) = (planned.plan.lids.clone(), planned.memory.clone());
     let routing = planned.plan.routing.clone();

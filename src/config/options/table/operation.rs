@@ -180,6 +180,7 @@ macro_rules! log {
         log_prefix: Option<String> = None, reload, implemented;
         /// Format of log lines: text, as OpenSM's, or json, one object a line with time, level,
         /// flags, thread, module, message and, of events that OpenSM logs too, a stable event name.
+        /// With json, the log also has the events that torus-sm events shows: lines with a number.
         log_format: LogFormat = LogFormat::Text, reload, implemented;
         /// Name of this program in syslog and in the journal; OpenSM's by default, with the
         /// facility user.

@@ -39,6 +39,12 @@ pub(super) fn line(event: &LogEvent<'_>, thread: i32, prefix: Option<&str>) -> S
     serde_json::to_string(&line).unwrap_or_default()
 }
 
+/// The line, with its end, of an event of the management interface; `None` if that is no object.
+pub(super) fn event_line(json: &str) -> Option<String> {
+    let fields = json.strip_suffix('}')?;
+    Some(format!("{fields},\"level\":\"info\",\"flags\":{}}}\n", flags::INFO))
+}
+
 fn level(event: &LogEvent<'_>) -> &'static str {
     match event.flags {
         _ if event.is_warning => "warning",

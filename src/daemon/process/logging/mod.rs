@@ -229,6 +229,14 @@ impl LogHandle {
         self.0.sink().reopen()
     }
 
+    /// Writes an event of the management interface, a JSON object, to a log in JSON: its fields and
+    /// those of a line with [`flags::INFO`].
+    pub fn write_event(&self, json: &str) {
+        if self.0.enabled(flags::INFO) {
+            self.0.sink().write_event(json);
+        }
+    }
+
     /// Writes buffered lines to the file.
     pub fn flush(&self) {
         self.0.sink().flush();

@@ -100,6 +100,19 @@ impl Sink {
         }
     }
 
+    /// Writes an event of the management interface, if the log is in JSON.
+    pub(super) fn write_event(&mut self, json: &str) {
+        if self.config.format != LogFormat::Json {
+            return;
+        }
+        if let Some(line) = json::event_line(json) {
+            self.write_line(&line);
+            if self.config.force_flush {
+                self.flush();
+            }
+        }
+    }
+
     /// The text after the head of a line: prefix, module and message.
     fn body(&self, event: &LogEvent<'_>) -> String {
         let mut body = String::with_capacity(event.message.len() + 64);

@@ -162,6 +162,24 @@ fn lines_may_be_json() {
 }
 
 #[test]
+fn a_log_in_json_has_the_events_of_the_management_interface() {
+    let event = r#"{"number":7,"event":"role_changed","state":"MASTER"}"#;
+    let events = |format, flags| {
+        let config = |config: &mut LogConfig| (config.format, config.flags) = (format, flags);
+        logged(config, |handle, _| handle.write_event(event))
+    };
+    let text = events(LogFormat::Json, flags::INFO);
+    let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("one object");
+    assert_eq!(
+        (&line["number"], &line["level"], &line["flags"]),
+        (&7.into(), &"info".into(), &2.into())
+    );
+    assert_eq!((&line["event"], &line["state"]), (&"role_changed".into(), &"MASTER".into()));
+    assert_eq!(events(LogFormat::Json, flags::ERROR), "");
+    assert_eq!(events(LogFormat::Text, flags::INFO), "");
+}
+
+#[test]
 fn flags_enable_and_disable() {
     assert_eq!(words_by_flags(false), ["verbose", "debug", "frame"]);
 }

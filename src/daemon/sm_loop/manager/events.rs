@@ -23,6 +23,9 @@ pub(super) fn describe(event: &SmEvent) -> (EventKind, String) {
         SmEvent::Sweeping(true) => (EventKind::Command, "allow sweeps".into()),
         SmEvent::Sweeping(false) => (EventKind::Command, "inhibit sweeps".into()),
         SmEvent::Reroute => (EventKind::Command, "plan all routes again".into()),
+        SmEvent::Quarantine((guid, num)) => {
+            (EventKind::Command, format!("quarantine the link at port {num} of node {guid}"))
+        }
         SmEvent::Release((guid, num)) => {
             (EventKind::Command, format!("release the link at port {num} of node {guid}"))
         }

@@ -52,6 +52,9 @@ impl Manager {
         if !todo.released.is_empty() {
             self.release_by_request(&todo.released, pending);
         }
+        if !todo.quarantined.is_empty() {
+            self.quarantine_by_request(&todo.quarantined, pending);
+        }
         if let Some(to) = todo.handover {
             self.hand_over_by_request(to, pending).await;
         }

@@ -2,13 +2,16 @@
 
 use super::Reconfigurer;
 use crate::apply::ApplyReport;
+use crate::apply::phases::PHASES;
 use crate::config::options::Options;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::files::LOG_ROUTING;
-use crate::manage::loop_status::ReconfigureFigures;
+use crate::manage::loop_status::{MAX_PHASES, ReconfigureFigures};
 use crate::publish::Subnet;
 use std::sync::Arc;
 use std::time::Duration;
+
+const _: () = assert!(PHASES.len() == MAX_PHASES);
 
 impl Reconfigurer {
     /// Figures of the last reconfiguration, apart from its duration.
@@ -34,6 +37,7 @@ pub(super) fn applied_figures(
     figures: &mut ReconfigureFigures,
 ) {
     figures.sets = report.sets();
+    figures.phases = std::array::from_fn(|at| (PHASES[at].name(), report.sent[at].0));
     figures.lft_blocks = report.lft_blocks;
     let written = report.lfts_done.filter(|_| report.lft_blocks > 0);
     figures.tables_written = written.map(|time| start + time);

@@ -350,15 +350,17 @@ impl Reconfigurer {
             let is_full = is_full || from_scratch;
             let previous = previous.as_deref().filter(|_| !is_full);
             let baseline = baseline.as_deref().filter(|_| !is_full);
-            let outcome = request.plan(previous, baseline);
+            let mut verifying = Duration::ZERO;
+            let outcome = request.plan_timed(previous, baseline, &mut verifying);
             let (decision, pending) = decide(outcome, last.as_deref(), &request.fabric);
-            (decision, pending.map(|pending| (request.clone(), pending)))
+            (decision, (pending.map(|pending| (request.clone(), pending)), verifying))
         };
         let planned = spawn_low_priority(|| full_if_incremental_fails(work)).await;
         let planned = planned.map_err(|error| error.to_string());
         let planned = planned.and_then(|planned| planned.map_err(|panic| panic.to_string()));
-        let ((verified, memory), pending) =
+        let ((verified, memory), (pending, verifying)) =
             planned.map_err(|problem| rejected(format!("planning failed: {problem}")))?;
+        self.figures.verifying = verifying;
         self.plan.memory = memory;
         if let Some((request, pending)) = pending {
             self.plan.baselines.carry(move || request.complete_baseline(pending));
