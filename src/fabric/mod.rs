@@ -286,6 +286,12 @@ impl Fabric {
             && self.nodes.iter().zip(&other.nodes).all(is_same)
     }
 
+    /// True if both snapshots are known to have the same nodes and end ports, because one was made
+    /// from the other. False tells nothing.
+    pub fn shares_index(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.index, &other.index)
+    }
+
     /// All nodes, ordered by GUID.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes

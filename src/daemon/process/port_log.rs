@@ -3,7 +3,6 @@
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Gid, Guid, Lid};
 use crate::publish::Subnet;
-use std::sync::Arc;
 use tracing::info;
 
 /// Number of ports that joined or left at once from which only their number is logged.
@@ -12,7 +11,8 @@ const MAX_PORTS: usize = 1024;
 /// Logs the end ports in which two subnets differ, the latter the later one. Nothing is logged about the
 /// first subnet of a master, as in OpenSM.
 pub fn changes(before: Option<&Subnet>, after: &Subnet) {
-    let Some(before) = before.filter(|before| !Arc::ptr_eq(&before.fabric, &after.fabric)) else {
+    // Most changes are of links, and must not wait for a search in all ports.
+    let Some(before) = before.filter(|before| !before.fabric.shares_index(&after.fabric)) else {
         return;
     };
     let removed = absent(&before.fabric, &after.fabric);
