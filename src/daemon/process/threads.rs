@@ -8,8 +8,10 @@ use std::io;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Time given to the tasks of each runtime to end; those still running then are abandoned.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time given to the tasks of each runtime to end; those still running then are abandoned. The daemon
+/// has written its files before. What is left has the lowest priority, and on a busy machine the end of
+/// the process must not wait for it.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Worker threads of the manager loop.
 const LOOP_THREADS: usize = 2;
