@@ -23,6 +23,14 @@ pub(super) struct Cost {
     pub(super) memory: u64,
 }
 
+impl Cost {
+    /// True if the quiet client loses at most one reply in a hundred, and sends at most one request
+    /// in ten less than beside `other`: it waits for each reply.
+    fn keeps_rate_of(&self, other: &Self) -> bool {
+        self.replies * 100 >= self.sent * 99 && self.sent * 10 >= other.sent * 9
+    }
+}
+
 /// The figures of an attack.
 pub(super) struct Report {
     pub(super) name: String,
@@ -49,7 +57,7 @@ impl Report {
         }
         let above = attacked.memory.saturating_sub(calm.memory);
         let verdicts = [
-            verdict("rate of the quiet client", attacked.replies * 100 >= calm.replies * 99),
+            verdict("rate of the quiet client", attacked.keeps_rate_of(aside)),
             verdict("p99 of the quiet client", attacked.p99 <= aside.p99 + MAX_ADDED_LATENCY),
             verdict("reroute", attacked.reroute <= 2 * calm.reroute.max(MIN_CALM_REROUTE)),
             verdict(&format!("memory {above} KiB above calm"), above <= MAX_ABOVE_CALM),

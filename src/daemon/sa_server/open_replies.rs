@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_port_that_acknowledges_nothing_gets_little() {
-        let (open, start) = (OpenReplies::default(), Instant::now());
+        let (open, start) = (OpenReplies::default(), tokio::time::Instant::now().into_std());
         assert_eq!(fill(&open, Lid(1), start), NEW_PORT.bytes);
         assert!(open.admits(Lid(2), start), "others are not affected");
         let mut later = start + OPEN_TIME;
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_port_that_acknowledges_its_replies_gets_more() {
-        let (open, start) = (OpenReplies::default(), Instant::now());
+        let (open, start) = (OpenReplies::default(), tokio::time::Instant::now().into_std());
         open.sent(Lid(1), TABLE, start);
         let later = start + OPEN_TIME;
         assert!(open.admits(Lid(1), later));
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_tables_of_a_large_fabric_are_sent_and_the_total_is_limited() {
-        let (open, start) = (OpenReplies::default(), Instant::now());
+        let (open, start) = (OpenReplies::default(), tokio::time::Instant::now().into_std());
         let length = MAX_OPEN / 32;
         for number in 0..NEW_PORT.replies {
             assert!(open.admits(Lid(1), start), "{number}");

@@ -86,6 +86,13 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
         }));
     }
 
+    /// Waits until [`Self::computed`] has no need to wait. May be cancelled.
+    pub async fn until_computed(&mut self) {
+        let Some(task) = self.computing.as_mut() else { return };
+        let computed = task.await.ok().flatten();
+        self.computing = Some(tokio::spawn(std::future::ready(computed)));
+    }
+
     /// A computed baseline, if it was not returned before; with `wait`, waits for it.
     pub async fn computed(&mut self, wait: bool) -> Option<Arc<T>> {
         let computing = self.computing.take_if(|task| wait || task.is_finished())?;
@@ -152,6 +159,28 @@ mod tests {
         go.send(()).expect("the computation waits");
         assert_eq!(baselines.computed(true).await.as_deref(), Some(&"computed 3"));
         assert_eq!(baselines.latest().await.as_deref(), Some(&"computed 3"));
+    }
+
+    #[tokio::test]
+    async fn waiting_for_a_computation_may_be_cancelled() {
+        let mut baselines = BaselineCache::default();
+        baselines.until_computed().await;
+        let (go, gate) = mpsc::channel::<()>();
+        baselines.compute(move |_| {
+            gate.recv().ok()?;
+            Some(Arc::new(1))
+        });
+        for _ in 0..3 {
+            tokio::select! {
+                () = baselines.until_computed() => unreachable!("it waits"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        go.send(()).expect("the computation waits");
+        baselines.until_computed().await;
+        baselines.until_computed().await;
+        assert_eq!(baselines.computed(true).await.as_deref(), Some(&1));
+        assert_eq!(baselines.computed(true).await, None, "returned once");
     }
 
     #[tokio::test]

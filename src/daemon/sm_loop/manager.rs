@@ -391,8 +391,28 @@ impl Manager {
         self.configure(pending).await
     }
 
+    /// Waits for what an update of multicast groups needs. Returns false if work arrives meanwhile
+    /// that comes first.
+    async fn update_prepared(&mut self, pending: &mut PendingWork) -> bool {
+        while !pending.is_urgent() {
+            tokio::select! {
+                biased;
+                event = self.events.recv() => match event {
+                    Some(event) => self.add(pending, event),
+                    None => pending.port_closed = Some("the SMP and SA servers have ended".into()),
+                },
+                () = self.reconfigurer.update_prepared() => return true,
+            }
+        }
+        false
+    }
+
     async fn update_multicast(&mut self, pending: &mut PendingWork) -> Option<Exit> {
         if self.state() != SmState::Master {
+            return None;
+        }
+        if !self.update_prepared(pending).await {
+            pending.membership = true;
             return None;
         }
         let observation = self.observation.as_mut()?;

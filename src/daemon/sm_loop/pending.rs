@@ -58,6 +58,12 @@ impl PendingWork {
         *self == Self { causes, trap_arrived, ..Self::default() }
     }
 
+    /// True for work that comes before multicast groups: the fabric or the role has changed.
+    pub fn is_urgent(&self) -> bool {
+        let is_changed = self.heavy || !self.suspects.is_empty() || !self.roles.is_empty();
+        is_changed || self.reload || self.port_closed.is_some()
+    }
+
     /// Drops all sweeps, and the plans that follow them.
     pub fn drop_sweeps(&mut self) {
         (self.heavy, self.plan, self.confirmation) = (false, false, false);
@@ -157,7 +163,7 @@ mod tests {
         }
         assert_eq!(pending.changed_ports.len(), 1);
         assert_eq!(pending.suspects, BTreeSet::from([Guid(5)]));
-        assert!(!pending.heavy);
+        assert!(!pending.heavy && pending.is_urgent());
         pending.add(trap(128, 50), known);
         assert!(pending.heavy);
     }

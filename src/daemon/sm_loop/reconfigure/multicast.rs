@@ -58,6 +58,15 @@ impl UpdateJob {
 }
 
 impl Reconfigurer {
+    /// Waits until [`Self::update_multicast`] has no need to wait for a baseline, which threads of low
+    /// priority compute: a busy machine may keep them waiting for long. May be cancelled.
+    pub async fn update_prepared(&mut self) {
+        let multicast = self.plan.multicast.as_ref();
+        if multicast.is_some_and(|multicast| multicast.verifier.is_none()) {
+            self.plan.baselines.until_computed().await;
+        }
+    }
+
     /// Plans the changed groups and programs the fabric. `None` if that needs a full
     /// reconfiguration.
     pub async fn update_multicast(
