@@ -7,7 +7,8 @@ use crate::transport::{Address, Grh};
 
 impl Devices {
     /// Source address that the end port `at` sees for a MAD that the port of `from` sent to `to`.
-    /// `None` if `at` drops the MAD: the QP is wrong, or the ports share no partition.
+    /// `None` if `at` drops the MAD: the QP is wrong (QP 1 stands for all of general services), or
+    /// the ports share no partition.
     pub(in crate::sim) fn source_address(
         &self,
         from: u32,
@@ -31,7 +32,7 @@ impl Devices {
             ..grh
         });
         let source = Address { path_bits, pkey_index, grh, ..Address::gsi(lid, to.sl) };
-        (to.qpn == 1).then_some(source)
+        (to.qpn != 0).then_some(source)
     }
 
     /// True if a response from `from` took the return path of a request from the end port `slot`

@@ -122,7 +122,9 @@ impl Net {
     fn receive_gmp(&mut self, slot: u32, qpn: u32, from: Address, mad: Mad) {
         let (node, end_port) = (self.devices.port(slot).node, self.devices.end_port(slot));
         let header = mad.header();
-        if header.base_version() != 1 {
+        // Only performance management is redirected to other queue pairs.
+        let has_agent = qpn == GSI_QPN || header.class() == Class::PERF;
+        if header.base_version() != 1 || !has_agent {
             return;
         }
         let mut response = mad;

@@ -234,8 +234,7 @@ impl Reconfigurer {
                 return ReconfigureOutcome::Rejected(self.reject(context, options, rejected));
             }
         };
-        let planning = start.elapsed();
-        self.figures.planning = planning;
+        self.figures.planning = start.elapsed();
         self.devices.transitions.begin(&self.devices.acknowledged);
         self.inherit(context, observation, &verified).await;
         let DeviceState { acknowledged, unreachable_peers, quarantined, m_keys, .. } =
@@ -252,7 +251,7 @@ impl Reconfigurer {
         self.links_in_init |= !report.reset_links.is_empty();
         applied_figures(&report, applying, &mut self.figures);
         self.start_audit(context, observation);
-        log_applied(observation, &report, planning, start.elapsed());
+        log_applied(observation, &report, self.figures.planning, start.elapsed());
         log_traffic(&context.client);
         recording::applied(context, &report);
         self.record_registered(&observation.fabric, &report);
@@ -337,8 +336,8 @@ impl Reconfigurer {
             let (notes, dumps) = (Vec::new(), Vec::new());
             PlanRejected::new(notes, dumps, problem, published.as_deref(), &observation.fabric)
         };
-        let request = self.request(context, options, observation, groups).await;
-        let request = request.map_err(rejected)?;
+        let request =
+            self.request(context, options, observation, groups).await.map_err(rejected)?;
         let from_scratch = self.plan.from_scratch.take();
         let from_scratch = from_scratch.is_some_and(|it| Arc::ptr_eq(&it, &request.fabric));
         let has_previous = self.plan.in_force.is_some() && !from_scratch;
@@ -353,15 +352,14 @@ impl Reconfigurer {
             let mut verifying = Duration::ZERO;
             let outcome = request.plan_timed(previous, baseline, &mut verifying);
             let (decision, pending) = decide(outcome, last.as_deref(), &request.fabric);
-            (decision, (pending.map(|pending| (request.clone(), pending)), verifying))
+            (decision, (pending.map(|it| (request.clone(), it)), verifying))
         };
         let planned = spawn_low_priority(|| full_if_incremental_fails(work)).await;
         let planned = planned.map_err(|error| error.to_string());
         let planned = planned.and_then(|planned| planned.map_err(|panic| panic.to_string()));
         let ((verified, memory), (pending, verifying)) =
             planned.map_err(|problem| rejected(format!("planning failed: {problem}")))?;
-        self.figures.verifying = verifying;
-        self.plan.memory = memory;
+        (self.figures.verifying, self.plan.memory) = (verifying, memory);
         if let Some((request, pending)) = pending {
             self.plan.baselines.carry(move || request.complete_baseline(pending));
         }
