@@ -109,9 +109,10 @@ async fn answers_of_the_sa_have_times() {
     let samples = parse(&managed.get("/metrics").body);
     let count =
         |by: &str| samples[&format!("torus_sm_sa_response_seconds_count{{answered_by=\"{by}\"}}")];
-    // Most are answered by readers, of whose answers every 64th is timed.
+    // Most are answered by readers. Of the answers of each, the first and then every 64th is timed; their
+    // threads have four sets of counters.
     let (readers, queue) = (count("reader"), count("queue"));
-    assert!((1.0..=4.0).contains(&readers), "{readers} of readers, {queue} of the queue");
+    assert!((1.0..=8.0).contains(&readers), "{readers} of readers, {queue} of the queue");
     assert!(queue + 64.0 * readers >= 200.0, "{readers} of readers, {queue} of the queue");
 }
 
