@@ -346,7 +346,7 @@ mod tests {
         // Its traps end, and it stays.
         health.release(late);
         let link = QuarantinedLink { ends: cable, cause: QuarantineCause::Operator, calm: None };
-        assert_eq!(health.quarantined(late), [link.clone()]);
+        assert_eq!(health.quarantined(late), std::slice::from_ref(&link));
         assert_eq!(health.next_release(), None);
         assert_eq!((health.forget(cable[1]), health.quarantined(late)), (Some(cable), vec![]));
         // All are lifted, and an operator may quarantine it again at once.

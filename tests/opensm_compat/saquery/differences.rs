@@ -59,7 +59,7 @@ pub(crate) struct Difference {
     pub apply: fn(&Question, &mut Pair) -> bool,
 }
 
-pub(crate) const DIFFERENCES: [Difference; 14] = [
+pub(crate) const DIFFERENCES: [Difference; 15] = [
     Difference {
         name: "capabilities",
         reason: "OpenSM says that it has Get and Set of Notice (IBA vol. 1, 13.4.8.1), which no SA \
@@ -141,6 +141,12 @@ pub(crate) const DIFFERENCES: [Difference; 14] = [
         reason: "the broadcast group of a partition is in the scopes that partitions.conf says, as \
                  its manual has it; OpenSM makes the link-local one only",
         apply: scopes_of_ipoib,
+    },
+    Difference {
+        name: "keys of services",
+        reason: "the published sa_key, which any client may know, does not show the keys of others; \
+                 OpenSM shows them to it",
+        apply: keys_of_services,
     },
 ];
 
@@ -273,6 +279,20 @@ fn activity(_: &Question, pair: &mut Pair) -> bool {
         }
     }
     any
+}
+
+/// No ServiceKey, as saquery prints it.
+const NO_SERVICE_KEY: &str = "0x00000000000000000000000000000000";
+
+fn keys_of_services(_: &Question, pair: &mut Pair) -> bool {
+    let is_shown = |record: &Record| {
+        record.value("ServiceKey").is_some_and(|key| !key.is_empty() && key != NO_SERVICE_KEY)
+    };
+    if pair.ours.records.iter().any(is_shown) {
+        return false;
+    }
+    let shown = pair.theirs.records.iter_mut().filter(|record| is_shown(record));
+    shown.fold(false, |any, record| record.set("ServiceKey", NO_SERVICE_KEY) | any)
 }
 
 fn proxy_join(question: &Question, pair: &mut Pair) -> bool {
