@@ -108,7 +108,7 @@ impl DiscoveryQueries {
             TaggedEvent::Result(query, Err(error)) => self.unanswered(query, error),
             TaggedEvent::Stalled(query) => self.stalled(query),
         }
-        // Answers at hand may tell of more lost cables.
+        // Further answers that have arrived may name more lost cables.
         if self.needs_routes && !self.batch.has_result() {
             self.needs_routes = false;
             self.take_other_routes();

@@ -35,7 +35,8 @@ impl ScratchDirectory {
     }
 
     fn create(folder: &Path) -> io::Result<Self> {
-        // Nobody takes a directory for abandoned that its owner has created and not yet locked.
+        // The lock of the folder prevents another simulator from removing a directory between its
+        // creation and its lock.
         let _turn = lock(folder, FlockArg::LockExclusive)?;
         remove_abandoned(folder)?;
         let path = nix::unistd::mkdtemp(&folder.join(format!("{PREFIX}XXXXXX")))?;

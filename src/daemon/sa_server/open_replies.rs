@@ -21,7 +21,7 @@ const OPEN_TIME: Duration = Duration::from_secs(9);
 #[derive(Clone, Copy)]
 struct Quota {
     bytes: usize,
-    /// A port gets so many tables of a large fabric.
+    /// A port may have this number of open replies, however large they are.
     replies: usize,
 }
 

@@ -34,7 +34,7 @@ use tokio::time::Instant;
 /// Number of counter sets: reader threads beyond this number share them, and wait for each other.
 const COUNTER_SETS: usize = 4;
 
-/// One of so many answers is timed: reading the clock takes as long as a twentieth of an answer.
+/// The interval of answers that are timed: reading the clock takes as long as a twentieth of an answer.
 const TIMED_ANSWERS: u32 = 64;
 
 /// The responder as the SA server holds it: either exclusively or shared.
