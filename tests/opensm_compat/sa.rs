@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testkit::sa_client::{DEFAULT_PREFIX, UmadClient, is_inside, request, run_inside};
+use testkit::sa_client::{DEFAULT_PREFIX, UmadClient, is_inside, request, run_inside, with_tid};
 use testkit::{Ibsim, Running, have, own_program, tool, torus_sm, wait_for};
 use torus_sm::config::options::Options;
 use torus_sm::fabric::ibnet;
@@ -279,13 +280,16 @@ fn members_of_the_broadcast_group_hear_each_other() {
 /// Requests a change of the local port's membership in the broadcast group; status and record of
 /// the reply.
 fn change_membership(method: Method) -> (u16, McMemberRecord) {
+    // With the same transaction ID, a second request would be a retransmission of the first.
+    static TID: AtomicU64 = AtomicU64::new(1);
     let client = UmadClient::open();
     let mut record = McMemberRecord::default();
     record.set_mgid(broadcast());
     record.set_port_gid(Gid::new(DEFAULT_PREFIX, client.guid()));
     record.set_join_state(JoinState::FULL);
     let named = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
-    let reply = client.call(&request(SaAttr::MC_MEMBER_RECORD, method, named, &record));
+    let request = request(SaAttr::MC_MEMBER_RECORD, method, named, &record);
+    let reply = client.call(&with_tid(request, TID.fetch_add(1, Ordering::Relaxed)));
     (reply.status(), McMemberRecord::parse(&reply.mad[DATA_OFFSET..]))
 }
 
