@@ -338,7 +338,7 @@ impl PhaseRun<'_, '_> {
         count
     }
 
-    /// Sends the steps, each when its predecessors are done, and the `others`.
+    /// Sends the steps, each when its predecessors are done, and the `others`, which move no path.
     async fn send_steps(
         &mut self,
         delta: Delta<'_>,
@@ -350,14 +350,11 @@ impl PhaseRun<'_, '_> {
         let mut count = 0;
         loop {
             while sender.has_room() {
-                let step = progress.dispatch.take();
-                let change = step.and_then(|step| progress.steps.get(step)).and_then(|step| {
-                    let set = step.set?;
-                    let data = step.data.as_ref().map(|data| &data[..]);
-                    let data = data.unwrap_or_else(|| delta.lft_block(set));
-                    Some((set, delta.request(set, data)))
-                });
-                let Some((set, request)) = change.or_else(|| others.next()) else { break };
+                let with_secondary = sender.has_room_for_secondary();
+                let step = progress.dispatch.take(with_secondary);
+                let change = step.and_then(|step| progress.request(step, delta));
+                let other = || if with_secondary { others.next() } else { None };
+                let Some((set, request)) = change.or_else(other) else { break };
                 if answers.failures.admits(delta.fabric, answers.before, set, &request.data) {
                     sender.submit(Sent { set, step, data: request.data }, request);
                     count += 1;

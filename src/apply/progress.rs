@@ -1,6 +1,6 @@
 //! The state of an ordered transition, and the Sets that it could not apply.
 
-use super::delta::Delta;
+use super::delta::{Delta, SetRequest};
 use super::set_id::SetId;
 use super::transition::Steps;
 use super::transition::dispatch::Dispatch;
@@ -30,6 +30,15 @@ impl<'a> Progress<'a> {
     pub(super) fn new(steps: &'a Steps) -> Self {
         let (intermediate, complete) = Default::default();
         Self { steps, dispatch: Dispatch::new(steps), intermediate, complete }
+    }
+
+    /// The Set of a step, and the request for it; `None` for a barrier.
+    pub(super) fn request(&self, step: u32, delta: Delta<'_>) -> Option<SetRequest> {
+        let step = self.steps.get(step)?;
+        let set = step.set?;
+        let data = step.data.as_ref().map(|data| &data[..]);
+        let data = data.unwrap_or_else(|| delta.lft_block(set));
+        Some((set, delta.request(set, data)))
     }
 
     /// Records the result of a step.

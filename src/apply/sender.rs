@@ -15,6 +15,10 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 /// Maximum number of Sets queued in the client, enough to keep its window of outstanding MADs full.
 const MAX_OUTSTANDING_SETS: usize = 4096;
 
+/// Sets that move no path are queued behind at most so many others, in windows of the client: a Set
+/// that becomes due while they are sent waits for them.
+const MAX_WINDOWS_QUEUED: usize = 2;
+
 /// The result of a Set.
 pub(super) type SetResult = Result<SmpReply, SmpError>;
 
@@ -34,6 +38,8 @@ pub(super) struct Sender<'c, 'a> {
     /// Results of held Sets.
     results: VecDeque<(Sent, SetResult)>,
     cut: CutSets,
+    /// Maximum number of the client's requests in flight.
+    window: usize,
 }
 
 /// The Sets that programming had no result of when it ended early.
@@ -48,12 +54,18 @@ pub(super) struct CutSets {
 impl<'c, 'a> Sender<'c, 'a> {
     pub(super) fn new(client: &SmpClient, control: &'c mut ApplyControl<'a>) -> Self {
         let (held, doubled, results, cut) = Default::default();
-        Self { batch: Tagged::new(client), control, held, doubled, results, cut }
+        let (batch, window) = (Tagged::new(client), client.window());
+        Self { batch, control, held, doubled, results, cut, window }
     }
 
     /// True if another Set may be submitted.
     pub(super) fn has_room(&self) -> bool {
         !self.is_stopped() && self.batch.outstanding() < MAX_OUTSTANDING_SETS
+    }
+
+    /// True if another Set may be submitted that moves no path.
+    pub(super) fn has_room_for_secondary(&self) -> bool {
+        self.has_room() && self.batch.waiting() < MAX_WINDOWS_QUEUED * self.window
     }
 
     pub(super) fn is_stopped(&self) -> bool {

@@ -64,6 +64,11 @@ impl SmpClient {
         self.demux.pump();
     }
 
+    /// Maximum number of requests in flight, those of other clients of the port included.
+    pub fn window(&self) -> usize {
+        self.demux.transactions().window()
+    }
+
     /// Sends one request and waits for its response.
     ///
     /// # Errors

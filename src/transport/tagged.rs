@@ -58,9 +58,14 @@ impl<T: Copy> Tagged<T> {
         self.batch.outstanding()
     }
 
+    /// Number of requests without a result that are not stalled.
+    pub fn waiting(&self) -> usize {
+        self.batch.outstanding().saturating_sub(self.stalled)
+    }
+
     /// True if a request without a result is not stalled.
     pub fn is_waiting(&self) -> bool {
-        self.batch.outstanding() > self.stalled
+        self.waiting() > 0
     }
 
     /// True if a result is at hand, so that [`Self::next_event`] returns at once.

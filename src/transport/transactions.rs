@@ -201,6 +201,11 @@ impl Transactions {
         self.limits = limits;
     }
 
+    /// Maximum number of requests in flight.
+    pub(super) fn window(&self) -> usize {
+        self.limits.slots()
+    }
+
     pub(super) fn open_batch(&mut self) -> BatchId {
         if let Some(free) = self.batches.iter().position(Option::is_none) {
             self.batches[free] = Some(Batch::default());

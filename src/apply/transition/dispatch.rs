@@ -12,6 +12,8 @@ pub struct Dispatch<'a> {
     /// The steps that wait for each step.
     followers: Vec<Vec<u32>>,
     ready: VecDeque<u32>,
+    /// Secondary steps whose predecessors are done.
+    secondary: VecDeque<u32>,
     /// Steps that wait only for ports to become ACTIVE.
     deferred: Vec<u32>,
     ports_active: bool,
@@ -32,6 +34,7 @@ impl<'a> Dispatch<'a> {
             waiting: vec![0; count],
             followers: vec![Vec::new(); count],
             ready: VecDeque::new(),
+            secondary: VecDeque::new(),
             deferred: Vec::new(),
             ports_active: false,
             is_forced: vec![false; count],
@@ -53,9 +56,11 @@ impl<'a> Dispatch<'a> {
         dispatch
     }
 
-    /// The next step that may be sent.
-    pub fn take(&mut self) -> Option<u32> {
-        self.ready.pop_front()
+    /// The next step that may be sent; a secondary one ([`Step::is_secondary`]) only
+    /// `with_secondary`, if there is no other.
+    pub fn take(&mut self, with_secondary: bool) -> Option<u32> {
+        let secondary = || if with_secondary { self.secondary.pop_front() } else { None };
+        self.ready.pop_front().or_else(secondary)
     }
 
     /// Records the result of a step. After a failure, the steps that waited for it are sent all the
@@ -128,7 +133,9 @@ impl<'a> Dispatch<'a> {
         if self.is_barrier(step) {
             return Some((step, self.is_forced[at]));
         }
-        self.ready.push_back(step);
+        let is_secondary = self.steps.get(step).is_some_and(|step| step.is_secondary);
+        let queue = if is_secondary { &mut self.secondary } else { &mut self.ready };
+        queue.push_back(step);
         None
     }
 
@@ -163,14 +170,16 @@ mod tests {
             let set = SetId { node: NodeId(node), port: PortNum::ZERO, attr_id: 0x19, attr_mod: 0 };
             let set = is_set.then_some(set);
             let links = if is_deferred { vec![PortId(7)] } else { Vec::new() };
-            Step { set, data: None, after: after.to_vec(), is_deferred, links, is_last: true }
+            let (data, after) = (None, after.to_vec());
+            let (is_last, is_secondary) = (true, false);
+            Step { set, data, after, is_deferred, links, is_last, is_secondary }
         };
         let steps = all.iter().zip(0..).map(step).collect();
         Steps { steps, ..Steps::default() }
     }
 
     fn ready(dispatch: &mut Dispatch<'_>) -> Vec<u32> {
-        std::iter::from_fn(|| dispatch.take()).collect()
+        std::iter::from_fn(|| dispatch.take(false)).collect()
     }
 
     #[test]
@@ -185,6 +194,18 @@ mod tests {
         dispatch.done(1, true);
         assert_eq!(ready(&mut dispatch), [3]);
         assert_eq!(dispatch.forced(), 0);
+    }
+
+    #[test]
+    fn secondary_steps_are_taken_by_themselves() {
+        let mut steps = steps(&[(true, false, &[]), (true, false, &[]), (true, false, &[0])]);
+        steps.steps[1].is_secondary = true;
+        let mut dispatch = Dispatch::new(&steps);
+        assert_eq!(ready(&mut dispatch), [0]);
+        dispatch.done(0, true);
+        assert_eq!(ready(&mut dispatch), [2]);
+        assert_eq!(dispatch.take(true), Some(1));
+        assert_eq!(dispatch.take(true), None);
     }
 
     #[test]

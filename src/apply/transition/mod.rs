@@ -18,7 +18,8 @@
 //! In addition:
 //!
 //! * SL to VL mappings that open a dropped SL precede all forwarding tables; mappings that begin to
-//!   drop an SL follow all of them.
+//!   drop an SL follow all of them. Other mappings, of which there may be a thousand per switch, are
+//!   independent, and sent when no Set of a forwarding table can be.
 //! * LinearFDBTop is raised after the entries beyond it were written, because the switch may hold
 //!   stale entries there, and before entries of other switches lead to it. A table about which
 //!   nothing is known has no stale entries; its LinearFDBTop is raised at once.
@@ -66,6 +67,8 @@ pub struct Step {
     pub links: Vec<PortId>,
     /// True for the planned version of a table block, false for intermediate versions.
     pub is_last: bool,
+    /// True for a Set that neither moves nor restores a path: others are sent first.
+    pub is_secondary: bool,
 }
 
 /// All steps of a transition, in an order that satisfies their dependencies.
@@ -138,7 +141,9 @@ impl Steps {
         is_last: bool,
     ) -> u32 {
         let data = Some(Box::new(data));
-        self.push(Step { set: Some(set), data, after, is_deferred, links: Vec::new(), is_last })
+        let set = Some(set);
+        let (links, is_secondary) = (Vec::new(), false);
+        self.push(Step { set, data, after, is_deferred, links, is_last, is_secondary })
     }
 
     /// Withholds a step until these links are ACTIVE.
@@ -147,8 +152,9 @@ impl Steps {
     }
 
     fn barrier(&mut self, after: Vec<u32>, is_deferred: bool) -> u32 {
-        let links = Vec::new();
-        self.push(Step { set: None, data: None, after, is_deferred, links, is_last: false })
+        let (set, data, links) = (None, None, Vec::new());
+        let (is_last, is_secondary) = (false, false);
+        self.push(Step { set, data, after, is_deferred, links, is_last, is_secondary })
     }
 }
 
@@ -168,7 +174,8 @@ pub fn order(delta: &Delta<'_>) -> Steps {
     let begin = steps.len() as u32;
     forwarding(delta, barrier, &tops, &mut steps);
     multicast::add(delta, barrier, &mut steps);
-    closing(rows, begin, &mut steps);
+    closing(&rows, begin, &mut steps);
+    independent(&rows, &mut steps);
     steps
 }
 
@@ -225,28 +232,36 @@ fn effect(delta: &Delta<'_>, set: SetId, data: &[u8; 64]) -> Effect {
     }
 }
 
-/// Adds the mappings that precede all forwarding tables. Returns the barrier behind those that open
-/// an SL.
+/// The mappings with this effect.
+fn with_effect(rows: &[Row], effect: Effect) -> impl Iterator<Item = &Row> {
+    rows.iter().filter(move |row| row.2 == effect)
+}
+
+/// Adds the mappings that open an SL, which precede all forwarding tables. Returns the barrier
+/// behind them.
 fn opening(rows: &[Row], steps: &mut Steps) -> Option<u32> {
-    let mut opened = Vec::new();
-    for (set, data, effect) in rows.iter().filter(|row| row.2 != Effect::Closes) {
-        let step = steps.push_set(*set, *data, Vec::new(), false, true);
-        if *effect == Effect::Opens {
-            opened.push(step);
-        }
-    }
+    let add = |&(set, data, _): &Row| steps.push_set(set, data, Vec::new(), false, true);
+    let opened: Vec<u32> = with_effect(rows, Effect::Opens).map(add).collect();
     (!opened.is_empty()).then(|| steps.barrier(opened, false))
 }
 
+/// Adds the mappings that neither open nor close an SL.
+fn independent(rows: &[Row], steps: &mut Steps) {
+    for &(set, data, _) in with_effect(rows, Effect::Neither) {
+        let step = steps.push_set(set, data, Vec::new(), false, true);
+        steps.steps[step as usize].is_secondary = true;
+    }
+}
+
 /// Adds the mappings that follow all steps from `begin` on.
-fn closing(rows: Vec<Row>, begin: u32, steps: &mut Steps) {
-    let mut closing = rows.into_iter().filter(|row| row.2 == Effect::Closes).peekable();
+fn closing(rows: &[Row], begin: u32, steps: &mut Steps) {
+    let mut closing = with_effect(rows, Effect::Closes).peekable();
     if closing.peek().is_none() {
         return;
     }
     let is_deferred = steps.steps[begin as usize..].iter().any(|step| step.is_deferred);
     let barrier = steps.barrier((begin..steps.len() as u32).collect(), is_deferred);
-    for (set, data, _) in closing {
+    for &(set, data, _) in closing {
         steps.push_set(set, data, vec![barrier], is_deferred, true);
     }
 }
@@ -319,7 +334,8 @@ fn add_block(
         let data = (!is_last).then(|| Box::new(update.mixed(lids)));
         let links = if is_deferred { links(block, index, lids) } else { Vec::new() };
         let set = Some(update.set);
-        let step = steps.push(Step { set, data, after, is_deferred, links, is_last });
+        let step =
+            steps.push(Step { set, data, after, is_deferred, links, is_last, is_secondary: false });
         // LinearFDBTop is raised after the entries below it were written.
         let last_lid = update.set.attr_mod as usize * LFT_BLOCK + LFT_BLOCK - 1;
         let top = delta.fabric.switch(update.switch).switch_info.linear_fdb_top();
