@@ -106,6 +106,7 @@ mod tests {
             std::thread::spawn(nice).join().expect("no panic")
         };
         let planning = nice_after(priority::lower_thread_priority);
-        assert!(nice_after(ON_THREAD_START) > planning);
+        // Below the highest nice value, which this process may have already, there is none.
+        assert!(nice_after(ON_THREAD_START) > planning || planning == 19);
     }
 }

@@ -6,11 +6,15 @@
 //! virtual time.
 
 use crate::simulation::up;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use testkit::SimCluster;
+use testkit::tamper::Tampering;
+use testkit::{SimCluster, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::sim::console::run_line;
+use torus_sm::wire::attr::AttrId;
+use torus_sm::wire::mad::Method;
 
 /// Maximum time from a fault to right tables.
 const MAX_RECOVERY: Duration = Duration::from_millis(60);
@@ -115,6 +119,38 @@ async fn each_switch_host_and_cable_of_6x5x1() {
 async fn switches_hosts_and_cables_of_4x4x4() {
     let step = std::env::var("TORUS_SM_RECOVERY_STEP").ok().and_then(|step| step.parse().ok());
     recovers("4x4x4", step.unwrap_or(8)).await;
+}
+
+/// Without a switch of the seed, torus-2QoS gives way to another engine, with other SL to VL mappings.
+#[tokio::test(start_paused = true)]
+async fn forwarding_tables_are_written_before_most_sl_to_vl_mappings() {
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    let tampering = Tampering::default();
+    let options = cluster.options();
+    let same = options.clone();
+    let reload = Box::new(move || Ok(same.clone().into()));
+    let sm = cluster.start_behind([0; 3], options, reload, |port| tampering.wrap(port));
+    settle().await;
+    let sets = Arc::new(Mutex::new(Vec::new()));
+    let record = sets.clone();
+    tampering.set(move |mad| {
+        if mad.method() == Method::SET {
+            record.lock().expect("no panic").push(mad.header().attr_id());
+        }
+    });
+    let seed = cluster.shape.switch_guid([0, 1, 0]);
+    let own = cases(&cluster, cluster.shape.host_guid([0; 3], 0));
+    let own = own.into_iter().flat_map(|case| case.ends).filter(|end| end.0 == seed);
+    for (guid, num) in own {
+        cluster.fabric.unlink(guid, num);
+    }
+    settle().await;
+    assert_eq!(sm.engine(), "minhop");
+    let sets = sets.lock().expect("no panic");
+    let last = sets.iter().rposition(|&id| id == AttrId::LINEAR_FT).expect("routes change");
+    let mappings = |sets: &[u16]| sets.iter().filter(|&&id| id == AttrId::SL_TO_VL).count();
+    let (all, before) = (mappings(&sets), mappings(&sets[..last]));
+    assert!(all > 500 && before < all / 4, "{before} of {all}");
 }
 
 /// `show paths` of the simulator's console tells when the routes are right again.
