@@ -6,7 +6,8 @@
 //! M_Key while no other Set to it is in flight. Ports become ACTIVE after all possible ports are
 //! ARMED, because a port may only become ACTIVE if its peer is at least ARMED (IBA vol. 1, 7.2.7).
 //! On a fabric that carries traffic, entries that move packets from a working route to links
-//! activated by this plan come last. The order within the tables is that of [`super::transition`].
+//! activated by this plan come last, and then changes of the VLs of links in use. The order within
+//! the tables is that of [`super::transition`].
 
 use crate::plan::partitions::steps;
 use std::fmt;
@@ -24,7 +25,8 @@ pub enum Phase {
     SwitchKeys,
     /// ARMED → ACTIVE.
     Activation,
-    /// Forwarding table entries that lead to ports activated by this plan.
+    /// Forwarding table entries that lead to ports activated by this plan, and SL to VL mappings of
+    /// links in use.
     Moves,
 }
 

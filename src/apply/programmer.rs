@@ -213,7 +213,7 @@ fn order_report(steps: &Steps, start: Instant) -> TransitionReport {
     TransitionReport {
         sets: sets().count(),
         intermediate: steps.intermediate(),
-        deferred: sets().filter(|step| step.is_deferred).count(),
+        deferred: sets().filter(|step| step.is_deferred && !step.is_secondary).count(),
         ordering: start.elapsed(),
         ..TransitionReport::default()
     }

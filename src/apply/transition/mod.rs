@@ -19,7 +19,8 @@
 //!
 //! * SL to VL mappings that open a dropped SL precede all forwarding tables; mappings that begin to
 //!   drop an SL follow all of them. Other mappings, of which there may be a thousand per switch, are
-//!   independent, and sent when no Set of a forwarding table can be.
+//!   independent, and sent when no Set of a forwarding table can be: those of links that come up
+//!   before the ports are ACTIVE, those of links in use afterwards.
 //! * LinearFDBTop is raised after the entries beyond it were written, because the switch may hold
 //!   stale entries there, and before entries of other switches lead to it. A table about which
 //!   nothing is known has no stale entries; its LinearFDBTop is raised at once.
@@ -193,7 +194,10 @@ pub fn order_groups(delta: &Delta<'_>) -> Steps {
 enum Effect {
     Opens,
     Closes,
-    Neither,
+    /// Changes the VLs of a link in use.
+    Moves,
+    /// None: no packet can meet what the device held, or it is not known.
+    Prepares,
 }
 
 type Row = (SetId, [u8; 64], Effect);
@@ -215,11 +219,11 @@ fn effect(delta: &Delta<'_>, set: SetId, data: &[u8; 64]) -> Effect {
         num == 0 || slot.zip(peer).is_some_and(|(a, b)| is_active(delta.fabric, a, b))
     };
     let Some(held) = held.filter(|_| is_live(input) && is_live(output)) else {
-        return Effect::Neither;
+        return Effect::Prepares;
     };
     let mut rows = held.sl_to_vl().iter();
     let Some(&(.., old)) = rows.rfind(|row| (row.0, row.1) == (input, output)) else {
-        return Effect::Neither;
+        return Effect::Prepares;
     };
     let new = SlToVl(std::array::from_fn(|index| data[index]));
     let mut pairs = old.vls().into_iter().zip(new.vls());
@@ -228,7 +232,7 @@ fn effect(delta: &Delta<'_>, set: SetId, data: &[u8; 64]) -> Effect {
     } else if pairs.any(|(old, new)| old != DROPPED_VL && new == DROPPED_VL) {
         Effect::Closes
     } else {
-        Effect::Neither
+        Effect::Moves
     }
 }
 
@@ -245,11 +249,14 @@ fn opening(rows: &[Row], steps: &mut Steps) -> Option<u32> {
     (!opened.is_empty()).then(|| steps.barrier(opened, false))
 }
 
-/// Adds the mappings that neither open nor close an SL.
+/// Adds the mappings that neither open nor close an SL. Links that come up wait for their own ones
+/// only, so that routes over them do not wait for those of links in use.
 fn independent(rows: &[Row], steps: &mut Steps) {
-    for &(set, data, _) in with_effect(rows, Effect::Neither) {
-        let step = steps.push_set(set, data, Vec::new(), false, true);
-        steps.steps[step as usize].is_secondary = true;
+    for (effect, is_deferred) in [(Effect::Prepares, false), (Effect::Moves, true)] {
+        for &(set, data, _) in with_effect(rows, effect) {
+            let step = steps.push_set(set, data, Vec::new(), is_deferred, true);
+            steps.steps[step as usize].is_secondary = true;
+        }
     }
 }
 
