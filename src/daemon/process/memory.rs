@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 const INTERVAL: Duration = Duration::from_secs(4);
 
 /// Growth in bytes below which nothing is returned.
-const MIN_GROWTH: u64 = 8 << 20;
+const MIN_GROWTH: u64 = 4 << 20;
 
 /// The share of the resident memory, one in this many, by which it must have grown.
 const GROWTH_SHARE: u64 = 8;
@@ -88,9 +88,9 @@ mod tests {
         let mut growth = Growth::default();
         assert!(growth.is_large(40 * MIB), "the growth of the start");
         growth.trimmed(30 * MIB);
-        assert!(!growth.is_large(37 * MIB));
+        assert!(!growth.is_large(33 * MIB));
         assert!(!growth.is_large(20 * MIB));
-        assert!(growth.is_large(28 * MIB), "from the least");
+        assert!(growth.is_large(24 * MIB), "from the least");
         growth.trimmed(1000 * MIB);
         assert!(!growth.is_large(1100 * MIB), "less than a large fabric's plan may take");
         assert!(growth.is_large(1125 * MIB));
