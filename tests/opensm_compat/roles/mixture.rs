@@ -12,10 +12,10 @@ use testkit::torus::random::Random;
 /// The variable with the seeds.
 const VARIABLE: &str = "TORUS_SM_ROLES";
 
-const PRIORITIES: [u8; 4] = [3, 5, 5, 9];
+const PRIORITIES: [u8; 4] = [6, 8, 8, 12];
 
-/// Priority of managers that must not outrank others.
-const LOWEST_PRIORITY: u8 = 1;
+/// Highest priority of managers that must not outrank others.
+const LOW_PRIORITY: u8 = 5;
 
 /// Time limit of a HANDOVER and of the end of a master that hands over.
 const HANDOVER_LIMIT: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ impl Walk {
         let mut priority = PRIORITIES[self.random.below(PRIORITIES.len())];
         let program = self.programs[host];
         if self.must_not_outrank(host) {
-            priority = LOWEST_PRIORITY;
+            priority = self.lower_priority(host);
         }
         self.site.log.push(format!("start {program:?} at {host}, priority {priority}"));
         self.site.start(program, host, priority);
@@ -124,6 +124,14 @@ impl Walk {
     /// for it by trap 144 and expects a TrapRepress; ibsim drops those, and opensm waits for ever.
     fn must_not_outrank(&self, host: usize) -> bool {
         self.kind == Kind::Ibsim && self.programs[host] == Opensm
+    }
+
+    /// A priority with which a manager at `host` does not outrank the running ones.
+    fn lower_priority(&self, host: usize) -> u8 {
+        let Some(master) = self.site.elected(&self.site.running()) else { return LOW_PRIORITY };
+        // Of two with the same priority, the first host has the lower GUID.
+        let highest = self.site.priority(master).checked_sub(u8::from(host < master));
+        highest.expect("few managers start").min(LOW_PRIORITY)
     }
 
     /// The next event, and a host where it can happen.

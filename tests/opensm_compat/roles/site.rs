@@ -165,6 +165,10 @@ impl Site {
         self.observer.set_asked(host, true);
     }
 
+    pub(super) fn priority(&self, host: usize) -> u8 {
+        self.manager(host).priority
+    }
+
     /// The manager that the election demands among these: the highest priority, then the lowest
     /// GUID.
     pub(super) fn elected(&self, among: &[usize]) -> Option<usize> {
