@@ -3,7 +3,7 @@
 
 use super::floods::{Attack, Attacker, Packet};
 use super::processes::unix_time;
-use super::{IDLE, LOST, QUIET_RATE, p99};
+use super::{IDLE, LOST, QUIET_RATE, REROUTES, p99};
 use std::io::Write;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -87,8 +87,9 @@ fn switch_lid(client: &UmadClient, switch: Guid) -> Option<Lid> {
 }
 
 /// Asks for paths and prints replies, requests and the 99th percentile of the latency in
-/// microseconds. Then it waits for changes of the first `blocks` blocks of the forwarding table of
-/// `switch`, and prints the time of the last one in microseconds since 1970.
+/// microseconds. Then, for the loss and the return of each cable, it prints a line when it is ready,
+/// waits for changes of the first `blocks` blocks of the forwarding table of `switch`, and prints the
+/// time of the last one in microseconds since 1970.
 fn quiet(client: &UmadClient, time: Duration, switch: Guid, blocks: u32) {
     let lid = switch_lid(client, switch).expect("the SA knows the switch");
     let query = path_query(DEFAULT_PREFIX, [client.guid(), client.guid()]);
@@ -102,8 +103,17 @@ fn quiet(client: &UmadClient, time: Duration, switch: Guid, blocks: u32) {
         sleep(Duration::from_secs(1) / QUIET_RATE);
     }
     let mut tables = Tables { client, lid, tid: 1_000_000 };
-    let mut known: Vec<_> = (0..blocks).map(|block| tables.block(block)).collect();
     print(&format!("{} {sent} {}", latencies.len(), p99(&mut latencies).as_micros()));
+    for _ in 0..2 * REROUTES {
+        let Some(time) = last_change(&mut tables, blocks) else { return };
+        print(&time.as_micros().to_string());
+    }
+}
+
+/// The time of the last change of the table since 1970; `None` if it does not change.
+fn last_change(tables: &mut Tables<'_>, blocks: u32) -> Option<Duration> {
+    let mut known: Vec<_> = (0..blocks).map(|block| tables.block(block)).collect();
+    print("ready");
     let (start, mut last) = (Instant::now(), None);
     while start.elapsed() < REROUTE_LIMIT
         && last.is_none_or(|(changed, _): (Instant, _)| changed.elapsed() < IDLE)
@@ -117,9 +127,7 @@ fn quiet(client: &UmadClient, time: Duration, switch: Guid, blocks: u32) {
         }
         sleep(Duration::from_micros(200));
     }
-    if let Some((_, time)) = last {
-        print(&time.as_micros().to_string());
-    }
+    last.map(|(_, time)| time)
 }
 
 fn print(line: &str) {
