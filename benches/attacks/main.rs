@@ -244,7 +244,7 @@ async fn reroute(cluster: &SimCluster, num: PortNum) -> Duration {
     last - start
 }
 
-/// [`LOST`] without a time.
+/// The median of these times; [`LOST`] if there are none.
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
     times.get(times.len() / 2).copied().unwrap_or(LOST)

@@ -338,7 +338,8 @@ impl PhaseRun<'_, '_> {
         count
     }
 
-    /// Sends the steps, each when its predecessors are done, and the `others`, which move no path.
+    /// Sends the steps, each when its predecessors are done, and the `others`, which are
+    /// secondary, too.
     async fn send_steps(
         &mut self,
         delta: Delta<'_>,

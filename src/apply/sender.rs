@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 /// Maximum number of Sets queued in the client, enough to keep its window of outstanding MADs full.
 const MAX_OUTSTANDING_SETS: usize = 4096;
 
-/// Sets that move no path are queued behind at most so many others, in windows of the client: a Set
-/// that becomes due while they are sent waits for them.
+/// Secondary Sets are queued only while fewer Sets than this number of windows of the client wait for
+/// a response, because a Set that moves a path waits behind those that are queued when it becomes due.
 const MAX_WINDOWS_QUEUED: usize = 2;
 
 /// The result of a Set.
@@ -63,7 +63,7 @@ impl<'c, 'a> Sender<'c, 'a> {
         !self.is_stopped() && self.batch.outstanding() < MAX_OUTSTANDING_SETS
     }
 
-    /// True if another Set may be submitted that moves no path.
+    /// True if another Set may be submitted that neither moves nor restores a path.
     pub(super) fn has_room_for_secondary(&self) -> bool {
         self.has_room() && self.batch.waiting() < MAX_WINDOWS_QUEUED * self.window
     }

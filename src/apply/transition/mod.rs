@@ -18,9 +18,9 @@
 //! In addition:
 //!
 //! * SL to VL mappings that open a dropped SL precede all forwarding tables; mappings that begin to
-//!   drop an SL follow all of them. Other mappings, of which there may be a thousand per switch, are
-//!   independent, and sent when no Set of a forwarding table can be: those of links that come up
-//!   before the ports are ACTIVE, those of links in use afterwards.
+//!   drop an SL follow all of them. Other mappings depend on nothing, and a switch may have a thousand
+//!   of them, so that Sets of forwarding tables are sent first. Mappings of links that come up are
+//!   sent before the ports are ACTIVE, those of links in use afterwards.
 //! * LinearFDBTop is raised after the entries beyond it were written, because the switch may hold
 //!   stale entries there, and before entries of other switches lead to it. A table about which
 //!   nothing is known has no stale entries; its LinearFDBTop is raised at once.
@@ -196,7 +196,8 @@ enum Effect {
     Closes,
     /// Changes the VLs of a link in use.
     Moves,
-    /// None: no packet can meet what the device held, or it is not known.
+    /// Has no effect on packets in flight, because the link is not in use, or the effect is unknown,
+    /// because the former mapping is.
     Prepares,
 }
 
@@ -249,8 +250,8 @@ fn opening(rows: &[Row], steps: &mut Steps) -> Option<u32> {
     (!opened.is_empty()).then(|| steps.barrier(opened, false))
 }
 
-/// Adds the mappings that neither open nor close an SL. Links that come up wait for their own ones
-/// only, so that routes over them do not wait for those of links in use.
+/// Adds the mappings that neither open nor close an SL. Those of links in use are deferred, so that
+/// routes over links that come up do not wait for them.
 fn independent(rows: &[Row], steps: &mut Steps) {
     for (effect, is_deferred) in [(Effect::Prepares, false), (Effect::Moves, true)] {
         for &(set, data, _) in with_effect(rows, effect) {

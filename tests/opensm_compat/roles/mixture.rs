@@ -12,6 +12,7 @@ use testkit::torus::random::Random;
 /// The variable with the seeds.
 const VARIABLE: &str = "TORUS_SM_ROLES";
 
+/// Priorities of the other managers.
 const PRIORITIES: [u8; 4] = [6, 8, 8, 12];
 
 /// Highest priority of managers that must not outrank others.
@@ -129,7 +130,7 @@ impl Walk {
     /// A priority with which a manager at `host` does not outrank the running ones.
     fn lower_priority(&self, host: usize) -> u8 {
         let Some(master) = self.site.elected(&self.site.running()) else { return LOW_PRIORITY };
-        // Of two with the same priority, the first host has the lower GUID.
+        // Among equal priorities the lower GUID is elected, which is that of the lower host number.
         let highest = self.site.priority(master).checked_sub(u8::from(host < master));
         highest.expect("few managers start").min(LOW_PRIORITY)
     }

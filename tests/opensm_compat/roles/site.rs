@@ -168,6 +168,7 @@ impl Site {
         self.observer.set_asked(host, true);
     }
 
+    /// The priority with which a running manager was started.
     pub(super) fn priority(&self, host: usize) -> u8 {
         self.manager(host).priority
     }
@@ -267,8 +268,8 @@ impl Site {
         });
     }
 
-    /// Sets IsSM of a port. On a busy machine, a program with ibsim's library was seen to end without
-    /// a word, so that it is tried again.
+    /// Sets IsSM of a port. It is tried again, because on a busy machine a program with ibsim's library
+    /// ended without a message.
     fn set_is_sm(&self, guid: Guid) {
         let mut found = Vec::new();
         while found.len() < TRIES {
