@@ -13,6 +13,10 @@
 //! In both cases all switches change from the old mask to an intermediate one (the union or the
 //! intersection of both masks), and after all of them have, to the new one. A step that changes
 //! nothing is omitted.
+//!
+//! A switch of which nothing is known, because it was rebooted or all its links came up again, may
+//! hold stale entries that loop with new ones. No packet reaches it before its links are ACTIVE, so
+//! that its intermediate masks, without old entries, are written before.
 
 use super::{Steps, is_active};
 use crate::apply::delta::{Delta, mft_block};
@@ -89,32 +93,29 @@ impl<'a> MulticastTransition<'a> {
         for &set in sets {
             let Some(switch) = self.fabric.node(set.node).switch else { continue };
             let masks = &self.masks[switch.index()];
-            let position = (set.attr_mod >> 28) as u8;
-            let new = mft_block(masks.wanted, block, position);
-            let is_sure = !delta.is_pending(set.node, AttrId::MULTICAST_FT, set.attr_mod);
-            let old = masks.held.filter(|_| is_sure).map(|held| mft_block(held, block, position));
-            let between = old.map_or(new, |old| between(&old, &new, block, &strategies));
-            if old.is_some_and(|old| between != old) {
-                first.push((set, between, between == new));
+            let block_of = |entries| mft_block(entries, block, (set.attr_mod >> 28) as u8);
+            let (old, new) = (block_of(masks.held.unwrap_or_default()), block_of(masks.wanted));
+            let is_pending = delta.is_pending(set.node, AttrId::MULTICAST_FT, set.attr_mod);
+            let is_sure = masks.held.is_some() && !is_pending;
+            let between = between(&old, &new, block, &strategies);
+            if !is_sure || between != old {
+                let is_deferred = first_is_deferred && is_sure;
+                let links = if is_deferred { &links[..] } else { &[] };
+                let after = barrier.into_iter().collect();
+                let data = between.to_wire();
+                let step = steps.push_set(set, data, after, is_deferred, between == new);
+                steps.await_links(step, links);
+                first.push(step);
             }
-            if old.is_none() || between != new {
+            if between != new {
                 second.push((set, new));
             }
         }
-        let begun: Vec<u32> = first
-            .into_iter()
-            .map(|(set, data, is_last)| {
-                let after = barrier.into_iter().collect();
-                let step = steps.push_set(set, data.to_wire(), after, first_is_deferred, is_last);
-                steps.await_links(step, if first_is_deferred { &links } else { &[] });
-                step
-            })
-            .collect();
         if second.is_empty() {
             return;
         }
         let after =
-            if begun.is_empty() { barrier } else { Some(steps.barrier(begun, first_is_deferred)) };
+            if first.is_empty() { barrier } else { Some(steps.barrier(first, first_is_deferred)) };
         for (set, data) in second {
             let step =
                 steps.push_set(set, data.to_wire(), after.into_iter().collect(), is_deferred, true);
