@@ -5,6 +5,7 @@ use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -13,10 +14,17 @@ use testkit::{Running, tool};
 /// Time for anything that a page does.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// The file for what the browser prints.
+const LOG: &str = "log";
+
+/// Starts of the browser until one of them answers its first request.
+const STARTS: usize = 3;
+
 /// A browser with one page.
 pub(crate) struct Browser {
-    _process: Running,
-    _dir: TempDir,
+    process: Running,
+    /// Its profile, its pipes and what it printed.
+    dir: TempDir,
     requests: File,
     replies: BufReader<File>,
     next_id: u64,
@@ -30,6 +38,21 @@ impl Browser {
     /// installed.
     pub(crate) fn open(url: &str) -> Option<Self> {
         let chromium = tool("chromium")?;
+        let mut failures = Vec::new();
+        for _ in 0..STARTS {
+            let mut browser = Self::start(&chromium);
+            match browser.request("Browser.getVersion", json!({})) {
+                Ok(_) => {
+                    browser.attach(url);
+                    return Some(browser);
+                }
+                Err(failure) => failures.push(failure),
+            }
+        }
+        panic!("Chromium does not start:\n{}", failures.join("\n"));
+    }
+
+    fn start(chromium: &Path) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let [input, output] = ["requests", "replies"].map(|name| dir.path().join(name));
         for path in [&input, &output] {
@@ -37,33 +60,26 @@ impl Browser {
         }
         // The browser reads requests from descriptor 3 and writes replies to descriptor 4.
         let script = "exec \"$CHROMIUM\" --headless=new --no-sandbox --disable-gpu --no-first-run \
-                      --disable-dev-shm-usage --disable-background-networking \
+                      --disable-dev-shm-usage --disable-background-networking --in-process-gpu \
+                      --no-zygote --disable-crash-reporter --password-store=basic \
                       --window-size=1400,900 --user-data-dir=\"$PROFILE\" \
                       --remote-debugging-pipe about:blank 3<\"$INPUT\" 4>\"$OUTPUT\"";
         let child = Command::new("sh")
             .args(["-c", script])
             .env("CHROMIUM", chromium)
+            // It writes there, too, and may not start if it cannot.
+            .env("HOME", dir.path())
             .env("PROFILE", dir.path().join("profile"))
             .env("INPUT", &input)
             .env("OUTPUT", &output)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(File::create(dir.path().join(LOG)).expect("a file"))
             .spawn();
         let process = Running(child.expect("a shell"));
         // In the order of the shell, which waits for the other end of each.
         let requests = OpenOptions::new().write(true).open(&input).expect("a pipe");
         let replies = BufReader::new(File::open(&output).expect("a pipe"));
-        let mut browser = Self {
-            _process: process,
-            _dir: dir,
-            requests,
-            replies,
-            next_id: 1,
-            session: None,
-            exceptions: Vec::new(),
-        };
-        browser.attach(url);
-        Some(browser)
+        Self { process, dir, requests, replies, next_id: 1, session: None, exceptions: Vec::new() }
     }
 
     fn attach(&mut self, url: &str) {
@@ -80,27 +96,43 @@ impl Browser {
 
     /// The result of a method.
     fn call(&mut self, method: &str, params: Value) -> Value {
+        self.request(method, params).unwrap_or_else(|failure| panic!("{failure}"))
+    }
+
+    /// The result of a method, or why there is none.
+    fn request(&mut self, method: &str, params: Value) -> Result<Value, String> {
         let id = self.next_id;
         self.next_id += 1;
         let mut request = json!({ "id": id, "method": method, "params": params });
         if let Some(session) = &self.session {
             request["sessionId"] = session.as_str().into();
         }
-        write!(self.requests, "{request}\0").expect("the browser reads");
+        write!(self.requests, "{request}\0").map_err(|err| self.end(method, &err.to_string()))?;
         loop {
             let mut text = Vec::new();
-            let read = self.replies.read_until(0, &mut text).expect("the browser answers");
-            assert!(read > 0, "the browser has ended");
-            text.pop();
+            match self.replies.read_until(0, &mut text) {
+                Err(err) => return Err(self.end(method, &err.to_string())),
+                Ok(0) => return Err(self.end(method, "end of its replies")),
+                Ok(_) => text.pop(),
+            };
             let message: Value = serde_json::from_slice(&text).expect("JSON");
             if message["method"] == "Runtime.exceptionThrown" {
                 self.exceptions.push(message["params"]["exceptionDetails"].to_string());
             }
             if message["id"] == id {
-                assert!(message["error"].is_null(), "{method}: {}", message["error"]);
-                return message["result"].clone();
+                let error = &message["error"];
+                let failure = || format!("{method}: {error}");
+                return error.is_null().then(|| message["result"].clone()).ok_or_else(failure);
             }
         }
+    }
+
+    /// Describes the end of the browser.
+    fn end(&mut self, method: &str, reason: &str) -> String {
+        let _ = self.process.0.kill();
+        let status = self.process.0.wait();
+        let log = std::fs::read_to_string(self.dir.path().join(LOG)).unwrap_or_default();
+        format!("{method}: {reason}; {status:?}; the browser printed:\n{log}")
     }
 
     /// The value of an expression of the page.
@@ -151,7 +183,7 @@ impl Browser {
         let Some(folder) = std::env::var_os("TORUS_SM_SCREENSHOTS") else { return };
         let shot = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         let data = shot["data"].as_str().expect("a picture");
-        let path = std::path::Path::new(&folder).join(format!("{name}.png"));
+        let path = Path::new(&folder).join(format!("{name}.png"));
         std::fs::write(path, base64(data)).expect("a file");
     }
 
