@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The file for what the browser prints.
 const LOG: &str = "log";
 
-/// Starts of the browser until one of them answers its first request.
+/// Number of times that the browser is started until it answers its first request.
 const STARTS: usize = 3;
 
 /// A browser with one page.
@@ -127,7 +127,7 @@ impl Browser {
         }
     }
 
-    /// Describes the end of the browser.
+    /// Ends a browser that does not answer; returns the reason and what it printed.
     fn end(&mut self, method: &str, reason: &str) -> String {
         let _ = self.process.0.kill();
         let status = self.process.0.wait();

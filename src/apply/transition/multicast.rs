@@ -14,9 +14,10 @@
 //! intersection of both masks), and after all of them have, to the new one. A step that changes
 //! nothing is omitted.
 //!
-//! A switch of which nothing is known, because it was rebooted or all its links came up again, may
-//! hold stale entries that loop with new ones. No packet reaches it before its links are ACTIVE, so
-//! that its intermediate masks, without old entries, are written before.
+//! The intermediate masks of a switch whose entries are unknown are written at once, even if those of
+//! others wait for links. A switch that was rebooted, or all of whose links came up again, may hold
+//! stale entries that loop with new ones: these must be gone before its links are ACTIVE. An
+//! unanswered Set may have left the old entries or the new ones.
 
 use super::{Steps, is_active};
 use crate::apply::delta::{Delta, mft_block};
@@ -41,6 +42,14 @@ struct Masks<'a> {
     /// `None` if the entries of the switch are unknown.
     held: Option<&'a [(Mlid, PortMask)]>,
     wanted: &'a [(Mlid, PortMask)],
+}
+
+/// The contents that a block has one after the other.
+struct Versions {
+    /// `None` if what the switch holds is unknown.
+    old: Option<MftBlock>,
+    between: MftBlock,
+    new: MftBlock,
 }
 
 /// Adds the Sets of multicast forwarding tables.
@@ -91,20 +100,14 @@ impl<'a> MulticastTransition<'a> {
             && strategies.values().any(|&strategy| strategy == Strategy::BreakBeforeMake);
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for &set in sets {
-            let Some(switch) = self.fabric.node(set.node).switch else { continue };
-            let masks = &self.masks[switch.index()];
-            let block_of = |entries| mft_block(entries, block, (set.attr_mod >> 28) as u8);
-            let (old, new) = (block_of(masks.held.unwrap_or_default()), block_of(masks.wanted));
-            let is_pending = delta.is_pending(set.node, AttrId::MULTICAST_FT, set.attr_mod);
-            let is_sure = masks.held.is_some() && !is_pending;
-            let between = between(&old, &new, block, &strategies);
-            if !is_sure || between != old {
-                let is_deferred = first_is_deferred && is_sure;
-                let links = if is_deferred { &links[..] } else { &[] };
+            let Some(versions) = self.versions(delta, set, block, &strategies) else { continue };
+            let Versions { old, between, new } = versions;
+            if old != Some(between) {
+                let is_deferred = first_is_deferred && old.is_some();
                 let after = barrier.into_iter().collect();
                 let data = between.to_wire();
                 let step = steps.push_set(set, data, after, is_deferred, between == new);
-                steps.await_links(step, links);
+                steps.await_links(step, if is_deferred { &links } else { &[] });
                 first.push(step);
             }
             if between != new {
@@ -121,6 +124,24 @@ impl<'a> MulticastTransition<'a> {
                 steps.push_set(set, data.to_wire(), after.into_iter().collect(), is_deferred, true);
             steps.await_links(step, &links);
         }
+    }
+
+    /// The versions of the block that a Set writes; `None` if its node is no switch.
+    fn versions(
+        &self,
+        delta: &Delta<'_>,
+        set: SetId,
+        block: u16,
+        strategies: &HashMap<Mlid, Strategy>,
+    ) -> Option<Versions> {
+        let masks = &self.masks[self.fabric.node(set.node).switch?.index()];
+        let block_of = |entries| mft_block(entries, block, (set.attr_mod >> 28) as u8);
+        let last = block_of(masks.held.unwrap_or_default());
+        let new = block_of(masks.wanted);
+        let is_pending = delta.is_pending(set.node, AttrId::MULTICAST_FT, set.attr_mod);
+        let is_known = masks.held.is_some() && !is_pending;
+        let between = between(&last, &new, block, strategies);
+        Some(Versions { old: is_known.then_some(last), between, new })
     }
 
     /// The strategy of each group in a block.
