@@ -27,25 +27,27 @@
 //! not route to routers. Its DFSSSP leaves packets of switches, and of ports that do not map SLs to
 //! VLs, on VL 0 even if they close a cycle there.
 
+mod fewest_hops;
 mod lanes;
+mod level_search;
 mod order;
 mod policy;
+mod router;
 #[cfg(test)]
 mod tests;
 
 use super::virtual_lanes::data_vls;
-use super::weighted_paths::columns::Columns;
 use super::weighted_paths::network::Network;
-use super::weighted_paths::search::{HOST_LINK, NONE, Root, Search};
+use super::weighted_paths::search::Search;
 use super::weighted_paths::{check_connected, one_hop};
 use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
 use crate::config::guid_lists::GuidLists;
 use crate::fabric::Fabric;
 use crate::notes::{Note, counted};
-use crate::wire::attr::NodeKind;
 use lanes::PathLanes;
 use order::{Destination, Destinations};
 pub use policy::SsspPolicy;
+use router::Router;
 use std::sync::Arc;
 
 /// The engine SSSP, with the contents of its GUID list files.
@@ -134,25 +136,12 @@ impl Routes {
         let (fabric, lids) = (input.fabric, input.lids);
         let by_guid = |switch| fabric.switch(switch).guid().opensm_order();
         let network = Network::new(fabric, input.options.avoid_throttled_links, by_guid);
+        check_connected(fabric, &network, &mut Search::default(), "AD0C")?;
         let all = Destinations::new(fabric, lids, &network);
-        let mut search = Search::default();
-        check_connected(fabric, &network, &mut search, "AD0C")?;
-        let mut lengths = vec![one_hop(fabric, lids); network.links().len()];
         let destinations = all.ordered(fabric, lists);
-        let lids_by_switch = all.lids_by_switch();
-        let mut tables = vec![Lft::empty(lids.max()).0; network.len()];
-        let mut columns = Columns::new(network.len());
-        let mut paths = vec![0; network.len()];
-        for to in &destinations {
-            let is_switch = to.kind == NodeKind::Switch;
-            let root = if is_switch { Root::Switch(to.switch) } else { Root::Host(to.switch) };
-            for lid in to.lids() {
-                search.run(&network, &lengths, root);
-                enter(columns.add(lid, &mut tables), &network, &search, to);
-                lengthen(&mut lengths, &network, &search, &lids_by_switch, &mut paths);
-            }
-        }
-        columns.flush(&mut tables);
+        let mut router = Router::new(&network, one_hop(fabric, lids), &all, lids.max());
+        router.route(&destinations);
+        let (tables, lengths) = router.into_tables();
         let mut lfts = vec![Arc::default(); network.len()];
         for (switch, table) in network.switches.iter().zip(tables) {
             lfts[switch.index()] = Arc::new(Lft(table));
@@ -174,35 +163,5 @@ impl Routes {
         let Self { network, destinations, lfts, lengths } = self;
         let policy = SsspPolicy::new(fabric, network, lengths, &lfts, &destinations, lanes);
         Routing { engine, lfts, policy: Arc::new(policy), notes, routing_errors: Vec::new() }
-    }
-}
-
-/// Enters the paths to a LID as its entries by switch.
-fn enter(ports: &mut [u8], network: &Network, search: &Search, destination: &Destination) {
-    for &switch in &search.order {
-        ports[switch as usize] = match search.used[switch as usize] {
-            NONE | HOST_LINK => destination.exit,
-            link => network.links()[link as usize].to_port,
-        };
-    }
-}
-
-/// Makes links longer by the paths over them. `paths` is a buffer, with zeros by switch.
-fn lengthen(
-    lengths: &mut [u64],
-    network: &Network,
-    search: &Search,
-    lids_by_switch: &[u32],
-    paths: &mut [u64],
-) {
-    // Paths from switches farther away pass those before them in the order of the search.
-    for &switch in search.order.iter().rev() {
-        let own = std::mem::take(&mut paths[switch as usize]);
-        let link = search.used[switch as usize] as usize;
-        if let Some(&next) = network.links().get(link) {
-            let all = own + u64::from(lids_by_switch[switch as usize]);
-            lengths[link] += all;
-            paths[next.from as usize] += all;
-        }
     }
 }
