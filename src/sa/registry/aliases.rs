@@ -21,6 +21,10 @@ const ASSIGNED_GUID_OUI: u64 = 0x00_1405;
 /// Maximum number of GUIDs tried for an assignment, so that a request takes bounded time.
 const MAX_ASSIGN_ATTEMPTS: usize = 1000;
 
+/// Maximum number of aliases of all ports, and of GUIDs that are reserved for them: 8,192 ports with
+/// 127 virtual functions each. The number of a port is limited by its GUIDCap.
+const MAX_ALIASES: usize = 1 << 20;
+
 /// Blocks of alias GUIDs by port GUID and block number.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Aliases {
@@ -175,7 +179,8 @@ impl Aliases {
     /// requested for an entry that has a GUID.
     ///
     /// # Errors
-    /// `NO_RESOURCES` if no GUID can be assigned. Preceding entries are set.
+    /// `NO_RESOURCES` if no GUID can be assigned, or all ports together have the maximum number of
+    /// aliases. Preceding entries are set.
     pub(crate) fn set(&mut self, edit: &AliasEdit) -> Result<[Guid; GUID_BLOCK], ErrorStatus> {
         let key = (edit.port, edit.block);
         let new_block = || (edit.lid, Self::empty(edit.port, edit.block));
@@ -197,6 +202,10 @@ impl Aliases {
                 }
             };
             if wanted != old && self.is_free(edit, wanted) {
+                if old == Guid::default() && self.ports.len() >= MAX_ALIASES {
+                    outcome = Err(ErrorStatus(SaStatus::NO_RESOURCES));
+                    break;
+                }
                 self.ports.remove(&old);
                 self.ports.insert(wanted, edit.port);
                 guids[index] = wanted;
@@ -245,6 +254,9 @@ impl Aliases {
         let entry = (edit.port, u16::from(edit.block) * GUID_BLOCK as u16 + index as u16);
         if let Some(&guid) = self.assigned.get(&entry) {
             return Some(guid);
+        }
+        if self.assigned.len() >= MAX_ALIASES {
+            return None;
         }
         for _ in 0..MAX_ASSIGN_ATTEMPTS {
             self.last_assigned = self.last_assigned.checked_add(1)?;

@@ -74,6 +74,23 @@ fn an_alias_belongs_to_one_port() {
 }
 
 #[test]
+fn the_number_of_aliases_of_all_ports_is_limited() {
+    let others = (1000..).take(MAX_ALIASES - 1).map(|alias| (Guid(alias), Guid(2)));
+    let mut aliases = Aliases { ports: others.collect(), ..Aliases::default() };
+    let no_resources = Err(ErrorStatus(SaStatus::NO_RESOURCES));
+    assert_eq!(aliases.set(&edit(1, 0, &[(1, 11), (2, 12)])), no_resources);
+    assert_eq!(aliases.block(Guid(1), 0), Some(&block(&[1, 11])), "the first one fits");
+    assert_eq!(aliases.set(&edit(3, 0, &[(1, 31)])), no_resources);
+    assert_eq!(aliases.set(&edit(1, 0, &[(1, 13)])), Ok(block(&[1, 13])), "in place of another");
+    aliases.clear(&edit(1, 0, &[(1, 0)]));
+    assert_eq!(aliases.set(&edit(3, 0, &[(1, 31)])), Ok(block(&[3, 31])));
+    let entries = (0..).take(MAX_ALIASES).map(|port| ((Guid(port), 0), Guid(port)));
+    let mut aliases = Aliases { assigned: entries.collect(), ..Aliases::default() };
+    assert_eq!(aliases.set(&edit(1, 1, &[(0, 0)])), no_resources);
+    assert_eq!(aliases.set(&edit(1, 0, &[(0, 0)])), Ok(block(&[1])));
+}
+
+#[test]
 fn assigned_guids_are_reused_for_the_same_entry() {
     let made_up = |n: u64| 0x14_055A_0000_0000 + n;
     let mut aliases = Aliases::default();
