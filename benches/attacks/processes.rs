@@ -29,6 +29,10 @@ const WARM_UP: Duration = Duration::from_millis(500);
 /// Interval of readings of the memory.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(20);
 
+/// A flight recorder of 1 MiB. One of the default size would keep up to 32 MiB of the attack's MADs,
+/// by design, which would hide what else stays.
+const SMALL_RECORDER: &str = "recorder_size 1\n";
+
 /// Simulator and subnet manager.
 pub(super) struct Site {
     is_ibsim: bool,
@@ -54,7 +58,8 @@ impl Site {
         Some(Self { is_ibsim, is_opensm })
     }
 
-    /// Runs an attack; true if the limits were kept, `None` if it is not possible here.
+    /// Runs an attack; true if the limits were kept, `None` if it is not possible here. An SM that
+    /// does not answer the quiet client at all has not kept them.
     pub(super) fn run(&self, attack: Attack, settings: &Settings) -> Option<bool> {
         let parts = attack.parts();
         let parts: Vec<Attack> =
@@ -64,18 +69,19 @@ impl Site {
         if parts.is_empty() || !is_possible {
             return None;
         }
+        let manager = if self.is_opensm { "opensm" } else { "torus-sm" };
+        let name = format!("{attack:?}, {manager}");
         let mut run = Run::start(self, settings);
-        let calm = run.measure(&[], settings)?;
-        let aside = run.under(&parts, "host", settings)?;
-        let attacked = run.under(&parts, "sm", settings)?;
+        let Some([calm, aside, attacked]) = run.costs(&parts, settings) else {
+            println!("{name}:\n  EXCEEDED: the SM does not answer the quiet client");
+            return Some(false);
+        };
         for number in 0..parts.len() {
             let attacker = run.attacker(number);
             run.fabric.set_link(&attacker, 1, false);
         }
         sleep(RETURN_TIME);
         let left = resident_memory(run.sm.0.id()).saturating_sub(calm.memory);
-        let manager = if self.is_opensm { "opensm" } else { "torus-sm" };
-        let name = format!("{attack:?}, {manager}");
         Some(Report { name, calm, aside, attacked, left }.print())
     }
 }
@@ -145,9 +151,13 @@ impl Run {
         let log = folder.path().join("sm.log");
         let program: PathBuf =
             if site.is_opensm { tool("opensm").expect("checked before") } else { torus_sm() };
+        let options = folder.path().join("sm.conf");
+        fs::write(&options, if site.is_opensm { "" } else { SMALL_RECORDER }).expect("a file");
         let first = host_name(shape.host_guid([0; 3], 0));
         let sm = fabric
             .command(&first, &program)
+            .arg("-F")
+            .arg(&options)
             .args(["-d2", "-n", "64", "-s", "10", "-R", "torus-2QoS", "-Q", "--torus_config"])
             .arg(&conf)
             .arg("-f")
@@ -175,6 +185,13 @@ impl Run {
         let mut child: Child = command.spawn().expect("the client starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
         (Running(child), output)
+    }
+
+    /// The figures in the calm, beside a flood aimed at a host, and beside one aimed at the SM.
+    fn costs(&mut self, parts: &[Attack], settings: &Settings) -> Option<[Cost; 3]> {
+        let calm = self.measure(&[], settings)?;
+        let aside = self.under(parts, "host", settings)?;
+        Some([calm, aside, self.under(parts, "sm", settings)?])
     }
 
     /// [`Self::measure`] while each attacker floods the SM (`sm`) or a host (`host`).
