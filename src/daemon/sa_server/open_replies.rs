@@ -26,14 +26,14 @@ struct Quota {
 }
 
 /// For a port that has acknowledged replies within [`MEMORY`], and lets none time out. A client that
-/// asks for one table after the other gets 14 MiB/s.
-const KNOWN_PORT: Quota = Quota { bytes: 128 << 20, replies: 16 };
+/// asks for one table after the other gets 5 MiB/s.
+const KNOWN_PORT: Quota = Quota { bytes: 48 << 20, replies: 16 };
 /// For other ports.
 const NEW_PORT: Quota = Quota { bytes: 16 << 20, replies: 8 };
 /// For ports that let replies time out, and for all ports while [`MAX_OPEN`] is reached.
 const SILENT_PORT: Quota = Quota { bytes: 256 << 10, replies: 1 };
 /// Bytes of the open replies of all ports.
-const MAX_OPEN: usize = 256 << 20;
+const MAX_OPEN: usize = 64 << 20;
 
 /// Number of replies without acknowledgement after which a port is silent: a few are lost packets.
 const MIN_UNACKNOWLEDGED: u32 = 4;
