@@ -22,6 +22,7 @@ use super::transactions::{
     BatchId, Results, SmpCounters, SmpError, SmpLimits, SmpRequest, SmpResult, Tag,
 };
 use super::{Address, Agent, MadPort, Outgoing, SendError};
+use crate::ids::Lid;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -107,7 +108,14 @@ impl SmpClient {
     }
 
     pub fn counters(&self) -> SmpCounters {
-        self.demux.transactions().counters.clone()
+        let counters = self.demux.transactions().counters.clone();
+        SmpCounters { dropped: self.demux.overflowed(), ..counters }
+    }
+
+    /// The number of unsolicited SMPs above the limits since the last call, by the LID of their
+    /// sender.
+    pub fn take_omitted_smps(&self) -> Vec<(Lid, u64)> {
+        self.demux.smp_intake().take_omitted()
     }
 
     /// Number of SMPs sent, responses to received requests included.

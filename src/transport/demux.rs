@@ -12,6 +12,7 @@
 //! sink before it returns. No lock is held while a MAD is posted.
 
 use super::gsi_requests::GsiRequests;
+use super::smp_intake::SmpIntake;
 use super::transactions::{SmpError, SmpLimits, TimeoutEffect, Transactions, Transmit};
 use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
 use crate::contained;
@@ -92,6 +93,7 @@ struct Queues {
 pub struct MadDemux {
     transactions: Mutex<Transactions>,
     gsi: GsiRequests,
+    smp_intake: SmpIntake,
     /// Set by the first client. Weak, as the port owns its sink.
     port: OnceLock<Weak<dyn MadPort>>,
     queues: Mutex<Option<Queues>>,
@@ -114,6 +116,7 @@ impl MadDemux {
         let demux = Self {
             transactions: Mutex::new(Transactions::new(SmpLimits::default())),
             gsi: GsiRequests::default(),
+            smp_intake: SmpIntake::default(),
             port: OnceLock::new(),
             queues: Mutex::new(Some(Queues {
                 smp: smp_sender,
@@ -135,7 +138,8 @@ impl MadDemux {
         let _ = self.inline_responder.set(responder);
     }
 
-    /// Number of unsolicited MADs dropped because their queue was full.
+    /// Number of unsolicited MADs dropped because their queue was full, or their sender had sent too
+    /// many.
     pub fn overflowed(&self) -> u64 {
         self.overflowed.load(Ordering::Relaxed)
     }
@@ -164,6 +168,11 @@ impl MadDemux {
     /// The requests of the general services classes.
     pub(super) fn gsi(&self) -> &GsiRequests {
         &self.gsi
+    }
+
+    /// The limits of unsolicited SMPs.
+    pub(super) fn smp_intake(&self) -> &SmpIntake {
+        &self.smp_intake
     }
 
     /// Sends queued requests as far as the window allows.
@@ -280,11 +289,17 @@ impl MadDemux {
         if self.is_answered_inline(delivery) {
             return;
         }
+        let arrived = Instant::now();
+        let is_smp = matches!(delivery.agent, Agent::SmiDirected | Agent::SmiLid);
+        if is_smp && !self.smp_intake.admit(delivery.from.lid, delivery.mad, arrived) {
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         let inbound = Inbound {
             agent: delivery.agent,
             from: delivery.from,
             mad: delivery.mad.to_vec(),
-            arrived: Instant::now(),
+            arrived,
         };
         let is_dropped = {
             let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,8 @@
 //! delivered exactly once, as its response or as [`Outcome::Unanswered`].
 //!
 //! [`demux`] is the sink of the daemon: it matches responses to their [`transactions`] and queues
-//! requests (traps, SA requests, SMInfo) for their servers. [`client`] sends SMPs,
+//! requests (traps, SA requests, SMInfo) for their servers, each sender up to a limit
+//! ([`smp_intake`]). [`client`] sends SMPs,
 //! those of background work at a limited rate (`pacing`); [`gsi`] sends requests of other classes.
 //!
 //! This module decides no policy. Only its reader threads block.
@@ -24,6 +25,7 @@ mod pacing;
 pub mod recorded;
 pub mod reopening;
 mod smp_counters;
+pub mod smp_intake;
 mod smp_request;
 pub mod sysfs;
 pub mod tagged;

@@ -99,6 +99,8 @@ pub struct SmpCounters {
     pub send_errors: u64,
     /// Responses without a pending request: late ones, or those to another program.
     pub unmatched: u64,
+    /// Unsolicited MADs dropped because their queue was full, or their sender had sent too many.
+    pub dropped: u64,
     /// Requests by attribute, in the order of first use.
     pub attributes: Vec<AttributeCount>,
     /// Times from the first transmission of a SubnGet to its response.

@@ -22,7 +22,7 @@ struct Sender {
     period_start: Instant,
     admitted: u32,
     logged: u32,
-    /// Traps above the limit since the last report.
+    /// Traps and SMInfo requests above the limits since the last report.
     omitted: u64,
     /// Admitted traps since the last report that were not logged.
     unlogged: u64,
@@ -38,7 +38,7 @@ impl Sender {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SenderReport {
     pub(super) lid: Lid,
-    /// Traps above the limit.
+    /// Traps and SMInfo requests above the limits.
     pub(super) omitted: u64,
     /// Other traps that were not logged.
     pub(super) unlogged: u64,
@@ -65,6 +65,12 @@ impl SenderLimits {
         sender.omitted += 1;
         self.next_report.get_or_insert(now + REPORT_INTERVAL);
         false
+    }
+
+    /// Counts `count` traps or SMInfo requests of `lid` that were dropped before they got here.
+    pub(super) fn omitted(&mut self, lid: Lid, count: u64, now: Instant) {
+        self.by_lid.entry(lid).or_insert_with(|| Sender::new(now)).omitted += count;
+        self.next_report.get_or_insert(now + REPORT_INTERVAL);
     }
 
     /// True if an admitted trap of `lid` is to be logged; counts it otherwise.

@@ -21,7 +21,7 @@ use crate::sm::role::RoleEvent;
 use crate::sm::sm_info::{self, Answer, SmStatus};
 use crate::transport::client::SmpClient;
 use crate::transport::demux::Inbound;
-use crate::transport::{Address, Agent};
+use crate::transport::{Address, Agent, smp_intake};
 use crate::wire::attr::{AttrId, NodeKind, Notice, PortInfo, SmInfo, SmState, TrapNumber};
 use crate::wire::mad::{Class, Mad, Method};
 use crate::wire::smp::DATA_OFFSET;
@@ -140,9 +140,11 @@ impl SmpServer {
             self.offend(lid, Offence::TrapFlood, count);
             let (max, seconds) = (sender_limits::MAX_TRAPS, sender_limits::PERIOD.as_secs());
             warn!(
-                "LID {lid} ({}) sent more than {max} traps within {seconds} s: {count} of them were \
-                 ignored; check the device and the software of this port",
-                self.name_of(lid)
+                "LID {lid} ({}) sent more than {max} traps within {seconds} s, or {} traps and \
+                 SMInfo requests within a second: {count} of them were ignored; check the device and \
+                 the software of this port",
+                self.name_of(lid),
+                smp_intake::MAX_PER_SENDER
             );
         }
     }
@@ -186,6 +188,9 @@ impl SmpServer {
     }
 
     fn receive(&mut self, inbound: &Inbound) {
+        for (lid, count) in self.client.take_omitted_smps() {
+            self.senders.omitted(lid, count, Instant::now());
+        }
         let mad = Mad::read(&inbound.mad);
         match (mad.method(), mad.header().attr_id()) {
             (Method::TRAP, AttrId::NOTICE) => self.trap(inbound, &mad),

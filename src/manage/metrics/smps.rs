@@ -45,6 +45,12 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
             "Responses without a pending request",
             counters.unmatched,
         ),
+        Family::counter(
+            "torus_sm_unsolicited_mads_dropped",
+            "Traps, SMInfo and SA requests dropped because their queue was full, or their sender \
+             had sent too many",
+            counters.dropped,
+        ),
     ]
 }
 
