@@ -47,6 +47,9 @@ pub struct SmpServer {
     senders: SenderLimits,
     /// The time at which `traps` has a trap to deliver.
     next_due: Option<Instant>,
+    /// The time at which requests that were dropped before they got here are counted: a period of
+    /// their limit after the last one that was not.
+    next_count: Option<Instant>,
     /// The published snapshot, for the own LID and the names of senders.
     published: watch::Receiver<Option<Arc<Subnet>>>,
     /// The options, and the last observed fabric.
@@ -78,6 +81,7 @@ impl SmpServer {
             bad_m_keys,
             senders,
             next_due,
+            next_count: None,
             published,
             status,
             last_refusal,
@@ -88,7 +92,8 @@ impl SmpServer {
     /// Serves until the port is closed.
     pub async fn serve(mut self, mut inbox: mpsc::Receiver<Inbound>) {
         loop {
-            let due = [self.next_due, self.senders.next_report()].into_iter().flatten().min();
+            let due = [self.next_due, self.next_count, self.senders.next_report()];
+            let due = due.into_iter().flatten().min();
             tokio::select! {
                 inbound = inbox.recv() => match inbound {
                     Some(inbound) => {
@@ -100,6 +105,10 @@ impl SmpServer {
                 },
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.deliver_held_traps();
+                    if self.next_count.is_some_and(|due| due <= Instant::now()) {
+                        self.next_count = None;
+                        self.count_omitted();
+                    }
                     self.report_floods();
                 }
             }
@@ -115,6 +124,13 @@ impl SmpServer {
     fn offend(&self, lid: Lid, offence: Offence, times: u64) -> Option<u64> {
         let count = self.status.load().offenders.count(lid, offence, times);
         is_logged(count).then_some(count)
+    }
+
+    /// Counts the traps and requests that were dropped before they were queued.
+    fn count_omitted(&mut self) {
+        for (lid, count) in self.client.take_omitted_smps() {
+            self.senders.omitted(lid, count, Instant::now());
+        }
     }
 
     fn deliver_held_traps(&mut self) {
@@ -188,9 +204,8 @@ impl SmpServer {
     }
 
     fn receive(&mut self, inbound: &Inbound) {
-        for (lid, count) in self.client.take_omitted_smps() {
-            self.senders.omitted(lid, count, Instant::now());
-        }
+        self.count_omitted();
+        self.next_count = Some(Instant::now() + smp_intake::PERIOD);
         let mad = Mad::read(&inbound.mad);
         match (mad.method(), mad.header().attr_id()) {
             (Method::TRAP, AttrId::NOTICE) => self.trap(inbound, &mad),
