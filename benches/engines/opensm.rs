@@ -21,7 +21,7 @@ use torus_sm::wire::attr::NodeKind;
 /// Computations per case, of which the shortest counts.
 const RUNS: usize = 5;
 
-/// What the log has if an engine refuses a fabric; opensm falls back to minhop then.
+/// The text in the log when an engine refuses a fabric; opensm falls back to minhop then.
 const REFUSAL: &str = "cannot build";
 
 /// Time limit for all computations of a case.

@@ -18,8 +18,8 @@ pub const PERIOD: Duration = Duration::from_secs(1);
 /// Maximum number of SMPs of a sender within a [`PERIOD`]. Another subnet manager polls at most some
 /// ten times a second, and a switch sends one trap per failed link.
 pub const MAX_PER_SENDER: u32 = 256;
-/// Maximum number of directed-route SMPs of all senders within a [`PERIOD`]. They are told apart by
-/// the route that they took, of which a sender may choose several.
+/// Maximum number of directed-route SMPs of all senders within a [`PERIOD`]. The route
+/// that they took distinguishes their senders, which may choose among several.
 const MAX_DIRECTED: u32 = 1024;
 
 /// The origin of an SMP.

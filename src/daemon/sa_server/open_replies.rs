@@ -42,7 +42,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// Time for which a port is known to have acknowledged replies.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// What is known about a requester.
+/// The open replies of a requester, and how it dealt with earlier ones.
 #[derive(Debug, Default)]
 struct Requester {
     /// Bytes of its open replies.

@@ -47,8 +47,8 @@ pub struct SmpServer {
     senders: SenderLimits,
     /// The time at which `traps` has a trap to deliver.
     next_due: Option<Instant>,
-    /// The time at which requests that were dropped before they got here are counted: a period of
-    /// their limit after the last one that was not.
+    /// The time at which dropped requests are counted: a period of their limit after the last
+    /// request that was queued.
     next_count: Option<Instant>,
     /// The published snapshot, for the own LID and the names of senders.
     published: watch::Receiver<Option<Arc<Subnet>>>,

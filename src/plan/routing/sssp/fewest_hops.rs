@@ -55,13 +55,13 @@ impl FewestHops {
         self.hops.last().copied().unwrap_or(0)
     }
 
-    /// A limit of the number of steps of a switch.
-    pub(super) fn max_steps(&self) -> usize {
+    /// Number of steps of all switches.
+    pub(super) fn step_count(&self) -> usize {
         self.steps.len()
     }
 
-    /// The switches but the last one of all paths, in the order of hops: each with its number of
-    /// hops and its first steps.
+    /// All switches but the one where the paths end, by ascending hops: each with its number of hops
+    /// and the steps with which its paths begin.
     pub(super) fn steps(&self) -> impl Iterator<Item = (u32, u32, &[Step])> {
         let ranges = self.first.windows(2).map(|range| range[0] as usize..range[1] as usize);
         let switches = self.order.iter().zip(&self.hops).zip(ranges).skip(1);

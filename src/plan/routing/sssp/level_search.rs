@@ -41,7 +41,7 @@ impl LevelSearch {
         found: &mut Search,
     ) -> bool {
         let limit = one_hop.saturating_mul(u64::from(paths.max_hops()) + 1);
-        if paths.max_steps() >> PLACE_BITS > 0 || limit >= MAX_DISTANCE {
+        if paths.step_count() >> PLACE_BITS > 0 || limit >= MAX_DISTANCE {
             return false;
         }
         found.used.clear();
@@ -81,8 +81,8 @@ impl LevelSearch {
         Some((*steps.get(place as usize)?, distance))
     }
 
-    /// Of several steps of paths of this length, that from the nearest switch, and of several links
-    /// from there the first; `None` if several switches are equally near.
+    /// The step from the nearest switch among those of paths of this length, and the first of the
+    /// links from there; `None` if several switches are equally near.
     #[cold]
     fn first_of_equal(&self, steps: &[Step], lengths: &[u64], distance: u64) -> Option<Step> {
         let before = |step: &Step| self.distances[step.from as usize];
