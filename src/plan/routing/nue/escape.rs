@@ -21,6 +21,7 @@ const SOURCES_AT_A_TIME: usize = 64;
 const UNKNOWN: u32 = u32::MAX;
 
 /// The switches with destinations of a layer.
+#[derive(Clone)]
 pub(super) struct Targets {
     /// By switch: true if it is a destination or has hosts that are.
     pub has_destinations: Vec<bool>,
@@ -28,16 +29,22 @@ pub(super) struct Targets {
     pub hosts: Vec<u8>,
 }
 
-/// A spanning tree: by switch, the link that leads to it; [`NONE`] for the root.
+/// The switch in the middle of the destinations.
+pub(super) fn center(network: &Network, targets: &Targets) -> u32 {
+    let hull = convex_hull(network, &targets.has_destinations);
+    central_switch(network, &hull, &targets.hosts)
+}
+
+/// Reserves the dependencies of a spanning tree of shortest paths from `root`. Returns the tree: by
+/// switch, the link that leads to it; [`NONE`] for the root.
 pub(super) fn mark(
     graph: &Channels<'_>,
     colors: &mut Colors,
     targets: &Targets,
+    root: u32,
     lengths: &[u64],
 ) -> Vec<u32> {
     let network = graph.network;
-    let hull = convex_hull(network, &targets.has_destinations);
-    let root = central_switch(network, &hull, &targets.hosts);
     let mut search = Search::default();
     search.run(network, lengths, Root::Switch(root));
     let tree = search.used;

@@ -7,7 +7,6 @@
 use super::colors::Colors;
 use super::policy::MulticastHops;
 use super::search::Search;
-use super::targets::{self, Target};
 use super::{Routes, Rules, Setup};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,16 +27,14 @@ impl Setup<'_> {
     /// The routes to hosts, and to switches if they are included. Makes the rules stricter if
     /// OpenSM's close a loop. The routes are not complete if they are no longer wanted.
     pub(super) fn hosts(&self, rules: &mut Rules, is_wanted: &AtomicBool) -> Routes {
-        let mut layers = targets::layers(self.targets, self.layers, self.include_switches);
-        layers.iter_mut().for_each(|layer| layer.sort_by_key(Target::is_switch));
-        let count: usize = layers.iter().map(Vec::len).sum();
+        let count: usize = self.layers.iter().map(|layer| layer.targets.len()).sum();
         let mut search = Search::new(self.graph);
         search.keep_dependencies = rules.keep_dependencies;
         let mut progress = Progress { routes: self.without_paths(), done: 0, state: None };
         let mut stored = (!rules.keep_dependencies).then(|| progress.clone());
         while progress.done < count && is_wanted.load(Ordering::Relaxed) {
             let end = count.min(progress.done + count.div_ceil(PARTS));
-            self.route_up_to(end, &layers, &mut progress, &mut search, *rules);
+            self.route_up_to(end, &mut progress, &mut search, *rules);
             if stored.is_none() {
                 continue;
             }
@@ -63,22 +60,22 @@ impl Setup<'_> {
     fn route_up_to(
         &self,
         end: usize,
-        layers: &[Vec<Target>],
         progress: &mut Progress,
         search: &mut Search<'_>,
         rules: Rules,
     ) {
         let mut first = 0;
-        for (number, layer) in (0..).zip(layers) {
-            let places = first..first + layer.len();
+        for (number, layer) in (0..).zip(&self.layers) {
+            let places = first..first + layer.targets.len();
             first = places.end;
             while progress.done < end && places.contains(&progress.done) {
                 let Progress { routes, done, state } = progress;
                 if *done == places.start {
-                    *state = Some(self.first_state(layer, number, rules, &routes.lengths));
+                    let reserve = rules.reserve_switches && number == 0;
+                    *state = Some(self.first_state(layer, reserve, &routes.lengths));
                 }
                 let Some(layer_state) = state else { return };
-                let target = &layer[*done - places.start];
+                let target = &layer.targets[*done - places.start];
                 self.route(routes, search, layer_state, target, number);
                 target.lids().for_each(|lid| routes.by_lid[lid.index()] = number);
                 *done += 1;

@@ -42,6 +42,7 @@ mod targets;
 mod tests;
 
 use super::virtual_lanes::data_vls;
+use super::weighted_paths::columns::Columns;
 use super::weighted_paths::multicast::MulticastPaths;
 use super::weighted_paths::network::Network;
 use super::weighted_paths::search::{NONE, Root, Search as SimpleSearch};
@@ -56,6 +57,7 @@ use channels::Channels;
 use colors::Colors;
 use policy::MulticastHops;
 pub use policy::NuePolicy;
+use rayon::prelude::*;
 use search::{Layer, Search};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,13 +94,17 @@ fn route(input: &RoutingInput<'_>) -> Result<Routing, Note> {
     let setup = Setup {
         graph: &graph,
         targets: &targets,
-        layers,
+        layers: targets::layers(&targets, layers, input.options.nue_include_switches)
+            .into_par_iter()
+            .map(|targets| HostLayer::new(&network, targets))
+            .collect(),
         include_switches: input.options.nue_include_switches,
         one_hop: one_hop(fabric, lids),
         table_size: Lft::empty(lids.max()).0.len(),
         lids_by_switch: lids_by_switch(&network, &targets),
     };
-    let routes = setup.routes();
+    let mut routes = setup.routes();
+    routes.columns.flush(&mut routes.tables);
     let Routes { tables, lengths, hops, by_lid, escapes, .. } = routes;
     let mut lfts = vec![Arc::default(); network.len()];
     for (switch, table) in network.switches.iter().zip(tables) {
@@ -135,7 +141,7 @@ fn layer_count(fabric: &Fabric, options: &Options) -> u8 {
 struct Setup<'a> {
     graph: &'a Channels<'a>,
     targets: &'a [Target],
-    layers: u8,
+    layers: Vec<HostLayer>,
     include_switches: bool,
     one_hop: u64,
     /// Entries of a forwarding table.
@@ -143,11 +149,30 @@ struct Setup<'a> {
     lids_by_switch: Vec<u8>,
 }
 
+/// The end ports of a layer.
+struct HostLayer {
+    targets: Vec<Target>,
+    marks: escape::Targets,
+    /// The root of its escape paths.
+    center: u32,
+}
+
+impl HostLayer {
+    fn new(network: &Network, mut targets: Vec<Target>) -> Self {
+        targets.sort_by_key(Target::is_switch);
+        let marks = escape_targets(network.len(), &targets);
+        let center = escape::center(network, &marks);
+        Self { targets, marks, center }
+    }
+}
+
 /// The routes of all LIDs.
 #[derive(Clone)]
 struct Routes {
     /// Forwarding tables by switch.
     tables: Vec<Vec<u8>>,
+    /// Their newest entries.
+    columns: Columns,
     /// Lengths of links with all routes.
     lengths: Vec<u64>,
     hops: MulticastHops,
@@ -229,10 +254,11 @@ impl Setup<'_> {
         };
         Routes {
             tables,
+            columns: Columns::new(network.len()),
             lengths: vec![self.one_hop; network.links().len()],
             hops,
             by_lid: vec![0; self.table_size],
-            dependencies: vec![vec![false; self.graph.edge_count()]; self.layers.into()],
+            dependencies: vec![vec![false; self.graph.edge_count()]; self.layers.len()],
             escapes: 0,
             first_layer: None,
         }
@@ -299,10 +325,9 @@ impl Setup<'_> {
     /// Adds paths to all switches that close no cycle with others of layer 0. Returns false, and may
     /// leave switches without paths, if escape paths that `rules` do not reserve close one.
     fn protect_switches(&self, routes: &mut Routes, rules: Rules) -> bool {
-        let mut state = routes.first_layer.take().unwrap_or_else(|| {
-            let rules = Rules { reserve_switches: true, ..rules };
-            self.first_state(&[], 0, rules, &routes.lengths)
-        });
+        let state = routes.first_layer.take();
+        let mut state =
+            state.unwrap_or_else(|| self.first_state(&self.layers[0], true, &routes.lengths));
         let mut search = Search::new(self.graph);
         search.keep_dependencies = rules.keep_dependencies;
         let may_close_loop = !rules.reserve_switches;
@@ -323,18 +348,20 @@ impl Setup<'_> {
     /// The colors at the beginning of a layer, and its escape paths.
     fn first_state(
         &self,
-        layer: &[Target],
-        number: u8,
-        rules: Rules,
+        layer: &HostLayer,
+        reserve_switches: bool,
         lengths: &[u64],
     ) -> (Colors, Vec<u32>) {
-        let mut colors = Colors::new(self.graph);
-        let mut marks = escape_targets(self.graph.network.len(), layer);
-        if rules.reserve_switches && number == 0 {
+        let (graph, mut colors) = (self.graph, Colors::new(self.graph));
+        let escape = if reserve_switches {
+            let mut marks = layer.marks.clone();
             marks.has_destinations.fill(true);
-        }
-        let escape = escape::mark(self.graph, &mut colors, &marks, lengths);
-        colors.order_channels(self.graph);
+            let center = escape::center(graph.network, &marks);
+            escape::mark(graph, &mut colors, &marks, center, lengths)
+        } else {
+            escape::mark(graph, &mut colors, &layer.marks, layer.center, lengths)
+        };
+        colors.order_channels(graph);
         (colors, escape)
     }
 
@@ -347,13 +374,14 @@ impl Setup<'_> {
 
     /// Enters paths into the tables.
     fn enter(&self, routes: &mut Routes, used: &[u32], target: &Target, lid: Lid) {
-        let network = self.graph.network;
-        for (table, &link) in routes.tables.iter_mut().zip(used) {
-            if let Some(link) = network.links().get(link as usize) {
-                table[lid.index()] = link.to_port;
+        let links = self.graph.network.links();
+        let ports = routes.columns.add(lid, &mut routes.tables);
+        for (port, &link) in ports.iter_mut().zip(used) {
+            if let Some(link) = links.get(link as usize) {
+                *port = link.to_port;
             }
         }
-        routes.tables[target.switch as usize][lid.index()] = target.exit;
+        ports[target.switch as usize] = target.exit;
     }
 
     /// Makes links longer by the paths over them, with the switches in an order in which each one

@@ -29,12 +29,15 @@ pub(super) struct Search<'a> {
     used_edges: Vec<u32>,
     /// By switch: the hops to the destination, as far as the search counts them.
     pub hops: Vec<u8>,
-    /// The channels that the first pass followed, in their order.
-    followed: Vec<u32>,
+    /// The channels that the first pass followed, in their order, with their distances.
+    followed: Vec<(u32, u64)>,
     /// The links that shortened a path in the first pass.
     taken: Vec<u32>,
     /// Other links that may lead to a switch.
     alternatives: Alternatives,
+    /// Links that are sorted before they become alternatives, with the place and the distance of
+    /// the channel from which they were met.
+    met: Vec<(u32, u32, u64)>,
     /// Unused edges of the channel whose edges are followed, with the links to which they lead.
     unused: Vec<(u32, u32)>,
     /// By switch: the number of backtracking steps before it was found.
@@ -79,6 +82,7 @@ impl<'a> Search<'a> {
             followed: Vec::new(),
             taken: Vec::new(),
             alternatives: Alternatives::default(),
+            met: Vec::new(),
             unused: Vec::new(),
             found_after: vec![u32::MAX; switches],
             channel_distances: vec![0; graph.len()],
@@ -99,7 +103,7 @@ impl<'a> Search<'a> {
         self.channel_distances[source as usize] = 0;
         let mut next = Some((0, source));
         while let Some((distance, channel)) = next {
-            self.followed.push(channel);
+            self.followed.push((channel, distance));
             self.follow(layer, channel, distance);
             next = self.heap.extract();
         }
@@ -120,7 +124,7 @@ impl<'a> Search<'a> {
     /// last search needed more than its first pass.
     pub(super) fn outwards(&self) -> Option<impl DoubleEndedIterator<Item = u32>> {
         let is_first = self.followed.len() == self.graph.network.len() && self.steps == 0;
-        is_first.then(|| self.followed.iter().map(|&channel| self.end(channel)))
+        is_first.then(|| self.followed.iter().map(|&(channel, _)| self.end(channel)))
     }
 
     fn begin(&mut self, root: u32, is_host: bool) {
@@ -130,7 +134,6 @@ impl<'a> Search<'a> {
         self.hops.fill(0);
         self.followed.clear();
         self.taken.clear();
-        self.alternatives.clear();
         self.found_after.fill(u32::MAX);
         (self.root, self.steps, self.found) = (root, 0, 1);
         self.distances[root as usize] = 0;

@@ -111,7 +111,8 @@ proptest! {
             hosts: vec![1; network.len()],
         };
         let lengths = vec![1; network.links().len()];
-        let tree = escape::mark(&graph, &mut colors, &targets, &lengths);
+        let center = escape::center(&network, &targets);
+        let tree = escape::mark(&graph, &mut colors, &targets, center, &lengths);
         let is_reserved = |edge: u32| colors.edge(edge) == ESCAPE;
         prop_assert!(!has_cycle(&graph, is_reserved));
         for root in 0..network.len() as u32 {
@@ -137,9 +138,8 @@ proptest! {
         let fabric = picture(&topology);
         let lids = number(&fabric, 0);
         with_setup(&fabric, &lids, |setup| {
-            let rules = Rules { keep_dependencies: true, reserve_switches: true };
             let mut routes = setup.without_paths();
-            let (mut colors, escape) = setup.first_state(&[], 0, rules, &routes.lengths);
+            let (mut colors, escape) = setup.first_state(&setup.layers[0], true, &routes.lengths);
             let mut search = Search::new(setup.graph);
             search.keep_dependencies = true;
             let mut roots: Vec<u32> = (0..setup.graph.network.len() as u32).collect();
@@ -170,8 +170,11 @@ proptest! {
         let fabric = picture(&topology);
         let lids = number(&fabric, 0);
         with_setup(&fabric, &lids, |setup| {
-            let setup = Setup { include_switches, ..setup };
-            let routes = setup.routes();
+            let layer = targets::layers(setup.targets, 1, include_switches).concat();
+            let layers = vec![HostLayer::new(setup.graph.network, layer)];
+            let setup = Setup { include_switches, layers, ..setup };
+            let mut routes = setup.routes();
+            routes.columns.flush(&mut routes.tables);
             let (graph, network) = (setup.graph, setup.graph.network);
             let mut expected = vec![false; graph.edge_count()];
             let output = |switch: u32, lid: Lid| {
@@ -215,10 +218,11 @@ fn with_setup(fabric: &Fabric, lids: &LidTable, run: impl FnOnce(Setup<'_>)) {
     let network = network(fabric);
     let graph = Channels::new(&network);
     let targets = targets::targets(fabric, lids, &network);
+    let hosts = targets::layers(&targets, 1, false).concat();
     run(Setup {
         graph: &graph,
         targets: &targets,
-        layers: 1,
+        layers: vec![HostLayer::new(&network, hosts)],
         include_switches: false,
         one_hop: one_hop(fabric, lids),
         table_size: Lft::empty(lids.max()).0.len(),

@@ -9,13 +9,35 @@ use crate::plan::routing::weighted_paths::search::NONE;
 /// Links that lead to switches beside those of the paths, in the order in which they were found.
 #[derive(Default)]
 pub(super) struct Alternatives {
-    /// By switch, without repetitions; empty until the first backtracking step.
+    /// By switch, without repetitions.
     by_switch: Vec<Vec<u32>>,
+    /// By switch: whether those that the first pass met are among them. They are looked for when
+    /// they are needed, at few switches.
+    has_first: Vec<bool>,
+    /// By switch: the place at which the first pass followed its channel, or [`NONE`].
+    followed_at: Vec<u32>,
+    /// By link: the number of the last search whose first pass took it.
+    taken_in: Vec<u32>,
+    searches: u32,
 }
 
 impl Alternatives {
-    pub(super) fn clear(&mut self) {
-        self.by_switch.clear();
+    /// Forgets those of the last search, and takes the links of the first pass of this one: those
+    /// that it took, and the switches that it followed in turn.
+    fn begin(&mut self, graph: &Channels<'_>, taken: &[u32], followed: impl Iterator<Item = u32>) {
+        let switches = graph.network.len();
+        self.by_switch.resize(switches, Vec::new());
+        self.by_switch.iter_mut().for_each(Vec::clear);
+        self.has_first.clear();
+        self.has_first.resize(switches, false);
+        self.followed_at.clear();
+        self.followed_at.resize(switches, NONE);
+        for (place, switch) in (0..).zip(followed) {
+            self.followed_at[switch as usize] = place;
+        }
+        self.taken_in.resize(graph.network.links().len(), 0);
+        self.searches += 1;
+        taken.iter().for_each(|&link| self.taken_in[link as usize] = self.searches);
     }
 
     fn add(&mut self, graph: &Channels<'_>, link: u32) {
@@ -24,17 +46,13 @@ impl Alternatives {
             known.push(link);
         }
     }
-
-    fn of(&self, switch: u32) -> &[u32] {
-        &self.by_switch[switch as usize]
-    }
 }
 
 impl Search<'_> {
     /// Finds paths to the switches to which the first pass found none. Returns false if there are
     /// switches without a path.
     pub(super) fn backtrack_to_all(&mut self, layer: &mut Layer<'_>) -> bool {
-        self.collect_alternatives(layer);
+        self.begin_alternatives();
         while self.found < self.graph.network.len() {
             let mut next = self.backtrack(layer);
             if next.is_none() {
@@ -50,25 +68,47 @@ impl Search<'_> {
         true
     }
 
-    /// Collects the links that the first pass met over edges in use and that shortened no path.
-    /// Such edges are still in use, because only those of links that it took may be taken back.
-    fn collect_alternatives(&mut self, layer: &Layer<'_>) {
-        let graph = self.graph;
-        self.alternatives.by_switch.resize(graph.network.len(), Vec::new());
-        let mut was_taken = vec![false; graph.network.links().len()];
-        self.taken.iter().for_each(|&link| was_taken[link as usize] = true);
-        for &channel in &self.followed {
-            let distance = self.channel_distances[channel as usize];
-            for (first_edge, links) in graph.onward(channel, self.end(channel)) {
-                for (edge, link) in (first_edge..).zip(links) {
-                    if layer.colors.is_used(edge) && !was_taken[link as usize] {
-                        let next = graph.end(edge) as usize;
-                        self.channel_distances[next] = distance + layer.lengths[link as usize];
-                        self.alternatives.add(graph, link);
-                    }
-                }
+    fn begin_alternatives(&mut self) {
+        let mut alternatives = std::mem::take(&mut self.alternatives);
+        let switches = self.followed.iter().map(|&(channel, _)| self.end(channel));
+        alternatives.begin(self.graph, &self.taken, switches);
+        self.alternatives = alternatives;
+    }
+
+    /// Adds the links to a switch that the first pass met over edges in use and that shortened no
+    /// path, if that was not done yet.
+    ///
+    /// Such edges are still in use, and dry, because only those of links that were taken in this
+    /// search may be taken back.
+    fn add_first_alternatives(&mut self, layer: &Layer<'_>, switch: u32) {
+        let (graph, network) = (self.graph, self.graph.network);
+        if std::mem::replace(&mut self.alternatives.has_first[switch as usize], true) {
+            return;
+        }
+        let mut met = std::mem::take(&mut self.met);
+        for link in network.range(switch) {
+            let Some(link) = graph.reverse(link as u32) else { continue };
+            let place = self.alternatives.followed_at[network.links()[link as usize].from as usize];
+            let Some(&(channel, distance)) = self.followed.get(place as usize) else { continue };
+            let was_taken = self.alternatives.taken_in[link as usize] == self.alternatives.searches;
+            let edge = graph.edge(channel, graph.of_link(link)).filter(|_| !was_taken);
+            if edge.is_some_and(|edge| layer.colors.is_used(edge) && !layer.colors.is_wet(edge)) {
+                met.push((place, link, distance));
             }
         }
+        met.sort_unstable();
+        for (_, link, distance) in met.drain(..) {
+            let channel = graph.of_link(link);
+            self.channel_distances[channel as usize] = distance + layer.lengths[link as usize];
+            self.alternatives.by_switch[switch as usize].push(link);
+        }
+        self.met = met;
+    }
+
+    /// Adds a link to the alternatives of the switch at its end.
+    fn add_alternative(&mut self, layer: &Layer<'_>, link: u32) {
+        self.add_first_alternatives(layer, self.graph.link_end(link));
+        self.alternatives.add(self.graph, link);
     }
 
     /// Follows the edges of a channel after a backtracking step, as [`Search::follow`] does before.
@@ -105,14 +145,15 @@ impl Search<'_> {
         if distance >= self.distances[to as usize] {
             let is_known = self.used[to as usize] != NONE;
             if layer.colors.is_used(edge) && !is_known {
+                self.add_alternative(layer, link);
                 self.channel_distances[next as usize] = distance;
-                self.alternatives.add(self.graph, link);
             }
             return;
         }
         if !layer.colors.use_edge(self.graph, channel, edge, layer.color) {
             return;
         }
+        self.add_first_alternatives(layer, to);
         let was_found = self.used[to as usize] != NONE;
         if was_found && self.found_after[to as usize] != self.steps {
             if !self.take_shortcut(layer, to, next) {
@@ -198,9 +239,9 @@ impl Search<'_> {
                 let link = self.graph.link(last);
                 let distance =
                     self.channel_distances[before as usize] + layer.lengths[link as usize];
+                self.add_alternative(layer, link);
                 self.channel_distances[last as usize] = distance;
                 if found.is_some() {
-                    self.alternatives.add(self.graph, link);
                     continue;
                 }
                 self.used[switch as usize] = link;
@@ -216,7 +257,7 @@ impl Search<'_> {
 
     /// Pairs of channels that may lead to a switch: one to a neighbour that does not change what
     /// follows there, and one from it.
-    fn candidates(&self, layer: &Layer<'_>, switch: u32) -> Vec<(u32, u32)> {
+    fn candidates(&mut self, layer: &Layer<'_>, switch: u32) -> Vec<(u32, u32)> {
         let (graph, network) = (self.graph, self.graph.network);
         let mut candidates = Vec::new();
         for link in network.range(switch) {
@@ -227,6 +268,7 @@ impl Search<'_> {
             if self.distances[neighbour as usize] == UNKNOWN {
                 continue;
             }
+            self.add_first_alternatives(layer, neighbour);
             let behind = self.channels_behind(neighbour);
             let leads_on = |channel: u32| {
                 behind.iter().all(|&next| {
@@ -235,7 +277,7 @@ impl Search<'_> {
                     !is_way_back && edge.is_some_and(|edge| layer.colors.is_used(edge))
                 })
             };
-            let others = self.alternatives.of(neighbour).iter();
+            let others = self.alternatives.by_switch[neighbour as usize].iter();
             let others = others.map(|&link| graph.of_link(link)).filter(|&other| leads_on(other));
             candidates.extend(others.map(|other| (other, last)));
         }
