@@ -19,6 +19,9 @@ pub(super) struct Channels<'a> {
     links: Vec<u32>,
     /// By channel: the number of its first edge; the last entry is the number of edges.
     first_edge: Vec<u32>,
+    /// By link: its way back, and the number of the first edge of its channel, in one place because
+    /// searches read both.
+    behind_link: Vec<(u32, u32)>,
     /// By edge: the channel to which it leads.
     to: Vec<u32>,
     /// By channel: the place of the first edge to it in `edges_to`; the last entry is the number
@@ -26,6 +29,22 @@ pub(super) struct Channels<'a> {
     first_to: Vec<u32>,
     /// The edges with the channels from which they lead, by the channel to which they lead.
     edges_to: Vec<(u32, u32)>,
+}
+
+/// The edges from a channel to the links of the switch at its end.
+pub(super) struct EdgesBehind {
+    first_link: u32,
+    first_edge: u32,
+    /// The way back, to which no edge leads.
+    pub back: u32,
+}
+
+impl EdgesBehind {
+    /// The edge to a link that is not the way back.
+    #[inline]
+    pub(super) fn to(&self, link: u32) -> u32 {
+        self.first_edge + (link - self.first_link) - u32::from(link > self.back)
+    }
 }
 
 impl<'a> Channels<'a> {
@@ -37,6 +56,7 @@ impl<'a> Channels<'a> {
             reverse: reverse.collect(),
             links: Vec::new(),
             first_edge: vec![0],
+            behind_link: Vec::new(),
             to: Vec::new(),
             first_to: Vec::new(),
             edges_to: Vec::new(),
@@ -49,6 +69,9 @@ impl<'a> Channels<'a> {
                 own.add_edges(network.links()[link].to, own.reverse[link]);
             }
         }
+        own.behind_link = (0..network.links().len() as u32)
+            .map(|link| (own.reverse[link as usize], own.first_edge[own.of_link(link) as usize]))
+            .collect();
         own.index_edges_to();
         own
     }
@@ -101,6 +124,11 @@ impl<'a> Channels<'a> {
         self.network.range(switch).start as u32 + switch
     }
 
+    /// The channel of a link to a switch, or its source channel if that is [`NONE`].
+    pub(super) fn channel_to(&self, switch: u32, link: u32) -> u32 {
+        if link == NONE { self.source(switch) } else { self.of_link(link) }
+    }
+
     /// The link of a channel; [`NONE`] for a source channel.
     pub(super) fn link(&self, channel: u32) -> u32 {
         self.links[channel as usize]
@@ -111,26 +139,16 @@ impl<'a> Channels<'a> {
         self.network.ends()[link as usize]
     }
 
-    /// The switches to which these links lead.
-    pub(super) fn ends(&self, links: Range<u32>) -> &[u32] {
-        &self.network.ends()[links.start as usize..links.end as usize]
-    }
-
-    /// The links that may follow a channel to the switch `end`: those before the way back and those
-    /// behind it, each with the number of the edge to the first one.
+    /// The edges to the links of `switch` from the channel of `link`, which leads there, or from its
+    /// source channel if that is [`NONE`].
     #[inline]
-    pub(super) fn onward(&self, channel: u32, end: u32) -> [(u32, Range<u32>); 2] {
-        let all = self.network.range(end);
-        let (first, last) = (all.start as u32, all.end as u32);
-        let back = match self.links[channel as usize] {
-            NONE => NONE,
-            link => self.reverse[link as usize],
+    pub(super) fn edges_behind(&self, switch: u32, link: u32) -> EdgesBehind {
+        let first_link = self.network.range(switch).start as u32;
+        let (back, first_edge) = match self.behind_link.get(link as usize) {
+            Some(&(back, first_edge)) => (back, first_edge),
+            None => (NONE, self.first_edge[self.source(switch) as usize]),
         };
-        let edge = self.first_edge[channel as usize];
-        match back {
-            NONE => [(edge, first..last), (edge, last..last)],
-            back => [(edge, first..back), (edge + (back - first), back + 1..last)],
-        }
+        EdgesBehind { first_link, first_edge, back }
     }
 
     /// The link of the other direction of a cable.

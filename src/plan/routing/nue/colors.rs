@@ -21,16 +21,19 @@ pub(super) const UNUSED: u32 = 1;
 /// Reserved for escape paths.
 pub(super) const ESCAPE: u32 = 2;
 
+/// Marks wet edges, which are all in use.
+const WET: u32 = 1 << 31;
+
 /// The colors of all channels and edges. The classes 0 to 2 begin with the constants above.
 #[derive(Clone)]
 pub(super) struct Colors {
     /// By channel: its class.
     channels: Vec<u32>,
     is_wet_channel: Vec<bool>,
-    /// By edge: its class.
+    /// By edge: its class, with [`WET`] if it is wet.
     edges: Vec<u32>,
-    is_wet_edge: Vec<bool>,
-    /// Channels and edges that the present search made wet; some may be dry again.
+    /// Channels and edges that the present search made wet; some may be dry again, or be here
+    /// twice.
     wet_channels: Vec<u32>,
     wet_edges: Vec<u32>,
     /// By class: its color.
@@ -55,7 +58,6 @@ impl Colors {
             channels: vec![UNUSED; graph.len()],
             is_wet_channel: vec![false; graph.len()],
             edges: vec![UNUSED; graph.edge_count()],
-            is_wet_edge: vec![false; graph.edge_count()],
             wet_channels: Vec::new(),
             wet_edges: Vec::new(),
             colors: constants.clone(),
@@ -86,7 +88,7 @@ impl Colors {
     /// The color of an edge.
     #[cfg(test)]
     pub(super) fn edge(&self, edge: u32) -> u32 {
-        self.current[self.edges[edge as usize] as usize]
+        self.current[(self.edges[edge as usize] & !WET) as usize]
     }
 
     /// True if a path uses an edge, or if it is reserved for escape paths. All classes but the
@@ -105,7 +107,12 @@ impl Colors {
     }
 
     pub(super) fn is_wet(&self, edge: u32) -> bool {
-        self.is_wet_edge[edge as usize]
+        self.edges[edge as usize] & WET != 0
+    }
+
+    /// False if a path of an earlier search uses an edge in use.
+    pub(super) fn may_be_new(&self, edge: u32) -> bool {
+        self.is_wet(edge) || self.edges[edge as usize] == ESCAPE
     }
 
     /// Reserves a channel for escape paths.
@@ -173,10 +180,8 @@ impl Colors {
         } else {
             self.take_over(self.channels[to as usize], self.colors[class as usize]);
         }
-        self.edges[edge as usize] = class;
-        if !std::mem::replace(&mut self.is_wet_edge[edge as usize], true) {
-            self.wet_edges.push(edge);
-        }
+        self.edges[edge as usize] = class | WET;
+        self.wet_edges.push(edge);
         true
     }
 
@@ -220,9 +225,8 @@ impl Colors {
 
     /// Takes back an edge of the present search.
     pub(super) fn reset(&mut self, edge: Option<u32>) {
-        let Some(edge) = edge.map(|edge| edge as usize) else { return };
-        if std::mem::take(&mut self.is_wet_edge[edge]) {
-            self.edges[edge] = UNUSED;
+        if let Some(edge) = edge.filter(|&edge| self.is_wet(edge)) {
+            self.edges[edge as usize] = UNUSED;
         }
     }
 
@@ -230,7 +234,7 @@ impl Colors {
     pub(super) fn dry(&mut self, channel: u32, edge: Option<u32>) {
         self.is_wet_channel[channel as usize] = false;
         if let Some(edge) = edge {
-            self.is_wet_edge[edge as usize] = false;
+            self.edges[edge as usize] &= !WET;
         }
     }
 
@@ -242,8 +246,9 @@ impl Colors {
             }
         }
         for edge in self.wet_edges.drain(..) {
-            if std::mem::take(&mut self.is_wet_edge[edge as usize]) {
-                self.edges[edge as usize] = UNUSED;
+            let class = &mut self.edges[edge as usize];
+            if *class & WET != 0 {
+                *class = UNUSED;
             }
         }
         for (color, current) in self.colors.iter_mut().zip(&mut self.current) {

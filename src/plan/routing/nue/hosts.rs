@@ -51,7 +51,7 @@ impl Setup<'_> {
         let Progress { mut routes, .. } = progress;
         rules.keep_dependencies |= self.has_loop(&routes);
         if let MulticastHops::Common(hops) = &mut routes.hops {
-            hops.copy_from_slice(&search.hops);
+            hops.copy_from_slice(search.hops());
         }
         routes
     }

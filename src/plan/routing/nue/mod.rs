@@ -289,7 +289,7 @@ impl Setup<'_> {
         if let MulticastHops::ByTarget(rows) = &mut routes.hops
             && target.is_switch()
         {
-            rows[target.switch as usize].copy_from_slice(&search.hops);
+            rows[target.switch as usize].copy_from_slice(search.hops());
         }
     }
 

@@ -20,6 +20,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// The paths to a LID, and the buffers of a search.
 pub(super) struct Search<'a> {
     graph: &'a Channels<'a>,
+    /// The switches whose channel is to be followed.
     heap: Heap,
     /// By switch.
     distances: Vec<u64>,
@@ -27,9 +28,11 @@ pub(super) struct Search<'a> {
     pub used: Vec<u32>,
     /// By switch: the edge that leads to the channel of that link, in the first pass.
     used_edges: Vec<u32>,
-    /// By switch: the hops to the destination, as far as the search counts them.
-    pub hops: Vec<u8>,
-    /// The channels that the first pass followed, in their order, with their distances.
+    /// By switch: the hops to the destination, as far as they are counted.
+    hops: Vec<u8>,
+    /// True if the hops are those of the present search.
+    has_hops: bool,
+    /// The switches whose channel the first pass followed, in their order, with their distances.
     followed: Vec<(u32, u64)>,
     /// The links that shortened a path in the first pass.
     taken: Vec<u32>,
@@ -42,7 +45,7 @@ pub(super) struct Search<'a> {
     unused: Vec<(u32, u32)>,
     /// By switch: the number of backtracking steps before it was found.
     found_after: Vec<u32>,
-    /// By channel.
+    /// By channel, in backtracking steps.
     channel_distances: Vec<u64>,
     /// True to keep the dependencies in use when a path is shortened; OpenSM forgets them.
     pub keep_dependencies: bool,
@@ -50,6 +53,8 @@ pub(super) struct Search<'a> {
     pub has_forgotten: bool,
     /// The root of the present search.
     root: u32,
+    /// True if it is the switch of a host.
+    is_host: bool,
     /// The number of backtracking steps in the present search.
     steps: u32,
     /// The number of switches with a path.
@@ -79,16 +84,18 @@ impl<'a> Search<'a> {
             used: vec![NONE; switches],
             used_edges: vec![NONE; switches],
             hops: vec![0; switches],
+            has_hops: true,
             followed: Vec::new(),
             taken: Vec::new(),
             alternatives: Alternatives::default(),
             met: Vec::new(),
             unused: Vec::new(),
-            found_after: vec![u32::MAX; switches],
+            found_after: vec![0; switches],
             channel_distances: vec![0; graph.len()],
             keep_dependencies: false,
             has_forgotten: false,
             root: 0,
+            is_host: false,
             steps: 0,
             found: 0,
         }
@@ -98,13 +105,11 @@ impl<'a> Search<'a> {
     /// paths.
     pub(super) fn run(&mut self, layer: &mut Layer<'_>, root: u32, is_host: bool) -> bool {
         self.begin(root, is_host);
-        let source = self.graph.source(root);
-        layer.colors.begin(source, layer.color);
-        self.channel_distances[source as usize] = 0;
-        let mut next = Some((0, source));
-        while let Some((distance, channel)) = next {
-            self.followed.push((channel, distance));
-            self.follow(layer, channel, distance);
+        layer.colors.begin(self.graph.source(root), layer.color);
+        let mut next = Some((0, root));
+        while let Some((distance, switch)) = next {
+            self.followed.push((switch, distance));
+            self.follow(layer, switch, distance);
             next = self.heap.extract();
         }
         if self.found == self.graph.network.len() {
@@ -124,50 +129,63 @@ impl<'a> Search<'a> {
     /// last search needed more than its first pass.
     pub(super) fn outwards(&self) -> Option<impl DoubleEndedIterator<Item = u32>> {
         let is_first = self.followed.len() == self.graph.network.len() && self.steps == 0;
-        is_first.then(|| self.followed.iter().map(|&(channel, _)| self.end(channel)))
+        is_first.then(|| self.followed.iter().map(|&(switch, _)| switch))
+    }
+
+    /// By switch: the hops to the destination of the last search, as far as it counts them.
+    pub(super) fn hops(&mut self) -> &[u8] {
+        if !std::mem::replace(&mut self.has_hops, true) {
+            self.hops.fill(0);
+            self.hops[self.root as usize] = u8::from(self.is_host);
+            for &(switch, _) in self.followed.iter().skip(1) {
+                let link = self.graph.network.links()[self.used[switch as usize] as usize];
+                self.hops[switch as usize] = self.hops[link.from as usize].wrapping_add(1);
+            }
+        }
+        &self.hops
     }
 
     fn begin(&mut self, root: u32, is_host: bool) {
-        self.heap.clear(self.graph.len());
+        self.heap.clear(self.graph.network.len());
         self.distances.fill(UNKNOWN);
         self.used.fill(NONE);
-        self.hops.fill(0);
         self.followed.clear();
         self.taken.clear();
-        self.found_after.fill(u32::MAX);
-        (self.root, self.steps, self.found) = (root, 0, 1);
+        self.found_after.fill(0);
+        (self.root, self.is_host, self.has_hops) = (root, is_host, false);
+        (self.steps, self.found) = (0, 1);
         self.distances[root as usize] = 0;
-        self.hops[root as usize] = u8::from(is_host);
     }
 
-    /// Follows the edges of a channel in the first pass: first those in use, then others.
+    /// Follows the edges of a switch's channel in the first pass: first those in use, then others.
     ///
     /// An unused edge that offers no shorter path changes nothing, then or later in this function,
-    /// because distances only become smaller here.
-    fn follow(&mut self, layer: &mut Layer<'_>, channel: u32, distance: u64) {
+    /// because distances only become smaller here. The way back leads to a nearer switch.
+    fn follow(&mut self, layer: &mut Layer<'_>, switch: u32, distance: u64) {
         let graph = self.graph;
         let mut unused = std::mem::take(&mut self.unused);
-        for (first_edge, links) in graph.onward(channel, self.end(channel)) {
-            let lengths = &layer.lengths[links.start as usize..links.end as usize];
-            let ends = graph.ends(links.clone());
-            for (place, (&to, length)) in ends.iter().zip(lengths).enumerate() {
-                if distance + length < self.distances[to as usize] {
-                    let (edge, link) = (first_edge + place as u32, links.start + place as u32);
-                    if layer.colors.is_used(edge) {
-                        self.take(layer, channel, edge, link, distance + length);
-                    } else if layer.colors.is_unused(edge) {
-                        unused.push((edge, link));
-                    }
+        let used = self.used[switch as usize];
+        let edges = graph.edges_behind(switch, used);
+        let range = graph.network.range(switch);
+        let (lengths, ends) = (&layer.lengths[range.clone()], &graph.network.ends()[range.clone()]);
+        for (place, (&to, length)) in ends.iter().zip(lengths).enumerate() {
+            if distance + length < self.distances[to as usize] {
+                let link = (range.start + place) as u32;
+                let edge = edges.to(link);
+                if layer.colors.is_used(edge) {
+                    self.take(layer, edge, link, to, distance + length);
+                } else if layer.colors.is_unused(edge) {
+                    unused.push((edge, link));
                 }
             }
         }
         for (edge, link) in unused.drain(..) {
-            let distance = distance + layer.lengths[link as usize];
-            if distance < self.distances[graph.link_end(link) as usize]
+            let (to, distance) = (graph.link_end(link), distance + layer.lengths[link as usize]);
+            if distance < self.distances[to as usize]
                 && layer.colors.is_unused(edge)
-                && layer.colors.use_edge(graph, channel, edge, layer.color)
+                && layer.colors.use_edge(graph, graph.channel_to(switch, used), edge, layer.color)
             {
-                self.take(layer, channel, edge, link, distance);
+                self.take(layer, edge, link, to, distance);
             }
         }
         self.unused = unused;
@@ -175,27 +193,22 @@ impl<'a> Search<'a> {
 
     /// Takes a link to which an edge in use leads, and which shortens the path to the switch at its
     /// end, in the first pass.
-    fn take(&mut self, layer: &mut Layer<'_>, channel: u32, edge: u32, link: u32, distance: u64) {
-        let (next, to) = (self.graph.end(edge), self.graph.link_end(link) as usize);
-        match self.used[to] {
-            NONE => {
-                self.found += 1;
-                self.found_after[to] = 0;
-            }
-            old => self.forget(layer, old, self.used_edges[to]),
+    fn take(&mut self, layer: &mut Layer<'_>, edge: u32, link: u32, to: u32, distance: u64) {
+        let place = to as usize;
+        match self.used[place] {
+            NONE => self.found += 1,
+            old => self.forget(layer, to, old, self.used_edges[place]),
         }
-        self.channel_distances[next as usize] = distance;
-        self.heap.insert(next, distance);
-        self.distances[to] = distance;
-        self.used[to] = link;
-        self.used_edges[to] = edge;
+        self.heap.insert(to, distance);
+        self.distances[place] = distance;
+        self.used[place] = link;
+        self.used_edges[place] = edge;
         self.taken.push(link);
-        self.hops[to] = self.hops[self.end(channel) as usize].wrapping_add(1);
     }
 
-    /// Forgets a link for which a shorter path was found, and the edge that leads to it.
-    fn forget(&mut self, layer: &mut Layer<'_>, link: u32, edge: u32) {
-        self.heap.remove(self.graph.of_link(link));
+    /// Forgets a link to a switch for which a shorter path was found, and the edge that leads to it.
+    fn forget(&mut self, layer: &mut Layer<'_>, switch: u32, link: u32, edge: u32) {
+        self.heap.remove(switch);
         // Like OpenSM, which keeps the edges of the source channel.
         if self.graph.network.links()[link as usize].from != self.root {
             layer.colors.reset(Some(edge));
@@ -212,11 +225,8 @@ impl<'a> Search<'a> {
 
     /// The channel that leads to a switch; the source channel for the root.
     fn used_channel(&self, switch: u32) -> Option<u32> {
-        match self.used[switch as usize] {
-            NONE if switch == self.root => Some(self.graph.source(switch)),
-            NONE => None,
-            link => Some(self.graph.of_link(link)),
-        }
+        let link = self.used[switch as usize];
+        (link != NONE || switch == self.root).then(|| self.graph.channel_to(switch, link))
     }
 
     /// The switch from which a channel leads.
@@ -231,8 +241,10 @@ impl<'a> Search<'a> {
     fn keep_first_paths(&self, layer: &mut Layer<'_>) {
         let steps = self.used.iter().zip(&self.used_edges);
         for (&link, &edge) in steps.filter(|&(&link, _)| link != NONE) {
-            layer.colors.dry(self.graph.of_link(link), Some(edge));
-            layer.dependencies[edge as usize] = true;
+            if layer.colors.may_be_new(edge) {
+                layer.colors.dry(self.graph.of_link(link), Some(edge));
+                layer.dependencies[edge as usize] = true;
+            }
         }
         layer.colors.settle();
     }

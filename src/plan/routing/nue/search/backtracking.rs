@@ -14,7 +14,9 @@ pub(super) struct Alternatives {
     /// By switch: whether those that the first pass met are among them. They are looked for when
     /// they are needed, at few switches.
     has_first: Vec<bool>,
-    /// By switch: the place at which the first pass followed its channel, or [`NONE`].
+    /// The channels that the first pass followed, in their order, with their distances.
+    followed: Vec<(u32, u64)>,
+    /// By switch: the place of the channel to it among them, or [`NONE`].
     followed_at: Vec<u32>,
     /// By link: the number of the last search whose first pass took it.
     taken_in: Vec<u32>,
@@ -22,9 +24,15 @@ pub(super) struct Alternatives {
 }
 
 impl Alternatives {
-    /// Forgets those of the last search, and takes the links of the first pass of this one: those
-    /// that it took, and the switches that it followed in turn.
-    fn begin(&mut self, graph: &Channels<'_>, taken: &[u32], followed: impl Iterator<Item = u32>) {
+    /// Forgets those of the last search, and takes over what the first pass of this one did: the
+    /// links that it took, and the switches that it followed in turn, with their channels and
+    /// distances.
+    fn begin(
+        &mut self,
+        graph: &Channels<'_>,
+        taken: &[u32],
+        followed: impl Iterator<Item = (u32, u32, u64)>,
+    ) {
         let switches = graph.network.len();
         self.by_switch.resize(switches, Vec::new());
         self.by_switch.iter_mut().for_each(Vec::clear);
@@ -32,8 +40,10 @@ impl Alternatives {
         self.has_first.resize(switches, false);
         self.followed_at.clear();
         self.followed_at.resize(switches, NONE);
-        for (place, switch) in (0..).zip(followed) {
+        self.followed.clear();
+        for (place, (switch, channel, distance)) in (0..).zip(followed) {
             self.followed_at[switch as usize] = place;
+            self.followed.push((channel, distance));
         }
         self.taken_in.resize(graph.network.links().len(), 0);
         self.searches += 1;
@@ -62,16 +72,22 @@ impl Search<'_> {
             self.found += 1;
             while let Some(channel) = next {
                 self.follow_again(layer, channel);
-                next = self.heap.extract().map(|(_, channel)| channel);
+                let switch = self.heap.extract().map(|(_, switch)| switch);
+                next = switch.and_then(|switch| self.used_channel(switch));
             }
         }
         true
     }
 
     fn begin_alternatives(&mut self) {
+        // Steps go on counting from the hops of the first pass.
+        self.hops();
         let mut alternatives = std::mem::take(&mut self.alternatives);
-        let switches = self.followed.iter().map(|&(channel, _)| self.end(channel));
-        alternatives.begin(self.graph, &self.taken, switches);
+        let followed = self.followed.iter().map(|&(switch, distance)| {
+            let channel = self.graph.channel_to(switch, self.used[switch as usize]);
+            (switch, channel, distance)
+        });
+        alternatives.begin(self.graph, &self.taken, followed);
         self.alternatives = alternatives;
     }
 
@@ -89,7 +105,8 @@ impl Search<'_> {
         for link in network.range(switch) {
             let Some(link) = graph.reverse(link as u32) else { continue };
             let place = self.alternatives.followed_at[network.links()[link as usize].from as usize];
-            let Some(&(channel, distance)) = self.followed.get(place as usize) else { continue };
+            let met_from = self.alternatives.followed.get(place as usize);
+            let Some(&(channel, distance)) = met_from else { continue };
             let was_taken = self.alternatives.taken_in[link as usize] == self.alternatives.searches;
             let edge = graph.edge(channel, graph.of_link(link)).filter(|_| !was_taken);
             if edge.is_some_and(|edge| layer.colors.is_used(edge) && !layer.colors.is_wet(edge)) {
@@ -116,17 +133,21 @@ impl Search<'_> {
         let graph = self.graph;
         let distance = self.channel_distances[channel as usize];
         let mut unused = std::mem::take(&mut self.unused);
-        for (first_edge, links) in graph.onward(channel, self.end(channel)) {
-            for (edge, link) in (first_edge..).zip(links) {
-                let is_shorter = || {
-                    let known = self.distances[graph.link_end(link) as usize];
-                    distance + layer.lengths[link as usize] < known
-                };
-                if layer.colors.is_used(edge) {
-                    self.relax(layer, channel, edge, link);
-                } else if layer.colors.is_unused(edge) && is_shorter() {
-                    unused.push((edge, link));
-                }
+        let end = self.end(channel);
+        let edges = graph.edges_behind(end, graph.link(channel));
+        for link in graph.network.range(end).map(|link| link as u32) {
+            if link == edges.back {
+                continue;
+            }
+            let edge = edges.to(link);
+            let is_shorter = || {
+                let known = self.distances[graph.link_end(link) as usize];
+                distance + layer.lengths[link as usize] < known
+            };
+            if layer.colors.is_used(edge) {
+                self.relax(layer, channel, edge, link);
+            } else if layer.colors.is_unused(edge) && is_shorter() {
+                unused.push((edge, link));
             }
         }
         for (edge, link) in unused.drain(..) {
@@ -167,7 +188,7 @@ impl Search<'_> {
                 self.found_after[to as usize] = self.steps;
             }
             self.channel_distances[next as usize] = distance;
-            self.heap.insert(next, distance);
+            self.heap.insert(to, distance);
         }
         self.distances[to as usize] = distance;
         self.used[to as usize] = link;
@@ -177,7 +198,7 @@ impl Search<'_> {
     /// Forgets the path to a switch, for which a shorter one was found.
     fn drop_path(&mut self, layer: &mut Layer<'_>, switch: u32) {
         let Some(old) = self.used_channel(switch) else { return };
-        self.heap.remove(old);
+        self.heap.remove(switch);
         let before = self.start(old);
         if self.used[before as usize] != NONE {
             let edge = self.used_channel(before).and_then(|before| self.graph.edge(before, old));
