@@ -8,6 +8,7 @@
 
 use crate::plan::routing::weighted_paths::network::Network;
 use crate::plan::routing::weighted_paths::search::NONE;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// The channels of a network and the edges between them.
@@ -29,6 +30,9 @@ pub(super) struct Channels<'a> {
     first_to: Vec<u32>,
     /// The edges with the channels from which they lead, by the channel to which they lead.
     edges_to: Vec<(u32, u32)>,
+    /// By channel: a number that is smaller than those of most channels that may follow it on
+    /// paths between hosts. Empty if it is not known.
+    ranks: Vec<u32>,
 }
 
 /// The edges from a channel to the links of the switch at its end.
@@ -60,6 +64,7 @@ impl<'a> Channels<'a> {
             to: Vec::new(),
             first_to: Vec::new(),
             edges_to: Vec::new(),
+            ranks: Vec::new(),
         };
         for switch in 0..network.len() as u32 {
             own.links.push(NONE);
@@ -102,6 +107,41 @@ impl<'a> Channels<'a> {
             }
         }
         self.first_to = first;
+    }
+
+    /// Ranks the channels as in a tree with the switches that have hosts at its bottom: those that
+    /// lead up, from the lowest ones, then those on a level, then those that lead down.
+    pub(super) fn rank_above(&mut self, switches: impl Iterator<Item = u32>) {
+        let network = self.network;
+        let mut levels = vec![u32::MAX; network.len()];
+        let mut order: Vec<u32> = switches.collect();
+        order.iter().for_each(|&bottom| levels[bottom as usize] = 0);
+        let (mut next, mut highest) = (0, 0);
+        while let Some(&at) = order.get(next) {
+            next += 1;
+            highest = levels[at as usize];
+            for &to in &network.ends()[network.range(at)] {
+                if levels[to as usize] == u32::MAX {
+                    levels[to as usize] = highest + 1;
+                    order.push(to);
+                }
+            }
+        }
+        let rank = |&link: &u32| {
+            let Some(link) = network.links().get(link as usize) else { return 0 };
+            let [from, to] = [link.from, link.to].map(|end| levels[end as usize].min(highest));
+            match from.cmp(&to) {
+                Ordering::Less => from,
+                Ordering::Equal => highest,
+                Ordering::Greater => 2 * highest + 1 - from,
+            }
+        };
+        self.ranks = self.links.iter().map(rank).collect();
+    }
+
+    /// The rank of a channel.
+    pub(super) fn rank(&self, channel: u32) -> usize {
+        self.ranks.get(channel as usize).map_or(0, |&rank| rank as usize)
     }
 
     /// Number of channels.

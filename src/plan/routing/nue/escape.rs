@@ -123,52 +123,47 @@ fn reserve_way_back(graph: &Channels<'_>, colors: &mut Colors, tree: &[u32], lin
 /// True, by switch, if it is on a shortest path between switches with destinations.
 fn convex_hull(network: &Network, has_destinations: &[bool]) -> Vec<bool> {
     let mut hull = has_destinations.to_vec();
+    let mut outside = hull.iter().filter(|&&is_inside| !is_inside).count();
+    let (mut order, mut distances) = (Vec::new(), Vec::new());
     for from in 0..network.len() as u32 {
+        if outside == 0 {
+            break;
+        }
         if !hull[from as usize] {
             continue;
         }
-        let distances = distances(network, from);
-        let mut passed = vec![false; network.len()];
-        passed[from as usize] = true;
-        for to in 0..network.len() as u32 {
-            if !hull[to as usize] || std::mem::replace(&mut passed[to as usize], true) {
-                continue;
-            }
-            let mut waiting = vec![to];
-            while let Some(at) = waiting.pop() {
-                for link in network.range(at) {
-                    let next = network.links()[link].to as usize;
-                    if !passed[next]
-                        && distances[next].checked_add(1) == Some(distances[at as usize])
-                    {
-                        passed[next] = true;
-                        hull[next] = true;
-                        waiting.push(next as u32);
-                    }
-                }
+        by_distance(network, from, &mut order, &mut distances);
+        // From the farthest one inwards: a switch is on a path to each one that is known to be in
+        // the hull and one hop farther away.
+        for &at in order.iter().rev().filter(|&&at| at != from) {
+            let beyond = distances[at as usize] + 1;
+            let mut ends = network.ends()[network.range(at)].iter().map(|&to| to as usize);
+            if !hull[at as usize] && ends.any(|to| hull[to] && distances[to] == beyond) {
+                hull[at as usize] = true;
+                outside -= 1;
             }
         }
     }
     hull
 }
 
-/// The hops from a switch to all others.
-fn distances(network: &Network, from: u32) -> Vec<u32> {
-    let mut distances = vec![UNKNOWN; network.len()];
+/// The switches that are reached from one of them, nearest first, and the hops by switch.
+fn by_distance(network: &Network, from: u32, order: &mut Vec<u32>, distances: &mut Vec<u32>) {
+    distances.clear();
+    distances.resize(network.len(), UNKNOWN);
     distances[from as usize] = 0;
-    let mut order = vec![from];
+    order.clear();
+    order.push(from);
     let mut place = 0;
     while let Some(&at) = order.get(place) {
         place += 1;
-        for link in network.range(at) {
-            let to = network.links()[link].to;
+        for &to in &network.ends()[network.range(at)] {
             if distances[to as usize] == UNKNOWN {
                 distances[to as usize] = distances[at as usize] + 1;
                 order.push(to);
             }
         }
     }
-    distances
 }
 
 /// The switch of the hull with the greatest betweenness, where hosts count as nodes.
@@ -178,10 +173,13 @@ fn central_switch(network: &Network, hull: &[bool], hosts: &[u8]) -> u32 {
     for part in sources.chunks(SOURCES_AT_A_TIME) {
         let shares: Vec<_> = part
             .par_iter()
-            .map_init(ShortestPaths::default, |paths, &from| {
-                paths.search(network, hull, from as u32);
-                SourceShares::new(paths, hosts, from)
-            })
+            .map_init(
+                || ShortestPaths::new(network),
+                |paths, &from| {
+                    paths.search(network, hull, from as u32);
+                    SourceShares::new(paths, hosts, from)
+                },
+            )
             .collect();
         // In the order of the sources, because sums of fractions depend on it.
         shares.iter().for_each(|shares| shares.add_to(&mut centrality));
@@ -199,68 +197,70 @@ fn central_switch(network: &Network, hull: &[bool], hosts: &[u8]) -> u32 {
 struct SourceShares {
     from: usize,
     order: Vec<u32>,
-    of_switch: Vec<f64>,
-    /// Of each host.
-    of_host: Vec<f64>,
+    /// By switch: its share of the paths to all switches and hosts behind it.
+    shares: Vec<f64>,
     hosts: u8,
 }
 
 impl SourceShares {
     fn new(paths: &ShortestPaths, hosts: &[u8], from: usize) -> Self {
-        let own = hosts[from];
-        Self {
-            from,
-            order: paths.order.clone(),
-            of_switch: paths.shares(hosts, from, own),
-            // Paths of a host do not end at the host itself.
-            of_host: own
-                .checked_sub(1)
-                .map(|own| paths.shares(hosts, from, own))
-                .unwrap_or_default(),
-            hosts: own,
-        }
+        Self { from, order: paths.order.clone(), shares: paths.shares(hosts), hosts: hosts[from] }
     }
 
     fn add_to(&self, centrality: &mut [f64]) {
-        add_shares(centrality, &self.order, &self.of_switch, |at| at != self.from);
+        let others = || self.order.iter().map(|&at| at as usize).filter(|&at| at != self.from);
+        // First the paths of the switch, which do not count at itself, then those of each host.
+        others().for_each(|at| centrality[at] += self.shares[at]);
+        let Some(other_hosts) = self.hosts.checked_sub(1) else { return };
+        // Paths of a host do not end at the host itself.
+        let of_first = (0..other_hosts).fold(self.shares[self.from], |sum, _| sum + 1.0);
         for _ in 0..self.hosts {
-            add_shares(centrality, &self.order, &self.of_host, |_| true);
+            centrality[self.from] += of_first;
+            others().for_each(|at| centrality[at] += self.shares[at]);
         }
-    }
-}
-
-fn add_shares(
-    centrality: &mut [f64],
-    order: &[u32],
-    shares: &[f64],
-    counts: impl Fn(usize) -> bool,
-) {
-    for at in order.iter().map(|&at| at as usize).filter(|&at| counts(at)) {
-        centrality[at] += shares[at];
     }
 }
 
 /// All shortest paths from a switch within the hull.
-#[derive(Default)]
 struct ShortestPaths {
     /// The switches by distance.
     order: Vec<u32>,
     /// By switch: the number of paths.
     counts: Vec<u64>,
     distances: Vec<u32>,
-    /// By switch: the switches before it, one for each link.
-    before: Vec<Vec<u32>>,
+    /// The switches before each, one for each link, at the places of its links in the network.
+    before: Vec<u32>,
+    /// By switch: the place behind the last switch before it.
+    last_before: Vec<u32>,
+    /// By switch: the place of the first switch before it.
+    first_before: Vec<u32>,
 }
 
 impl ShortestPaths {
+    fn new(network: &Network) -> Self {
+        let mut first_before = vec![0; network.len() + 1];
+        network.ends().iter().for_each(|&to| first_before[to as usize + 1] += 1);
+        for switch in 0..network.len() {
+            first_before[switch + 1] += first_before[switch];
+        }
+        first_before.pop();
+        Self {
+            order: Vec::new(),
+            counts: Vec::new(),
+            distances: Vec::new(),
+            before: vec![0; network.links().len()],
+            last_before: Vec::new(),
+            first_before,
+        }
+    }
+
     fn search(&mut self, network: &Network, hull: &[bool], from: u32) {
-        let Self { order, counts, distances, before } = self;
+        let Self { order, counts, distances, before, last_before, first_before } = self;
         counts.clear();
         counts.resize(network.len(), 0);
         distances.clear();
         distances.resize(network.len(), UNKNOWN);
-        before.resize(network.len(), Vec::new());
-        before.iter_mut().for_each(Vec::clear);
+        last_before.clone_from(first_before);
         order.clear();
         order.push(from);
         counts[from as usize] = 1;
@@ -268,36 +268,38 @@ impl ShortestPaths {
         let mut place = 0;
         while let Some(&at) = order.get(place) {
             place += 1;
-            for link in network.range(at) {
-                let to = network.links()[link].to as usize;
-                if !hull[to] {
+            let beyond = distances[at as usize] + 1;
+            for &to in &network.ends()[network.range(at)] {
+                let next = to as usize;
+                if !hull[next] {
                     continue;
                 }
-                if distances[to] == UNKNOWN {
-                    distances[to] = distances[at as usize] + 1;
-                    order.push(to as u32);
+                if distances[next] == UNKNOWN {
+                    distances[next] = beyond;
+                    order.push(to);
                 }
-                if distances[to] == distances[at as usize] + 1 {
-                    counts[to] = counts[to].wrapping_add(counts[at as usize]);
-                    before[to].push(at);
+                if distances[next] == beyond {
+                    counts[next] = counts[next].wrapping_add(counts[at as usize]);
+                    before[last_before[next] as usize] = at;
+                    last_before[next] += 1;
                 }
             }
         }
     }
 
-    /// By switch: its share of the paths to all switches and hosts behind it. `own` is the number
-    /// of hosts at the first switch at which paths end.
-    fn shares(&self, hosts: &[u8], from: usize, own: u8) -> Vec<f64> {
+    /// By switch: its share of the paths to all switches and hosts behind it, where those to hosts
+    /// of the first switch are not counted.
+    fn shares(&self, hosts: &[u8]) -> Vec<f64> {
         let mut shares = vec![0.0; hosts.len()];
-        for &at in self.order.iter().rev() {
+        for &at in self.order.iter().skip(1).rev() {
             let at = at as usize;
-            let ends = if at == from { own } else { hosts[at] };
-            for _ in 0..ends {
+            for _ in 0..hosts[at] {
                 shares[at] += 1.0;
             }
-            for &before in &self.before[at] {
-                let part = self.counts[before as usize] as f64 / self.counts[at] as f64;
-                shares[before as usize] += part * (1.0 + shares[at]);
+            for place in self.first_before[at]..self.last_before[at] {
+                let before = self.before[place as usize] as usize;
+                let part = self.counts[before] as f64 / self.counts[at] as f64;
+                shares[before] += part * (1.0 + shares[at]);
             }
         }
         shares

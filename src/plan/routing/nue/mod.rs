@@ -88,8 +88,10 @@ fn route(input: &RoutingInput<'_>) -> Result<Routing, Note> {
     };
     let network = Network::new(fabric, input.options.avoid_throttled_links, by_lid);
     check_connected(fabric, &network, &mut SimpleSearch::default(), "NUE45")?;
-    let graph = Channels::new(&network);
     let targets = targets::targets(fabric, lids, &network);
+    let mut graph = Channels::new(&network);
+    let hosts = targets.iter().filter(|target| !target.is_switch());
+    graph.rank_above(hosts.map(|host| host.switch));
     let layers = layer_count(fabric, input.options);
     let setup = Setup {
         graph: &graph,

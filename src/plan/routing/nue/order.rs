@@ -9,6 +9,7 @@
 //! leave the order valid.
 
 use super::channels::Channels;
+use std::collections::VecDeque;
 
 /// The usual distance of the places of neighbours in a new order. A gap is halved 32 times before
 /// all channels get new places.
@@ -243,22 +244,30 @@ fn visit(
     Ok(())
 }
 
-/// The channels in an order for the edges in use; `None` if these have a cycle.
+/// The channels in an order for the edges in use, by rank as far as these permit; `None` if they
+/// have a cycle.
 fn sorted(graph: &Channels<'_>, is_used: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
     let mut waiting_for = vec![0_u32; graph.len()];
     for edge in (0..graph.edge_count() as u32).filter(|&edge| is_used(edge)) {
         waiting_for[graph.end(edge) as usize] += 1;
     }
+    // By rank: channels that wait for no other one.
+    let mut free: Vec<VecDeque<u32>> = Vec::new();
+    let release = |free: &mut Vec<VecDeque<u32>>, channel: u32| {
+        let rank = graph.rank(channel);
+        free.resize_with(free.len().max(rank + 1), VecDeque::new);
+        free[rank].push_back(channel);
+    };
     let is_free = |&channel: &u32| waiting_for[channel as usize] == 0;
-    let mut order: Vec<u32> = (0..graph.len() as u32).filter(is_free).collect();
-    let mut next = 0;
-    while let Some(&channel) = order.get(next) {
-        next += 1;
+    (0..graph.len() as u32).filter(is_free).for_each(|channel| release(&mut free, channel));
+    let mut order = Vec::with_capacity(graph.len());
+    while let Some(channel) = free.iter_mut().find_map(VecDeque::pop_front) {
+        order.push(channel);
         for edge in graph.edges(channel).filter(|&edge| is_used(edge)) {
             let end = graph.end(edge);
             waiting_for[end as usize] -= 1;
             if waiting_for[end as usize] == 0 {
-                order.push(end);
+                release(&mut free, end);
             }
         }
     }
