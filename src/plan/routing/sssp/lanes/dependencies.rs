@@ -1,5 +1,6 @@
 //! The dependencies between the channels of a VL.
 
+use super::paths::PathsTo;
 use std::sync::Arc;
 
 /// No channel.
@@ -20,6 +21,11 @@ pub(super) struct Dependency {
 }
 
 impl Dependency {
+    fn add(&mut self, bundle: u32, paths: u32) {
+        self.bundles.push(bundle);
+        self.added += paths;
+    }
+
     /// The number of paths that are left.
     pub(super) fn paths(&self) -> u32 {
         self.added.wrapping_sub(self.removed)
@@ -47,37 +53,78 @@ impl Dependencies {
 
     /// Adds the paths of a bundle.
     pub(super) fn add(&mut self, path: &[u32], bundle: u32, paths: u32) {
-        for &channel in path {
-            self.tree.insert(channel, &self.ranks);
-        }
+        path.iter().for_each(|&channel| self.insert(channel));
         for pair in path.windows(2) {
-            let known = &mut self.from[pair[0] as usize];
-            let place = known.iter().position(|other| other.to == pair[1]);
-            let place = place.unwrap_or_else(|| {
-                known.push(Dependency { to: pair[1], ..Dependency::default() });
-                known.len() - 1
-            });
-            known[place].bundles.push(bundle);
-            known[place].added += paths;
+            let place = self.place(pair[0], pair[1]);
+            self.from[pair[0] as usize][place].add(bundle, paths);
         }
     }
 
-    /// Adds the dependencies of a path to those that have no cycle, unless they close one.
-    pub(super) fn try_add(&mut self, path: &[u32]) -> bool {
+    /// Adds the paths of a bundle from a switch. `places` are those of the dependencies on links of
+    /// switches, as far as they are known, or [`NONE`].
+    pub(super) fn add_from(
+        &mut self,
+        to: &PathsTo<'_>,
+        switch: u32,
+        places: &mut [u32],
+        bundle: u32,
+        paths: u32,
+    ) {
+        self.insert(to.next[switch as usize]);
+        for (at, link, next) in to.steps(switch) {
+            let place = &mut places[at as usize];
+            if *place == NONE {
+                self.insert(next);
+                *place = self.place(link, next) as u32;
+            }
+            self.from[link as usize][*place as usize].add(bundle, paths);
+        }
+    }
+
+    /// Inserts a channel into the tree, or nothing if it is [`NONE`].
+    fn insert(&mut self, channel: u32) {
+        if channel != NONE {
+            self.tree.insert(channel, &self.ranks);
+        }
+    }
+
+    /// The place of a dependency, which is added if it is not known.
+    fn place(&mut self, from: u32, to: u32) -> usize {
+        let known = &mut self.from[from as usize];
+        known.iter().position(|other| other.to == to).unwrap_or_else(|| {
+            known.push(Dependency { to, ..Dependency::default() });
+            known.len() - 1
+        })
+    }
+
+    /// Adds the dependencies of the path from a switch to those that have no cycle, unless they
+    /// close one. `is_known` tells, by switch, if all those of its path were added.
+    pub(super) fn try_add(
+        &mut self,
+        to: &PathsTo<'_>,
+        switch: u32,
+        is_known: &mut [bool],
+    ) -> bool {
         let mut added = Vec::new();
-        for pair in path.windows(2) {
-            let is_known = |other: &Dependency| other.to == pair[1] && !other.is_broken;
-            if self.from[pair[0] as usize].iter().any(is_known) {
+        let unknown = || to.steps(switch).take_while(|&(at, ..)| !is_known[at as usize]);
+        for (_, link, next) in unknown() {
+            let is_same = |other: &Dependency| other.to == next && !other.is_broken;
+            if self.from[link as usize].iter().any(is_same) {
                 continue;
             }
-            if self.leads(pair[1], pair[0]) {
+            if self.leads(next, link) {
                 for &channel in added.iter().rev() {
                     self.from[channel as usize].pop();
                 }
                 return false;
             }
-            self.from[pair[0] as usize].push(Dependency { to: pair[1], ..Dependency::default() });
-            added.push(pair[0]);
+            self.from[link as usize].push(Dependency { to: next, ..Dependency::default() });
+            added.push(link);
+        }
+        let mut at = switch;
+        while !std::mem::replace(&mut is_known[at as usize], true) {
+            let Some(link) = to.network.links().get(to.next[at as usize] as usize) else { break };
+            at = link.to;
         }
         true
     }

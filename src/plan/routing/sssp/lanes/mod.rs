@@ -13,6 +13,7 @@
 
 mod cycles;
 mod dependencies;
+mod paths;
 
 use super::order::Destination;
 use crate::fabric::{Fabric, PortId};
@@ -23,6 +24,7 @@ use crate::plan::routing::weighted_paths::search::NONE;
 use crate::wire::attr::{CapMask, NodeKind};
 use cycles::CycleSearch;
 use dependencies::Dependencies;
+use paths::{KnownPaths, PathsTo};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -147,6 +149,8 @@ struct Bundles<'a> {
     network: &'a Network,
     /// The forwarding tables, by number of the switch.
     lfts: Vec<&'a Lft>,
+    /// By switch, then by port: the link from there, or [`NONE`].
+    links_by_port: Vec<Vec<u32>>,
     /// The switch of each row and the number of LIDs there: first the switches with hosts that map
     /// SLs, in the order of their first hosts, then all switches for their other ports.
     sources: Vec<(u32, u32)>,
@@ -162,6 +166,17 @@ struct Bundles<'a> {
     switch_lids: Vec<Lid>,
     /// The number of paths between all ports that map SLs.
     paths: u64,
+}
+
+/// By switch, then by port: the link from there, or [`NONE`].
+fn links_by_port(network: &Network) -> Vec<Vec<u32>> {
+    let mut links_by_port = vec![Vec::new(); network.len()];
+    for (number, link) in (0..).zip(network.links()) {
+        let (own, port) = (&mut links_by_port[link.from as usize], usize::from(link.port));
+        own.resize(own.len().max(port + 1), NONE);
+        own[port] = number;
+    }
+    links_by_port
 }
 
 /// True if a port maps SLs to VLs.
@@ -181,6 +196,7 @@ impl<'a> Bundles<'a> {
         let mut own = Self {
             network,
             lfts,
+            links_by_port: links_by_port(network),
             sources: Vec::new(),
             host_rows: 0,
             rows,
@@ -255,11 +271,26 @@ impl<'a> Bundles<'a> {
         let mut at = self.sources[row].0;
         path.clear();
         while at != end && path.len() <= self.network.len() {
-            let port = self.lfts[at as usize].out(lid);
-            let Some(link) = port.and_then(|port| self.network.link_at(at, port)) else { return };
+            let link = self.next_link(at, lid);
+            let Some(next) = self.network.links().get(link as usize) else { return };
             path.push(link);
-            at = self.network.links()[link as usize].to;
+            at = next.to;
         }
+    }
+
+    /// The link by which a switch forwards to a LID of another one, or [`NONE`].
+    fn next_link(&self, switch: u32, lid: Lid) -> u32 {
+        let port = self.lfts[switch as usize].out(lid);
+        let link = port.and_then(|port| self.links_by_port[switch as usize].get(usize::from(port)));
+        link.copied().unwrap_or(NONE)
+    }
+
+    /// The paths from all switches to the LID of a column.
+    fn paths_to(&self, column: u32) -> PathsTo<'_> {
+        let (lid, end) = self.columns[column as usize];
+        let switches = 0..self.network.len() as u32;
+        let next = switches.map(|at| if at == end { NONE } else { self.next_link(at, lid) });
+        PathsTo { network: self.network, next: next.collect() }
     }
 
     fn place(&self, bundle: u32) -> (usize, usize) {
@@ -274,15 +305,17 @@ impl<'a> Bundles<'a> {
     /// The dependencies of all paths.
     fn dependencies(&self, ranks: &Arc<[u64]>) -> Dependencies {
         let mut all = Dependencies::new(Arc::clone(ranks));
-        let mut path = Vec::new();
         let width = self.columns.len() as u32;
         let targets = self.targets.iter().filter(|(_, is_counted)| *is_counted);
         for (target, _) in targets {
+            let mut paths: Vec<_> = target
+                .clone()
+                .map(|column| (column, self.paths_to(column), vec![NONE; self.network.len()]))
+                .collect();
             for row in 0..self.host_rows {
-                for column in target.clone() {
-                    let bundle = row * width + column;
-                    self.path(bundle, &mut path);
-                    all.add(&path, bundle, self.size(bundle));
+                let (switch, size) = self.sources[row as usize];
+                for (column, paths, places) in &mut paths {
+                    all.add_from(paths, switch, places, row * width + *column, size);
                 }
             }
         }
@@ -296,7 +329,7 @@ impl<'a> Bundles<'a> {
         vls: u8,
     ) -> Result<Vec<Dependencies>, TooFewLanes> {
         let ranks = self.ranks();
-        let mut done = Vec::new();
+        let (mut done, mut path) = (Vec::new(), Vec::new());
         let mut current = self.dependencies(&ranks);
         for lane in 0..vls {
             let is_last = lane + 1 == vls;
@@ -309,7 +342,7 @@ impl<'a> Bundles<'a> {
                 }
                 lanes.paths.resize(usize::from(lane) + 2, 0);
                 for bundle in search.break_cycle(cycle) {
-                    self.raise(lanes, bundle, lane, &mut search, &mut next);
+                    self.raise(lanes, bundle, lane, &mut search, &mut next, &mut path);
                 }
                 start = Some(cycle);
             }
@@ -330,16 +363,17 @@ impl<'a> Bundles<'a> {
         lane: u8,
         search: &mut CycleSearch<'_>,
         next: &mut Dependencies,
+        path: &mut Vec<u32>,
     ) {
         let base = &mut lanes.bases[bundle as usize];
         if *base != lane {
             return;
         }
         *base = lane + 1;
-        let (size, mut path) = (self.size(bundle), Vec::new());
-        self.path(bundle, &mut path);
-        search.remove(&path, size);
-        next.add(&path, bundle, size);
+        let size = self.size(bundle);
+        self.path(bundle, path);
+        search.remove(path, size);
+        next.add(path, bundle, size);
         lanes.paths[usize::from(lane)] -= u64::from(size);
         lanes.paths[usize::from(lane) + 1] += u64::from(size);
     }
@@ -354,27 +388,33 @@ impl<'a> Bundles<'a> {
         vls: u8,
     ) -> Result<(), TooFewLanes> {
         let width = self.columns.len() as u32;
-        let mut path = Vec::new();
         for (target, is_counted) in &self.targets {
             let first = if *is_counted { self.host_rows } else { 0 };
+            let mut paths: Vec<_> = target
+                .clone()
+                .map(|column| (column, self.paths_to(column), KnownPaths::default()))
+                .collect();
             for row in first..self.sources.len() as u32 {
-                for column in target.clone() {
-                    let bundle = row * width + column;
-                    self.path(bundle, &mut path);
-                    let lane = dependencies.iter_mut().position(|lane| lane.try_add(&path));
+                let switch = self.sources[row as usize].0;
+                for (column, paths, known) in &mut paths {
+                    let mut all = dependencies.iter_mut().enumerate();
+                    let lane = all.position(|(number, lane)| {
+                        lane.try_add(paths, switch, known.of_lane(number, self.network.len()))
+                    });
                     let lane = match lane {
                         Some(lane) => lane,
                         None if dependencies.len() >= vls.into() => return Err(TooFewLanes),
                         None => {
-                            let mut lane = Dependencies::new(self.ranks());
-                            lane.try_add(&path);
+                            let (number, mut lane) =
+                                (dependencies.len(), Dependencies::new(self.ranks()));
+                            lane.try_add(paths, switch, known.of_lane(number, self.network.len()));
                             dependencies.push(lane);
                             lanes.paths.push(0);
                             lanes.has_extra = true;
-                            dependencies.len() - 1
+                            number
                         }
                     };
-                    lanes.bases[bundle as usize] = lane as u8;
+                    lanes.bases[(row * width + *column) as usize] = lane as u8;
                 }
             }
         }
