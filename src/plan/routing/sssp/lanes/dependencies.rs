@@ -1,6 +1,6 @@
 //! The dependencies between the channels of a VL.
 
-use super::paths::PathsTo;
+use super::paths::{PathState, PathsTo};
 use std::sync::Arc;
 
 /// No channel.
@@ -39,6 +39,8 @@ pub(super) struct Dependencies {
     /// By channel: its dependencies on others, in the order in which they were added.
     pub from: Vec<Vec<Dependency>>,
     tree: ChannelTree,
+    /// By channel: those on which it cannot depend without a cycle, as far as they were tried.
+    closing: Vec<Vec<u32>>,
     /// By channel: the number of the last search that met it.
     met: Vec<u32>,
     searches: u32,
@@ -47,8 +49,9 @@ pub(super) struct Dependencies {
 impl Dependencies {
     pub(super) fn new(ranks: Arc<[u64]>) -> Self {
         let from = ranks.iter().map(|_| Vec::new()).collect();
+        let closing = vec![Vec::new(); ranks.len()];
         let met = vec![0; ranks.len()];
-        Self { from, tree: ChannelTree::new(ranks.len()), ranks, met, searches: 0 }
+        Self { from, tree: ChannelTree::new(ranks.len()), closing, ranks, met, searches: 0 }
     }
 
     /// Adds the paths of a bundle.
@@ -98,16 +101,42 @@ impl Dependencies {
     }
 
     /// Adds the dependencies of the path from a switch to those that have no cycle, unless they
-    /// close one. `is_known` tells, by switch, if all those of its path were added.
+    /// close one. Nothing but such paths may be added or removed any more. `states` are those of
+    /// the paths to the same LID, by switch.
     pub(super) fn try_add(
         &mut self,
         to: &PathsTo<'_>,
         switch: u32,
-        is_known: &mut [bool],
+        states: &mut [PathState],
     ) -> bool {
+        if self.is_known_to_close(to, switch, states) || !self.add_steps(to, switch, states) {
+            states[switch as usize] = PathState::ClosesCycle;
+            return false;
+        }
+        let mut at = switch;
+        while std::mem::replace(&mut states[at as usize], PathState::Added) != PathState::Added {
+            let Some(link) = to.network.links().get(to.next[at as usize] as usize) else { break };
+            at = link.to;
+        }
+        true
+    }
+
+    /// True if the path from a switch is known to close a cycle, so that no search is needed.
+    fn is_known_to_close(&self, to: &PathsTo<'_>, switch: u32, states: &[PathState]) -> bool {
+        let mut steps = to.steps(switch);
+        let known = steps.find_map(|(at, link, next)| match states[at as usize] {
+            PathState::Added => Some(false),
+            PathState::ClosesCycle => Some(true),
+            PathState::Unknown => self.closing[link as usize].contains(&next).then_some(true),
+        });
+        known.unwrap_or(false)
+    }
+
+    /// Adds the dependencies of the path from a switch, or none if they close a cycle.
+    fn add_steps(&mut self, to: &PathsTo<'_>, switch: u32, states: &[PathState]) -> bool {
         let mut added = Vec::new();
-        let unknown = || to.steps(switch).take_while(|&(at, ..)| !is_known[at as usize]);
-        for (_, link, next) in unknown() {
+        let is_new = |&(at, ..): &(u32, u32, u32)| states[at as usize] != PathState::Added;
+        for (_, link, next) in to.steps(switch).take_while(is_new) {
             let is_same = |other: &Dependency| other.to == next && !other.is_broken;
             if self.from[link as usize].iter().any(is_same) {
                 continue;
@@ -116,15 +145,14 @@ impl Dependencies {
                 for &channel in added.iter().rev() {
                     self.from[channel as usize].pop();
                 }
+                // Without those of this path, too, it closes one with any other path.
+                if added.is_empty() || self.leads(next, link) {
+                    self.closing[link as usize].push(next);
+                }
                 return false;
             }
             self.from[link as usize].push(Dependency { to: next, ..Dependency::default() });
             added.push(link);
-        }
-        let mut at = switch;
-        while !std::mem::replace(&mut is_known[at as usize], true) {
-            let Some(link) = to.network.links().get(to.next[at as usize] as usize) else { break };
-            at = link.to;
         }
         true
     }

@@ -24,7 +24,7 @@ use crate::plan::routing::weighted_paths::search::NONE;
 use crate::wire::attr::{CapMask, NodeKind};
 use cycles::CycleSearch;
 use dependencies::Dependencies;
-use paths::{KnownPaths, PathsTo};
+use paths::{PathStates, PathsTo};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -392,14 +392,14 @@ impl<'a> Bundles<'a> {
             let first = if *is_counted { self.host_rows } else { 0 };
             let mut paths: Vec<_> = target
                 .clone()
-                .map(|column| (column, self.paths_to(column), KnownPaths::default()))
+                .map(|column| (column, self.paths_to(column), PathStates::default()))
                 .collect();
             for row in first..self.sources.len() as u32 {
                 let switch = self.sources[row as usize].0;
-                for (column, paths, known) in &mut paths {
+                for (column, paths, states) in &mut paths {
                     let mut all = dependencies.iter_mut().enumerate();
                     let lane = all.position(|(number, lane)| {
-                        lane.try_add(paths, switch, known.of_lane(number, self.network.len()))
+                        lane.try_add(paths, switch, states.of_lane(number, self.network.len()))
                     });
                     let lane = match lane {
                         Some(lane) => lane,
@@ -407,7 +407,7 @@ impl<'a> Bundles<'a> {
                         None => {
                             let (number, mut lane) =
                                 (dependencies.len(), Dependencies::new(self.ranks()));
-                            lane.try_add(paths, switch, known.of_lane(number, self.network.len()));
+                            lane.try_add(paths, switch, states.of_lane(number, self.network.len()));
                             dependencies.push(lane);
                             lanes.paths.push(0);
                             lanes.has_extra = true;

@@ -26,20 +26,31 @@ impl PathsTo<'_> {
     }
 }
 
-/// The switches from which the whole path to a LID is among the dependencies of a VL.
-#[derive(Default)]
-pub(super) struct KnownPaths {
-    /// By VL, then by switch.
-    is_known: Vec<Vec<bool>>,
+/// What is known of the path from a switch on a VL.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum PathState {
+    #[default]
+    Unknown,
+    /// All its dependencies were added.
+    Added,
+    /// It closes a cycle with dependencies that other paths added.
+    ClosesCycle,
 }
 
-impl KnownPaths {
-    /// Those of a VL, by switch.
-    pub(super) fn of_lane(&mut self, lane: usize, switches: usize) -> &mut [bool] {
-        let count = self.is_known.len().max(lane + 1);
-        self.is_known.resize_with(count, Vec::new);
-        let known = &mut self.is_known[lane];
-        known.resize(switches, false);
-        known
+/// What is known of the paths from all switches to a LID.
+#[derive(Default)]
+pub(super) struct PathStates {
+    /// By VL, then by switch.
+    states: Vec<Vec<PathState>>,
+}
+
+impl PathStates {
+    /// Those on a VL, by switch.
+    pub(super) fn of_lane(&mut self, lane: usize, switches: usize) -> &mut [PathState] {
+        let count = self.states.len().max(lane + 1);
+        self.states.resize_with(count, Vec::new);
+        let states = &mut self.states[lane];
+        states.resize(switches, PathState::default());
+        states
     }
 }
