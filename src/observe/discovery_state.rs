@@ -64,6 +64,8 @@ pub struct DiscoveryState {
     pub faults: Vec<DiscoveryFault>,
     /// Names that replace descriptions.
     pub names: Arc<NodeNames>,
+    /// The reachable nodes, if all routes are those of the last [`Self::reroute`].
+    pub(super) reached: Option<Vec<bool>>,
 }
 
 impl DiscoveryState {
@@ -146,6 +148,7 @@ impl DiscoveryState {
         let slots = (0..=info.num_ports()).map(PortNum);
         self.ports.extend(slots.map(|num| Port { node, num, guid, info: None, peer: None }));
         self.by_guid.insert(info.node_guid(), index);
+        self.reached = None;
         self.nodes.push(Node {
             info,
             description: NodeDescription::default(),
@@ -228,6 +231,7 @@ impl DiscoveryState {
         if !is_free_for(a, b) || !is_free_for(b, a) {
             return false;
         }
+        self.reached = None;
         self.ports[a.index()].peer = Some(b);
         self.ports[b.index()].peer = Some(a);
         true
@@ -236,6 +240,7 @@ impl DiscoveryState {
     /// Removes the cable at a port and returns its far end.
     pub fn disconnect(&mut self, end: (usize, PortNum)) -> Option<(usize, PortNum)> {
         let other = self.port_mut(end)?.peer.take()?;
+        self.reached = None;
         self.ports[other.index()].peer = None;
         Some(self.end(other))
     }
@@ -269,12 +274,21 @@ impl DiscoveryState {
     /// Packets pass through switches only, and leave through the local port. Returns the reachable
     /// nodes.
     pub fn reroute(&mut self) -> Vec<bool> {
-        let reach = self.reroute_avoiding(&HashSet::new());
-        reach.into_iter().map(|reach| reach != Reach::None).collect()
+        if self.reached.is_none() {
+            self.reroute_avoiding(&HashSet::new());
+        }
+        self.reached.clone().unwrap_or_else(|| vec![false; self.nodes.len()])
     }
 
     /// [`Self::reroute`] with routes through the nodes of `avoided` only where there are no others.
     pub fn reroute_avoiding(&mut self, avoided: &HashSet<usize>) -> Vec<Reach> {
+        let reach = self.new_routes(avoided);
+        let reached = || reach.iter().map(|&reach| reach != Reach::None).collect();
+        self.reached = (avoided.is_empty() && self.local.is_some()).then(reached);
+        reach
+    }
+
+    fn new_routes(&mut self, avoided: &HashSet<usize>) -> Vec<Reach> {
         let mut reach = vec![Reach::None; self.nodes.len()];
         let Some((local, own_port)) = self.local else { return reach };
         reach[local] = Reach::Clear;

@@ -35,7 +35,8 @@ pub struct Focus<'a> {
     pub restarted: &'a HashSet<Guid>,
 }
 
-/// Queries the switches of `focus` and updates `last`.
+/// Queries the switches of `focus` and updates `last`. `state` represents `last`: to copy a large
+/// snapshot takes longer than the queries.
 ///
 /// # Errors
 /// As [`super::heavy::sweep`], and [`SweepError::RoutesOutdated`].
@@ -44,9 +45,9 @@ pub async fn sweep(
     keys: &MKeys,
     settings: &SweepSettings,
     last: &Observation,
+    mut state: DiscoveryState,
     focus: Focus<'_>,
 ) -> Result<Observation, SweepError> {
-    let mut state = DiscoveryState::of(&last.fabric, &last.pkeys);
     state.names = settings.names.clone();
     let mut queries = DiscoveryQueries::new(client, keys, state);
     let find = |guid: &Guid| queries.state.find(*guid);

@@ -26,6 +26,7 @@ use crate::daemon::sm_loop::link_storm::LinkStorm;
 use crate::daemon::sm_loop::mastership::{Mastership, StrangerLog};
 use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::pending::{PendingWork, switch_of};
+use crate::daemon::sm_loop::prepared_sweep::PreparedSweep;
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
 use crate::fabric::Fabric;
 use crate::ids::Guid;
@@ -67,6 +68,8 @@ pub struct Manager {
     once: bool,
     pub(super) reconfigurer: Reconfigurer,
     pub(super) observation: Option<Observation>,
+    /// What the next focused sweep starts from.
+    pub(super) prepared_sweep: PreparedSweep,
     pub(super) links: LinkQuarantine,
     pub(super) storm: LinkStorm,
     pub(super) mastership: Mastership,
@@ -118,6 +121,7 @@ impl Manager {
             once,
             reconfigurer,
             observation: None,
+            prepared_sweep: PreparedSweep::default(),
             links: LinkQuarantine::default(),
             storm: LinkStorm::default(),
             mastership: Mastership::default(),
@@ -200,6 +204,7 @@ impl Manager {
         let consequence = "the next sweep starts from scratch; the routes in force stay";
         contained::log("a sweep or reconfiguration", panic, consequence);
         self.observation = None;
+        self.prepared_sweep = PreparedSweep::default();
         (self.unfinished, self.was_silent, self.rechecks) = (0, false, 0);
         self.completed = None;
         self.reconfigurer.start_from_scratch();
@@ -252,6 +257,11 @@ impl Manager {
 
     /// Waits for an event or a deadline, and adds its work to `pending`.
     async fn wait(&mut self, pending: &mut PendingWork) {
+        if let Some(observation) =
+            self.observation.as_ref().filter(|_| self.state() == SmState::Master)
+        {
+            self.prepared_sweep.prepare(observation);
+        }
         let sweep = self.next_sweep;
         let renewal = self.reconfigurer.next_renewal();
         let release = self.links.next_release();

@@ -6,6 +6,7 @@ use crate::daemon::sm_loop::{mastership, own_port};
 use crate::ids::Guid;
 use crate::manage::loop_status::{Cause, SweepKind, SweepResult};
 use crate::notes::counted;
+use crate::observe::discovery_state::DiscoveryState;
 use crate::observe::focused::Focus;
 use crate::observe::{Observation, SweepError, focused, heavy, light};
 use crate::record::entry::EventKind;
@@ -240,12 +241,15 @@ impl Manager {
         let avoided = self.links.health.avoidable(Instant::now(), &last.fabric);
         let restarted = self.reconfigurer.restarted();
         let focus = Focus { suspects, avoided: &avoided, restarted };
-        let observation = focused::sweep(client, keys, &settings, last, focus).await?;
+        let state = self.prepared_sweep.take(last).await;
+        let observation = focused::sweep(client, keys, &settings, last, state, focus).await?;
         let is_lost = |guid| observation.fabric.node_by_guid(guid).is_none();
         if avoided.is_empty() || !last.fabric.nodes().iter().any(|node| is_lost(node.guid())) {
             return Ok(observation);
         }
-        focused::sweep(client, keys, &settings, last, Focus { avoided: &[], ..focus }).await
+        let (state, focus) =
+            (DiscoveryState::of(&last.fabric, &last.pkeys), Focus { avoided: &[], ..focus });
+        focused::sweep(client, keys, &settings, last, state, focus).await
     }
 
     /// Confirms a focused sweep by a light one.
