@@ -223,3 +223,63 @@ impl ChannelTree {
         order
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::Fabric;
+    use crate::plan::routing::balancing::tests::{picture, ring, wiring};
+    use crate::plan::routing::sssp::fewest_hops::opposites;
+    use crate::plan::routing::sssp::lanes::paths::PathStates;
+    use crate::plan::routing::weighted_paths::network::Network;
+    use crate::plan::routing::weighted_paths::search::{Root, Search};
+    use proptest::prelude::*;
+
+    /// Adds the paths from all switches to each other one, by lengths of links that differ for each
+    /// end. Returns which ones closed no cycle, and the dependencies; `remembers` as they are
+    /// computed, else without what is known from paths before.
+    fn added(fabric: &Fabric, lengths: &[u64], remembers: bool) -> (Vec<bool>, Vec<Vec<u32>>) {
+        let network = Network::new(fabric, false, |switch| u64::from(switch.0));
+        let opposites = opposites(&network).expect("both directions");
+        let links = network.links().len();
+        let mut all = Dependencies::new((0..links as u64).collect());
+        let (mut search, mut added) = (Search::default(), Vec::new());
+        for end in 0..network.len() {
+            let own: Vec<u64> =
+                lengths.iter().cycle().skip(end).step_by(end + 1).take(links).copied().collect();
+            search.run(&network, &own, Root::Switch(end as u32));
+            let next = search.used.iter().map(|&link| opposites.get(link as usize).copied());
+            let next = next.map(|link| link.unwrap_or(NONE)).collect();
+            let paths = PathsTo { network: &network, next };
+            let mut states = PathStates::default();
+            for switch in 0..network.len() as u32 {
+                if !remembers {
+                    states = PathStates::default();
+                    all.closing.iter_mut().for_each(Vec::clear);
+                }
+                added.push(all.try_add(&paths, switch, states.of_lane(0, network.len())));
+            }
+        }
+        let ends = |known: &Vec<Dependency>| known.iter().map(|next| next.to).collect();
+        (added, all.from.iter().map(ends).collect())
+    }
+
+    #[test]
+    fn paths_around_a_ring_close_a_cycle() {
+        for remembers in [true, false] {
+            let (added, _) = added(&ring(5), &[3, 5, 4], remembers);
+            assert!(added.contains(&false) && added.contains(&true));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_known_of_paths_changes_no_result(
+            topology in wiring(),
+            lengths in prop::collection::vec(1_u64..9, 40),
+        ) {
+            let fabric = picture(&topology);
+            prop_assert_eq!(added(&fabric, &lengths, true), added(&fabric, &lengths, false));
+        }
+    }
+}
