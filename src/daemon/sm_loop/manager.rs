@@ -68,7 +68,7 @@ pub struct Manager {
     once: bool,
     pub(super) reconfigurer: Reconfigurer,
     pub(super) observation: Option<Observation>,
-    /// What the next focused sweep starts from.
+    /// The copy of `observation` from which the next focused sweep starts.
     pub(super) prepared_sweep: PreparedSweep,
     pub(super) links: LinkQuarantine,
     pub(super) storm: LinkStorm,

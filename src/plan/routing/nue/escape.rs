@@ -209,7 +209,8 @@ impl SourceShares {
 
     fn add_to(&self, centrality: &mut [f64]) {
         let others = || self.order.iter().map(|&at| at as usize).filter(|&at| at != self.from);
-        // First the paths of the switch, which do not count at itself, then those of each host.
+        // First the paths that begin at the switch, then those of each host, for which the switch
+        // itself counts too.
         others().for_each(|at| centrality[at] += self.shares[at]);
         let Some(other_hosts) = self.hosts.checked_sub(1) else { return };
         // Paths of a host do not end at the host itself.
@@ -228,11 +229,11 @@ struct ShortestPaths {
     /// By switch: the number of paths.
     counts: Vec<u64>,
     distances: Vec<u32>,
-    /// The switches before each, one for each link, at the places of its links in the network.
+    /// The switches before each one, once for each link; those of a switch follow each other.
     before: Vec<u32>,
-    /// By switch: the place behind the last switch before it.
+    /// By switch: the place in `before` behind the last switch before it.
     last_before: Vec<u32>,
-    /// By switch: the place of the first switch before it.
+    /// By switch: the place in `before` of the first switch before it.
     first_before: Vec<u32>,
 }
 
