@@ -7,7 +7,7 @@
 //! cargo bench --bench outage [-- SHAPE [HOSTS [ROUNDS]]]
 //! ```
 //!
-//! Prints the minimum and the median time for each dimension, and the number of blocks written.
+//! Prints the minimum, the median and the maximum for each dimension, and the number of blocks written.
 
 use std::time::Duration;
 use testkit::{SimCluster, bench_argument};
@@ -125,7 +125,7 @@ async fn written(cluster: &SimCluster, happen: impl FnOnce() -> bool) -> (Durati
 
 fn report(what: &str, mut times: Vec<(Duration, u64)>) {
     times.sort();
-    let [least, median] = [0, times.len() / 2].map(|index| times[index].0);
+    let [least, median, most] = [0, times.len() / 2, times.len() - 1].map(|index| times[index].0);
     let blocks = times[0].1;
-    println!("{what}: {blocks} blocks, least {least:.1?}, median {median:.1?}");
+    println!("{what}: {blocks} blocks, least {least:.1?}, median {median:.1?}, most {most:.1?}");
 }

@@ -32,7 +32,10 @@ fn measure(c: &mut Criterion, name: &str, scene: &Scene) {
         found.lids,
         found.cycle.is_some(),
     );
-    c.bench_function(&format!("order {name}"), |b| b.iter(|| black_box(scene.steps())));
+    let acknowledged = scene.acknowledged();
+    c.bench_function(&format!("order {name}"), |b| {
+        b.iter(|| black_box(scene.steps_from(&acknowledged)));
+    });
     c.bench_function(&format!("coexistence {name}"), |b| {
         b.iter(|| black_box(check(old, new, &Checks::new(true), &commits)));
     });
@@ -43,13 +46,20 @@ fn tori(c: &mut Criterion) {
         let shape = Shape { hosts: 2, ..Shape::torus([radix; 3]) };
         let torus = Torus::new(shape, "torus-2QoS");
         let none = Missing::default();
-        let cable = torus.trunks()[radix as usize * 7];
-        let cable = Missing { cables: [cable].into(), ..Missing::default() };
+        // In the middle, where most paths cross it.
+        let middle = [1, radix, radix * radix].map(|weight| usize::from(weight * (radix / 2)));
+        let middle = middle.into_iter().sum();
+        let [x, y, z] = [0, 1, 2].map(|axis| Missing {
+            cables: [torus.cable(middle, axis)].into(),
+            ..Missing::default()
+        });
         let switch = torus.switches()[radix as usize * 7];
         let switch = Missing { nodes: [switch].into(), ..Missing::default() };
         for (what, before, after) in [
-            ("one cable lost", &none, &cable),
-            ("one cable back", &cable, &none),
+            ("x cable lost", &none, &x),
+            ("x cable back", &x, &none),
+            ("y cable lost", &none, &y),
+            ("z cable lost", &none, &z),
             ("one switch lost", &none, &switch),
             ("one switch back", &switch, &none),
         ] {

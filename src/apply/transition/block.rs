@@ -56,44 +56,41 @@ impl<'a> Block<'a> {
             changed: none.clone(),
             deferred: none.clone(),
             urgent: none.clone(),
-            beyond_top: none.clone(),
+            beyond_top: updates.iter().map(SwitchUpdate::beyond_top).collect(),
             committed: none,
             links: Vec::new(),
             dependencies: Vec::new(),
             updates,
         };
         // If no switch forwards any of these LIDs yet, there is nothing to preserve.
-        let is_live = block.updates.iter().any(|update| !update.is_new());
+        if block.updates.iter().all(SwitchUpdate::is_new) {
+            block.changed.fill(u64::MAX);
+            return block;
+        }
+        for (changed, update) in block.changed.iter_mut().zip(&block.updates) {
+            *changed = update.changed();
+        }
         let first = sets.first().map_or(0, |set| set.attr_mod as usize * LFT_BLOCK);
-        let mut follower = is_live.then(|| PathFollower::new(delta, links, &block.updates));
+        let mut follower = PathFollower::new(delta, links);
+        let mut lid_change = LidChange::default();
         for index in 0..LFT_BLOCK {
             let Ok(lid) = u16::try_from(first + index) else { break };
-            match &mut follower {
-                Some(follower) => block.add_lid(follower, Lid(lid)),
-                None => block.changed.iter_mut().for_each(|lids| *lids |= 1 << index),
-            }
+            block.add_lid(&mut follower, &mut lid_change, Lid(lid));
         }
         block.dependencies.sort_unstable();
         block.dependencies.dedup();
         block
     }
 
-    fn add_lid(&mut self, follower: &mut PathFollower<'_>, lid: Lid) {
+    fn add_lid(&mut self, follower: &mut PathFollower<'_>, lid_change: &mut LidChange, lid: Lid) {
         let bit = 1 << (lid.index() % LFT_BLOCK);
-        let mut nodes = Vec::new();
-        for (update, index) in self.updates.iter().zip(0u32..) {
-            if update.changes(lid) {
-                nodes.push(index);
-                self.changed[index as usize] |= bit;
-            }
-            if lid > update.top {
-                self.beyond_top[index as usize] |= bit;
-            }
-        }
-        if nodes.is_empty() {
+        let changed = self.changed.iter().zip(0..).filter(|(lids, _)| **lids & bit != 0);
+        lid_change.nodes.clear();
+        lid_change.nodes.extend(changed.map(|(_, update)| update));
+        if lid_change.nodes.is_empty() {
             return;
         }
-        let lid_change = LidChange::new(follower, &self.updates, nodes, lid);
+        lid_change.describe(follower, &self.updates, lid);
         for (node, &update) in lid_change.nodes.iter().enumerate() {
             if !lid_change.arrives_before[node] {
                 self.urgent[update as usize] |= bit;
@@ -104,7 +101,7 @@ impl<'a> Block<'a> {
             }
         }
         let lid = (lid.index() % LFT_BLOCK) as u8;
-        for (node, on) in lid_change.dependencies() {
+        for &(node, on) in &lid_change.dependencies {
             let update = lid_change.nodes[node as usize];
             self.dependencies.push(Dependency { update, lid, on: lid_change.nodes[on as usize] });
             if lid_change.new[node as usize].end == PathEnd::Node(on) {

@@ -20,25 +20,26 @@
 //!
 //! All other changes may happen at any time.
 
+use super::graph::Graph;
 use super::link_table::{LinkTable, Peer};
-use super::strong_components::strong_components;
+use super::strong_components::StrongComponents;
 use super::switch_update::SwitchUpdate;
 use crate::apply::delta::Delta;
 use crate::fabric::{PortId, SwitchId};
 use crate::ids::{Lid, PortNum};
 use std::ops::Range;
 
-/// Marks an absent index in dense tables.
-const NONE: u32 = u32::MAX;
-
 /// Follows paths over unchanged switches.
 pub(super) struct PathFollower<'a> {
     links: &'a LinkTable<'a>,
     delta: Delta<'a>,
-    /// The update of each switch.
-    update_of: Vec<u32>,
-    /// The node of each update in the current LID change.
-    node_of: Vec<u32>,
+    /// By switch: the number of the last LID change in which it was a node or a path led over it,
+    /// and where paths of this LID end that lead to it. The paths of the nodes meet soon.
+    known: Vec<(u32, PathEnd)>,
+    /// The number of the current LID change, from 1 on.
+    lid_change: u32,
+    /// The switches of the present path behind the last link that is not ACTIVE.
+    followed: Vec<SwitchId>,
 }
 
 /// The end of a path over unchanged switches.
@@ -66,30 +67,43 @@ impl Path {
 }
 
 impl<'a> PathFollower<'a> {
-    pub(super) fn new(
-        delta: &Delta<'a>,
-        links: &'a LinkTable<'a>,
-        updates: &[SwitchUpdate<'a>],
-    ) -> Self {
-        let mut update_of = vec![NONE; delta.fabric.switches().len()];
-        for (update, index) in updates.iter().zip(0..) {
-            update_of[update.switch.index()] = index;
+    pub(super) fn new(delta: &Delta<'a>, links: &'a LinkTable<'a>) -> Self {
+        Self {
+            links,
+            delta: *delta,
+            known: vec![(0, PathEnd::Hole); delta.fabric.switches().len()],
+            lid_change: 0,
+            followed: Vec::new(),
         }
-        let node_of = vec![NONE; updates.len()];
-        Self { links, delta: *delta, update_of, node_of }
     }
 
-    /// The node of a switch in the current LID change.
-    fn node_at(&self, switch: SwitchId) -> Option<u32> {
-        let update = self.update_of[switch.index()];
-        let node = if update == NONE { NONE } else { self.node_of[update as usize] };
-        (node != NONE).then_some(node)
+    /// Begins the change of a LID at these switches, which are its nodes.
+    fn begin(&mut self, switches: impl Iterator<Item = SwitchId>) {
+        self.lid_change += 1;
+        for (switch, node) in switches.zip(0..) {
+            self.known[switch.index()] = (self.lid_change, PathEnd::Node(node));
+        }
     }
 
     /// Follows the planned routes from port `num` of `switch` to the next node or end. Adds ports
     /// whose links are not ACTIVE to `inactive`.
     fn follow(
-        &self,
+        &mut self,
+        switch: SwitchId,
+        num: u8,
+        route: (Lid, Option<PortId>),
+        inactive: &mut Vec<PortId>,
+    ) -> PathEnd {
+        self.followed.clear();
+        let end = self.find_end(switch, num, route, inactive);
+        for switch in &self.followed {
+            self.known[switch.index()] = (self.lid_change, end);
+        }
+        end
+    }
+
+    fn find_end(
+        &mut self,
         mut switch: SwitchId,
         mut num: u8,
         (lid, owner): (Lid, Option<PortId>),
@@ -104,14 +118,18 @@ impl<'a> PathFollower<'a> {
             let Some((peer, is_active)) = self.links.peer(switch, PortNum(num)) else { break };
             if !is_active {
                 inactive.extend(fabric.switch_port(switch, PortNum(num)));
+                // Who joins the path before this link must find it again.
+                self.followed.clear();
             }
             let next = match peer {
                 Peer::Switch(next) => next,
                 Peer::End(port) => return reached(port),
             };
-            if let Some(node) = self.node_at(next) {
-                return PathEnd::Node(node);
+            let (lid_change, end) = self.known[next.index()];
+            if lid_change == self.lid_change {
+                return end;
             }
+            self.followed.push(next);
             let Some(out) = self.delta.plan.routing.lft(next).out(lid) else { break };
             (switch, num) = (next, out);
         }
@@ -119,7 +137,9 @@ impl<'a> PathFollower<'a> {
     }
 }
 
-/// The nodes (switches that change a LID) and the paths between them.
+/// The nodes (switches that change a LID) and the paths between them. One after the other, the
+/// changes of many LIDs are described by the same value, whose buffers are used again.
+#[derive(Default)]
 pub(super) struct LidChange {
     /// The update of each node.
     pub nodes: Vec<u32>,
@@ -138,45 +158,47 @@ pub(super) struct LidChange {
     pub waits_for_link: Vec<bool>,
     /// True, by node, if the node may drop packets at present.
     is_hole: Vec<bool>,
+    /// The pairs of nodes (waiting, awaited).
+    pub dependencies: Vec<(u32, u32)>,
+    buffers: Buffers,
+}
+
+/// What is needed while dependencies are found.
+#[derive(Default)]
+struct Buffers {
+    /// From each node to those at the end of its old and new paths, and in the opposite direction.
+    next: Graph,
+    before: Graph,
+    components: StrongComponents,
+    leads_to_hole: Vec<bool>,
+    in_use: Vec<bool>,
 }
 
 impl LidChange {
-    pub(super) fn new(
+    /// Describes the change of another LID, at the updates whose indexes are in `nodes`.
+    pub(super) fn describe(
+        &mut self,
         follower: &mut PathFollower<'_>,
         updates: &[SwitchUpdate<'_>],
-        nodes: Vec<u32>,
         lid: Lid,
-    ) -> Self {
-        for (&update, node) in nodes.iter().zip(0..) {
-            follower.node_of[update as usize] = node;
-        }
-        let count = nodes.len();
-        let mut lid_change = Self {
-            old: Vec::with_capacity(count),
-            paths: Vec::with_capacity(count),
-            inactive: Vec::new(),
-            new: Vec::with_capacity(count),
-            arrives_before: vec![false; count],
-            arrives_after: vec![false; count],
-            waits_for_link: vec![false; count],
-            is_hole: vec![false; count],
-            nodes,
-        };
+    ) {
+        follower.begin(self.nodes.iter().map(|&update| updates[update as usize].switch));
+        self.old.clear();
+        self.paths.clear();
+        self.inactive.clear();
+        self.new.clear();
         let owner = follower.delta.plan.lids.port(lid);
-        for index in 0..count {
-            let update = &updates[lid_change.nodes[index] as usize];
-            lid_change.add(follower, update, lid, owner);
+        for index in 0..self.nodes.len() {
+            let update = &updates[self.nodes[index] as usize];
+            self.add(follower, update, lid, owner);
         }
-        for &update in &lid_change.nodes {
-            follower.node_of[update as usize] = NONE;
-        }
-        lid_change.classify(updates);
-        lid_change
+        self.classify(updates);
+        self.find_dependencies();
     }
 
     fn add(
         &mut self,
-        follower: &PathFollower<'_>,
+        follower: &mut PathFollower<'_>,
         update: &SwitchUpdate<'_>,
         lid: Lid,
         owner: Option<PortId>,
@@ -201,50 +223,31 @@ impl LidChange {
 
     /// Determines from which nodes packets arrive, now and by the new entries.
     fn classify(&mut self, updates: &[SwitchUpdate<'_>]) {
-        for node in 0..self.nodes.len() {
-            let is_unsure = updates[self.nodes[node] as usize].is_unsure();
-            let old = &self.paths[self.old[node].clone()];
+        let Self { nodes, old, paths, new, buffers, .. } = self;
+        self.is_hole.clear();
+        self.is_hole.extend(nodes.iter().zip(&*old).map(|(&update, old)| {
             let works = |path: &Path| path.end != PathEnd::Hole && !path.is_inactive();
-            self.is_hole[node] = is_unsure || !old.iter().any(works);
-        }
+            updates[update as usize].is_unsure() || !paths[old.clone()].iter().any(works)
+        }));
         let leads_on = |path: &Path| if path.is_inactive() { PathEnd::Hole } else { path.end };
-        self.arrives_before =
-            self.arriving(|node| self.paths[self.old[node].clone()].iter().map(leads_on));
-        self.arrives_after = self.arriving(|node| std::iter::once(self.new[node].end));
+        let graph = &mut buffers.before;
+        arriving(&mut self.arrives_before, graph, nodes.len(), |node| {
+            paths[old[node].clone()].iter().map(leads_on)
+        });
+        arriving(&mut self.arrives_after, graph, nodes.len(), |node| {
+            std::iter::once(new[node].end)
+        });
         let inactive = |node: usize| {
-            let path = &self.new[node];
+            let path = &new[node];
             let end = if path.is_inactive() { PathEnd::Owner } else { path.end };
             std::iter::once(end).filter(|_| path.is_inactive() || path.end != PathEnd::Owner)
         };
-        self.waits_for_link = self.arriving(inactive);
-    }
-
-    /// True, by node, if one of these paths, continued from node to node, leads to
-    /// [`PathEnd::Owner`].
-    fn arriving<W: Iterator<Item = PathEnd>>(&self, paths: impl Fn(usize) -> W) -> Vec<bool> {
-        let count = self.nodes.len();
-        let (mut arrives, mut before) = (vec![false; count], Predecessors::new(count));
-        for (node, arrives) in arrives.iter_mut().enumerate() {
-            for end in paths(node) {
-                match end {
-                    PathEnd::Owner => *arrives = true,
-                    PathEnd::Node(next) => before.add(next, node as u32),
-                    PathEnd::Hole => {}
-                }
-            }
+        self.waits_for_link.clear();
+        if self.inactive.is_empty() {
+            self.waits_for_link.resize(nodes.len(), false);
+        } else {
+            arriving(&mut self.waits_for_link, graph, nodes.len(), inactive);
         }
-        before.spread(&mut arrives);
-        arrives
-    }
-
-    /// The nodes at the end of the old and new paths of a node.
-    fn next(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        let index = node as usize;
-        let paths = self.paths[self.old[index].clone()].iter().chain(&self.new[index..=index]);
-        paths.filter_map(|path| match path.end {
-            PathEnd::Node(next) => Some(next),
-            _ => None,
-        })
     }
 
     /// The output ports on the complete new path of a node whose links are not ACTIVE.
@@ -259,100 +262,72 @@ impl LidChange {
         links
     }
 
-    /// The pairs of nodes (waiting, awaited).
-    pub(super) fn dependencies(&self) -> Vec<(u32, u32)> {
-        if self.nodes.len() < 2 {
-            return Vec::new();
+    fn find_dependencies(&mut self) {
+        let count = self.nodes.len();
+        self.dependencies.clear();
+        if count < 2 {
+            return;
         }
-        let count = self.nodes.len() as u32;
-        let component = strong_components(count, |node| self.next(node));
-        let leads_to_hole = self.reached_backwards(&self.is_hole);
-        let in_use = self.reached(&self.arrives_before);
-        let mut dependencies = Vec::new();
+        let Self { old, paths, new, buffers, .. } = self;
+        let Buffers { next, before, components, leads_to_hole, in_use } = buffers;
+        next.begin(count);
+        before.begin(count);
         for node in 0..count {
-            let index = node as usize;
-            if let PathEnd::Node(on) = self.new[index].end {
+            for path in paths[old[node].clone()].iter().chain(&new[node..=node]) {
+                if let PathEnd::Node(to) = path.end {
+                    next.add(node as u32, to);
+                    before.add(to, node as u32);
+                }
+            }
+        }
+        let component = components.find(count as u32, next);
+        leads_to_hole.clone_from(&self.is_hole);
+        before.spread(leads_to_hole);
+        in_use.clone_from(&self.arrives_before);
+        next.spread(in_use);
+        for index in 0..count {
+            let node = index as u32;
+            if let PathEnd::Node(on) = new[index].end {
                 let may_loop = component[index] == component[on as usize];
                 let may_lose =
                     leads_to_hole[on as usize] && in_use[index] && self.arrives_after[index];
                 if on != node && (may_loop || may_lose) {
-                    dependencies.push((node, on));
+                    self.dependencies.push((node, on));
                 }
             }
-            for path in &self.paths[self.old[index].clone()] {
+            for path in &paths[old[index].clone()] {
                 if let PathEnd::Node(next) = path.end
                     && next != node
                     && in_use[index]
                     && !self.arrives_after[next as usize]
-                    && self.new[index].end != path.end
+                    && new[index].end != path.end
                 {
-                    dependencies.push((next, node));
+                    self.dependencies.push((next, node));
                 }
-            }
-        }
-        dependencies
-    }
-
-    /// The nodes in `start` and all nodes reachable from them.
-    fn reached(&self, start: &[bool]) -> Vec<bool> {
-        let mut reached = start.to_vec();
-        let mut found: Vec<u32> = indexes(start);
-        while let Some(node) = found.pop() {
-            for next in self.next(node) {
-                if !std::mem::replace(&mut reached[next as usize], true) {
-                    found.push(next);
-                }
-            }
-        }
-        reached
-    }
-
-    /// The nodes in `end` and all nodes from which they are reachable.
-    fn reached_backwards(&self, end: &[bool]) -> Vec<bool> {
-        let mut before = Predecessors::new(end.len());
-        for node in 0..end.len() as u32 {
-            self.next(node).for_each(|next| before.add(next, node));
-        }
-        let mut reached = end.to_vec();
-        before.spread(&mut reached);
-        reached
-    }
-}
-
-/// The nodes from which each node is reached in one step, in linked lists: there are some thousand
-/// such graphs in a transition, with few nodes each.
-struct Predecessors {
-    /// The first entry of each node, and for each entry the node before and the next entry.
-    first: Vec<u32>,
-    entries: Vec<(u32, u32)>,
-}
-
-impl Predecessors {
-    fn new(count: usize) -> Self {
-        Self { first: vec![NONE; count], entries: Vec::with_capacity(2 * count) }
-    }
-
-    fn add(&mut self, node: u32, before: u32) {
-        let first = &mut self.first[node as usize];
-        self.entries.push((before, *first));
-        *first = self.entries.len() as u32 - 1;
-    }
-
-    /// Adds to `set` all nodes from which one of its nodes is reachable.
-    fn spread(&self, set: &mut [bool]) {
-        let mut found = indexes(set);
-        while let Some(node) = found.pop() {
-            let mut entry = self.first[node as usize];
-            while let Some(&(before, next)) = self.entries.get(entry as usize) {
-                if !std::mem::replace(&mut set[before as usize], true) {
-                    found.push(before);
-                }
-                entry = next;
             }
         }
     }
 }
 
-fn indexes(set: &[bool]) -> Vec<u32> {
-    set.iter().zip(0..).filter_map(|(&is_in, index)| is_in.then_some(index)).collect()
+/// Sets `arrives` to true, by node, if one of these paths, continued from node to node, leads to
+/// [`PathEnd::Owner`]. The graph is a buffer.
+fn arriving<W: Iterator<Item = PathEnd>>(
+    arrives: &mut Vec<bool>,
+    before: &mut Graph,
+    count: usize,
+    paths: impl Fn(usize) -> W,
+) {
+    arrives.clear();
+    arrives.resize(count, false);
+    before.begin(count);
+    for (node, arrives) in arrives.iter_mut().enumerate() {
+        for end in paths(node) {
+            match end {
+                PathEnd::Owner => *arrives = true,
+                PathEnd::Node(next) => before.add(next, node as u32),
+                PathEnd::Hole => {}
+            }
+        }
+    }
+    before.spread(arrives);
 }

@@ -11,7 +11,8 @@
 //! * `lid_change`: the dependencies for one LID, from paths along a `link_table`; `block`: for all
 //!   LIDs of a block;
 //! * `schedule`: converts dependencies of LIDs to Sets of blocks of 64 LIDs, with intermediate
-//!   versions of blocks that depend on each other; `strong_components` finds potential loops;
+//!   versions of blocks that depend on each other; `strong_components` finds potential loops in a
+//!   `graph`;
 //! * `multicast`: multicast forwarding tables;
 //! * [`dispatch`]: the Sets that may be sent next.
 //!
@@ -31,6 +32,7 @@
 
 mod block;
 pub mod dispatch;
+mod graph;
 mod lid_change;
 mod link_table;
 mod multicast;

@@ -83,8 +83,21 @@ impl<'a> SwitchUpdate<'a> {
         entry(self.wanted, lid).filter(|&port| port != LFT_NO_PATH)
     }
 
-    pub(super) fn changes(&self, lid: Lid) -> bool {
-        self.is_unsure() || self.old(lid) != self.new_port(lid)
+    /// The LIDs of the block whose entry changes, as a bit mask.
+    pub(super) fn changed(&self) -> u64 {
+        self.mask(|lid| self.is_unsure() || self.old(lid) != self.new_port(lid))
+    }
+
+    /// The LIDs of the block beyond LinearFDBTop, as a bit mask.
+    pub(super) fn beyond_top(&self) -> u64 {
+        self.mask(|lid| lid > self.top)
+    }
+
+    fn mask(&self, holds: impl Fn(Lid) -> bool) -> u64 {
+        let first = self.set.attr_mod as usize * LFT_BLOCK;
+        let lids = (0..LFT_BLOCK)
+            .filter(|index| u16::try_from(first + index).is_ok_and(|lid| holds(Lid(lid))));
+        lids.fold(0, |mask, index| mask | 1 << index)
     }
 }
 

@@ -41,8 +41,12 @@ impl Scene {
     }
 
     pub fn steps(&self) -> Steps {
-        let acknowledged = self.acknowledged();
-        order(&self.delta(&acknowledged))
+        self.steps_from(&self.acknowledged())
+    }
+
+    /// The steps from the tables that devices have acknowledged.
+    pub fn steps_from(&self, acknowledged: &Acknowledged) -> Steps {
+        order(&self.delta(acknowledged))
     }
 
     fn delta<'a>(&'a self, acknowledged: &'a Acknowledged) -> Delta<'a> {

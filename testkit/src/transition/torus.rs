@@ -8,7 +8,7 @@ use std::sync::Arc;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
-use torus_sm::ids::{Lid, Mlid, Sl};
+use torus_sm::ids::{Lid, Mlid, PortNum, Sl};
 use torus_sm::plan::Plan;
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
@@ -51,6 +51,14 @@ impl Torus {
         let cables = self.topology.cables.iter().enumerate();
         let between = |ends: &[_; 2]| ends.iter().all(|&(node, _)| is_switch(node));
         cables.filter(|(_, ends)| between(ends)).map(|(number, _)| number).collect()
+    }
+
+    /// The first cable from the switch with this number along an axis.
+    pub fn cable(&self, switch: usize, axis: usize) -> usize {
+        let node = self.switches()[switch];
+        let port = PortNum(1 + 2 * axis as u8);
+        let mut cables = self.topology.cables.iter();
+        cables.position(|ends| ends.contains(&(node, port))).expect("a switch has all its links")
     }
 
     fn picture(&self, missing: &Missing) -> Fabric {
@@ -106,8 +114,20 @@ impl Torus {
         let old = self.plan(&first, &memory)?;
         at_work(&mut first, &old.lids, &old.switch_infos);
         let mut fabric = self.picture(after);
-        let new = self.plan(&fabric, &memory)?;
+        let mut new = self.plan(&fabric, &memory)?;
+        share_tables(&old, &mut new);
         go_on(&first, &mut fabric, &new);
         Some(Scene { before: Arc::new(first), old: Arc::new(old), fabric, new })
+    }
+}
+
+/// Lets a plan share the forwarding tables that equal those of the one before, as an engine does
+/// that starts from the routes in force.
+fn share_tables(old: &Plan, new: &mut Plan) {
+    let routing = Arc::get_mut(&mut new.routing).expect("nobody else has the new routes");
+    for (table, before) in routing.lfts.iter_mut().zip(&old.routing.lfts) {
+        if table == before {
+            *table = before.clone();
+        }
     }
 }
