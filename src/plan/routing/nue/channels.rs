@@ -6,7 +6,7 @@
 //! edges of a channel lead to the links of the switch at its end in their order, without the way
 //! back, so that the number of an edge can be computed.
 
-use crate::plan::routing::weighted_paths::network::Network;
+use crate::plan::routing::weighted_paths::network::{Hops, Network};
 use crate::plan::routing::weighted_paths::search::NONE;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -113,20 +113,10 @@ impl<'a> Channels<'a> {
     /// lead up, from the lowest ones, then those on a level, then those that lead down.
     pub(super) fn rank_above(&mut self, switches: impl Iterator<Item = u32>) {
         let network = self.network;
-        let mut levels = vec![u32::MAX; network.len()];
-        let mut order: Vec<u32> = switches.collect();
-        order.iter().for_each(|&bottom| levels[bottom as usize] = 0);
-        let (mut next, mut highest) = (0, 0);
-        while let Some(&at) = order.get(next) {
-            next += 1;
-            highest = levels[at as usize];
-            for &to in &network.ends()[network.range(at)] {
-                if levels[to as usize] == u32::MAX {
-                    levels[to as usize] = highest + 1;
-                    order.push(to);
-                }
-            }
-        }
+        let mut found = Hops::default();
+        network.hops_from(switches, &mut found);
+        let Hops { order, hops: levels } = found;
+        let highest = order.last().map_or(0, |&farthest| levels[farthest as usize]);
         let rank = |&link: &u32| {
             let Some(link) = network.links().get(link as usize) else { return 0 };
             let [from, to] = [link.from, link.to].map(|end| levels[end as usize].min(highest));

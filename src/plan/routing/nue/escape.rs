@@ -9,16 +9,13 @@
 
 use super::channels::Channels;
 use super::colors::Colors;
-use crate::plan::routing::weighted_paths::network::Network;
+use crate::plan::routing::weighted_paths::network::{Hops, Network, UNREACHED};
 use crate::plan::routing::weighted_paths::search::{NONE, Root, Search};
 use rayon::prelude::*;
 
 /// Switches from which paths are searched in parallel before their shares are added up; bounds the
 /// memory for these.
 const SOURCES_AT_A_TIME: usize = 64;
-
-/// The distance of a switch that no search met.
-const UNKNOWN: u32 = u32::MAX;
 
 /// The switches with destinations of a layer.
 #[derive(Clone)]
@@ -124,7 +121,7 @@ fn reserve_way_back(graph: &Channels<'_>, colors: &mut Colors, tree: &[u32], lin
 fn convex_hull(network: &Network, has_destinations: &[bool]) -> Vec<bool> {
     let mut hull = has_destinations.to_vec();
     let mut outside = hull.iter().filter(|&&is_inside| !is_inside).count();
-    let (mut order, mut distances) = (Vec::new(), Vec::new());
+    let mut found = Hops::default();
     for from in 0..network.len() as u32 {
         if outside == 0 {
             break;
@@ -132,38 +129,20 @@ fn convex_hull(network: &Network, has_destinations: &[bool]) -> Vec<bool> {
         if !hull[from as usize] {
             continue;
         }
-        by_distance(network, from, &mut order, &mut distances);
+        network.hops_from(std::iter::once(from), &mut found);
+        let Hops { order, hops } = &found;
         // From the farthest one inwards: a switch is on a path to each one that is known to be in
         // the hull and one hop farther away.
         for &at in order.iter().rev().filter(|&&at| at != from) {
-            let beyond = distances[at as usize] + 1;
+            let beyond = hops[at as usize] + 1;
             let mut ends = network.ends()[network.range(at)].iter().map(|&to| to as usize);
-            if !hull[at as usize] && ends.any(|to| hull[to] && distances[to] == beyond) {
+            if !hull[at as usize] && ends.any(|to| hull[to] && hops[to] == beyond) {
                 hull[at as usize] = true;
                 outside -= 1;
             }
         }
     }
     hull
-}
-
-/// The switches that are reached from one of them, nearest first, and the hops by switch.
-fn by_distance(network: &Network, from: u32, order: &mut Vec<u32>, distances: &mut Vec<u32>) {
-    distances.clear();
-    distances.resize(network.len(), UNKNOWN);
-    distances[from as usize] = 0;
-    order.clear();
-    order.push(from);
-    let mut place = 0;
-    while let Some(&at) = order.get(place) {
-        place += 1;
-        for &to in &network.ends()[network.range(at)] {
-            if distances[to as usize] == UNKNOWN {
-                distances[to as usize] = distances[at as usize] + 1;
-                order.push(to);
-            }
-        }
-    }
 }
 
 /// The switch of the hull with the greatest betweenness, where hosts count as nodes.
@@ -260,7 +239,7 @@ impl ShortestPaths {
         counts.clear();
         counts.resize(network.len(), 0);
         distances.clear();
-        distances.resize(network.len(), UNKNOWN);
+        distances.resize(network.len(), UNREACHED);
         last_before.clone_from(first_before);
         order.clear();
         order.push(from);
@@ -275,7 +254,7 @@ impl ShortestPaths {
                 if !hull[next] {
                     continue;
                 }
-                if distances[next] == UNKNOWN {
+                if distances[next] == UNREACHED {
                     distances[next] = beyond;
                     order.push(to);
                 }

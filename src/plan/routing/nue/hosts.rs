@@ -28,7 +28,7 @@ impl Setup<'_> {
     /// OpenSM's close a loop. The routes are not complete if they are no longer wanted.
     pub(super) fn hosts(&self, rules: &mut Rules, is_wanted: &AtomicBool) -> Routes {
         let count: usize = self.layers.iter().map(|layer| layer.targets.len()).sum();
-        let mut search = Search::new(self.graph);
+        let mut search = Search::new(self.graph, self.one_hop);
         search.keep_dependencies = rules.keep_dependencies;
         let mut progress = Progress { routes: self.without_paths(), done: 0, state: None };
         let mut stored = (!rules.keep_dependencies).then(|| progress.clone());

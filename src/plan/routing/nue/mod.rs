@@ -297,7 +297,7 @@ impl Setup<'_> {
 
     /// Adds shortest paths to all switches, on layer 0.
     fn add_switches(&self, routes: &mut Routes) {
-        let mut search = SimpleSearch::default();
+        let mut search = SimpleSearch::over_links_from(self.one_hop);
         for target in self.switches_in_order() {
             for lid in target.lids() {
                 search.run(self.graph.network, &routes.lengths, Root::Switch(target.switch));
@@ -330,7 +330,7 @@ impl Setup<'_> {
         let state = routes.first_layer.take();
         let mut state =
             state.unwrap_or_else(|| self.first_state(&self.layers[0], true, &routes.lengths));
-        let mut search = Search::new(self.graph);
+        let mut search = Search::new(self.graph, self.one_hop);
         search.keep_dependencies = rules.keep_dependencies;
         let may_close_loop = !rules.reserve_switches;
         // A loop is found soon, by few checks: after twice as many escape paths each time.

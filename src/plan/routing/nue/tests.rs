@@ -140,7 +140,7 @@ proptest! {
         with_setup(&fabric, &lids, |setup| {
             let mut routes = setup.without_paths();
             let (mut colors, escape) = setup.first_state(&setup.layers[0], true, &routes.lengths);
-            let mut search = Search::new(setup.graph);
+            let mut search = Search::new(setup.graph, setup.one_hop);
             search.keep_dependencies = true;
             let mut roots: Vec<u32> = (0..setup.graph.network.len() as u32).collect();
             roots.sort_by_key(|&root| order[root as usize % order.len()]);

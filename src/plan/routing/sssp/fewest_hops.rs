@@ -1,6 +1,6 @@
 //! The links on paths with the fewest hops to a switch, whatever their lengths are.
 
-use crate::plan::routing::weighted_paths::network::Network;
+use crate::plan::routing::weighted_paths::network::{Hops, Network};
 
 /// A link on a path with the fewest hops, seen from the switch behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -30,7 +30,9 @@ pub(super) struct FewestHops {
 impl FewestHops {
     /// The paths to the switch `root`. `opposites` are those of the network.
     pub(super) fn to(network: &Network, opposites: &[u32], root: u32) -> Self {
-        let (order, hops) = by_hops(network, root);
+        let mut found = Hops::default();
+        network.hops_from(std::iter::once(root), &mut found);
+        let Hops { order, hops } = found;
         let mut first = Vec::with_capacity(order.len() + 1);
         // One more than can be used: a step is written before it is known whether it counts, which
         // could not be predicted.
@@ -67,23 +69,4 @@ impl FewestHops {
         let switches = self.order.iter().zip(&self.hops).zip(ranges).skip(1);
         switches.map(|((&switch, &hops), range)| (switch, hops, &self.steps[range]))
     }
-}
-
-/// The switches that reach `root` by ascending hops, and the hops by switch.
-fn by_hops(network: &Network, root: u32) -> (Vec<u32>, Vec<u32>) {
-    let (mut order, mut hops) = (Vec::with_capacity(network.len()), vec![u32::MAX; network.len()]);
-    order.push(root);
-    hops[root as usize] = 0;
-    let mut next = 0;
-    while let Some(&from) = order.get(next) {
-        let beyond = hops[from as usize] + 1;
-        for &to in &network.ends()[network.range(from)] {
-            if hops[to as usize] == u32::MAX {
-                hops[to as usize] = beyond;
-                order.push(to);
-            }
-        }
-        next += 1;
-    }
-    (order, hops)
 }

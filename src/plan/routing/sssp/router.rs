@@ -45,7 +45,7 @@ impl<'a> Router<'a> {
             lengths: vec![one_hop; network.links().len()],
             columns: Columns::new(network.len()),
             level_search: LevelSearch::new(network.len()),
-            search: Search::default(),
+            search: Search::over_links_from(one_hop),
             paths: vec![0; network.len()],
         }
     }
@@ -104,7 +104,7 @@ impl<'a> Router<'a> {
 
     /// Makes links longer by the paths over them.
     fn lengthen(&mut self) {
-        // Paths from switches farther away pass those before them in the order of the search.
+        // Each switch is behind the next one on its path.
         for &switch in self.search.order.iter().rev() {
             let own = std::mem::take(&mut self.paths[switch as usize]);
             let link = self.search.used[switch as usize] as usize;

@@ -87,6 +87,14 @@ impl Heap {
         Some(smallest)
     }
 
+    /// Removes all elements with their keys, in no order that matters.
+    pub(in crate::plan::routing) fn drain(&mut self) -> impl Iterator<Item = (u64, u32)> {
+        for &(_, element) in &self.entries {
+            self.places[element as usize] = ABSENT;
+        }
+        self.entries.drain(..)
+    }
+
     /// Puts an entry into a place or below it.
     fn sink(&mut self, mut place: usize, entry: (u64, u32)) {
         while let Some(child) = self.smallest_child(place) {

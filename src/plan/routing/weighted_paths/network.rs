@@ -1,6 +1,7 @@
 //! The switches and the links between them: switches in the order of an engine, the links of a
 //! switch by port.
 
+use super::search::NONE;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::PortNum;
 use crate::plan::routing::link_rate::is_throttled;
@@ -30,6 +31,20 @@ pub(in crate::plan::routing) struct Network {
     ends: Vec<u32>,
     /// By switch: the index of its first link; the last entry is the number of links.
     first: Vec<u32>,
+    /// By switch, then by port: the index of its link, or [`NONE`].
+    by_port: Vec<Vec<u32>>,
+}
+
+/// The hops of a switch that is not reached.
+pub(in crate::plan::routing) const UNREACHED: u32 = u32::MAX;
+
+/// The switches that are reached from some of them, and by how many hops.
+#[derive(Default)]
+pub(in crate::plan::routing) struct Hops {
+    /// The switches that are reached, nearest first.
+    pub order: Vec<u32>,
+    /// By switch: the hops, or [`UNREACHED`].
+    pub hops: Vec<u32>,
 }
 
 impl Network {
@@ -66,7 +81,8 @@ impl Network {
         by_guid
             .sort_by_cached_key(|&at| fabric.switch(switches[at as usize]).guid().opensm_order());
         let ends = links.iter().map(|link: &Link| link.to).collect();
-        Self { switches, by_guid, numbers, links, ends, first }
+        let by_port = links_by_port(switches.len(), &links);
+        Self { switches, by_guid, numbers, links, ends, first, by_port }
     }
 
     /// Number of switches.
@@ -91,8 +107,47 @@ impl Network {
 
     /// The index of the link from a port of a switch.
     pub(in crate::plan::routing) fn link_at(&self, switch: u32, port: u8) -> Option<u32> {
-        let range = self.range(switch);
-        let place = self.links[range.clone()].binary_search_by_key(&port, |link| link.port).ok()?;
-        Some((range.start + place) as u32)
+        let link = self.by_port[switch as usize].get(usize::from(port));
+        link.copied().filter(|&link| link != NONE)
     }
+
+    /// Finds the hops from the nearest of these switches to all others. Replaces the contents of
+    /// `found`.
+    pub(in crate::plan::routing) fn hops_from(
+        &self,
+        starts: impl Iterator<Item = u32>,
+        found: &mut Hops,
+    ) {
+        let Hops { order, hops } = found;
+        order.clear();
+        hops.clear();
+        hops.resize(self.len(), UNREACHED);
+        for start in starts {
+            if std::mem::replace(&mut hops[start as usize], 0) == UNREACHED {
+                order.push(start);
+            }
+        }
+        let mut place = 0;
+        while let Some(&at) = order.get(place) {
+            place += 1;
+            let beyond = hops[at as usize] + 1;
+            for &to in &self.ends[self.range(at)] {
+                if hops[to as usize] == UNREACHED {
+                    hops[to as usize] = beyond;
+                    order.push(to);
+                }
+            }
+        }
+    }
+}
+
+/// By switch, then by port: the index of the link from there, or [`NONE`].
+fn links_by_port(switches: usize, links: &[Link]) -> Vec<Vec<u32>> {
+    let mut by_port = vec![Vec::new(); switches];
+    for (number, link) in (0..).zip(links) {
+        let (own, port) = (&mut by_port[link.from as usize], usize::from(link.port));
+        own.resize(own.len().max(port + 1), NONE);
+        own[port] = number;
+    }
+    by_port
 }

@@ -38,11 +38,22 @@ pub(in crate::plan::routing) struct Search {
     /// By switch: the link that leads to it from the next switch towards the root; [`HOST_LINK`]
     /// for the switch of a host.
     pub used: Vec<u32>,
-    /// The switches that reach the root, nearest first.
+    /// The switches that reach the root, each behind the next one on its path.
     pub order: Vec<u32>,
+    /// The number of switches with a path.
+    found: usize,
+    /// No link is shorter than this.
+    shortest_link: u64,
+    /// The distance from which on no switch shortens a path, once it is known.
+    last_useful: u64,
 }
 
 impl Search {
+    /// Searches that end earlier because all links are at least as long as `shortest_link`.
+    pub(in crate::plan::routing) fn over_links_from(shortest_link: u64) -> Self {
+        Self { shortest_link, ..Self::default() }
+    }
+
     /// Finds the shortest paths by these lengths of links.
     pub(in crate::plan::routing) fn run(&mut self, network: &Network, lengths: &[u64], root: Root) {
         let switches = network.len() as u32;
@@ -53,11 +64,9 @@ impl Search {
         self.used.clear();
         self.used.resize(network.len(), NONE);
         self.order.clear();
+        (self.found, self.last_useful) = (0, 0);
         match root {
-            Root::Switch(switch) => {
-                self.distances[switch as usize] = 0;
-                self.heap.lower(switch, 0);
-            }
+            Root::Switch(switch) => self.relax(switch, NONE, 0),
             Root::Host(_) => self.heap.lower(switches, 0),
         }
         while let Some((distance, element)) = self.heap.extract().filter(|&(d, _)| d != u64::MAX) {
@@ -66,6 +75,10 @@ impl Search {
                 continue;
             }
             self.order.push(element);
+            if self.are_others_final(distance) {
+                self.order.extend(self.heap.drain().map(|(_, switch)| switch));
+                return;
+            }
             let range = network.range(element);
             let ends = network.ends()[range.clone()].iter().zip(&lengths[range.clone()]);
             for (place, (&to, &length)) in ends.enumerate() {
@@ -74,14 +87,64 @@ impl Search {
         }
     }
 
+    /// True if no switch at this distance or farther away shortens a path, so that the order of
+    /// the others does not matter.
+    fn are_others_final(&mut self, distance: u64) -> bool {
+        if self.found < self.distances.len() || distance < self.last_useful {
+            return false;
+        }
+        let farthest = self.distances.iter().copied().max().unwrap_or(0);
+        self.last_useful = farthest.saturating_sub(self.shortest_link);
+        distance >= self.last_useful
+    }
+
     /// Takes a link to a switch if it shortens the path. The paths of extracted switches cannot
     /// become shorter, because all lengths are positive.
     fn relax(&mut self, to: u32, link: u32, distance: u64) {
         let known = &mut self.distances[to as usize];
         if distance < *known {
+            self.found += usize::from(*known == u64::MAX);
             *known = distance;
             self.used[to as usize] = link;
             self.heap.lower(to, distance);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::routing::balancing::tests::{picture, wiring};
+    use proptest::prelude::*;
+
+    const SHORTEST: u64 = 100;
+
+    proptest! {
+        #[test]
+        fn an_early_end_changes_no_path(
+            topology in wiring(),
+            more in prop::collection::vec(0u64..SHORTEST, 200),
+            spread in prop::sample::select(vec![1, 3, 2 * SHORTEST]),
+            is_host: bool,
+        ) {
+            let fabric = picture(&topology);
+            let network = Network::new(&fabric, false, |switch| u64::from(switch.0));
+            let longer = more.iter().cycle().map(|more| SHORTEST + more % spread);
+            let lengths: Vec<u64> = longer.take(network.links().len()).collect();
+            let [mut whole, mut shortened] = [Search::default(), Search::over_links_from(SHORTEST)];
+            for switch in 0..network.len() as u32 {
+                let root = if is_host { Root::Host(switch) } else { Root::Switch(switch) };
+                whole.run(&network, &lengths, root);
+                shortened.run(&network, &lengths, root);
+                prop_assert_eq!(&whole.used, &shortened.used);
+                let mut reached = vec![false; network.len()];
+                for &switch in &shortened.order {
+                    let link = network.links().get(shortened.used[switch as usize] as usize);
+                    prop_assert!(link.is_none_or(|link| reached[link.from as usize]));
+                    reached[switch as usize] = true;
+                }
+                prop_assert_eq!(shortened.order.len(), whole.order.len());
+            }
         }
     }
 }

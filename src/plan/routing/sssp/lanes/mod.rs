@@ -149,8 +149,6 @@ struct Bundles<'a> {
     network: &'a Network,
     /// The forwarding tables, by number of the switch.
     lfts: Vec<&'a Lft>,
-    /// By switch, then by port: the link from there, or [`NONE`].
-    links_by_port: Vec<Vec<u32>>,
     /// The switch of each row and the number of LIDs there: first the switches with hosts that map
     /// SLs, in the order of their first hosts, then all switches for their other ports.
     sources: Vec<(u32, u32)>,
@@ -166,17 +164,6 @@ struct Bundles<'a> {
     switch_lids: Vec<Lid>,
     /// The number of paths between all ports that map SLs.
     paths: u64,
-}
-
-/// By switch, then by port: the link from there, or [`NONE`].
-fn links_by_port(network: &Network) -> Vec<Vec<u32>> {
-    let mut links_by_port = vec![Vec::new(); network.len()];
-    for (number, link) in (0..).zip(network.links()) {
-        let (own, port) = (&mut links_by_port[link.from as usize], usize::from(link.port));
-        own.resize(own.len().max(port + 1), NONE);
-        own[port] = number;
-    }
-    links_by_port
 }
 
 /// True if a port maps SLs to VLs.
@@ -196,7 +183,6 @@ impl<'a> Bundles<'a> {
         let mut own = Self {
             network,
             lfts,
-            links_by_port: links_by_port(network),
             sources: Vec::new(),
             host_rows: 0,
             rows,
@@ -281,8 +267,7 @@ impl<'a> Bundles<'a> {
     /// The link by which a switch forwards to a LID of another one, or [`NONE`].
     fn next_link(&self, switch: u32, lid: Lid) -> u32 {
         let port = self.lfts[switch as usize].out(lid);
-        let link = port.and_then(|port| self.links_by_port[switch as usize].get(usize::from(port)));
-        link.copied().unwrap_or(NONE)
+        port.and_then(|port| self.network.link_at(switch, port)).unwrap_or(NONE)
     }
 
     /// The paths from all switches to the LID of a column.
