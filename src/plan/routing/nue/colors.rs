@@ -11,6 +11,7 @@
 
 use super::channels::Channels;
 use super::order::ChannelOrder;
+use crate::plan::routing::weighted_paths::search::NONE;
 
 /// The edge would close a cycle.
 pub(super) const BLOCKED: u32 = 0;
@@ -67,6 +68,37 @@ impl Colors {
             met: vec![0; graph.len()],
             searches: 0,
         }
+    }
+
+    /// The edges for which `used` is true are reserved like escape paths.
+    pub(super) fn reserved(graph: &Channels<'_>, used: &[bool]) -> Self {
+        let mut own = Self::new(graph);
+        for channel in 0..graph.len() as u32 {
+            for edge in graph.edges(channel).filter(|&edge| used[edge as usize]) {
+                own.reserve(channel);
+                own.reserve(graph.end(edge));
+                own.reserve_edge(Some(edge));
+            }
+        }
+        own
+    }
+
+    /// Blocks all edges that are not in use, except those of source channels, which are on no cycle.
+    pub(super) fn block_unused(&mut self, graph: &Channels<'_>) {
+        for channel in (0..graph.len() as u32).filter(|&channel| graph.link(channel) != NONE) {
+            for edge in graph.edges(channel) {
+                let class = &mut self.edges[edge as usize];
+                if *class == UNUSED {
+                    *class = BLOCKED;
+                }
+            }
+        }
+    }
+
+    /// True if the channels are in an order in which all edges in use lead forward, so that these
+    /// have no cycle.
+    pub(super) fn has_order(&self) -> bool {
+        self.order.is_some()
     }
 
     /// Orders the channels by the edges in use, after escape paths are reserved.

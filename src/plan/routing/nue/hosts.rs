@@ -7,11 +7,10 @@
 use super::colors::Colors;
 use super::policy::MulticastHops;
 use super::search::Search;
-use super::{Routes, Rules, Setup};
-use std::sync::atomic::{AtomicBool, Ordering};
+use super::{HostLayer, Routes, Rules, Setup, escape};
 
 /// Parts of the computation after each of which its state is stored, or checked for loops.
-const PARTS: usize = 32;
+const PARTS: usize = 8;
 
 /// The routes to hosts while they are computed.
 #[derive(Clone)]
@@ -24,23 +23,23 @@ struct Progress {
 }
 
 impl Setup<'_> {
-    /// The routes to hosts, and to switches if they are included. Makes the rules stricter if
-    /// OpenSM's close a loop. The routes are not complete if they are no longer wanted.
-    pub(super) fn hosts(&self, rules: &mut Rules, is_wanted: &AtomicBool) -> Routes {
-        let count: usize = self.layers.iter().map(|layer| layer.targets.len()).sum();
+    /// The routes to hosts of the first `layers` layers, and to switches if they are included. Makes
+    /// the rules stricter if OpenSM's close a loop.
+    pub(super) fn hosts(&self, mut rules: Rules, layers: usize) -> Routes {
+        let count = self.layers.iter().take(layers).map(|layer| layer.targets.len()).sum();
         let mut search = Search::new(self.graph, self.one_hop);
         search.keep_dependencies = rules.keep_dependencies;
         let mut progress = Progress { routes: self.without_paths(), done: 0, state: None };
         let mut stored = (!rules.keep_dependencies).then(|| progress.clone());
-        while progress.done < count && is_wanted.load(Ordering::Relaxed) {
-            let end = count.min(progress.done + count.div_ceil(PARTS));
-            self.route_up_to(end, &mut progress, &mut search, *rules);
+        while progress.done < count {
+            let end = usize::min(count, progress.done + count.div_ceil(PARTS));
+            self.route_up_to(end, &mut progress, &mut search, rules);
             if stored.is_none() {
                 continue;
             }
             if !search.has_forgotten {
                 stored = Some(progress.clone());
-            } else if self.has_loop(&progress.routes)
+            } else if self.has_loop(&progress.routes.dependencies)
                 && let Some(before) = stored.take()
             {
                 progress = before;
@@ -49,11 +48,18 @@ impl Setup<'_> {
             }
         }
         let Progress { mut routes, .. } = progress;
-        rules.keep_dependencies |= self.has_loop(&routes);
         if let MulticastHops::Common(hops) = &mut routes.hops {
             hops.copy_from_slice(search.hops());
         }
         routes
+    }
+
+    /// The colors at the beginning of a layer, and the tree of its escape paths.
+    pub(super) fn escape_of(&self, layer: &HostLayer, lengths: &[u64]) -> (Colors, Vec<u32>) {
+        let mut colors = Colors::new(self.graph);
+        let tree = escape::mark(self.graph, &mut colors, &layer.marks, layer.center, lengths);
+        colors.order_channels(self.graph);
+        (colors, tree)
     }
 
     /// Routes targets until this number of them is done.
@@ -71,17 +77,17 @@ impl Setup<'_> {
             while progress.done < end && places.contains(&progress.done) {
                 let Progress { routes, done, state } = progress;
                 if *done == places.start {
-                    let reserve = rules.reserve_switches && number == 0;
-                    *state = Some(self.first_state(layer, reserve, &routes.lengths));
+                    let lengths = &routes.lengths;
+                    *state = Some(match rules.center.filter(|_| number == 0) {
+                        Some(root) => self.escape_from(root, &routes.dependencies[0], lengths),
+                        None => self.escape_of(layer, lengths),
+                    });
                 }
                 let Some(layer_state) = state else { return };
                 let target = &layer.targets[*done - places.start];
                 self.route(routes, search, layer_state, target, number);
                 target.lids().for_each(|lid| routes.by_lid[lid.index()] = number);
                 *done += 1;
-                if number == 0 && *done == places.end {
-                    routes.first_layer = state.take();
-                }
             }
         }
     }

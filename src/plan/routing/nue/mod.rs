@@ -28,7 +28,7 @@
 //! * OpenSM forgets dependencies in use when it shortens a path after backtracking. Here they are
 //!   kept, if the routes to hosts have a loop.
 //! * Without `nue_include_switches`, OpenSM's routes to switches ignore the dependencies of others.
-//!   Here they are routed like those to hosts, if they close a loop.
+//!   Here they are routed like those to hosts, if they close a loop ([`switches`]).
 
 mod channels;
 mod colors;
@@ -37,6 +37,7 @@ mod hosts;
 mod order;
 mod policy;
 mod search;
+mod switches;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,7 @@ use super::virtual_lanes::data_vls;
 use super::weighted_paths::columns::Columns;
 use super::weighted_paths::multicast::MulticastPaths;
 use super::weighted_paths::network::Network;
-use super::weighted_paths::search::{NONE, Root, Search as SimpleSearch};
+use super::weighted_paths::search::Search as SimpleSearch;
 use super::weighted_paths::{check_connected, one_hop};
 use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
 use crate::config::options::Options;
@@ -60,7 +61,6 @@ pub use policy::NuePolicy;
 use rayon::prelude::*;
 use search::{Layer, Search};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use targets::Target;
 
 /// The name of the engine.
@@ -115,7 +115,7 @@ fn route(input: &RoutingInput<'_>) -> Result<Routing, Note> {
     let note = Note::info(format!(
         "{} used; {} routed by escape paths",
         counted(layers.into(), "VL is", "VLs are"),
-        counted(escapes, "LID is", "LIDs are")
+        counted(escapes.iter().sum::<usize>(), "LID is", "LIDs are")
     ));
     let paths = MulticastPaths::new(fabric, network, lengths);
     let layers = (layers > 1).then_some(by_lid);
@@ -182,10 +182,8 @@ struct Routes {
     by_lid: Vec<u8>,
     /// By layer, then by edge: true if a path depends on it.
     dependencies: Vec<Vec<bool>>,
-    /// The number of LIDs that are routed by escape paths.
-    escapes: usize,
-    /// The state of layer 0 after its hosts.
-    first_layer: Option<(Colors, Vec<u32>)>,
+    /// By layer: the number of LIDs that are routed by escape paths.
+    escapes: Vec<usize>,
 }
 
 /// How routes are computed, from OpenSM's rules to stricter ones.
@@ -193,54 +191,18 @@ struct Routes {
 struct Rules {
     /// Dependencies in use are kept when a path is shortened.
     keep_dependencies: bool,
-    /// Escape paths to all switches are reserved on layer 0.
-    reserve_switches: bool,
+    /// Escape paths to all switches are reserved on layer 0, over a tree with this root.
+    center: Option<u32>,
 }
 
 impl Setup<'_> {
     /// OpenSM's routes, or those that have no credit loop if OpenSM's do.
-    ///
-    /// The strictest rules are tried at the same time where a processor is idle, because other
-    /// routes turn out to have a loop only when they are complete.
     fn routes(&self) -> Routes {
-        let is_wanted = AtomicBool::new(true);
-        if self.include_switches {
-            return self.hosts(&mut Rules::default(), &is_wanted);
+        let of_hosts = self.hosts(Rules::default(), self.layers.len());
+        match self.include_switches {
+            true => of_hosts,
+            false => self.with_switches(of_hosts),
         }
-        let (routes, strict) = rayon::join(
-            || {
-                let routes = self.routes_without_reserve();
-                is_wanted.store(routes.is_none(), Ordering::Relaxed);
-                routes
-            },
-            || self.routes_with_reserve(&is_wanted),
-        );
-        routes.unwrap_or(strict)
-    }
-
-    /// OpenSM's routes, or those with protected routes to switches; `None` if these have a loop,
-    /// too.
-    fn routes_without_reserve(&self) -> Option<Routes> {
-        let mut rules = Rules::default();
-        let of_hosts = self.hosts(&mut rules, &AtomicBool::new(true));
-        let mut routes = of_hosts.clone();
-        self.add_switches(&mut routes);
-        if !self.has_loop(&routes) {
-            return Some(routes);
-        }
-        let mut routes = of_hosts;
-        self.protect_switches(&mut routes, rules).then_some(routes)
-    }
-
-    /// Routes with escape paths to all switches. They are not complete if they are no longer
-    /// wanted.
-    fn routes_with_reserve(&self, is_wanted: &AtomicBool) -> Routes {
-        let mut rules = Rules { keep_dependencies: true, reserve_switches: true };
-        let mut routes = self.hosts(&mut rules, is_wanted);
-        if is_wanted.load(Ordering::Relaxed) {
-            self.protect_switches(&mut routes, rules);
-        }
-        routes
     }
 
     /// Tables in which switches have their own LIDs only.
@@ -261,8 +223,7 @@ impl Setup<'_> {
             hops,
             by_lid: vec![0; self.table_size],
             dependencies: vec![vec![false; self.graph.edge_count()]; self.layers.len()],
-            escapes: 0,
-            first_layer: None,
+            escapes: vec![0; self.layers.len()],
         }
     }
 
@@ -281,7 +242,7 @@ impl Setup<'_> {
             let dependencies = &mut routes.dependencies[usize::from(number)];
             let mut layer = Layer { colors, color, lengths, escape, dependencies };
             let is_escape = search.run(&mut layer, target.switch, !target.is_switch());
-            routes.escapes += usize::from(is_escape);
+            routes.escapes[usize::from(number)] += usize::from(is_escape);
             self.enter(routes, &search.used, target, lid);
             match search.outwards() {
                 Some(order) => self.lengthen_in_order(&mut routes.lengths, &search.used, order),
@@ -293,85 +254,6 @@ impl Setup<'_> {
         {
             rows[target.switch as usize].copy_from_slice(search.hops());
         }
-    }
-
-    /// Adds shortest paths to all switches, on layer 0.
-    fn add_switches(&self, routes: &mut Routes) {
-        let mut search = SimpleSearch::over_links_from(self.one_hop);
-        for target in self.switches_in_order() {
-            for lid in target.lids() {
-                search.run(self.graph.network, &routes.lengths, Root::Switch(target.switch));
-                self.mark_dependencies(&mut routes.dependencies[0], &search.used);
-                self.enter(routes, &search.used, &target, lid);
-                let order = search.order.iter().copied();
-                self.lengthen_in_order(&mut routes.lengths, &search.used, order);
-            }
-        }
-    }
-
-    /// Marks the edges on which paths depend.
-    fn mark_dependencies(&self, dependencies: &mut [bool], used: &[u32]) {
-        let (graph, links) = (self.graph, self.graph.network.links());
-        for &link in used {
-            let Some(before) = links.get(link as usize).map(|link| used[link.from as usize]) else {
-                continue;
-            };
-            if before != NONE
-                && let Some(edge) = graph.edge(graph.of_link(before), graph.of_link(link))
-            {
-                dependencies[edge as usize] = true;
-            }
-        }
-    }
-
-    /// Adds paths to all switches that close no cycle with others of layer 0. Returns false, and may
-    /// leave switches without paths, if escape paths that `rules` do not reserve close one.
-    fn protect_switches(&self, routes: &mut Routes, rules: Rules) -> bool {
-        let state = routes.first_layer.take();
-        let mut state =
-            state.unwrap_or_else(|| self.first_state(&self.layers[0], true, &routes.lengths));
-        let mut search = Search::new(self.graph, self.one_hop);
-        search.keep_dependencies = rules.keep_dependencies;
-        let may_close_loop = !rules.reserve_switches;
-        // A loop is found soon, by few checks: after twice as many escape paths each time.
-        let mut next_check = routes.escapes + 1;
-        for target in self.switches_in_order() {
-            self.route(routes, &mut search, &mut state, &target, 0);
-            if may_close_loop && routes.escapes >= next_check {
-                if self.has_loop(routes) {
-                    return false;
-                }
-                next_check = 2 * routes.escapes;
-            }
-        }
-        !may_close_loop || !self.has_loop(routes)
-    }
-
-    /// The colors at the beginning of a layer, and its escape paths.
-    fn first_state(
-        &self,
-        layer: &HostLayer,
-        reserve_switches: bool,
-        lengths: &[u64],
-    ) -> (Colors, Vec<u32>) {
-        let (graph, mut colors) = (self.graph, Colors::new(self.graph));
-        let escape = if reserve_switches {
-            let mut marks = layer.marks.clone();
-            marks.has_destinations.fill(true);
-            let center = escape::center(graph.network, &marks);
-            escape::mark(graph, &mut colors, &marks, center, lengths)
-        } else {
-            escape::mark(graph, &mut colors, &layer.marks, layer.center, lengths)
-        };
-        colors.order_channels(graph);
-        (colors, escape)
-    }
-
-    fn switches_in_order(&self) -> impl Iterator<Item = Target> {
-        let mut switches: Vec<Target> =
-            self.targets.iter().filter(|target| target.is_switch()).copied().collect();
-        switches.sort_by_key(|target| target.switch);
-        switches.into_iter()
     }
 
     /// Enters paths into the tables.
@@ -418,9 +300,9 @@ impl Setup<'_> {
         }
     }
 
-    /// True if the dependencies of the routes of a layer have a cycle.
-    fn has_loop(&self, routes: &Routes) -> bool {
-        let mut layers = routes.dependencies.iter();
+    /// True if the dependencies of the routes of one of these layers have a cycle.
+    fn has_loop(&self, layers: &[Vec<bool>]) -> bool {
+        let mut layers = layers.iter();
         layers.any(|used| order::has_cycle(self.graph, |edge| used[edge as usize]))
     }
 }

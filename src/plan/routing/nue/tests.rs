@@ -4,9 +4,11 @@
 use super::*;
 use crate::plan::LidTable;
 use crate::plan::routing::balancing::tests::{number, picture, ring, wiring};
+use crate::plan::routing::weighted_paths::search::NONE;
 use colors::{BLOCKED, ESCAPE, UNUSED};
 use order::ChannelOrder;
 use proptest::prelude::*;
+use std::sync::atomic::AtomicBool;
 
 fn network(fabric: &Fabric) -> Network {
     Network::new(fabric, false, |switch| u64::from(switch.0))
@@ -139,7 +141,7 @@ proptest! {
         let lids = number(&fabric, 0);
         with_setup(&fabric, &lids, |setup| {
             let mut routes = setup.without_paths();
-            let (mut colors, escape) = setup.first_state(&setup.layers[0], true, &routes.lengths);
+            let (mut colors, escape) = setup.escape_from(setup.layers[0].center, &routes.dependencies[0], &routes.lengths);
             let mut search = Search::new(setup.graph, setup.one_hop);
             search.keep_dependencies = true;
             let mut roots: Vec<u32> = (0..setup.graph.network.len() as u32).collect();
@@ -166,37 +168,60 @@ proptest! {
 
     /// The edges on which paths depend are those that the forwarding tables have.
     #[test]
-    fn dependencies_are_those_of_the_tables(topology in wiring(), include_switches in any::<bool>()) {
+    fn dependencies_are_those_of_the_tables(
+        topology in wiring(),
+        include_switches in any::<bool>(),
+        layers in 1u8..4,
+    ) {
         let fabric = picture(&topology);
         let lids = number(&fabric, 0);
         with_setup(&fabric, &lids, |setup| {
-            let layer = targets::layers(setup.targets, 1, include_switches).concat();
-            let layers = vec![HostLayer::new(setup.graph.network, layer)];
-            let setup = Setup { include_switches, layers, ..setup };
-            let mut routes = setup.routes();
-            routes.columns.flush(&mut routes.tables);
-            let (graph, network) = (setup.graph, setup.graph.network);
-            let mut expected = vec![false; graph.edge_count()];
-            let output = |switch: u32, lid: Lid| {
-                let port = routes.tables[switch as usize][lid.index()];
-                network.link_at(switch, port)
-            };
-            for lid in setup.targets.iter().flat_map(|target| target.lids()) {
-                for switch in 0..network.len() as u32 {
-                    let Some(link) = output(switch, lid) else { continue };
-                    let Some(next) = output(graph.link_end(link), lid) else { continue };
-                    let back = |link: u32| graph.of_link(graph.reverse(link).expect("a cable"));
-                    let edge = graph.edge(back(next), back(link)).expect("no way back");
-                    expected[edge as usize] = true;
+            let hosts = targets::layers(setup.targets, layers, include_switches).into_iter();
+            let hosts = hosts.map(|targets| HostLayer::new(setup.graph.network, targets));
+            let setup = Setup { include_switches, layers: hosts.collect(), ..setup };
+            assert_dependencies(&setup, setup.routes());
+            if !include_switches {
+                // As if OpenSM's routes to switches had a loop, and those to hosts, too.
+                let of_hosts = setup.hosts(Rules::default(), layers.into());
+                let mut protected = of_hosts.clone();
+                if setup.protect_switches(&mut protected, &AtomicBool::new(true)) {
+                    assert_dependencies(&setup, protected);
                 }
+                assert_dependencies(&setup, setup.with_reserve(of_hosts));
             }
-            let source_edges = (0..network.len() as u32).flat_map(|at| graph.edges(graph.source(at)));
-            let mut found = routes.dependencies[0].clone();
-            source_edges.for_each(|edge| found[edge as usize] = false);
-            assert_eq!(found, expected);
-            assert!(!setup.has_loop(&routes));
         });
     }
+}
+
+/// Checks that routes have a path to each LID, that no layer has a cycle, and that the dependencies
+/// are those of the tables.
+fn assert_dependencies(setup: &Setup<'_>, mut routes: Routes) {
+    routes.columns.flush(&mut routes.tables);
+    let (graph, network) = (setup.graph, setup.graph.network);
+    let mut expected = vec![vec![false; graph.edge_count()]; setup.layers.len()];
+    let output = |switch: u32, lid: Lid| {
+        let port = routes.tables[switch as usize][lid.index()];
+        assert_ne!(port, LFT_NO_PATH, "{switch} has no path to LID {lid}");
+        network.link_at(switch, port)
+    };
+    for lid in setup.targets.iter().flat_map(|target| target.lids()) {
+        let of_layer = &mut expected[usize::from(routes.by_lid[lid.index()])];
+        for switch in 0..network.len() as u32 {
+            let Some(link) = output(switch, lid) else { continue };
+            let Some(next) = output(graph.link_end(link), lid) else { continue };
+            let back = |link: u32| graph.of_link(graph.reverse(link).expect("a cable"));
+            let edge = graph.edge(back(next), back(link)).expect("no way back");
+            of_layer[edge as usize] = true;
+        }
+    }
+    let source_edges: Vec<u32> =
+        (0..network.len() as u32).flat_map(|at| graph.edges(graph.source(at))).collect();
+    for (found, expected) in routes.dependencies.iter().zip(&expected) {
+        let mut found = found.clone();
+        source_edges.iter().for_each(|&edge| found[edge as usize] = false);
+        assert_eq!(&found, expected);
+    }
+    assert!(!setup.has_loop(&routes.dependencies));
 }
 
 /// The links from a root to a switch, last one first; `None` if the switch does not reach it.

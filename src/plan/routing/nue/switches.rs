@@ -1,0 +1,173 @@
+//! The routes to switches, which are no destinations of data traffic, after those to hosts.
+//!
+//! OpenSM takes shortest paths, whatever they depend on. If these close a loop with the routes to
+//! hosts on layer 0, the routes to switches are the shortest ones that add no dependencies to those
+//! of the routes to hosts and of a tree of escape paths to all switches. Such a tree must close no
+//! cycle with the routes to hosts, which is often so if its root is a switch with hosts. If no such
+//! tree is found, the hosts of layer 0 are routed again, with escape paths to all switches from the
+//! beginning.
+
+use super::colors::Colors;
+use super::search::Search;
+use super::targets::Target;
+use super::{Routes, Rules, Setup, escape};
+use crate::ids::Lid;
+use crate::plan::routing::weighted_paths::search::{NONE, Root, Search as SimpleSearch};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Trees of escape paths that are tried.
+const MAX_TREES: usize = 16;
+
+impl Setup<'_> {
+    /// Adds OpenSM's routes to switches, or others if these close a loop.
+    pub(super) fn with_switches(&self, mut routes: Routes) -> Routes {
+        let (is_wanted, mut protected) = (AtomicBool::new(true), routes.clone());
+        let (has_loop, is_protected) = rayon::join(
+            || {
+                self.add_switches(&mut routes);
+                let has_loop = self.has_loop(&routes.dependencies);
+                is_wanted.store(has_loop, Ordering::Relaxed);
+                has_loop
+            },
+            || self.protect_switches(&mut protected, &is_wanted),
+        );
+        match (has_loop, is_protected) {
+            (false, _) => routes,
+            (true, true) => protected,
+            (true, false) => self.with_reserve(routes),
+        }
+    }
+
+    /// Adds shortest paths to all switches, on layer 0.
+    fn add_switches(&self, routes: &mut Routes) {
+        let mut search = SimpleSearch::over_links_from(self.one_hop);
+        for target in self.switches_in_order() {
+            for lid in target.lids() {
+                search.run(self.graph.network, &routes.lengths, Root::Switch(target.switch));
+                self.mark_dependencies(&mut routes.dependencies[0], &search.used);
+                self.enter(routes, &search.used, &target, lid);
+                let order = search.order.iter().copied();
+                self.lengthen_in_order(&mut routes.lengths, &search.used, order);
+            }
+        }
+    }
+
+    /// Marks the edges on which paths depend.
+    fn mark_dependencies(&self, dependencies: &mut [bool], used: &[u32]) {
+        let (graph, links) = (self.graph, self.graph.network.links());
+        for &link in used {
+            let Some(before) = links.get(link as usize).map(|link| used[link.from as usize]) else {
+                continue;
+            };
+            if before != NONE
+                && let Some(edge) = graph.edge(graph.of_link(before), graph.of_link(link))
+            {
+                dependencies[edge as usize] = true;
+            }
+        }
+    }
+
+    /// Adds paths to all switches that close no cycle with others of layer 0. Returns false, and may
+    /// leave switches without paths, if there are none or if they are no longer wanted.
+    pub(super) fn protect_switches(&self, routes: &mut Routes, is_wanted: &AtomicBool) -> bool {
+        let Some(state) = self.escape_beside(routes) else { return false };
+        self.search_switches(routes, state, is_wanted) && !self.has_loop(&routes.dependencies)
+    }
+
+    /// Escape paths to all switches that close no cycle with the routes to hosts of layer 0.
+    fn escape_beside(&self, routes: &Routes) -> Option<(Colors, Vec<u32>)> {
+        let layer = &self.layers[0];
+        let with_hosts = (0..).zip(&layer.marks.hosts).filter(|(_, hosts)| **hosts > 0);
+        let others = with_hosts.map(|(switch, _)| switch).filter(|&root| root != layer.center);
+        // The tree that was reserved for the hosts leads to all switches if all have hosts.
+        let mut roots = std::iter::once(layer.center).chain(others).take(MAX_TREES);
+        let lengths = self.without_paths().lengths;
+        roots.find_map(|root| {
+            let state = self.escape_from(root, &routes.dependencies[0], &lengths);
+            state.0.has_order().then_some(state)
+        })
+    }
+
+    /// The colors of layer 0 with these dependencies in use, and with escape paths to all switches
+    /// over a tree with this root.
+    pub(super) fn escape_from(
+        &self,
+        root: u32,
+        used: &[bool],
+        lengths: &[u64],
+    ) -> (Colors, Vec<u32>) {
+        let mut marks = self.layers[0].marks.clone();
+        marks.has_destinations.fill(true);
+        let mut colors = Colors::reserved(self.graph, used);
+        let tree = escape::mark(self.graph, &mut colors, &marks, root, lengths);
+        colors.order_channels(self.graph);
+        (colors, tree)
+    }
+
+    /// Adds paths to all switches on layer 0, from its state, over dependencies that are in use or
+    /// reserved. Returns false, and leaves switches without paths, if they are no longer wanted.
+    fn search_switches(
+        &self,
+        routes: &mut Routes,
+        mut state: (Colors, Vec<u32>),
+        is_wanted: &AtomicBool,
+    ) -> bool {
+        state.0.block_unused(self.graph);
+        let mut search = Search::new(self.graph, self.one_hop);
+        search.keep_dependencies = true;
+        self.switches_in_order().all(|target| {
+            self.route(routes, &mut search, &mut state, &target, 0);
+            is_wanted.load(Ordering::Relaxed)
+        })
+    }
+
+    /// Replaces the routes to switches and to the hosts of layer 0, or all routes if other layers
+    /// have a loop, by those with escape paths to all switches.
+    pub(super) fn with_reserve(&self, routes: Routes) -> Routes {
+        // Switches are on layer 0, so the routes on others stay.
+        let has_others = self.layers.len() > 1 && !self.has_loop(&routes.dependencies[1..]);
+        let layers = if has_others { 1 } else { self.layers.len() };
+        let root = self.center_of_all();
+        let mut reserved =
+            self.hosts(Rules { keep_dependencies: true, center: Some(root) }, layers);
+        // The tree of the beginning.
+        let lengths = self.without_paths().lengths;
+        let state = self.escape_from(root, &reserved.dependencies[0], &lengths);
+        self.search_switches(&mut reserved, state, &AtomicBool::new(true));
+        match has_others {
+            true => self.with_first_layer(routes, reserved),
+            false => reserved,
+        }
+    }
+
+    /// The switch in the middle of the hosts of layer 0 and all switches.
+    fn center_of_all(&self) -> u32 {
+        let mut marks = self.layers[0].marks.clone();
+        marks.has_destinations.fill(true);
+        escape::center(self.graph.network, &marks)
+    }
+
+    /// Replaces the routes to switches and to the hosts of layer 0. The lengths of links, which
+    /// multicast trees follow, stay those of OpenSM's routes.
+    fn with_first_layer(&self, mut routes: Routes, mut first: Routes) -> Routes {
+        for routes in [&mut routes, &mut first] {
+            routes.columns.flush(&mut routes.tables);
+        }
+        let switches = self.targets.iter().filter(|target| target.is_switch());
+        let lids = self.layers[0].targets.iter().chain(switches).flat_map(Target::lids);
+        let lids: Vec<usize> = lids.map(Lid::index).collect();
+        for (table, other) in routes.tables.iter_mut().zip(&first.tables) {
+            lids.iter().for_each(|&lid| table[lid] = other[lid]);
+        }
+        routes.dependencies[0] = first.dependencies.swap_remove(0);
+        routes.escapes[0] = first.escapes[0];
+        routes
+    }
+
+    fn switches_in_order(&self) -> impl Iterator<Item = Target> {
+        let mut switches: Vec<Target> =
+            self.targets.iter().filter(|target| target.is_switch()).copied().collect();
+        switches.sort_by_key(|target| target.switch);
+        switches.into_iter()
+    }
+}
