@@ -65,6 +65,7 @@ mod tests {
     #[test]
     fn a_set_spreads_along_edges() {
         let mut graph = Graph::default();
+        // The second graph has none of the edges of the first one.
         for edges in [&[(0, 1), (1, 2), (3, 0)][..], &[(2, 0)]] {
             graph.begin(4);
             edges.iter().for_each(|&(from, to)| graph.add(from, to));

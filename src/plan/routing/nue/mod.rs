@@ -218,7 +218,7 @@ impl Setup<'_> {
         };
         Routes {
             tables,
-            columns: Columns::new(network.len()),
+            columns: Columns::new(network),
             lengths: vec![self.one_hop; network.links().len()],
             hops,
             by_lid: vec![0; self.table_size],
@@ -258,14 +258,7 @@ impl Setup<'_> {
 
     /// Enters paths into the tables.
     fn enter(&self, routes: &mut Routes, used: &[u32], target: &Target, lid: Lid) {
-        let links = self.graph.network.links();
-        let ports = routes.columns.add(lid, &mut routes.tables);
-        for (port, &link) in ports.iter_mut().zip(used) {
-            if let Some(link) = links.get(link as usize) {
-                *port = link.to_port;
-            }
-        }
-        ports[target.switch as usize] = target.exit;
+        routes.columns.add(lid, used, (target.switch, target.exit), &mut routes.tables);
     }
 
     /// Makes links longer by the paths over them, with the switches in an order in which each one

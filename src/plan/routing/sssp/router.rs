@@ -7,7 +7,7 @@ use crate::ids::Lid;
 use crate::plan::routing::Lft;
 use crate::plan::routing::weighted_paths::columns::Columns;
 use crate::plan::routing::weighted_paths::network::Network;
-use crate::plan::routing::weighted_paths::search::{HOST_LINK, NONE, Root, Search};
+use crate::plan::routing::weighted_paths::search::{Root, Search};
 use crate::wire::attr::NodeKind;
 use rayon::prelude::*;
 
@@ -43,7 +43,7 @@ impl<'a> Router<'a> {
             lids_by_switch: destinations.lids_by_switch(),
             tables: vec![Lft::empty(max_lid).0; network.len()],
             lengths: vec![one_hop; network.links().len()],
-            columns: Columns::new(network.len()),
+            columns: Columns::new(network),
             level_search: LevelSearch::new(network.len()),
             search: Search::over_links_from(one_hop),
             paths: vec![0; network.len()],
@@ -86,19 +86,9 @@ impl<'a> Router<'a> {
             if !is_found {
                 search.run(self.network, lengths, root);
             }
-            self.enter(lid, to.exit);
+            let end = (to.switch, to.exit);
+            self.columns.add(lid, &self.search.used, end, &mut self.tables);
             self.lengthen();
-        }
-    }
-
-    /// Enters the paths to a LID behind port `exit` of their last switch.
-    fn enter(&mut self, lid: Lid, exit: u8) {
-        let ports = self.columns.add(lid, &mut self.tables);
-        for &switch in &self.search.order {
-            ports[switch as usize] = match self.search.used[switch as usize] {
-                NONE | HOST_LINK => exit,
-                link => self.network.links()[link as usize].to_port,
-            };
         }
     }
 

@@ -1,55 +1,67 @@
 //! Forwarding tables that are filled LID by LID. The entries of a LID lie in as many tables as there
-//! are switches, so they are collected for many LIDs before the tables are written, in parallel.
+//! are switches, so the paths to many LIDs are collected before the tables are written, in parallel.
 
+use super::network::Network;
 use crate::ids::Lid;
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 
-/// LIDs that are collected. Their entries for a few hundred switches fit a processor's cache.
-const MAX_LIDS: usize = 512;
+/// LIDs that are collected. Their paths from a few hundred switches fit a processor's cache.
+const MAX_LIDS: usize = 256;
 
 /// Tables that one task writes.
 const TABLES_PER_TASK: usize = 64;
 
-/// The entries of all switches for LIDs that are not in the tables yet.
+/// The paths from all switches to LIDs that are not in the tables yet.
 #[derive(Clone, Debug)]
 pub(in crate::plan::routing) struct Columns {
     switches: usize,
-    lids: Vec<Lid>,
-    /// The entries of each LID in turn, by switch.
-    ports: Vec<u8>,
+    /// By link from one switch to another: the port of the latter.
+    to_ports: Vec<u8>,
+    /// The LIDs, each with the switch where its paths end, and the port that leads on from there.
+    lids: Vec<(Lid, u32, u8)>,
+    /// The links that the paths of each LID in turn use, by switch.
+    used: Vec<u32>,
 }
 
 impl Columns {
-    pub(in crate::plan::routing) fn new(switches: usize) -> Self {
-        Self { switches, lids: Vec::new(), ports: Vec::new() }
+    pub(in crate::plan::routing) fn new(network: &Network) -> Self {
+        let to_ports = network.links().iter().map(|link| link.to_port).collect();
+        Self { switches: network.len(), to_ports, lids: Vec::new(), used: Vec::new() }
     }
 
-    /// The entries of another LID, by switch, without paths yet. They replace those in `tables` at
-    /// the next [`Self::flush`], which is called here when many are collected.
-    pub(in crate::plan::routing) fn add(&mut self, lid: Lid, tables: &mut [Vec<u8>]) -> &mut [u8] {
+    /// Adds the paths to a LID behind port `exit` of the switch `end`: by switch, the link that leads
+    /// there from the next switch on its path; another number if there is no path. They replace those
+    /// in `tables` at the next [`Self::flush`], which is called here when many are collected.
+    pub(in crate::plan::routing) fn add(
+        &mut self,
+        lid: Lid,
+        used: &[u32],
+        (end, exit): (u32, u8),
+        tables: &mut [Vec<u8>],
+    ) {
         if self.lids.len() == MAX_LIDS {
             self.flush(tables);
         }
-        let start = self.ports.len();
-        self.lids.push(lid);
-        self.ports.resize(start + self.switches, LFT_NO_PATH);
-        &mut self.ports[start..]
+        self.lids.push((lid, end, exit));
+        self.used.extend_from_slice(used);
     }
 
-    /// Writes the collected entries into the tables of the switches.
+    /// Writes the collected paths into the tables of the switches.
     pub(in crate::plan::routing) fn flush(&mut self, tables: &mut [Vec<u8>]) {
-        let Self { switches, lids, ports } = self;
-        let rows = || lids.iter().zip(ports.chunks((*switches).max(1)));
+        let Self { switches, to_ports, lids, used } = self;
+        let rows = || lids.iter().zip(used.chunks((*switches).max(1)));
         tables.par_chunks_mut(TABLES_PER_TASK).enumerate().for_each(|(task, tables)| {
-            for (lid, row) in rows() {
+            for (&(lid, ..), row) in rows() {
                 let own = &row[task * TABLES_PER_TASK..];
-                for (table, &port) in tables.iter_mut().zip(own) {
-                    table[lid.index()] = port;
+                for (table, &link) in tables.iter_mut().zip(own) {
+                    let port = to_ports.get(link as usize).copied();
+                    table[lid.index()] = port.unwrap_or(LFT_NO_PATH);
                 }
             }
         });
+        lids.iter().for_each(|&(lid, end, exit)| tables[end as usize][lid.index()] = exit);
         lids.clear();
-        ports.clear();
+        used.clear();
     }
 }
