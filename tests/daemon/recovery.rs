@@ -11,6 +11,7 @@ use std::time::Duration;
 use testkit::tamper::Tampering;
 use testkit::{SimCluster, settle};
 use tokio::time::{Instant, sleep};
+use torus_sm::daemon::messages::SmEvent;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::sim::console::run_line;
 use torus_sm::wire::attr::AttrId;
@@ -64,19 +65,21 @@ fn cases(cluster: &SimCluster, sm: Guid) -> Vec<Case> {
     cases
 }
 
-/// True if each remaining host reaches each other one, and none is planned along lost cables.
-fn is_connected(cluster: &SimCluster, lost: &[Guid]) -> bool {
+/// True if each remaining host reaches each other one, and none is planned along lost cables. Only
+/// every `step`th host is looked at.
+fn is_connected(cluster: &SimCluster, lost: &[Guid], step: usize) -> bool {
     let lid = |guid| cluster.fabric.port_info(guid, PortNum(1)).expect("a port").lid();
-    let hosts: Vec<_> = cluster.hosts().filter(|host| !lost.contains(host)).collect();
+    let hosts = cluster.hosts().step_by(step).filter(|host| !lost.contains(host));
+    let hosts: Vec<_> = hosts.collect();
     let lids: Vec<_> = hosts.iter().map(|&host| lid(host)).collect();
     hosts
         .iter()
         .all(|&from| lids.iter().all(|&to| cluster.fabric.reaches(from, PortNum(1), to, true)))
 }
 
-async fn recovery_time(cluster: &SimCluster, lost: &[Guid]) -> Duration {
+async fn recovery_time(cluster: &SimCluster, lost: &[Guid], step: usize) -> Duration {
     let start = Instant::now();
-    while !is_connected(cluster, lost) && start.elapsed() < Duration::from_secs(20) {
+    while !is_connected(cluster, lost, step) && start.elapsed() < Duration::from_secs(20) {
         sleep(Duration::from_millis(1)).await;
     }
     start.elapsed()
@@ -98,7 +101,7 @@ async fn recovers(shape: &str, step: usize) {
                 assert!(done, "{}", case.name);
                 sleep(BETWEEN_CABLES).await;
             }
-            let took = recovery_time(&cluster, lost).await;
+            let took = recovery_time(&cluster, lost, 1).await;
             if took > MAX_RECOVERY {
                 slow.push(format!("{} {what}: {took:?}", case.name));
             }
@@ -119,6 +122,58 @@ async fn each_switch_host_and_cable_of_6x5x1() {
 async fn switches_hosts_and_cables_of_4x4x4() {
     let step = std::env::var("TORUS_SM_RECOVERY_STEP").ok().and_then(|step| step.parse().ok());
     recovers("4x4x4", step.unwrap_or(8)).await;
+}
+
+/// Switches die while the daemon sweeps the whole fabric, and while it programs the routes around a
+/// lost cable.
+#[tokio::test(start_paused = true)]
+async fn switches_that_die_during_a_heavy_sweep_or_programming() {
+    const MAX: Duration = Duration::from_millis(100);
+    /// Hosts of all parts of the fabric.
+    const STEP: usize = 37;
+    let cluster = SimCluster::healthy("8x8x8", 2);
+    let sm = cluster.start([0; 3], cluster.options());
+    settle().await;
+    let own = cluster.shape.host_guid([0; 3], 0);
+    let all = cases(&cluster, own);
+    for (at, during) in [([3, 4, 5], "sweep"), ([6, 1, 2], "programming"), ([2, 2, 7], "sweep")] {
+        let dies = cluster.shape.switch_guid(at);
+        let case = all.iter().find(|case| case.ends.len() > 1 && case.ends[0].0 == dies);
+        let case = case.expect("a switch");
+        let beside = cluster.shape.switch_guid([5, 6, 4]);
+        cluster.fabric.reset_counters();
+        // So that sweep and programming take time until the switch dies.
+        cluster.fabric.set_delay(Duration::from_micros(100));
+        match during {
+            "sweep" => {
+                sm.tell(SmEvent::Reload);
+                while cluster.fabric.requests(AttrId::NODE_INFO)[0] < 500 {
+                    sleep(Duration::from_micros(100)).await;
+                }
+            }
+            _ => {
+                assert!(cluster.fabric.unlink(beside, PortNum(1)));
+                while cluster.fabric.requests(AttrId::LINEAR_FT)[1] == 0 {
+                    sleep(Duration::from_micros(100)).await;
+                }
+            }
+        }
+        cluster.fabric.set_delay(Duration::ZERO);
+        for &(guid, num) in &case.ends {
+            assert!(cluster.fabric.unlink(guid, num));
+        }
+        let took = recovery_time(&cluster, &case.lost, STEP).await;
+        assert!(took <= MAX, "{} during {during}: {took:?}", case.name);
+        sleep(Duration::from_secs(2)).await;
+        for &(guid, num) in &case.ends {
+            assert!(cluster.fabric.relink(guid, num));
+        }
+        let took = recovery_time(&cluster, &[], STEP).await;
+        assert!(took <= MAX, "{} back after {during}: {took:?}", case.name);
+        cluster.fabric.relink(beside, PortNum(1));
+        sleep(Duration::from_secs(20)).await;
+        assert_eq!(sm.engine(), "torus-2QoS");
+    }
 }
 
 /// Without a switch of the seed, torus-2QoS gives way to another engine, with other SL to VL mappings.
