@@ -1,7 +1,6 @@
 //! The switches and the links between them: switches in the order of an engine, the links of a
 //! switch by port.
 
-use super::search::NONE;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::PortNum;
 use crate::plan::routing::link_rate::is_throttled;
@@ -31,8 +30,8 @@ pub(in crate::plan::routing) struct Network {
     ends: Vec<u32>,
     /// By switch: the index of its first link; the last entry is the number of links.
     first: Vec<u32>,
-    /// By switch, then by port: the index of its link, or [`NONE`].
-    by_port: Vec<Vec<u32>>,
+    /// By switch, then by port: the index of its link.
+    by_port: Vec<Vec<Option<u32>>>,
 }
 
 /// The hops of a switch that is not reached.
@@ -107,8 +106,7 @@ impl Network {
 
     /// The index of the link from a port of a switch.
     pub(in crate::plan::routing) fn link_at(&self, switch: u32, port: u8) -> Option<u32> {
-        let link = self.by_port[switch as usize].get(usize::from(port));
-        link.copied().filter(|&link| link != NONE)
+        self.by_port[switch as usize].get(usize::from(port)).copied().flatten()
     }
 
     /// Finds the hops from the nearest of these switches to all others. Replaces the contents of
@@ -141,13 +139,13 @@ impl Network {
     }
 }
 
-/// By switch, then by port: the index of the link from there, or [`NONE`].
-fn links_by_port(switches: usize, links: &[Link]) -> Vec<Vec<u32>> {
+/// By switch, then by port: the index of the link from there.
+fn links_by_port(switches: usize, links: &[Link]) -> Vec<Vec<Option<u32>>> {
     let mut by_port = vec![Vec::new(); switches];
     for (number, link) in (0..).zip(links) {
         let (own, port) = (&mut by_port[link.from as usize], usize::from(link.port));
-        own.resize(own.len().max(port + 1), NONE);
-        own[port] = number;
+        own.resize(own.len().max(port + 1), None);
+        own[port] = Some(number);
     }
     by_port
 }
