@@ -118,7 +118,7 @@ impl<'a> PathFollower<'a> {
             let Some((peer, is_active)) = self.links.peer(switch, PortNum(num)) else { break };
             if !is_active {
                 inactive.extend(fabric.switch_port(switch, PortNum(num)));
-                // Who joins the path before this link must find it again.
+                // A path that meets this one before the link must find the link again.
                 self.followed.clear();
             }
             let next = match peer {
@@ -163,7 +163,7 @@ pub(super) struct LidChange {
     buffers: Buffers,
 }
 
-/// What is needed while dependencies are found.
+/// Buffers of the search for dependencies.
 #[derive(Default)]
 struct Buffers {
     /// From each node to those at the end of its old and new paths, and in the opposite direction.

@@ -205,6 +205,11 @@ impl Setup<'_> {
         }
     }
 
+    /// The lengths of links without paths.
+    fn first_lengths(&self) -> Vec<u64> {
+        vec![self.one_hop; self.graph.network.links().len()]
+    }
+
     /// Tables in which switches have their own LIDs only.
     fn without_paths(&self) -> Routes {
         let network = self.graph.network;
@@ -219,7 +224,7 @@ impl Setup<'_> {
         Routes {
             tables,
             columns: Columns::new(network),
-            lengths: vec![self.one_hop; network.links().len()],
+            lengths: self.first_lengths(),
             hops,
             by_lid: vec![0; self.table_size],
             dependencies: vec![vec![false; self.graph.edge_count()]; self.layers.len()],

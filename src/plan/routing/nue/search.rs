@@ -10,6 +10,7 @@ mod backtracking;
 
 use super::channels::Channels;
 use super::colors::Colors;
+use crate::plan::routing::weighted_paths::early_end::EarlyEnd;
 use crate::plan::routing::weighted_paths::heap::Heap;
 use crate::plan::routing::weighted_paths::search::NONE;
 use backtracking::Alternatives;
@@ -59,10 +60,7 @@ pub(super) struct Search<'a> {
     steps: u32,
     /// The number of switches with a path.
     found: usize,
-    /// No link is shorter than this.
-    shortest_link: u64,
-    /// The distance from which on no switch shortens a path, once it is known.
-    last_useful: u64,
+    early_end: EarlyEnd,
 }
 
 /// The state that a search changes.
@@ -103,8 +101,7 @@ impl<'a> Search<'a> {
             is_host: false,
             steps: 0,
             found: 0,
-            shortest_link,
-            last_useful: 0,
+            early_end: EarlyEnd::new(shortest_link),
         }
     }
 
@@ -116,7 +113,7 @@ impl<'a> Search<'a> {
         let mut next = Some((0, root));
         while let Some((distance, switch)) = next {
             self.followed.push((switch, distance));
-            if self.are_others_final(distance) {
+            if self.early_end.is_reached(distance, &self.distances, self.found) {
                 self.followed
                     .extend(self.heap.drain().map(|(distance, switch)| (switch, distance)));
                 break;
@@ -157,17 +154,6 @@ impl<'a> Search<'a> {
         &self.hops
     }
 
-    /// True if no switch at this distance or farther away shortens a path, so that the order of
-    /// those that were not followed does not matter.
-    fn are_others_final(&mut self, distance: u64) -> bool {
-        if self.found < self.graph.network.len() || distance < self.last_useful {
-            return false;
-        }
-        let farthest = self.distances.iter().copied().max().unwrap_or(0);
-        self.last_useful = farthest.saturating_sub(self.shortest_link);
-        distance >= self.last_useful
-    }
-
     fn begin(&mut self, root: u32, is_host: bool) {
         self.heap.clear(self.graph.network.len());
         self.distances.fill(UNKNOWN);
@@ -176,7 +162,8 @@ impl<'a> Search<'a> {
         self.taken.clear();
         self.found_after.fill(0);
         (self.root, self.is_host, self.has_hops) = (root, is_host, false);
-        (self.steps, self.found, self.last_useful) = (0, 1, 0);
+        (self.steps, self.found) = (0, 1);
+        self.early_end.begin();
         self.distances[root as usize] = 0;
     }
 

@@ -81,7 +81,7 @@ impl Setup<'_> {
         let others = with_hosts.map(|(switch, _)| switch).filter(|&root| root != layer.center);
         // The tree that was reserved for the hosts leads to all switches if all have hosts.
         let mut roots = std::iter::once(layer.center).chain(others).take(MAX_TREES);
-        let lengths = self.without_paths().lengths;
+        let lengths = self.first_lengths();
         roots.find_map(|root| {
             let state = self.escape_from(root, &routes.dependencies[0], &lengths);
             state.0.has_order().then_some(state)
@@ -96,8 +96,7 @@ impl Setup<'_> {
         used: &[bool],
         lengths: &[u64],
     ) -> (Colors, Vec<u32>) {
-        let mut marks = self.layers[0].marks.clone();
-        marks.has_destinations.fill(true);
+        let marks = self.marks_of_all();
         let mut colors = Colors::reserved(self.graph, used);
         let tree = escape::mark(self.graph, &mut colors, &marks, root, lengths);
         colors.order_channels(self.graph);
@@ -131,7 +130,7 @@ impl Setup<'_> {
         let mut reserved =
             self.hosts(Rules { keep_dependencies: true, center: Some(root) }, layers);
         // The tree of the beginning.
-        let lengths = self.without_paths().lengths;
+        let lengths = self.first_lengths();
         let state = self.escape_from(root, &reserved.dependencies[0], &lengths);
         self.search_switches(&mut reserved, state, &AtomicBool::new(true));
         match has_others {
@@ -142,9 +141,14 @@ impl Setup<'_> {
 
     /// The switch in the middle of the hosts of layer 0 and all switches.
     fn center_of_all(&self) -> u32 {
+        escape::center(self.graph.network, &self.marks_of_all())
+    }
+
+    /// The hosts of layer 0 and all switches as destinations.
+    fn marks_of_all(&self) -> escape::Targets {
         let mut marks = self.layers[0].marks.clone();
         marks.has_destinations.fill(true);
-        escape::center(self.graph.network, &marks)
+        marks
     }
 
     /// Replaces the routes to switches and to the hosts of layer 0. The lengths of links, which

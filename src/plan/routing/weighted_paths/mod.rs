@@ -6,10 +6,12 @@
 //! | `network` | the switches and the links between them |
 //! | `heap` | a heap with OpenSM's order of equal keys |
 //! | `search` | the shortest paths from all switches to one |
+//! | `early_end` | when a search needs to follow no more switches |
 //! | `columns` | forwarding tables that are filled LID by LID |
 //! | `multicast` | multicast trees of these paths |
 
 pub(super) mod columns;
+pub(super) mod early_end;
 pub(super) mod heap;
 pub(super) mod multicast;
 pub(super) mod network;

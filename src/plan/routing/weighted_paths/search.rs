@@ -1,5 +1,6 @@
 //! Shortest paths from all switches to one destination: Dijkstra's algorithm from the destination.
 
+use super::early_end::EarlyEnd;
 use super::heap::Heap;
 use super::network::Network;
 
@@ -42,16 +43,13 @@ pub(in crate::plan::routing) struct Search {
     pub order: Vec<u32>,
     /// The number of switches with a path.
     found: usize,
-    /// No link is shorter than this.
-    shortest_link: u64,
-    /// The distance from which on no switch shortens a path, once it is known.
-    last_useful: u64,
+    early_end: EarlyEnd,
 }
 
 impl Search {
     /// Searches that end earlier because all links are at least as long as `shortest_link`.
     pub(in crate::plan::routing) fn over_links_from(shortest_link: u64) -> Self {
-        Self { shortest_link, ..Self::default() }
+        Self { early_end: EarlyEnd::new(shortest_link), ..Self::default() }
     }
 
     /// Finds the shortest paths by these lengths of links.
@@ -64,7 +62,8 @@ impl Search {
         self.used.clear();
         self.used.resize(network.len(), NONE);
         self.order.clear();
-        (self.found, self.last_useful) = (0, 0);
+        self.found = 0;
+        self.early_end.begin();
         match root {
             Root::Switch(switch) => self.relax(switch, NONE, 0),
             Root::Host(_) => self.heap.lower(switches, 0),
@@ -75,7 +74,7 @@ impl Search {
                 continue;
             }
             self.order.push(element);
-            if self.are_others_final(distance) {
+            if self.early_end.is_reached(distance, &self.distances, self.found) {
                 self.order.extend(self.heap.drain().map(|(_, switch)| switch));
                 return;
             }
@@ -85,17 +84,6 @@ impl Search {
                 self.relax(to, (range.start + place) as u32, distance + length);
             }
         }
-    }
-
-    /// True if no switch at this distance or farther away shortens a path, so that the order of
-    /// the others does not matter.
-    fn are_others_final(&mut self, distance: u64) -> bool {
-        if self.found < self.distances.len() || distance < self.last_useful {
-            return false;
-        }
-        let farthest = self.distances.iter().copied().max().unwrap_or(0);
-        self.last_useful = farthest.saturating_sub(self.shortest_link);
-        distance >= self.last_useful
     }
 
     /// Takes a link to a switch if it shortens the path. The paths of extracted switches cannot
