@@ -5,7 +5,8 @@
 //! cargo bench --bench engines [-- [NAME] [alone]]
 //! ```
 //!
-//! NAME selects the cases whose name contains it; with `alone`, opensm is not measured.
+//! NAME selects the cases that begin with it or are on a fabric whose name contains it; with
+//! `alone`, opensm is not measured.
 
 mod fabrics;
 mod opensm;
@@ -88,7 +89,7 @@ fn main() {
 fn run(wanted: &str, fabric: &BenchFabric, engines: &[&str]) {
     for engine in engines {
         let case = format!("{engine}, {}", fabric.name);
-        if !case.contains(wanted) {
+        if !case.starts_with(wanted) && !fabric.name.contains(wanted) {
             continue;
         }
         let best = match best_time(fabric, engine) {

@@ -263,7 +263,8 @@ impl Setup<'_> {
 
     /// Enters paths into the tables.
     fn enter(&self, routes: &mut Routes, used: &[u32], target: &Target, lid: Lid) {
-        routes.columns.add(lid, used, (target.switch, target.exit), &mut routes.tables);
+        let end = (lid, target.switch, target.exit);
+        routes.columns.add_links(end, used, &mut routes.tables);
     }
 
     /// Makes links longer by the paths over them, with the switches in an order in which each one

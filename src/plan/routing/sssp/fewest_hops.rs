@@ -1,30 +1,28 @@
 //! The links on paths with the fewest hops to a switch, whatever their lengths are.
 
 use crate::plan::routing::weighted_paths::network::{Hops, Network};
-
-/// A link on a path with the fewest hops, seen from the switch behind it.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Step {
-    /// The next switch towards the end of the path.
-    pub from: u32,
-    /// The link from there.
-    pub link: u32,
-}
+use std::ops::Range;
 
 /// By link: the link in the opposite direction; `None` if a link has none.
 pub(super) fn opposites(network: &Network) -> Option<Vec<u32>> {
     network.links().iter().map(|link| network.link_at(link.to, link.to_port)).collect()
 }
 
-/// The paths with the fewest hops to a switch.
+/// The paths with the fewest hops to a switch, from switches in the order of their hops. Each begins
+/// with a step over a link to the next switch.
 pub(super) struct FewestHops {
-    /// The switches with a path, those with fewer hops first.
+    /// The switches with a path by place, the one where paths end first.
     pub order: Vec<u32>,
-    /// Hops of each, in the same order.
-    hops: Vec<u32>,
-    /// Index of the first step of each, in the same order; the last entry is the number of steps.
-    first: Vec<u32>,
-    steps: Vec<Step>,
+    /// By number of hops: the place of the first switch; then the number of switches.
+    levels: Vec<usize>,
+    /// By place: the first step of the switch; then the number of steps.
+    first: Vec<usize>,
+    /// By step: the place of the next switch towards the end of the path.
+    pub next: Vec<u32>,
+    /// By step: the link from there.
+    pub links: Vec<u32>,
+    /// By step: the port to which that link leads.
+    pub ports: Vec<u8>,
 }
 
 impl FewestHops {
@@ -33,40 +31,54 @@ impl FewestHops {
         let mut found = Hops::default();
         network.hops_from(std::iter::once(root), &mut found);
         let Hops { order, hops } = found;
+        let mut levels = Vec::new();
+        let mut places = vec![u32::MAX; network.len()];
+        for (place, &switch) in order.iter().enumerate() {
+            places[switch as usize] = place as u32;
+            if hops[switch as usize] as usize == levels.len() {
+                levels.push(place);
+            }
+        }
+        levels.push(order.len());
         let mut first = Vec::with_capacity(order.len() + 1);
         // One more than can be used: a step is written before it is known whether it counts, which
         // could not be predicted.
-        let mut steps = vec![Step::default(); network.links().len() + 1];
+        let room = network.links().len() + 1;
+        let (mut next, mut links, mut ports) = (vec![0; room], vec![0; room], vec![0; room]);
         let mut count = 0;
         for &switch in &order {
-            first.push(count as u32);
-            let (range, own) = (network.range(switch), hops[switch as usize]);
-            for (&from, &link) in network.ends()[range.clone()].iter().zip(&opposites[range]) {
-                steps[count] = Step { from, link };
-                count += usize::from(hops[from as usize].wrapping_add(1) == own);
+            first.push(count);
+            let own_hops = hops[switch as usize] as usize;
+            let begin = levels[own_hops.saturating_sub(1)] as u32;
+            let nearer = levels[own_hops] as u32 - begin;
+            let range = network.range(switch);
+            let own_links = &network.links()[range.clone()];
+            for (own, &opposite) in own_links.iter().zip(&opposites[range]) {
+                let place = places[own.to as usize];
+                (next[count], links[count], ports[count]) = (place, opposite, own.port);
+                count += usize::from(place.wrapping_sub(begin) < nearer);
             }
         }
-        first.push(count as u32);
-        steps.truncate(count);
-        let hops = order.iter().map(|&switch| hops[switch as usize]).collect();
-        Self { order, hops, first, steps }
+        first.push(count);
+        next.truncate(count);
+        links.truncate(count);
+        ports.truncate(count);
+        Self { order, levels, first, next, links, ports }
     }
 
     /// The largest number of hops.
-    pub(super) fn max_hops(&self) -> u32 {
-        self.hops.last().copied().unwrap_or(0)
+    pub(super) fn max_hops(&self) -> u64 {
+        (self.levels.len() as u64).saturating_sub(2)
     }
 
-    /// Number of steps of all switches.
-    pub(super) fn step_count(&self) -> usize {
-        self.steps.len()
+    /// The places of all switches with the same number of hops, by ascending number, without the
+    /// switch where the paths end.
+    pub(super) fn levels(&self) -> impl Iterator<Item = (u64, Range<usize>)> {
+        (0..).zip(self.levels.windows(2).map(|range| range[0]..range[1])).skip(1)
     }
 
-    /// All switches but the one where the paths end, by ascending hops: each with its number of hops
-    /// and the steps with which its paths begin.
-    pub(super) fn steps(&self) -> impl Iterator<Item = (u32, u32, &[Step])> {
-        let ranges = self.first.windows(2).map(|range| range[0] as usize..range[1] as usize);
-        let switches = self.order.iter().zip(&self.hops).zip(ranges).skip(1);
-        switches.map(|((&switch, &hops), range)| (switch, hops, &self.steps[range]))
+    /// The steps with which the paths of the switch at a place begin.
+    pub(super) fn steps(&self, place: usize) -> Range<usize> {
+        self.first[place]..self.first[place + 1]
     }
 }

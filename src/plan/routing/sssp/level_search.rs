@@ -1,5 +1,5 @@
 //! Shortest paths to one switch, level by level of hops: the result of
-//! [`crate::plan::routing::weighted_paths::search`] in a third of its time, where it is certain.
+//! [`crate::plan::routing::weighted_paths::search`] in a third of its time.
 //!
 //! A link is much longer than what all paths over it add, so that the shortest paths have the
 //! fewest hops in practice. The links on such paths are known before their lengths are
@@ -7,90 +7,191 @@
 //! choose among them.
 //!
 //! Of paths of the same length the search takes the one whose next switch it reached first: the
-//! nearer one. The order of equally near ones depends on all steps of its heap, so nothing is found
-//! here if a choice depends on it, or if a path with more hops could be as short.
+//! nearer one. The order of equally near ones depends on all steps of its heap, so for a choice that
+//! depends on it the search runs until it has chosen, too. Nothing is found here if a path with more
+//! hops could be as short.
 
-use super::fewest_hops::{FewestHops, Step};
-use crate::plan::routing::weighted_paths::search::{HOST_LINK, NONE, Root, Search};
+use super::fewest_hops::FewestHops;
+use super::lengths::Lengths;
+use crate::plan::routing::weighted_paths::network::Network;
+use crate::plan::routing::weighted_paths::search::{Root, Search};
+use std::ops::Range;
 
-/// Bits of a key that hold the place of a step.
-const PLACE_BITS: u32 = 20;
+/// Bits of a key that hold the place of a step among those of its switch, which has at most 254
+/// ports.
+const PLACE_BITS: u32 = 8;
+/// The bits of a key that hold the place.
+const PLACE: u64 = (1 << PLACE_BITS) - 1;
 /// Limit of distances in keys.
 const MAX_DISTANCE: u64 = 1 << (u64::BITS - PLACE_BITS - 1);
 
-/// The buffers of a search.
-pub(super) struct LevelSearch {
-    /// By switch.
-    distances: Vec<u64>,
+/// The shortest paths to one switch, which are searched for each of its LIDs in turn.
+pub(super) struct LevelSearch<'a> {
+    network: &'a Network,
+    paths: &'a FewestHops,
+    found: &'a mut Found,
 }
 
-impl LevelSearch {
-    pub(super) fn new(switches: usize) -> Self {
-        Self { distances: vec![0; switches] }
+/// What a search found. Places are those of switches in the order of [`FewestHops`].
+#[derive(Default)]
+pub(super) struct Found {
+    /// By step: the length of its link, and the place of the step.
+    keys: Vec<u64>,
+    /// By place: by how much a path makes links longer.
+    weights: Vec<u64>,
+    /// By place: the distance of the switch, shifted as in keys.
+    distances: Vec<u64>,
+    /// By place: the step with which the path begins.
+    chosen: Vec<usize>,
+    /// The places of switches whose choice depends on the order of the heap.
+    unclear: Vec<usize>,
+    /// By place: by how much all paths over the switch make links longer.
+    over: Vec<u64>,
+}
+
+impl<'a> LevelSearch<'a> {
+    /// A search for the end of these paths. Its lengths of links stay as they are but for
+    /// [`Self::add_to`] and [`Self::read`].
+    pub(super) fn new(
+        network: &'a Network,
+        paths: &'a FewestHops,
+        lengths: &Lengths,
+        found: &'a mut Found,
+    ) -> Self {
+        let switches = paths.order.len();
+        found.distances.resize(switches, 0);
+        found.chosen.resize(switches, 0);
+        found.weights.clear();
+        found.weights.extend(paths.order.iter().map(|&switch| lengths.weight(switch)));
+        let mut search = Self { network, paths, found };
+        search.read(lengths);
+        search
     }
 
-    /// Finds the shortest paths from all switches to `root`, to which `paths` lead, by these lengths
-    /// of links, each at least `one_hop`. False if the paths are not certain to be those of
-    /// [`Search::run`].
-    pub(super) fn run(
-        &mut self,
-        paths: &FewestHops,
-        lengths: &[u64],
-        one_hop: u64,
-        root: Root,
-        found: &mut Search,
-    ) -> bool {
-        let limit = one_hop.saturating_mul(u64::from(paths.max_hops()) + 1);
-        if paths.step_count() >> PLACE_BITS > 0 || limit >= MAX_DISTANCE {
+    /// Takes the lengths of links after another search made them longer.
+    pub(super) fn read(&mut self, lengths: &Lengths) {
+        let Self { paths, found: Found { keys, .. }, .. } = self;
+        keys.clear();
+        for place in 0..paths.order.len() {
+            let links = paths.links[paths.steps(place)].iter();
+            let lengths = links.map(|&link| lengths.by_link[link as usize]);
+            keys.extend((0..).zip(lengths).map(|(place, length)| length << PLACE_BITS | place));
+        }
+    }
+
+    /// Finds the shortest paths from all switches to `root`. False if paths with more hops could be
+    /// shorter.
+    pub(super) fn run(&mut self, lengths: &Lengths, root: Root, by_heap: &mut Search) -> bool {
+        let one_hop = lengths.one_hop;
+        if one_hop.saturating_mul(self.paths.max_hops() + 1) >= MAX_DISTANCE {
             return false;
         }
-        found.used.clear();
-        found.used.resize(self.distances.len(), NONE);
-        if let Root::Host(switch) = root {
-            found.used[switch as usize] = HOST_LINK;
-        }
-        self.distances[root.switch() as usize] = 0;
-        for (switch, hops, steps) in paths.steps() {
-            let Some((step, distance)) = self.nearest(steps, lengths) else { return false };
-            if distance >= one_hop * u64::from(hops + 1) {
+        self.found.distances[0] = root.distance() << PLACE_BITS;
+        self.found.unclear.clear();
+        for (hops, places) in self.paths.levels() {
+            if self.choose(places) >= one_hop * (hops + 1) {
                 return false;
             }
-            self.distances[switch as usize] = distance;
-            found.used[switch as usize] = step.link;
         }
-        found.order.clear();
-        found.order.extend_from_slice(&paths.order);
+        if !self.found.unclear.is_empty() {
+            self.choose_by_heap(lengths, root, by_heap);
+        }
         true
     }
 
-    /// The first step of the shortest path, and its length; `None` if it is not certain.
-    fn nearest(&self, steps: &[Step], lengths: &[u64]) -> Option<(Step, u64)> {
-        // The two smallest keys, without branches, which could not be predicted.
-        let (mut least, mut second) = (u64::MAX, u64::MAX);
-        for (place, step) in (0..).zip(steps) {
-            let distance = self.distances[step.from as usize] + lengths[step.link as usize];
-            let key = distance << PLACE_BITS | place;
-            second = second.min(least.max(key));
-            least = least.min(key);
+    /// Finds the shortest paths from the switches at these places, and returns the longest distance.
+    fn choose(&mut self, places: Range<usize>) -> u64 {
+        let Self { paths, found: Found { keys, distances, chosen, unclear, .. }, .. } = self;
+        let (nearer, own) = distances.split_at_mut(places.start);
+        let mut farthest = 0;
+        for ((place, own), chosen) in places.clone().zip(own).zip(&mut chosen[places]) {
+            let steps = paths.steps(place);
+            let [least, second] =
+                two_least(&paths.next[steps.clone()], &keys[steps.clone()], nearer);
+            let distance = least & !PLACE;
+            *chosen = steps.start + (least & PLACE) as usize;
+            if second & !PLACE == distance {
+                match first_of_equal(paths, keys, nearer, (steps, distance)) {
+                    Some(step) => *chosen = step,
+                    None => unclear.push(place),
+                }
+            }
+            *own = distance;
+            farthest = farthest.max(distance);
         }
-        let distance = least >> PLACE_BITS;
-        if second >> PLACE_BITS == distance {
-            return Some((self.first_of_equal(steps, lengths, distance)?, distance));
-        }
-        let place = least & ((1 << PLACE_BITS) - 1);
-        Some((*steps.get(place as usize)?, distance))
+        farthest >> PLACE_BITS
     }
 
-    /// The step from the nearest switch among those of paths of this length, and the first of the
-    /// links from there; `None` if several switches are equally near.
-    #[cold]
-    fn first_of_equal(&self, steps: &[Step], lengths: &[u64], distance: u64) -> Option<Step> {
-        let before = |step: &Step| self.distances[step.from as usize];
-        let of_path = |step: &&Step| before(step) + lengths[step.link as usize] == distance;
-        let first = steps.iter().filter(of_path).min_by_key(|step| (before(step), step.link))?;
-        let is_rival = |step: &Step| before(step) == before(first) && step.from != first.from;
-        (!steps.iter().filter(of_path).any(is_rival)).then_some(*first)
+    /// Makes the choices that depend on the order of the heap.
+    fn choose_by_heap(&mut self, lengths: &Lengths, root: Root, by_heap: &mut Search) {
+        let Self { network, paths, found: Found { distances, chosen, unclear, .. } } = self;
+        let mut left = unclear.as_slice();
+        by_heap.run_until(network, &lengths.by_link, root, |by_heap| {
+            while let Some((&place, others)) = left.split_first() {
+                if by_heap[paths.order[place] as usize] != distances[place] >> PLACE_BITS {
+                    return false;
+                }
+                left = others;
+            }
+            true
+        });
+        for &place in &*unclear {
+            let link = by_heap.used[paths.order[place] as usize];
+            if let Some(step) = paths.steps(place).find(|&step| paths.links[step] == link) {
+                chosen[place] = step;
+            }
+        }
     }
+
+    /// Makes links longer by the paths that were found, and writes the ports of switches that lead
+    /// there, by number of the switch.
+    pub(super) fn add_to(&mut self, lengths: &mut Lengths, ports: &mut [u8]) {
+        let Self { paths, found: Found { keys, weights, chosen, over, .. }, .. } = self;
+        over.clear();
+        over.extend_from_slice(weights);
+        for (place, (&switch, &step)) in paths.order.iter().zip(&*chosen).enumerate().skip(1).rev()
+        {
+            let all = over[place];
+            over[paths.next[step] as usize] += all;
+            lengths.by_link[paths.links[step] as usize] += all;
+            keys[step] += all << PLACE_BITS;
+            ports[switch as usize] = paths.ports[step];
+        }
+    }
+}
+
+/// The two smallest distances over steps, with the places of the steps. Without branches, which
+/// could not be predicted.
+fn two_least(next: &[u32], keys: &[u64], distances: &[u64]) -> [u64; 2] {
+    let key = |(&next, &key): (&u32, &u64)| distances[next as usize] + key;
+    let (mut least, mut second) = (u64::MAX, u64::MAX);
+    let (pairs, keys_of_pairs) = (next.chunks_exact(2), keys.chunks_exact(2));
+    let last = pairs.remainder().iter().zip(keys_of_pairs.remainder()).map(key).next();
+    for (next, keys) in pairs.zip(keys_of_pairs) {
+        let (a, b) = (key((&next[0], &keys[0])), key((&next[1], &keys[1])));
+        let (nearer, farther) = (a.min(b), a.max(b));
+        second = second.min(farther).min(least.max(nearer));
+        least = least.min(nearer);
+    }
+    last.map_or([least, second], |last| [least.min(last), second.min(least.max(last))])
+}
+
+/// The step to the nearest switch among those of paths of this shifted length, and the first of the
+/// links from there; `None` if several switches are equally near.
+#[cold]
+fn first_of_equal(
+    paths: &FewestHops,
+    keys: &[u64],
+    distances: &[u64],
+    (steps, distance): (Range<usize>, u64),
+) -> Option<usize> {
+    let next = |step: usize| paths.next[step];
+    let beyond = |step: usize| distances[next(step) as usize];
+    let is_shortest = |&step: &usize| beyond(step) + (keys[step] & !PLACE) == distance;
+    let by_distance_and_link = |&step: &usize| (beyond(step), paths.links[step]);
+    let first = steps.clone().filter(is_shortest).min_by_key(by_distance_and_link)?;
+    let is_rival = |step| beyond(step) == beyond(first) && next(step) != next(first);
+    (!steps.filter(is_shortest).any(is_rival)).then_some(first)
 }
 
 #[cfg(test)]
@@ -99,7 +200,6 @@ mod tests {
     use crate::fabric::Fabric;
     use crate::plan::routing::balancing::tests::{picture, ring, wiring};
     use crate::plan::routing::sssp::fewest_hops::opposites;
-    use crate::plan::routing::weighted_paths::network::Network;
     use proptest::prelude::*;
 
     const ONE_HOP: u64 = 100;
@@ -108,58 +208,74 @@ mod tests {
         Network::new(fabric, false, |switch| u64::from(switch.0))
     }
 
-    /// The paths of both searches; `None` of this one if they are not certain.
-    fn both(network: &Network, lengths: &[u64], root: Root) -> (Option<Vec<u32>>, Vec<u32>) {
+    /// Links that are so much longer than one hop.
+    fn lengths(network: &Network, more: impl Iterator<Item = u64>) -> Lengths {
+        let weights = (1..=network.len() as u32).collect();
+        let mut lengths = Lengths::new(network, ONE_HOP, weights);
+        lengths.by_link.iter_mut().zip(more).for_each(|(length, more)| *length += more);
+        lengths
+    }
+
+    /// Searches for a number of paths, one after the other. Returns how many of them have the fewest
+    /// hops, and how many depended on the heap. Checks that these and the lengths with them are those
+    /// of the other search.
+    fn search(network: &Network, lengths: &mut Lengths, root: Root, count: usize) -> [usize; 2] {
         let opposites = opposites(network).expect("both directions");
         let paths = FewestHops::to(network, &opposites, root.switch());
-        let [mut by_level, mut by_heap] = [Search::default(), Search::default()];
-        let mut search = LevelSearch::new(network.len());
-        let is_certain = search.run(&paths, lengths, ONE_HOP, root, &mut by_level);
-        by_heap.run(network, lengths, root);
-        if is_certain {
-            let sorted = |search: &Search| {
-                let mut order = search.order.clone();
-                order.sort_unstable();
-                order
-            };
-            assert_eq!(sorted(&by_level), sorted(&by_heap));
+        let (mut found, mut by_heap, mut heap) = Default::default();
+        let mut levels = LevelSearch::new(network, &paths, lengths, &mut found);
+        let mut counts = [0; 2];
+        for _ in 0..count {
+            Search::run(&mut heap, network, &lengths.by_link, root);
+            let mut expected = lengths.clone();
+            expected.add(network, &heap);
+            if !levels.run(lengths, root, &mut by_heap) {
+                *lengths = expected;
+                levels.read(lengths);
+                continue;
+            }
+            counts[0] += 1;
+            counts[1] += usize::from(!levels.found.unclear.is_empty());
+            let mut ports = vec![0; network.len()];
+            levels.add_to(lengths, &mut ports);
+            assert_eq!(*lengths, expected);
+            let port = |&link: &u32| network.links().get(link as usize).map_or(0, |to| to.to_port);
+            assert_eq!(ports, heap.used.iter().map(port).collect::<Vec<_>>());
         }
-        (is_certain.then_some(by_level.used), by_heap.used)
+        counts
     }
 
     #[test]
-    fn a_choice_that_depends_on_the_heap_is_not_made() {
+    fn a_choice_that_depends_on_the_heap_is_made_there() {
         let network = network(&ring(4));
-        let equal = vec![ONE_HOP; network.links().len()];
-        assert_eq!(both(&network, &equal, Root::Host(0)).0, None, "two ways to the far switch");
-        let different: Vec<u64> = (0..).take(equal.len()).map(|more| ONE_HOP + more).collect();
-        let (by_level, by_heap) = both(&network, &different, Root::Host(0));
-        assert_eq!(by_level, Some(by_heap));
+        let mut equal = lengths(&network, std::iter::empty());
+        let counts = search(&network, &mut equal, Root::Host(0), 2);
+        assert_eq!(counts, [2, 1], "two ways to the far switch");
+        let different = || lengths(&network, 0..);
+        assert_eq!(search(&network, &mut different(), Root::Host(0), 1), [1, 0]);
         // Four hops the one way around are as short as one hop the other way.
-        let mut long = different;
+        let mut long = different();
         for link in network.range(0).chain(network.range(1)) {
-            long[link] = 4 * ONE_HOP;
+            long.by_link[link] = 4 * ONE_HOP;
         }
-        assert_eq!(both(&network, &long, Root::Switch(0)).0, None, "more hops could be shorter");
+        let counts = search(&network, &mut long, Root::Switch(0), 1);
+        assert_eq!(counts, [0, 0], "more hops could be shorter");
     }
 
     proptest! {
         #[test]
-        fn certain_paths_are_those_of_the_heap(
+        fn paths_are_those_of_the_heap(
             topology in wiring(),
             more in prop::collection::vec(0u64..ONE_HOP, 200),
-            spread in prop::sample::select(vec![2, 5, ONE_HOP]),
+            spread in prop::sample::select(vec![1, 2, 5, ONE_HOP]),
             is_host: bool,
         ) {
             let network = network(&picture(&topology));
-            let longer = more.iter().cycle().map(|more| ONE_HOP + more % spread);
-            let lengths: Vec<u64> = longer.take(network.links().len()).collect();
+            let more = more.iter().cycle().map(|more| more % spread);
+            let mut lengths = lengths(&network, more);
             for switch in 0..network.len() as u32 {
                 let root = if is_host { Root::Host(switch) } else { Root::Switch(switch) };
-                let (by_level, by_heap) = both(&network, &lengths, root);
-                if let Some(by_level) = by_level {
-                    prop_assert_eq!(by_level, by_heap);
-                }
+                search(&network, &mut lengths, root, 3);
             }
         }
     }

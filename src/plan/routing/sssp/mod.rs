@@ -29,6 +29,7 @@
 
 mod fewest_hops;
 mod lanes;
+mod lengths;
 mod level_search;
 mod order;
 mod policy;

@@ -1,7 +1,8 @@
 //! The routes of one LID after the other, each over the links that the ones before it left free.
 
 use super::fewest_hops::{FewestHops, opposites};
-use super::level_search::LevelSearch;
+use super::lengths::Lengths;
+use super::level_search::{Found, LevelSearch};
 use super::order::{Destination, Destinations};
 use crate::ids::Lid;
 use crate::plan::routing::Lft;
@@ -12,21 +13,17 @@ use crate::wire::attr::NodeKind;
 use rayon::prelude::*;
 
 /// Switches for which paths with the fewest hops are found at once, while the LIDs of those before
-/// them are routed. They take 8 bytes for each link and switch.
+/// them are routed. They take 9 bytes for each link and switch.
 const SWITCHES_AHEAD: usize = 32;
 
 /// The tables and lengths of links so far, and buffers.
 pub(super) struct Router<'a> {
     network: &'a Network,
-    one_hop: u64,
-    lids_by_switch: Vec<u32>,
     tables: Vec<Vec<u8>>,
-    lengths: Vec<u64>,
+    lengths: Lengths,
     columns: Columns,
-    level_search: LevelSearch,
     search: Search,
-    /// Zeros by switch.
-    paths: Vec<u64>,
+    found: Found,
 }
 
 impl<'a> Router<'a> {
@@ -39,14 +36,11 @@ impl<'a> Router<'a> {
     ) -> Self {
         Self {
             network,
-            one_hop,
-            lids_by_switch: destinations.lids_by_switch(),
             tables: vec![Lft::empty(max_lid).0; network.len()],
-            lengths: vec![one_hop; network.links().len()],
+            lengths: Lengths::new(network, one_hop, destinations.lids_by_switch()),
             columns: Columns::new(network),
-            level_search: LevelSearch::new(network.len()),
             search: Search::over_links_from(one_hop),
-            paths: vec![0; network.len()],
+            found: Found::default(),
         }
     }
 
@@ -54,7 +48,7 @@ impl<'a> Router<'a> {
     pub(super) fn route(&mut self, destinations: &[Destination]) {
         let network = self.network;
         let Some(opposites) = opposites(network) else {
-            return destinations.iter().for_each(|to| self.route_to(to, None));
+            return self.route_by_heap(destinations);
         };
         let groups: Vec<_> = destinations.chunk_by(|a, b| a.switch == b.switch).collect();
         let paths_to = |groups: &[&[Destination]]| -> Vec<FewestHops> {
@@ -67,7 +61,7 @@ impl<'a> Router<'a> {
             let paths = std::mem::take(&mut ahead);
             let route = || {
                 for (group, paths) in part.iter().zip(&paths) {
-                    group.iter().for_each(|to| self.route_to(to, Some(paths)));
+                    self.route_by_levels(group, paths);
                 }
             };
             let prepare = || next.map_or_else(Vec::new, |next| paths_to(next));
@@ -75,40 +69,46 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Routes the LIDs of a destination, with the paths to its switch with the fewest hops.
-    fn route_to(&mut self, to: &Destination, paths: Option<&FewestHops>) {
-        let is_switch = to.kind == NodeKind::Switch;
-        let root = if is_switch { Root::Switch(to.switch) } else { Root::Host(to.switch) };
-        for lid in to.lids() {
-            let Self { level_search, search, lengths, one_hop, .. } = self;
-            let is_found =
-                paths.is_some_and(|paths| level_search.run(paths, lengths, *one_hop, root, search));
-            if !is_found {
-                search.run(self.network, lengths, root);
+    /// Routes the LIDs of destinations at one switch, to which `paths` lead.
+    fn route_by_levels(&mut self, group: &[Destination], paths: &FewestHops) {
+        let mut found = std::mem::take(&mut self.found);
+        let mut levels = LevelSearch::new(self.network, paths, &self.lengths, &mut found);
+        for to in group {
+            for lid in to.lids() {
+                if levels.run(&self.lengths, root(to), &mut self.search) {
+                    let ports = self.columns.add((lid, to.switch, to.exit), &mut self.tables);
+                    levels.add_to(&mut self.lengths, ports);
+                } else {
+                    self.route_lid_by_heap(to, lid);
+                    levels.read(&self.lengths);
+                }
             }
-            let end = (to.switch, to.exit);
-            self.columns.add(lid, &self.search.used, end, &mut self.tables);
-            self.lengthen();
+        }
+        self.found = found;
+    }
+
+    /// Routes the LIDs of destinations at any switches.
+    fn route_by_heap(&mut self, destinations: &[Destination]) {
+        for to in destinations {
+            to.lids().for_each(|lid| self.route_lid_by_heap(to, lid));
         }
     }
 
-    /// Makes links longer by the paths over them.
-    fn lengthen(&mut self) {
-        // Each switch is behind the next one on its path.
-        for &switch in self.search.order.iter().rev() {
-            let own = std::mem::take(&mut self.paths[switch as usize]);
-            let link = self.search.used[switch as usize] as usize;
-            if let Some(&next) = self.network.links().get(link) {
-                let all = own + u64::from(self.lids_by_switch[switch as usize]);
-                self.lengths[link] += all;
-                self.paths[next.from as usize] += all;
-            }
-        }
+    fn route_lid_by_heap(&mut self, to: &Destination, lid: Lid) {
+        let Self { network, search, lengths, columns, tables, .. } = self;
+        search.run(network, &lengths.by_link, root(to));
+        lengths.add(network, search);
+        columns.add_links((lid, to.switch, to.exit), &search.used, tables);
     }
 
     /// The tables by number of the switch, and the lengths of links with all routes.
     pub(super) fn into_tables(mut self) -> (Vec<Vec<u8>>, Vec<u64>) {
         self.columns.flush(&mut self.tables);
-        (self.tables, self.lengths)
+        (self.tables, self.lengths.by_link)
     }
+}
+
+/// The end of the paths to a destination.
+fn root(to: &Destination) -> Root {
+    if to.kind == NodeKind::Switch { Root::Switch(to.switch) } else { Root::Host(to.switch) }
 }

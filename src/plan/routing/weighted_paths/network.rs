@@ -125,17 +125,22 @@ impl Network {
                 order.push(start);
             }
         }
-        let mut place = 0;
-        while let Some(&at) = order.get(place) {
+        // One more than can be used: a switch is written before it is known whether it is new, which
+        // could not be predicted.
+        let (mut place, mut count) = (0, order.len());
+        order.resize(self.len() + 1, 0);
+        while place < count {
+            let at = order[place];
             place += 1;
             let beyond = hops[at as usize] + 1;
             for &to in &self.ends[self.range(at)] {
-                if hops[to as usize] == UNREACHED {
-                    hops[to as usize] = beyond;
-                    order.push(to);
-                }
+                let known = &mut hops[to as usize];
+                order[count] = to;
+                count += usize::from(*known == UNREACHED);
+                *known = beyond.min(*known);
             }
         }
+        order.truncate(count);
     }
 }
 

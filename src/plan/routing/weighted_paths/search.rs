@@ -23,6 +23,14 @@ pub(in crate::plan::routing) enum Root {
 }
 
 impl Root {
+    /// The distance of that switch from the end.
+    pub(in crate::plan::routing) fn distance(self) -> u64 {
+        match self {
+            Self::Switch(_) => 0,
+            Self::Host(_) => HOST_LINK_LENGTH,
+        }
+    }
+
     /// The number of the switch at which paths end.
     pub(in crate::plan::routing) fn switch(self) -> u32 {
         match self {
@@ -54,6 +62,18 @@ impl Search {
 
     /// Finds the shortest paths by these lengths of links.
     pub(in crate::plan::routing) fn run(&mut self, network: &Network, lengths: &[u64], root: Root) {
+        self.run_until(network, lengths, root, |_| false);
+    }
+
+    /// Finds the shortest paths by these lengths of links, until those by switch are far enough: true
+    /// for their distances. Then [`Self::order`] has only some of the switches.
+    pub(in crate::plan::routing) fn run_until(
+        &mut self,
+        network: &Network,
+        lengths: &[u64],
+        root: Root,
+        mut is_enough: impl FnMut(&[u64]) -> bool,
+    ) {
         let switches = network.len() as u32;
         let is_host = matches!(root, Root::Host(_));
         self.heap.fill(switches + u32::from(is_host));
@@ -82,6 +102,9 @@ impl Search {
             let ends = network.ends()[range.clone()].iter().zip(&lengths[range.clone()]);
             for (place, (&to, &length)) in ends.enumerate() {
                 self.relax(to, (range.start + place) as u32, distance + length);
+            }
+            if is_enough(&self.distances) {
+                return;
             }
         }
     }
