@@ -3,8 +3,8 @@
 //! A *channel* is a link in the direction of the search, which is away from the destination;
 //! packets travel against it. Each switch has a *source channel* besides, at which searches begin.
 //! The channels of a switch follow each other, the source channel first and its links by port. The
-//! edges of a channel lead to the links of the switch at its end in their order, without the way
-//! back, so that the number of an edge can be computed.
+//! edges of a channel lead to the links of the switch at its end in their order, so that the number
+//! of an edge can be computed. That to the way back has a number, too, but no path may use it.
 
 use crate::plan::routing::weighted_paths::network::{Hops, Network};
 use crate::plan::routing::weighted_paths::search::NONE;
@@ -20,9 +20,8 @@ pub(super) struct Channels<'a> {
     links: Vec<u32>,
     /// By channel: the number of its first edge; the last entry is the number of edges.
     first_edge: Vec<u32>,
-    /// By link: its way back, and the number of the first edge of its channel, in one place because
-    /// searches read both.
-    behind_link: Vec<(u32, u32)>,
+    /// By link: the number of the first edge of its channel.
+    behind_link: Vec<u32>,
     /// By edge: the channel to which it leads.
     to: Vec<u32>,
     /// By channel: the place of the first edge to it in `edges_to`; the last entry is the number
@@ -33,22 +32,6 @@ pub(super) struct Channels<'a> {
     /// By channel: a number that is smaller than those of most channels that may follow it on
     /// paths between hosts. Empty if it is not known.
     ranks: Vec<u32>,
-}
-
-/// The edges from a channel to the links of the switch at its end.
-pub(super) struct EdgesBehind {
-    first_link: u32,
-    first_edge: u32,
-    /// The way back, to which no edge leads.
-    pub back: u32,
-}
-
-impl EdgesBehind {
-    /// The edge to a link that is not the way back.
-    #[inline]
-    pub(super) fn to(&self, link: u32) -> u32 {
-        self.first_edge + (link - self.first_link) - u32::from(link > self.back)
-    }
 }
 
 impl<'a> Channels<'a> {
@@ -68,45 +51,56 @@ impl<'a> Channels<'a> {
         };
         for switch in 0..network.len() as u32 {
             own.links.push(NONE);
-            own.add_edges(switch, NONE);
+            own.add_edges(switch);
             for link in network.range(switch) {
                 own.links.push(link as u32);
-                own.add_edges(network.links()[link].to, own.reverse[link]);
+                own.add_edges(network.links()[link].to);
             }
         }
         own.behind_link = (0..network.links().len() as u32)
-            .map(|link| (own.reverse[link as usize], own.first_edge[own.of_link(link) as usize]))
+            .map(|link| own.first_edge[own.of_link(link) as usize])
             .collect();
         own.index_edges_to();
         own
     }
 
-    /// Adds the edges from a channel to all links of the switch at its end but the way back.
-    fn add_edges(&mut self, end: u32, back: u32) {
-        for link in self.network.range(end) {
-            if link as u32 != back {
-                self.to.push(self.of_link(link as u32));
-            }
-        }
+    /// Adds the edges from a channel to all links of the switch at its end.
+    fn add_edges(&mut self, end: u32) {
+        let links = self.network.range(end).map(|link| self.of_link(link as u32));
+        self.to.extend(links.collect::<Vec<_>>());
         self.first_edge.push(self.to.len() as u32);
     }
 
     fn index_edges_to(&mut self) {
+        let edges: Vec<(u32, u32)> = (0..self.len() as u32)
+            .flat_map(|from| self.edges(from).map(move |edge| (edge, from)))
+            .filter(|&(edge, from)| !self.is_way_back(from, edge))
+            .collect();
         let mut first = vec![0; self.len() + 1];
-        self.to.iter().for_each(|&to| first[to as usize + 1] += 1);
+        edges.iter().for_each(|&(edge, _)| first[self.end(edge) as usize + 1] += 1);
         for channel in 0..self.len() {
             first[channel + 1] += first[channel];
         }
         let mut next = first.clone();
-        self.edges_to = vec![(0, 0); self.to.len()];
-        for from in 0..self.len() as u32 {
-            for edge in self.edges(from) {
-                let place = &mut next[self.end(edge) as usize];
-                self.edges_to[*place as usize] = (edge, from);
-                *place += 1;
-            }
+        self.edges_to = vec![(0, 0); edges.len()];
+        for edge in edges {
+            let place = &mut next[self.end(edge.0) as usize];
+            self.edges_to[*place as usize] = edge;
+            *place += 1;
         }
         self.first_to = first;
+    }
+
+    /// True if an edge from a channel leads back to where the channel begins.
+    fn is_way_back(&self, from: u32, edge: u32) -> bool {
+        let link = self.link(from);
+        link != NONE && self.reverse(link) == Some(self.link(self.end(edge)))
+    }
+
+    /// The edges that no path may use.
+    pub(super) fn ways_back(&self) -> impl Iterator<Item = u32> {
+        (0..self.network.links().len() as u32)
+            .filter_map(|link| Some(self.edge_behind(link, self.reverse(link)?)))
     }
 
     /// Ranks the channels as in a tree with the switches that have hosts at its bottom: those that
@@ -146,7 +140,7 @@ impl<'a> Channels<'a> {
 
     /// The channel of a link.
     pub(super) fn of_link(&self, link: u32) -> u32 {
-        link + self.network.links()[link as usize].from + 1
+        link + self.network.starts()[link as usize] + 1
     }
 
     /// The source channel of a switch.
@@ -169,16 +163,18 @@ impl<'a> Channels<'a> {
         self.network.ends()[link as usize]
     }
 
-    /// The edges to the links of `switch` from the channel of `link`, which leads there, or from its
-    /// source channel if that is [`NONE`].
+    /// The edge to the first link of `switch` from the channel of `link`, which leads there, or from
+    /// its source channel if that is [`NONE`]. Those to its other links follow.
     #[inline]
-    pub(super) fn edges_behind(&self, switch: u32, link: u32) -> EdgesBehind {
-        let first_link = self.network.range(switch).start as u32;
-        let (back, first_edge) = match self.behind_link.get(link as usize) {
-            Some(&(back, first_edge)) => (back, first_edge),
-            None => (NONE, self.first_edge[self.source(switch) as usize]),
-        };
-        EdgesBehind { first_link, first_edge, back }
+    pub(super) fn first_behind(&self, switch: u32, link: u32) -> u32 {
+        let first = self.behind_link.get(link as usize).copied();
+        first.unwrap_or_else(|| self.first_edge[self.source(switch) as usize])
+    }
+
+    /// The edge from the channel of a link to that of a link of the switch where it ends.
+    pub(super) fn edge_behind(&self, link: u32, next: u32) -> u32 {
+        let end = self.link_end(link);
+        self.first_behind(end, link) + (next - self.network.range(end).start as u32)
     }
 
     /// The link of the other direction of a cable.
@@ -191,7 +187,8 @@ impl<'a> Channels<'a> {
         self.first_edge[channel as usize]..self.first_edge[channel as usize + 1]
     }
 
-    /// The edges that lead to a channel, with the channels from which they lead.
+    /// The edges that lead to a channel, but those to ways back, with the channels from which they
+    /// lead.
     pub(super) fn edges_to(&self, channel: u32) -> &[(u32, u32)] {
         let places = self.first_to[channel as usize]..self.first_to[channel as usize + 1];
         &self.edges_to[places.start as usize..places.end as usize]
@@ -202,15 +199,12 @@ impl<'a> Channels<'a> {
         self.to[edge as usize]
     }
 
-    /// The edge from one channel to another.
+    /// The edge from one channel to another, unless that is its way back.
     pub(super) fn edge(&self, from: u32, to: u32) -> Option<u32> {
         let edges = self.edges(from);
         let first = *self.to.get(edges.start as usize)?;
-        // The way back is left out, which moves the edges behind it by one place.
-        let place = to.wrapping_sub(first);
-        [place, place.wrapping_sub(1)]
-            .into_iter()
-            .filter_map(|place| edges.start.checked_add(place))
-            .find(|edge| edges.contains(edge) && self.end(*edge) == to)
+        let edge = edges.start.checked_add(to.wrapping_sub(first))?;
+        (edges.contains(&edge) && self.end(edge) == to && !self.is_way_back(from, edge))
+            .then_some(edge)
     }
 }

@@ -13,7 +13,7 @@ use super::channels::Channels;
 use super::order::ChannelOrder;
 use crate::plan::routing::weighted_paths::search::NONE;
 
-/// The edge would close a cycle.
+/// The edge would close a cycle, or leads back.
 pub(super) const BLOCKED: u32 = 0;
 
 /// No path uses the channel or edge.
@@ -55,10 +55,12 @@ impl Colors {
     /// Nothing is in use yet.
     pub(super) fn new(graph: &Channels<'_>) -> Self {
         let constants = vec![BLOCKED, UNUSED, ESCAPE];
+        let mut edges = vec![UNUSED; graph.edge_count()];
+        graph.ways_back().for_each(|edge| edges[edge as usize] = BLOCKED);
         Self {
             channels: vec![UNUSED; graph.len()],
             is_wet_channel: vec![false; graph.len()],
-            edges: vec![UNUSED; graph.edge_count()],
+            edges,
             wet_channels: Vec::new(),
             wet_edges: Vec::new(),
             colors: constants.clone(),
@@ -131,6 +133,11 @@ impl Colors {
 
     pub(super) fn is_unused(&self, edge: u32) -> bool {
         self.edges[edge as usize] == UNUSED
+    }
+
+    /// For each edge from this one on, whether it is not blocked.
+    pub(super) fn may_be_used(&self, first: u32) -> impl Iterator<Item = bool> {
+        self.edges[first as usize..].iter().map(|&class| class != BLOCKED)
     }
 
     /// True if an edge would close a cycle.

@@ -26,10 +26,27 @@ pub(super) struct Targets {
     pub hosts: Vec<u8>,
 }
 
-/// The switch in the middle of the destinations.
-pub(super) fn center(network: &Network, targets: &Targets) -> u32 {
-    let hull = convex_hull(network, &targets.has_destinations);
-    central_switch(network, &hull, &targets.hosts)
+/// The switches in the middle of the destinations of layers.
+pub(super) fn centers<'t>(
+    network: &Network,
+    layers: impl IntoIterator<Item = &'t Targets>,
+) -> Vec<u32> {
+    let layers: Vec<&Targets> = layers.into_iter().collect();
+    let hulls = layers.par_iter().map(|layer| convex_hull(network, &layer.has_destinations));
+    let hulls: Vec<Vec<bool>> = hulls.collect();
+    let mut centers = vec![0; layers.len()];
+    for (first, hull) in hulls.iter().enumerate() {
+        if hulls[..first].contains(hull) {
+            continue;
+        }
+        // The paths within a hull are found once for all layers that have it.
+        let same: Vec<usize> = (first..layers.len()).filter(|&at| hulls[at] == *hull).collect();
+        let hosts: Vec<&[u8]> = same.iter().map(|&at| layers[at].hosts.as_slice()).collect();
+        for (at, center) in same.into_iter().zip(central_switches(network, hull, &hosts)) {
+            centers[at] = center;
+        }
+    }
+    centers
 }
 
 /// Reserves the dependencies of a spanning tree of shortest paths from `root`. Returns the tree: by
@@ -145,11 +162,12 @@ fn convex_hull(network: &Network, has_destinations: &[bool]) -> Vec<bool> {
     hull
 }
 
-/// The switch of the hull with the greatest betweenness, where hosts count as nodes.
-fn central_switch(network: &Network, hull: &[bool], hosts: &[u8]) -> u32 {
-    let mut centrality = vec![0.0; network.len()];
+/// The switches of the hull with the greatest betweenness, where hosts count as nodes: one for each
+/// of these numbers of hosts by switch.
+fn central_switches(network: &Network, hull: &[bool], hosts: &[&[u8]]) -> Vec<u32> {
+    let mut centrality = vec![vec![0.0; network.len()]; hosts.len()];
     let sources: Vec<usize> = (0..network.len()).filter(|&at| hull[at]).collect();
-    for part in sources.chunks(SOURCES_AT_A_TIME) {
+    for part in sources.chunks((SOURCES_AT_A_TIME / hosts.len()).max(1)) {
         let shares: Vec<_> = part
             .par_iter()
             .map_init(
@@ -161,42 +179,50 @@ fn central_switch(network: &Network, hull: &[bool], hosts: &[u8]) -> u32 {
             )
             .collect();
         // In the order of the sources, because sums of fractions depend on it.
-        shares.iter().for_each(|shares| shares.add_to(&mut centrality));
+        centrality.par_iter_mut().zip(hosts).enumerate().for_each(
+            |(layer, (centrality, hosts))| {
+                shares.iter().for_each(|shares| shares.add_to(centrality, layer, hosts));
+            },
+        );
     }
-    let mut best = (0, -1.0);
-    for at in sources {
-        if best.1 < centrality[at] {
-            best = (at as u32, centrality[at]);
+    let central = |centrality: &Vec<f64>| {
+        let mut best = (0, -1.0);
+        for &at in &sources {
+            if best.1 < centrality[at] {
+                best = (at as u32, centrality[at]);
+            }
         }
-    }
-    best.0
+        best.0
+    };
+    centrality.iter().map(central).collect()
 }
 
 /// The shares of switches in the shortest paths that begin at a switch and at its hosts.
 struct SourceShares {
     from: usize,
     order: Vec<u32>,
-    /// By switch: its share of the paths to all switches and hosts behind it.
-    shares: Vec<f64>,
-    hosts: u8,
+    /// By layer, then by switch: its share of the paths to all switches and hosts behind it.
+    shares: Vec<Vec<f64>>,
 }
 
 impl SourceShares {
-    fn new(paths: &ShortestPaths, hosts: &[u8], from: usize) -> Self {
-        Self { from, order: paths.order.clone(), shares: paths.shares(hosts), hosts: hosts[from] }
+    fn new(paths: &ShortestPaths, hosts: &[&[u8]], from: usize) -> Self {
+        let shares = hosts.iter().map(|hosts| paths.shares(hosts)).collect();
+        Self { from, order: paths.order.clone(), shares }
     }
 
-    fn add_to(&self, centrality: &mut [f64]) {
+    fn add_to(&self, centrality: &mut [f64], layer: usize, hosts: &[u8]) {
+        let (shares, hosts) = (&self.shares[layer], hosts[self.from]);
         let others = || self.order.iter().map(|&at| at as usize).filter(|&at| at != self.from);
         // First the paths that begin at the switch, then those of each host, for which the switch
         // itself counts too.
-        others().for_each(|at| centrality[at] += self.shares[at]);
-        let Some(other_hosts) = self.hosts.checked_sub(1) else { return };
+        others().for_each(|at| centrality[at] += shares[at]);
+        let Some(other_hosts) = hosts.checked_sub(1) else { return };
         // Paths of a host do not end at the host itself.
-        let of_first = (0..other_hosts).fold(self.shares[self.from], |sum, _| sum + 1.0);
-        for _ in 0..self.hosts {
+        let of_first = (0..other_hosts).fold(shares[self.from], |sum, _| sum + 1.0);
+        for _ in 0..hosts {
             centrality[self.from] += of_first;
-            others().for_each(|at| centrality[at] += self.shares[at]);
+            others().for_each(|at| centrality[at] += shares[at]);
         }
     }
 }
@@ -208,7 +234,9 @@ struct ShortestPaths {
     /// By switch: the number of paths.
     counts: Vec<u64>,
     distances: Vec<u32>,
-    /// The switches before each one, once for each link; those of a switch follow each other.
+    /// The switches before each one, once for each link. Those of a switch follow each other, and
+    /// behind them is a place that is written before it is known whether it counts, which could not
+    /// be predicted.
     before: Vec<u32>,
     /// By switch: the place in `before` behind the last switch before it.
     last_before: Vec<u32>,
@@ -216,21 +244,24 @@ struct ShortestPaths {
     first_before: Vec<u32>,
 }
 
+/// The distance of a switch outside the hull.
+const OUTSIDE: u32 = UNREACHED - 1;
+
 impl ShortestPaths {
     fn new(network: &Network) -> Self {
-        let mut first_before = vec![0; network.len() + 1];
-        network.ends().iter().for_each(|&to| first_before[to as usize + 1] += 1);
-        for switch in 0..network.len() {
-            first_before[switch + 1] += first_before[switch];
-        }
-        first_before.pop();
+        let mut places = vec![1; network.len()];
+        network.ends().iter().for_each(|&to| places[to as usize] += 1);
+        let first_before = places.iter().scan(0, |next, count| {
+            *next += count;
+            Some(*next - count)
+        });
         Self {
             order: Vec::new(),
             counts: Vec::new(),
             distances: Vec::new(),
-            before: vec![0; network.links().len()],
+            before: vec![0; network.links().len() + network.len()],
             last_before: Vec::new(),
-            first_before,
+            first_before: first_before.collect(),
         }
     }
 
@@ -239,38 +270,38 @@ impl ShortestPaths {
         counts.clear();
         counts.resize(network.len(), 0);
         distances.clear();
-        distances.resize(network.len(), UNREACHED);
+        distances.extend(hull.iter().map(|&inside| if inside { UNREACHED } else { OUTSIDE }));
         last_before.clone_from(first_before);
         order.clear();
-        order.push(from);
+        order.resize(network.len() + 1, 0);
+        order[0] = from;
         counts[from as usize] = 1;
         distances[from as usize] = 0;
-        let mut place = 0;
-        while let Some(&at) = order.get(place) {
+        let (mut place, mut found) = (0, 1);
+        while place < found {
+            let at = order[place];
             place += 1;
-            let beyond = distances[at as usize] + 1;
+            let (beyond, paths) = (distances[at as usize] + 1, counts[at as usize]);
             for &to in &network.ends()[network.range(at)] {
                 let next = to as usize;
-                if !hull[next] {
-                    continue;
-                }
-                if distances[next] == UNREACHED {
-                    distances[next] = beyond;
-                    order.push(to);
-                }
-                if distances[next] == beyond {
-                    counts[next] = counts[next].wrapping_add(counts[at as usize]);
-                    before[last_before[next] as usize] = at;
-                    last_before[next] += 1;
-                }
+                order[found] = to;
+                let is_new = distances[next] == UNREACHED;
+                found += usize::from(is_new);
+                distances[next] = if is_new { beyond } else { distances[next] };
+                let is_behind = distances[next] == beyond;
+                counts[next] = counts[next].wrapping_add(if is_behind { paths } else { 0 });
+                before[last_before[next] as usize] = at;
+                last_before[next] += u32::from(is_behind);
             }
         }
+        order.truncate(found);
     }
 
     /// By switch: its share of the paths to all switches and hosts behind it, where those to hosts
     /// of the first switch are not counted.
     fn shares(&self, hosts: &[u8]) -> Vec<f64> {
         let mut shares = vec![0.0; hosts.len()];
+        let counts: Vec<f64> = self.counts.iter().map(|&count| count as f64).collect();
         for &at in self.order.iter().skip(1).rev() {
             let at = at as usize;
             for _ in 0..hosts[at] {
@@ -278,8 +309,7 @@ impl ShortestPaths {
             }
             for place in self.first_before[at]..self.last_before[at] {
                 let before = self.before[place as usize] as usize;
-                let part = self.counts[before] as f64 / self.counts[at] as f64;
-                shares[before] += part * (1.0 + shares[at]);
+                shares[before] += counts[before] / counts[at] * (1.0 + shares[at]);
             }
         }
         shares

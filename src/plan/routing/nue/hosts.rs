@@ -22,6 +22,24 @@ struct Progress {
     state: Option<(Colors, Vec<u32>)>,
 }
 
+impl Progress {
+    /// A copy without the tables: those of targets that are routed later are written again.
+    fn stored(&mut self) -> Self {
+        self.routes.columns.flush(&mut self.routes.tables);
+        let tables = std::mem::take(&mut self.routes.tables);
+        let stored = self.clone();
+        self.routes.tables = tables;
+        stored
+    }
+
+    /// Goes back to what was stored.
+    fn restore(&mut self, stored: Self) {
+        let tables = std::mem::take(&mut self.routes.tables);
+        *self = stored;
+        self.routes.tables = tables;
+    }
+}
+
 impl Setup<'_> {
     /// The routes to hosts of the first `layers` layers, and to switches if they are included. Makes
     /// the rules stricter if OpenSM's close a loop.
@@ -30,7 +48,7 @@ impl Setup<'_> {
         let mut search = Search::new(self.graph, self.one_hop);
         search.keep_dependencies = rules.keep_dependencies;
         let mut progress = Progress { routes: self.without_paths(), done: 0, state: None };
-        let mut stored = (!rules.keep_dependencies).then(|| progress.clone());
+        let mut stored = (!rules.keep_dependencies).then(|| progress.stored());
         while progress.done < count {
             let end = usize::min(count, progress.done + count.div_ceil(PARTS));
             self.route_up_to(end, &mut progress, &mut search, rules);
@@ -38,11 +56,11 @@ impl Setup<'_> {
                 continue;
             }
             if !search.has_forgotten {
-                stored = Some(progress.clone());
+                stored = Some(progress.stored());
             } else if self.has_loop(&progress.routes.dependencies)
                 && let Some(before) = stored.take()
             {
-                progress = before;
+                progress.restore(before);
                 rules.keep_dependencies = true;
                 search.keep_dependencies = true;
             }

@@ -46,7 +46,7 @@ use super::virtual_lanes::data_vls;
 use super::weighted_paths::columns::Columns;
 use super::weighted_paths::multicast::MulticastPaths;
 use super::weighted_paths::network::Network;
-use super::weighted_paths::search::Search as SimpleSearch;
+use super::weighted_paths::search::{NONE, Search as SimpleSearch};
 use super::weighted_paths::{check_connected, one_hop};
 use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
 use crate::config::options::Options;
@@ -58,7 +58,6 @@ use channels::Channels;
 use colors::Colors;
 use policy::MulticastHops;
 pub use policy::NuePolicy;
-use rayon::prelude::*;
 use search::{Layer, Search};
 use std::sync::Arc;
 use targets::Target;
@@ -89,17 +88,16 @@ fn route(input: &RoutingInput<'_>) -> Result<Routing, Note> {
     let network = Network::new(fabric, input.options.avoid_throttled_links, by_lid);
     check_connected(fabric, &network, &mut SimpleSearch::default(), "NUE45")?;
     let targets = targets::targets(fabric, lids, &network);
-    let mut graph = Channels::new(&network);
+    let layers = layer_count(fabric, input.options);
+    let by_layer = targets::layers(&targets, layers, input.options.nue_include_switches);
+    let (mut graph, by_layer) =
+        rayon::join(|| Channels::new(&network), || HostLayer::all(&network, by_layer));
     let hosts = targets.iter().filter(|target| !target.is_switch());
     graph.rank_above(hosts.map(|host| host.switch));
-    let layers = layer_count(fabric, input.options);
     let setup = Setup {
         graph: &graph,
         targets: &targets,
-        layers: targets::layers(&targets, layers, input.options.nue_include_switches)
-            .into_par_iter()
-            .map(|targets| HostLayer::new(&network, targets))
-            .collect(),
+        layers: by_layer,
         include_switches: input.options.nue_include_switches,
         one_hop: one_hop(fabric, lids),
         table_size: Lft::empty(lids.max()).0.len(),
@@ -160,11 +158,14 @@ struct HostLayer {
 }
 
 impl HostLayer {
-    fn new(network: &Network, mut targets: Vec<Target>) -> Self {
-        targets.sort_by_key(Target::is_switch);
-        let marks = escape_targets(network.len(), &targets);
-        let center = escape::center(network, &marks);
-        Self { targets, marks, center }
+    /// The layers with these end ports.
+    fn all(network: &Network, mut layers: Vec<Vec<Target>>) -> Vec<Self> {
+        layers.iter_mut().for_each(|targets| targets.sort_by_key(Target::is_switch));
+        let marks: Vec<_> =
+            layers.iter().map(|targets| escape_targets(network.len(), targets)).collect();
+        let centers = escape::centers(network, &marks);
+        let layers = layers.into_iter().zip(marks).zip(centers);
+        layers.map(|((targets, marks), center)| Self { targets, marks, center }).collect()
     }
 }
 
@@ -250,8 +251,10 @@ impl Setup<'_> {
             routes.escapes[usize::from(number)] += usize::from(is_escape);
             self.enter(routes, &search.used, target, lid);
             match search.outwards() {
-                Some(order) => self.lengthen_in_order(&mut routes.lengths, &search.used, order),
-                None => self.lengthen(&mut routes.lengths, &search.used),
+                Some(order) => {
+                    self.lengthen_inwards(&mut routes.lengths, &search.used, order.rev());
+                }
+                None => self.lengthen(&mut routes.lengths, &search.used, search.followed()),
             }
         }
         if let MulticastHops::ByTarget(rows) = &mut routes.hops
@@ -268,33 +271,70 @@ impl Setup<'_> {
     }
 
     /// Makes links longer by the paths over them, with the switches in an order in which each one
-    /// follows the next one on its path.
-    fn lengthen_in_order(
+    /// precedes the next one on its path.
+    fn lengthen_inwards(
         &self,
         lengths: &mut [u64],
         used: &[u32],
-        outwards: impl DoubleEndedIterator<Item = u32>,
+        inwards: impl Iterator<Item = u32>,
     ) {
-        let links = self.graph.network.links();
+        let starts = self.graph.network.starts();
         let mut paths: Vec<u64> = self.lids_by_switch.iter().map(|&lids| lids.into()).collect();
-        for switch in outwards.rev() {
+        for switch in inwards {
             let link = used[switch as usize];
-            if let Some(next) = links.get(link as usize) {
+            if let Some(&next) = starts.get(link as usize) {
                 lengths[link as usize] += paths[switch as usize];
-                paths[next.from as usize] += paths[switch as usize];
+                paths[next as usize] += paths[switch as usize];
             }
         }
     }
 
-    /// The same with any paths, also those that lead in a circle.
-    fn lengthen(&self, lengths: &mut [u64], used: &[u32]) {
+    /// The same with any paths. `outwards` has most switches, behind the next ones on their paths.
+    fn lengthen(&self, lengths: &mut [u64], used: &[u32], outwards: impl Iterator<Item = u32>) {
+        let starts = self.graph.network.starts();
+        let next = |switch: u32| starts.get(used[switch as usize] as usize).copied();
+        let (mut order, mut places): (Vec<u32>, _) = (outwards.collect(), vec![NONE; used.len()]);
+        (0..).zip(&order).for_each(|(place, &switch)| places[switch as usize] = place);
+        for (switch, place) in (0..).zip(&mut places).filter(|(_, place)| **place == NONE) {
+            *place = order.len() as u32;
+            order.push(switch);
+        }
+        let follows = |switch: u32, next: u32| places[next as usize] < places[switch as usize];
+        let is_in_circle = |switch: &u32| {
+            let leads_back = next(*switch).is_some_and(|next| !follows(*switch, next));
+            leads_back
+                && std::iter::successors(Some(*switch), |&at| next(at)).nth(used.len()).is_some()
+        };
+        if order.iter().any(is_in_circle) {
+            return self.lengthen_one_by_one(lengths, used);
+        }
+        let mut paths: Vec<u64> = self.lids_by_switch.iter().map(|&lids| lids.into()).collect();
+        for &switch in order.iter().rev() {
+            let Some(first) = next(switch) else { continue };
+            let all = paths[switch as usize];
+            lengths[used[switch as usize] as usize] += all;
+            if follows(switch, first) {
+                paths[first as usize] += all;
+                continue;
+            }
+            // The next switches have been passed on already.
+            let mut at = first;
+            while let Some(beyond) = next(at) {
+                lengths[used[at as usize] as usize] += all;
+                at = beyond;
+            }
+        }
+    }
+
+    /// The same with paths that lead in circles: as many links of each as there are switches.
+    fn lengthen_one_by_one(&self, lengths: &mut [u64], used: &[u32]) {
         let network = self.graph.network;
         for (switch, &lids) in self.lids_by_switch.iter().enumerate() {
             let mut at = switch;
             for _ in 0..network.len() {
-                let Some(link) = network.links().get(used[at] as usize) else { break };
+                let Some(&next) = network.starts().get(used[at] as usize) else { break };
                 lengths[used[at] as usize] += u64::from(lids);
-                at = link.from as usize;
+                at = next as usize;
             }
         }
     }

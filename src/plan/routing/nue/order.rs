@@ -130,9 +130,9 @@ impl ChannelOrder {
         loop {
             let Some(&channel) = after.get(step) else { return Ok(Complete::After) };
             for edge in graph.edges(channel) {
-                let end = graph.end(edge);
-                if places[end as usize] <= last && is_used(edge) {
-                    visit(met, end, after, of_after, of_before)?;
+                // Most edges are not in use while many are admitted.
+                if is_used(edge) && places[graph.end(edge) as usize] <= last {
+                    visit(met, graph.end(edge), after, of_after, of_before)?;
                 }
             }
             let Some(&channel) = before.get(step) else { return Ok(Complete::Before) };

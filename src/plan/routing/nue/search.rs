@@ -33,16 +33,19 @@ pub(super) struct Search<'a> {
     hops: Vec<u8>,
     /// True if the hops are those of the present search.
     has_hops: bool,
-    /// The switches whose channel the first pass followed, in their order, with their distances.
-    followed: Vec<(u32, u64)>,
-    /// The links that shortened a path in the first pass.
-    taken: Vec<u32>,
+    /// The switches whose channel the first pass followed, in their order.
+    followed: Vec<u32>,
+    /// The links that shortened a path in the first pass, until others shortened it more.
+    replaced: Vec<u32>,
     /// Other links that may lead to a switch.
     alternatives: Alternatives,
     /// Links that are sorted before they become alternatives, with the place and the distance of
     /// the channel from which they were met.
     met: Vec<(u32, u32, u64)>,
-    /// Unused edges of the channel whose edges are followed, with the links to which they lead.
+    /// Links of the switch that is followed which may shorten a path. There is room for one more than
+    /// a switch has.
+    shorter: Vec<u32>,
+    /// Those to which unused edges lead, with the edges.
     unused: Vec<(u32, u32)>,
     /// By switch: the number of backtracking steps before it was found.
     found_after: Vec<u32>,
@@ -80,6 +83,8 @@ impl<'a> Search<'a> {
     /// A search over links of at least the length `shortest_link`.
     pub(super) fn new(graph: &'a Channels<'a>, shortest_link: u64) -> Self {
         let switches = graph.network.len();
+        let links = (0..switches as u32).map(|switch| graph.network.range(switch).len());
+        let max_links = links.max().unwrap_or(0);
         Self {
             graph,
             heap: Heap::default(),
@@ -89,9 +94,10 @@ impl<'a> Search<'a> {
             hops: vec![0; switches],
             has_hops: true,
             followed: Vec::new(),
-            taken: Vec::new(),
+            replaced: Vec::new(),
             alternatives: Alternatives::default(),
             met: Vec::new(),
+            shorter: vec![NONE; max_links + 1],
             unused: Vec::new(),
             found_after: vec![0; switches],
             channel_distances: vec![0; graph.len()],
@@ -112,10 +118,9 @@ impl<'a> Search<'a> {
         layer.colors.begin(self.graph.source(root), layer.color);
         let mut next = Some((0, root));
         while let Some((distance, switch)) = next {
-            self.followed.push((switch, distance));
+            self.followed.push(switch);
             if self.early_end.is_reached(distance, &self.distances, self.found) {
-                self.followed
-                    .extend(self.heap.drain().map(|(distance, switch)| (switch, distance)));
+                self.followed.extend(self.heap.drain().map(|(_, switch)| switch));
                 break;
             }
             self.follow(layer, switch, distance);
@@ -138,7 +143,12 @@ impl<'a> Search<'a> {
     /// last search needed more than its first pass.
     pub(super) fn outwards(&self) -> Option<impl DoubleEndedIterator<Item = u32>> {
         let is_first = self.followed.len() == self.graph.network.len() && self.steps == 0;
-        is_first.then(|| self.followed.iter().map(|&(switch, _)| switch))
+        is_first.then(|| self.followed())
+    }
+
+    /// The switches from the root outwards that the first pass followed.
+    pub(super) fn followed(&self) -> impl DoubleEndedIterator<Item = u32> {
+        self.followed.iter().copied()
     }
 
     /// By switch: the hops to the destination of the last search, as far as it counts them.
@@ -146,9 +156,9 @@ impl<'a> Search<'a> {
         if !std::mem::replace(&mut self.has_hops, true) {
             self.hops.fill(0);
             self.hops[self.root as usize] = u8::from(self.is_host);
-            for &(switch, _) in self.followed.iter().skip(1) {
-                let link = self.graph.network.links()[self.used[switch as usize] as usize];
-                self.hops[switch as usize] = self.hops[link.from as usize].wrapping_add(1);
+            for &switch in self.followed.iter().skip(1) {
+                let next = self.graph.network.starts()[self.used[switch as usize] as usize];
+                self.hops[switch as usize] = self.hops[next as usize].wrapping_add(1);
             }
         }
         &self.hops
@@ -159,7 +169,7 @@ impl<'a> Search<'a> {
         self.distances.fill(UNKNOWN);
         self.used.fill(NONE);
         self.followed.clear();
-        self.taken.clear();
+        self.replaced.clear();
         self.found_after.fill(0);
         (self.root, self.is_host, self.has_hops) = (root, is_host, false);
         (self.steps, self.found) = (0, 1);
@@ -172,33 +182,64 @@ impl<'a> Search<'a> {
     /// An unused edge that offers no shorter path changes nothing, then or later in this function,
     /// because distances only become smaller here. The way back leads to a nearer switch.
     fn follow(&mut self, layer: &mut Layer<'_>, switch: u32, distance: u64) {
-        let graph = self.graph;
-        let mut unused = std::mem::take(&mut self.unused);
-        let used = self.used[switch as usize];
-        let edges = graph.edges_behind(switch, used);
-        let range = graph.network.range(switch);
-        let (lengths, ends) = (&layer.lengths[range.clone()], &graph.network.ends()[range.clone()]);
-        for (place, (&to, length)) in ends.iter().zip(lengths).enumerate() {
-            if distance + length < self.distances[to as usize] {
-                let link = (range.start + place) as u32;
-                let edge = edges.to(link);
-                if layer.colors.is_used(edge) {
-                    self.take(layer, edge, link, to, distance + length);
-                } else if layer.colors.is_unused(edge) {
-                    unused.push((edge, link));
-                }
+        let (graph, used) = (self.graph, self.used[switch as usize]);
+        let (first_link, first_edge) =
+            (graph.network.range(switch).start as u32, graph.first_behind(switch, used));
+        let count = self.find_shorter(layer, switch, first_edge, distance);
+        for place in 0..count {
+            let link = self.shorter[place];
+            let edge = first_edge + (link - first_link);
+            let (to, distance) = (graph.link_end(link), distance + layer.lengths[link as usize]);
+            if layer.colors.is_unused(edge) {
+                self.unused.push((edge, link));
+            } else if distance < self.distances[to as usize] {
+                self.take(layer, edge, link, to, distance);
             }
         }
+        if !self.unused.is_empty() {
+            self.follow_unused(layer, graph.channel_to(switch, used), distance);
+        }
+    }
+
+    /// Follows the unused edges of a channel in the first pass.
+    fn follow_unused(&mut self, layer: &mut Layer<'_>, channel: u32, distance: u64) {
+        let graph = self.graph;
+        let mut unused = std::mem::take(&mut self.unused);
         for (edge, link) in unused.drain(..) {
             let (to, distance) = (graph.link_end(link), distance + layer.lengths[link as usize]);
             if distance < self.distances[to as usize]
                 && layer.colors.is_unused(edge)
-                && layer.colors.use_edge(graph, graph.channel_to(switch, used), edge, layer.color)
+                && layer.colors.use_edge(graph, channel, edge, layer.color)
             {
                 self.take(layer, edge, link, to, distance);
             }
         }
         self.unused = unused;
+    }
+
+    /// Finds the links of a switch that offer a shorter path over edges that are not blocked, of which
+    /// `first_edge` is the first, and returns their number.
+    fn find_shorter(
+        &mut self,
+        layer: &Layer<'_>,
+        switch: u32,
+        first_edge: u32,
+        distance: u64,
+    ) -> usize {
+        let Self { graph, distances, shorter, .. } = self;
+        let links = graph.network.range(switch);
+        let (ends, lengths) = (&graph.network.ends()[links.clone()], &layer.lengths[links.clone()]);
+        let may_be_used = layer.colors.may_be_used(first_edge);
+        let mut count = 0;
+        for (((&to, &length), may_be_used), link) in
+            ends.iter().zip(lengths).zip(may_be_used).zip(links.start as u32..)
+        {
+            // It is written before it is known whether it counts, which could not be predicted.
+            shorter[count] = link;
+            let is_shorter = distance + length < distances[to as usize];
+            count += usize::from(is_shorter & may_be_used);
+        }
+        count
     }
 
     /// Takes a link to which an edge in use leads, and which shortens the path to the switch at its
@@ -213,14 +254,14 @@ impl<'a> Search<'a> {
         self.distances[place] = distance;
         self.used[place] = link;
         self.used_edges[place] = edge;
-        self.taken.push(link);
     }
 
     /// Forgets a link to a switch for which a shorter path was found, and the edge that leads to it.
     fn forget(&mut self, layer: &mut Layer<'_>, switch: u32, link: u32, edge: u32) {
         self.heap.remove(switch);
+        self.replaced.push(link);
         // Like OpenSM, which keeps the edges of the source channel.
-        if self.graph.network.links()[link as usize].from != self.root {
+        if self.graph.network.starts()[link as usize] != self.root {
             layer.colors.reset(Some(edge));
         }
     }
@@ -243,7 +284,7 @@ impl<'a> Search<'a> {
     fn start(&self, channel: u32) -> u32 {
         match self.graph.link(channel) {
             NONE => self.root,
-            link => self.graph.network.links()[link as usize].from,
+            link => self.graph.network.starts()[link as usize],
         }
     }
 
@@ -262,10 +303,15 @@ impl<'a> Search<'a> {
     /// Keeps the colors of the paths, and takes back all others of this search.
     fn keep_paths(&self, layer: &mut Layer<'_>) {
         for &link in self.used.iter().filter(|&&link| link != NONE) {
-            let channel = self.graph.of_link(link);
-            let before = self.used_channel(self.start(channel));
-            let edge = before.and_then(|before| self.graph.edge(before, channel));
-            layer.colors.dry(channel, edge);
+            let start = self.graph.network.starts()[link as usize];
+            let before = self.used[start as usize];
+            let edge = match before {
+                NONE => self.graph.edge(self.graph.source(start), self.graph.of_link(link)),
+                before if self.graph.reverse(before) == Some(link) => None,
+                before => Some(self.graph.edge_behind(before, link)),
+            };
+            let edge = edge.filter(|_| before != NONE || start == self.root);
+            layer.colors.dry(self.graph.of_link(link), edge);
             if let Some(edge) = edge {
                 layer.dependencies[edge as usize] = true;
             }
@@ -278,7 +324,7 @@ impl<'a> Search<'a> {
 pub(super) fn turn_tree(graph: &Channels<'_>, tree: &mut [u32], root: u32) {
     let mut link = std::mem::replace(&mut tree[root as usize], NONE);
     while link != NONE {
-        let parent = graph.network.links()[link as usize].from as usize;
+        let parent = graph.network.starts()[link as usize] as usize;
         let back = graph.reverse(link).unwrap_or(NONE);
         link = std::mem::replace(&mut tree[parent], back);
     }

@@ -1,11 +1,12 @@
 //! The routes to switches, which are no destinations of data traffic, after those to hosts.
 //!
 //! OpenSM takes shortest paths, whatever they depend on. If these close a loop with the routes to
-//! hosts on layer 0, the routes to switches are the shortest ones that add no dependencies to those
-//! of the routes to hosts and of a tree of escape paths to all switches. Such a tree must close no
-//! cycle with the routes to hosts, which is often so if its root is a switch with hosts. If no such
-//! tree is found, the hosts of layer 0 are routed again, with escape paths to all switches from the
-//! beginning.
+//! hosts on layer 0, the route to a switch is that to one of its hosts on layer 0, which adds no
+//! dependency. The routes to switches without such hosts are the shortest ones that add no
+//! dependencies to those of the routes to hosts and of a tree of escape paths to all switches. Such
+//! a tree must close no cycle with the routes to hosts, which is often so if its root is a switch
+//! with hosts. If no such tree is found, the hosts of layer 0 are routed again, with escape paths to
+//! all switches from the beginning.
 
 use super::colors::Colors;
 use super::search::Search;
@@ -18,45 +19,70 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Trees of escape paths that are tried.
 const MAX_TREES: usize = 16;
 
+/// Switches after which the routes are checked for loops the first time; later after twice as many.
+const FIRST_SWITCHES: usize = 8;
+
 impl Setup<'_> {
     /// Adds OpenSM's routes to switches, or others if these close a loop.
     pub(super) fn with_switches(&self, mut routes: Routes) -> Routes {
+        routes.columns.flush(&mut routes.tables);
         let (is_wanted, mut protected) = (AtomicBool::new(true), routes.clone());
-        let (has_loop, is_protected) = rayon::join(
+        let switches = self.switches_in_order();
+        let (before_loop, is_protected) = rayon::join(
             || {
-                self.add_switches(&mut routes);
-                let has_loop = self.has_loop(&routes.dependencies);
-                is_wanted.store(has_loop, Ordering::Relaxed);
-                has_loop
+                let before_loop = self.add_until_loop(&mut routes, &switches);
+                is_wanted.store(before_loop.is_some(), Ordering::Relaxed);
+                before_loop
             },
             || self.protect_switches(&mut protected, &is_wanted),
         );
-        match (has_loop, is_protected) {
-            (false, _) => routes,
-            (true, true) => protected,
-            (true, false) => self.with_reserve(routes),
+        match (before_loop, is_protected) {
+            (None, _) => routes,
+            (Some(_), true) => protected,
+            (Some(added), false) => {
+                self.add_switches(&mut routes, &switches[added..]);
+                self.with_reserve(routes)
+            }
         }
     }
 
-    /// Adds shortest paths to all switches, on layer 0.
-    fn add_switches(&self, routes: &mut Routes) {
+    /// Adds shortest paths to switches. If the routes have a loop, it ends soon after the one that
+    /// closes it, and returns the number of switches that were added.
+    fn add_until_loop(&self, routes: &mut Routes, switches: &[Target]) -> Option<usize> {
+        let (mut added, mut end) = (0, FIRST_SWITCHES);
+        if self.has_loop(&routes.dependencies[1..]) {
+            return Some(added);
+        }
+        while added < switches.len() {
+            let all = end.min(switches.len());
+            self.add_switches(routes, &switches[added..all]);
+            (added, end) = (all, 2 * end);
+            if self.has_loop(&routes.dependencies[..1]) {
+                return Some(added);
+            }
+        }
+        None
+    }
+
+    /// Adds shortest paths to switches, on layer 0.
+    fn add_switches(&self, routes: &mut Routes, switches: &[Target]) {
         let mut search = SimpleSearch::over_links_from(self.one_hop);
-        for target in self.switches_in_order() {
+        for target in switches {
             for lid in target.lids() {
                 search.run(self.graph.network, &routes.lengths, Root::Switch(target.switch));
                 self.mark_dependencies(&mut routes.dependencies[0], &search.used);
-                self.enter(routes, &search.used, &target, lid);
-                let order = search.order.iter().copied();
-                self.lengthen_in_order(&mut routes.lengths, &search.used, order);
+                self.enter(routes, &search.used, target, lid);
+                let inwards = search.order.iter().rev().copied();
+                self.lengthen_inwards(&mut routes.lengths, &search.used, inwards);
             }
         }
     }
 
     /// Marks the edges on which paths depend.
     fn mark_dependencies(&self, dependencies: &mut [bool], used: &[u32]) {
-        let (graph, links) = (self.graph, self.graph.network.links());
+        let (graph, starts) = (self.graph, self.graph.network.starts());
         for &link in used {
-            let Some(before) = links.get(link as usize).map(|link| used[link.from as usize]) else {
+            let Some(before) = starts.get(link as usize).map(|&start| used[start as usize]) else {
                 continue;
             };
             if before != NONE
@@ -70,8 +96,42 @@ impl Setup<'_> {
     /// Adds paths to all switches that close no cycle with others of layer 0. Returns false, and may
     /// leave switches without paths, if there are none or if they are no longer wanted.
     pub(super) fn protect_switches(&self, routes: &mut Routes, is_wanted: &AtomicBool) -> bool {
-        let Some(state) = self.escape_beside(routes) else { return false };
-        self.search_switches(routes, state, is_wanted) && !self.has_loop(&routes.dependencies)
+        let others = self.route_like_hosts(routes);
+        if !others.is_empty() {
+            let Some(state) = self.escape_beside(routes) else { return false };
+            if !self.search_switches(routes, &others, state, is_wanted) {
+                return false;
+            }
+        }
+        !self.has_loop(&routes.dependencies)
+    }
+
+    /// Adds the paths to one host of layer 0 at each switch as those to the switch. Returns the
+    /// switches without such hosts.
+    fn route_like_hosts(&self, routes: &mut Routes) -> Vec<Target> {
+        routes.columns.flush(&mut routes.tables);
+        let mut hosts = vec![None; self.graph.network.len()];
+        for host in self.layers[0].targets.iter().filter(|target| !target.is_switch()) {
+            hosts[host.switch as usize] = hosts[host.switch as usize].or(host.lids().next());
+        }
+        let mut others = Vec::new();
+        for target in self.switches_in_order() {
+            match hosts[target.switch as usize] {
+                Some(host) => self.route_like_host(routes, &target, host),
+                None => others.push(target),
+            }
+        }
+        others
+    }
+
+    /// Adds the paths to the LID of a host at a switch as those to the switch. Links get no longer by
+    /// them.
+    fn route_like_host(&self, routes: &mut Routes, switch: &Target, host: Lid) {
+        let outputs: Vec<u8> = routes.tables.iter().map(|table| table[host.index()]).collect();
+        for lid in switch.lids() {
+            let ports = routes.columns.add((lid, switch.switch, switch.exit), &mut routes.tables);
+            ports.copy_from_slice(&outputs);
+        }
     }
 
     /// Escape paths to all switches that close no cycle with the routes to hosts of layer 0.
@@ -103,19 +163,20 @@ impl Setup<'_> {
         (colors, tree)
     }
 
-    /// Adds paths to all switches on layer 0, from its state, over dependencies that are in use or
+    /// Adds paths to these switches on layer 0, from its state, over dependencies that are in use or
     /// reserved. Returns false, and leaves switches without paths, if they are no longer wanted.
     fn search_switches(
         &self,
         routes: &mut Routes,
+        switches: &[Target],
         mut state: (Colors, Vec<u32>),
         is_wanted: &AtomicBool,
     ) -> bool {
         state.0.block_unused(self.graph);
         let mut search = Search::new(self.graph, self.one_hop);
         search.keep_dependencies = true;
-        self.switches_in_order().all(|target| {
-            self.route(routes, &mut search, &mut state, &target, 0);
+        switches.iter().all(|target| {
+            self.route(routes, &mut search, &mut state, target, 0);
             is_wanted.load(Ordering::Relaxed)
         })
     }
@@ -129,10 +190,13 @@ impl Setup<'_> {
         let root = self.center_of_all();
         let mut reserved =
             self.hosts(Rules { keep_dependencies: true, center: Some(root) }, layers);
-        // The tree of the beginning.
-        let lengths = self.first_lengths();
-        let state = self.escape_from(root, &reserved.dependencies[0], &lengths);
-        self.search_switches(&mut reserved, state, &AtomicBool::new(true));
+        let others = self.route_like_hosts(&mut reserved);
+        if !others.is_empty() {
+            // The tree of the beginning.
+            let lengths = self.first_lengths();
+            let state = self.escape_from(root, &reserved.dependencies[0], &lengths);
+            self.search_switches(&mut reserved, &others, state, &AtomicBool::new(true));
+        }
         match has_others {
             true => self.with_first_layer(routes, reserved),
             false => reserved,
@@ -141,7 +205,7 @@ impl Setup<'_> {
 
     /// The switch in the middle of the hosts of layer 0 and all switches.
     fn center_of_all(&self) -> u32 {
-        escape::center(self.graph.network, &self.marks_of_all())
+        escape::centers(self.graph.network, [&self.marks_of_all()])[0]
     }
 
     /// The hosts of layer 0 and all switches as destinations.
@@ -168,10 +232,10 @@ impl Setup<'_> {
         routes
     }
 
-    fn switches_in_order(&self) -> impl Iterator<Item = Target> {
+    fn switches_in_order(&self) -> Vec<Target> {
         let mut switches: Vec<Target> =
             self.targets.iter().filter(|target| target.is_switch()).copied().collect();
         switches.sort_by_key(|target| target.switch);
-        switches.into_iter()
+        switches
     }
 }

@@ -34,10 +34,10 @@ impl Lengths {
         for &switch in search.order.iter().rev() {
             let over = std::mem::take(&mut self.over[switch as usize]);
             let link = search.used[switch as usize] as usize;
-            if let Some(next) = network.links().get(link) {
+            if let Some(&next) = network.starts().get(link) {
                 let all = over + self.weight(switch);
                 self.by_link[link] += all;
-                self.over[next.from as usize] += all;
+                self.over[next as usize] += all;
             }
         }
     }

@@ -95,14 +95,21 @@ impl Heap {
         self.entries.drain(..)
     }
 
-    /// Puts an entry into a place or below it.
-    fn sink(&mut self, mut place: usize, entry: (u64, u32)) {
+    /// Puts an entry into a place or below it: first at the bottom, where most come from, and then up
+    /// again, because the end of the other way could not be predicted.
+    fn sink(&mut self, top: usize, entry: (u64, u32)) {
+        let mut place = top;
         while let Some(child) = self.smallest_child(place) {
-            if self.entries[child].0 >= entry.0 {
-                break;
-            }
             self.put(place, self.entries[child]);
             place = child;
+        }
+        while place > top {
+            let parent = (place - 1) / ARITY;
+            if self.entries[parent].0 < entry.0 {
+                break;
+            }
+            self.put(place, self.entries[parent]);
+            place = parent;
         }
         self.put(place, entry);
     }
@@ -149,6 +156,28 @@ mod tests {
             let least = keys.iter().min();
             let last = keys.iter().rposition(|key| Some(key) == least);
             prop_assert_eq!(children(&keys).smallest_child(0), last.map(|place| place + 1));
+        }
+
+        #[test]
+        fn an_entry_sinks_above_the_first_child_that_is_not_smaller(
+            keys in prop::collection::vec(0u64..12, 1..60),
+            key in 0u64..12,
+        ) {
+            let mut heap = Heap::default();
+            heap.clear(keys.len() + 1);
+            keys.iter().zip(0..).for_each(|(&key, element)| heap.insert(element, key));
+            let (entry, mut place) = ((key, keys.len() as u32), 0);
+            let mut expected = heap.entries.clone();
+            while let Some(child) = heap.smallest_child(place) {
+                if heap.entries[child].0 >= key {
+                    break;
+                }
+                expected[place] = heap.entries[child];
+                place = child;
+            }
+            expected[place] = entry;
+            heap.sink(0, entry);
+            prop_assert_eq!(heap.entries, expected);
         }
 
         #[test]

@@ -26,7 +26,9 @@ pub(in crate::plan::routing) struct Network {
     /// Numbers by [`SwitchId`].
     pub numbers: Vec<u32>,
     links: Vec<Link>,
-    /// By link: the number of the peer switch, by itself because searches read nothing else.
+    /// By link: the numbers of the switch and of its peer, by themselves because searches read nothing
+    /// else.
+    starts: Vec<u32>,
     ends: Vec<u32>,
     /// By switch: the index of its first link; the last entry is the number of links.
     first: Vec<u32>,
@@ -79,9 +81,10 @@ impl Network {
         let mut by_guid: Vec<_> = (0..switches.len() as u32).collect();
         by_guid
             .sort_by_cached_key(|&at| fabric.switch(switches[at as usize]).guid().opensm_order());
-        let ends = links.iter().map(|link: &Link| link.to).collect();
+        let starts = links.iter().map(|link: &Link| link.from).collect();
+        let ends = links.iter().map(|link| link.to).collect();
         let by_port = links_by_port(switches.len(), &links);
-        Self { switches, by_guid, numbers, links, ends, first, by_port }
+        Self { switches, by_guid, numbers, links, starts, ends, first, by_port }
     }
 
     /// Number of switches.
@@ -92,6 +95,11 @@ impl Network {
     /// All links, by switch and port.
     pub(in crate::plan::routing) fn links(&self) -> &[Link] {
         &self.links
+    }
+
+    /// By link: the number of the switch from which it leads.
+    pub(in crate::plan::routing) fn starts(&self) -> &[u32] {
+        &self.starts
     }
 
     /// By link: the number of the switch to which it leads.

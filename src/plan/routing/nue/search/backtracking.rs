@@ -14,40 +14,31 @@ pub(super) struct Alternatives {
     /// By switch: whether those that the first pass met are among them. They are looked for when
     /// they are needed, at few switches.
     has_first: Vec<bool>,
-    /// The channels that the first pass followed, in their order, with their distances.
-    followed: Vec<(u32, u64)>,
-    /// By switch: the place of the channel to it among them, or [`NONE`].
+    /// By switch: the place among those that the first pass followed, or [`NONE`].
     followed_at: Vec<u32>,
-    /// By link: the number of the last search whose first pass took it.
-    taken_in: Vec<u32>,
-    searches: u32,
+    /// By switch: the link of its path after the first pass.
+    used: Vec<u32>,
+    /// By switch: its distance after the first pass.
+    distances: Vec<u64>,
 }
 
 impl Alternatives {
-    /// Forgets those of the last search, and takes over what the first pass of this one did: the
-    /// links that it took, and the switches that it followed in turn, with their channels and
-    /// distances.
-    fn begin(
-        &mut self,
-        graph: &Channels<'_>,
-        taken: &[u32],
-        followed: impl Iterator<Item = (u32, u32, u64)>,
-    ) {
-        let switches = graph.network.len();
+    /// Forgets those of the last search, and takes over the result of the first pass of this one.
+    fn begin(&mut self, followed: &[u32], used: &[u32], distances: &[u64]) {
+        let switches = used.len();
         self.by_switch.resize(switches, Vec::new());
         self.by_switch.iter_mut().for_each(Vec::clear);
         self.has_first.clear();
         self.has_first.resize(switches, false);
         self.followed_at.clear();
         self.followed_at.resize(switches, NONE);
-        self.followed.clear();
-        for (place, (switch, channel, distance)) in (0..).zip(followed) {
+        for (place, &switch) in (0..).zip(followed) {
             self.followed_at[switch as usize] = place;
-            self.followed.push((channel, distance));
         }
-        self.taken_in.resize(graph.network.links().len(), 0);
-        self.searches += 1;
-        taken.iter().for_each(|&link| self.taken_in[link as usize] = self.searches);
+        self.used.clear();
+        self.used.extend_from_slice(used);
+        self.distances.clear();
+        self.distances.extend_from_slice(distances);
     }
 
     fn add(&mut self, graph: &Channels<'_>, link: u32) {
@@ -82,13 +73,7 @@ impl Search<'_> {
     fn begin_alternatives(&mut self) {
         // Steps go on counting from the hops of the first pass.
         self.hops();
-        let mut alternatives = std::mem::take(&mut self.alternatives);
-        let followed = self.followed.iter().map(|&(switch, distance)| {
-            let channel = self.graph.channel_to(switch, self.used[switch as usize]);
-            (switch, channel, distance)
-        });
-        alternatives.begin(self.graph, &self.taken, followed);
-        self.alternatives = alternatives;
+        self.alternatives.begin(&self.followed, &self.used, &self.distances);
     }
 
     /// Adds the links to a switch that the first pass met over edges in use and that shortened no
@@ -104,13 +89,17 @@ impl Search<'_> {
         let mut met = std::mem::take(&mut self.met);
         for link in network.range(switch) {
             let Some(link) = graph.reverse(link as u32) else { continue };
-            let place = self.alternatives.followed_at[network.links()[link as usize].from as usize];
-            let met_from = self.alternatives.followed.get(place as usize);
-            let Some(&(channel, distance)) = met_from else { continue };
-            let was_taken = self.alternatives.taken_in[link as usize] == self.alternatives.searches;
-            let edge = graph.edge(channel, graph.of_link(link)).filter(|_| !was_taken);
-            if edge.is_some_and(|edge| layer.colors.is_used(edge) && !layer.colors.is_wet(edge)) {
-                met.push((place, link, distance));
+            let Alternatives { followed_at, used, distances, .. } = &self.alternatives;
+            let start = network.starts()[link as usize];
+            let place = followed_at[start as usize];
+            let was_taken = used[switch as usize] == link || self.replaced.contains(&link);
+            if place == NONE || was_taken {
+                continue;
+            }
+            let first_edge = graph.first_behind(start, used[start as usize]);
+            let edge = first_edge + (link - network.range(start).start as u32);
+            if layer.colors.is_used(edge) && !layer.colors.is_wet(edge) {
+                met.push((place, link, distances[start as usize]));
             }
         }
         met.sort_unstable();
@@ -134,12 +123,8 @@ impl Search<'_> {
         let distance = self.channel_distances[channel as usize];
         let mut unused = std::mem::take(&mut self.unused);
         let end = self.end(channel);
-        let edges = graph.edges_behind(end, graph.link(channel));
-        for link in graph.network.range(end).map(|link| link as u32) {
-            if link == edges.back {
-                continue;
-            }
-            let edge = edges.to(link);
+        let edges = graph.first_behind(end, graph.link(channel))..;
+        for (edge, link) in edges.zip(graph.network.range(end).map(|link| link as u32)) {
             let is_shorter = || {
                 let known = self.distances[graph.link_end(link) as usize];
                 distance + layer.lengths[link as usize] < known
@@ -210,7 +195,7 @@ impl Search<'_> {
     fn channels_behind(&self, switch: u32) -> Vec<u32> {
         let network = self.graph.network;
         let ends = network.range(switch).map(|link| self.used[network.links()[link].to as usize]);
-        ends.filter(|&used| used != NONE && network.links()[used as usize].from == switch)
+        ends.filter(|&used| used != NONE && network.starts()[used as usize] == switch)
             .map(|used| self.graph.of_link(used))
             .collect()
     }
