@@ -222,7 +222,8 @@ impl Chain {
             input.previous = Some(previous);
             input.previous_fabric = input.previous_fabric.filter(|_| is_current);
         }
-        let routing = self.run_engines(&input)?;
+        // On a thread of the pool, where parallel parts begin without waking up another thread.
+        let routing = rayon::scope(|_| self.run_engines(&input))?;
         Ok(if uses_cache { unicast_cache::remember(&input, routing) } else { routing })
     }
 
