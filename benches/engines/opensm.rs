@@ -24,7 +24,7 @@ const RUNS: usize = 5;
 /// The text in the log when an engine refuses a fabric; opensm falls back to minhop then.
 const REFUSAL: &str = "cannot build";
 
-/// Time limit for all computations of a case.
+/// Time limit for all computations of a case; those that are finished by then count.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The shortest time in which opensm routes a fabric.
@@ -42,7 +42,7 @@ pub(crate) fn routing_time(fabric: &BenchFabric, engine: &str) -> Result<Duratio
     let _process = Running(process.map_err(|error| error.to_string())?);
     let log = folder.path().join("log");
     let start = Instant::now();
-    while start.elapsed() < TIMEOUT {
+    loop {
         std::thread::sleep(Duration::from_millis(200));
         let text = fs::read_to_string(&log).unwrap_or_default();
         // In its first sweep the links may have one VL, which is too few for some engines.
@@ -51,11 +51,11 @@ pub(crate) fn routing_time(fabric: &BenchFabric, engine: &str) -> Result<Duratio
             return Err(format!("opensm refuses the fabric: {reason}"));
         }
         let times = computations(&text, engine);
-        if times.len() >= RUNS {
-            return times.into_iter().min().ok_or_else(|| "no computation".to_owned());
+        if times.len() >= RUNS || start.elapsed() >= TIMEOUT {
+            let least = times.into_iter().min();
+            return least.ok_or_else(|| format!("no second computation in {TIMEOUT:?}"));
         }
     }
-    Err(format!("opensm did not route the fabric {RUNS} times in {TIMEOUT:?}"))
 }
 
 /// Offers the simulated fabric on a socket in `folder`.
