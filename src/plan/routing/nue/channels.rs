@@ -99,8 +99,9 @@ impl<'a> Channels<'a> {
 
     /// The edges that no path may use.
     pub(super) fn ways_back(&self) -> impl Iterator<Item = u32> {
-        (0..self.network.links().len() as u32)
-            .filter_map(|link| Some(self.edge_behind(link, self.reverse(link)?)))
+        (0..self.network.links().len() as u32).filter_map(|link| {
+            Some(self.edge_behind(self.link_end(link), link, self.reverse(link)?))
+        })
     }
 
     /// Ranks the channels as in a tree with the switches that have hosts at its bottom: those that
@@ -171,10 +172,11 @@ impl<'a> Channels<'a> {
         first.unwrap_or_else(|| self.first_edge[self.source(switch) as usize])
     }
 
-    /// The edge from the channel of a link to that of a link of the switch where it ends.
-    pub(super) fn edge_behind(&self, link: u32, next: u32) -> u32 {
-        let end = self.link_end(link);
-        self.first_behind(end, link) + (next - self.network.range(end).start as u32)
+    /// The edge to the link `next` of `switch` from the channel of `link`, as in
+    /// [`Self::first_behind`].
+    #[inline]
+    pub(super) fn edge_behind(&self, switch: u32, link: u32, next: u32) -> u32 {
+        self.first_behind(switch, link) + (next - self.network.range(switch).start as u32)
     }
 
     /// The link of the other direction of a cable.

@@ -305,12 +305,11 @@ impl<'a> Search<'a> {
         for &link in self.used.iter().filter(|&&link| link != NONE) {
             let start = self.graph.network.starts()[link as usize];
             let before = self.used[start as usize];
-            let edge = match before {
-                NONE => self.graph.edge(self.graph.source(start), self.graph.of_link(link)),
-                before if self.graph.reverse(before) == Some(link) => None,
-                before => Some(self.graph.edge_behind(before, link)),
+            let leads_on = match before {
+                NONE => start == self.root,
+                before => self.graph.reverse(before) != Some(link),
             };
-            let edge = edge.filter(|_| before != NONE || start == self.root);
+            let edge = leads_on.then(|| self.graph.edge_behind(start, before, link));
             layer.colors.dry(self.graph.of_link(link), edge);
             if let Some(edge) = edge {
                 layer.dependencies[edge as usize] = true;

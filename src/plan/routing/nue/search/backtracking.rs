@@ -96,8 +96,7 @@ impl Search<'_> {
             if place == NONE || was_taken {
                 continue;
             }
-            let first_edge = graph.first_behind(start, used[start as usize]);
-            let edge = first_edge + (link - network.range(start).start as u32);
+            let edge = graph.edge_behind(start, used[start as usize], link);
             if layer.colors.is_used(edge) && !layer.colors.is_wet(edge) {
                 met.push((place, link, distances[start as usize]));
             }
