@@ -4,7 +4,7 @@
 //! [`daemon`] has its options, and `long_only` accepts long options with a single dash, as
 //! getopt_long_only(3) does. A subcommand is the first word: [`sim`], [`plan`], [`check`],
 //! [`torus_config`], [`replay`], [`completions`], [`help`], and those of [`manage`] for a running
-//! daemon. clap parses all of them. [`configuration`] combines the configuration file with the
+//! daemon. A command behind an option is an error (`misplaced_command`). clap parses all of them. [`configuration`] combines the configuration file with the
 //! command line; [`exit`] has the exit codes.
 
 pub mod check;
@@ -15,6 +15,7 @@ pub mod exit;
 mod help;
 mod long_only;
 pub mod manage;
+mod misplaced_command;
 pub mod plan;
 pub mod replay;
 pub mod sim;
@@ -229,7 +230,10 @@ fn daemon_from_matches(
         return Err(unknown_command(command, word));
     }
     let mut args = DaemonArgs::from_arg_matches(matches)?;
-    for operand in matches.get_many::<String>(OPERANDS).into_iter().flatten() {
+    let operands = matches.get_many::<String>(OPERANDS).into_iter().flatten();
+    misplaced_command::check(command, operands.clone(), argv)
+        .map_err(|text| command.error(ErrorKind::InvalidSubcommand, text))?;
+    for operand in operands {
         args.notes.push(Note::warning(format!("argument '{operand}' is ignored")));
     }
     Ok(Command::Daemon(args))

@@ -157,6 +157,11 @@ fn errors_suggest_the_right_usage() {
         ("--pr 3", "option '--pr' is ambiguous: it matches --priority, --prefix_routes_file"),
         ("-o1", "unexpected argument '-1' found"),
         ("-J x", "unexpected argument '-J' found"),
+        (
+            "-p 3 status",
+            "the command 'status' must be the first word; write 'torus-sm status', with its own \
+             options after it",
+        ),
         ("simm 3x3", "unknown command 'simm'; did you mean 'sim'?"),
     ] {
         assert_eq!(error(line), expected, "{line}");
