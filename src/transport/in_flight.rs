@@ -14,6 +14,10 @@ pub type Tag = u64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BatchId(pub usize);
 
+/// Index of a device that has requests queued or in flight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct DeviceId(pub u32);
+
 /// Time without an answer after which a request counts as stalled if a request sent later is
 /// answered. Round trips take 10 us to 1 ms in a fabric, and a few milliseconds to a loaded
 /// management processor.
@@ -31,6 +35,7 @@ pub(super) struct InFlight {
     pub batch: Option<BatchId>,
     pub tag: Tag,
     pub request: SmpRequest,
+    pub device: DeviceId,
     /// Time of the first transmission.
     pub sent: Instant,
     pub deadline: Instant,

@@ -15,6 +15,7 @@
 
 pub mod client;
 pub mod demux;
+mod device_queue;
 mod frame_text;
 pub mod frames;
 pub mod gsi;
@@ -26,6 +27,7 @@ pub mod recorded;
 pub mod reopening;
 mod smp_counters;
 pub mod smp_intake;
+mod smp_limits;
 mod smp_request;
 pub mod sysfs;
 pub mod tagged;

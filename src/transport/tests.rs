@@ -1,5 +1,6 @@
 //! The client, the demultiplexer and the wrappers over a fake port, on a paused clock.
 
+mod device_turns;
 mod inline_responder;
 
 use super::client::{BatchEvent, SmpClient};
@@ -68,6 +69,8 @@ fn bench(window: usize) -> Bench {
         window,
         timeout: Duration::from_millis(100),
         retries: TRANSMISSIONS - 1,
+        // The requests of most tests go to one device.
+        per_device: 0,
         ..SmpLimits::default()
     };
     let client = SmpClient::new(Arc::clone(&port) as Arc<dyn MadPort>, &demux, limits);
@@ -269,7 +272,7 @@ async fn a_stalled_request_leaves_the_window_and_may_still_be_answered() {
 #[tokio::test(start_paused = true)]
 async fn stalled_requests_are_limited_by_the_total() {
     let bench = bench(2);
-    let limits = SmpLimits { window: 2, total: 3, ..SmpLimits::default() };
+    let limits = SmpLimits { window: 2, total: 3, per_device: 0, ..SmpLimits::default() };
     bench.client.set_limits(limits);
     let mut batch = bench.client.batch();
     (0..5).for_each(|tag| batch.submit(tag, request(tag as u32)));

@@ -2,8 +2,8 @@
 //! flight, and the match of responses to requests.
 //!
 //! A request is [submitted](Transactions::submit) to a queue. While fewer than `window` requests
-//! are in flight, [`Transactions::transmit`] takes the oldest request from the queue and assigns it
-//! a slot and a transaction ID. A response, an error or the deadline frees the slot and adds the
+//! are in flight, [`Transactions::transmit`] takes the next request from the queue, which serves the
+//! devices in turn ([`super::device_queue`]), and assigns it a slot and a transaction ID. A response, an error or the deadline frees the slot and adds the
 //! result to the batch of the request.
 //!
 //! The transaction ID has 32 bits, as the upper half of the field belongs to the port: the slot in
@@ -23,96 +23,16 @@
 pub(super) use super::in_flight::BatchId;
 pub use super::in_flight::{SOLE_STALL_TIME, STALL_TIME, Tag};
 pub use super::smp_counters::{AttributeCount, MethodCount, SmpCounters, SmpResultKind};
+pub use super::smp_limits::{DEFAULT_PER_DEVICE, MAX_WINDOW, SmpLimits, UNLIMITED_WINDOW};
 pub use super::smp_request::{SmpError, SmpReply, SmpRequest, SmpResult};
 
+use super::device_queue::{DeviceQueue, Queued};
 use super::in_flight::{InFlight, check_response};
-use crate::wire::attr::AttrId;
-use crate::wire::mad::{Mad, Method, low_tid_of};
+use crate::wire::mad::{Mad, low_tid_of};
 use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// Window for `--maxsmps 0`, "unlimited", in requests. The umad device has no flow control towards
-/// its sender. ibsim slows down above this window and deadlocks with several hundred requests in
-/// flight.
-pub const UNLIMITED_WINDOW: usize = 128;
-
-/// Maximum window in requests; the 16 bits of a slot number are enough for it.
-pub const MAX_WINDOW: usize = 4096;
-
-/// Time after the last timeout of the port at which a request counts as unanswered. The port
-/// delivers a result before; this bound keeps a loss inside the port from stopping a sweep.
-const COMPLETION_GRACE: Duration = Duration::from_secs(2);
-
-/// Maximum number of stalled requests that do not count towards the window. The bound protects
-/// simulators and devices that lose MADs when several hundred are in flight.
-const MAX_STALLED: usize = 256;
-
-/// Bits of the attribute modifier of SLtoVLMappingTable for all input or output ports of a switch
-/// at once.
-const OPTIMIZED_SL_TO_VL: u32 = 0x3_0000;
-
-/// Limits of transmissions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SmpLimits {
-    /// Maximum number of requests in flight (`--maxsmps`): 1..=[`MAX_WINDOW`], 0 for
-    /// [`UNLIMITED_WINDOW`].
-    pub window: usize,
-    /// Maximum number of requests in flight, stalled ones included (`max_wire_smps2`); without
-    /// effect up to `window`.
-    pub total: usize,
-    /// Timeout of each transmission (`transaction_timeout`).
-    pub timeout: Duration,
-    /// Timeout of requests that take devices longer (`long_transaction_timeout`).
-    pub long_timeout: Duration,
-    /// Maximum number of retransmissions (`transaction_retries`).
-    pub retries: u32,
-}
-
-impl SmpLimits {
-    /// The window within its bounds.
-    fn slots(&self) -> usize {
-        match self.window {
-            0 => UNLIMITED_WINDOW,
-            window => window.min(MAX_WINDOW),
-        }
-    }
-
-    /// Maximum number of stalled requests.
-    fn stalled(&self) -> usize {
-        match self.total.checked_sub(self.slots()) {
-            Some(more) if more > 0 => more.min(MAX_STALLED),
-            _ => MAX_STALLED,
-        }
-    }
-
-    /// Timeout of each transmission of a request.
-    pub(super) fn timeout_of(&self, request: &SmpRequest) -> Duration {
-        let is_long = request.method == Method::SET
-            && request.attr_id == AttrId::SL_TO_VL
-            && request.attr_mod & OPTIMIZED_SL_TO_VL != 0;
-        if is_long { self.long_timeout } else { self.timeout }
-    }
-
-    /// Time from the transmission of a request with this timeout to its deadline.
-    fn time_to_deadline(&self, timeout: Duration) -> Duration {
-        timeout.saturating_mul(self.retries.saturating_add(1)).saturating_add(COMPLETION_GRACE)
-    }
-}
-
-/// OpenSM's defaults: 4 requests in flight, 200 ms, 3 retries.
-impl Default for SmpLimits {
-    fn default() -> Self {
-        Self {
-            window: 4,
-            total: 4,
-            timeout: Duration::from_millis(200),
-            long_timeout: Duration::from_millis(500),
-            retries: 3,
-        }
-    }
-}
 
 /// The results of a batch that have not been taken.
 pub(super) type Results = VecDeque<(Tag, SmpResult)>;
@@ -134,12 +54,6 @@ pub(super) enum TimeoutEffect {
     Complete,
     /// The request must be sent once more.
     Retransmit(Transmit),
-}
-
-struct Queued {
-    batch: BatchId,
-    tag: Tag,
-    request: SmpRequest,
 }
 
 /// A position in the window.
@@ -170,7 +84,7 @@ pub(super) struct Transactions {
     latest_answered: Option<Instant>,
     /// The next check for stalled and late requests.
     check_at: Option<Instant>,
-    queue: VecDeque<Queued>,
+    queue: DeviceQueue,
     batches: Vec<Option<Batch>>,
     /// Batches with results whose tasks have not been woken.
     to_wake: Vec<BatchId>,
@@ -188,7 +102,7 @@ impl Transactions {
             stalled: 0,
             latest_answered: None,
             check_at: None,
-            queue: VecDeque::new(),
+            queue: DeviceQueue::default(),
             batches: Vec::new(),
             to_wake: Vec::new(),
             closed: None,
@@ -218,7 +132,7 @@ impl Transactions {
     /// Closes a batch: cancels its queued requests and discards the results of those in flight.
     pub(super) fn close_batch(&mut self, batch: BatchId) {
         self.batches[batch.0] = None;
-        self.queue.retain(|queued| queued.batch != batch);
+        self.queue.remove(|queued| queued.batch == batch);
         self.to_wake.retain(|&other| other != batch);
         for request in self.slots.iter_mut().filter_map(|slot| slot.request.as_mut()) {
             if request.batch == Some(batch) {
@@ -254,13 +168,8 @@ impl Transactions {
         batch: BatchId,
         is_cancelled: impl Fn(Tag) -> bool,
     ) -> Vec<Tag> {
-        let mut cancelled = Vec::new();
-        self.queue.retain(|queued| {
-            let is_selected = queued.batch == batch && is_cancelled(queued.tag);
-            cancelled.extend(is_selected.then_some(queued.tag));
-            !is_selected
-        });
-        cancelled
+        let is_selected = |queued: &Queued| queued.batch == batch && is_cancelled(queued.tag);
+        self.queue.remove(is_selected).into_iter().map(|queued| queued.tag).collect()
     }
 
     pub(super) fn submit(&mut self, batch: BatchId, tag: Tag, request: SmpRequest) {
@@ -269,16 +178,21 @@ impl Transactions {
                 let error = SmpError::Send(reason.clone());
                 self.finish(Some(batch), tag, &request, Err(error));
             }
-            None => self.queue.push_back(Queued { batch, tag, request }),
+            None => {
+                let limit = self.limits.device_slots();
+                self.queue.push(Queued { batch, tag, request }, limit);
+            }
         }
     }
 
-    /// Takes the next request to send; `None` if the queue is empty or the window is full.
+    /// Takes the next request to send; `None` if the window is full, or if no device with queued
+    /// requests may be sent another one.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
         if self.in_flight >= self.limits.slots() {
             return None;
         }
-        let Queued { batch, tag, request } = self.queue.pop_front()?;
+        let (device, queued) = self.queue.pop(self.limits.device_slots())?;
+        let Queued { batch, tag, request } = queued;
         let at = self.free_slots.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, request: None });
             // At most MAX_WINDOW slots are in use.
@@ -292,6 +206,7 @@ impl Transactions {
             batch: Some(batch),
             tag,
             request,
+            device,
             sent: now,
             deadline: now + self.limits.time_to_deadline(timeout),
             timeout,
@@ -383,6 +298,8 @@ impl Transactions {
             request.is_stalled = true;
             self.stalled += 1;
             self.in_flight -= 1;
+            // Its repetition by the sender of the batch must be able to go out.
+            self.queue.release(request.device, self.limits.device_slots());
             if let Some(batch) = &mut self.batches[id.0] {
                 batch.stalls.push(request.tag);
                 if batch.waker.is_some() && !self.to_wake.contains(&id) {
@@ -411,7 +328,7 @@ impl Transactions {
                 self.finish_sent(&request, Err(SmpError::Send(reason.to_owned())));
             }
         }
-        while let Some(queued) = self.queue.pop_front() {
+        for queued in self.queue.remove(|_| true) {
             let error = SmpError::Send(reason.to_owned());
             self.finish(Some(queued.batch), queued.tag, &queued.request, Err(error));
         }
@@ -460,9 +377,11 @@ impl Transactions {
     }
 
     fn release(&mut self, at: usize, request: &InFlight) {
-        match request.is_stalled {
-            true => self.stalled -= 1,
-            false => self.in_flight -= 1,
+        if request.is_stalled {
+            self.stalled -= 1;
+        } else {
+            self.in_flight -= 1;
+            self.queue.release(request.device, self.limits.device_slots());
         }
         self.free_slots.push(at as u16);
     }

@@ -455,6 +455,7 @@ pub fn limits(options: &Options) -> SmpLimits {
     SmpLimits {
         window: options.max_wire_smps as usize,
         total: options.max_wire_smps2 as usize,
+        per_device: options.max_smps_per_device as usize,
         timeout: Duration::from_millis(options.transaction_timeout.into()),
         long_timeout: Duration::from_millis(options.long_transaction_timeout.into()),
         retries: options.transaction_retries,

@@ -50,6 +50,9 @@ macro_rules! timing {
         /// Limit of SMPs in flight, overdue ones included: they do not count towards max_wire_smps.
         /// With values up to max_wire_smps, 256 SMPs may be overdue.
         max_wire_smps2: u32 = 4, reload, implemented, range(0, 0x7fff_ffff).else_use(4);
+        /// Limit of SMPs in flight to one device, overdue ones aside; 0 is no limit. A device handles
+        /// one SMP at a time and loses those beyond its short queue.
+        max_smps_per_device: u32 = 2, reload, implemented, range(0, 4096);
         /// Time in microseconds after which OpenSM sends more SMPs, up to max_wire_smps2.
         max_smps_timeout: u32 = 600_000, reload,
             ignored("SMPs are overdue after 40 ms, and after 15 ms if later ones are answered");

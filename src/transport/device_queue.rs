@@ -1,0 +1,258 @@
+//! Queued subnet management requests, in turn over the devices they go to.
+//!
+//! A subnet management agent handles one request at a time and holds few: those that find its queue
+//! full are lost, and cost a timeout. Callers submit the requests of a device together, so a window
+//! that is filled in the order of submission meets two or three devices, of which each works alone.
+//! Therefore the next request is the oldest one of the next device, in a circle of devices that have
+//! requests waiting and fewer than their limit in flight. The requests of a device keep their order.
+//!
+//! A device is identified by the route to it. Two routes to one device are two devices here, which
+//! costs some of the protection and nothing else.
+
+use super::in_flight::{BatchId, DeviceId, Tag};
+use super::smp_request::SmpRequest;
+use crate::wire::smp::SmpRoute;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// Capacity in requests above which an empty queue of a device is given back.
+const MAX_IDLE_CAPACITY: usize = 64;
+
+/// A request that waits to be sent.
+pub(super) struct Queued {
+    pub batch: BatchId,
+    pub tag: Tag,
+    pub request: SmpRequest,
+}
+
+#[derive(Default)]
+struct Device {
+    /// Key of the device in [`DeviceQueue::by_route`]; `None` if the entry is free.
+    route: Option<SmpRoute>,
+    waiting: VecDeque<Queued>,
+    /// Requests in flight that are not stalled.
+    in_flight: usize,
+    /// True while the device is in [`DeviceQueue::circle`].
+    is_in_circle: bool,
+}
+
+/// The requests that wait to be sent.
+#[derive(Default)]
+pub(super) struct DeviceQueue {
+    by_route: FxHashMap<SmpRoute, DeviceId>,
+    devices: Vec<Device>,
+    free: Vec<DeviceId>,
+    /// Devices that may be sent a request, in the order of their turns. A device whose requests were
+    /// cancelled may still be in it.
+    circle: VecDeque<DeviceId>,
+}
+
+impl DeviceQueue {
+    /// Adds a request behind those to the same device. `limit`: maximum number of requests in flight
+    /// to one device.
+    pub(super) fn push(&mut self, queued: Queued, limit: usize) {
+        let route = queued.request.route;
+        let id = match self.by_route.get(&route) {
+            Some(&id) => id,
+            None => self.add(route),
+        };
+        self.device(id).waiting.push_back(queued);
+        self.enter_circle(id, limit);
+    }
+
+    /// Takes the next request, which counts as in flight to its device until
+    /// [`Self::release`].
+    pub(super) fn pop(&mut self, limit: usize) -> Option<(DeviceId, Queued)> {
+        loop {
+            let id = self.circle.pop_front()?;
+            let device = self.device(id);
+            device.is_in_circle = false;
+            if device.in_flight < limit
+                && let Some(queued) = device.waiting.pop_front()
+            {
+                device.in_flight += 1;
+                self.enter_circle(id, limit);
+                return Some((id, queued));
+            }
+            self.remove_if_idle(id);
+        }
+    }
+
+    /// Records that a request to the device ended or stalled.
+    pub(super) fn release(&mut self, id: DeviceId, limit: usize) {
+        let device = self.device(id);
+        debug_assert!(device.in_flight > 0, "each release belongs to a request in flight");
+        device.in_flight -= 1;
+        self.enter_circle(id, limit);
+        self.remove_if_idle(id);
+    }
+
+    /// Removes the requests that `is_removed` selects, and returns them.
+    pub(super) fn remove(&mut self, is_removed: impl Fn(&Queued) -> bool) -> Vec<Queued> {
+        let mut removed = Vec::new();
+        for at in 0..self.devices.len() {
+            let waiting = &mut self.devices[at].waiting;
+            if waiting.is_empty() {
+                continue;
+            }
+            let all = std::mem::take(waiting).into_iter();
+            let (selected, kept): (Vec<_>, Vec<_>) = all.partition(|queued| is_removed(queued));
+            *waiting = kept.into();
+            removed.extend(selected);
+            self.remove_if_idle(DeviceId(at as u32));
+        }
+        removed
+    }
+
+    fn add(&mut self, route: SmpRoute) -> DeviceId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.devices.push(Device::default());
+            // At most as many devices as requests that fit into memory.
+            DeviceId((self.devices.len() - 1) as u32)
+        });
+        self.device(id).route = Some(route);
+        self.by_route.insert(route, id);
+        id
+    }
+
+    fn device(&mut self, id: DeviceId) -> &mut Device {
+        &mut self.devices[id.0 as usize]
+    }
+
+    /// Gives the device its turn, if it may be sent a request.
+    fn enter_circle(&mut self, id: DeviceId, limit: usize) {
+        let device = self.device(id);
+        if !device.is_in_circle && device.in_flight < limit && !device.waiting.is_empty() {
+            device.is_in_circle = true;
+            self.circle.push_back(id);
+        }
+    }
+
+    /// Frees the entry of a device without requests. One in the circle stays until its turn.
+    fn remove_if_idle(&mut self, id: DeviceId) {
+        let device = self.device(id);
+        if device.is_in_circle || device.in_flight > 0 || !device.waiting.is_empty() {
+            return;
+        }
+        if device.waiting.capacity() > MAX_IDLE_CAPACITY {
+            device.waiting = VecDeque::new();
+        }
+        if let Some(route) = device.route.take() {
+            self.by_route.remove(&route);
+            self.free.push(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Lid;
+    use proptest::prelude::*;
+
+    const LIMIT: usize = 2;
+
+    fn queued(device: u16, tag: Tag) -> Queued {
+        let request = SmpRequest::get(SmpRoute::Lid(Lid(device)), 0x0011, 0);
+        Queued { batch: BatchId(0), tag, request }
+    }
+
+    fn device_of(queued: &Queued) -> u16 {
+        queued.request.lid().0
+    }
+
+    #[test]
+    fn devices_take_turns_and_keep_the_order_of_their_requests() {
+        let mut queue = DeviceQueue::default();
+        for device in 1..=3 {
+            for tag in 0..3 {
+                queue.push(queued(device, tag), LIMIT);
+            }
+        }
+        let mut sent = Vec::new();
+        while let Some((id, request)) = queue.pop(LIMIT) {
+            sent.push((id, device_of(&request), request.tag));
+        }
+        let order: Vec<_> = sent.iter().map(|&(_, device, tag)| (device, tag)).collect();
+        assert_eq!(order, [(1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (3, 1)]);
+        queue.release(sent[1].0, LIMIT);
+        let (_, next) = queue.pop(LIMIT).expect("device 2 may be sent another one");
+        assert_eq!((device_of(&next), next.tag), (2, 2));
+        assert!(queue.pop(LIMIT).is_none());
+    }
+
+    #[test]
+    fn entries_of_idle_devices_are_free_again() {
+        let mut queue = DeviceQueue::default();
+        for device in 1..=1000 {
+            queue.push(queued(device, 0), LIMIT);
+            let (id, _) = queue.pop(LIMIT).expect("the request");
+            queue.release(id, LIMIT);
+        }
+        queue.push(queued(7, 0), LIMIT);
+        assert_eq!(queue.remove(|_| true).len(), 1);
+        assert!(queue.pop(LIMIT).is_none());
+        assert_eq!((queue.devices.len(), queue.free.len(), queue.by_route.len()), (1, 1, 0));
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Action {
+        Push(u16),
+        Pop,
+        Release(usize),
+        Remove(u16),
+    }
+
+    fn action() -> impl Strategy<Value = Action> {
+        prop_oneof![
+            4 => (0..6u16).prop_map(Action::Push),
+            4 => Just(Action::Pop),
+            3 => any::<usize>().prop_map(Action::Release),
+            1 => (0..6u16).prop_map(Action::Remove),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn no_device_gets_more_than_its_limit_and_no_request_is_lost(
+            actions in proptest::collection::vec(action(), 0..200),
+        ) {
+            let mut queue = DeviceQueue::default();
+            let mut waiting: Vec<VecDeque<Tag>> = vec![VecDeque::new(); 6];
+            let mut in_flight: Vec<(DeviceId, u16)> = Vec::new();
+            for (tag, action) in (0..).zip(actions) {
+                match action {
+                    Action::Push(device) => {
+                        queue.push(queued(device, tag), LIMIT);
+                        waiting[usize::from(device)].push_back(tag);
+                    }
+                    Action::Pop => {
+                        let flying = |device| in_flight.iter().filter(|f| f.1 == device).count();
+                        let may_send = (0..6u16)
+                            .any(|d| flying(d) < LIMIT && !waiting[usize::from(d)].is_empty());
+                        let popped = queue.pop(LIMIT);
+                        prop_assert_eq!(popped.is_some(), may_send);
+                        if let Some((id, request)) = popped {
+                            let device = device_of(&request);
+                            prop_assert!(flying(device) < LIMIT);
+                            let oldest = waiting[usize::from(device)].pop_front();
+                            prop_assert_eq!(oldest, Some(request.tag));
+                            in_flight.push((id, device));
+                        }
+                    }
+                    Action::Release(at) if !in_flight.is_empty() => {
+                        let (id, _) = in_flight.swap_remove(at % in_flight.len());
+                        queue.release(id, LIMIT);
+                    }
+                    Action::Release(_) => {}
+                    Action::Remove(device) => {
+                        let removed = queue.remove(|queued| device_of(queued) == device);
+                        let tags: VecDeque<_> = removed.iter().map(|queued| queued.tag).collect();
+                        prop_assert_eq!(&tags, &waiting[usize::from(device)]);
+                        waiting[usize::from(device)].clear();
+                    }
+                }
+            }
+        }
+    }
+}
