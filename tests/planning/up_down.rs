@@ -35,7 +35,7 @@ Hca 1 \"H-0000000000000201\"
 [1] \"S-0000000000000012\"[3]
 ";
 
-fn tree(engine: &str) -> PlanSetup {
+pub(crate) fn tree(engine: &str) -> PlanSetup {
     let topology = ibnet::parse(Path::new("tree"), TREE).expect("a fabric");
     let host = topology.nodes.len() - 1;
     PlanSetup::new(&topology, host, options(engine, false), String::new())
