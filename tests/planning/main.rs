@@ -2,6 +2,7 @@
 
 mod dumps;
 mod engine_failures;
+mod hop_weights;
 mod route_files;
 mod transitions;
 mod unicast_cache;

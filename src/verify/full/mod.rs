@@ -75,7 +75,8 @@
 //! # Assumptions
 //!
 //! * Devices forward as programmed. Mappings that the plan does not program (QoS off, or no SL
-//!   mapping in the device) are VL = SL modulo the number of data VLs ([`super::sl_to_vl`]).
+//!   mapping in the device) are VL = SL modulo the number of data VLs ([`super::sl_to_vl`]). If an
+//!   engine keeps paths apart by SLs and QoS is off, credit loops with all SLs on VL 0 are a warning.
 //! * End ports consume packets, and arbitration serves each VL eventually.
 //! * Clients use the SL of the path record or of the multicast group.
 //! * VL 15 (SMPs) has no credits and takes part in no dependency (IBA vol. 1, 7.6).
@@ -177,6 +178,13 @@ pub(super) fn check(
             None => failure.add_fault(Fault::CreditLoop(cycle.clone())),
         }
         summary.cycle = Some(cycle);
+    } else if relies_on_unwritten_mappings(plan) {
+        let on_one_vl = SlToVlMaps::on_vl_0(&network);
+        let unmapped = DependencyGraph::new(&network, &on_one_vl, &triples);
+        if let Some(cycle) = unmapped.cycle(fabric, &network) {
+            summary.notes.push(unmapped_warning(plan, &cycle));
+            summary.cycle = Some(cycle);
+        }
     }
     if failure.total > 0 {
         return Err(failure);
@@ -200,6 +208,10 @@ impl Evidence {
         // Only a full check reports dropped packets, so it has to examine each such plan.
         let ranks = cdg.ranks().filter(|_| cdg.dropped_sls() == 0)?;
         if policy.may_omit_switch_routes() && omits_routes(plan) {
+            return None;
+        }
+        // The second graph, with all SLs on VL 0, is not part of a proof.
+        if relies_on_unwritten_mappings(plan) {
             return None;
         }
         let count = plan.lids.max().index() + 1;
@@ -242,6 +254,23 @@ impl Evidence {
 fn omits_routes(plan: &Plan) -> bool {
     let lids: Vec<Lid> = plan.lids.iter().map(|(lid, _)| lid).collect();
     plan.routing.lfts.par_iter().any(|lft| lids.iter().any(|&lid| lft.out(lid).is_none()))
+}
+
+/// True if paths are free of credit loops in layers with an SL each, but the plan has no SL to VL
+/// mappings (`qos` is FALSE). The devices then keep maps that this subnet manager does not know, often
+/// that of all SLs to VL 0.
+fn relies_on_unwritten_mappings(plan: &Plan) -> bool {
+    plan.qos.sl_to_vl.iter().all(Vec::is_empty)
+        && plan.routing.policy.structure().layers.is_some_and(|layers| layers > 1)
+}
+
+fn unmapped_warning(plan: &Plan, cycle: &Cycle) -> Note {
+    let engine = plan.routing.engine;
+    Note::warning(format!(
+        "routing engine {engine} keeps paths apart by SLs, but no SL to VL mappings are written while \
+         qos is FALSE: the fabric may deadlock where devices map these SLs to the same VL: {cycle}; \
+         set qos TRUE (-Q)"
+    ))
 }
 
 /// The message about packets that the administrator's SL to VL mappings drop. VL 15 for an unused

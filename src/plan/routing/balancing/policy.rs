@@ -23,11 +23,6 @@ pub struct BalancedPolicy {
 }
 
 impl BalancedPolicy {
-    /// The hop weights of the routes.
-    pub fn hop_weights(&self) -> &[HopWeight] {
-        &self.record.lists.hop_weights
-    }
-
     /// How the engine computes hops.
     pub fn rule(&self) -> &dyn HopRule {
         &*self.rule
@@ -47,6 +42,10 @@ impl RoutingPolicy for BalancedPolicy {
 
     fn same_path_sls_as(&self, before: &dyn RoutingPolicy) -> bool {
         before.as_any().is::<Self>()
+    }
+
+    fn hop_weights(&self) -> &[HopWeight] {
+        &self.record.lists.hop_weights
     }
 
     fn guarantees_no_credit_loops(&self) -> bool {

@@ -117,6 +117,10 @@ impl RoutingPolicy for FtreePolicy {
     }
 
     fn dumps(&self, _fabric: &Fabric, _lids: &LidTable) -> Vec<Dump> {
+        self.standing_dumps()
+    }
+
+    fn standing_dumps(&self) -> Vec<Dump> {
         vec![Dump { file: DUMP_FILE.into(), text: self.dump() }]
     }
 
