@@ -1,7 +1,10 @@
 //! The engine `file`: tables that are incomplete, or empty, or were dumped on another fabric.
 
+use crate::spine_hosts::{Tree, connected};
 use crate::up_down::tree;
-use testkit::planning::PlanSetup;
+use testkit::planning::{PlanSetup, options};
+use torus_sm::config::options::Options;
+use torus_sm::notes::Severity;
 use torus_sm::plan::Plan;
 use torus_sm::plan::routing::RoutingError;
 use torus_sm::publish::dumps;
@@ -97,4 +100,42 @@ fn switches_without_a_section_are_named() {
         ["lfts_file has no section for Switch 0x0000000000000022 \"S-0000000000000022\" port 0, \
              which forwards nothing"]
     );
+}
+
+/// A table file of a whole tree, for a tree that lost a cable, and one without the section of a
+/// spine: the tables are written as OpenSM writes them, and pairs without a route are counted.
+#[test]
+fn missing_cables_and_sections_leave_the_other_routes() {
+    let whole = Tree { leaves: 3, spines: 3, cut: None };
+    let plan_of = |tree: Tree, options: Options| {
+        let topology = tree.topology();
+        let host = topology.nodes.len() - 1;
+        PlanSetup::new(&topology, host, options, String::new())
+    };
+    let minhop = plan_of(whole, options("minhop", false));
+    let dump = dumps::render(dumps::lfts, &minhop.fabric, &minhop.plan(&[]).expect("a plan"));
+    let is_spine = |section: &&str| section.contains("guid 0x0000000000bb0001 (");
+    let sections = dump.split_inclusive("lids dumped\n");
+    let without_spine: String = sections.filter(|section| !is_spine(section)).collect();
+    assert!(without_spine.len() < dump.len());
+    let cut = Tree { cut: Some((1, 1)), ..whole };
+    for (tree, text) in [(cut, &dump), (whole, &without_spine)] {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), text).expect("a file");
+        for engines in ["file,no_fallback", "file"] {
+            let mut options = options(engines, false);
+            options.lfts_file = Some(file.path().display().to_string());
+            let setup = plan_of(tree, options);
+            let verified = setup.verdict().expect("a plan").verdict.expect("it is written");
+            assert_eq!(verified.plan().routing.engine, "file");
+            let (routes, pairs) = connected(&setup.fabric, verified.plan());
+            assert!(routes > pairs / 2 && routes < pairs, "{routes} of {pairs}");
+            let warnings = verified.summary().notes.iter();
+            let warnings = warnings.filter(|note| note.severity == Severity::Warning);
+            let warnings: Vec<_> = warnings.map(|note| note.text.as_str()).collect();
+            let counts =
+                warnings.iter().filter(|text| text.contains("have no route with engine file"));
+            assert_eq!(counts.count(), 1, "{warnings:?}");
+        }
+    }
 }

@@ -162,7 +162,7 @@ fn a_missing_colon_is_asked_for() {
     let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), text);
     assert!(policy.is_none());
     let found: Vec<_> = findings.iter().map(ToString::to_string).collect();
-    assert_eq!(found[0], "qos-policy.conf:4:1: a colon is missing after `sl`: write `sl: 0`");
+    assert_eq!(found[1], "qos-policy.conf:4:1: a colon is missing after `sl`: write `sl: 0`");
     let second = "qos-policy.conf:5:1: a colon is missing after `mtu_limit`: write `mtu-limit: 4`";
-    assert_eq!(found[1], second);
+    assert_eq!(found[2], second);
 }

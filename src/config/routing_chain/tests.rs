@@ -123,10 +123,10 @@ fn path_bits_beyond_the_lids_of_a_port_are_reported() {
         let (_, found) = steps::parse(Path::new("rch.conf"), text, &[], lmc);
         found.iter().map(ToString::to_string).collect()
     };
-    let beyond_none = "rch.conf:2:41: path bit 3 is beyond lmc 0: step 2 routes all LIDs, as \
+    let beyond_none = "rch.conf:2:43: path bit 3 is beyond lmc 0: step 2 routes all LIDs, as \
                        without path-bit; set lmc in opensm.conf";
     assert_eq!(found(0), [beyond_none]);
-    let beyond_one = "rch.conf:2:41: path bit 3 is beyond lmc 1: step 2 routes no LID of a host; use \
+    let beyond_one = "rch.conf:2:43: path bit 3 is beyond lmc 1: step 2 routes no LID of a host; use \
                       a path bit from 0 to 1";
     assert_eq!(found(1), [beyond_one]);
     assert!(found(2).is_empty());

@@ -45,7 +45,10 @@ impl Engine for FileEngine {
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
         let refuse = |notes: Vec<Note>| RoutingError { engine: NAME, notes, dump: None };
         let graph = SwitchGraph::new(input.fabric, &self.lists.hop_weights);
-        let mut balancing = Balancing::of_shortest_paths(NAME, input, &self.lists, &graph);
+        let mut balancing = Balancing {
+            may_omit_host_routes: true,
+            ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
+        };
         if let Some(matrix) = &self.lists.lid_matrix {
             let matrix = matrix.as_ref().as_ref().map_err(|notes| refuse(notes.clone()))?;
             balancing.rule = Some(Arc::new(LoadedHops::new(input.fabric, input.lids, matrix)));

@@ -269,6 +269,12 @@ pub trait RoutingPolicy: Send + Sync {
         false
     }
 
+    /// True if pairs of hosts without a route are a warning: by the rules of the engine, or because
+    /// the administrator gave the tables.
+    fn may_omit_host_routes(&self) -> bool {
+        false
+    }
+
     /// True if the engine knows hops of its own routes only: OpenSM's `opensm-lid-matrix.dump` then
     /// has the routes to all LIDs instead of the hops between switches through each port.
     fn lists_own_routes(&self) -> bool {

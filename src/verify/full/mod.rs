@@ -31,6 +31,9 @@
 //! may also omit entries for packets of switches and to switches
 //! ([`may_omit_switch_routes`](crate::plan::routing::RoutingPolicy::may_omit_switch_routes)): those
 //! between the roots of a tree, for instance. A path that begins must not end elsewhere even then.
+//! Pairs of hosts without a route are a warning if the engine may omit them
+//! ([`may_omit_host_routes`](crate::plan::routing::RoutingPolicy::may_omit_host_routes)); packets on a
+//! loop or to another port are a fault even then.
 //!
 //! # Why an acyclic CDG excludes deadlock
 //!
@@ -103,7 +106,7 @@ use super::triples::Triples;
 use super::verdict::{Checks, Cycle, Fault, FaultList, Summary, Verified, VerifyFailure};
 use crate::fabric::Fabric;
 use crate::ids::{Lid, Mlid};
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 use crate::plan::Plan;
 use crate::plan::routing::Lft;
 use rayon::prelude::*;
@@ -141,6 +144,8 @@ pub(super) struct Evidence {
     cdg: DependencyGraph,
     trees: Vec<DestinationTree>,
     group_notes: Vec<(Mlid, Note)>,
+    /// True if a pair of hosts has no route.
+    lacks_routes: bool,
 }
 
 pub(super) fn check(
@@ -159,6 +164,7 @@ pub(super) fn check(
     summary.longest_path = routes.longest;
     summary.left_out = routes.left_out;
     failure.add(routes.faults);
+    summary.notes.extend(missing_routes(plan, &routes.missing));
     let groups = multicast::check(fabric, plan, &network, &triples);
     failure.add(groups.faults);
     summary.notes.extend(groups.notes.iter().map(|(_, note)| note.clone()));
@@ -190,8 +196,16 @@ pub(super) fn check(
         return Err(failure);
     }
     summary.add_left_out_note(fabric);
-    let (trees, group_notes) = (routes.trees, groups.notes);
-    Ok((summary, Evidence { network, sl_to_vl, triples, cdg, trees, group_notes }))
+    let evidence = Evidence {
+        network,
+        sl_to_vl,
+        triples,
+        cdg,
+        trees: routes.trees,
+        group_notes: groups.notes,
+        lacks_routes: routes.missing.total > 0,
+    };
+    Ok((summary, evidence))
 }
 
 impl Evidence {
@@ -203,11 +217,15 @@ impl Evidence {
         verified: &Verified,
         checks: &Checks,
     ) -> Option<Proof> {
-        let Self { network, sl_to_vl, triples, cdg, trees: found, group_notes } = self;
+        let Self { network, sl_to_vl, triples, cdg, trees: found, group_notes, lacks_routes } =
+            self;
         let (plan, policy) = (verified.plan(), &*verified.plan.routing.policy);
         // Only a full check reports dropped packets, so it has to examine each such plan.
         let ranks = cdg.ranks().filter(|_| cdg.dropped_sls() == 0)?;
         if policy.may_omit_switch_routes() && omits_routes(plan) {
+            return None;
+        }
+        if lacks_routes {
             return None;
         }
         // The second graph, with all SLs on VL 0, is not part of a proof.
@@ -254,6 +272,14 @@ impl Evidence {
 fn omits_routes(plan: &Plan) -> bool {
     let lids: Vec<Lid> = plan.lids.iter().map(|(lid, _)| lid).collect();
     plan.routing.lfts.par_iter().any(|lft| lids.iter().any(|&lid| lft.out(lid).is_none()))
+}
+
+/// The warning about pairs without a route that the engine may omit.
+fn missing_routes(plan: &Plan, missing: &FaultList) -> Option<Note> {
+    let first = missing.described.first()?;
+    let engine = plan.routing.engine;
+    let pairs = counted(missing.total, "pair of end ports has", "pairs of end ports have");
+    Some(Note::warning(format!("{pairs} no route with engine {engine}; for instance, {first}")))
 }
 
 /// True if paths are free of credit loops in layers with an SL each, but the plan has no SL to VL

@@ -18,6 +18,7 @@ pub struct BalancedPolicy {
     pub(super) rule: Arc<dyn HopRule>,
     pub(super) loop_free: bool,
     pub(super) may_omit_switch_routes: bool,
+    pub(super) may_omit_host_routes: bool,
     pub(super) dumps: Vec<Dump>,
     pub(super) structure: EngineStructure,
 }
@@ -54,6 +55,10 @@ impl RoutingPolicy for BalancedPolicy {
 
     fn may_omit_switch_routes(&self) -> bool {
         self.may_omit_switch_routes
+    }
+
+    fn may_omit_host_routes(&self) -> bool {
+        self.may_omit_host_routes
     }
 
     fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {

@@ -5,9 +5,12 @@ use super::paths::Neighbours;
 use crate::config::guid_lists::{GuidLists, HopWeight};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Sl;
-use crate::plan::routing::RoutingPolicy;
+use crate::plan::LidTable;
+use crate::plan::routing::balancing::hops::ShortestPaths;
+use crate::plan::routing::balancing::lid_matrix;
 use crate::plan::routing::structure::EngineStructure;
 use crate::plan::routing::switch_graph::linked_peer;
+use crate::plan::routing::{Dump, RoutingPolicy};
 use std::sync::Arc;
 
 /// The policy of LASH: the SL of a path is that of the layer of its switches.
@@ -92,6 +95,15 @@ impl RoutingPolicy for LashPolicy {
 
     fn guarantees_no_credit_loops(&self) -> bool {
         true
+    }
+
+    /// With hop weights, the hops of multicast trees; else they are those of shortest paths.
+    fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {
+        let weights = self.hop_weights();
+        if weights.is_empty() {
+            return Vec::new();
+        }
+        lid_matrix::dump(fabric, lids, weights, &ShortestPaths).into_iter().collect()
     }
 
     fn structure(&self) -> EngineStructure {

@@ -109,6 +109,10 @@ impl RoutingPolicy for CachedPolicy {
         self.inner().may_omit_switch_routes()
     }
 
+    fn may_omit_host_routes(&self) -> bool {
+        self.inner().may_omit_host_routes()
+    }
+
     fn lists_own_routes(&self) -> bool {
         self.inner().lists_own_routes()
     }

@@ -161,6 +161,10 @@ impl RoutingPolicy for ChainPolicy {
         self.routed().any(|(_, routing)| routing.policy.may_omit_switch_routes())
     }
 
+    fn may_omit_host_routes(&self) -> bool {
+        self.routed().any(|(_, routing)| routing.policy.may_omit_host_routes())
+    }
+
     /// The dumps of each engine, named by step and engine.
     fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {
         let mut dumps = Vec::new();
