@@ -231,7 +231,7 @@ pub fn routing_chain(data: &[u8]) {
         let ids: BTreeSet<_> = topologies.iter().map(|topology| topology.id).collect();
         assert!(ids.len() == topologies.len() && !ids.contains(&0));
     }
-    let (steps, findings) = steps::parse(Path::new("rch.conf"), &text, &topologies);
+    let (steps, findings) = steps::parse(Path::new("rch.conf"), &text, &topologies, 0);
     if is_clean(&findings) {
         assert!(steps.windows(2).all(|pair| pair[0].id < pair[1].id));
         for step in &steps {

@@ -4,6 +4,7 @@ use super::DaemonArgs;
 use crate::config::files::RoutingFiles;
 use crate::config::options::parse::find;
 use crate::config::options::{Options, engine_names};
+use crate::config::routing_chain;
 use crate::config::text_file::read_text;
 use crate::notes::{Note, Severity};
 use crate::plan::routing::chain::{Chain, EngineRegistry};
@@ -97,6 +98,7 @@ fn read_over(args: &DaemonArgs, running: Option<&Options>) -> Result<Configured,
 /// depend on each other, options without effect. The text of each begins with the key.
 pub fn effects(options: &mut Options) -> Vec<Note> {
     let mut notes = drop_unknown_engines(options);
+    notes.extend(unused_chain_policy(options));
     notes.extend(options.reconcile());
     notes.extend(options.unsupported());
     notes
@@ -146,6 +148,24 @@ fn drop_unknown_engines(options: &mut Options) -> Vec<Note> {
         notes.push(Note::new(Severity::Error, None, text));
     }
     notes
+}
+
+/// A warning about policy files of routing chains while no chain routes.
+fn unused_chain_policy(options: &Options) -> Option<Note> {
+    let engines = options.routing_engine.as_deref().unwrap_or_default();
+    if engine_names(engines).any(|name| name == routing_chain::ENGINE) {
+        return None;
+    }
+    let keys = [
+        ("rch_policy_file", &options.rch_policy_file),
+        ("topo_policy_file", &options.topo_policy_file),
+        ("pgrp_policy_file", &options.pgrp_policy_file),
+    ];
+    let (key, _) = keys.into_iter().find(|(_, file)| file.is_some())?;
+    Some(Note::warning(format!(
+        "{key} has no effect, because routing_engine does not contain chain; set routing_engine \
+         chain to route by this policy"
+    )))
 }
 
 /// The routing engines in the order of `routing_engine`, with their files.

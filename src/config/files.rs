@@ -301,7 +301,7 @@ pub fn routing_chain_from(
         let text = "the engine chain needs rch_policy_file in opensm.conf";
         return Err(vec![Note::new(Severity::Error, None, text)]);
     };
-    let parse = |text: &str| steps::parse(&path, text, &topologies);
+    let parse = |text: &str| steps::parse(&path, text, &topologies, options.lmc);
     let parsed = policy(source, &path, parse, &mut notes)?;
     let mut configured = Vec::new();
     for step in parsed {

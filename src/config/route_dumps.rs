@@ -45,10 +45,19 @@ pub struct LidHops {
 /// Parses a dump of forwarding tables.
 ///
 /// # Errors
-/// The first line that is not in the format, as OpenSM does not load the rest either.
+/// The first line that is not in the format, as OpenSM does not load the rest either; or that the
+/// file ends inside a section although other sections have a line for their end.
 pub fn lfts(file: &Path, text: &str) -> Result<LftDump, Diagnostic> {
     let mut dump = LftDump::default();
+    let mut ended_sections = 0;
+    let mut last_line = None;
     for line in lines(file, text) {
+        if line.text.ends_with("lids dumped") {
+            ended_sections = dump.switches.len();
+        }
+        if line.text.is_empty() {
+            continue;
+        }
         if line.text.starts_with("Multicast mlids") {
             return Err(line.error(line.text, "this is a dump of multicast tables"));
         }
@@ -63,8 +72,18 @@ pub fn lfts(file: &Path, text: &str) -> Result<LftDump, Diagnostic> {
             let destination = line.destination();
             entries.push(LftEntry { lid, port, destination, line: line.number });
         }
+        last_line = Some(line);
     }
-    Ok(dump)
+    match (last_line, dump.switches.last()) {
+        (Some(line), Some((guid, _))) if (1..dump.switches.len()).contains(&ended_sections) => {
+            let message = format!(
+                "the file is incomplete: it ends inside the section of switch {guid}, without the \
+                 line \"N lids dumped\" that ends other sections"
+            );
+            Err(line.error(line.text, &message))
+        }
+        _ => Ok(dump),
+    }
 }
 
 /// Parses a dump of min hop tables.
@@ -192,6 +211,10 @@ mod tests {
             (format!("{header}0xzz 3\n"), "dump:2:3: a LID of 4 hexadecimal digits is expected"),
             (format!("{header}0x0001 x\n"), "dump:2:8: an output port is missing"),
             (format!("{header}Multicast mlids\n"), "dump:2:1: this is a dump of multicast tables"),
+            (
+                format!("{header}0x0001 003\n1 lids dumped\n{header}0x0001 003 # Chan"),
+                "dump:5:1: the file is incomplete: it ends inside the section of switch 0x",
+            ),
         ];
         for (text, expected) in cases {
             let error = lfts(Path::new("dump"), &text).expect_err("a mistake").to_string();

@@ -160,7 +160,7 @@ fn build_missing_trees(
         return;
     }
     let policy = routing.policy.as_any().downcast_ref::<BalancedPolicy>();
-    let graph = SwitchGraph::new(fabric, policy.map_or(&[], BalancedPolicy::hop_weights));
+    let graph = SwitchGraph::new(fabric, routing.policy.hop_weights());
     let rule: &dyn HopRule = policy.map_or(&ShortestPaths, BalancedPolicy::rule);
     // The higher the MLID, the fewer multicast tables hold it: one tree builder per set of
     // switches.

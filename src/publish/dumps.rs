@@ -18,7 +18,7 @@ pub use topology::subnet;
 use super::atomic_file::{self, FileWriteError};
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::Plan;
-use crate::plan::routing::RoutedPart;
+use crate::plan::routing::{RoutedPart, Routing};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -37,10 +37,13 @@ const ROUTING_DUMPS: [(&str, DumpWriter); 6] = [
     (SL2VL_FILE, sl2vl),
     (PATH_SL_FILE, path_sls),
 ];
-/// Names and writers of the dumps of each step of a routing chain; the first one is that of the
-/// topology.
-const PART_DUMPS: [(&str, DumpWriter); 3] =
-    [(SUBNET_FILE, subnet), ("opensm-lfts.dump", lfts), ("opensm.fdbs", fdbs)];
+/// Names and writers of the dumps of each step of a routing chain.
+const PART_DUMPS: [(&str, DumpWriter); 4] = [
+    (SUBNET_FILE, subnet),
+    ("opensm-lfts.dump", lfts),
+    (LID_MATRIX_FILE, lid_matrix),
+    ("opensm.fdbs", fdbs),
+];
 const LID_MATRIX_FILE: &str = "opensm-lid-matrix.dump";
 const SL2VL_FILE: &str = "opensm-sl2vl.dump";
 const PATH_SL_FILE: &str = "opensm.psl";
@@ -85,15 +88,21 @@ pub fn write_routing(dir: &Path, fabric: &Fabric, plan: &Plan) -> Result<(), Fil
     parts.iter().fold(result, |result, part| result.and(write_part(dir, plan, part)))
 }
 
-/// Writes the tables and the topology of a step of a routing chain; only the topology if its engine
-/// failed.
+/// Writes the tables and the topology of a step of a routing chain. The tables of an engine that
+/// failed are empty, and its hops those of shortest paths.
 fn write_part(dir: &Path, plan: &Plan, part: &RoutedPart<'_>) -> Result<(), FileWriteError> {
-    let routing = part.routing.cloned().map_or_else(|| Arc::clone(&plan.routing), Arc::new);
-    let plan = Plan { lids: Arc::new(part.lids.clone()), routing, ..plan.clone() };
-    let dumps = if part.routing.is_some() { &PART_DUMPS[..] } else { &PART_DUMPS[..1] };
+    let routing = part.routing.cloned().unwrap_or_else(|| {
+        Routing::without_routes(part.engine, part.fabric.switches().len(), part.lids.max())
+    });
+    let lids = Arc::new(part.lids.clone());
+    let plan = Plan { lids, routing: Arc::new(routing), ..plan.clone() };
     let mut written = Ok(());
-    for (name, dump) in dumps {
-        written = written.and(write(&dir.join(part.file(name)), part.fabric, &plan, *dump));
+    for (name, dump) in PART_DUMPS {
+        let is_wanted =
+            name != LID_MATRIX_FILE || lid_matrix_count(part.fabric, &plan) <= MAX_LID_MATRIX_LINES;
+        if is_wanted {
+            written = written.and(write(&dir.join(part.file(name)), part.fabric, &plan, dump));
+        }
     }
     written
 }

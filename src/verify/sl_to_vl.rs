@@ -2,7 +2,8 @@
 //!
 //! Where the plan writes no mapping (QoS off, or a device without SL mapping), a switch is assumed
 //! to use VL = SL modulo the number of data VLs of the output port. Devices commonly do so by
-//! default, and SL 0 is on VL 0 in any case.
+//! default, and SL 0 is on VL 0 in any case. If an engine relies on other SLs and the plan writes
+//! no mapping at all, the check warns of credit loops that close with all SLs on VL 0, too.
 
 use super::network::SwitchNetwork;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -61,6 +62,18 @@ impl SlToVlMaps {
             sl_to_vl.through.extend(std::iter::repeat_n(modulo(1), degree * degree));
         }
         sl_to_vl
+    }
+
+    /// All SLs on VL 0, the worst mappings that devices may hold by themselves.
+    pub(super) fn on_vl_0(network: &SwitchNetwork) -> Self {
+        let mut first = Vec::with_capacity(network.switches());
+        let mut maps = 0;
+        for switch in 0..network.switches() {
+            first.push(maps);
+            maps += network.degree(SwitchId(switch as u32)).pow(2);
+        }
+        let local = vec![[1; 16]; network.channels.len()];
+        Self { first, through: vec![modulo(1); maps], local }
     }
 
     /// True if the mappings of a plan for a switch equal these, except on channels for which

@@ -71,7 +71,7 @@ fn mistakes_in_topologies_are_explained() {
 fn mistakes_in_unicast_steps_are_explained() {
     let read = |file: &Path, text: &str| {
         let all = Topology { id: 1, switches: GroupRef::AllSwitches, hosts: GroupRef::AllCas };
-        rendered(&steps::parse(file, text, &[all]).1, text)
+        rendered(&steps::parse(file, text, &[all], 7).1, text)
     };
     assert!(explained("routing-chains/steps", "rch.conf", read) >= 8);
 }

@@ -2,6 +2,9 @@
 
 mod dumps;
 mod engine_failures;
+mod hop_weights;
+mod route_files;
+mod spine_hosts;
 mod transitions;
 mod unicast_cache;
 mod up_down;

@@ -9,7 +9,7 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::verify::{Checks, verify};
 
 /// Two leaves with a host each, and two spines.
-const TREE: &str = "\
+pub(crate) const TREE: &str = "\
 Switch 4 \"S-0000000000000011\"
 [1] \"S-0000000000000021\"[1]
 [2] \"S-0000000000000022\"[1]
@@ -35,7 +35,7 @@ Hca 1 \"H-0000000000000201\"
 [1] \"S-0000000000000012\"[3]
 ";
 
-fn tree(engine: &str) -> PlanSetup {
+pub(crate) fn tree(engine: &str) -> PlanSetup {
     let topology = ibnet::parse(Path::new("tree"), TREE).expect("a fabric");
     let host = topology.nodes.len() - 1;
     PlanSetup::new(&topology, host, options(engine, false), String::new())
@@ -95,6 +95,52 @@ fn an_engine_that_leaves_a_credit_loop_gives_way_to_the_next() {
     let verdict = PlanSetup::generated(&ring, "dnup,no_fallback", false).verdict().expect("a plan");
     let failure = verdict.verdict.expect_err("nothing else may route it");
     assert!(failure.credit_loop().is_some(), "{failure}");
+}
+
+/// Three switches in a triangle, one of which has all hosts. From each of them, all hosts are
+/// equally far away.
+const TRIANGLE: &str = "\
+Switch 4 \"S-0000000000000011\"
+[1] \"S-0000000000000012\"[1]
+[2] \"S-0000000000000013\"[1]
+[3] \"H-0000000000000101\"[1]
+[4] \"H-0000000000000201\"[1]
+
+Switch 4 \"S-0000000000000012\"
+[1] \"S-0000000000000011\"[1]
+[2] \"S-0000000000000013\"[2]
+
+Switch 4 \"S-0000000000000013\"
+[1] \"S-0000000000000011\"[2]
+[2] \"S-0000000000000012\"[2]
+
+Hca 1 \"H-0000000000000101\"
+[1] \"S-0000000000000011\"[3]
+
+Hca 1 \"H-0000000000000201\"
+[1] \"S-0000000000000011\"[4]
+";
+
+#[test]
+fn found_roots_with_cables_between_them_are_doubted() {
+    let topology = ibnet::parse(Path::new("triangle"), TRIANGLE).expect("a fabric");
+    let host = topology.nodes.len() - 1;
+    let setup = |options| PlanSetup::new(&topology, host, options, String::new());
+    let doubts = |setup: &PlanSetup| -> Vec<String> {
+        let plan = setup.plan(&[]).expect("updn routes");
+        let notes = plan.routing.notes.iter().map(|note| note.text.clone());
+        notes.filter(|text| text.contains("were found as roots")).collect()
+    };
+    let found = doubts(&setup(options("updn,no_fallback", false)));
+    let [text] = &found[..] else { panic!("{found:?}") };
+    assert!(text.starts_with("3 of 3 switches were found as roots, with cables between"), "{text}");
+    assert!(text.ends_with("name the roots in root_guid_file"), "{text}");
+    let roots = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(roots.path(), "0x11\n").expect("a file");
+    let mut named = options("updn,no_fallback", false);
+    named.root_guid_file = Some(roots.path().display().to_string());
+    assert!(doubts(&setup(named)).is_empty());
+    assert!(doubts(&tree("updn,no_fallback")).is_empty());
 }
 
 #[test]

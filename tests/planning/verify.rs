@@ -2,12 +2,13 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use testkit::dimension_order::{Torus, with_lfts};
-use testkit::planning::PlanSetup;
-use torus_sm::fabric::{Fabric, PortId, SwitchId};
+use testkit::planning::{PlanSetup, options};
+use torus_sm::fabric::{Fabric, PortId, SwitchId, ibnet};
 use torus_sm::ids::{Mlid, Sl};
-use torus_sm::notes::Note;
+use torus_sm::notes::{Note, Severity};
 use torus_sm::plan::Plan;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::{PortMask, RoutingPolicy};
@@ -296,4 +297,35 @@ proptest! {
             Err(failure) => prop_assert_eq!(failure.total, lost, "{}", failure),
         }
     }
+}
+
+/// Engines that keep paths apart by SLs need SL to VL mappings, which are written with QoS only.
+#[test]
+fn layers_without_sl_to_vl_mappings_are_no_proof() {
+    let ring = Shape { hosts: 1, ..Shape::torus([6, 1, 1]) };
+    for engine in ["lash,no_fallback", "dfsssp,no_fallback"] {
+        let summary = |qos| {
+            let outcome = PlanSetup::generated(&ring, engine, qos).verdict().expect("a plan");
+            outcome.verdict.expect("it is written").summary().clone()
+        };
+        let mapped = summary(true);
+        assert_eq!(mapped.cycle, None, "{engine}");
+        let unmapped = summary(false);
+        assert!(unmapped.cycle.is_some(), "{engine} is free of credit loops with mappings only");
+        let warnings = unmapped.notes.iter().filter(|note| note.severity == Severity::Warning);
+        let warnings: Vec<_> = warnings.map(|note| note.text.as_str()).collect();
+        let [warning] = warnings[..] else { panic!("{warnings:?}") };
+        let expected = "no SL to VL mappings are written while qos is FALSE";
+        assert!(warning.contains(expected) && warning.ends_with("set qos TRUE (-Q)"), "{warning}");
+    }
+    // A tree needs one layer, and no mapping.
+    let tree = PlanSetup::new(
+        &ibnet::parse(Path::new("tree"), crate::up_down::TREE).expect("a fabric"),
+        4,
+        options("lash,no_fallback", false),
+        String::new(),
+    );
+    let verified = tree.verdict().expect("a plan").verdict.expect("it is written");
+    assert_eq!(verified.summary().cycle, None);
+    assert!(verified.summary().notes.is_empty(), "{:?}", verified.summary().notes);
 }

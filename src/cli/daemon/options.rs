@@ -122,7 +122,7 @@ options! {
     "Routing" {
         "routing_engine"; 'R'; ENGINES => Effect::Key("routing_engine"),
             "Try these engines in order, separated by commas: minhop, updn, dnup, dor, file, \
-             ftree, lash, sssp, dfsssp, nue, torus-2QoS; minhop comes last unless no_fallback is in the list [default: minhop]";
+             ftree, lash, sssp, dfsssp, nue, torus-2QoS, chain; minhop comes last unless no_fallback is in the list [default: minhop]";
         "torus_config"; FILE => Effect::Key("torus_config"),
             "Read the torus configuration from FILE [default: /etc/opensm/torus-2QoS.conf]";
         "connect_roots"; 'z' => Effect::Set("connect_roots", "TRUE"),

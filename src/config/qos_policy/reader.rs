@@ -138,6 +138,15 @@ impl<'a> PolicyReader<'a, '_, '_> {
         let fields = FIELDS.iter().map(|(name, _)| *name).chain(LEVEL_FIELDS);
         let sections = SECTIONS.iter().map(|(name, _)| *name);
         let dashed = word.replace('_', "-");
+        let value = text.text()[word.len()..].trim();
+        let mut known = FIELDS.iter().map(|(name, _)| *name).chain(LEVEL_FIELDS);
+        if let Some(field) = known.find(|field| field.eq_ignore_ascii_case(&dashed))
+            && !value.starts_with(':')
+        {
+            let message = format!("a colon is missing after `{word}`: write `{field}: {value}`");
+            self.diagnostics.error(text, message);
+            return;
+        }
         let is_ulp = ULPS.iter().any(|ulp| ulp.eq_ignore_ascii_case(&dashed));
         let mut hint = suggest::did_you_mean(&dashed, fields.chain(sections));
         if hint.is_empty() && is_ulp && section.is_none() {

@@ -154,3 +154,15 @@ fn mistakes_have_the_expected_diagnostics() {
     }
     assert_eq!(seen, std::fs::read_to_string(&golden).unwrap());
 }
+
+#[test]
+fn a_missing_colon_is_asked_for() {
+    let text =
+        "qos-levels\nqos-level\nname: DEFAULT\nsl 0\nmtu_limit 4\nend-qos-level\nend-qos-levels\n";
+    let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), text);
+    assert!(policy.is_none());
+    let found: Vec<_> = findings.iter().map(ToString::to_string).collect();
+    assert_eq!(found[1], "qos-policy.conf:4:1: a colon is missing after `sl`: write `sl: 0`");
+    let second = "qos-policy.conf:5:1: a colon is missing after `mtu_limit`: write `mtu-limit: 4`";
+    assert_eq!(found[2], second);
+}

@@ -48,10 +48,12 @@ pub struct UnicastStep {
 
 /// Parses the text of `file`. The steps are in ascending order of their IDs, without those whose
 /// `fallback-to` makes them meaningless. They are complete unless a diagnostic is an error.
+/// `lmc` is that of the subnet.
 pub fn parse(
     file: &Path,
     text: &str,
     topologies: &[Topology],
+    lmc: u8,
 ) -> (Vec<UnicastStep>, Vec<Diagnostic>) {
     let mut diagnostics = Diagnostics::new(file);
     let paragraphs = paragraphs(text, &GRAMMAR, &mut diagnostics);
@@ -68,6 +70,7 @@ pub fn parse(
     drop_useless_fallbacks(&mut steps, &mut diagnostics);
     steps.sort_by_key(|(step, _)| step.id);
     check_first(&steps, &mut diagnostics);
+    check_path_bits(&steps, lmc, &mut diagnostics);
     (steps.into_iter().map(|(step, _)| step).collect(), diagnostics.into_sorted())
 }
 
@@ -198,6 +201,24 @@ fn drop_useless_fallbacks(
         diagnostics.warning(at, message);
         false
     });
+}
+
+/// Warns about path bits beyond the LIDs of a port.
+fn check_path_bits(
+    steps: &[(UnicastStep, &Paragraph<'_>)],
+    lmc: u8,
+    diagnostics: &mut Diagnostics<'_>,
+) {
+    let last = (1u16 << lmc.min(7)) - 1;
+    for (step, paragraph) in steps.iter().filter(|(step, _)| u16::from(step.path_bit) > last) {
+        let UnicastStep { id, path_bit, .. } = step;
+        let at = paragraph.find("path-bit").unwrap_or(paragraph.at);
+        let effect = match lmc {
+            0 => format!("step {id} routes all LIDs, as without path-bit; set lmc in opensm.conf"),
+            _ => format!("step {id} routes no LID of a host; use a path bit from 0 to {last}"),
+        };
+        diagnostics.warning(at, format!("path bit {path_bit} is beyond lmc {lmc}: {effect}"));
+    }
 }
 
 /// Checks the first step, and its fallbacks: it routes the whole fabric and all LIDs.

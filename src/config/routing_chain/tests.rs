@@ -99,7 +99,7 @@ fn the_examples_of_topologies_and_steps_are_read() {
     assert!(found.is_empty(), "{found:?}");
     let [switches, hosts] = [GroupRef::Defined(0), GroupRef::Defined(1)];
     assert_eq!(topologies, [Topology { id: 1, switches, hosts }]);
-    let (steps, found) = steps::parse(file, &example("steps.conf"), &topologies);
+    let (steps, found) = steps::parse(file, &example("steps.conf"), &topologies, 1);
     assert!(found.is_empty(), "{found:?}");
     let shown = steps
         .iter()
@@ -113,6 +113,23 @@ fn the_examples_of_topologies_and_steps_are_read() {
     assert_eq!(shown, expected);
     assert_eq!(steps[1].usage, "ftree routing for for yellow stone nodes");
     assert_eq!(steps[1].config.as_deref(), Some("/etc/config/opensm2.cfg"));
+}
+
+#[test]
+fn path_bits_beyond_the_lids_of_a_port_are_reported() {
+    let text = "unicast-step id: 1 engine: minhop end-unicast-step\n\
+                unicast-step id: 2 engine: updn path-bit: 3 end-unicast-step\n";
+    let found = |lmc| -> Vec<String> {
+        let (_, found) = steps::parse(Path::new("rch.conf"), text, &[], lmc);
+        found.iter().map(ToString::to_string).collect()
+    };
+    let beyond_none = "rch.conf:2:43: path bit 3 is beyond lmc 0: step 2 routes all LIDs, as \
+                       without path-bit; set lmc in opensm.conf";
+    assert_eq!(found(0), [beyond_none]);
+    let beyond_one = "rch.conf:2:43: path bit 3 is beyond lmc 1: step 2 routes no LID of a host; use \
+                      a path bit from 0 to 1";
+    assert_eq!(found(1), [beyond_one]);
+    assert!(found(2).is_empty());
 }
 
 #[test]

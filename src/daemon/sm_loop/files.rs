@@ -168,7 +168,8 @@ impl StateFiles {
         replace(&path, text, options.fsync_high_avail_files)
     }
 
-    /// Writes the dump files of the topology, and with [`LOG_ROUTING`] those of the routes.
+    /// Writes the dump files of the topology and those that the engine always has, and with
+    /// [`LOG_ROUTING`] those of the routes.
     ///
     /// # Errors
     /// A file cannot be written; it has its old contents.
@@ -180,6 +181,8 @@ impl StateFiles {
             let errors = plan.routing.routing_errors.iter();
             let dumps: Vec<Dump> = errors.filter_map(|error| error.dump.clone()).collect();
             written = written.and(self.write_engine_dumps(&dumps, &subnet.options));
+        } else {
+            written = written.and(self.replace_dumps(&plan.routing.policy.standing_dumps()));
         }
         written.inspect(|()| debug!("wrote dump files to {}", self.dump_dir.display()))
     }
@@ -193,10 +196,13 @@ impl StateFiles {
         dumps: &[Dump],
         options: &Options,
     ) -> Result<(), FileWriteError> {
-        let mut dumps = dumps.iter().filter(|_| options.log_flags & LOG_ROUTING != 0);
+        if options.log_flags & LOG_ROUTING != 0 { self.replace_dumps(dumps) } else { Ok(()) }
+    }
+
+    fn replace_dumps(&self, dumps: &[Dump]) -> Result<(), FileWriteError> {
         let replace =
             |dump: &Dump| atomic_file::replace(&self.dump_dir.join(&*dump.file), &dump.text, false);
-        dumps.try_for_each(replace)
+        dumps.iter().try_for_each(replace)
     }
 
     fn write_routing(&self, fabric: &Fabric, plan: &Plan) -> Result<(), FileWriteError> {

@@ -220,8 +220,9 @@ impl ConfigFiles {
         let topologies = path(&options.topo_policy_file)
             .and_then(|path| self.policy(&path, |text| topologies::parse(&path, text, &groups)));
         let topologies = topologies.unwrap_or_default();
-        let steps = path(&options.rch_policy_file)
-            .and_then(|path| self.policy(&path, |text| steps::parse(&path, text, &topologies)));
+        let steps = path(&options.rch_policy_file).and_then(|path| {
+            self.policy(&path, |text| steps::parse(&path, text, &topologies, options.lmc))
+        });
         for file in steps.unwrap_or_default().into_iter().filter_map(|step| step.config) {
             let path = PathBuf::from(file);
             self.policy(&path, |text| StepSettings::parse(&path, text));

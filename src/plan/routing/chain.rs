@@ -6,6 +6,7 @@
 
 use super::dnup::Dnup;
 use super::dor::Dor;
+use super::engine_hints;
 use super::file::FileEngine;
 use super::ftree::Ftree;
 use super::lash::Lash;
@@ -62,8 +63,8 @@ impl EngineRegistry {
             .with(Arc::new(Dor::new(Arc::clone(&lists))))
             .with(Arc::new(Ftree::new(Arc::clone(&lists))))
             .with(Arc::new(Sssp::new(Arc::clone(&lists))))
-            .with(Arc::new(DfSssp::new(lists)))
-            .with(Arc::new(Lash))
+            .with(Arc::new(DfSssp::new(Arc::clone(&lists))))
+            .with(Arc::new(Lash::new(lists)))
             .with(Arc::new(Nue))
             .with(Arc::new(Torus2Qos))
             .with(Arc::new(UnicastSteps::default()))
@@ -113,8 +114,9 @@ impl EngineRegistry {
 /// A list of engines contains an unknown name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "unknown routing engine \"{name}\"; valid are {} and no_fallback, separated by commas",
-    valid.join(", ")
+    "unknown routing engine \"{name}\"; valid are {} and no_fallback, separated by commas{}",
+    valid.join(", "),
+    engine_hints::hint(name, valid)
 )]
 pub struct UnknownEngine {
     pub name: String,
@@ -338,7 +340,7 @@ mod tests {
             error.to_string(),
             "unknown routing engine \"torus-2qos\"; valid are none, minhop, updn, dnup, file, ftree, \
              lash, dor, torus-2QoS, nue, dfsssp, sssp, chain, willing, silent and no_fallback, \
-             separated by commas"
+             separated by commas; did you mean `torus-2QoS`?"
         );
     }
 

@@ -3,23 +3,27 @@
 //! The tables are those that OpenSM or torus-sm dumped. LIDs that changed since are found by the
 //! port GUIDs of the dump. The hops guide multicast trees and, without `lfts_file`, the balance of
 //! unicast routes; without `lid_matrix_dump_file` they are those of shortest paths. Switches that
-//! the dump lacks get no entries; verification rejects tables that do not connect the hosts.
+//! the dump lacks get no entries, and cables that were lost since keep theirs, as in OpenSM. Files
+//! that connect no hosts at all, such as an empty one, are refused: they would end all traffic.
 
 use super::balancing::Balancing;
 use super::balancing::hops::{HopRule, TargetHops};
-use super::switch_graph::{NO_PATH, SwitchGraph};
+use super::switch_graph::{NO_PATH, SwitchGraph, linked_peer};
 use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
 use crate::config::guid_lists::GuidLists;
 use crate::config::route_dumps::{LftDump, LidMatrixDump};
-use crate::fabric::{Fabric, SwitchId};
-use crate::ids::{Guid, Lid};
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::{Guid, Lid, PortNum};
 use crate::notes::{Note, Severity};
 use crate::plan::LidTable;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The name of the engine.
 pub const NAME: &str = "file";
+
+/// Maximum number of switches on a path; longer ones count as loops.
+const MAX_PATH_SWITCHES: u32 = 64;
 
 /// The engine, with the contents of its files.
 #[derive(Clone, Debug, Default)]
@@ -41,21 +45,89 @@ impl Engine for FileEngine {
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
         let refuse = |notes: Vec<Note>| RoutingError { engine: NAME, notes, dump: None };
         let graph = SwitchGraph::new(input.fabric, &self.lists.hop_weights);
-        let mut balancing = Balancing::of_shortest_paths(NAME, input, &self.lists, &graph);
+        let mut balancing = Balancing {
+            may_omit_host_routes: true,
+            ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
+        };
         if let Some(matrix) = &self.lists.lid_matrix {
             let matrix = matrix.as_ref().as_ref().map_err(|notes| refuse(notes.clone()))?;
             balancing.rule = Some(Arc::new(LoadedHops::new(input.fabric, input.lids, matrix)));
         }
         let Some(dump) = &self.lists.lfts else {
             let mut balanced = balancing.route();
+            if !connects_hosts(input.fabric, input.lids, &balanced.routing.lfts) {
+                return Err(refuse(vec![no_connection("lid_matrix_dump_file")]));
+            }
             let gap = balanced.gap().map(|gap| gap.describe(input.fabric, input.lids));
             balanced.routing.notes.extend(gap.map(Note::warning));
             return Ok(balanced.routing);
         };
         let dump = dump.as_ref().as_ref().map_err(|notes| refuse(notes.clone()))?;
         let lfts = tables(input.fabric, input.lids, dump).map_err(|note| refuse(vec![note]))?;
-        Ok(balancing.with_tables(lfts))
+        if !connects_hosts(input.fabric, input.lids, &lfts) {
+            return Err(refuse(vec![no_connection("lfts_file")]));
+        }
+        let mut routing = balancing.with_tables(lfts);
+        routing.notes.extend(switches_without_section(input.fabric, dump));
+        Ok(routing)
     }
+}
+
+/// True unless the fabric has several hosts and the tables connect none of them to another one.
+fn connects_hosts(fabric: &Fabric, lids: &LidTable, lfts: &[Arc<Lft>]) -> bool {
+    let hosts: Vec<(PortId, SwitchId, Lid)> = fabric
+        .end_ports()
+        .filter(|&port| !fabric.node_of(port).is_switch())
+        .filter_map(|port| Some((port, fabric.switch_behind(port)?, lids.base(port)?)))
+        .collect();
+    // Two hosts of a switch stand for all of them, since one of the two is not the destination.
+    let mut counts = vec![0u8; fabric.switches().len()];
+    let mut sources: Vec<(SwitchId, PortId)> = Vec::new();
+    for &(port, switch, _) in &hosts {
+        if counts[switch.index()] < 2 {
+            counts[switch.index()] += 1;
+            sources.push((switch, port));
+        }
+    }
+    let arrives = |source: SwitchId, destination: PortId, lid: Lid| {
+        let mut at = source;
+        for _ in 0..MAX_PATH_SWITCHES {
+            let exit =
+                lfts[at.index()].out(lid).and_then(|out| fabric.switch_port(at, PortNum(out)));
+            let Some(peer) = exit.and_then(|exit| linked_peer(fabric, exit)) else { return false };
+            match fabric.node_of(peer).switch {
+                Some(next) => at = next,
+                None => return peer == destination,
+            }
+        }
+        false
+    };
+    let is_reached = |&(port, _, lid): &(PortId, SwitchId, Lid)| {
+        sources.iter().any(|&(switch, source)| source != port && arrives(switch, port, lid))
+    };
+    hosts.len() < 2 || hosts.iter().any(is_reached)
+}
+
+fn no_connection(key: &str) -> Note {
+    let text = format!(
+        "{key} is empty or was made for another fabric: no host reaches another one by its entries"
+    );
+    Note::new(Severity::Error, None, text)
+}
+
+/// A warning about the switches of the fabric that the dump lacks.
+fn switches_without_section(fabric: &Fabric, dump: &LftDump) -> Option<Note> {
+    let known: HashSet<SwitchId> =
+        dump.switches.iter().filter_map(|(guid, _)| switch_of(fabric, *guid)).collect();
+    let mut missing = fabric.switch_ids().filter(|switch| !known.contains(switch));
+    let first = fabric.describe(fabric.switch(missing.next()?).first_port);
+    Some(Note::warning(match missing.count() {
+        0 => format!("lfts_file has no section for {first}, which forwards nothing"),
+        more => format!(
+            "lfts_file has no section for {} switches, which forward nothing; the first is {first}",
+            more + 1
+        ),
+    }))
 }
 
 /// The switch with a node GUID.

@@ -7,6 +7,7 @@ pub mod balancing;
 pub mod chain;
 pub mod dnup;
 pub mod dor;
+mod engine_hints;
 pub mod file;
 pub mod ftree;
 pub mod lash;
@@ -25,6 +26,7 @@ mod virtual_lanes;
 mod weighted_paths;
 
 use super::LidTable;
+use crate::config::guid_lists::HopWeight;
 use crate::config::options::Options;
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -143,6 +145,25 @@ impl fmt::Debug for Routing {
 }
 
 impl Routing {
+    /// Tables without entries, which stand for those of an engine that failed.
+    pub fn without_routes(engine: &'static str, switches: usize, max: Lid) -> Self {
+        /// Leaves SLs, VLs and trees to the defaults.
+        struct NoRoutes;
+        impl RoutingPolicy for NoRoutes {
+            fn as_any(&self) -> &dyn std::any::Any {
+                self
+            }
+        }
+        let empty = Arc::new(Lft::empty(max));
+        Self {
+            engine,
+            lfts: vec![empty; switches],
+            policy: Arc::new(NoRoutes),
+            notes: Vec::new(),
+            routing_errors: Vec::new(),
+        }
+    }
+
     /// The linear forwarding table of a switch.
     pub fn lft(&self, switch: SwitchId) -> &Lft {
         &self.lfts[switch.index()]
@@ -190,6 +211,11 @@ pub trait RoutingPolicy: Send + Sync {
     /// The tree of a multicast group; `None` leaves it to [`crate::plan::multicast`].
     fn multicast_tree(&self, _mlid: Mlid, _members: &[PortId]) -> Option<MulticastTree> {
         None
+    }
+
+    /// The cost in hops of ports for the multicast trees of [`crate::plan::multicast`]; 1 for others.
+    fn hop_weights(&self) -> &[HopWeight] {
+        &[]
     }
 
     /// The hops by which multicast trees of [`crate::plan::multicast`] differ from shortest paths.
@@ -243,6 +269,12 @@ pub trait RoutingPolicy: Send + Sync {
         false
     }
 
+    /// True if pairs of hosts without a route are a warning: by the rules of the engine, or because
+    /// the administrator gave the tables.
+    fn may_omit_host_routes(&self) -> bool {
+        false
+    }
+
     /// True if the engine knows hops of its own routes only: OpenSM's `opensm-lid-matrix.dump` then
     /// has the routes to all LIDs instead of the hops between switches through each port.
     fn lists_own_routes(&self) -> bool {
@@ -251,6 +283,11 @@ pub trait RoutingPolicy: Send + Sync {
 
     /// The dump files of the engine for these routes, which the log flag 0x40 enables.
     fn dumps(&self, _fabric: &Fabric, _lids: &LidTable) -> Vec<Dump> {
+        Vec::new()
+    }
+
+    /// Those of [`Self::dumps`] that are written whatever the log flags are, as by OpenSM.
+    fn standing_dumps(&self) -> Vec<Dump> {
         Vec::new()
     }
 
@@ -293,14 +330,18 @@ impl RoutedPart<'_> {
     /// The name of a dump file with step and engine: `opensm-lfts.2.ftree.dump`,
     /// `opensm.fdbs.2.ftree`.
     pub fn file(&self, name: &str) -> String {
-        let (id, engine) = (self.id, self.engine);
-        match name.strip_suffix(".dump").map(|stem| (stem, ".dump")) {
-            Some((stem, suffix)) => format!("{stem}.{id}.{engine}{suffix}"),
-            None => match name.strip_suffix(".lst") {
-                Some(stem) => format!("{stem}.{id}.{engine}.lst"),
-                None => format!("{name}.{id}.{engine}"),
-            },
-        }
+        step_file(self.id, self.engine, name)
+    }
+}
+
+/// [`RoutedPart::file`] of a step.
+fn step_file(id: u64, engine: &str, name: &str) -> String {
+    match name.strip_suffix(".dump").map(|stem| (stem, ".dump")) {
+        Some((stem, suffix)) => format!("{stem}.{id}.{engine}{suffix}"),
+        None => match name.strip_suffix(".lst") {
+            Some(stem) => format!("{stem}.{id}.{engine}.lst"),
+            None => format!("{name}.{id}.{engine}"),
+        },
     }
 }
 

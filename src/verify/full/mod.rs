@@ -31,6 +31,9 @@
 //! may also omit entries for packets of switches and to switches
 //! ([`may_omit_switch_routes`](crate::plan::routing::RoutingPolicy::may_omit_switch_routes)): those
 //! between the roots of a tree, for instance. A path that begins must not end elsewhere even then.
+//! Pairs of hosts without a route are a warning if the engine may omit them
+//! ([`may_omit_host_routes`](crate::plan::routing::RoutingPolicy::may_omit_host_routes)); packets on a
+//! loop or to another port are a fault even then.
 //!
 //! # Why an acyclic CDG excludes deadlock
 //!
@@ -75,7 +78,8 @@
 //! # Assumptions
 //!
 //! * Devices forward as programmed. Mappings that the plan does not program (QoS off, or no SL
-//!   mapping in the device) are VL = SL modulo the number of data VLs ([`super::sl_to_vl`]).
+//!   mapping in the device) are VL = SL modulo the number of data VLs ([`super::sl_to_vl`]). If an
+//!   engine keeps paths apart by SLs and QoS is off, credit loops with all SLs on VL 0 are a warning.
 //! * End ports consume packets, and arbitration serves each VL eventually.
 //! * Clients use the SL of the path record or of the multicast group.
 //! * VL 15 (SMPs) has no credits and takes part in no dependency (IBA vol. 1, 7.6).
@@ -102,7 +106,7 @@ use super::triples::Triples;
 use super::verdict::{Checks, Cycle, Fault, FaultList, Summary, Verified, VerifyFailure};
 use crate::fabric::Fabric;
 use crate::ids::{Lid, Mlid};
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 use crate::plan::Plan;
 use crate::plan::routing::Lft;
 use rayon::prelude::*;
@@ -140,6 +144,8 @@ pub(super) struct Evidence {
     cdg: DependencyGraph,
     trees: Vec<DestinationTree>,
     group_notes: Vec<(Mlid, Note)>,
+    /// True if a pair of hosts has no route.
+    lacks_routes: bool,
 }
 
 pub(super) fn check(
@@ -158,6 +164,7 @@ pub(super) fn check(
     summary.longest_path = routes.longest;
     summary.left_out = routes.left_out;
     failure.add(routes.faults);
+    summary.notes.extend(missing_routes(plan, &routes.missing));
     let groups = multicast::check(fabric, plan, &network, &triples);
     failure.add(groups.faults);
     summary.notes.extend(groups.notes.iter().map(|(_, note)| note.clone()));
@@ -177,13 +184,28 @@ pub(super) fn check(
             None => failure.add_fault(Fault::CreditLoop(cycle.clone())),
         }
         summary.cycle = Some(cycle);
+    } else if relies_on_unwritten_mappings(plan) {
+        let on_one_vl = SlToVlMaps::on_vl_0(&network);
+        let unmapped = DependencyGraph::new(&network, &on_one_vl, &triples);
+        if let Some(cycle) = unmapped.cycle(fabric, &network) {
+            summary.notes.push(unmapped_warning(plan, &cycle));
+            summary.cycle = Some(cycle);
+        }
     }
     if failure.total > 0 {
         return Err(failure);
     }
     summary.add_left_out_note(fabric);
-    let (trees, group_notes) = (routes.trees, groups.notes);
-    Ok((summary, Evidence { network, sl_to_vl, triples, cdg, trees, group_notes }))
+    let evidence = Evidence {
+        network,
+        sl_to_vl,
+        triples,
+        cdg,
+        trees: routes.trees,
+        group_notes: groups.notes,
+        lacks_routes: routes.missing.total > 0,
+    };
+    Ok((summary, evidence))
 }
 
 impl Evidence {
@@ -195,11 +217,19 @@ impl Evidence {
         verified: &Verified,
         checks: &Checks,
     ) -> Option<Proof> {
-        let Self { network, sl_to_vl, triples, cdg, trees: found, group_notes } = self;
+        let Self { network, sl_to_vl, triples, cdg, trees: found, group_notes, lacks_routes } =
+            self;
         let (plan, policy) = (verified.plan(), &*verified.plan.routing.policy);
         // Only a full check reports dropped packets, so it has to examine each such plan.
         let ranks = cdg.ranks().filter(|_| cdg.dropped_sls() == 0)?;
         if policy.may_omit_switch_routes() && omits_routes(plan) {
+            return None;
+        }
+        if lacks_routes {
+            return None;
+        }
+        // The second graph, with all SLs on VL 0, is not part of a proof.
+        if relies_on_unwritten_mappings(plan) {
             return None;
         }
         let count = plan.lids.max().index() + 1;
@@ -242,6 +272,31 @@ impl Evidence {
 fn omits_routes(plan: &Plan) -> bool {
     let lids: Vec<Lid> = plan.lids.iter().map(|(lid, _)| lid).collect();
     plan.routing.lfts.par_iter().any(|lft| lids.iter().any(|&lid| lft.out(lid).is_none()))
+}
+
+/// The warning about pairs without a route that the engine may omit.
+fn missing_routes(plan: &Plan, missing: &FaultList) -> Option<Note> {
+    let first = missing.described.first()?;
+    let engine = plan.routing.engine;
+    let pairs = counted(missing.total, "pair of end ports has", "pairs of end ports have");
+    Some(Note::warning(format!("{pairs} no route with engine {engine}; for instance, {first}")))
+}
+
+/// True if paths are free of credit loops in layers with an SL each, but the plan has no SL to VL
+/// mappings (`qos` is FALSE). The devices then keep maps that this subnet manager does not know, often
+/// that of all SLs to VL 0.
+fn relies_on_unwritten_mappings(plan: &Plan) -> bool {
+    plan.qos.sl_to_vl.iter().all(Vec::is_empty)
+        && plan.routing.policy.structure().layers.is_some_and(|layers| layers > 1)
+}
+
+fn unmapped_warning(plan: &Plan, cycle: &Cycle) -> Note {
+    let engine = plan.routing.engine;
+    Note::warning(format!(
+        "routing engine {engine} keeps paths apart by SLs, but no SL to VL mappings are written while \
+         qos is FALSE: the fabric may deadlock where devices map these SLs to the same VL: {cycle}; \
+         set qos TRUE (-Q)"
+    ))
 }
 
 /// The message about packets that the administrator's SL to VL mappings drop. VL 15 for an unused

@@ -5,8 +5,8 @@
 //! known. It collects their SLs, adds the triples, and finds packets that end elsewhere or loop.
 //! LIDs at the same switch mostly have the same tree and share one pass.
 
-use crate::fabric::{Fabric, PortId};
-use crate::ids::{Lid, Sl};
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::{Lid, PortNum, Sl};
 use crate::plan::Plan;
 use crate::plan::routing::RoutingPolicy;
 use crate::verify::endpoints::{DestinationTree, Endpoint, SourcePorts, destinations, sources};
@@ -26,12 +26,20 @@ pub(in crate::verify) struct UnicastFindings {
     pub left_out: Vec<PortId>,
     pub trees: Vec<DestinationTree>,
     pub faults: FaultList,
+    /// Pairs of end ports without a route, if the policy may omit routes of hosts.
+    pub missing: FaultList,
 }
 
 impl UnicastFindings {
     fn empty() -> Self {
-        let faults = FaultList::default();
-        Self { reached: 0, longest: 0, left_out: Vec::new(), trees: Vec::new(), faults }
+        Self {
+            reached: 0,
+            longest: 0,
+            left_out: Vec::new(),
+            trees: Vec::new(),
+            faults: FaultList::default(),
+            missing: FaultList::default(),
+        }
     }
 }
 
@@ -78,6 +86,7 @@ pub(in crate::verify) fn check_some(
         found.longest = found.longest.max(part.longest);
         found.left_out.extend(part.left_out);
         found.faults.append(part.faults);
+        found.missing.append(part.missing);
     }
     found.left_out.sort_unstable();
     found.left_out.dedup();
@@ -182,7 +191,7 @@ impl UnicastPass<'_> {
                     found.reached += 1;
                     found.longest = found.longest.max(longest);
                 }
-                RouteVerdict::Broken => self.explain(to, route, &mut scratch, &mut found.faults),
+                RouteVerdict::Broken => self.explain(to, route, &mut scratch, &mut found),
             }
             before = Some((to, route, verdict));
         }
@@ -305,13 +314,24 @@ impl UnicastPass<'_> {
     }
 
     /// Counts the end ports that do not reach a LID, and describes the first ones.
-    fn explain(&self, to: &Endpoint, route: &[u8], scratch: &mut Scratch, faults: &mut FaultList) {
+    fn explain(
+        &self,
+        to: &Endpoint,
+        route: &[u8],
+        scratch: &mut Scratch,
+        found: &mut UnicastFindings,
+    ) {
         self.read(to, route, scratch);
         let may_omit = self.policy.may_omit_switch_routes();
         for (switch, sources) in self.sources.iter().enumerate() {
-            if sources.ports.is_empty() || Self::arrives(to, route, &scratch.states, switch) {
+            if sources.ports.is_empty() {
                 continue;
             }
+            let faults = match self.end(to, route, &scratch.states, switch) {
+                PathEnd::Arrives => continue,
+                PathEnd::NoRoute if self.policy.may_omit_host_routes() => &mut found.missing,
+                PathEnd::NoRoute | PathEnd::Wrong => &mut found.faults,
+            };
             let is_omitted = |source: PortId| {
                 may_omit
                     && route[switch] == LFT_NO_PATH
@@ -331,20 +351,37 @@ impl UnicastPass<'_> {
         }
     }
 
-    /// True if packets from a switch arrive.
-    fn arrives(to: &Endpoint, route: &[u8], hops: &[SwitchState], from: usize) -> bool {
-        let mut here = from as u32;
+    /// The end of the path from a switch.
+    fn end(&self, to: &Endpoint, route: &[u8], hops: &[SwitchState], from: usize) -> PathEnd {
+        let mut here = from;
         for _ in 0..MAX_PATH_SWITCHES {
-            if here == to.switch && route[here as usize] == to.exit {
-                return true;
+            let port = route[here];
+            if here == to.switch as usize && port == to.exit {
+                return PathEnd::Arrives;
             }
-            here = hops[here as usize].switch;
-            if here == NONE {
-                return false;
+            let next = hops[here].switch;
+            if next == NONE {
+                let exit = self.fabric.switch_port(SwitchId(here as u32), PortNum(port));
+                let is_linked = |exit| port == 0 || self.fabric.port(exit).peer.is_some();
+                return match port != LFT_NO_PATH && exit.is_some_and(is_linked) {
+                    true => PathEnd::Wrong,
+                    false => PathEnd::NoRoute,
+                };
             }
+            here = next as usize;
         }
-        false
+        PathEnd::Wrong
     }
+}
+
+/// The end of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PathEnd {
+    Arrives,
+    /// At a switch without an entry, or at a port without a cable.
+    NoRoute,
+    /// At another end port, or on a loop.
+    Wrong,
 }
 
 /// Bytes between the entries of two LIDs. Without them, the entries of one switch would map to the

@@ -1,6 +1,7 @@
 //! LASH on fabrics that need one layer and several, with and without the analysis of meshes.
 
 use super::EngineCase;
+use super::minhop::switch_ports;
 use testkit::fabrics::Family;
 use testkit::torus::random::Random;
 
@@ -39,5 +40,10 @@ fn options(case: &mut EngineCase, random: &mut Random) {
     }
     if random.percent(20) {
         case.set("scatter_ports", random.below(1000));
+    }
+    if random.percent(25) {
+        // They concern multicast trees only.
+        let text = switch_ports(case, random, |random| format!(" {}", 1 + random.below(4)));
+        case.add_file("hop_weights_file", text);
     }
 }

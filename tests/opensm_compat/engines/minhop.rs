@@ -48,7 +48,7 @@ fn routing_order(case: &EngineCase, random: &mut Random) -> String {
 }
 
 /// Lines of switch GUID and port, each followed by `rest`.
-fn switch_ports(
+pub(super) fn switch_ports(
     case: &EngineCase,
     random: &mut Random,
     rest: impl Fn(&mut Random) -> String,

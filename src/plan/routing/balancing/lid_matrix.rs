@@ -15,7 +15,7 @@ pub(super) const FILE: &str = "opensm-lid-matrix.dump";
 const MAX_SWITCHES: usize = 1000;
 
 /// The dump; `None` for fabrics that are too large.
-pub(super) fn dump(
+pub(in crate::plan::routing) fn dump(
     fabric: &Fabric,
     lids: &LidTable,
     weights: &[HopWeight],

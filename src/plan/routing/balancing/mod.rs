@@ -23,7 +23,7 @@
 
 pub(super) mod graded;
 pub mod hops;
-mod lid_matrix;
+pub(super) mod lid_matrix;
 mod order;
 mod policy;
 pub mod port_set;
@@ -94,6 +94,8 @@ pub(super) struct Balancing<'a> {
     pub loop_free: bool,
     /// True if switches without hosts may lack routes to each other.
     pub may_omit_switch_routes: bool,
+    /// True if hosts may lack routes to each other.
+    pub may_omit_host_routes: bool,
     /// Dump files of the engine beside that of the min hop tables.
     pub dumps: Vec<Dump>,
     pub structure: EngineStructure,
@@ -119,6 +121,7 @@ impl<'a> Balancing<'a> {
             dimension_order: false,
             loop_free: false,
             may_omit_switch_routes: false,
+            may_omit_host_routes: false,
             dumps: Vec::new(),
             structure: EngineStructure::default(),
         }
@@ -176,6 +179,7 @@ impl<'a> Balancing<'a> {
             rule: self.rule.unwrap_or_else(|| Arc::new(ShortestPaths)),
             loop_free: self.loop_free,
             may_omit_switch_routes: self.may_omit_switch_routes,
+            may_omit_host_routes: self.may_omit_host_routes,
             dumps: self.dumps,
             structure: self.structure,
         };

@@ -18,16 +18,12 @@ pub struct BalancedPolicy {
     pub(super) rule: Arc<dyn HopRule>,
     pub(super) loop_free: bool,
     pub(super) may_omit_switch_routes: bool,
+    pub(super) may_omit_host_routes: bool,
     pub(super) dumps: Vec<Dump>,
     pub(super) structure: EngineStructure,
 }
 
 impl BalancedPolicy {
-    /// The hop weights of the routes.
-    pub fn hop_weights(&self) -> &[HopWeight] {
-        &self.record.lists.hop_weights
-    }
-
     /// How the engine computes hops.
     pub fn rule(&self) -> &dyn HopRule {
         &*self.rule
@@ -49,12 +45,20 @@ impl RoutingPolicy for BalancedPolicy {
         before.as_any().is::<Self>()
     }
 
+    fn hop_weights(&self) -> &[HopWeight] {
+        &self.record.lists.hop_weights
+    }
+
     fn guarantees_no_credit_loops(&self) -> bool {
         self.loop_free
     }
 
     fn may_omit_switch_routes(&self) -> bool {
         self.may_omit_switch_routes
+    }
+
+    fn may_omit_host_routes(&self) -> bool {
+        self.may_omit_host_routes
     }
 
     fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {

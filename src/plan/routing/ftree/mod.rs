@@ -15,7 +15,7 @@
 //!   rank where these are cabled; paths to I/O nodes may have `max_reverse_hops`.
 //!
 //! Routes that never turn from down to up have no credit loop. Siblings and reverse hops may close
-//! one, which verification finds; the plan is rejected then.
+//! one, which verification finds; the plan is rejected then, unless I/O nodes have reverse hops.
 //!
 //! # Modules
 //!
@@ -33,7 +33,7 @@
 //!   the order of ports. OpenSM takes them for switches when it sorts them, so their order
 //!   varies, and some may get no routes at all.
 //! * Routers get routes.
-//! * A tree in which some hosts do not reach others by its rules is refused.
+//! * A tree in which compute nodes do not reach a host by its rules, or a host them, is refused.
 //! * A switch number of an index may exceed 255 (`index`).
 
 mod fill;
@@ -150,7 +150,8 @@ fn route_with_notes(
     }
     fill::check_hosts(&tree, &lfts)?;
     notes.extend(fill::unconnected_switches(&tree, lids, &lfts));
-    Ok((lfts, FtreePolicy::new(&tree, &leaves, max_compute_nodes, port_hops)))
+    let reverse_hops = options.max_reverse_hops;
+    Ok((lfts, FtreePolicy::new(&tree, &leaves, max_compute_nodes, port_hops, reverse_hops)))
 }
 
 /// Ranks the switches and finds the leaf rank.

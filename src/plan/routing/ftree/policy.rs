@@ -1,6 +1,7 @@
 //! The policy of Fat Tree, and the order of compute nodes.
 
 use super::DUMP_FILE;
+use super::hosts::Role;
 use super::tree::Tree;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Lid;
@@ -54,6 +55,8 @@ pub struct FtreePolicy {
     port_hops: PortHops,
     unordered_leaves: Vec<SwitchId>,
     structure: EngineStructure,
+    /// Paths to I/O nodes may go down on the way up, which may close credit loops.
+    has_reverse_hops: bool,
 }
 
 impl FtreePolicy {
@@ -62,8 +65,11 @@ impl FtreePolicy {
         leaves: &[SwitchId],
         max_compute_nodes: usize,
         port_hops: PortHops,
+        max_reverse_hops: u16,
     ) -> Self {
+        let has_io_nodes = tree.hosts.iter().any(|host| host.role == Role::Io);
         Self {
+            has_reverse_hops: max_reverse_hops > 0 && has_io_nodes,
             ca_order: ca_order(tree, leaves, max_compute_nodes),
             port_hops,
             unordered_leaves: unordered_leaves(tree, leaves),
@@ -113,15 +119,24 @@ impl RoutingPolicy for FtreePolicy {
     }
 
     fn guarantees_no_credit_loops(&self) -> bool {
-        true
+        !self.has_reverse_hops
     }
 
     fn dumps(&self, _fabric: &Fabric, _lids: &LidTable) -> Vec<Dump> {
+        self.standing_dumps()
+    }
+
+    fn standing_dumps(&self) -> Vec<Dump> {
         vec![Dump { file: DUMP_FILE.into(), text: self.dump() }]
     }
 
     /// No path up and down the tree leads from one root to another.
     fn may_omit_switch_routes(&self) -> bool {
+        true
+    }
+
+    /// Hosts other than compute nodes need not reach each other.
+    fn may_omit_host_routes(&self) -> bool {
         true
     }
 

@@ -12,6 +12,8 @@
 //! * **SLs.** The SL of a path is `lash_start_vl` and the number of its layer; SLs map to the VLs
 //!   of the same numbers. More layers than VLs are a refusal.
 //!
+//! Multicast trees follow the hops of `hop_weights_file`, which have no influence on unicast routes.
+//!
 //! Time grows with the square of the number of switches and with the length of paths, memory with
 //! the square of the number of switches: seven bytes for each pair.
 //!
@@ -43,6 +45,7 @@ use super::balancing::random::Random;
 use super::switch_graph::SwitchGraph;
 use super::virtual_lanes::data_vls;
 use super::{Engine, Routing, RoutingError, RoutingInput};
+use crate::config::guid_lists::GuidLists;
 use crate::fabric::Fabric;
 use crate::notes::{Note, counted};
 use crate::plan::LidTable;
@@ -56,9 +59,17 @@ use tables::{Cables, tables};
 /// The name of the engine.
 pub const NAME: &str = "lash";
 
-/// The engine.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lash;
+/// The engine, with the contents of its GUID list files.
+#[derive(Clone, Debug, Default)]
+pub struct Lash {
+    lists: Arc<GuidLists>,
+}
+
+impl Lash {
+    pub fn new(lists: Arc<GuidLists>) -> Self {
+        Self { lists }
+    }
+}
 
 impl Engine for Lash {
     fn name(&self) -> &'static str {
@@ -66,12 +77,17 @@ impl Engine for Lash {
     }
 
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
-        route(input.fabric, input.lids, LashOptions::from(input.options))
+        route(input.fabric, input.lids, LashOptions::from(input.options), &self.lists)
             .map_err(|note| RoutingError { engine: NAME, notes: vec![note], dump: None })
     }
 }
 
-fn route(fabric: &Fabric, lids: &LidTable, options: LashOptions) -> Result<Routing, Note> {
+fn route(
+    fabric: &Fabric,
+    lids: &LidTable,
+    options: LashOptions,
+    lists: &Arc<GuidLists>,
+) -> Result<Routing, Note> {
     let vls = data_vls(fabric, options.max_op_vls);
     let start = options.start_vl;
     if start >= vls {
@@ -105,10 +121,11 @@ fn route(fabric: &Fabric, lids: &LidTable, options: LashOptions) -> Result<Routi
         paths_per_layer.join(", ")
     )));
     let cables = Cables::new(&neighbours, &graph, options.do_mesh_analysis);
+    let policy = LashPolicy::new(fabric, &neighbours, &layers, start, Arc::clone(lists));
     Ok(Routing {
         engine: NAME,
         lfts: tables(fabric, lids, &cables, &paths),
-        policy: Arc::new(LashPolicy::new(fabric, &neighbours, &layers, start)),
+        policy: Arc::new(policy),
         notes,
         routing_errors: Vec::new(),
     })

@@ -2,11 +2,16 @@
 
 use super::layers::{Layers, NO_LAYER};
 use super::paths::Neighbours;
+use crate::config::guid_lists::{GuidLists, HopWeight};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Sl;
-use crate::plan::routing::RoutingPolicy;
+use crate::plan::LidTable;
+use crate::plan::routing::balancing::hops::ShortestPaths;
+use crate::plan::routing::balancing::lid_matrix;
 use crate::plan::routing::structure::EngineStructure;
 use crate::plan::routing::switch_graph::linked_peer;
+use crate::plan::routing::{Dump, RoutingPolicy};
+use std::sync::Arc;
 
 /// The policy of LASH: the SL of a path is that of the layer of its switches.
 pub struct LashPolicy {
@@ -19,6 +24,7 @@ pub struct LashPolicy {
     /// Number of layers.
     layers: usize,
     paths_before_balancing: Vec<usize>,
+    lists: Arc<GuidLists>,
 }
 
 const NO_SWITCH: u32 = u32::MAX;
@@ -29,6 +35,7 @@ impl LashPolicy {
         neighbours: &Neighbours,
         layers: &Layers,
         start_vl: u8,
+        lists: Arc<GuidLists>,
     ) -> Self {
         let switch_of = fabric.port_ids().map(|port| {
             let is_linked = fabric.node_of(port).is_switch() || linked_peer(fabric, port).is_some();
@@ -49,6 +56,7 @@ impl LashPolicy {
             start_vl,
             layers: layers.paths.len(),
             paths_before_balancing: layers.paths_before_balancing.clone(),
+            lists,
         }
     }
 
@@ -81,8 +89,21 @@ impl RoutingPolicy for LashPolicy {
         self.switch_of.get(port.index()).copied().unwrap_or(NO_SWITCH)
     }
 
+    fn hop_weights(&self) -> &[HopWeight] {
+        &self.lists.hop_weights
+    }
+
     fn guarantees_no_credit_loops(&self) -> bool {
         true
+    }
+
+    /// With hop weights, the hops of multicast trees; else they are those of shortest paths.
+    fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {
+        let weights = self.hop_weights();
+        if weights.is_empty() {
+            return Vec::new();
+        }
+        lid_matrix::dump(fabric, lids, weights, &ShortestPaths).into_iter().collect()
     }
 
     fn structure(&self) -> EngineStructure {

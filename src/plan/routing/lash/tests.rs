@@ -16,12 +16,12 @@ fn options(start_vl: u8) -> LashOptions {
 fn a_ring_needs_layers_and_their_vls() {
     let fabric = ring(6);
     let lids = number(&fabric, 0);
-    let routing = route(&fabric, &lids, options(0)).expect("8 VLs are enough");
+    let routing = route(&fabric, &lids, options(0), &Arc::default()).expect("8 VLs are enough");
     assert_eq!(
         routing.notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>(),
         ["3 layers with 12, 10, 8 paths between switches"]
     );
-    let started = route(&fabric, &lids, options(5)).expect("3 VLs are enough");
+    let started = route(&fabric, &lids, options(5), &Arc::default()).expect("3 VLs are enough");
     let sls = |routing: &Routing| -> Vec<u8> {
         let hosts = || fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
         let pairs = hosts().flat_map(|from| hosts().map(move |to| (from, to)));
@@ -29,7 +29,9 @@ fn a_ring_needs_layers_and_their_vls() {
     };
     let shifted: Vec<_> = sls(&routing).into_iter().map(|sl| sl + 5).collect();
     assert_eq!(sls(&started), shifted);
-    let refused = |start| route(&fabric, &lids, options(start)).expect_err("a refusal").to_string();
+    let refused = |start| {
+        route(&fabric, &lids, options(start), &Arc::default()).expect_err("a refusal").to_string()
+    };
     assert_eq!(
         refused(6),
         "ERR 4D02: shortest paths without credit loops need more than the 2 layers that links \
@@ -88,7 +90,7 @@ proptest! {
         let fabric = picture(&topology);
         let lids = number(&fabric, lmc);
         let options = LashOptions { do_mesh_analysis, ..options(0) };
-        let Ok(routing) = route(&fabric, &lids, options) else { return Ok(()) };
+        let Ok(routing) = route(&fabric, &lids, options, &Arc::default()) else { return Ok(()) };
         let graph = SwitchGraph::new(&fabric, &[]);
         let hops = HopMatrix::new(&graph);
         for (lid, port) in lids.iter() {

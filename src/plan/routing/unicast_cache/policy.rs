@@ -2,6 +2,7 @@
 
 use super::UnicastCache;
 use super::record::IdMap;
+use crate::config::guid_lists::HopWeight;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Mlid, Sl};
 use crate::plan::LidTable;
@@ -96,6 +97,10 @@ impl RoutingPolicy for CachedPolicy {
         self.map.is_none() && self.inner().same_multicast_trees_as(before)
     }
 
+    fn hop_weights(&self) -> &[HopWeight] {
+        self.inner().hop_weights()
+    }
+
     fn guarantees_no_credit_loops(&self) -> bool {
         self.inner().guarantees_no_credit_loops()
     }
@@ -104,12 +109,20 @@ impl RoutingPolicy for CachedPolicy {
         self.inner().may_omit_switch_routes()
     }
 
+    fn may_omit_host_routes(&self) -> bool {
+        self.inner().may_omit_host_routes()
+    }
+
     fn lists_own_routes(&self) -> bool {
         self.inner().lists_own_routes()
     }
 
     fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {
         if self.map.is_some() { Vec::new() } else { self.inner().dumps(fabric, lids) }
+    }
+
+    fn standing_dumps(&self) -> Vec<Dump> {
+        if self.map.is_some() { Vec::new() } else { self.inner().standing_dumps() }
     }
 
     fn structure(&self) -> EngineStructure {

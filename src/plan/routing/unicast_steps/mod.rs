@@ -14,8 +14,9 @@
 //! * `part`: a step with the fabric of its topology, and its result;
 //! * `policy`: path SLs, SL to VL mappings and dumps of the combined routes.
 //!
-//! The combined routes are verified as a whole: the engine guarantees routes without credit loops,
-//! so that a loop across parts rejects the plan with the cycle.
+//! The combined routes are verified as a whole. If the engines of all steps guarantee routes without
+//! credit loops, so does the chain, and a loop across parts rejects the plan with the cycle. Else the
+//! loop is a warning, as for a step's engine alone.
 
 mod part;
 mod policy;

@@ -4,7 +4,7 @@ use super::part::{Area, StepResult};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, Sl};
 use crate::plan::LidTable;
-use crate::plan::routing::{Dump, RoutedPart, Routing, RoutingPolicy};
+use crate::plan::routing::{Dump, RoutedPart, Routing, RoutingPolicy, step_file};
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -151,12 +151,18 @@ impl RoutingPolicy for ChainPolicy {
         self.destinations.get(lid.index()).copied().unwrap_or_default()
     }
 
+    /// True if the engines of all parts promise it; parts routed by others may close loops, as
+    /// these engines alone may.
     fn guarantees_no_credit_loops(&self) -> bool {
-        true
+        self.routed().all(|(_, routing)| routing.policy.guarantees_no_credit_loops())
     }
 
     fn may_omit_switch_routes(&self) -> bool {
         self.routed().any(|(_, routing)| routing.policy.may_omit_switch_routes())
+    }
+
+    fn may_omit_host_routes(&self) -> bool {
+        self.routed().any(|(_, routing)| routing.policy.may_omit_host_routes())
     }
 
     /// The dumps of each engine, named by step and engine.
@@ -169,6 +175,15 @@ impl RoutingPolicy for ChainPolicy {
             dumps.extend(found.map(|dump| Dump { file: part.file(&dump.file).into(), ..dump }));
         }
         dumps
+    }
+
+    fn standing_dumps(&self) -> Vec<Dump> {
+        let of_step = |(step, routing): (&StepResult, &Routing)| {
+            let (id, engine) = (step.id, step.engine);
+            let dumps = routing.policy.standing_dumps().into_iter();
+            dumps.map(move |dump| Dump { file: step_file(id, engine, &dump.file).into(), ..dump })
+        };
+        self.routed().flat_map(of_step).collect()
     }
 
     fn parts<'a>(&'a self, fabric: &'a Fabric, lids: &'a LidTable) -> Vec<RoutedPart<'a>> {

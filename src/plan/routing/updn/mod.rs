@@ -90,6 +90,7 @@ impl Engine for Updn {
             return Err(refuse(no_legal_path(&gap, &roots, input), Some(dump)));
         }
         let mut routing = balanced.routing;
+        routing.notes.extend(roots.adjacency_warning(input.fabric, &graph));
         routing.notes.extend(roots.notes);
         Ok(routing)
     }

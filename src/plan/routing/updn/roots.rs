@@ -54,6 +54,29 @@ impl Roots {
         !self.from_file || self.switches.len() > 1
     }
 
+    /// A warning if the search took switches with cables to each other for roots. The hosts of such
+    /// a fabric do not show its levels, and links between roots may close credit loops.
+    pub(super) fn adjacency_warning(&self, fabric: &Fabric, graph: &SwitchGraph) -> Option<Note> {
+        if self.from_file {
+            return None;
+        }
+        let is_root = |switch: SwitchId| self.switches.binary_search(&switch).is_ok();
+        let adjacent = |&from: &SwitchId| {
+            let to = graph.links(from).iter().map(|link| link.to).find(|&to| is_root(to))?;
+            Some((from, to))
+        };
+        let (from, to) = self.switches.iter().find_map(adjacent)?;
+        Some(Note::warning(format!(
+            "{} of {} were found as roots, with cables between them, for instance from {} to {}: \
+             paths between roots are not ordered and may close credit loops; name the roots in \
+             root_guid_file",
+            self.switches.len(),
+            counted(fabric.switches().len(), "switch", "switches"),
+            name(fabric, from),
+            name(fabric, to),
+        )))
+    }
+
     /// The reason why there are none.
     pub(super) fn missing(&self) -> Note {
         let text = match self.from_file {
