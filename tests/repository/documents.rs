@@ -309,13 +309,13 @@ fn opensm_knows_every_key_of_ours() {
         .filter(|line| {
             let newer = ["max_rate_enum", "rtr_pr_", "master_sm_priority"];
             let own = ["sa_allow_", "sa_max_", "standby_query_rate", "management", "recorder_"];
-            let smps = ["max_smps_per_device"];
             let trust = ["sa_trust", "sa_check_", "m_key_in_trap_repress", "sm_key_peers"];
             let own = own
                 .iter()
                 .chain(&["perfmgr_window_s", "replication_", "_policy_file", "offsweep_"])
                 .chain(&trust);
-            let own = own.chain(&["core_dump_", "log_format", "syslog_"]).chain(&smps);
+            let own = own.chain(&["core_dump_", "log_format", "syslog_"]);
+            let own = own.chain(&["max_smps_per_device", "refuse_faulty_routes", "unresponsive_"]);
             !newer.iter().chain(own).any(|key| line.contains(key))
         })
         .collect();

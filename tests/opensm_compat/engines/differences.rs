@@ -119,7 +119,8 @@ fn differing_tables(ours: &Ours<'_>, plan: &Plan, theirs: &Tables) -> String {
     }
     // With a VL for switches alone, which must then be needed, hosts have fewer VLs than OpenSM's.
     let is_comparable = |from| {
-        !ours.is_switch(plan, from) && !Ours::policy(plan).is_some_and(SsspPolicy::has_extra_vl)
+        !ours.is_switch(plan, from)
+            && !Ours::policy(plan).is_some_and(SsspPolicy::takes_vl_from_hosts)
     };
     let from_hosts = theirs.path_vls.iter().filter(|((from, _), _)| is_comparable(*from));
     let vls = from_hosts.map(|(&pair, &vl)| (pair, vl)).collect();

@@ -99,7 +99,7 @@ impl<'a> Ours<'a> {
     /// # Errors
     /// The faults, as a text.
     pub(crate) fn verify(&self, plan: Plan) -> Result<Summary, String> {
-        let checks = Checks::new(self.options.qos);
+        let checks = Checks::of(&self.options);
         match verify(&self.fabric, plan, &checks) {
             Ok(verified) => Ok(verified.summary().clone()),
             Err(failure) => Err(failure.to_string()),
@@ -120,7 +120,7 @@ impl<'a> Ours<'a> {
             routing.policy = Arc::new(OmitsSwitchRoutes);
         }
         let plan = Plan { routing: Arc::new(routing), ..plan };
-        let result = verify(&self.fabric, plan, &Checks::new(self.options.qos));
+        let result = verify(&self.fabric, plan, &Checks::of(&self.options));
         Ok(result.map(|verified| verified.summary().clone()))
     }
 

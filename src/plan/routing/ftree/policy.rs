@@ -118,7 +118,7 @@ impl RoutingPolicy for FtreePolicy {
         Some(&self.port_hops)
     }
 
-    fn guarantees_no_credit_loops(&self) -> bool {
+    fn avoids_credit_loops(&self) -> bool {
         !self.has_reverse_hops
     }
 
@@ -132,11 +132,6 @@ impl RoutingPolicy for FtreePolicy {
 
     /// No path up and down the tree leads from one root to another.
     fn may_omit_switch_routes(&self) -> bool {
-        true
-    }
-
-    /// Hosts other than compute nodes need not reach each other.
-    fn may_omit_host_routes(&self) -> bool {
         true
     }
 

@@ -157,6 +157,10 @@ impl RoutingPolicy for ChainPolicy {
         self.routed().all(|(_, routing)| routing.policy.guarantees_no_credit_loops())
     }
 
+    fn avoids_credit_loops(&self) -> bool {
+        self.routed().all(|(_, routing)| routing.policy.avoids_credit_loops())
+    }
+
     fn may_omit_switch_routes(&self) -> bool {
         self.routed().any(|(_, routing)| routing.policy.may_omit_switch_routes())
     }
