@@ -107,7 +107,7 @@ pub enum ManageCommand {
         #[arg(value_name = "COMMAND")]
         words: Vec<String>,
         #[command(flatten)]
-        select: SelectArgs,
+        action: ActionArgs,
     },
     /// Print metrics in the text format of Prometheus
     Metrics(SelectArgs),
@@ -183,10 +183,9 @@ impl ManageCommand {
             | Self::Quarantine { client, .. }
             | Self::Ports { client, .. }
             | Self::Path { client, .. } => &client.select,
-            Self::Events { select, .. }
-            | Self::Top { select, .. }
-            | Self::Metrics(select)
-            | Self::Perfmgr { select, .. } => select,
+            Self::Events { select, .. } | Self::Top { select, .. } | Self::Metrics(select) => {
+                select
+            }
             Self::Resweep(action)
             | Self::Reroute(action)
             | Self::Reload(action)
@@ -194,6 +193,7 @@ impl ManageCommand {
             | Self::Record(action)
             | Self::Stop(action)
             | Self::Loglevel { action, .. }
+            | Self::Perfmgr { action, .. }
             | Self::Priority { action, .. }
             | Self::Handover { action, .. }
             | Self::Release { action, .. } => &action.select,

@@ -4,6 +4,7 @@ mod config_mistakes;
 mod opensm_options;
 mod opensm_templates;
 mod options;
+mod output;
 mod packages;
 mod partitions;
 mod plan;

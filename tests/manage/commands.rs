@@ -65,7 +65,14 @@ fn actions_wait_for_their_results() {
     assert!(shown(&sim, &["resweep"]).starts_with("subnet up: "));
     assert!(shown(&sim, &["reroute"]).starts_with("subnet up: 0 Sets in "));
     assert_eq!(shown(&sim, &["reload"]), "configuration read again\n");
-    assert_eq!(shown(&sim, &["loglevel", "0x83"]), "loglevel: requested\n");
+    assert_eq!(shown(&sim, &["loglevel", "0x83"]), "log flags 0x83\n");
+    assert_eq!(shown(&sim, &["priority", "4"]), "priority 4\n");
+    assert_eq!(shown(&sim, &["priority", "5", "--no-wait"]), "priority: requested\n");
+    assert!(problem(&sim, &["handover"], 1).contains("there is no standby SM: start one"));
+    assert!(problem(&sim, &["perfmgr", "sweep"], 1).contains("'torus-sm perfmgr enable'"));
+    let enabled = shown(&sim, &["perfmgr", "enable"]);
+    assert!(enabled.contains(" ports read by "), "{enabled}");
+    assert!(shown(&sim, &["perfmgr"]).contains("last sweep "), "the state has the sweep");
     assert_eq!(shown(&sim, &["resweep", "--no-wait"]), "resweep: requested\n");
     assert!(problem(&sim, &["priority", "16"], 2).contains("16 is not in 0..=15"));
     assert!(problem(&sim, &["path", "1", "nowhere"], 1).contains("no node has the description"));
@@ -129,4 +136,26 @@ fn other_users_have_no_permission_unless_the_options_give_it() {
     std::fs::set_permissions(closed.dir.path(), pass).expect("a mode");
     let status = command(&closed, &["status"]).uid(65_534).gid(65_534).output().expect("as before");
     assert_eq!(status.status.code(), Some(3), "{}", String::from_utf8_lossy(&status.stderr));
+}
+
+#[test]
+fn a_dump_is_complete_when_the_command_returns() {
+    let sim = Simulator::start(&["3x3x1"]);
+    for _ in 0..3 {
+        let written = shown(&sim, &["dump"]);
+        let folder = written.trim_end().strip_prefix("dump files written to ").expect("a folder");
+        let routes = std::path::Path::new(folder).join("opensm-lfts.dump");
+        let text = std::fs::read_to_string(&routes).expect("it is there");
+        assert!(text.contains("0x0001"), "{text}");
+        std::fs::remove_file(routes).expect("a file");
+    }
+}
+
+#[test]
+fn stop_returns_when_the_process_has_ended() {
+    let sim = Simulator::start(&["3x3x1"]);
+    assert_eq!(shown(&sim, &["stop"]), "stopped\n");
+    let left = std::fs::read_dir(sim.dir.path().join("sim.d")).map(Iterator::count).unwrap_or(0);
+    assert_eq!(left, 0, "the sockets are gone");
+    assert!(problem(&sim, &["stop"], 3).contains("no torus-sm is running"));
 }

@@ -1,10 +1,11 @@
 //! `torus-sm top`: what happens now, refreshed at an interval.
 
 use super::http::Client;
-use super::show::{CLEAR, print};
+use super::show::CLEAR;
 use super::table::Table;
 use super::values::{duration, list, text};
 use crate::cli::Failure;
+use crate::cli::output::print;
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::HashMap;

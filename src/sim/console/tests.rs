@@ -92,6 +92,8 @@ fn errors_have_the_column_of_the_fault() {
         ("link", 5, "is missing"),
         ("link 0,0/3", 11, "is missing"),
         ("link 0,0/3 down now", 17, "unexpected argument"),
+        ("link 0,0 down", 6, "give a number, as in 0,0[3]; 'unlink 0,0' is for all its cables"),
+        ("link 0,0 up", 6, "'relink 0,0' is for all its cables"),
         ("link 0,0/3 dwn", 12, "did you mean 'down'?"),
         ("  unlink 0,9", 10, "there is no switch at 0,9,0"),
         ("unlink 0x77", 8, "no node has the GUID"),

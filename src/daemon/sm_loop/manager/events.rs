@@ -29,9 +29,11 @@ pub(super) fn describe(event: &SmEvent) -> (EventKind, String) {
         SmEvent::Release((guid, num)) => {
             (EventKind::Command, format!("release the link at port {num} of node {guid}"))
         }
-        SmEvent::SetPriority(priority) => (EventKind::Command, format!("set priority {priority}")),
-        SmEvent::Dump => (EventKind::Command, "write dump files".into()),
-        SmEvent::HandOver(to) => (
+        SmEvent::SetPriority(_, priority) => {
+            (EventKind::Command, format!("set priority {priority}"))
+        }
+        SmEvent::Dump(_) => (EventKind::Command, "write dump files".into()),
+        SmEvent::HandOver(_, to) => (
             EventKind::Command,
             match to {
                 Some(guid) => format!("hand over to the SM at port GUID {guid}"),
