@@ -2,6 +2,7 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts have brackets that are no links")]
 
+use super::number::{natural, positive, within};
 use crate::ids::{Guid, PortNum};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub struct ClientArgs {
     pub json: bool,
     /// Repeat until interrupted, every SECONDS [2 without a number]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
-          value_parser = clap::value_parser!(u32).range(1..))]
+          value_parser = positive)]
     pub watch: Option<u32>,
 }
 
@@ -50,10 +51,10 @@ pub enum ManageCommand {
     Top {
         /// Time between refreshes
         #[arg(long, value_name = "SECONDS", default_value_t = 2,
-              value_parser = clap::value_parser!(u32).range(1..))]
+              value_parser = positive)]
         interval: u32,
         /// End after COUNT refreshes
-        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(long, value_name = "COUNT", value_parser = positive)]
         count: Option<u32>,
         #[command(flatten)]
         select: SelectArgs,
@@ -115,7 +116,7 @@ pub enum ManageCommand {
     Events {
         /// Begin after this event number; 0 is the earliest that the daemon keeps [default: new
         /// events]
-        #[arg(long, value_name = "NUMBER")]
+        #[arg(long, value_name = "NUMBER", value_parser = natural::<u64>)]
         after: Option<u64>,
         /// End after the events that exist already
         #[arg(long)]
@@ -140,7 +141,7 @@ pub enum ManageCommand {
     /// Set the priority of the SM until the next reload
     Priority {
         /// 0 to 15
-        #[arg(value_parser = clap::value_parser!(u8).range(0..=15))]
+        #[arg(value_parser = |text: &str| within(text, &(0..=15_u8)))]
         priority: u8,
         #[command(flatten)]
         action: ActionArgs,

@@ -17,6 +17,7 @@ mod help;
 mod long_only;
 pub mod manage;
 mod misplaced_command;
+mod number;
 pub mod output;
 pub mod plan;
 pub mod replay;

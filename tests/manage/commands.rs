@@ -74,7 +74,7 @@ fn actions_wait_for_their_results() {
     assert!(enabled.contains(" ports read by "), "{enabled}");
     assert!(shown(&sim, &["perfmgr"]).contains("last sweep "), "the state has the sweep");
     assert_eq!(shown(&sim, &["resweep", "--no-wait"]), "resweep: requested\n");
-    assert!(problem(&sim, &["priority", "16"], 2).contains("16 is not in 0..=15"));
+    assert!(problem(&sim, &["priority", "16"], 2).contains("'16' is not a number from 0 to 15"));
     assert!(problem(&sim, &["path", "1", "nowhere"], 1).contains("no node has the description"));
     let events = shown(&sim, &["events", "--after", "0", "--no-follow"]);
     assert!(

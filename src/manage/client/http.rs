@@ -164,7 +164,7 @@ impl Client {
     }
 
     fn parse(&self, text: &[u8]) -> Result<Value, Failure> {
-        serde_json::from_slice(text).map_err(|error| self.failure(&error))
+        serde_json::from_slice(text).map_err(|_| self.failure(&"the reply is not JSON"))
     }
 
     fn failure(&self, error: &dyn std::fmt::Display) -> Failure {
