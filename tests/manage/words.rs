@@ -37,7 +37,8 @@ fn all_output(sim: &Simulator, args: &[&str]) -> String {
     let mut command = Command::new(torus_sm());
     command.args(args).env("TORUS_SM_RUNTIME_DIR", sim.dir.path());
     let output = command.output().expect("torus-sm starts");
-    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    let [out, err] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     format!("{out}{err}")
 }
 

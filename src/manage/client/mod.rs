@@ -2,7 +2,7 @@
 //!
 //! * [`run`]: carries a command out; `instance`: finds the daemon; `http`: requests to it;
 //! * `show`: `--json`, `--watch`, standard output; `act`: actions; `wait`: their results; `stop`;
-//! * `status`, `replication`, `lists`, `path`, `top`, `perfmgr`: readable replies;
+//! * `status`, `replication`, `lists`, `path`, `top`, `perfmgr`: readable replies; `port`: names of ports;
 //! * `table`: columns of text; `values`: units and lists.
 
 mod act;
@@ -11,6 +11,7 @@ mod instance;
 mod lists;
 mod path;
 mod perfmgr;
+mod port;
 mod replication;
 pub mod run;
 mod show;

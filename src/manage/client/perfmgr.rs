@@ -7,6 +7,7 @@ use super::wait::Awaited;
 use crate::cli::Failure;
 use crate::cli::manage::ActionArgs;
 use crate::cli::output::print;
+use crate::fabric::node_name::split_port;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -23,9 +24,14 @@ pub(super) async fn run(
     match words.first().map(String::as_str) {
         None => show(client, state).await,
         Some("print_counters" | "pc") => {
-            let (node, port) = match argument.as_deref().and_then(|text| text.rsplit_once(':')) {
-                Some((node, port)) => (Some(node), Some(port)),
-                None => (argument.as_deref(), None),
+            let (name, number) = match argument.as_deref().map(split_port) {
+                Some((name, number)) => (Some(name), number.map(|number| number.to_string())),
+                None => (None, None),
+            };
+            // OpenSM's console has NODE:PORT.
+            let (node, port) = match name.and_then(|text| text.rsplit_once(':')) {
+                Some((node, port)) if number.is_none() => (Some(node), Some(port)),
+                _ => (name, number.as_deref()),
             };
             counters(client, &[("node", node), ("port", port)]).await
         }

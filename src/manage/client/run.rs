@@ -4,10 +4,11 @@ use super::act::{act, act_with};
 use super::http::{Client, with_query};
 use super::show::show;
 use super::wait::Awaited;
-use super::{instance, lists, path, perfmgr, status, stop, top};
+use super::{instance, lists, path, perfmgr, port, status, stop, top};
 use crate::cli::manage::{ActionArgs, ManageCommand};
 use crate::cli::output::print;
 use crate::cli::{ExitCode, Failure};
+use crate::fabric::node_name::split_port;
 use serde_json::json;
 
 /// Carries out a command.
@@ -29,8 +30,10 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
         ManageCommand::Nodes(args) => show(&client, args, "/v1/nodes", lists::nodes).await,
         ManageCommand::Links(args) => show(&client, args, "/v1/links", lists::links).await,
         ManageCommand::Ports { node, client: args } => {
-            let path = with_query("/v1/ports", &[("node", node.as_deref())]);
-            show(&client, args, &path, lists::ports).await
+            let number = node.as_deref().and_then(|name| split_port(name).1);
+            let number = number.map(|number| number.to_string());
+            let query = [("node", node.as_deref()), ("port", number.as_deref())];
+            show(&client, args, &with_query("/v1/ports", &query), lists::ports).await
         }
         ManageCommand::Path { from, to, client: args } => {
             let query = [("from", Some(from.as_str())), ("to", Some(to.as_str()))];
@@ -57,9 +60,9 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
         ManageCommand::Quarantine { port: None, client: args, .. } => {
             show(&client, args, "/v1/quarantine", lists::quarantine).await
         }
-        ManageCommand::Quarantine { port: Some((guid, num)), no_wait, .. } => {
+        ManageCommand::Quarantine { port: Some(name), no_wait, .. } => {
             let args = ActionArgs { no_wait: *no_wait, ..ActionArgs::default() };
-            let body = json!({ "guid": guid.to_string(), "port": num.0 });
+            let body = port::link_body(&client, name).await?;
             act_with(&client, &args, "quarantine", body, Awaited::Plan).await
         }
         ManageCommand::Record(args) => act(&client, args, "record", Awaited::Recording).await,
@@ -79,8 +82,8 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
         ManageCommand::Handover { to, action } => {
             act_with(&client, action, "handover", json!({ "to": to }), Awaited::Action).await
         }
-        ManageCommand::Release { port: (guid, num), action } => {
-            let body = json!({ "guid": guid.to_string(), "port": num.0 });
+        ManageCommand::Release { port: name, action } => {
+            let body = port::link_body(&client, name).await?;
             act_with(&client, action, "release", body, Awaited::Plan).await
         }
     }
