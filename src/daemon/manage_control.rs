@@ -67,7 +67,7 @@ impl ManageControl {
         let (subnet, end) = self.end(guid, num)?;
         match quarantined(&subnet, end) {
             Some(link) if link.cause == QuarantineCause::Operator => {
-                let text = format!("an operator has quarantined the link at port {num} of {guid}");
+                let text = format!("an operator has quarantined the link at {guid}[{num}]");
                 return Err(text);
             }
             Some(_) => {}
@@ -75,7 +75,7 @@ impl ManageControl {
                 let fabric = &subnet.fabric;
                 let port = fabric.node_by_guid(end.0).and_then(|node| fabric.port_of(node, num));
                 if port.and_then(|port| fabric.port(port).peer).is_none() {
-                    return Err(format!("port {num} of node {guid} has no link"));
+                    return Err(format!("{guid}[{num}] has no link"));
                 }
             }
         }
@@ -87,7 +87,7 @@ impl ManageControl {
     fn release(&self, guid: Guid, num: PortNum) -> Result<(), String> {
         let (subnet, end) = self.end(guid, num)?;
         if quarantined(&subnet, end).is_none() {
-            return Err(format!("no link at port {num} of node {guid} is quarantined"));
+            return Err(format!("no link at {guid}[{num}] is quarantined"));
         }
         self.send_to_master(SmEvent::Release(end))
     }

@@ -122,7 +122,7 @@ async fn run_daemon(
     let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
     let sink = Arc::new(FrameSink::new(sink));
     let port = fabric.attach(guid, num, sink, true).ok_or_else(|| {
-        let text = format!("port {num} of node {guid} is not an end port");
+        let text = format!("{guid}[{num}] is not an end port");
         Failure::new(ExitCode::NoPort, text)
     })?;
     let engines = options.routing_engine.clone().unwrap_or_else(|| "minhop".into());

@@ -129,13 +129,13 @@ async fn actions_that_are_not_possible_are_refused() {
         "release",
         "{\"guid\": \"0x1\", \"port\": 1}",
         409,
-        "node 0x0000000000000001 is quarantined",
+        "no link at 0x0000000000000001[1] is quarantined",
     );
     refused(
         "quarantine",
         "{\"guid\": \"0x1\", \"port\": 1}",
         409,
-        "port 1 of node 0x0000000000000001",
+        "0x0000000000000001[1] has no link",
     );
     refused("record", "{\"now\": 1}", 400, "takes no body");
     refused("shutdown", "", 404, "/v1/openapi.json");
