@@ -1,5 +1,6 @@
 #![doc = include_str!("../ARCHITECTURE.md")]
 #![warn(clippy::disallowed_methods)]
+#![warn(clippy::disallowed_macros)]
 
 pub mod apply;
 pub mod cli;

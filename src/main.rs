@@ -1,8 +1,9 @@
 //! Runs the command that the arguments select, and returns its exit code.
 
-use std::io::{ErrorKind, Write};
+#![warn(clippy::disallowed_macros)]
+
 use std::process::ExitCode;
-use torus_sm::cli::{self, Command, completions};
+use torus_sm::cli::{self, Command, completions, output};
 use torus_sm::daemon::launch::{self, Failure};
 use torus_sm::manage;
 use torus_sm::offline::{self, check, replay, torus_config};
@@ -13,7 +14,8 @@ fn main() -> ExitCode {
     let command = match cli::parse(argv.iter().cloned()) {
         Ok(command) => command,
         Err(error) => {
-            eprintln!("torus-sm: {error}\nTry '{} --help'.", cli::command_line_of(&argv));
+            let text = format!("{error}\nTry '{} --help'.", cli::command_line_of(&argv));
+            output::complain(&text);
             return cli::ExitCode::Usage.into();
         }
     };
@@ -36,18 +38,15 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code.into(),
         Err(failure) => {
-            eprintln!("torus-sm: {}", failure.text);
+            // Nobody reads on: there is nothing to say.
+            if !failure.text.is_empty() {
+                output::complain(&failure.text);
+            }
             failure.code.into()
         }
     }
 }
 
 fn print(text: &str) -> Result<cli::ExitCode, Failure> {
-    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
-        // The reader has closed the pipe, as `| head` does.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(cli::ExitCode::Ok),
-        written => written
-            .map(|()| cli::ExitCode::Ok)
-            .map_err(|error| Failure::new(cli::ExitCode::System, error)),
-    }
+    output::print(&format!("{}\n", text.trim_end())).map(|_| cli::ExitCode::Ok)
 }

@@ -3,10 +3,21 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::time::Duration;
 
 /// The version in the log and in OpenSM's console. Scripts search for OpenSM's name.
 pub const VERSION: &str =
     concat!("torus-sm ", env!("CARGO_PKG_VERSION"), " (in place of OpenSM 3.3)");
+
+/// A duration for people: `0.35 ms`, `12.3 ms`, `4.56 s`.
+pub fn time_text(time: Duration) -> String {
+    let ms = time.as_secs_f64() * 1e3;
+    match ms {
+        ms if ms < 10.0 => format!("{ms:.2} ms"),
+        ms if ms < 1000.0 => format!("{ms:.1} ms"),
+        ms => format!("{:.2} s", ms / 1e3),
+    }
+}
 
 /// Severity of a [`Note`] or of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
@@ -88,6 +99,13 @@ pub fn counted(count: usize, singular: &str, plural: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_have_three_digits() {
+        let shown =
+            [350, 1_415, 12_345, 999_000, 4_561_000].map(|us| time_text(Duration::from_micros(us)));
+        assert_eq!(shown, ["0.35 ms", "1.42 ms", "12.3 ms", "999.0 ms", "4.56 s"]);
+    }
 
     #[test]
     fn notes_have_a_module_that_equality_ignores() {

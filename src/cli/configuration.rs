@@ -66,7 +66,9 @@ fn read_over(args: &DaemonArgs, running: Option<&Options>) -> Result<Configured,
                 };
                 let errors = found.iter().filter(|found| found.severity == Severity::Error);
                 mistakes.extend(errors.map(ToString::to_string));
-                notes.extend(found.iter().map(|found| Note::warning(found.to_string())));
+                notes.extend(
+                    found.iter().map(|found| Note::new(found.severity, None, found.to_string())),
+                );
                 source = Some((path, text));
             }
             (Err(error), _) if !error.is_not_found() => return Err(error.to_string()),
@@ -77,7 +79,7 @@ fn read_over(args: &DaemonArgs, running: Option<&Options>) -> Result<Configured,
             (Err(error), None) if is_named => {
                 mistakes.push(error.to_string());
                 let text = format!("{error}: the defaults and the command line apply");
-                notes.push(Note::warning(text));
+                notes.push(Note::new(Severity::Error, None, text));
             }
             (Err(_), None) => {}
         }
@@ -104,13 +106,16 @@ pub fn effects(options: &mut Options) -> Vec<Note> {
     notes
 }
 
-/// The finding as a warning, with file and line before it if the file sets the key.
+/// The finding with file and line before it if the file sets the key.
 fn located(args: &DaemonArgs, source: Option<&(&Path, String)>, note: &Note) -> Note {
     let key = subject(note);
     let line = source.and_then(|(path, text)| Some((path, line_of(key, text)?)));
     match line.filter(|_| args.given(key).is_none()) {
-        Some((path, line)) => Note::warning(format!("{}:{line}: {}", path.display(), note.text)),
-        None => Note::warning(note.text.clone()),
+        Some((path, line)) => {
+            let text = format!("{}:{line}: {}", path.display(), note.text);
+            Note::new(note.severity, None, text)
+        }
+        None => Note::new(note.severity, None, note.text.clone()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! getopt_long_only(3) on top of clap.
 //!
 //! OpenSM accepts long options with a single dash: `-once` is `--once`, `-sw 10` is `--sweep 10`.
-//! clap takes such words for clusters of short options. [`normalize`] adds the second dash and
-//! leaves everything else, expansion of abbreviations included, to clap. As in getopt_long_only, a
+//! clap takes such words for clusters of short options. [`normalize`] adds the second dash,
+//! writes the full name, and leaves everything else to clap. As in getopt_long_only, a
 //! word is tried as a long option first, unless it is a single letter that is a short option.
 
 use super::UsageError;
@@ -41,17 +41,19 @@ fn rewrite(command: &Command, word: &str) -> Result<(String, usize), UsageError>
         return unchanged(usize::MAX);
     }
     if let Some(name) = word.strip_prefix("--") {
-        let option = find_long(command, word, name)?;
-        return unchanged(option.map_or(0, |option| values_after(option, name.contains('='))));
+        return match find_long(command, word, name)? {
+            Some(found) => Ok(found.rewritten(name)),
+            None => unchanged(0),
+        };
     }
     let Some(name) = word.strip_prefix('-').filter(|name| !name.is_empty()) else {
         let starts_program = command.get_positionals().any(Arg::is_trailing_var_arg_set);
         return unchanged(if starts_program { usize::MAX } else { 0 });
     };
     if !is_short_option(command, name)
-        && let Some(option) = find_long(command, word, name)?
+        && let Some(found) = find_long(command, word, name)?
     {
-        return Ok((format!("-{word}"), values_after(option, name.contains('='))));
+        return Ok(found.rewritten(name));
     }
     unchanged(values_after_cluster(command, name))
 }
@@ -72,32 +74,56 @@ fn find_short(command: &Command, letter: char) -> Option<&Arg> {
     command.get_arguments().find(has_letter)
 }
 
+/// An option that was found by a long name.
+struct LongOption<'c> {
+    option: &'c Arg,
+    /// The name in the table of options.
+    name: String,
+}
+
+impl LongOption<'_> {
+    /// The word for clap, and the number of words after it that are values. `given` is the word
+    /// without its dashes.
+    fn rewritten(&self, given: &str) -> (String, usize) {
+        let value = given.split_once('=').map(|(_, value)| value);
+        let word = match value {
+            Some(value) => format!("--{}={value}", self.name),
+            None => format!("--{}", self.name),
+        };
+        (word, values_after(self.option, value.is_some()))
+    }
+}
+
 /// Finds the option with this long name or, if only one fits, abbreviation. `name` is `word`
-/// without its dashes.
+/// without its dashes. `-` and `_` are the same in it: OpenSM's documents write `-ignore-guids` for
+/// `--ignore_guids`.
 fn find_long<'c>(
     command: &'c Command,
     word: &str,
     name: &str,
-) -> Result<Option<&'c Arg>, UsageError> {
-    let name = name.split('=').next().unwrap_or_default();
+) -> Result<Option<LongOption<'c>>, UsageError> {
+    let plain = |name: &str| name.replace('_', "-");
+    let name = plain(name.split('=').next().unwrap_or_default());
     let mut candidates = Vec::new();
-    for arg in command.get_arguments() {
-        let names = arg.get_long_and_visible_aliases().unwrap_or_default();
-        if names.contains(&name) {
-            return Ok(Some(arg));
+    for option in command.get_arguments() {
+        let names = option.get_long_and_visible_aliases().unwrap_or_default();
+        if let Some(full) = names.iter().find(|long| plain(long) == name) {
+            return Ok(Some(LongOption { option, name: (*full).to_owned() }));
         }
-        let abbreviated = names.iter().find(|long| long.starts_with(name) && !name.is_empty());
-        candidates.extend(abbreviated.map(|long| (arg, format!("--{long}"))));
+        let abbreviated = names.iter().find(|long| plain(long).starts_with(&name));
+        candidates.extend(
+            abbreviated
+                .filter(|_| !name.is_empty())
+                .map(|long| LongOption { option, name: (*long).to_owned() }),
+        );
     }
-    match &candidates[..] {
-        [] => Ok(None),
-        [(arg, _)] => Ok(Some(arg)),
-        several => {
-            let names: Vec<&str> = several.iter().map(|(_, name)| &**name).collect();
-            let names = names.join(", ");
-            Err(UsageError(format!("option '{word}' is ambiguous: it matches {names}")))
-        }
+    if candidates.len() > 1 {
+        let names: Vec<String> =
+            candidates.iter().map(|found| format!("--{}", found.name)).collect();
+        let names = names.join(", ");
+        return Err(UsageError(format!("option '{word}' is ambiguous: it matches {names}")));
     }
+    Ok(candidates.pop())
 }
 
 /// Number of words after an option that are its values.

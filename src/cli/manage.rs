@@ -2,7 +2,7 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts have brackets that are no links")]
 
-use crate::ids::{Guid, PortNum};
+use super::number::{natural, positive, within};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub struct ClientArgs {
     pub json: bool,
     /// Repeat until interrupted, every SECONDS [2 without a number]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
-          value_parser = clap::value_parser!(u32).range(1..))]
+          value_parser = positive)]
     pub watch: Option<u32>,
 }
 
@@ -50,10 +50,10 @@ pub enum ManageCommand {
     Top {
         /// Time between refreshes
         #[arg(long, value_name = "SECONDS", default_value_t = 2,
-              value_parser = clap::value_parser!(u32).range(1..))]
+              value_parser = positive)]
         interval: u32,
         /// End after COUNT refreshes
-        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(long, value_name = "COUNT", value_parser = positive)]
         count: Option<u32>,
         #[command(flatten)]
         select: SelectArgs,
@@ -64,16 +64,16 @@ pub enum ManageCommand {
     Links(ClientArgs),
     /// List the ports of the fabric, or of a node
     Ports {
-        /// GUID or description of the node
+        /// GUID or description of the node, or a port as "node"[3]
         node: Option<String>,
         #[command(flatten)]
         client: ClientArgs,
     },
     /// Show the path between two ports, with its SL and VLs
     Path {
-        /// LID, GUID or description of the source
+        /// LID, GUID, description or port of the source
         from: String,
-        /// LID, GUID or description of the destination
+        /// LID, GUID, description or port of the destination
         to: String,
         #[command(flatten)]
         client: ClientArgs,
@@ -82,16 +82,16 @@ pub enum ManageCommand {
     Groups(ClientArgs),
     /// List the partitions with their members
     Partitions(ClientArgs),
-    /// Show missing switches, broken cables and interrupted rings of the torus
+    /// Show missing switches and cables, and broken rings of the torus
     Torus(ClientArgs),
     /// Show the counters of the subnet administrator
     Sa(ClientArgs),
     /// List the quarantined links, or treat a link as down until it is released
     Quarantine {
-        /// A port of the link: GUID of its node and its number, as 0x0002c90300a1b2c0[3] [default:
-        /// list the links]
-        #[arg(value_parser = port, conflicts_with_all = ["json", "watch"])]
-        port: Option<(Guid, PortNum)>,
+        /// A port of the link, as "node"[3]; a node with one port needs no number [default: list the
+        /// links]
+        #[arg(conflicts_with_all = ["json", "watch"])]
+        port: Option<String>,
         #[command(flatten)]
         client: ClientArgs,
         /// Do not wait for the result
@@ -107,7 +107,7 @@ pub enum ManageCommand {
         #[arg(value_name = "COMMAND")]
         words: Vec<String>,
         #[command(flatten)]
-        select: SelectArgs,
+        action: ActionArgs,
     },
     /// Print metrics in the text format of Prometheus
     Metrics(SelectArgs),
@@ -115,7 +115,7 @@ pub enum ManageCommand {
     Events {
         /// Begin after this event number; 0 is the earliest that the daemon keeps [default: new
         /// events]
-        #[arg(long, value_name = "NUMBER")]
+        #[arg(long, value_name = "NUMBER", value_parser = natural::<u64>)]
         after: Option<u64>,
         /// End after the events that exist already
         #[arg(long)]
@@ -140,7 +140,7 @@ pub enum ManageCommand {
     /// Set the priority of the SM until the next reload
     Priority {
         /// 0 to 15
-        #[arg(value_parser = clap::value_parser!(u8).range(0..=15))]
+        #[arg(value_parser = |text: &str| within(text, &(0..=15_u8)))]
         priority: u8,
         #[command(flatten)]
         action: ActionArgs,
@@ -159,9 +159,8 @@ pub enum ManageCommand {
     },
     /// End the quarantine of a link
     Release {
-        /// A port of the link: GUID of its node and its number, as 0x0002c90300a1b2c0[3]
-        #[arg(value_parser = port)]
-        port: (Guid, PortNum),
+        /// A port of the link, as "node"[3]; a node with one port needs no number
+        port: String,
         #[command(flatten)]
         action: ActionArgs,
     },
@@ -183,10 +182,9 @@ impl ManageCommand {
             | Self::Quarantine { client, .. }
             | Self::Ports { client, .. }
             | Self::Path { client, .. } => &client.select,
-            Self::Events { select, .. }
-            | Self::Top { select, .. }
-            | Self::Metrics(select)
-            | Self::Perfmgr { select, .. } => select,
+            Self::Events { select, .. } | Self::Top { select, .. } | Self::Metrics(select) => {
+                select
+            }
             Self::Resweep(action)
             | Self::Reroute(action)
             | Self::Reload(action)
@@ -194,6 +192,7 @@ impl ManageCommand {
             | Self::Record(action)
             | Self::Stop(action)
             | Self::Loglevel { action, .. }
+            | Self::Perfmgr { action, .. }
             | Self::Priority { action, .. }
             | Self::Handover { action, .. }
             | Self::Release { action, .. } => &action.select,
@@ -204,29 +203,4 @@ impl ManageCommand {
 fn log_flags(text: &str) -> Result<u8, String> {
     let number = crate::config::options::value::number(text)?;
     u8::try_from(number).map_err(|_| format!("'{text}' is not 0 to 0xff"))
-}
-
-/// A port as `GUID[NUMBER]`.
-fn port(text: &str) -> Result<(Guid, PortNum), String> {
-    let parse = || {
-        let (guid, num) = text.strip_suffix(']')?.split_once('[')?;
-        let guid = u64::from_str_radix(guid.strip_prefix("0x").unwrap_or(guid), 16).ok()?;
-        let num = num.parse().ok().filter(|num| (1..=254).contains(num))?;
-        Some((Guid(guid), PortNum(num)))
-    };
-    parse().ok_or_else(|| format!("'{text}' is not a GUID and a port, as 0x0002c90300a1b2c0[3]"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_are_guids_with_numbers() {
-        assert_eq!(port("0x2c9[36]"), Ok((Guid(0x2C9), PortNum(36))));
-        assert_eq!(port("00000000000002c9[1]"), Ok((Guid(0x2C9), PortNum(1))));
-        for text in ["0x2c9", "0x2c9[0]", "0x2c9[255]", "0x2c9[3", "[3]", "x[3]", "0x2c9[]"] {
-            assert!(port(text).is_err(), "{text}");
-        }
-    }
 }

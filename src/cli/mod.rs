@@ -4,8 +4,9 @@
 //! [`daemon`] has its options, and `long_only` accepts long options with a single dash, as
 //! getopt_long_only(3) does. A subcommand is the first word: [`sim`], [`plan`], [`check`],
 //! [`torus_config`], [`replay`], [`completions`], [`help`], and those of [`manage`] for a running
-//! daemon. A command behind an option is an error (`misplaced_command`). clap parses all of them. [`configuration`] combines the configuration file with the
-//! command line; [`exit`] has the exit codes.
+//! daemon. A command behind an option is an error (`misplaced_command`). clap parses all of them.
+//! [`configuration`] combines the configuration file with the command line; [`exit`] has the exit
+//! codes; [`output`] prints.
 
 pub mod check;
 pub mod completions;
@@ -16,6 +17,8 @@ mod help;
 mod long_only;
 pub mod manage;
 mod misplaced_command;
+mod number;
+pub mod output;
 pub mod plan;
 pub mod replay;
 pub mod sim;
@@ -131,7 +134,7 @@ pub fn command() -> clap::Command {
         .subcommand(TorusConfigArgs::command().arg(help_arg()))
         .subcommand(ReplayArgs::command().arg(help_arg()))
         .subcommand(CompletionsArgs::command().arg(help_arg()))
-        .subcommand(help::command())
+        .subcommand(help::command().arg(help_arg()))
 }
 
 /// `--help` of a subcommand without the daemon's options.

@@ -22,6 +22,7 @@ pub struct GuidLists {
     /// Port GUIDs in the order of routing.
     pub routing_order: Vec<Guid>,
     /// Switch ports, by node GUID, that load balancing ignores.
+    /// Switches with port numbers; number 0 stands for the GUID of a port.
     pub ignored_ports: Vec<(Guid, PortNum)>,
     /// Output ports with a cost other than 1.
     pub hop_weights: Vec<HopWeight>,
@@ -106,9 +107,12 @@ pub fn guids(file: &Path, text: &str) -> Parsed<Guid> {
     })
 }
 
-/// Parses lines of switch GUID and port number.
+/// Parses lines of switch GUID and port number, or of a port GUID alone, which has number 0.
 pub fn ports(file: &Path, text: &str) -> Parsed<(Guid, PortNum)> {
-    parse(file, text, |guid, rest| Ok((guid, rest.port(1)?)))
+    parse(file, text, |guid, rest| match rest.words.len() {
+        1 => Ok((guid, PortNum::ZERO)),
+        _ => Ok((guid, rest.port(1)?)),
+    })
 }
 
 /// Parses lines of switch GUID, output port and weight (1..=255).
@@ -258,11 +262,11 @@ mod tests {
         assert_eq!(parsed.entries, [weight(1, 3, 20), weight(2, 16, 255)]);
         let places: Vec<_> = parsed.diagnostics.iter().map(|d| (d.line, d.column)).collect();
         assert_eq!(places, [(2, 5), (3, 5), (4, 7), (5, 7), (6, 6)]);
-        let parsed = ports(Path::new("p"), "0x1 3\n0x1\n");
-        assert_eq!(parsed.entries, [(Guid(1), PortNum(3))]);
+        let parsed = ports(Path::new("p"), "0x1 3\n0x1\n0x1 x\n");
+        assert_eq!(parsed.entries, [(Guid(1), PortNum(3)), (Guid(1), PortNum(0))]);
         assert_eq!(
             messages(&parsed),
-            ["p:2:4: a port number from 1 to 254 is missing here; the line is ignored"]
+            ["p:3:5: \"x\" is not a port number from 1 to 254; the line is ignored"]
         );
     }
 

@@ -41,18 +41,33 @@ pub fn parse(file: &Path, text: &str) -> (Neighbors, Vec<Diagnostic>) {
         }
     }
     let mut map = Neighbors::new();
+    let mut stale: Vec<(u32, String)> = Vec::new();
     for (&near, &(far, number)) in &found {
         if found.get(&far).is_some_and(|&(back, _)| back == near) {
             map.insert(near, far);
         } else {
             let (near, far) = (display(near), display(far));
-            errors.push((number, (0, format!("{far} does not name its neighbor {near}"))));
+            stale.push((number, format!("{far} does not name its neighbor {near}")));
         }
     }
+    errors.extend(stale_records(stale));
     errors.sort_by_key(|(number, _)| *number);
     let diagnostics =
         errors.into_iter().map(|(number, error)| cache_record::diagnostic(file, number, error));
     (map, diagnostics.collect())
+}
+
+/// One error for all records without one for the way back, which cables leave that were exchanged
+/// while no SM was running.
+fn stale_records(mut stale: Vec<(u32, String)>) -> Option<(u32, RecordError)> {
+    stale.sort();
+    let count = stale.len();
+    let (number, first) = stale.into_iter().next()?;
+    let text = match count {
+        1 => first,
+        _ => format!("{count} records are stale, the first: {first}"),
+    };
+    Some((number, (0, text)))
 }
 
 fn record(line: &str) -> Result<(End, End), RecordError> {
@@ -133,7 +148,7 @@ mod tests {
         for (text, kept, places) in [
             ("0x1:1 0x2:2\n\n0x2:2 0x1:1\n", 2, vec![]),
             ("0x1:1 0x2:2\n", 0, vec![(1, 0)]),
-            ("0x1:1 0x2:2\n\n0x2:2 0x3:1\n", 0, vec![(1, 0), (3, 0)]),
+            ("0x1:1 0x2:2\n\n0x2:2 0x3:1\n", 0, vec![(1, 0)]),
             ("0x1:1 0x2\n", 0, vec![(1, 7)]),
             ("0x1:1\n", 0, vec![(1, 0)]),
             ("0x1:0 0x2:2\n", 0, vec![(1, 1)]),

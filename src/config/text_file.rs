@@ -7,16 +7,20 @@ use std::path::{Path, PathBuf};
 /// "No such file or directory" (errno(3)).
 const ENOENT: i32 = 2;
 
-/// Reads a configuration file as UTF-8. Other bytes in comments, which begin with `#`, are replaced.
+/// The byte order mark that some editors put before the text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Reads a configuration file as UTF-8, without a byte order mark. Other bytes in comments, which begin with `#`, are replaced.
 ///
 /// # Errors
 /// The file cannot be read, or is not UTF-8 outside of comments.
 pub fn read_text(path: &Path) -> Result<String, ReadError> {
     let bytes = std::fs::read(path)
         .map_err(|error| ReadError { path: path.to_path_buf(), cause: Cause::Io(error) })?;
-    let bytes = match std::str::from_utf8(&bytes) {
-        Ok(_) => bytes,
-        Err(_) => with_readable_comments(&bytes),
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+    let bytes = match std::str::from_utf8(text) {
+        Ok(_) => text.to_vec(),
+        Err(_) => with_readable_comments(text),
     };
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
@@ -120,6 +124,8 @@ mod tests {
         assert!(!error.is_not_found());
         std::fs::write(&path, b"key 1 # na\xefve\nkey 2\n").unwrap();
         assert_eq!(read_text(&path).unwrap(), "key 1 # na\u{fffd}ve\nkey 2\n");
+        std::fs::write(&path, b"\xef\xbb\xbfkey 1\r\n").unwrap();
+        assert_eq!(read_text(&path).unwrap(), "key 1\r\n", "the byte order mark is skipped");
         std::fs::write(&path, b"a\xff # \xff\n").unwrap();
         assert_eq!(read_text(&path).unwrap_err().position(), (1, 2));
         assert!(read_text(&folder.path().join("absent")).unwrap_err().is_not_found());

@@ -214,10 +214,29 @@ impl Parser<'_> {
 
     fn link(&mut self, arguments: &Arguments<'_>, slot: usize) -> Result<(), LineError> {
         let expected = "two switch GUIDs, origin and neighbour";
-        let origin = Guid(unsigned(arguments.word(0, expected)?.text));
-        let neighbor = Guid(unsigned(arguments.word(1, expected)?.text));
+        let origin = arguments.word(0, expected)?;
+        let neighbor = arguments.word(1, expected)?;
+        let (origin, neighbor) = (self.guid(origin), self.guid(neighbor));
         self.current_seed().links[slot] = Some(SeedLink { origin, neighbor });
         Ok(())
+    }
+
+    /// A GUID as OpenSM reads it; a note names one that is misspelt.
+    fn guid(&mut self, word: Token<'_>) -> Guid {
+        let guid = Guid(unsigned(word.text));
+        let digits = word.text.strip_prefix("0x").or_else(|| word.text.strip_prefix("0X"));
+        let is_plain = digits.is_some_and(|digits| {
+            (1..=16).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit())
+        });
+        if !is_plain || guid.0 == 0 {
+            let message = format!(
+                "`{}` is not a GUID such as 0x0002c90300000001: it is read as {guid}, as by OpenSM",
+                word.text
+            );
+            let text = self.place(word.column, Severity::Warning, message);
+            self.config.notes.push(Note::warning(text));
+        }
+        guid
     }
 
     fn dateline(&mut self, arguments: &Arguments<'_>, axis: usize) -> Result<(), LineError> {
@@ -233,7 +252,7 @@ impl Parser<'_> {
         }
         if value.abs() >= radix {
             let (axis, most) = (['x', 'y', 'z'][axis], radix - 1);
-            return out_of_range(format!("{axis}_dateline {value} is not within -{most}..={most}"));
+            return out_of_range(format!("{axis}_dateline {value} is not from -{most} to {most}"));
         }
         self.current_seed().dateline[axis] = value;
         Ok(())
@@ -244,7 +263,7 @@ impl Parser<'_> {
         for word in arguments.words {
             let value = unsigned(word.text);
             if value >= PORT_LIMIT {
-                let message = format!("port number {} is not within 0..=254", word.text);
+                let message = format!("port number {} is not from 0 to 254", word.text);
                 return Err(LineError::new(word.column, message));
             }
             if order.contains(&(value as u8)) {

@@ -1,6 +1,7 @@
 //! Runs the daemon as a process: configuration, log, port, signals and exit code.
 
 use crate::cli::configuration::{self, Configured};
+use crate::cli::output::{complain, print_or_end};
 use crate::cli::{DaemonArgs, ExitCode};
 use crate::daemon::management;
 use crate::daemon::process::background;
@@ -61,7 +62,7 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     if configured.options.daemon && may_detach {
         return in_background();
     }
-    configured.mistakes.iter().for_each(|text| eprintln!("torus-sm: {text}"));
+    configured.mistakes.iter().for_each(|text| complain(text));
     let (partitions, notes) = read_partitions(&configured.options)?;
     let Some(local) = choose_port(args, &configured.options)? else { return Ok(ExitCode::Ok) };
     let log = open_log(&LogConfig::from(&configured.options))?;
@@ -90,7 +91,7 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
 /// The configuration cannot be read, or the file exists (without `--force`) or cannot be written.
 pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let configured = configure(args)?;
-    configured.mistakes.iter().for_each(|text| eprintln!("torus-sm: {text}"));
+    configured.mistakes.iter().for_each(|text| complain(text));
     let opened = match args.force {
         true => File::create(path),
         false => File::create_new(path),
@@ -134,7 +135,7 @@ pub(crate) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
     let opened = logging::start(config).or_else(|error| {
         let LogDestination::File(path) = &config.destination else { return Err(error) };
         let path = path.display();
-        eprintln!("torus-sm: cannot open log_file {path}, the log goes to standard error: {error}");
+        complain(&format!("cannot open log_file {path}, the log goes to standard error: {error}"));
         logging::start(&LogConfig { destination: LogDestination::Stderr, ..config.clone() })
     });
     opened.map_err(|error| Failure::new(ExitCode::System, format!("cannot start logging: {error}")))
@@ -303,21 +304,25 @@ fn choose_port(args: &DaemonArgs, options: &Options) -> Result<Option<LocalPort>
     Ok(Some(port.map_err(no_port)?.clone()))
 }
 
+/// Lets the operator choose a port. The only one is taken without a question.
 fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
-    println!("Choose a local port number with which to bind:\n");
-    for (number, port) in found.ports.iter().enumerate() {
-        let (guid, device) = (port.guid, &port.device);
-        println!("\t{}: GUID {guid}  {device} port {}  {:?}", number + 1, port.port, port.state);
+    if let [only] = &found.ports[..] {
+        return Ok(Some(only.clone()));
     }
-    println!("\n\t0: Exit\n");
+    let mut text = "Choose a local port number with which to bind:\n\n".to_owned();
+    for (number, port) in found.ports.iter().enumerate() {
+        let LocalPort { guid, device, port, state, .. } = port;
+        text += &format!("\t{}: GUID {guid}  {device} port {port}  {state}\n", number + 1);
+    }
+    text += "\n\t0: Exit\n\n";
+    print_or_end(&text)?;
     if !std::io::stdin().is_terminal() {
         let text =
             "-g 0 asks for the port on standard input, which is no terminal: give the port GUID";
         return Err(Failure::new(ExitCode::Usage, text));
     }
     loop {
-        print!("Enter choice (1-{}): ", found.ports.len());
-        let _ = std::io::stdout().flush();
+        print_or_end(&format!("Enter choice (1-{}): ", found.ports.len()))?;
         let mut line = String::new();
         let read = std::io::stdin().read_line(&mut line);
         match line.trim().parse::<usize>() {
@@ -326,7 +331,7 @@ fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
                 return Ok(Some(found.ports[number - 1].clone()));
             }
             _ if matches!(read, Ok(0) | Err(_)) => return Ok(None),
-            _ => println!("'{}' is not one of the choices", line.trim()),
+            _ => print_or_end(&format!("'{}' is not one of the choices\n", line.trim()))?,
         }
     }
 }
@@ -382,7 +387,7 @@ pub(crate) fn exit_code(exit: &Exit) -> ExitCode {
         Exit::PortLost(text) => (ExitCode::NoPort, text),
     };
     error!("{text}");
-    eprintln!("torus-sm: {text}");
+    complain(text);
     code
 }
 

@@ -1,26 +1,29 @@
 //! Carries out the actions of the management interface: as events of the SM loop, or at once.
 
 use crate::daemon::messages::SmEvent;
+use crate::daemon::perfmgr::PerfRequest;
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::process::recordings::Recordings;
 use crate::fabric::End;
 use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use crate::ids::{Guid, PortNum};
-use crate::manage::action::{Action, Control};
-use crate::manage::loop_status::LoopStatus;
-use crate::perfmgr::command::PerfCommand;
+use crate::manage::action::{Action, Control, RequestId};
+use crate::manage::feed::Feed;
 use crate::publish::Subnet;
 use crate::wire::attr::SmState;
-use arc_swap::ArcSwap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
+
+/// Number of the next action; the console and the HTTP server share it.
+static NEXT_REQUEST: AtomicU64 = AtomicU64::new(1);
 
 /// The daemon as the management interface controls it.
 pub struct ManageControl {
     events: mpsc::WeakUnboundedSender<SmEvent>,
-    perf: mpsc::WeakSender<PerfCommand>,
-    status: Arc<ArcSwap<LoopStatus>>,
+    perf: mpsc::WeakSender<PerfRequest>,
+    feed: Feed,
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
     recordings: Arc<Recordings>,
     /// `None` if the log is not that of this daemon.
@@ -30,13 +33,13 @@ pub struct ManageControl {
 
 impl ManageControl {
     pub fn new(
-        (events, perf): (mpsc::WeakUnboundedSender<SmEvent>, mpsc::WeakSender<PerfCommand>),
-        status: Arc<ArcSwap<LoopStatus>>,
+        (events, perf): (mpsc::WeakUnboundedSender<SmEvent>, mpsc::WeakSender<PerfRequest>),
+        feed: Feed,
         subnet: watch::Receiver<Option<Arc<Subnet>>>,
         recordings: Arc<Recordings>,
         (log, shutdown): (Option<LogHandle>, watch::Sender<bool>),
     ) -> Self {
-        Self { events, perf, status, subnet, recordings, log, shutdown }
+        Self { events, perf, feed, subnet, recordings, log, shutdown }
     }
 
     fn send(&self, event: SmEvent) -> Result<(), String> {
@@ -44,14 +47,14 @@ impl ManageControl {
         if sent { Ok(()) } else { Err("the daemon is about to end".to_owned()) }
     }
 
-    fn send_to_perfmgr(&self, command: PerfCommand) -> Result<(), String> {
+    fn send_to_perfmgr(&self, request: PerfRequest) -> Result<(), String> {
         let sender = self.perf.upgrade().ok_or("the daemon is about to end")?;
-        sender.try_send(command).map_err(|_| "the performance manager is busy".to_owned())
+        sender.try_send(request).map_err(|_| "the performance manager is busy".to_owned())
     }
 
     /// Sends an event that only a master handles.
     fn send_to_master(&self, event: SmEvent) -> Result<(), String> {
-        let state = self.status.load().sm.state;
+        let state = self.feed.status.load().sm.state;
         if state != SmState::Master {
             return Err(format!("this SM is not master: its state is {state}"));
         }
@@ -64,7 +67,7 @@ impl ManageControl {
         let (subnet, end) = self.end(guid, num)?;
         match quarantined(&subnet, end) {
             Some(link) if link.cause == QuarantineCause::Operator => {
-                let text = format!("an operator has quarantined the link at port {num} of {guid}");
+                let text = format!("an operator has quarantined the link at {guid}[{num}]");
                 return Err(text);
             }
             Some(_) => {}
@@ -72,7 +75,7 @@ impl ManageControl {
                 let fabric = &subnet.fabric;
                 let port = fabric.node_by_guid(end.0).and_then(|node| fabric.port_of(node, num));
                 if port.and_then(|port| fabric.port(port).peer).is_none() {
-                    return Err(format!("port {num} of node {guid} has no link"));
+                    return Err(format!("{guid}[{num}] has no link"));
                 }
             }
         }
@@ -84,7 +87,7 @@ impl ManageControl {
     fn release(&self, guid: Guid, num: PortNum) -> Result<(), String> {
         let (subnet, end) = self.end(guid, num)?;
         if quarantined(&subnet, end).is_none() {
-            return Err(format!("no link at port {num} of node {guid} is quarantined"));
+            return Err(format!("no link at {guid}[{num}] is quarantined"));
         }
         self.send_to_master(SmEvent::Release(end))
     }
@@ -99,24 +102,29 @@ impl ManageControl {
 }
 
 impl Control for ManageControl {
-    fn start(&self, action: &Action) -> Result<(), String> {
+    fn start(&self, action: &Action) -> Result<RequestId, String> {
+        let request = RequestId(NEXT_REQUEST.fetch_add(1, Ordering::Relaxed));
         match *action {
-            Action::Perfmgr(ref command) => self.send_to_perfmgr(command.clone()),
+            Action::Perfmgr(ref command) => {
+                self.send_to_perfmgr(PerfRequest { request, command: command.clone() })
+            }
             Action::Resweep => self.send_to_master(SmEvent::Resweep),
             Action::LightSweep => self.send_to_master(SmEvent::LightSweep),
             Action::Sweeping(is_enabled) => self.send(SmEvent::Sweeping(is_enabled)),
             Action::Reroute => self.send_to_master(SmEvent::Reroute),
-            Action::Dump => self.send_to_master(SmEvent::Dump),
-            Action::Handover(to) => self.send_to_master(SmEvent::HandOver(to)),
+            Action::Dump => self.send_to_master(SmEvent::Dump(request)),
+            Action::Handover(to) => self.send_to_master(SmEvent::HandOver(request, to)),
             Action::Quarantine(guid, num) => self.quarantine(guid, num),
             Action::Release(guid, num) => self.release(guid, num),
             Action::Record => self.recordings.start("operator").map_err(|error| error.to_string()),
             Action::Reload => self.send(SmEvent::Reload),
-            Action::Priority(priority) => self.send(SmEvent::SetPriority(priority)),
+            Action::Priority(priority) => self.send(SmEvent::SetPriority(request, priority)),
             Action::LogLevel(flags) => {
                 let log = self.log.as_ref().ok_or("the log has no flags")?;
                 log.set_flags(flags);
                 info!("an operator sets the log flags to 0x{flags:02x}");
+                let text = format!("log flags 0x{flags:02x}");
+                self.feed.events.action_ended(action.name(), request, Ok(text));
                 Ok(())
             }
             Action::LogFlush(is_forced) => {
@@ -128,6 +136,7 @@ impl Control for ManageControl {
                 Ok(())
             }
         }
+        .map(|()| request)
     }
 
     fn log_event(&self, json: &str) {

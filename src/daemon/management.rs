@@ -6,7 +6,6 @@ use crate::daemon::process::priority;
 use crate::daemon::start::Daemon;
 use crate::manage::console::Console;
 use crate::manage::server::network::NetworkConfig;
-use crate::manage::server::tls::TlsConfig;
 use crate::manage::server::{Server, ServerConfig};
 use std::path::PathBuf;
 use tokio::sync::watch;
@@ -27,7 +26,7 @@ pub fn start(
     if !options.management {
         return None;
     }
-    let network = network(options).unwrap_or_else(|problem| {
+    let network = NetworkConfig::from_options(options).unwrap_or_else(|problem| {
         error!("{problem}");
         None
     });
@@ -57,38 +56,6 @@ pub fn console(
     shutdown: watch::Sender<bool>,
 ) -> Option<Console> {
     Console::start(options, daemon.console(Some(log), shutdown, ON_THREAD_START))
-}
-
-/// The TCP address, if one is configured.
-fn network(options: &Options) -> Result<Option<NetworkConfig>, String> {
-    let Some(address) = &options.management_tcp else { return Ok(None) };
-    let address = address.parse();
-    let address = address.map_err(|_| {
-        format!(
-            "management_tcp {}: not an address and port, such as 127.0.0.1:8080",
-            address_text(options)
-        )
-    })?;
-    let path = |option: &Option<String>| option.as_ref().map(PathBuf::from);
-    let certificate = path(&options.management_tls_certificate);
-    let key = path(&options.management_tls_key);
-    let tls = match (certificate, key) {
-        (Some(certificate), Some(key)) => {
-            let client_ca = path(&options.management_tls_client_ca);
-            Some(TlsConfig { certificate, key, client_ca })
-        }
-        (None, None) => None,
-        _ => {
-            let text =
-                "TLS of management_tcp needs management_tls_certificate and management_tls_key";
-            return Err(text.to_owned());
-        }
-    };
-    Ok(Some(NetworkConfig { address, token_file: path(&options.management_token_file), tls }))
-}
-
-fn address_text(options: &Options) -> &str {
-    options.management_tcp.as_deref().unwrap_or_default()
 }
 
 #[cfg(test)]

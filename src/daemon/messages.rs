@@ -9,6 +9,7 @@
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::{End, Fabric};
 use crate::ids::{Guid, Lid};
+use crate::manage::action::RequestId;
 use crate::manage::sa_query::SaQuery;
 use crate::observe::traps::TrapEvent;
 use crate::plan::aliases::AliasBlock;
@@ -43,11 +44,11 @@ pub enum SmEvent {
     /// An operator requests a new plan.
     Reroute,
     /// An operator sets the priority of this SM, 0 to 15.
-    SetPriority(u8),
+    SetPriority(RequestId, u8),
     /// An operator requests all dump files.
-    Dump,
+    Dump(RequestId),
     /// An operator requests a HANDOVER to the SM at this port, or to the best standby.
-    HandOver(Option<Guid>),
+    HandOver(RequestId, Option<Guid>),
     /// An operator quarantines the link at this port.
     Quarantine(End),
     /// An operator ends the quarantine of the link at this port.

@@ -6,7 +6,7 @@ use crate::congestion::status::CongestionStatus;
 use crate::daemon::congestion::{CongestionConnections, CongestionManager};
 use crate::daemon::manage_control::ManageControl;
 use crate::daemon::messages::{SaCommand, SmEvent};
-use crate::daemon::perfmgr::{self, PerfConnections, PerfManager};
+use crate::daemon::perfmgr::{self, PerfConnections, PerfManager, PerfRequest};
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::process::recordings::Recordings;
 use crate::daemon::replication::{self, RegistryLink};
@@ -25,7 +25,6 @@ use crate::manage::console::ConsoleSources;
 use crate::manage::feed::{self, EventReceiver, Feed};
 use crate::manage::loop_status::LoopStatus;
 use crate::manage::sources::{SaQueryFn, Sources};
-use crate::perfmgr::command::PerfCommand;
 use crate::perfmgr::status::PerfStatus;
 use crate::plan::partitions;
 use crate::publish::Subnet;
@@ -131,7 +130,7 @@ pub struct Daemon {
     sm_status: watch::Sender<SmStatus>,
     sa_commands: (mpsc::Sender<SaCommand>, mpsc::Receiver<SaCommand>),
     feed: Feed,
-    perf_commands: (mpsc::Sender<PerfCommand>, mpsc::Receiver<PerfCommand>),
+    perf_commands: (mpsc::Sender<PerfRequest>, mpsc::Receiver<PerfRequest>),
     perf_status: Arc<ArcSwap<PerfStatus>>,
     congestion_status: Arc<ArcSwap<CongestionStatus>>,
     /// The receiver of events until the management interface has it.
@@ -233,10 +232,10 @@ impl Daemon {
     }
 
     fn control(&self, log: Option<LogHandle>, shutdown: watch::Sender<bool>) -> ManageControl {
-        let (events, status) = (self.events.0.downgrade(), self.feed.status.clone());
+        let (events, feed) = (self.events.0.downgrade(), self.feed.clone());
         let (perf, subnet) = (self.perf_commands.0.downgrade(), self.subnet.subscribe());
         let recordings = self.setup.recordings.clone();
-        ManageControl::new((events, perf), status, subnet, recordings, (log, shutdown))
+        ManageControl::new((events, perf), feed, subnet, recordings, (log, shutdown))
     }
 
     /// The sources of the management interface, once; `None` from the second call on. `log` and

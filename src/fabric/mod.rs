@@ -474,7 +474,7 @@ impl Fabric {
     /// Kind, GUID, description and number of a port for messages.
     pub fn describe(&self, id: PortId) -> String {
         let (port, node) = (self.port(id), self.node_of(id));
-        format!("{} {} \"{}\" port {}", node.kind(), node.guid(), node.name(), port.num)
+        format!("{} {} \"{}\"[{}]", node.kind(), node.guid(), node.name(), port.num)
     }
 
     /// The end port that has the LID, the M_Key and the SM of this port: port 0 of a switch, else

@@ -64,6 +64,26 @@ pub fn find<T: Copy>(
     }
 }
 
+/// Divides the name of a port, `"node"[3]` with or without quotes, into the name of the node and the
+/// number of the port. Without a number, the name is that of a node.
+pub fn split_port(text: &str) -> (&str, Option<u8>) {
+    let text = text.trim();
+    let numbered = text.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
+    let (name, port) = match numbered {
+        Some((name, number))
+            if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            match number.parse() {
+                Ok(number) => (name.trim_end(), Some(number)),
+                Err(_) => (text, None),
+            }
+        }
+        _ => (text, None),
+    };
+    let unquoted = name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    (unquoted.unwrap_or(name), port)
+}
+
 /// Parses `0x…`, or the notation of fabric files: `S-…`, `H-…`, `SW-0x…`.
 fn guid(text: &str) -> Option<Guid> {
     let rest = GUID_PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix))?;
@@ -118,6 +138,22 @@ mod tests {
             ("sp", 5),
         ] {
             assert_eq!(found(name), Ok(node), "{name}");
+        }
+    }
+
+    #[test]
+    fn ports_are_names_with_numbers() {
+        for (text, name, port) in [
+            ("\"sw 1,0,0\"[3]", "sw 1,0,0", Some(3)),
+            ("sw 1,0,0[3]", "sw 1,0,0", Some(3)),
+            ("0x2c9[36]", "0x2c9", Some(36)),
+            ("\"h1 HCA-1\"", "h1 HCA-1", None),
+            ("h1", "h1", None),
+            ("h1[]", "h1[]", None),
+            ("h1[x]", "h1[x]", None),
+            ("h1[256]", "h1[256]", None),
+        ] {
+            assert_eq!(split_port(text), (name, port), "{text}");
         }
     }
 

@@ -63,13 +63,17 @@ impl Action {
     }
 }
 
+/// Number of a started action, from 1: the events about its result have it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct RequestId(pub u64);
+
 /// Carries out actions.
 pub trait Control: Send + Sync {
     /// Starts an action; its result follows as events.
     ///
     /// # Errors
     /// The reason why the action is not possible now.
-    fn start(&self, action: &Action) -> Result<(), String>;
+    fn start(&self, action: &Action) -> Result<RequestId, String>;
 
     /// Writes an event, which is a JSON object, to a log in JSON.
     fn log_event(&self, json: &str);

@@ -165,6 +165,24 @@ pub enum Event {
         action: String,
         /// User ID of the client; null for a client of the TCP address.
         uid: Option<u32>,
+        /// Number of the action.
+        request: u64,
+    },
+    /// The action dump, handover, loglevel, perfmgr or priority is done.
+    ActionDone {
+        action: String,
+        /// Number of the action, as in the reply to the request.
+        request: u64,
+        /// What was done.
+        text: String,
+    },
+    /// One of these actions had no effect.
+    ActionFailed {
+        action: String,
+        /// Number of the action, as in the reply to the request.
+        request: u64,
+        /// The reason and the remedy.
+        problem: String,
     },
     /// The SA answers requests of a port with BUSY, because its queue is full.
     SaOverload {
@@ -248,6 +266,8 @@ impl Event {
             Self::ConfigReloaded => "config_reloaded",
             Self::ConfigRejected { .. } => "config_rejected",
             Self::ActionRequested { .. } => "action_requested",
+            Self::ActionDone { .. } => "action_done",
+            Self::ActionFailed { .. } => "action_failed",
             Self::SaOverload { .. } => "sa_overload",
             Self::SubscriptionsEnded { .. } => "subscriptions_ended",
             Self::CountersRead { .. } => "counters_read",

@@ -19,7 +19,7 @@ pub fn kind_name(kind: NodeKind) -> &'static str {
 }
 
 /// The links of a fabric, the end with the lower GUID first.
-fn links(fabric: &Fabric) -> BTreeSet<(End, End)> {
+pub(super) fn links(fabric: &Fabric) -> BTreeSet<(End, End)> {
     let end = |port: PortId| fabric.end_of(port);
     let ports =
         fabric.port_ids().filter_map(|port| Some((end(port), end(fabric.port(port).peer?))));
@@ -46,7 +46,7 @@ pub fn changes(old: &Fabric, new: &Fabric) -> Vec<Event> {
     list.finish()
 }
 
-fn name(node: &Node) -> NodeName {
+pub(super) fn name(node: &Node) -> NodeName {
     NodeName {
         guid: node.guid().to_string(),
         kind: kind_name(node.kind()).to_owned(),

@@ -1,5 +1,6 @@
 //! The daemon's side: tasks publish the status and send events, without waiting for any reader.
 
+use super::action::RequestId;
 use super::event::Event;
 use super::loop_status::LoopStatus;
 use arc_swap::ArcSwap;
@@ -32,6 +33,15 @@ impl EventSender {
         if let Err(mpsc::error::TrySendError::Full(_)) = self.queue.try_send(event) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Reports the result of an action: what was done, or why it had no effect.
+    pub fn action_ended(&self, action: &str, request: RequestId, result: Result<String, String>) {
+        let (action, request) = (action.to_owned(), request.0);
+        self.send(match result {
+            Ok(text) => Event::ActionDone { action, request, text },
+            Err(problem) => Event::ActionFailed { action, request, problem },
+        });
     }
 
     /// A sender without a receiver.

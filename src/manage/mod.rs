@@ -14,6 +14,7 @@
 //! * [`feed`]: the side of the daemon; [`sources`]: the side of the server;
 //! * [`event`]: events; [`event_log`]: the latest events, numbered; [`fabric_changes`]: events from
 //!   two snapshots of the fabric;
+//! * [`missing`]: nodes and links that are not found any more;
 //! * [`action`]: what a client may request of the daemon; [`sa_query`]: queries to the SA server,
 //!   [`sa_names`];
 //! * [`socket`]: runtime folder and sockets; [`server`]: connections, limits and permissions;
@@ -32,6 +33,7 @@ pub mod fabric_changes;
 pub mod feed;
 pub mod loop_status;
 pub mod metrics;
+pub mod missing;
 pub mod offenders;
 pub mod page;
 pub mod sa_names;

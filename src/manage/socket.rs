@@ -48,6 +48,14 @@ pub struct Instance {
     pub port: Guid,
 }
 
+impl Instance {
+    /// The daemon runs on a simulated fabric.
+    pub fn is_simulated(&self) -> bool {
+        let folder = self.path.parent().and_then(Path::extension);
+        folder.is_some_and(|end| end == SIMULATOR_SUFFIX)
+    }
+}
+
 /// The sockets in `folder` and in the folders of simulators in it. Folders that cannot be read are
 /// skipped.
 pub fn instances_in(folder: &Path) -> BTreeSet<Instance> {
@@ -99,6 +107,7 @@ mod tests {
         let found = instances_in(dir.path());
         let ports: Vec<Guid> = found.iter().map(|instance| instance.port).collect();
         assert_eq!(ports.len(), 2, "{found:?}");
+        assert!(found.iter().all(|found| found.is_simulated() == (found.port == Guid(3))));
         assert!(ports.contains(&Guid(2)) && ports.contains(&Guid(3)));
         assert_eq!(instances_in(&dir.path().join("none")), BTreeSet::new());
     }

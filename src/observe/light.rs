@@ -18,6 +18,7 @@ use crate::transport::tagged::Tagged;
 use crate::transport::transactions::{SmpReply, SmpRequest};
 use crate::wire::attr::{AttrId, NodeInfo, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
+use std::fmt;
 
 /// The result of a light sweep.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,6 +32,29 @@ pub struct Findings {
     pub recovered: Vec<DirectedRoute>,
     /// The link of the local port, or a peer that is no switch, is in another state than before.
     pub local_link_changed: bool,
+}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let switches =
+            |guids: &[Guid]| guids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let mut parts = Vec::new();
+        if !self.changed.is_empty() {
+            parts.push(format!("changed ports at {}", switches(&self.changed)));
+        }
+        if !self.lost.is_empty() {
+            parts.push(format!("no answer from {}", switches(&self.lost)));
+        }
+        if !self.recovered.is_empty() {
+            let routes: Vec<_> = self.recovered.iter().map(ToString::to_string).collect();
+            parts.push(format!("answers again at path {}", routes.join(" ")));
+        }
+        if self.local_link_changed {
+            parts.push("a link without a switch at its end has changed".to_owned());
+        }
+        f.write_str(if parts.is_empty() { "nothing changed" } else { "" })?;
+        f.write_str(&parts.join("; "))
+    }
 }
 
 impl Findings {

@@ -41,7 +41,7 @@ fn name(state: &DiscoveryState, node: usize, port: PortNum) -> String {
     let node = state.node(node);
     let (kind, guid) = (node.kind(), node.guid());
     match state.names.get(guid) {
-        Some(name) => format!("{kind} {guid} \"{name}\" port {port}"),
-        None => format!("{kind} {guid} \"{}\" port {port}", node.description),
+        Some(name) => format!("{kind} {guid} \"{name}\"[{port}]"),
+        None => format!("{kind} {guid} \"{}\"[{port}]", node.description),
     }
 }

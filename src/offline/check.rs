@@ -11,6 +11,7 @@ mod vl_tables;
 
 use super::scenario;
 use crate::cli::check::CheckArgs;
+use crate::cli::output::print_to;
 use crate::cli::{ExitCode, Failure};
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
@@ -78,11 +79,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     if args.json {
         text = json::text(&files, &effect, counts);
     }
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // The reader closed the pipe, as `| head` does.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-        written => written.map_err(|error| Failure::new(ExitCode::System, error))?,
-    }
+    print_to(out, &text)?;
     let is_wrong = counts.errors > 0 || args.strict && counts.warnings > 0;
     Ok(if is_wrong { ExitCode::Config } else { ExitCode::Ok })
 }

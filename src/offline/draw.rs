@@ -2,7 +2,7 @@
 //!
 //! x runs to the right and y upwards. Cables across a dateline are stubs at both ends; cables to
 //! the previous and the next plane are short slanted stubs. Missing parts are red, and an
-//! interrupted ring has a band behind it. A cable is the thicker the more LIDs are forwarded
+//! broken ring has a band behind it. A cable is the thicker the more LIDs are forwarded
 //! through it; hosts are small squares at their switch. `hosts`: hosts and datelines; `legend`.
 
 mod hosts;
@@ -146,7 +146,7 @@ impl<'a> Drawing<'a> {
         (left + i64::from(MARGIN + x * STEP), top + i64::from(TITLE + MARGIN + up * STEP))
     }
 
-    /// Draws a band behind each interrupted ring of a plane; interrupted rings along z get a halo
+    /// Draws a band behind each broken ring of a plane; broken rings along z get a halo
     /// around their switches.
     fn bands(&self, out: &mut String, layout: &TorusLayout) {
         for ring in layout.rings().iter().filter(|ring| !ring.gaps.is_empty()) {

@@ -39,6 +39,7 @@ pub mod torus_config;
 pub mod trial;
 pub mod what_if;
 
+use crate::cli::output::print_to;
 use crate::cli::{ExitCode, Failure, PlanArgs};
 use crate::fabric::{Fabric, ibnet};
 use crate::plan::routing::torus::{Torus, TorusLayout};
@@ -163,9 +164,5 @@ fn write_report<T: Serialize>(
     } else {
         text(report)
     };
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // The reader closed the pipe, as `| head` does.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Failure::new(ExitCode::System, error)),
-    }
+    print_to(out, &text).map(drop)
 }

@@ -332,7 +332,7 @@ fn component(component: &FailedComponent) -> String {
         FailedComponent::Switch { guid, description } => format!("switch {guid} \"{description}\""),
         FailedComponent::Cable { ends: [a, b] } => {
             let end =
-                |end: &CableEnd| format!("{} \"{}\" port {}", end.guid, end.description, end.port);
+                |end: &CableEnd| format!("{} \"{}\"[{}]", end.guid, end.description, end.port);
             format!("cable {} - {}", end(a), end(b))
         }
     }

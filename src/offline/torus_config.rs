@@ -6,6 +6,7 @@
 use crate::cli::ExitCode;
 use crate::cli::FabricArgs;
 use crate::cli::Failure;
+use crate::cli::output::{complain_plainly, print_to};
 use crate::cli::torus_config::TorusConfigArgs;
 use crate::config::options::Options;
 use crate::config::text_file::read_text;
@@ -37,15 +38,15 @@ pub fn run(args: &TorusConfigArgs, out: &mut dyn Write) -> Result<ExitCode, Fail
     let (verdict, refusal) = verdict(&fabric, &derived);
     let mut findings = findings(&fabric, &derived);
     findings.extend(verdict);
-    for line in &findings {
-        eprintln!("{line}");
-    }
+    findings.iter().for_each(|line| complain_plainly(line));
     let text = document(&derived, &findings);
-    let written = match &args.output {
-        Some(path) => fs::write(path, &text).map_err(|error| (path.display().to_string(), error)),
-        None => out.write_all(text.as_bytes()).map_err(|error| ("standard output".into(), error)),
-    };
-    written.map_err(|(name, error)| fail(ExitCode::System, format!("{name}: {error}")))?;
+    match &args.output {
+        Some(path) => fs::write(path, &text).map_err(|error| {
+            let text = format!("{}: {error}", path.display());
+            fail(ExitCode::System, text)
+        })?,
+        None => print_to(out, &text).map(drop)?,
+    }
     Ok(if refusal { ExitCode::Fatal } else { ExitCode::Ok })
 }
 

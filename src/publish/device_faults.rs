@@ -78,6 +78,6 @@ fn describe(fabric: &Fabric, guid: Guid, port: PortNum) -> String {
     let slot = fabric.node_by_guid(guid).and_then(|node| fabric.port_of(node, port));
     match slot {
         Some(slot) => format!("{} at path {}", fabric.describe(slot), fabric.route_to(slot)),
-        None => format!("node {guid} port {port}"),
+        None => format!("{guid}[{port}]"),
     }
 }

@@ -28,6 +28,22 @@ pub enum DropReason {
     QueueFull,
 }
 
+impl DropReason {
+    /// The reason, for the log.
+    fn text(self) -> &'static str {
+        match self {
+            Self::Truncated => "shorter than a MAD",
+            Self::WrongClass => "wrong management class",
+            Self::NotARequest => "not a request",
+            Self::WrongKey => "wrong SM_Key",
+            Self::UnknownRequester => "unknown requester",
+            Self::ForgedGid => "source GID of another port",
+            Self::Stale => "waited too long",
+            Self::QueueFull => "queue full",
+        }
+    }
+}
+
 /// Maximum number of LIDs that [`SaCounters::lines`] lists with their BUSY replies, and with their
 /// rejected changes.
 const MAX_LIDS_LISTED: usize = 8;
@@ -232,7 +248,8 @@ impl SaCounters {
             let name = crate::wire::sa::SaAttr::name(attribute);
             format!("{count} x {name}, method {:#04x}, status {status:#06x}", method.0)
         });
-        let drops = self.drops().map(|(reason, count)| format!("{count} x no reply: {reason:?}"));
+        let drops =
+            self.drops().map(|(reason, count)| format!("{count} x no reply: {}", reason.text()));
         let busy = self.busy_by_lid().into_iter().take(MAX_LIDS_LISTED);
         let busy = busy.map(|(lid, count)| format!("{count} x BUSY to LID {lid}"));
         let rejected = most_first(self.rejected.iter()).into_iter().take(MAX_LIDS_LISTED);

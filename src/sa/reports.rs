@@ -19,6 +19,7 @@ use crate::wire::attr::{AttrId, Notice};
 use crate::wire::mad::{Class, Header, Mad, Method};
 use crate::wire::sa::{CLASS_VERSION, DATA_OFFSET};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -78,6 +79,13 @@ pub struct ReportCounters {
     /// Reports dropped before they were sent: a queue was full or discarded, or the subscriber
     /// does not respond.
     pub dropped: u64,
+}
+
+impl fmt::Display for ReportCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sent, answered, unanswered, dropped } = self;
+        write!(f, "{sent} sent, {answered} answered, {unanswered} unanswered, {dropped} dropped")
+    }
 }
 
 /// The reports of one subscriber.

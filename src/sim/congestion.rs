@@ -15,6 +15,7 @@ use crate::wire::congestion::{
 use crate::wire::mad::{Mad, Method, Status};
 use crate::wire::record::ClassPortInfo;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 /// Blocks of the congestion control table of every channel adapter.
 pub(super) const TABLE_BLOCKS: usize = 2;
@@ -46,6 +47,16 @@ pub enum CongestionFault {
     Silent,
     /// Sets get this status, and change nothing.
     Refuses(u16),
+}
+
+impl fmt::Display for CongestionFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported => f.write_str("unsupported"),
+            Self::Silent => f.write_str("silent"),
+            Self::Refuses(status) => write!(f, "refused with status 0x{status:02x}"),
+        }
+    }
 }
 
 /// Reaction of a node's agent to a request of a general services class.

@@ -7,6 +7,7 @@ use super::sma::AgentAction;
 use crate::wire::attr::{AttrId, NodeInfo};
 use crate::wire::mad::{Class, Mad, Method, Status};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::time::Duration;
 
 /// Misbehaviour of a node's management agents.
@@ -20,6 +21,17 @@ pub enum Misbehaviour {
     WrongTid,
 }
 
+impl fmt::Display for Misbehaviour {
+    /// The command that causes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Silent => "silent",
+            Self::Garbage => "garbage",
+            Self::WrongTid => "wrong-tid",
+        })
+    }
+}
+
 /// Response to a Set that changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SetFault {
@@ -27,6 +39,15 @@ pub enum SetFault {
     Refused(u16),
     /// The response has the status OK and the data of the request.
     Ignored,
+}
+
+impl fmt::Display for SetFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(status) => write!(f, "Sets refused with status 0x{status:02x}"),
+            Self::Ignored => f.write_str("Sets ignored"),
+        }
+    }
 }
 
 /// Stands for all attributes in [`NodeFaults::sets`], as in ibsim.

@@ -2,6 +2,8 @@
 //! first sweep, a report on standard output when the subnet is up, and a line for every later
 //! configuration.
 
+use crate::cli::Failure;
+use crate::cli::output::print_or_end;
 use crate::daemon::sm_loop::manager::Exit;
 use crate::daemon::start::Daemon;
 use crate::notes::counted;
@@ -33,11 +35,15 @@ pub(super) struct ConsoleProgress {
     generation: u64,
     /// SMPs sent before the last report.
     reported_smps: u64,
+    /// Ends the daemon when nobody reads its progress.
+    shutdown: watch::Sender<bool>,
+    /// The first failure of standard output.
+    failure: Option<Failure>,
 }
 
 impl ConsoleProgress {
     /// Progress of a daemon that is about to run. `once`: the daemon ends after the first sweep.
-    pub(super) fn new(daemon: &Daemon, once: bool) -> Self {
+    pub(super) fn new(daemon: &Daemon, once: bool, shutdown: watch::Sender<bool>) -> Self {
         Self {
             client: daemon.client(),
             status: daemon.sm_status(),
@@ -49,11 +55,16 @@ impl ConsoleProgress {
             was_up: false,
             generation: 0,
             reported_smps: 0,
+            shutdown,
+            failure: None,
         }
     }
 
     /// Runs the daemon to its end, and reports its progress.
-    pub(super) async fn follow(mut self, run: impl Future<Output = Exit>) -> Exit {
+    ///
+    /// # Errors
+    /// Standard output failed or was closed, which ended the daemon.
+    pub(super) async fn follow(mut self, run: impl Future<Output = Exit>) -> Result<Exit, Failure> {
         tokio::pin!(run);
         let mut ticks = interval(SPINNER_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -72,7 +83,7 @@ impl ConsoleProgress {
         if self.rejected.has_changed().unwrap_or(true) {
             self.report_rejected();
         }
-        exit
+        self.failure.map_or(Ok(exit), Err)
     }
 
     fn update_spinner(&self) {
@@ -118,7 +129,7 @@ impl ConsoleProgress {
         self.reported_smps = smps;
     }
 
-    fn report_first_subnet(&self, subnet: &Subnet) {
+    fn report_first_subnet(&mut self, subnet: &Subnet) {
         let counters = self.client.counters();
         let (gets, sets) = (counters.gets, counters.sets);
         let seconds = self.start.elapsed().as_secs_f64();
@@ -134,8 +145,14 @@ impl ConsoleProgress {
     }
 
     /// Prints to standard output, with the spinner out of the way.
-    fn print(&self, text: &str) {
-        self.spinner.suspend(|| print!("{text}"));
+    fn print(&mut self, text: &str) {
+        if self.failure.is_some() {
+            return;
+        }
+        if let Err(failure) = self.spinner.suspend(|| print_or_end(text)) {
+            self.failure = Some(failure);
+            self.shutdown.send_replace(true);
+        }
         if self.was_up {
             self.spinner.finish_and_clear();
         }

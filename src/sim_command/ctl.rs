@@ -4,10 +4,10 @@
 use super::client::{SimulatorClient, socket_path};
 use super::script::read;
 use super::starting;
+use crate::cli::output::{self, print_or_end};
 use crate::cli::{CtlArgs, ExitCode, Failure};
 use crate::sim::console::{ConsoleError, help, pause, script};
 use crate::sim::serve::protocol::{CONSOLE, read_console_reply};
-use std::io;
 use std::time::Duration;
 
 /// Sends the command, or the commands of the script, and prints their output.
@@ -16,25 +16,24 @@ use std::time::Duration;
 /// There is no simulator, or a command failed.
 pub fn run(args: &CtlArgs) -> Result<ExitCode, Failure> {
     if let Some(text) = help_of(args) {
-        print(&mut io::stdout().lock(), &text)?;
+        output::print(&text)?;
         return Ok(ExitCode::Ok);
     }
     let mut console = Console(starting::connect(
         &socket_path(args.socket.as_deref()),
         Duration::from_secs(args.wait.into()),
     )?);
-    let out = &mut io::stdout().lock();
     match &args.script {
         None => {
             let line = args.as_line();
             let result = console.execute(&line)?;
-            let output = result
+            let text = result
                 .map_err(|error| Failure::new(ExitCode::Fatal, with_marker(&line, &error)))?;
-            print(out, &output)?;
+            output::print(&text)?;
         }
         Some(path) => {
             let (name, text) = read(path)?;
-            console.run_script(&name, &text, out)?;
+            console.run_script(&name, &text)?;
         }
     }
     Ok(ExitCode::Ok)
@@ -53,11 +52,6 @@ fn help_of(args: &CtlArgs) -> Option<String> {
 fn with_marker(line: &str, error: &ConsoleError) -> String {
     let indent = " ".repeat(error.column.saturating_sub(1));
     format!("{}\n  {line}\n  {indent}^", error.text)
-}
-
-fn print(out: &mut impl io::Write, text: &str) -> Result<(), Failure> {
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| Failure::new(ExitCode::System, format!("standard output: {error}")))
 }
 
 /// Console of a running simulator.
@@ -80,19 +74,14 @@ impl Console {
     }
 
     /// Executes the lines of a script, and prints each line with its output.
-    fn run_script(
-        &mut self,
-        name: &str,
-        text: &str,
-        out: &mut impl io::Write,
-    ) -> Result<(), Failure> {
+    fn run_script(&mut self, name: &str, text: &str) -> Result<(), Failure> {
         for (line, number) in text.lines().zip(1..) {
             if !script::is_command(line) {
                 continue;
             }
-            print(out, &format!("{number}: {line}\n"))?;
+            print_or_end(&format!("{number}: {line}\n"))?;
             match self.execute(line)? {
-                Ok(output) => print(out, &output)?,
+                Ok(text) => print_or_end(&text)?,
                 Err(error) => {
                     let error = script::ScriptError { name: name.to_owned(), line: number, error };
                     return Err(Failure::new(ExitCode::Fatal, error));

@@ -2,6 +2,7 @@
 
 use super::client::default_path;
 use super::requested_fabric::SmPort;
+use crate::cli::output::print_or_end;
 use crate::cli::{ExitCode, Failure, SimArgs};
 use crate::ids::PortNum;
 use crate::local_socket::{Clients, Listener};
@@ -36,7 +37,8 @@ pub(super) fn serve(
         Ok(listener) => listener,
         // The default socket is optional.
         Err(error) if args.socket.is_none() && !args.no_sm => {
-            println!("programs: not available ({error}); choose another socket with --socket PATH");
+            let text = "choose another socket with --socket PATH";
+            print_or_end(&format!("programs: not available ({error}); {text}\n"))?;
             return Ok(None);
         }
         Err(error) => return Err(system_failure(&error)),
@@ -50,8 +52,10 @@ pub(super) fn serve(
         Some(path) => format!(" --socket {}", path.display()),
         None => String::new(),
     };
-    println!("programs: torus-sm sim exec{option} -- COMMAND (or: torus-sm sim shell{option})");
-    println!("console:  torus-sm sim ctl{option} help");
+    print_or_end(&format!(
+        "programs: torus-sm sim exec{option} -- COMMAND (or: torus-sm sim shell{option})\n\
+         console:  torus-sm sim ctl{option} help\n"
+    ))?;
     Ok(Some(server))
 }
 

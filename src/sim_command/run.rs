@@ -13,6 +13,7 @@ use super::requested_fabric::{RequestedFabric, SmPort};
 use super::scratch::ScratchDirectory;
 use super::script::ConsoleScript;
 use super::starting::StartingMark;
+use crate::cli::output::print_or_end;
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
 use crate::daemon::launch::{self, Failure};
 use crate::daemon::management;
@@ -58,7 +59,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     configured.notes.iter().chain(&notes).for_each(operator_log::note);
     let (threads, servers) = launch::start_threads(&options)?;
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
-    println!("{}", fabric.summary());
+    print_or_end(&format!("{}\n", fabric.summary()))?;
     let starting = match args.no_sm {
         true => None,
         false => Some(StartingMark::create(scratch.path())?),
@@ -68,7 +69,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
         host::serve(args, &simulated, sm_port, scratch.path())?
     };
     if args.no_sm {
-        println!("no subnet manager; up until interrupted (Ctrl-C)");
+        print_or_end("no subnet manager; up until interrupted (Ctrl-C)\n")?;
         launch::settle_in_background()?;
         threads.main().block_on(script.run(&simulated))?;
         host::wait_for_interrupt()?;
@@ -121,14 +122,14 @@ async fn run_daemon(
     let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
     let sink = Arc::new(FrameSink::new(sink));
     let port = fabric.attach(guid, num, sink, true).ok_or_else(|| {
-        let text = format!("port {num} of node {guid} is not an end port");
+        let text = format!("{guid}[{num}] is not an end port");
         Failure::new(ExitCode::NoPort, text)
     })?;
     let engines = options.routing_engine.clone().unwrap_or_else(|| "minhop".into());
-    println!(
-        "subnet manager on \"{node_name}\" port {num}; routing engine {engines}{}",
+    print_or_end(&format!(
+        "subnet manager on \"{node_name}\"[{num}]; routing engine {engines}{}\n",
         if options.qos { " with QoS" } else { "" }
-    );
+    ))?;
     let manage_options = (!args.once).then(|| options.clone());
     let setup = Setup {
         config_file: launch::config_file(args),
@@ -151,19 +152,20 @@ async fn run_daemon(
         management::start(&mut daemon, &options, management_dir, log.clone(), shutdown.clone())
     });
     if let Some(server) = &management {
-        println!("status:   torus-sm status (socket {})", server.path().display());
+        let path = server.path().display();
+        print_or_end(&format!("status:   torus-sm status (socket {path})\n"))?;
         if let Some(url) = server.url() {
-            println!("page:     {url}");
+            print_or_end(&format!("page:     {url}\n"))?;
         }
     }
-    signals::install(daemon.events(), shutdown, launch::reopen(log), recordings)
+    signals::install(daemon.events(), shutdown.clone(), launch::reopen(log), recordings)
         .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
     launch::settle_in_background()?;
     let mut subnet = daemon.subnet();
     if let Some(mark) = starting {
         tokio::spawn(mark.hold(daemon.subnet(), daemon.refused(), daemon.sm_status()));
     }
-    let progress = ConsoleProgress::new(&daemon, args.once);
+    let progress = ConsoleProgress::new(&daemon, args.once, shutdown);
     let run_script = async {
         // The daemon has ended if no subnet was published; its exit then decides.
         if subnet.wait_for(Option::is_some).await.is_ok() {
@@ -172,7 +174,7 @@ async fn run_daemon(
         std::future::pending::<Result<Exit, Failure>>().await
     };
     tokio::select! {
-        exit = progress.follow(daemon.run(shutdown_requested)) => Ok(exit),
+        exit = progress.follow(daemon.run(shutdown_requested)) => exit,
         failure = run_script => failure,
     }
 }

@@ -1,5 +1,6 @@
 //! Console scripts: the file of `--script`, for the simulator and for `sim ctl`.
 
+use crate::cli::output::print_or_end;
 use crate::cli::{ExitCode, Failure, SimArgs};
 use crate::config::text_file::read_text;
 use crate::sim::SimFabric;
@@ -22,14 +23,16 @@ impl ConsoleScript {
     /// Runs the script and prints each line with its output.
     pub(super) async fn run(&self, fabric: &SimFabric) -> Result<(), Failure> {
         let Some((name, text)) = &self.0 else { return Ok(()) };
+        let mut printed = Ok(());
         let print = |number: usize, line: &str, output: &str| {
-            println!("{name}:{number}: {line}");
-            print!("{output}");
+            if printed.is_ok() {
+                printed = print_or_end(&format!("{name}:{number}: {line}\n{output}"));
+            }
         };
         let result = script::run(fabric, name, text, print).await;
         result.map_err(|error| Failure::new(ExitCode::Fatal, error))?;
-        println!("{name}: script finished");
-        Ok(())
+        printed?;
+        print_or_end(&format!("{name}: script finished\n"))
     }
 }
 

@@ -2,6 +2,7 @@
 //! other commands wait for it.
 
 use super::client::SimulatorClient;
+use crate::cli::output::complain;
 use crate::cli::{ExitCode, Failure};
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
@@ -83,7 +84,7 @@ pub(super) fn connect(path: &Path, limit: Duration) -> Result<SimulatorClient, F
 pub(super) fn wait_for_subnet(directory: &Path, limit: Duration) {
     let mark = directory.parent().unwrap_or(directory).join(STARTING_FILE);
     if !wait(limit, "the subnet of the simulator to come up", || !mark.exists()) {
-        eprintln!("torus-sm: the subnet of the simulator is not up yet");
+        complain("the subnet of the simulator is not up yet");
     }
 }
 
@@ -101,7 +102,7 @@ fn wait(limit: Duration, what: &str, mut is_met: impl FnMut() -> bool) -> bool {
             return false;
         }
         if is_quiet && waited >= QUIET_TIME {
-            eprintln!("torus-sm: waiting up to {} s for {what}", limit.as_secs());
+            complain(&format!("waiting up to {} s for {what}", limit.as_secs()));
             is_quiet = false;
         }
         std::thread::sleep(POLL_INTERVAL);

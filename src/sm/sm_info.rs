@@ -73,6 +73,60 @@ impl SmStatus {
         Voter { state: self.state, candidate, sm_key: self.sm_key }
     }
 
+    /// This SM in elections once it is standby.
+    pub fn standby_candidate(&self) -> Candidate {
+        Candidate { priority: self.priority, guid: self.guid }
+    }
+
+    /// The standby SM at port GUID `to`, or the best one, for a HANDOVER.
+    ///
+    /// # Errors
+    /// There is none, or this SM would win the next election and take over again. As master, the
+    /// successor counts with this SM's own `master_priority`.
+    pub fn chosen_successor(&self, others: &[Peer], to: Option<Guid>) -> Result<Peer, String> {
+        let successors = self.voter().successors(others);
+        let Some(chosen) = successors.iter().find(|peer| to.is_none_or(|to| peer.guid() == to))
+        else {
+            return Err(self.no_successor(others, to));
+        };
+        let shown = Candidate::from(&chosen.info);
+        let as_master = Candidate { priority: shown.priority.max(self.master_priority), ..shown };
+        if !self.standby_candidate().beats(as_master) {
+            return Ok(*chosen);
+        }
+        let loses = |&priority: &u8| !Candidate { priority, guid: self.guid }.beats(as_master);
+        let remedy = match (0..self.priority).rev().find(loses) {
+            None => "raise the priority of the other".to_owned(),
+            Some(lower) => {
+                format!("lower it first (torus-sm priority {lower}), or raise the other's")
+            }
+        };
+        Err(format!(
+            "the SM at port GUID {} has priority {} and would lose the next election against this \
+             SM, which has priority {} (at equal priority the lower port GUID wins): {remedy}",
+            chosen.guid(),
+            shown.priority,
+            self.priority
+        ))
+    }
+
+    /// Why there is no successor.
+    fn no_successor(&self, others: &[Peer], to: Option<Guid>) -> String {
+        let seen = others.iter().find(|peer| to.is_none_or(|to| peer.guid() == to));
+        let remedy = "start one on another host of this subnet (torus-sm status lists other SMs)";
+        match (seen, to) {
+            (Some(peer), _) if !is_trusted(self.sm_key, &peer.info) => {
+                format!("the SM at port GUID {} has another SM_Key: set sm_key alike", peer.guid())
+            }
+            (Some(peer), _) => {
+                let state = peer.info.state();
+                format!("the SM at port GUID {} is {state}, not STANDBY", peer.guid())
+            }
+            (None, Some(guid)) => format!("there is no SM at port GUID {guid}: {remedy}"),
+            (None, None) => format!("there is no standby SM: {remedy}"),
+        }
+    }
+
     /// The state that other SMs see.
     ///
     /// While a HANDOVER is on its way, it is no longer MASTER: OpenSM sweeps as soon as it has
@@ -260,6 +314,43 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_requested_successor_must_win_the_next_election() {
+        let peer = |priority: u8, guid: u64, state| {
+            let mut info = SmInfo::default();
+            info.set_guid(Guid(guid));
+            info.set_priority(priority);
+            info.set_state(state);
+            info.set_sm_key(SmKey(1));
+            Peer { info, route: SmpRoute::Lid(crate::ids::Lid(1)) }
+        };
+        let own = |priority, master_priority| {
+            let options = Options {
+                sm_priority: priority,
+                master_sm_priority: master_priority,
+                ..Options::default()
+            };
+            SmStatus::new(Guid(10), &options, SmState::Master)
+        };
+        let (low, high) = (peer(1, 5, SmState::Standby), peer(1, 20, SmState::Standby));
+        assert_eq!(own(1, 0).chosen_successor(&[low], None), Ok(low), "the lower port GUID");
+        assert_eq!(own(0, 0).chosen_successor(&[high], None), Ok(high));
+        assert_eq!(own(3, 14).chosen_successor(&[high], Some(Guid(20))), Ok(high));
+        let problem = |own: SmStatus, others: &[Peer], to| {
+            own.chosen_successor(others, to).expect_err("no successor")
+        };
+        let lower = problem(own(3, 0), &[low], None);
+        assert!(lower.ends_with("(torus-sm priority 1), or raise the other's"), "{lower}");
+        let lower = problem(own(3, 0), &[high], None);
+        assert!(lower.ends_with("(torus-sm priority 0), or raise the other's"), "{lower}");
+        let lower = problem(own(3, 0), &[peer(0, 20, SmState::Standby)], None);
+        assert!(lower.ends_with("raise the priority of the other"), "{lower}");
+        let inactive = problem(own(0, 0), &[peer(5, 5, SmState::NotActive)], None);
+        assert!(inactive.contains("is NOT-ACTIVE, not STANDBY"), "{inactive}");
+        let other = problem(own(0, 0), &[low], Some(Guid(6)));
+        assert!(other.starts_with("there is no SM at port GUID 0x0000000000000006"), "{other}");
     }
 
     #[test]

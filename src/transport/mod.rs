@@ -39,6 +39,7 @@ pub mod umad;
 mod tests;
 
 use crate::ids::{Gid, Guid, Lid, PortNum, Sl};
+use std::fmt;
 use std::time::Duration;
 
 /// The agents of a port, by management class and queue pair.
@@ -54,6 +55,18 @@ pub enum Agent {
     Perf,
     /// Congestion control, class 0x21, QP 1; requests of this program only.
     Congestion,
+}
+
+impl fmt::Display for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SmiDirected => "directed-route SMI",
+            Self::SmiLid => "LID-routed SMI",
+            Self::Sa => "SA",
+            Self::Perf => "performance management",
+            Self::Congestion => "congestion control",
+        })
+    }
 }
 
 /// The other end of a MAD.

@@ -5,6 +5,7 @@
 
 use super::demux::MadDemux;
 use super::{Delivery, MadPort, MadSink, Outgoing, PortIdentity, SendError};
+use crate::notes::time_text;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -119,7 +120,7 @@ impl<E: std::fmt::Display + Send + 'static> Reopener<E> {
             self.reopen().await;
             // The readers of the lost port may each have reported it.
             while failures.try_recv().is_ok() {}
-            info!("port GUID {guid} is open again after {:?}", start.elapsed());
+            info!("port GUID {guid} is open again after {}", time_text(start.elapsed()));
         }
     }
 

@@ -71,7 +71,7 @@ fn trace(event: &str, agent: Agent, peer: &Address, mad: &[u8]) {
         let mad = Mad::read(mad);
         tracing::trace!(
             target: TARGET,
-            "{event} {agent:?} LID {lid} QP {qpn} length {length}: {mad:?}"
+            "{event} {agent} LID {lid} QP {qpn} length {length}: {mad:?}"
         );
     }
 }

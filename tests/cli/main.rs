@@ -1,9 +1,11 @@
 //! The command line, the subcommands and the configuration files.
 
+mod check;
 mod config_mistakes;
 mod opensm_options;
 mod opensm_templates;
 mod options;
+mod output;
 mod packages;
 mod partitions;
 mod plan;

@@ -51,6 +51,23 @@ fn invalid_numbers_are_quoted_as_given() {
 }
 
 #[test]
+fn hyphens_and_underscores_are_the_same_in_long_options() {
+    for line in [
+        "-ignore-guids f",
+        "--ignore-guids f",
+        "--ignore-guids=f",
+        "-ignore_guids=f",
+        "--ignore-g f",
+        "-i f",
+    ] {
+        assert_eq!(options(line).port_prof_ignore_file.as_deref(), Some("f"), "{line}");
+    }
+    assert_eq!(options("--torus-config t").torus_config, "t");
+    assert!(parse("resweep --no_wait").is_ok());
+    assert!(error("--ca f").contains("ambiguous"), "{}", error("--ca f"));
+}
+
+#[test]
 fn getopt_spellings_are_equivalent() {
     let base = Options::default;
     let cases: Vec<(&[&str], Options)> = vec![

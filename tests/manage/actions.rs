@@ -7,15 +7,43 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use testkit::SimCluster;
 use torus_sm::config::options::Options;
 use torus_sm::daemon::sm_loop::manager::Exit;
-use torus_sm::wire::attr::AttrId;
+use torus_sm::wire::attr::{AttrId, SmState};
 
 /// Requests an action; returns the number of the last event before it.
 fn accepted(managed: &Managed, action: &str, body: &str) -> u64 {
+    requested(managed, action, body)["after_event"].as_u64().expect("a number")
+}
+
+/// Requests an action; returns the reply.
+fn requested(managed: &Managed, action: &str, body: &str) -> Value {
     let response = managed.post(&format!("/v1/actions/{action}"), body);
     assert_eq!(response.status, 202, "{}", response.body);
     let reply = response.json();
     assert_eq!(reply["accepted"], action);
-    reply["after_event"].as_u64().expect("a number")
+    reply
+}
+
+/// The result of an action: what was done, or why it had no effect.
+async fn result(managed: &Managed, action: &str, body: &str) -> Result<String, String> {
+    let reply = requested(managed, action, body);
+    let after = reply["after_event"].as_u64().expect("a number");
+    let mut ended = Value::Null;
+    managed
+        .until(|| {
+            let events = managed.events(after).into_iter();
+            let is_result = |event: &Value| {
+                ["action_done", "action_failed"].iter().any(|name| event["event"] == *name)
+                    && event["request"] == reply["request"]
+            };
+            ended = events.into_iter().find(is_result).unwrap_or_default();
+            !ended.is_null()
+        })
+        .await;
+    assert_eq!(ended["action"], action);
+    match ended["text"].as_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(ended["problem"].as_str().expect("a reason").to_owned()),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,13 +91,21 @@ async fn reload_reports_errors_and_keeps_the_configuration() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn priority_dump_and_exit_take_effect() {
     let managed = Managed::start("3x3x1").await;
-    accepted(&managed, "priority", "{\"priority\": 9}");
+    let done = result(&managed, "priority", "{\"priority\": 9}").await;
+    assert_eq!(done.as_deref(), Ok("priority 9"));
     managed.until(|| managed.json("/v1/status")["sm"]["priority"] == 9).await;
     assert_eq!(managed.sm.portrait.borrow().sm_info().priority(), 9, "other SMs see it");
     let routes = managed.cluster.file("opensm-lfts.dump");
     assert!(!routes.exists(), "the log flags do not ask for it");
-    accepted(&managed, "dump", "");
-    managed.until(|| routes.exists()).await;
+    let done = result(&managed, "dump", "").await.expect("the folder can be written");
+    assert!(done.starts_with("dump files written to "), "{done}");
+    let text = std::fs::read_to_string(&routes).expect("it is complete when the action is done");
+    assert!(text.contains("0x0001"), "{text}");
+    // The result of a dump that fails has the reason.
+    std::fs::remove_file(&routes).expect("a file");
+    std::fs::create_dir(&routes).expect("a folder in its place");
+    let problem = result(&managed, "dump", "").await.expect_err("a folder is in the way");
+    assert!(problem.contains("opensm-lfts.dump"), "{problem}");
     accepted(&managed, "exit", "");
     let exit = tokio::time::timeout(crate::client::LIMIT, managed.sm.stop()).await;
     assert_eq!(exit, Ok(Exit::Clean));
@@ -93,20 +129,22 @@ async fn actions_that_are_not_possible_are_refused() {
         "release",
         "{\"guid\": \"0x1\", \"port\": 1}",
         409,
-        "node 0x0000000000000001 is quarantined",
+        "no link at 0x0000000000000001[1] is quarantined",
     );
     refused(
         "quarantine",
         "{\"guid\": \"0x1\", \"port\": 1}",
         409,
-        "port 1 of node 0x0000000000000001",
+        "0x0000000000000001[1] has no link",
     );
     refused("record", "{\"now\": 1}", 400, "takes no body");
     refused("shutdown", "", 404, "/v1/openapi.json");
     assert_eq!(managed.get("/v1/actions/exit").status, 405);
     assert!(managed.get("/v1/actions/exit").head.contains("allow: post"));
-    // A HANDOVER without another SM is accepted and has no effect.
-    accepted(&managed, "handover", "");
+    let problem = result(&managed, "handover", "").await.expect_err("there is no other SM");
+    assert!(problem.starts_with("there is no standby SM: start one"), "{problem}");
+    let problem = result(&managed, "perfmgr", "{\"command\": \"sweep\"}").await;
+    assert!(problem.is_err_and(|text| text.contains("'torus-sm perfmgr enable'")));
     accepted(&managed, "reroute", "");
     assert_eq!(managed.json("/v1/status")["sm"]["state"], "MASTER");
 }
@@ -118,11 +156,39 @@ async fn a_master_hands_over_as_requested() {
     let standby = managed.cluster.start([1, 0, 0], options);
     managed.until(|| managed.json("/v1/status")["other_sms"][0]["state"] == "STANDBY").await;
     let guid = standby.portrait.borrow().guid;
-    let unknown = accepted(&managed, "handover", "{\"to\": \"0x1\"}");
-    accepted(&managed, "handover", &format!("{{\"to\": \"{guid}\"}}"));
-    let role = managed.event(unknown, "role_changed").await;
-    // The successor hands back to the better SM after its first sweep.
-    assert_eq!(role["state"], "STANDBY");
+    let unknown = result(&managed, "handover", "{\"to\": \"0x1\"}").await;
+    let unknown = unknown.expect_err("no SM");
+    assert!(unknown.starts_with("there is no SM at port GUID 0x0000000000000001"), "{unknown}");
+    // Of two SMs with priority 0, the lower port GUID wins.
+    let body = format!("{{\"to\": \"{guid}\"}}");
+    let lower = result(&managed, "handover", &body).await.expect_err("it would come back");
+    assert!(lower.contains("would lose the next election"), "{lower}");
+    assert_eq!(managed.sm.state(), SmState::Master, "nothing was sent");
+    assert_eq!(
+        result(&managed, "priority", "{\"priority\": 3}").await.as_deref(),
+        Ok("priority 3")
+    );
+    let lower = result(&managed, "handover", "").await.expect_err("it would come back");
+    assert!(lower.ends_with("raise the priority of the other"), "{lower}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handover_is_done_when_the_other_is_master() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    // A higher SM takes its role at once unless the master keeps it by a high priority as master.
+    let options = Options { master_sm_priority: 14, ..cluster.options() };
+    let managed = Managed::start_configured(cluster, options.clone(), |_| ()).await;
+    let standby = managed.cluster.start([1, 0, 0], Options { sm_priority: 3, ..options });
+    managed.until(|| managed.json("/v1/status")["other_sms"][0]["state"] == "STANDBY").await;
+    let guid = standby.portrait.borrow().guid;
+    let done = result(&managed, "handover", "").await.expect("it takes over");
+    assert_eq!(done, format!("handed over to the SM at port GUID {guid}, which is MASTER now"));
+    assert_eq!((standby.state(), managed.sm.state()), (SmState::Master, SmState::Standby));
+    // The status of the standby shows the master as such.
+    managed.until(|| managed.json("/v1/status")["other_sms"][0]["state"] == "MASTER").await;
+    assert_eq!(managed.json("/v1/status")["other_sms"][0]["priority"], 14);
+    let late = managed.post("/v1/actions/handover", "");
+    assert!(late.error().contains("not master: its state is STANDBY"), "{late:?}");
 }
 
 /// Node GUIDs of the ends of the links in a reply of `/v1/quarantine`.

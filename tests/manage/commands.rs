@@ -45,11 +45,14 @@ fn a_newcomer_sees_the_simulated_fabric() {
     let ports = shown(&sim, &["ports", "sw 0,0,0"]);
     assert!(ports.contains("LinkUp"), "{ports}");
     let torus = shown(&sim, &["torus"]);
-    assert!(torus.starts_with("torus 3 x 3 x 2: 18 switches, 0 missing"), "{torus}");
+    assert!(
+        torus.starts_with("torus 3 x 3 x 2: 18 switches and 0 missing, 0 missing cables, 0 of "),
+        "{torus}"
+    );
     let path = shown(&sim, &["path", "1", "2"]);
     assert!(path.contains("SL "), "{path}");
     let path = shown(&sim, &["path", "h0-0-0-0", "h1-0-0-0"]);
-    assert!(path.starts_with("\"h0-0-0-0 HCA-1\" 0x"), "{path}");
+    assert!(path.starts_with("\"h0-0-0-0 HCA-1\"[1] 0x"), "{path}");
     for name in ["groups", "partitions", "sa"] {
         assert!(!shown(&sim, &[name]).is_empty(), "{name}");
     }
@@ -65,9 +68,16 @@ fn actions_wait_for_their_results() {
     assert!(shown(&sim, &["resweep"]).starts_with("subnet up: "));
     assert!(shown(&sim, &["reroute"]).starts_with("subnet up: 0 Sets in "));
     assert_eq!(shown(&sim, &["reload"]), "configuration read again\n");
-    assert_eq!(shown(&sim, &["loglevel", "0x83"]), "loglevel: requested\n");
+    assert_eq!(shown(&sim, &["loglevel", "0x83"]), "log flags 0x83\n");
+    assert_eq!(shown(&sim, &["priority", "4"]), "priority 4\n");
+    assert_eq!(shown(&sim, &["priority", "5", "--no-wait"]), "priority: requested\n");
+    assert!(problem(&sim, &["handover"], 1).contains("there is no standby SM: start one"));
+    assert!(problem(&sim, &["perfmgr", "sweep"], 1).contains("'torus-sm perfmgr enable'"));
+    let enabled = shown(&sim, &["perfmgr", "enable"]);
+    assert!(enabled.contains(" ports read by "), "{enabled}");
+    assert!(shown(&sim, &["perfmgr"]).contains("last sweep "), "the state has the sweep");
     assert_eq!(shown(&sim, &["resweep", "--no-wait"]), "resweep: requested\n");
-    assert!(problem(&sim, &["priority", "16"], 2).contains("16 is not in 0..=15"));
+    assert!(problem(&sim, &["priority", "16"], 2).contains("'16' is not a number from 0 to 15"));
     assert!(problem(&sim, &["path", "1", "nowhere"], 1).contains("no node has the description"));
     let events = shown(&sim, &["events", "--after", "0", "--no-follow"]);
     assert!(
@@ -129,4 +139,91 @@ fn other_users_have_no_permission_unless_the_options_give_it() {
     std::fs::set_permissions(closed.dir.path(), pass).expect("a mode");
     let status = command(&closed, &["status"]).uid(65_534).gid(65_534).output().expect("as before");
     assert_eq!(status.status.code(), Some(3), "{}", String::from_utf8_lossy(&status.stderr));
+}
+
+#[test]
+fn a_dump_is_complete_when_the_command_returns() {
+    let sim = Simulator::start(&["3x3x1"]);
+    for _ in 0..3 {
+        let written = shown(&sim, &["dump"]);
+        let folder = written.trim_end().strip_prefix("dump files written to ").expect("a folder");
+        let routes = std::path::Path::new(folder).join("opensm-lfts.dump");
+        let text = std::fs::read_to_string(&routes).expect("it is there");
+        assert!(text.contains("0x0001"), "{text}");
+        std::fs::remove_file(routes).expect("a file");
+    }
+}
+
+#[test]
+fn stop_returns_when_the_process_has_ended() {
+    let sim = Simulator::start(&["3x3x1"]);
+    assert_eq!(shown(&sim, &["stop"]), "stopped\n");
+    let left = std::fs::read_dir(sim.dir.path().join("sim.d")).map(Iterator::count).unwrap_or(0);
+    assert_eq!(left, 0, "the sockets are gone");
+    assert!(problem(&sim, &["stop"], 3).contains("no torus-sm is running"));
+}
+
+#[test]
+fn missing_and_quarantined_parts_are_shown_by_all_lists() {
+    let sim = Simulator::start(&["3x3x1"]);
+    let before = shown(&sim, &["status"]);
+    assert!(before.contains(" (LID "), "{before}");
+    assert!(before.contains("fabric      9 switches, 9 channel adapters, 27 links\n"), "{before}");
+    assert!(!shown(&sim, &["links"]).contains("MISSING"));
+    sim.control(&["link", "1,0,0[1]", "down"]);
+    sim.control(&["unlink", "h2-2-0-0"]);
+    shown(&sim, &["resweep"]);
+    let links = shown(&sim, &["links"]);
+    let missing: Vec<&str> = links.lines().filter(|line| line.contains("MISSING")).collect();
+    assert_eq!(missing.len(), 2, "{links}");
+    assert!(missing.iter().any(|line| line.contains("\"sw 1,0,0\"[1]")), "{links}");
+    assert!(
+        missing.iter().all(|line| line.contains("since 2") && line.ends_with(" UTC")),
+        "{links}"
+    );
+    let status = shown(&sim, &["status"]);
+    assert!(status.contains("missing: 1 node, 2 links"), "{status}");
+    for name in ["h2-2-0-0", "\"h2-2-0-0 HCA-1\"[1]"] {
+        let lost = problem(&sim, &["path", "h0-0-0-0", name], 1);
+        assert!(lost.contains("\"h2-2-0-0 HCA-1\" (0x") && lost.contains("it was lost "), "{lost}");
+    }
+    // Every command takes a port as it is shown.
+    for name in ["\"sw 0,1,0\"[2]", "sw 0,1,0[2]", "0,1,0[2]"] {
+        let port = shown(&sim, &["ports", name]);
+        assert_eq!(port.lines().count(), 2, "{port}");
+        assert!(port.contains("\"sw 0,1,0\"[2]"), "{port}");
+        assert!(shown(&sim, &["quarantine", name]).starts_with("subnet up"));
+        let links = shown(&sim, &["links"]);
+        let quarantined: Vec<_> =
+            links.lines().filter(|line| line.contains("QUARANTINED")).collect();
+        assert_eq!(quarantined.len(), 1, "{links}");
+        assert!(quarantined[0].contains("\"sw 0,1,0\"[2]"), "{links}");
+        assert_eq!(links.lines().filter(|line| line.contains("MISSING")).count(), 2, "{links}");
+        assert!(shown(&sim, &["release", name]).starts_with("subnet up"));
+        shown(&sim, &["path", "h0-0-0-0[1]", "\"h1-1-0-0 HCA-1\"[1]"]);
+    }
+    let without = problem(&sim, &["quarantine", "0,1,0"], 2);
+    assert!(
+        without.contains("the number of the port is missing, as in \"sw 0,1,0\"[3]"),
+        "{without}"
+    );
+    // Parts that return are no longer missing.
+    sim.control(&["repair"]);
+    shown(&sim, &["resweep"]);
+    assert!(!shown(&sim, &["links"]).contains("MISSING"));
+    assert!(!shown(&sim, &["status"]).contains("missing: "));
+}
+
+#[test]
+fn partitions_have_names_and_may_be_without_members() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("partitions.conf");
+    std::fs::write(&file, "Default=0x7fff: ALL=full;\nstorage=0x12: 0xdead=full;\n")
+        .expect("a file");
+    let sim = Simulator::start(&["2x2x1", "-P", file.to_str().expect("UTF-8")]);
+    let shown = shown(&sim, &["partitions"]);
+    let rows: Vec<Vec<&str>> =
+        shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(rows.contains(&vec!["0x7fff", "Default", "0", "4", "0"]), "{shown}");
+    assert!(rows.contains(&vec!["0x0012", "storage", "0", "0", "0"]), "{shown}");
 }

@@ -66,11 +66,11 @@ async fn replies_are_as_described() {
     );
     let managed = Managed::start("3x3x2").await;
     check_all(&managed, &description).await;
-    // A broken cable fills the lists that are empty in a whole torus.
+    // A missing cable fills the lists that are empty in a whole torus.
     let last = managed.events(0).len() as u64;
     crate::events::break_cable(&managed);
     managed.event(last, "link_lost").await;
-    managed.until(|| managed.json("/v1/torus")["broken_cables"] != json!([])).await;
+    managed.until(|| managed.json("/v1/torus")["missing_cables"] != json!([])).await;
     check_all(&managed, &description).await;
     let problem = managed.get("/v1/routes");
     let schema = json!({ "$ref": "#/components/schemas/Problem" });

@@ -15,3 +15,4 @@ mod page;
 mod perfmgr;
 mod promtool;
 mod random_requests;
+mod words;

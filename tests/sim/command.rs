@@ -32,7 +32,7 @@ fn line<'a>(text: &'a str, head: &str) -> &'a str {
 fn a_torus_comes_up_and_is_reported() {
     let text = report(&["6x5x1", "-o"]);
     assert!(text.starts_with("6x5x1 torus: 30 switches, 30 hosts, 90 cables\n"), "{text}");
-    line(&text, "subnet manager on \"h0-0-0-0 HCA-1\" port 1; routing engine torus-2QoS with QoS");
+    line(&text, "subnet manager on \"h0-0-0-0 HCA-1\"[1]; routing engine torus-2QoS with QoS");
     let smps: u64 = line(&text, "SUBNET UP after ")
         .split_once(" s and ")
         .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
@@ -69,7 +69,7 @@ fn the_command_line_overrules_the_defaults() {
     let log_name = log.to_str().expect("text");
     // The port GUID of the host at 1,0,0, and the log with its major events in a file.
     let text = report(&["4mx4m", "-R", "minhop", "-g", "0x10000101", "-f", log_name, "-o"]);
-    line(&text, "subnet manager on \"h1-0-0-0 HCA-1\" port 1; routing engine minhop");
+    line(&text, "subnet manager on \"h1-0-0-0 HCA-1\"[1]; routing engine minhop");
     assert!(line(&text, "routing:").starts_with("minhop, "), "{text}");
     let log = std::fs::read_to_string(log).expect("a log");
     assert!(log.contains("] 0x80 -> Entering MASTER state"), "{log}");

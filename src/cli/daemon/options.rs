@@ -154,7 +154,8 @@ options! {
         "scatter-ports"; SEED => Effect::Key("scatter_ports"),
             "Choose among equal ports at random with this seed; 0 takes them in turn [default: 0]";
         "ignore_guids"; 'i'; FILE => Effect::Key("port_prof_ignore_file"),
-            "Exclude the ports in FILE from link load balancing";
+            "Exclude the ports in FILE from link load balancing: lines of switch GUID and port \
+             number, or of a port GUID";
         "hop_weights_file"; 'w'; FILE => Effect::Key("hop_weights_file"),
             "Read hop weights of switch ports from FILE";
         "port_search_ordering_file", "dimn_ports_file"; 'O'; FILE

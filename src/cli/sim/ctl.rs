@@ -1,6 +1,7 @@
 //! Arguments of `torus-sm sim ctl`: commands for the console of a simulated fabric.
 
 use super::exec::DEFAULT_WAIT;
+use crate::cli::number::natural;
 use crate::sim::console::help;
 use clap::{CommandFactory, Parser};
 use std::path::PathBuf;
@@ -16,7 +17,8 @@ pub struct CtlArgs {
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Wait so long for a simulator that is starting
-    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_WAIT)]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_WAIT,
+          value_parser = natural::<u32>)]
     pub wait: u32,
     /// Run the commands in this file (- for standard input) until one fails
     #[arg(long, value_name = "FILE", conflicts_with = "line")]

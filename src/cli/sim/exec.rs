@@ -1,5 +1,6 @@
 //! Arguments of `torus-sm sim exec` and `torus-sm sim shell`.
 
+use crate::cli::number::natural;
 use clap::{Args, Parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,7 +39,8 @@ pub struct AttachArgs {
     #[arg(long, value_name = "NODE[/PORT]")]
     pub at: Option<String>,
     /// Wait so long for a simulator that is starting, until its subnet is up
-    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_WAIT)]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_WAIT,
+          value_parser = natural::<u32>)]
     pub wait: u32,
     /// Socket of the simulator [default: $TORUS_SM_SIM_SOCKET, else the default of torus-sm sim]
     #[arg(long, value_name = "PATH")]

@@ -1,6 +1,7 @@
 //! Arguments that describe the fabric of `sim`, `plan` and `torus-config`.
 
 use super::shape::{Position, PositionAndDirection};
+use crate::cli::number::within;
 use crate::sim::generate::{FabricShape, Shape};
 use clap::Args;
 use std::path::PathBuf;
@@ -18,10 +19,10 @@ pub struct FabricArgs {
     pub shape: Option<FabricShape>,
     /// Hosts (channel adapters with one port) at each switch, in fat trees at each leaf switch; 0
     /// to 200
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=200))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = |text: &str| within(text, &(0..=200_u8)))]
     pub hosts: u8,
     /// Parallel cables between neighbouring switches, 1 to 30
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=30))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = |text: &str| within(text, &(1..=30_u8)))]
     pub parallel: u8,
     /// Omit this switch of a torus with its hosts and cables; may be repeated
     #[arg(long, value_name = "X,Y,Z")]

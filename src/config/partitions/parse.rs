@@ -45,11 +45,25 @@ pub(super) fn parse(file: &Path, text: &str) -> (PartitionsConfig, Vec<Diagnosti
         definitions: Vec::new(),
         state: State::BetweenDefinitions,
     };
+    let mut last = None;
     for (number, line) in (1..).zip(text.lines()) {
-        let code = line.split('#').next().unwrap_or_default();
-        parser.line(Span::new(code, number));
+        let code = Span::new(line.split('#').next().unwrap_or_default(), number);
+        if !code.trim().is_empty() {
+            last = Some(code.trim());
+        }
+        parser.line(code);
     }
-    // The semicolon of the last definition is optional.
+    // Many files lack the last semicolon. One that ends within a line or a list was probably cut.
+    let is_cut = |last: &Span<'_>| !text.ends_with('\n') || last.text().ends_with(',');
+    if let (State::InBody(open), Some(last)) = (&parser.state, last.filter(is_cut)) {
+        let (name, line) = (quoted(&open.definition.name), open.definition.line);
+        let message = format!(
+            "the file ends within the definition of {name} from line {line}, which has no semicolon: \
+             if the file was cut, the partitions after it are missing"
+        );
+        parser.diagnostics.warning(last.after(), message);
+    }
+    // OpenSM does without the semicolon of the last definition.
     parser.end_definition();
     let diagnostics = parser.diagnostics.into_sorted();
     (PartitionsConfig { definitions: parser.definitions }, diagnostics)

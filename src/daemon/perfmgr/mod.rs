@@ -11,12 +11,14 @@ mod sweep;
 mod targets;
 
 use crate::config::options::Options;
+use crate::manage::action::RequestId;
 use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
 use crate::manage::loop_status::LoopStatus;
+use crate::notes::counted;
 use crate::perfmgr::command::PerfCommand;
 use crate::perfmgr::dump;
-use crate::perfmgr::status::{PerfSettings, PerfStatus};
+use crate::perfmgr::status::PerfStatus;
 use crate::publish::atomic_file;
 use crate::transport::gsi::{GsiClient, GsiTimeouts};
 use arc_swap::ArcSwap;
@@ -33,6 +35,18 @@ use tracing::{error, info};
 /// Capacity of the queue of commands.
 pub const MAX_QUEUED_COMMANDS: usize = 16;
 
+/// Why there is no sweep.
+const DISABLED: &str =
+    "the performance manager is disabled; 'torus-sm perfmgr enable' starts its sweeps";
+
+/// A command of an operator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PerfRequest {
+    /// Its number, for the event about its result.
+    pub request: RequestId,
+    pub command: PerfCommand,
+}
+
 /// The performance manager's connections to the rest of the daemon.
 pub struct PerfConnections {
     pub client: GsiClient,
@@ -40,7 +54,7 @@ pub struct PerfConnections {
     pub loop_status: Arc<ArcSwap<LoopStatus>>,
     /// Receives the counters after each sweep.
     pub published: Arc<ArcSwap<PerfStatus>>,
-    pub commands: mpsc::Receiver<PerfCommand>,
+    pub commands: mpsc::Receiver<PerfRequest>,
     pub events: EventSender,
 }
 
@@ -86,6 +100,8 @@ pub struct PerfManager {
     status: PerfStatus,
     monitored: Monitored,
     started: Instant,
+    /// Commands that wait for the next sweep.
+    awaiting_sweep: Vec<RequestId>,
 }
 
 impl PerfManager {
@@ -99,6 +115,7 @@ impl PerfManager {
             status: PerfStatus::new(options),
             monitored: Monitored::default(),
             started: Instant::now(),
+            awaiting_sweep: Vec::new(),
         }
     }
 
@@ -109,16 +126,19 @@ impl PerfManager {
         loop {
             let is_enabled = self.status.settings.is_enabled;
             tokio::select! {
-                command = self.connections.commands.recv() => {
-                    let Some(command) = command else { return };
-                    if self.carry_out(command).await {
+                request = self.connections.commands.recv() => {
+                    let Some(PerfRequest { request, command }) = request else { return };
+                    if self.carry_out(request, command).await {
                         next = Instant::now();
                     }
                 }
                 () = sleep_until(next), if is_enabled => {
                     // Sweeps start at intervals; one that takes longer delays the next.
                     next = Instant::now() + self.interval();
-                    self.sweep().await;
+                    let result = self.sweep().await;
+                    for request in std::mem::take(&mut self.awaiting_sweep) {
+                        self.report(request, result.clone());
+                    }
                 }
             }
         }
@@ -132,41 +152,80 @@ impl PerfManager {
         self.connections.published.store(Arc::new(self.status.clone()));
     }
 
-    /// Carries out a command. True if a sweep is due.
-    async fn carry_out(&mut self, command: PerfCommand) -> bool {
-        let PerfSettings { is_enabled: was_enabled, .. } = self.status.settings;
+    fn report(&self, request: RequestId, result: Result<String, String>) {
+        self.connections.events.action_ended("perfmgr", request, result);
+    }
+
+    /// Carries out a command, and reports its result unless that is the one of the next sweep.
+    /// True if a sweep is due.
+    async fn carry_out(&mut self, request: RequestId, command: PerfCommand) -> bool {
+        let was_enabled = self.status.settings.is_enabled;
+        let result = self.apply(&command).await;
+        self.publish();
+        let is_enabled = self.status.settings.is_enabled;
+        let sweeps = match command {
+            PerfCommand::Sweep | PerfCommand::SweepTime(_) => is_enabled,
+            PerfCommand::Enable(_) => is_enabled && !was_enabled,
+            _ => false,
+        };
+        if !is_enabled {
+            for waiting in std::mem::take(&mut self.awaiting_sweep) {
+                self.report(waiting, Err(DISABLED.to_owned()));
+            }
+        }
+        if sweeps {
+            self.awaiting_sweep.push(request);
+        } else {
+            self.report(request, result);
+        }
+        sweeps
+    }
+
+    /// Changes what a command changes. Returns what was done.
+    async fn apply(&mut self, command: &PerfCommand) -> Result<String, String> {
         let settings = &mut self.status.settings;
-        match command {
-            PerfCommand::Enable(enable) => settings.is_enabled = enable,
-            PerfCommand::SweepTime(seconds) => settings.sweep_time_s = seconds,
-            PerfCommand::RemoveNodes(remove) => settings.removes_nodes = remove,
-            PerfCommand::QueryClassPortInfo(query) => settings.queries_class_port_info = query,
-            PerfCommand::Sweep => {}
+        match *command {
+            PerfCommand::Enable(enable) => {
+                settings.is_enabled = enable;
+                let text = if enable { "enabled" } else { "disabled" };
+                Ok(format!("the performance manager is {text}"))
+            }
+            PerfCommand::SweepTime(seconds) => {
+                settings.sweep_time_s = seconds;
+                Ok(format!("sweep time {seconds} s; {DISABLED}"))
+            }
+            PerfCommand::RemoveNodes(remove) => {
+                settings.removes_nodes = remove;
+                let text = if remove { "removed" } else { "kept" };
+                Ok(format!("nodes that leave the fabric are {text}"))
+            }
+            PerfCommand::QueryClassPortInfo(query) => {
+                settings.queries_class_port_info = query;
+                let text = if query { "queried" } else { "not queried" };
+                Ok(format!("ClassPortInfo is {text}"))
+            }
+            PerfCommand::Sweep => Err(DISABLED.to_owned()),
             PerfCommand::ClearCounters => {
                 self.status.database.clear(Utc::now());
                 info!(place = "osm_perfmgr_clear_counters", "PerfMgr counters cleared");
+                Ok("counters cleared".to_owned())
             }
             PerfCommand::ClearInactive => {
                 let count = self.status.database.remove_inactive();
                 info!("Removed {count} nodes from Database");
+                Ok(format!("removed {}", counted(count, "node", "nodes")))
             }
             PerfCommand::ClearRedirections(ref node) => {
                 let database = &self.status.database;
                 self.monitored.clear_redirections(node.as_deref(), database);
                 self.status.redirections = self.monitored.redirections();
+                Ok("redirections cleared".to_owned())
             }
             PerfCommand::DumpCounters { is_for_machines } => self.dump(is_for_machines).await,
         }
-        self.publish();
-        let is_enabled = self.status.settings.is_enabled;
-        match command {
-            PerfCommand::Sweep | PerfCommand::SweepTime(_) => is_enabled,
-            PerfCommand::Enable(_) => is_enabled && !was_enabled,
-            _ => false,
-        }
     }
 
-    async fn dump(&self, is_for_machines: bool) {
+    async fn dump(&self, is_for_machines: bool) -> Result<String, String> {
         let (database, path) = (self.status.database.clone(), self.dump_file.clone());
         let written = spawn_blocking(move || {
             let text = match is_for_machines {
@@ -177,15 +236,22 @@ impl PerfManager {
         });
         let written = written.await.unwrap_or_else(|panic| Err(panic.to_string()));
         match written {
-            Ok(()) => info!("port counters written to {}", self.dump_file.display()),
-            Err(problem) => error!("Failed to dump file {problem}"),
+            Ok(()) => {
+                let text = format!("port counters written to {}", self.dump_file.display());
+                info!("{text}");
+                Ok(text)
+            }
+            Err(problem) => {
+                error!("Failed to dump file {problem}");
+                Err(problem)
+            }
         }
     }
 
-    /// Reads the counters of all ports.
-    async fn sweep(&mut self) {
+    /// Reads the counters of all ports. Returns the figures as text.
+    async fn sweep(&mut self) -> Result<String, String> {
         let loop_status = self.connections.loop_status.load_full();
-        let Some(fabric) = loop_status.fabric.clone() else { return };
+        let fabric = loop_status.fabric.clone().ok_or("the fabric has not been swept yet")?;
         self.status.is_sweeping = true;
         self.publish();
         let targets = targets::Targets::new(&fabric, loop_status.subnet.as_deref());
@@ -208,5 +274,12 @@ impl PerfManager {
             queries: report.queries,
             failed: report.failed,
         });
+        Ok(format!(
+            "{} read by {}, {} failed, in {:.3} s",
+            counted(report.ports, "port", "ports"),
+            counted(report.queries, "query", "queries"),
+            report.failed,
+            report.duration.as_secs_f64()
+        ))
     }
 }

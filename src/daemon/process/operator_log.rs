@@ -78,6 +78,7 @@ pub fn note(note: &Note) {
     match note.severity {
         Severity::Info => info!(place, "{note}"),
         Severity::Warning => warn!(place, "{note}"),
+        Severity::Error if note.code.is_none() => error!(place, "ERROR: {note}"),
         Severity::Error => error!(place, "{note}"),
     }
 }

@@ -475,7 +475,7 @@ impl SaServer {
             self.ignored_requests
         );
         counters.lines().for_each(|line| debug!("SA: {line}"));
-        debug!("SA: reports: {:?}", self.dispatcher.counters());
+        debug!("SA: reports: {}", self.dispatcher.counters());
     }
 }
 

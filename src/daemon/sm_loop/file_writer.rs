@@ -6,13 +6,15 @@
 use crate::config::options::Options;
 use crate::daemon::process::priority::spawn_writer;
 use crate::daemon::sm_loop::files::StateFiles;
+use crate::manage::action::RequestId;
+use crate::manage::feed::EventSender;
 use crate::observe::m_keys::MKeys;
 use crate::plan::lids::Memory;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tracing::{error, info, warn};
@@ -48,10 +50,44 @@ impl WriteJob {
     }
 }
 
+/// All dump files, as operators request them.
+pub struct DumpJob {
+    pub subnet: Arc<Subnet>,
+    /// Supplies the dump files of engines that could not route the fabric.
+    pub rejected: Option<Arc<PlanRejected>>,
+    pub requests: Vec<RequestId>,
+    /// Gets the result.
+    pub events: EventSender,
+}
+
+impl DumpJob {
+    /// Writes all files that can be written. Returns the errors of the others.
+    fn write(&self, files: &StateFiles) -> Vec<String> {
+        let rejected = self.rejected.as_ref();
+        let dumps = files.write_dumps(&self.subnet);
+        let engine_dumps =
+            rejected.map(|plan| files.write_engine_dumps(&plan.dumps, &self.subnet.options));
+        let results = [Some(dumps), engine_dumps].into_iter().flatten();
+        results.filter_map(Result::err).map(|error| error.to_string()).collect()
+    }
+
+    fn report(&self, result: &Result<String, String>) {
+        for &request in &self.requests {
+            self.events.action_ended("dump", request, result.clone());
+        }
+    }
+}
+
 /// Handle of the task that writes.
 pub struct FileWriter {
     files: StateFiles,
-    running: Option<(watch::Sender<Option<WriteJob>>, JoinHandle<()>)>,
+    running: Option<Running>,
+}
+
+struct Running {
+    jobs: watch::Sender<Option<WriteJob>>,
+    dumps: mpsc::UnboundedSender<DumpJob>,
+    task: JoinHandle<()>,
 }
 
 impl FileWriter {
@@ -62,17 +98,29 @@ impl FileWriter {
 
     /// Queues `job`, which replaces one that has not been started. Must be called in a runtime.
     pub fn write(&mut self, job: WriteJob) {
-        let (jobs, _) = self.running.get_or_insert_with(|| {
-            let (sender, jobs) = watch::channel(None);
-            (sender, tokio::spawn(serve(self.files.clone(), jobs)))
-        });
-        jobs.send_replace(Some(job));
+        self.running().jobs.send_replace(Some(job));
+    }
+
+    /// Queues requested dumps, which are written in any case. Must be called in a runtime.
+    pub fn dump(&mut self, job: DumpJob) {
+        // The task lives as long as the senders.
+        let _ = self.running().dumps.send(job);
+    }
+
+    fn running(&mut self) -> &Running {
+        let files = &self.files;
+        self.running.get_or_insert_with(|| {
+            let (jobs, queued_jobs) = watch::channel(None);
+            let (dumps, queued_dumps) = mpsc::unbounded_channel();
+            let task = tokio::spawn(serve(files.clone(), queued_jobs, queued_dumps));
+            Running { jobs, dumps, task }
+        })
     }
 
     /// Waits until the last job is written.
     pub async fn finish(&mut self) {
-        let Some((jobs, task)) = self.running.take() else { return };
-        drop(jobs);
+        let Some(Running { jobs, dumps, task }) = self.running.take() else { return };
+        drop((jobs, dumps));
         if let Err(problem) = task.await {
             error!("writing cache and dump files failed: {problem}");
         }
@@ -81,10 +129,19 @@ impl FileWriter {
 
 /// Writes jobs until the sender is dropped. `changed` still reports the last job after that, before
 /// it returns an error.
-async fn serve(files: StateFiles, mut jobs: watch::Receiver<Option<WriteJob>>) {
+async fn serve(
+    files: StateFiles,
+    mut jobs: watch::Receiver<Option<WriteJob>>,
+    mut dumps: mpsc::UnboundedReceiver<DumpJob>,
+) {
     let mut failures = FailureLog::default();
     loop {
         tokio::select! {
+            biased;
+            Some(dump) = dumps.recv() => {
+                write_dumps(dump, files.clone()).await;
+                continue;
+            }
             changed = jobs.changed() => if changed.is_err() { return },
             () = sleep(RETRY_DELAY), if failures.has_any() => {}
         }
@@ -96,6 +153,26 @@ async fn serve(files: StateFiles, mut jobs: watch::Receiver<Option<WriteJob>>) {
             }
             Err(problem) => error!("writing cache and dump files failed: {problem}"),
         }
+    }
+}
+
+/// Writes requested dumps, and reports the result.
+async fn write_dumps(job: DumpJob, files: StateFiles) {
+    let folder = files.dump_dir.display().to_string();
+    let written = spawn_writer(move || {
+        let errors = job.write(&files);
+        (job, errors)
+    });
+    match written.await {
+        Ok((job, errors)) if errors.is_empty() => {
+            job.report(&Ok(format!("dump files written to {folder}")));
+        }
+        Ok((job, errors)) => {
+            let problem = errors.join("; ");
+            error!("dump files that an operator requests: {problem}");
+            job.report(&Err(problem));
+        }
+        Err(problem) => error!("writing dump files failed: {problem}"),
     }
 }
 

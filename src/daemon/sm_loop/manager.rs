@@ -311,19 +311,15 @@ impl Manager {
             self.reload().await;
         }
         (pending.causes, pending.trap_arrived) = (todo.causes.clone(), todo.trap_arrived);
-        if let Some(priority) = todo.priority {
-            self.set_priority(priority).await;
+        for &(request, priority) in &todo.priorities {
+            self.set_priority(request, priority).await;
         }
         self.allow_sweeps(todo.sweeping, pending);
         for (event, peer) in &todo.roles {
             self.change_role(*event, Some(peer), pending);
         }
-        let sweeps = matches!(self.state(), SmState::Master | SmState::Discovering);
-        if !sweeps {
-            return None;
-        }
         self.carry_out(&todo, pending).await;
-        if self.state() == SmState::Standby {
+        if !matches!(self.state(), SmState::Master | SmState::Discovering) {
             return None;
         }
         if self.are_sweeps_inhibited {

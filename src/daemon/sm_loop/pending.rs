@@ -4,6 +4,7 @@
 use crate::daemon::messages::SmEvent;
 use crate::fabric::End;
 use crate::ids::{Guid, Lid, PortNum};
+use crate::manage::action::RequestId;
 use crate::manage::loop_status::{Cause, Causes};
 use crate::observe::Observation;
 use crate::observe::traps::{ChangedAttributes, TrapEvent};
@@ -32,12 +33,12 @@ pub struct PendingWork {
     pub plan: bool,
     /// Role changes that other SMs request, in order.
     pub roles: Vec<(RoleEvent, Peer)>,
-    /// An operator set the priority of this SM.
-    pub priority: Option<u8>,
-    /// An operator requested all dump files.
-    pub dump: bool,
-    /// An operator requested a HANDOVER to the SM at this port, or to the best standby.
-    pub handover: Option<Option<Guid>>,
+    /// Priorities that operators set, in order.
+    pub priorities: Vec<(RequestId, u8)>,
+    /// Requests of operators for all dump files.
+    pub dumps: Vec<RequestId>,
+    /// Requests of operators for a HANDOVER to the SM at this port, or to the best standby.
+    pub handovers: Vec<(RequestId, Option<Guid>)>,
     /// Ports whose links operators quarantine.
     pub quarantined: BTreeSet<End>,
     /// Ports whose links operators release from quarantine.
@@ -102,9 +103,9 @@ impl PendingWork {
             SmEvent::LightSweep => self.confirmation = true,
             SmEvent::Sweeping(is_enabled) => self.sweeping = Some(is_enabled),
             SmEvent::Reroute => self.plan = true,
-            SmEvent::SetPriority(priority) => self.priority = Some(priority),
-            SmEvent::Dump => self.dump = true,
-            SmEvent::HandOver(to) => self.handover = Some(to),
+            SmEvent::SetPriority(request, priority) => self.priorities.push((request, priority)),
+            SmEvent::Dump(request) => self.dumps.push(request),
+            SmEvent::HandOver(request, to) => self.handovers.push((request, to)),
             SmEvent::Quarantine(end) => drop(self.quarantined.insert(end)),
             SmEvent::Release(end) => drop(self.released.insert(end)),
             SmEvent::PortClosed(reason) => self.port_closed = Some(reason),
@@ -125,9 +126,9 @@ fn cause_of(event: &SmEvent) -> Option<Cause> {
         | SmEvent::Quarantine(_)
         | SmEvent::Release(_) => Some(Cause::Request),
         SmEvent::Sweeping(_)
-        | SmEvent::SetPriority(_)
-        | SmEvent::Dump
-        | SmEvent::HandOver(_)
+        | SmEvent::SetPriority(..)
+        | SmEvent::Dump(_)
+        | SmEvent::HandOver(..)
         | SmEvent::PortClosed(_) => None,
     }
 }

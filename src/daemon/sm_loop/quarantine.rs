@@ -90,7 +90,7 @@ impl Manager {
             let removed = || removed.clone().find(|ends| ends.contains(&(guid, num)));
             match cable.or_else(removed) {
                 Some(cable) => pending.plan |= self.links.health.hold(cable),
-                None => warn!("port {num} of node {guid} has no link to quarantine"),
+                None => warn!("{guid}[{num}] has no link to quarantine"),
             }
         }
         self.observation = Some(self.without_quarantined(observation));
@@ -101,7 +101,7 @@ impl Manager {
         for &(guid, num) in ends {
             match self.links.health.forget((guid, num)) {
                 Some(link) => self.sweep_links(&[link], pending, "an operator ends its quarantine"),
-                None => warn!("no link at port {num} of node {guid} is quarantined"),
+                None => warn!("no link at {guid}[{num}] is quarantined"),
             }
         }
     }
@@ -149,7 +149,7 @@ fn reason(cause: QuarantineCause) -> String {
             format!("it went down {MAX_DOWNS} times within {} s", DOWN_WINDOW.as_secs())
         }
         QuarantineCause::Errors((guid, num)) => {
-            format!("port {num} of {guid} reports errors of the link")
+            format!("{guid}[{num}] reports errors of the link")
         }
         QuarantineCause::Operator => "an operator requests it".to_owned(),
     }
@@ -167,7 +167,7 @@ fn end(calm: Option<Duration>) -> String {
 fn name(cable: Cable, fabric: &Fabric) -> String {
     let [near, far] = cable.map(|(guid, num)| {
         let slot = fabric.node_by_guid(guid).and_then(|node| fabric.port_of(node, num));
-        slot.map_or_else(|| format!("node {guid} port {num}"), |slot| fabric.describe(slot))
+        slot.map_or_else(|| format!("{guid}[{num}]"), |slot| fabric.describe(slot))
     });
     format!("the link between {near} and {far}")
 }

@@ -5,7 +5,7 @@ use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::{mastership, own_port};
 use crate::ids::Guid;
 use crate::manage::loop_status::{Cause, SweepKind, SweepResult};
-use crate::notes::counted;
+use crate::notes::{counted, time_text};
 use crate::observe::discovery_state::DiscoveryState;
 use crate::observe::focused::Focus;
 use crate::observe::{Observation, SweepError, focused, heavy, light};
@@ -93,7 +93,7 @@ impl Manager {
         self.record(EventKind::SweepBegan, || "heavy");
         let Some(result) = self.interruptible_heavy_sweep(pending).await else {
             self.record(EventKind::SweepEnded, || "interrupted by changed links or roles");
-            debug!("heavy sweep interrupted after {:?}", start.elapsed());
+            debug!("heavy sweep interrupted after {}", time_text(start.elapsed()));
             self.sweep_interrupted(SweepKind::Heavy, start, pending);
             pending.heavy = true;
             return None;
@@ -309,7 +309,7 @@ impl Manager {
         if let Some(observation) = self.observation.as_mut() {
             (observation.changed_switches, observation.unconfirmed) = Default::default();
         }
-        self.record(EventKind::SweepEnded, || format!("{findings:?}"));
+        self.record(EventKind::SweepEnded, || findings.to_string());
         let causes = self.causes.clone();
         self.monitor.sweep_ended(SweepKind::Light, causes, start, SweepResult::Done);
         self.others_answered(managers, pending).await;

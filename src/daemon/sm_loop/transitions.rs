@@ -9,7 +9,7 @@ use crate::apply::transition::CommittedRoutes;
 use crate::apply::{Acknowledged, ApplyReport};
 use crate::daemon::process::priority::{lower_to_idle, spawn_low_priority};
 use crate::fabric::Fabric;
-use crate::notes::counted;
+use crate::notes::{counted, time_text};
 use crate::plan::Plan;
 use crate::verify::transition::{self, CoexistenceReport, PlannedFabric};
 use crate::verify::{Checks, Verified};
@@ -142,7 +142,7 @@ fn coexistence(
 
 fn log_order(report: &ApplyReport) {
     let Some(order) = report.transition.filter(|order| order.sets > 0) else { return };
-    let mut details = vec![format!("order computed in {:?}", order.ordering)];
+    let mut details = vec![format!("order computed in {}", time_text(order.ordering))];
     if order.intermediate > 0 {
         details.insert(
             0,

@@ -14,7 +14,28 @@ const MAX_PRIORITY: u8 = 15;
 const MAX_PORT: u8 = 254;
 
 fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(body).map_err(|error| ApiError::new(400, format!("the body: {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        let text = match error.classify() {
+            serde_json::error::Category::Data => data_problem(&error.to_string()),
+            _ => "it is not a complete JSON object".to_owned(),
+        };
+        ApiError::new(400, format!("the body: {text}"))
+    })
+}
+
+/// A message of serde about a value, in the words of JSON.
+fn data_problem(message: &str) -> String {
+    let text = message.split(" at line ").next().unwrap_or_default();
+    let (problem, expected) = match text.split_once(", expected ") {
+        Some((problem, expected)) => (problem, expected),
+        None => return text.to_owned(),
+    };
+    let expected = match expected {
+        "u8" => "a number from 0 to 255",
+        other if other.starts_with("struct ") => "an object",
+        other => other,
+    };
+    format!("{problem}, expected {expected}")
 }
 
 /// An action without parameters: the body is empty or `{}`.
@@ -132,7 +153,15 @@ mod tests {
             problem(release(br#"{"guid": "0xab", "port": 0}"#)),
             "the body: port 0 is not 1 to 254"
         );
-        assert!(problem(loglevel(br#"{"flags": 256}"#)).contains("256"));
+        assert_eq!(
+            problem(loglevel(br#"{"flags": 256}"#)),
+            "the body: invalid value: integer `256`, expected a number from 0 to 255"
+        );
+        assert_eq!(problem(loglevel(b"[1")), "the body: it is not a complete JSON object");
+        assert_eq!(
+            problem(priority(b"7")),
+            "the body: invalid type: integer `7`, expected an object"
+        );
         assert!(problem(loglevel(br#"{"flags": 1, "level": 2}"#)).contains("level"));
         assert_eq!(problem(handover(br#"{"to": "+1"}"#)), "'+1' is not a GUID");
     }

@@ -4,6 +4,7 @@ use super::error::ApiError;
 use crate::congestion::status::CongestionStatus;
 use crate::fabric::Fabric;
 use crate::manage::loop_status::LoopStatus;
+use crate::manage::missing::MissingParts;
 use crate::manage::sa_query::SaQuery;
 use crate::manage::sources::SaQueryFn;
 use crate::perfmgr::status::PerfStatus;
@@ -23,6 +24,8 @@ pub struct ApiContext<'a> {
     /// The port counters.
     pub perf: Arc<PerfStatus>,
     pub congestion: CongestionStatus,
+    /// Nodes and links that are not found any more.
+    pub missing: Arc<MissingParts>,
     pub query_sa: &'a SaQueryFn,
     /// The runtime of the server, for queries.
     pub runtime: Handle,

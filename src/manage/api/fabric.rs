@@ -4,9 +4,11 @@ use super::context::ApiContext;
 use super::counters::PortCounters;
 use super::error::ApiError;
 use super::find_node::find_nodes;
+use super::quarantine::{QuarantinedLinkView, quarantined_links};
 use super::query::Query;
-use super::reply::Reply;
+use super::reply::{Reply, time};
 use crate::fabric::{Fabric, Node, NodeId, PortId};
+use crate::manage::event::LinkEnd;
 use crate::manage::fabric_changes::kind_name;
 use crate::manage::loop_status::LoopStatus;
 use crate::perfmgr::database::PortEntry;
@@ -108,6 +110,8 @@ pub(super) struct PortsView {
 struct PortView {
     /// Node GUID.
     node: String,
+    /// NodeDescription.
+    description: String,
     port: u8,
     /// Port GUID; that of port 0 for all ports of a switch.
     guid: String,
@@ -134,6 +138,18 @@ struct PortView {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct LinksView {
     links: Vec<LinkView>,
+    /// Links that are treated as down although they are trained.
+    quarantined: Vec<QuarantinedLinkView>,
+    /// Links that were in the fabric and are not found any more, since the start of the daemon.
+    missing: Vec<MissingLinkView>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MissingLinkView {
+    ends: [LinkEnd; 2],
+    /// Time at which it was lost.
+    since: String,
 }
 
 #[derive(Serialize)]
@@ -243,7 +259,7 @@ pub(super) fn fabric(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
 /// All nodes.
 pub(super) fn nodes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
     let fabric = context.fabric()?;
-    let nodes = find_nodes(fabric, query)?;
+    let nodes = find_nodes(fabric, &context.missing, query)?;
     let sms = sms(&context.status, fabric);
     let view = |id| NodeView { sm: sms.get(&id).cloned(), ..node_view(fabric, id) };
     Reply::json(&NodesView { nodes: nodes.map(view).collect() })
@@ -289,11 +305,14 @@ fn lids(fabric: &Fabric, node: &Node) -> Vec<u16> {
 /// All ports that exist.
 pub(super) fn ports(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
     let fabric = context.fabric()?;
-    let slots = find_nodes(fabric, query)?.flat_map(|id| {
+    let slots = find_nodes(fabric, &context.missing, query)?.flat_map(|id| {
         let node = fabric.node(id);
         let first = node.first_port.0;
         (first..=first + u32::from(node.num_ports())).map(PortId)
     });
+    let number = query.number("port")?;
+    let slots =
+        slots.filter(|&id| number.is_none_or(|number| u64::from(fabric.port(id).num.0) == number));
     Reply::json(&PortsView {
         ports: slots.filter_map(|id| port_view(context, fabric, id)).collect(),
     })
@@ -305,6 +324,7 @@ fn port_view(context: &ApiContext<'_>, fabric: &Fabric, id: PortId) -> Option<Po
     let has_lid = !node.is_switch() || port.num.0 == 0;
     Some(PortView {
         node: node.guid().to_string(),
+        description: node.name().to_string(),
         port: port.num.0,
         guid: port.guid.to_string(),
         lid: fabric.observed_lid(id).filter(|_| has_lid).map(|lid| lid.0),
@@ -337,7 +357,8 @@ fn mtu(code: u8) -> u16 {
 /// All links.
 pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
     let fabric = context.fabric()?;
-    let wanted: std::collections::BTreeSet<NodeId> = find_nodes(fabric, query)?.collect();
+    let wanted: std::collections::BTreeSet<NodeId> =
+        find_nodes(fabric, &context.missing, query)?.collect();
     let is_wanted = |port: PortId| wanted.contains(&fabric.port(port).node);
     let subnet = context.status.subnet.as_deref();
     // Loads are those of the planned fabric, whose port indices may differ.
@@ -355,5 +376,19 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
         rates: sent(a).zip(sent(b)).map(|(a, b)| [a, b]),
     };
     let shown = cables(fabric).filter(|&(a, b)| is_wanted(a) || is_wanted(b));
-    Reply::json(&LinksView { links: shown.map(view).collect() })
+    let is_wanted_end =
+        |end: &LinkEnd| wanted.iter().any(|&node| fabric.node(node).guid().to_string() == end.guid);
+    let is_shown =
+        |ends: &[LinkEnd; 2]| query.get("node").is_none() || ends.iter().any(is_wanted_end);
+    let quarantined = quarantined_links(context);
+    let is_quarantined = |ends: &[LinkEnd; 2]| quarantined.iter().any(|link| &link.ends == ends);
+    let missing = context.missing.links.values();
+    let missing = missing.filter(|link| is_shown(&link.ends) && !is_quarantined(&link.ends));
+    let missing =
+        missing.map(|link| MissingLinkView { ends: link.ends.clone(), since: time(link.since) });
+    Reply::json(&LinksView {
+        links: shown.map(view).collect(),
+        missing: missing.collect(),
+        quarantined: quarantined.into_iter().filter(|link| is_shown(&link.ends)).collect(),
+    })
 }

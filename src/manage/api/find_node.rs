@@ -2,17 +2,23 @@
 
 use super::error::ApiError;
 use super::query::Query;
-use crate::fabric::node_name::{self, NodeNameError};
+use super::reply::time;
+use crate::fabric::node_name::{self, NodeNameError, split_port};
 use crate::fabric::{Fabric, Node, NodeId, PortId};
-use crate::ids::{Guid, Lid};
+use crate::ids::{Guid, Lid, PortNum};
+use crate::manage::event::NodeName;
+use crate::manage::missing::{MissingNode, MissingParts};
 use crate::plan::LidTable;
+use chrono::Utc;
 
-/// The node of the parameter `node`, or all nodes without it.
+/// The node of the parameter `node`, or all nodes without it. The number of a port in it is ignored.
 pub(super) fn find_nodes(
     fabric: &Fabric,
+    missing: &MissingParts,
     query: &Query,
 ) -> Result<impl Iterator<Item = NodeId> + use<>, ApiError> {
-    let wanted = query.get("node").map(|name| node(fabric, name)).transpose()?;
+    let wanted = query.get("node").map(|name| node(fabric, missing, split_port(name).0));
+    let wanted = wanted.transpose()?;
     Ok(fabric.node_ids().filter(move |&id| wanted.is_none_or(|wanted| wanted == id)))
 }
 
@@ -22,7 +28,7 @@ fn guid(name: &str) -> Option<Guid> {
 }
 
 /// The node with this name, else with this description.
-fn node(fabric: &Fabric, name: &str) -> Result<NodeId, ApiError> {
+fn node(fabric: &Fabric, missing: &MissingParts, name: &str) -> Result<NodeId, ApiError> {
     let by_guid = |guid| {
         let port = || fabric.port_by_guid(guid).map(|port| fabric.port(port).node);
         fabric.node_by_guid(guid).or_else(port)
@@ -35,11 +41,23 @@ fn node(fabric: &Fabric, name: &str) -> Result<NodeId, ApiError> {
         NodeNameError::NoDescription(_) => find(|node| node.description.to_string()),
         other => Err(other),
     });
+    let lost = if found.is_err() { missing.find(name) } else { None };
+    if let Some(lost) = lost {
+        return Err(ApiError::new(404, lost_text(lost)));
+    }
     found.map_err(|error| match error {
         NodeNameError::NoDescription(_) => ApiError::new(404, unknown(fabric, name)),
         NodeNameError::Ambiguous { .. } => ApiError::new(400, format!("{error}: give a GUID")),
         _ => ApiError::new(404, error.to_string()),
     })
+}
+
+/// What is known of a node that is not found any more.
+fn lost_text(lost: &MissingNode) -> String {
+    let NodeName { guid, description, .. } = &lost.name;
+    let ago = (Utc::now() - lost.since).num_seconds().max(0);
+    let since = time(lost.since);
+    format!("\"{description}\" ({guid}) is missing: it was lost {ago} s ago, at {since}")
 }
 
 fn unknown(fabric: &Fabric, name: &str) -> String {
@@ -51,15 +69,28 @@ fn unknown(fabric: &Fabric, name: &str) -> String {
 
 /// The end port with this LID, node or port GUID, or description of its node. Of several ports of a
 /// node the first one with a LID is taken.
-pub(super) fn end_port(fabric: &Fabric, lids: &LidTable, name: &str) -> Result<PortId, ApiError> {
+pub(super) fn end_port(
+    fabric: &Fabric,
+    missing: &MissingParts,
+    lids: &LidTable,
+    name: &str,
+) -> Result<PortId, ApiError> {
     if let Ok(lid) = name.parse::<u16>() {
-        let port = lids.port(Lid(lid));
-        return port.ok_or_else(|| ApiError::new(404, format!("no port has the LID {lid}")));
+        let lost = || missing.find(name).map(lost_text);
+        let unknown = || lost().unwrap_or_else(|| format!("no port has the LID {lid}"));
+        return lids.port(Lid(lid)).ok_or_else(|| ApiError::new(404, unknown()));
+    }
+    let (name, num) = split_port(name);
+    if let Some(num) = num {
+        let id = node(fabric, missing, name)?;
+        let port = fabric.port_of(id, PortNum(num)).map(|port| fabric.owner(port));
+        let port = port.filter(|&port| lids.base(port).is_some());
+        return port.ok_or_else(|| ApiError::new(409, format!("\"{name}\"[{num}] has no LID")));
     }
     if let Some(port) = guid(name).and_then(|guid| fabric.port_by_guid(guid)) {
         return Ok(port);
     }
-    let id = node(fabric, name)?;
+    let id = node(fabric, missing, name)?;
     let is_of_node = |port: &PortId| fabric.port(*port).node == id && lids.base(*port).is_some();
     let port = fabric.end_ports().find(is_of_node);
     port.ok_or_else(|| ApiError::new(409, format!("the node '{name}' has no LID")))

@@ -19,6 +19,8 @@ pub(super) struct PartitionsView {
 struct PartitionView {
     /// P_Key without the membership bit.
     pkey: String,
+    /// Its names in partitions.conf.
+    names: Vec<String>,
     /// Service level of its paths.
     sl: u8,
     /// Port GUIDs of full members.
@@ -27,7 +29,7 @@ struct PartitionView {
     limited: Vec<String>,
 }
 
-/// All partitions with members.
+/// All partitions, also those without members.
 pub(super) fn partitions(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
     let subnet = context.subnet()?;
     let (fabric, tables) = (&subnet.fabric, &subnet.plan.partitions);
@@ -45,9 +47,14 @@ pub(super) fn partitions(context: &ApiContext<'_>, _: &Query) -> Result<Reply, A
             members.push(fabric.port(port).guid.to_string());
         }
     }
+    for (base, _) in &tables.names {
+        partitions.entry(*base).or_default();
+    }
     let with_key = |(base, partition): (u16, PartitionView)| {
+        let named = tables.names.iter().filter(|(of, name)| *of == base && !name.is_empty());
+        let names = named.map(|(_, name)| name.clone()).collect();
         let (pkey, sl) = (Pkey(base).to_string(), tables.service_level(Pkey(base)).0);
-        PartitionView { pkey, sl, ..partition }
+        PartitionView { pkey, names, sl, ..partition }
     };
     Reply::json(&PartitionsView { partitions: partitions.into_iter().map(with_key).collect() })
 }

@@ -17,8 +17,8 @@ pub(super) struct QuarantineView {
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct QuarantinedLinkView {
-    ends: [LinkEnd; 2],
+pub(super) struct QuarantinedLinkView {
+    pub(super) ends: [LinkEnd; 2],
     /// `flaps`, `errors` if the ports report errors of the link, or `operator`.
     cause: &'static str,
     /// Time without a change after which it is used again; null if an operator has to release it.
@@ -27,7 +27,13 @@ struct QuarantinedLinkView {
 
 /// The quarantined links of the published subnet.
 pub(super) fn quarantine(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
-    let subnet = context.subnet()?;
+    context.subnet()?;
+    Reply::json(&QuarantineView { links: quarantined_links(context) })
+}
+
+/// The same as a list; empty without a subnet.
+pub(super) fn quarantined_links(context: &ApiContext<'_>) -> Vec<QuarantinedLinkView> {
+    let Some(subnet) = context.status.subnet.as_deref() else { return Vec::new() };
     let view = |link: &QuarantinedLink| QuarantinedLinkView {
         ends: link.ends.map(|end| link_end(&subnet.fabric, end)),
         cause: match link.cause {
@@ -37,5 +43,5 @@ pub(super) fn quarantine(context: &ApiContext<'_>, _: &Query) -> Result<Reply, A
         },
         calm_seconds: link.calm.map(|calm| calm.as_secs()),
     };
-    Reply::json(&QuarantineView { links: subnet.devices.quarantined.iter().map(view).collect() })
+    subnet.devices.quarantined.iter().map(view).collect()
 }

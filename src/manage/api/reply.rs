@@ -1,6 +1,7 @@
 //! A reply.
 
 use super::error::ApiError;
+use crate::manage::action::RequestId;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ pub(super) struct Accepted<'a> {
     accepted: &'a str,
     /// Number of the last event before the action: its results are events with higher numbers.
     after_event: u64,
+    /// Number of the action, which the events action_done and action_failed have.
+    request: u64,
 }
 
 /// Reply to a request that failed.
@@ -56,8 +59,8 @@ impl Reply {
 
     /// The action of this name was started; `after_event` is the number of the last event before
     /// it.
-    pub fn accepted(name: &str, after_event: u64) -> Self {
-        let reply = Self::json(&Accepted { accepted: name, after_event });
+    pub fn accepted(name: &str, after_event: u64, request: RequestId) -> Self {
+        let reply = Self::json(&Accepted { accepted: name, after_event, request: request.0 });
         reply.map_or_else(|error| Self::error(&error), |reply| Self { status: 202, ..reply })
     }
 

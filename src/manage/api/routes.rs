@@ -53,7 +53,10 @@ struct Hop {
 pub(super) fn routes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
     let subnet = context.subnet()?;
     let (fabric, plan) = (&*subnet.fabric, &*subnet.plan);
-    let end = |name: &str| end_port(fabric, &plan.lids, query.get(name).unwrap_or_default());
+    let end = |name: &str| {
+        let text = query.get(name).unwrap_or_default();
+        end_port(fabric, &context.missing, &plan.lids, text)
+    };
     let (from, to) = (end("from")?, end("to")?);
     // A LID of a port with several is that one's path.
     let asked = query.get("to").and_then(|text| text.parse().ok()).map(Lid);

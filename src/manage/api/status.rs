@@ -15,6 +15,7 @@ use crate::manage::loop_status::{
 use crate::manage::sa_query::SaQuery;
 use crate::notes::{Note, Severity};
 use crate::publish::Subnet;
+use crate::wire::attr::NodeKind;
 use chrono::Utc;
 use serde::Serialize;
 
@@ -33,6 +34,8 @@ pub(super) struct Status {
     /// `idle`, `heavy sweep`, `focused sweep`, `light sweep` or `reconfiguration`.
     activity: &'static str,
     queues: Queues,
+    /// Counts of the last sweep; null before the first one.
+    fabric: Option<FabricCounts>,
     /// Panics contained since the start: each is a defect of torus-sm that the log tells about.
     contained_panics: u64,
     routing: RoutingView,
@@ -58,6 +61,8 @@ pub(super) struct Status {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Sm {
     port_guid: String,
+    /// LID of the port; null if it has none.
+    lid: Option<u16>,
     /// `DISCOVERING`, `STANDBY`, `MASTER` or `NOT-ACTIVE`.
     state: String,
     /// 0 to 15.
@@ -78,6 +83,18 @@ struct OtherSmView {
     port_guid: String,
     state: String,
     priority: u8,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FabricCounts {
+    switches: usize,
+    channel_adapters: usize,
+    routers: usize,
+    links: usize,
+    /// Nodes and links that were in the fabric and are not found any more.
+    missing_nodes: usize,
+    missing_links: usize,
 }
 
 #[derive(Serialize)]
@@ -246,6 +263,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
             sm_events: status.queued_events,
             sa_requests: sa.as_ref().map(|sa| sa.queued),
         },
+        fabric: fabric_counts(context),
         contained_panics: contained::count(),
         routing: routing(status),
         verification: subnet.map(verification),
@@ -270,6 +288,7 @@ fn sm(status: &LoopStatus) -> Sm {
     let sm = &status.sm;
     Sm {
         port_guid: sm.guid.to_string(),
+        lid: lid(status),
         state: sm.state.to_string(),
         priority: sm.priority,
         master_priority: sm.master_priority,
@@ -277,6 +296,31 @@ fn sm(status: &LoopStatus) -> Sm {
         foreign_port_changes: status.own_port.count,
         last_foreign_port_change: status.own_port.last.clone(),
     }
+}
+
+/// The LID of the SM's port.
+fn lid(status: &LoopStatus) -> Option<u16> {
+    let fabric = status.fabric.as_ref()?;
+    let planned = status.subnet.as_ref().and_then(|subnet| {
+        let port = subnet.fabric.port_by_guid(status.sm.guid)?;
+        subnet.plan.lids.base(port)
+    });
+    planned.or_else(|| fabric.observed_lid(fabric.local())).map(|lid| lid.0)
+}
+
+/// Counts of the last observed fabric.
+fn fabric_counts(context: &ApiContext<'_>) -> Option<FabricCounts> {
+    let fabric = context.status.fabric.as_ref()?;
+    let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
+    let linked = fabric.port_ids().filter(|&port| fabric.port(port).peer.is_some()).count();
+    Some(FabricCounts {
+        switches: count(NodeKind::Switch),
+        channel_adapters: count(NodeKind::Ca),
+        routers: count(NodeKind::Router),
+        links: linked / 2,
+        missing_nodes: context.missing.nodes.len(),
+        missing_links: context.missing.links.len(),
+    })
 }
 
 fn other_sms(status: &LoopStatus) -> Vec<OtherSmView> {

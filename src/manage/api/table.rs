@@ -59,9 +59,14 @@ const COUNTER_PARAMETERS: &[Parameter] = &[
 
 const NODE: Parameter = Parameter {
     name: "node",
-    help: "Only this node: its GUID, or its description.",
+    help: "Only this node: its GUID, or its description, also as of a port: \"node\"[3].",
     is_required: false,
 };
+
+const PORT_PARAMETERS: &[Parameter] = &[
+    NODE,
+    Parameter { name: "port", help: "Only the port with this number.", is_required: false },
+];
 
 const fn get(
     path: &'static str,
@@ -102,7 +107,7 @@ pub static ENDPOINTS: &[Endpoint] = &[
     ),
     with(&[NODE], get("/v1/nodes", "All nodes.", "NodesView", Handler::Read(fabric::nodes))),
     with(
-        &[NODE],
+        PORT_PARAMETERS,
         get(
             "/v1/ports",
             "All ports that exist, with their states.",

@@ -21,8 +21,12 @@ pub(super) struct TorusView {
     /// Coordinates without a switch.
     missing_switches: Vec<[u32; 3]>,
     /// Missing cables between switches that are present.
-    broken_cables: Vec<BrokenCable>,
+    missing_cables: Vec<MissingCable>,
     /// Rings with gaps. Traffic goes the other way round.
+    broken_rings: Vec<RingView>,
+    /// The same as `missing_cables`, under its former name.
+    broken_cables: Vec<MissingCable>,
+    /// The same as `broken_rings`, under its former name.
     interrupted_rings: Vec<RingView>,
     /// Number of all rings and lines.
     rings: usize,
@@ -41,7 +45,8 @@ struct SwitchView {
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct BrokenCable {
+#[derive(Clone)]
+struct MissingCable {
     /// `x`, `y` or `z`.
     axis: char,
     from: [u32; 3],
@@ -50,6 +55,7 @@ struct BrokenCable {
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone)]
 struct RingView {
     /// `x`, `y` or `z`.
     axis: char,
@@ -68,15 +74,19 @@ pub(super) fn torus(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiErr
     })?;
     let layout = TorusLayout::of(torus);
     let rings = layout.rings();
-    let interrupted = rings.iter().filter(|ring| !ring.gaps.is_empty()).map(ring_view);
+    let broken_rings: Vec<RingView> =
+        rings.iter().filter(|ring| !ring.gaps.is_empty()).map(ring_view).collect();
+    let missing_cables = missing_cables(&layout);
     Reply::json(&TorusView {
         radices: layout.radices(),
         looped: [0, 1, 2].map(|axis| layout.is_looped(axis)),
         multicast_root: torus.root().0,
         switches: layout.positions().filter_map(|at| switch(&subnet.fabric, &layout, at)).collect(),
         missing_switches: torus.missing().map(|at| at.0).collect(),
-        broken_cables: broken_cables(&layout),
-        interrupted_rings: interrupted.collect(),
+        broken_cables: missing_cables.clone(),
+        interrupted_rings: broken_rings.clone(),
+        missing_cables,
+        broken_rings,
         rings: rings.len(),
     })
 }
@@ -88,19 +98,19 @@ fn switch(fabric: &Fabric, layout: &TorusLayout, at: Coordinates) -> Option<Swit
     Some(SwitchView { at: at.0, guid, description, cables })
 }
 
-fn broken_cables(layout: &TorusLayout) -> Vec<BrokenCable> {
-    let mut broken = Vec::new();
+fn missing_cables(layout: &TorusLayout) -> Vec<MissingCable> {
+    let mut missing = Vec::new();
     for at in layout.positions() {
         for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
             let direction = Direction::plus(axis);
             if let Some(to) =
                 layout.neighbour(at, direction).filter(|_| layout.lacks_cable(at, direction))
             {
-                broken.push(BrokenCable { axis: name, from: at.0, to: to.0 });
+                missing.push(MissingCable { axis: name, from: at.0, to: to.0 });
             }
         }
     }
-    broken
+    missing
 }
 
 fn ring_view(ring: &Ring) -> RingView {

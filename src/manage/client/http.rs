@@ -1,5 +1,7 @@
 //! Requests to the daemon.
 
+use super::instance::Selected;
+use crate::cli::output::complain;
 use crate::cli::{ExitCode, Failure};
 use form_urlencoded::Serializer;
 use http_body_util::{BodyExt as _, Full};
@@ -37,11 +39,30 @@ pub(super) fn with_query(path: &str, parameters: &[(&str, Option<&str>)]) -> Str
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     socket: PathBuf,
+    /// Which daemon it is, where that is not plain.
+    notice: Option<String>,
 }
 
 impl Client {
-    pub(super) fn new(socket: PathBuf) -> Self {
-        Self { socket }
+    pub(super) fn new(Selected { socket, notice }: Selected) -> Self {
+        Self { socket, notice }
+    }
+
+    /// Before an action, tells on standard error which daemon it is for, where that is not plain.
+    fn tell_daemon(&self) {
+        if let Some(notice) = &self.notice {
+            complain(&format!("this action is for {notice}"));
+        }
+    }
+
+    /// The process ID of the daemon; `None` if it is in another PID namespace.
+    ///
+    /// # Errors
+    /// There is no daemon.
+    pub(super) async fn process(&self) -> Result<Option<i32>, Failure> {
+        let stream =
+            UnixStream::connect(&self.socket).await.map_err(|error| self.no_daemon(&error))?;
+        Ok(stream.peer_cred().ok().and_then(|peer| peer.pid()))
     }
 
     /// The reply to a GET.
@@ -69,6 +90,7 @@ impl Client {
     /// # Errors
     /// There is no daemon, or it refuses.
     pub(super) async fn post(&self, path: &str, body: String) -> Result<Value, Failure> {
+        self.tell_daemon();
         let reply = async {
             let response = self.send("POST", path, JSON, body).await?;
             self.parse(&self.body(response).await?)
@@ -142,7 +164,7 @@ impl Client {
     }
 
     fn parse(&self, text: &[u8]) -> Result<Value, Failure> {
-        serde_json::from_slice(text).map_err(|error| self.failure(&error))
+        serde_json::from_slice(text).map_err(|_| self.failure(&"the reply is not JSON"))
     }
 
     fn failure(&self, error: &dyn std::fmt::Display) -> Failure {

@@ -7,13 +7,21 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// The socket of the daemon that the arguments select, or of the only one.
+/// A daemon that was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Selected {
+    pub(super) socket: PathBuf,
+    /// Which daemon it is, where that is not plain: on a simulated fabric, or one of several.
+    pub(super) notice: Option<String>,
+}
+
+/// The daemon that the arguments select, or the only one.
 ///
 /// # Errors
 /// There is none, or there are several: the text lists them.
-pub(super) fn find(args: &SelectArgs) -> Result<PathBuf, Failure> {
+pub(super) fn find(args: &SelectArgs) -> Result<Selected, Failure> {
     if let Some(path) = &args.socket {
-        return Ok(path.clone());
+        return Ok(Selected { socket: path.clone(), notice: None });
     }
     let running: Vec<Instance> = socket::instances().into_iter().filter(is_running).collect();
     select(running, args.guid.as_deref())
@@ -28,14 +36,18 @@ fn is_running(instance: &Instance) -> bool {
     }
 }
 
-fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<PathBuf, Failure> {
+fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<Selected, Failure> {
     let digits = |text: &str| text.trim_start_matches("0x").trim_start_matches('0').to_lowercase();
     let is_selected = |instance: &&Instance| {
         guid.is_none_or(|guid| digits(guid) == digits(&instance.port.to_string()))
     };
     let selected: Vec<&Instance> = running.iter().filter(is_selected).collect();
     match (selected.as_slice(), guid) {
-        ([only], _) => Ok(only.path.clone()),
+        ([only], _) => {
+            let is_plain = running.len() == 1 && !only.is_simulated();
+            let notice = format!("the subnet manager on port {}{}", only.port, fabric(only));
+            Ok(Selected { socket: only.path.clone(), notice: (!is_plain).then_some(notice) })
+        }
         ([], Some(guid)) => {
             let text = format!("no torus-sm runs on the port GUID {guid}{}", list(&running));
             Err(Failure::new(ExitCode::NoPort, text))
@@ -59,9 +71,15 @@ fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<PathBuf, Failure
 /// The running daemons, one on each line.
 fn list(running: &[Instance]) -> String {
     let line = |instance: &Instance| {
-        format!("\n  --guid {}  --socket {}", instance.port, instance.path.display())
+        let (port, path) = (instance.port, instance.path.display());
+        format!("\n  --guid {port}  --socket {path}{}", fabric(instance))
     };
     running.iter().map(line).collect()
+}
+
+/// The kind of a daemon's fabric, unless it is a real one.
+fn fabric(instance: &Instance) -> &'static str {
+    if instance.is_simulated() { " (simulated fabric)" } else { "" }
 }
 
 #[cfg(test)]
@@ -74,12 +92,24 @@ mod tests {
         let of = |port: u64| Instance { path: format!("/run/{port}").into(), port: Guid(port) };
         let found =
             |ports: &[u64], guid| select(ports.iter().map(|&port| of(port)).collect(), guid);
-        assert_eq!(found(&[7], None), Ok("/run/7".into()));
-        assert_eq!(found(&[7, 0xAB], Some("0x00AB")), Ok("/run/171".into()));
-        let text = |result: Result<PathBuf, Failure>| result.expect_err("none").text;
+        let socket = |result: Result<Selected, Failure>| {
+            let Selected { socket, notice } = result.expect("one");
+            (socket.display().to_string(), notice.unwrap_or_default())
+        };
+        assert_eq!(socket(found(&[7], None)), ("/run/7".to_owned(), String::new()));
+        let (path, notice) = socket(found(&[7, 0xAB], Some("0x00AB")));
+        assert_eq!(path, "/run/171");
+        assert_eq!(notice, "the subnet manager on port 0x00000000000000ab");
+        let text = |result: Result<Selected, Failure>| result.expect_err("none").text;
         assert!(text(found(&[], None)).contains("no torus-sm is running"));
         let several = text(found(&[7, 8], None));
         assert!(several.contains("--guid 0x0000000000000007  --socket /run/7"), "{several}");
         assert!(text(found(&[7], Some("9"))).contains("port GUID 9\n  --guid 0x0000000000000007"));
+        // A simulator is never chosen beside a real fabric, and named when it is the only one.
+        let simulated = Instance { path: "/run/sim.d/sm.sock".into(), port: Guid(9) };
+        let (_, notice) = socket(select(vec![simulated.clone()], None));
+        assert_eq!(notice, "the subnet manager on port 0x0000000000000009 (simulated fabric)");
+        let several = text(select(vec![of(7), simulated], None));
+        assert!(several.contains("/run/sim.d/sm.sock (simulated fabric)"), "{several}");
     }
 }

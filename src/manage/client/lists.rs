@@ -14,11 +14,11 @@ fn link(value: &Value) -> String {
     format!("{} {}", text(&value["width"]), text(&value["speed"])).trim().to_owned()
 }
 
-/// `"description" port`.
-fn end(value: &Value) -> String {
+/// `"description"[port]`.
+pub(super) fn port_name(value: &Value) -> String {
     match value.is_null() {
         true => String::new(),
-        false => format!("\"{}\" {}", text(&value["description"]), value["port"]),
+        false => format!("\"{}\"[{}]", text(&value["description"]), value["port"]),
     }
 }
 
@@ -38,44 +38,59 @@ pub(super) fn nodes(reply: &Value) -> String {
 }
 
 pub(super) fn ports(reply: &Value) -> String {
-    let heading = ["NODE", "PORT", "LID", "STATE", "PHYSICAL", "LINK", "MTU", "VLS", "PEER"];
+    let heading = ["PORT", "NODE", "LID", "STATE", "PHYSICAL", "LINK", "MTU", "VLS", "PEER"];
     let mut table = Table::new(&heading);
     for port in list(&reply["ports"]) {
         table.add(vec![
+            port_name(port),
             text(&port["node"]).to_owned(),
-            port["port"].to_string(),
             port["lid"].as_u64().map(|lid| lid.to_string()).unwrap_or_default(),
             text(&port["state"]).to_owned(),
             text(&port["physical_state"]).to_owned(),
             link(&port["link"]),
             port["mtu"].to_string(),
             port["data_vls"].to_string(),
-            end(&port["peer"]),
+            port_name(&port["peer"]),
         ]);
     }
     table.text("")
 }
 
 pub(super) fn links(reply: &Value) -> String {
-    let mut table = Table::new(&["END", "END", "STATE", "LINK", "LIDS"]);
+    let mut table = Table::new(&["END", "END", "STATE", "LINK", "LIDS", ""]);
     for row in list(&reply["links"]) {
         table.add(vec![
-            end(&row["ends"][0]),
-            end(&row["ends"][1]),
+            port_name(&row["ends"][0]),
+            port_name(&row["ends"][1]),
             text(&row["state"]).to_owned(),
             link(&row["link"]),
             joined(&row["lids"]).replace(',', " / "),
         ]);
     }
+    for row in list(&reply["quarantined"]) {
+        let cause = format!("cause: {}", text(&row["cause"]));
+        table.add(out_of_use(row, "QUARANTINED", cause));
+    }
+    for row in list(&reply["missing"]) {
+        let since: String = text(&row["since"]).replace('T', " ").chars().take(19).collect();
+        table.add(out_of_use(row, "MISSING", format!("since {since} UTC")));
+    }
     table.text("")
+}
+
+/// The row of a link that is not used.
+fn out_of_use(row: &Value, state: &str, detail: String) -> Vec<String> {
+    let ends = [port_name(&row["ends"][0]), port_name(&row["ends"][1])];
+    let none = String::new;
+    [ends, [state.to_owned(), none()], [none(), detail]].concat()
 }
 
 pub(super) fn quarantine(reply: &Value) -> String {
     let mut table = Table::new(&["END", "END", "CAUSE", "CALM"]);
     for link in list(&reply["links"]) {
         table.add(vec![
-            end(&link["ends"][0]),
-            end(&link["ends"][1]),
+            port_name(&link["ends"][0]),
+            port_name(&link["ends"][1]),
             text(&link["cause"]).to_owned(),
             link["calm_seconds"].as_u64().map(|calm| format!("{calm} s")).unwrap_or_default(),
         ]);
@@ -102,10 +117,11 @@ pub(super) fn groups(reply: &Value) -> String {
 }
 
 pub(super) fn partitions(reply: &Value) -> String {
-    let mut table = Table::new(&["PKEY", "SL", "FULL MEMBERS", "LIMITED MEMBERS"]);
+    let mut table = Table::new(&["PKEY", "NAME", "SL", "FULL MEMBERS", "LIMITED MEMBERS"]);
     for partition in list(&reply["partitions"]) {
         table.add(vec![
             text(&partition["pkey"]).to_owned(),
+            list(&partition["names"]).iter().map(text).collect::<Vec<_>>().join(", "),
             partition["sl"].to_string(),
             list(&partition["full"]).len().to_string(),
             list(&partition["limited"]).len().to_string(),
@@ -117,13 +133,13 @@ pub(super) fn partitions(reply: &Value) -> String {
 pub(super) fn torus(reply: &Value) -> String {
     let radices: Vec<String> = list(&reply["radices"]).iter().map(ToString::to_string).collect();
     let (switches, missing) = (list(&reply["switches"]), list(&reply["missing_switches"]));
-    let (broken, rings) = (list(&reply["broken_cables"]), list(&reply["interrupted_rings"]));
+    let (broken, rings) = (list(&reply["missing_cables"]), list(&reply["broken_rings"]));
     let mut out = format!(
-        "torus {}: {} switches, {} missing, {}, {} of {} rings interrupted\n",
+        "torus {}: {} and {} missing, {}, {} of {} rings broken\n",
         radices.join(" x "),
-        switches.len(),
+        counted(switches.len(), "switch", "switches"),
         missing.len(),
-        counted(broken.len(), "broken cable", "broken cables"),
+        counted(broken.len(), "missing cable", "missing cables"),
         rings.len(),
         reply["rings"]
     );
@@ -132,12 +148,12 @@ pub(super) fn torus(reply: &Value) -> String {
     }
     for cable in broken {
         let (from, to) = (joined(&cable["from"]), joined(&cable["to"]));
-        out.push_str(&format!("  broken {} cable {from} to {to}\n", text(&cable["axis"])));
+        out.push_str(&format!("  missing {} cable {from} to {to}\n", text(&cable["axis"])));
     }
     for ring in rings {
         let gaps: Vec<String> = list(&ring["gaps"]).iter().map(joined).collect();
         out.push_str(&format!(
-            "  interrupted {} ring from {}, after {}\n",
+            "  broken {} ring from {}, after {}\n",
             text(&ring["axis"]),
             joined(&ring["first"]),
             gaps.join(" and ")

@@ -1,19 +1,22 @@
 //! The commands that talk to a running daemon: `torus-sm status`, `torus-sm events` and so on.
 //!
 //! * [`run`]: carries a command out; `instance`: finds the daemon; `http`: requests to it;
-//! * `show`: `--json`, `--watch`, standard output; `wait`: results of actions;
-//! * `status`, `replication`, `lists`, `path`, `top`, `perfmgr`: readable replies;
+//! * `show`: `--json`, `--watch`, standard output; `act`: actions; `wait`: their results; `stop`;
+//! * `status`, `replication`, `lists`, `path`, `top`, `perfmgr`: readable replies; `port`: names of ports;
 //! * `table`: columns of text; `values`: units and lists.
 
+mod act;
 mod http;
 mod instance;
 mod lists;
 mod path;
 mod perfmgr;
+mod port;
 mod replication;
 pub mod run;
 mod show;
 mod status;
+mod stop;
 mod table;
 mod top;
 mod values;

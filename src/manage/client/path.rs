@@ -1,5 +1,6 @@
 //! `torus-sm path` as text.
 
+use super::lists::port_name;
 use super::table::Table;
 use super::values::{list, text};
 use crate::notes::counted;
@@ -7,9 +8,8 @@ use serde_json::Value;
 
 /// The reply of `/v1/routes` as text.
 pub(super) fn path(reply: &Value) -> String {
-    let end = |end: &Value| {
-        format!("\"{}\" {} (LID {})", text(&end["description"]), text(&end["guid"]), end["lid"])
-    };
+    let end =
+        |end: &Value| format!("{} {} (LID {})", port_name(end), text(&end["guid"]), end["lid"]);
     let mut out = format!(
         "{} to {}: SL {}, {}\n",
         end(&reply["from"]),

@@ -1,9 +1,13 @@
 //! `torus-sm perfmgr`: the commands of OpenSM's console of the same name.
 
+use super::act::act_with;
 use super::http::{Client, with_query};
-use super::show::print;
 use super::values::{list, text};
+use super::wait::Awaited;
 use crate::cli::Failure;
+use crate::cli::manage::ActionArgs;
+use crate::cli::output::print;
+use crate::fabric::node_name::split_port;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -11,14 +15,23 @@ use std::fmt::Write as _;
 ///
 /// # Errors
 /// There is no daemon, or it refuses.
-pub(super) async fn run(client: &Client, words: &[String]) -> Result<(), Failure> {
+pub(super) async fn run(
+    client: &Client,
+    args: &ActionArgs,
+    words: &[String],
+) -> Result<(), Failure> {
     let argument = (words.len() > 1).then(|| words[1..].join(" "));
     match words.first().map(String::as_str) {
         None => show(client, state).await,
         Some("print_counters" | "pc") => {
-            let (node, port) = match argument.as_deref().and_then(|text| text.rsplit_once(':')) {
-                Some((node, port)) => (Some(node), Some(port)),
-                None => (argument.as_deref(), None),
+            let (name, number) = match argument.as_deref().map(split_port) {
+                Some((name, number)) => (Some(name), number.map(|number| number.to_string())),
+                None => (None, None),
+            };
+            // OpenSM's console has NODE:PORT.
+            let (node, port) = match name.and_then(|text| text.rsplit_once(':')) {
+                Some((node, port)) if number.is_none() => (Some(node), Some(port)),
+                _ => (name, number.as_deref()),
             };
             counters(client, &[("node", node), ("port", port)]).await
         }
@@ -27,9 +40,8 @@ pub(super) async fn run(client: &Client, words: &[String]) -> Result<(), Failure
         }
         Some("dump_redir") => show(client, redirections).await,
         Some(_) => {
-            let body = json!({ "command": words.join(" ") }).to_string();
-            client.post("/v1/actions/perfmgr", body).await?;
-            print(&format!("perfmgr {}: requested\n", words.join(" "))).map(drop)
+            let body = json!({ "command": words.join(" ") });
+            act_with(client, args, "perfmgr", body, Awaited::Action).await
         }
     }
 }

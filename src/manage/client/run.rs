@@ -1,11 +1,14 @@
 //! Carries out the commands.
 
+use super::act::{act, act_with};
 use super::http::{Client, with_query};
-use super::show::{print, show};
-use super::wait::{self, Awaited};
-use super::{instance, lists, path, perfmgr, status, top};
+use super::show::show;
+use super::wait::Awaited;
+use super::{instance, lists, path, perfmgr, port, status, stop, top};
 use crate::cli::manage::{ActionArgs, ManageCommand};
+use crate::cli::output::print;
 use crate::cli::{ExitCode, Failure};
+use crate::fabric::node_name::split_port;
 use serde_json::json;
 
 /// Carries out a command.
@@ -27,8 +30,10 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
         ManageCommand::Nodes(args) => show(&client, args, "/v1/nodes", lists::nodes).await,
         ManageCommand::Links(args) => show(&client, args, "/v1/links", lists::links).await,
         ManageCommand::Ports { node, client: args } => {
-            let path = with_query("/v1/ports", &[("node", node.as_deref())]);
-            show(&client, args, &path, lists::ports).await
+            let number = node.as_deref().and_then(|name| split_port(name).1);
+            let number = number.map(|number| number.to_string());
+            let query = [("node", node.as_deref()), ("port", number.as_deref())];
+            show(&client, args, &with_query("/v1/ports", &query), lists::ports).await
         }
         ManageCommand::Path { from, to, client: args } => {
             let query = [("from", Some(from.as_str())), ("to", Some(to.as_str()))];
@@ -41,7 +46,7 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
             let path = with_query("/v1/events", &query);
             client.stream(&path, |line| print(&format!("{line}\n"))).await
         }
-        ManageCommand::Perfmgr { words, .. } => perfmgr::run(&client, words).await,
+        ManageCommand::Perfmgr { words, action } => perfmgr::run(&client, action, words).await,
         ManageCommand::Metrics(_) => {
             let text = client.get("/metrics", "text/plain").await?;
             print(&String::from_utf8_lossy(&text)).map(drop)
@@ -55,59 +60,31 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
         ManageCommand::Quarantine { port: None, client: args, .. } => {
             show(&client, args, "/v1/quarantine", lists::quarantine).await
         }
-        ManageCommand::Quarantine { port: Some((guid, num)), no_wait, .. } => {
+        ManageCommand::Quarantine { port: Some(name), no_wait, .. } => {
             let args = ActionArgs { no_wait: *no_wait, ..ActionArgs::default() };
-            let body = json!({ "guid": guid.to_string(), "port": num.0 });
-            act_with(&client, &args, "quarantine", body, Some(Awaited::Plan)).await
+            let body = port::link_body(&client, name).await?;
+            act_with(&client, &args, "quarantine", body, Awaited::Plan).await
         }
-        ManageCommand::Record(args) => act(&client, args, "record", Some(Awaited::Recording)).await,
-        ManageCommand::Resweep(args) => act(&client, args, "resweep", Some(Awaited::Plan)).await,
-        ManageCommand::Reroute(args) => act(&client, args, "reroute", Some(Awaited::Plan)).await,
-        ManageCommand::Reload(args) => {
-            act(&client, args, "reload", Some(Awaited::Configuration)).await
-        }
-        ManageCommand::Dump(args) => act(&client, args, "dump", None).await,
-        ManageCommand::Stop(args) => act(&client, args, "exit", None).await,
+        ManageCommand::Record(args) => act(&client, args, "record", Awaited::Recording).await,
+        ManageCommand::Resweep(args) => act(&client, args, "resweep", Awaited::Plan).await,
+        ManageCommand::Reroute(args) => act(&client, args, "reroute", Awaited::Plan).await,
+        ManageCommand::Reload(args) => act(&client, args, "reload", Awaited::Configuration).await,
+        ManageCommand::Dump(args) => act(&client, args, "dump", Awaited::Action).await,
+        ManageCommand::Stop(args) => stop::run(&client, args).await,
         ManageCommand::Loglevel { flags, action } => {
-            act_with(&client, action, "loglevel", json!({ "flags": flags }), None).await
+            let body = json!({ "flags": flags });
+            act_with(&client, action, "loglevel", body, Awaited::Action).await
         }
         ManageCommand::Priority { priority, action } => {
-            act_with(&client, action, "priority", json!({ "priority": priority }), None).await
+            let body = json!({ "priority": priority });
+            act_with(&client, action, "priority", body, Awaited::Action).await
         }
         ManageCommand::Handover { to, action } => {
-            act_with(&client, action, "handover", json!({ "to": to }), None).await
+            act_with(&client, action, "handover", json!({ "to": to }), Awaited::Action).await
         }
-        ManageCommand::Release { port: (guid, num), action } => {
-            let body = json!({ "guid": guid.to_string(), "port": num.0 });
-            act_with(&client, action, "release", body, Some(Awaited::Plan)).await
+        ManageCommand::Release { port: name, action } => {
+            let body = port::link_body(&client, name).await?;
+            act_with(&client, action, "release", body, Awaited::Plan).await
         }
     }
-}
-
-async fn act(
-    client: &Client,
-    args: &ActionArgs,
-    name: &str,
-    awaited: Option<Awaited>,
-) -> Result<(), Failure> {
-    act_with(client, args, name, json!({}), awaited).await
-}
-
-async fn act_with(
-    client: &Client,
-    args: &ActionArgs,
-    name: &str,
-    body: serde_json::Value,
-    awaited: Option<Awaited>,
-) -> Result<(), Failure> {
-    let accepted = client.post(&format!("/v1/actions/{name}"), body.to_string()).await?;
-    let text = match awaited.filter(|_| !args.no_wait) {
-        Some(awaited) => {
-            let after = accepted["after_event"].as_u64().unwrap_or_default();
-            wait::result(client, after, awaited).await?
-        }
-        None => format!("{name}: requested"),
-    };
-    let _ = print(&format!("{text}\n"))?;
-    Ok(())
 }

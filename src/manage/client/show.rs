@@ -1,27 +1,15 @@
 //! Prints replies: once or repeatedly, as text or JSON.
 
 use super::http::{Client, JSON};
+use crate::cli::Failure;
 use crate::cli::manage::ClientArgs;
-use crate::cli::{ExitCode, Failure};
+use crate::cli::output::print;
 use serde_json::Value;
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 /// Moves the cursor of a terminal to its corner, and clears it.
 pub(super) const CLEAR: &str = "\x1b[H\x1b[2J";
-
-/// Prints text. False if the reader has closed the pipe, as `| head` does.
-///
-/// # Errors
-/// Standard output fails.
-pub(super) fn print(text: &str) -> Result<bool, Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(ExitCode::System, format!("standard output: {error}"))),
-    }
-}
 
 /// Prints the resource at `path` as `text` makes it, or as JSON.
 pub(super) async fn show(

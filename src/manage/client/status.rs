@@ -3,6 +3,7 @@
 use super::replication;
 use super::table::Table;
 use super::values::{duration, list, text};
+use crate::notes::counted;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -31,9 +32,10 @@ pub(super) fn status(status: &Value) -> String {
     };
     put!(
         out,
-        "torus-sm {} on port {}: {}, {up}",
+        "torus-sm {} on port {}{}: {}, {up}",
         text(&status["version"]),
         text(&sm["port_guid"]),
+        sm["lid"].as_u64().map(|lid| format!(" (LID {lid})")).unwrap_or_default(),
         text(&sm["state"])
     );
     put!(out, "  running     {}, pid {}", seconds(&status["uptime_seconds"]), status["pid"]);
@@ -55,6 +57,7 @@ pub(super) fn status(status: &Value) -> String {
         "  now         {activity}; {} SM events, {sa} SA requests queued",
         queues["sm_events"]
     );
+    put_fabric(&mut out, &status["fabric"]);
     put_routing(&mut out, status);
     put_congestion_control(&mut out, &status["congestion_control"]);
     put_messages(&mut out, "refused", &status["refused"]["messages"]);
@@ -65,6 +68,29 @@ pub(super) fn status(status: &Value) -> String {
     out.push_str(&replication::peers(&status["replication"]));
     put_configuration(&mut out, &status["configuration"]);
     out
+}
+
+/// Counts of nodes and links.
+fn put_fabric(out: &mut String, fabric: &Value) {
+    if fabric.is_null() {
+        return;
+    }
+    let count = |name: &str, one, many| {
+        counted(fabric[name].as_u64().unwrap_or_default() as usize, one, many)
+    };
+    let mut parts = vec![
+        count("switches", "switch", "switches"),
+        count("channel_adapters", "channel adapter", "channel adapters"),
+        count("links", "link", "links"),
+    ];
+    if fabric["routers"] != 0 {
+        parts.insert(2, count("routers", "router", "routers"));
+    }
+    if fabric["missing_nodes"] != 0 || fabric["missing_links"] != 0 {
+        let nodes = count("missing_nodes", "node", "nodes");
+        parts.push(format!("missing: {nodes}, {}", count("missing_links", "link", "links")));
+    }
+    put!(out, "  fabric      {}", parts.join(", "));
 }
 
 fn put_routing(out: &mut String, status: &Value) {

@@ -1,10 +1,12 @@
 //! `torus-sm top`: what happens now, refreshed at an interval.
 
 use super::http::Client;
-use super::show::{CLEAR, print};
+use super::lists::port_name;
+use super::show::CLEAR;
 use super::table::Table;
 use super::values::{duration, list, text};
 use crate::cli::Failure;
+use crate::cli::output::print;
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -127,10 +129,7 @@ fn busiest_links(links: &Value) -> String {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut table = Table::new(&["SENDER", "RECEIVER", "RATE"]);
     for (rate, end, link) in rows.into_iter().take(MAX_ROWS) {
-        let name = |at: usize| {
-            let end = &link["ends"][at];
-            format!("\"{}\" {}", text(&end["description"]), end["port"])
-        };
+        let name = |at: usize| port_name(&link["ends"][at]);
         table.add(vec![name(end), name(1 - end), octets(rate)]);
     }
     framed(&table)
@@ -154,7 +153,7 @@ fn ports_with_errors(counters: &Value) -> String {
     ports.sort_by_key(|port| Reverse(errors(port)));
     let mut table = Table::new(&["PORT WITH ERRORS", "NEW", "COUNTERS"]);
     for port in ports.into_iter().take(MAX_ROWS) {
-        let name = format!("\"{}\" {}", text(&port["description"]), port["port"]);
+        let name = port_name(port);
         let all = port["errors"].as_object().into_iter().flatten();
         let counters = all.filter(|(name, count)| *name != "xmit_wait" && **count != 0);
         let counters: Vec<_> = counters.map(|(name, count)| format!("{name} {count}")).collect();
@@ -194,7 +193,7 @@ mod tests {
         ] });
         let out = busiest_links(&links);
         let rows: Vec<&str> = out.lines().skip(2).collect();
-        assert!(rows[0].starts_with("\"b\" 1") && rows[0].ends_with("5.0 MB/s"), "{out}");
+        assert!(rows[0].starts_with("\"b\"[1]") && rows[0].ends_with("5.0 MB/s"), "{out}");
         assert!(rows[1].ends_with("2.0 kB/s"), "{out}");
         let errors = json!({ "ports": [{ "description": "s", "port": 3,
             "errors": { "rcv_err": 4, "xmit_wait": 9 }, "window_rates": { "errors": 4 } }] });

@@ -19,23 +19,28 @@ pub(super) enum Awaited {
     Configuration,
     /// A recording of the flight recorder.
     Recording,
+    /// The event about the action itself.
+    Action,
 }
 
-/// Waits for the result of an action that was accepted after event number `after`. Returns it as
+/// Waits for the result of an action. `accepted`: the reply to its request. Returns the result as
 /// text.
 ///
 /// # Errors
 /// The action failed, or there is no result in time.
 pub(super) async fn result(
     client: &Client,
-    after: u64,
+    accepted: &Value,
     awaited: Awaited,
 ) -> Result<String, Failure> {
     let mut outcome = None;
-    let path = format!("/v1/events?after={after}");
+    let path = format!("/v1/events?after={}", accepted["after_event"].as_u64().unwrap_or_default());
+    let request = &accepted["request"];
     let stream = client.stream(&path, |line| {
         let event: Value = serde_json::from_str(line).unwrap_or_default();
-        outcome = judge(&event, awaited);
+        // Another client may have requested the same action.
+        let is_foreign = awaited == Awaited::Action && event["request"] != *request;
+        outcome = if is_foreign { None } else { judge(&event, awaited) };
         Ok(outcome.is_none())
     });
     let ended = timeout(RESULT_TIMEOUT, stream).await;
@@ -57,6 +62,8 @@ fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, Failure>> {
         ("config_rejected", Awaited::Configuration) => {
             failed(ExitCode::Config, &format!("the configuration stays as it was: {}", problem()))
         }
+        ("action_done", Awaited::Action) => Some(Ok(text(&event["text"]).to_owned())),
+        ("action_failed", Awaited::Action) => failed(ExitCode::Fatal, problem()),
         ("recording_written", Awaited::Recording) => {
             Some(Ok(format!("wrote {}", text(&event["path"]))))
         }

@@ -63,7 +63,7 @@ impl ConsoleSources {
     /// Starts an action. Returns the reason if it is not possible.
     fn act(&self, action: &Action) -> String {
         match self.control.start(action) {
-            Ok(()) => String::new(),
+            Ok(_) => String::new(),
             Err(problem) => format!("{problem}\n"),
         }
     }

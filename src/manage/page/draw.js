@@ -102,7 +102,7 @@ const drawing = (() => {
     context.strokeStyle = "#fbd38d";
     context.globalAlpha = 0.5;
     context.lineWidth = Math.max(3, view.scale * 0.5);
-    for (const ring of torus.interrupted_rings) {
+    for (const ring of torus.broken_rings) {
       const axis = "xyz".indexOf(ring.axis);
       const end = [...ring.first];
       end[axis] = torus.radices[axis] - 1;
@@ -126,7 +126,7 @@ const drawing = (() => {
     context.setLineDash([4, 3]);
     for (const link of model.lost.values()) strokeSegments(context, segments(link));
     if (model.torus && layout.torus) {
-      for (const cable of model.torus.broken_cables) {
+      for (const cable of model.torus.missing_cables) {
         const axis = "xyz".indexOf(cable.axis);
         const [a, b] = [cable.from, cable.to].map((at) => layout.torus.point(at));
         const direction = [[1, 0], [0, -1], [0.75, 0.55]][axis];

@@ -68,10 +68,10 @@ const showFaults = (quarantine) => {
   for (const link of model.lost.values()) lines.push(`lost link ${link.ends.map(endText).join(" – ")}`);
   for (const node of model.lostNodes.values()) lines.push(`lost ${node.kind} ${node.description}`);
   for (const at of model.torus?.missing_switches ?? []) lines.push(`no switch at ${at.join(",")}`);
-  for (const cable of model.torus?.broken_cables ?? []) {
+  for (const cable of model.torus?.missing_cables ?? []) {
     lines.push(`no ${cable.axis} cable ${cable.from.join(",")} – ${cable.to.join(",")}`);
   }
-  for (const ring of model.torus?.interrupted_rings ?? []) {
+  for (const ring of model.torus?.broken_rings ?? []) {
     lines.push(`${ring.axis} ring from ${ring.first.join(",")} is interrupted`);
   }
   for (const link of quarantine?.links ?? []) lines.push(`quarantined ${(link.ends ?? []).map(endText).join(" – ")}`);
@@ -182,7 +182,7 @@ const showLegend = (colour) => {
   const items = { lids: [["#a0aec0", "few LIDs"], ["#c05621", `${most} LIDs`]],
     rates: isCounted ? [["#a0aec0", "idle"], ["#c05621", octets(most)]] : [["#a0aec0", "not read: perfmgr is off"]], state: [["#38a169", "ACTIVE"]] }[colour];
   const all = [...items, ["#d53f8c", "not ACTIVE"]];
-  if (model.torus) all.push(["#fbd38d", "interrupted ring"]);
+  if (model.torus) all.push(["#fbd38d", "broken ring"]);
   byId("legend").replaceChildren(...all.map(([ink, text]) => {
     const item = element("span");
     const line = element("i");

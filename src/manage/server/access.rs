@@ -2,6 +2,7 @@
 
 use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 use std::ffi::CString;
+use std::fmt;
 
 /// The permissions of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +28,15 @@ pub(super) enum Client {
     Local(Access),
     /// A client of the TCP address, whose requests have their permissions each.
     Network,
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(access) => f.write_str(&access.client()),
+            Self::Network => f.write_str("a client of management_tcp"),
+        }
+    }
 }
 
 /// The permissions of all users.

@@ -74,11 +74,11 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     tokio::select! {
         ended = connection => {
             if let Err(error) = ended {
-                debug!("management interface: connection of {client:?}: {error}");
+                debug!("management interface: connection of {client}: {error}");
             }
         }
         () = overdue(&progress) => {
-            debug!("management interface: connection of {client:?} is too slow");
+            debug!("management interface: connection of {client} is too slow");
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::fabric::Fabric;
 use crate::manage::event::Event;
 use crate::manage::fabric_changes::changes;
 use crate::manage::feed::{EventReceiver, TimedEvent};
+use crate::manage::missing::MissingParts;
 use chrono::Utc;
 use std::sync::Arc;
 
@@ -31,6 +32,9 @@ fn push_changes(state: &State, known: &mut Option<Arc<Fabric>>) {
     let Some(fabric) = state.status.load().fabric.clone() else { return };
     let last = known.replace(fabric.clone());
     if let Some(last) = last.filter(|last| !Arc::ptr_eq(last, &fabric)) {
+        let mut missing = MissingParts::clone(&state.missing.load());
+        missing.update(&last, &fabric, Utc::now());
+        state.missing.store(Arc::new(missing));
         changes(&last, &fabric).into_iter().for_each(|event| push(state, event));
     }
 }

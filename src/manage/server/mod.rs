@@ -32,6 +32,7 @@ use super::socket;
 use super::sources::{SaQueryFn, Sources};
 use crate::congestion::status::CongestionStatus;
 use crate::local_socket::{Clients, ListenError, Listener};
+use crate::manage::missing::MissingParts;
 use crate::perfmgr::status::PerfStatus;
 use access::Policy;
 use arc_swap::ArcSwap;
@@ -97,6 +98,7 @@ struct State {
     network: Option<Network>,
     workers: Arc<Semaphore>,
     reply_kib: Arc<Semaphore>,
+    missing: ArcSwap<MissingParts>,
     /// Requests answered so far.
     requests: AtomicU64,
     connections: Arc<Connections>,
@@ -217,6 +219,7 @@ async fn serve(
         network,
         workers: Arc::new(Semaphore::new(MAX_WORKERS)),
         reply_kib: Arc::new(Semaphore::new(MAX_REPLY_KIB as usize)),
+        missing: ArcSwap::default(),
         requests: AtomicU64::new(0),
         connections: Arc::default(),
         closing: closing.clone(),

@@ -4,9 +4,11 @@
 //! may act: requests for another host name than an address or `localhost` are refused, so that no
 //! foreign page in a browser reads the answers through a host name of its own (DNS rebinding).
 
-use super::access::Access;
+use super::access::{self, Access};
 use super::tls;
+use crate::config::options::Options;
 use crate::manage::api::ApiError;
+use crate::notes::{Note, Severity};
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HOST};
 use sha2::{Digest, Sha256};
@@ -29,6 +31,49 @@ pub struct NetworkConfig {
     /// File with the token that clients must have.
     pub token_file: Option<PathBuf>,
     pub tls: Option<tls::TlsConfig>,
+}
+
+impl NetworkConfig {
+    /// The TCP address, if one is configured.
+    ///
+    /// # Errors
+    /// The text begins with the key that is wrong.
+    pub fn from_options(options: &Options) -> Result<Option<Self>, String> {
+        let Some(text) = &options.management_tcp else { return Ok(None) };
+        let address = text.parse().map_err(|_| {
+            format!("management_tcp {text}: not an address and port, such as 127.0.0.1:8080")
+        })?;
+        let path = |option: &Option<String>| option.as_ref().map(PathBuf::from);
+        let certificate = path(&options.management_tls_certificate);
+        let tls = match (certificate, path(&options.management_tls_key)) {
+            (Some(certificate), Some(key)) => {
+                let client_ca = path(&options.management_tls_client_ca);
+                Some(tls::TlsConfig { certificate, key, client_ca })
+            }
+            (None, None) => None,
+            _ => {
+                let text = "management_tcp: TLS needs management_tls_certificate and \
+                            management_tls_key";
+                return Err(text.to_owned());
+            }
+        };
+        Ok(Some(Self { address, token_file: path(&options.management_token_file), tls }))
+    }
+}
+
+/// The errors in the options of the management interface that a start would log. Whether the
+/// addresses are free is not tried.
+pub fn findings(options: &Options) -> Vec<Note> {
+    if !options.management {
+        return Vec::new();
+    }
+    let group = options.management_group.as_deref().map(access::group);
+    let network = NetworkConfig::from_options(options).and_then(|config| match &config {
+        Some(config) => Network::prepare(config).map(drop).map_err(|error| error.to_string()),
+        None => Ok(()),
+    });
+    let problems = group.and_then(Result::err).into_iter().chain(network.err());
+    problems.map(|text| Note::new(Severity::Error, None, text)).collect()
 }
 
 /// Why there is no TCP address.
@@ -133,6 +178,18 @@ impl Network {
     /// # Errors
     /// The address is not permitted or not free, or a file cannot be used.
     pub(super) fn open(config: &NetworkConfig) -> Result<Self, NetworkError> {
+        let (policy, tls) = Self::prepare(config)?;
+        let address = config.address;
+        let listener = TcpListener::bind(address)
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+            .map_err(|error| NetworkError::Bind(address, error))?;
+        Ok(Self { listener, tls, policy })
+    }
+
+    /// Reads the files of the address.
+    fn prepare(
+        config: &NetworkConfig,
+    ) -> Result<(NetworkPolicy, Option<TlsAcceptor>), NetworkError> {
         let address = config.address;
         let is_local = address.ip().is_loopback();
         let has_client_certificates =
@@ -149,10 +206,7 @@ impl Network {
         });
         let policy = NetworkPolicy { token: token.transpose()?, has_client_certificates };
         let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
-        let listener = TcpListener::bind(address)
-            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-            .map_err(|error| NetworkError::Bind(address, error))?;
-        Ok(Self { listener, tls, policy })
+        Ok((policy, tls))
     }
 
     /// The address with the port that the kernel chose.

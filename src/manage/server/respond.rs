@@ -128,6 +128,7 @@ async fn read(
             status: shared.status.load_full(),
             perf: shared.perf.load_full(),
             congestion: **shared.congestion.load(),
+            missing: shared.missing.load_full(),
             query_sa: &shared.query_sa,
             runtime,
             accept: &accept,
@@ -178,10 +179,10 @@ fn act(action: Action, access: Access, state: &State) -> Result<Response<ReplyBo
     let (name, uid) = (action.name(), access.uid);
     info!("management interface: {} requests {name}", access.client());
     let after = state.events.last();
-    state.control.start(&action).map_err(|problem| ApiError::new(409, problem))?;
-    let event = Event::ActionRequested { action: name.to_owned(), uid };
+    let request = state.control.start(&action).map_err(|problem| ApiError::new(409, problem))?;
+    let event = Event::ActionRequested { action: name.to_owned(), uid, request: request.0 };
     state.push(&TimedEvent { time: Utc::now(), event });
-    Ok(finished(Reply::accepted(name, after)))
+    Ok(finished(Reply::accepted(name, after, request)))
 }
 
 fn finished(reply: Reply) -> Response<ReplyBody> {

@@ -4,7 +4,7 @@ use super::folders;
 use crate::cli::{DaemonArgs, configuration};
 use crate::config::guid_lists::{self, Parsed};
 use crate::config::options::Options;
-use crate::config::partitions::PartitionsConfig;
+use crate::config::partitions::{Definition, PartitionsConfig};
 use crate::config::qos_policy::QosPolicy;
 use crate::config::route_dumps;
 use crate::config::routing_chain::{StepSettings, port_groups, steps, topologies};
@@ -13,6 +13,7 @@ use crate::config::torus::TorusConfig;
 use crate::config::{
     Diagnostic, excerpt, guid2lid, guid2mkey, log_modules, neighbors, node_name_map, prefix_routes,
 };
+use crate::manage::server::network;
 use crate::notes::{Note, Severity};
 use crate::plan::routing::torus;
 use std::path::{Path, PathBuf};
@@ -148,6 +149,7 @@ impl ConfigFiles {
         }
         args.apply(&mut self.options);
         let late = configuration::effects(&mut self.options).into_iter();
+        let late = late.chain(network::findings(&self.options));
         let late = late.map(|note| (configuration::subject(&note), note));
         for (key, note) in late {
             let line = opened.as_ref().and_then(|(_, text)| configuration::line_of(key, text));
@@ -257,6 +259,10 @@ impl ConfigFiles {
                 "no partition is defined: all ports are in the default partition".to_owned();
             file.say(0, Severity::Warning, message);
         }
+        for definition in memberless(self.partitions.as_ref()) {
+            let message = format!("the partition `{}` has no members", definition.name);
+            file.say(definition.line, Severity::Warning, message);
+        }
         self.all.push(file);
     }
 
@@ -315,6 +321,24 @@ impl ConfigFiles {
         }
         self.all.push(file);
     }
+}
+
+/// The first definition of each partition of which no definition has a member.
+fn memberless(config: Option<&PartitionsConfig>) -> Vec<&Definition> {
+    let definitions = config.map_or(&[][..], |config| &config.definitions);
+    let is_same = |a: &Definition, b: &Definition| match (a.pkey, b.pkey) {
+        (Some(a), Some(b)) => a.base() == b.base(),
+        _ => a.name == b.name,
+    };
+    let mut found = Vec::new();
+    for (index, definition) in definitions.iter().enumerate() {
+        let is_first = !definitions[..index].iter().any(|other| is_same(definition, other));
+        let mut alike = definitions.iter().filter(|other| is_same(definition, other));
+        if is_first && alike.all(|other| other.members.is_empty()) {
+            found.push(definition);
+        }
+    }
+    found
 }
 
 /// The first word of each line.

@@ -8,6 +8,7 @@ mod compare;
 pub mod rerun;
 mod time_line;
 
+use crate::cli::output::print_to;
 use crate::cli::replay::ReplayArgs;
 use crate::cli::{ExitCode, Failure};
 use crate::notes::counted;
@@ -39,11 +40,7 @@ pub fn run(args: &ReplayArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> 
         text += &comparison.text();
     }
     text += &conclusion(&recording, &comparisons);
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // The reader closed the pipe, as `| head` does.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-        written => written.map_err(|error| system(error.to_string()))?,
-    }
+    print_to(out, &text)?;
     match comparisons.iter().all(Comparison::is_equal) {
         true => Ok(ExitCode::Ok),
         false => Ok(ExitCode::Fatal),

@@ -50,6 +50,8 @@ pub struct PartitionTables {
     pub enforcement: PagedVec<Option<(bool, bool)>>,
     /// The service levels of the partitions, by partition number, ascending.
     pub service_levels: Vec<(u16, Sl)>,
+    /// The names of the partitions, by partition number, ascending.
+    pub names: Vec<(u16, String)>,
 }
 
 impl PartitionTables {
@@ -138,8 +140,10 @@ pub fn tables(
         keys: PagedVec::filled(Vec::new(), slots),
         enforcement: PagedVec::filled(None, slots),
         service_levels: partitions.iter().map(|part| (part.pkey.base(), part.sl)).collect(),
+        names: partitions.iter().map(|part| (part.pkey.base(), part.name.clone())).collect(),
     };
     all.service_levels.sort_unstable();
+    all.names.sort_unstable();
     let (mut notes, mut all_removed) = (Vec::new(), Vec::new());
     for (&port, table) in end_ports.iter().zip(tables) {
         if !table.removed.is_empty() {

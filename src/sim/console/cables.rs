@@ -2,7 +2,7 @@
 
 use super::ConsoleError;
 use super::command::{ConsoleCommand, TargetName};
-use super::resolve;
+use super::resolve::{self, Target};
 use crate::sim::devices::NONE;
 use crate::sim::net::Net;
 
@@ -10,6 +10,14 @@ use crate::sim::net::Net;
 pub(super) fn change(net: &mut Net, command: ConsoleCommand) -> Result<(), ConsoleError> {
     match command {
         ConsoleCommand::Connect(a, b) => return connect(net, &a, &b),
+        ConsoleCommand::LinkDown(name) => {
+            one_port(net, &name, "unlink")?;
+            return unlink(net, &name);
+        }
+        ConsoleCommand::LinkUp(name) => {
+            one_port(net, &name, "relink")?;
+            return relink(net, &name);
+        }
         ConsoleCommand::Unlink(name) => return unlink(net, &name),
         ConsoleCommand::Relink(name) => return relink(net, &name),
         ConsoleCommand::Clear(name) => return clear(net, &name),
@@ -31,6 +39,22 @@ pub(super) fn change(net: &mut Net, command: ConsoleCommand) -> Result<(), Conso
             }
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// Checks that a name means one port; `for_nodes` is the command for all cables of a node.
+fn one_port(net: &Net, name: &TargetName, for_nodes: &str) -> Result<(), ConsoleError> {
+    if let Target::Node(node) = resolve::target(&net.devices, name)? {
+        let ports = net.devices.node(node).info.num_ports();
+        if ports != 1 {
+            let node = &name.text;
+            let text = format!(
+                "'{node}' has {ports} ports: give a number, as in {node}[3]; '{for_nodes} {node}' \
+                 is for all its cables"
+            );
+            return Err(ConsoleError::new(name.column, text));
+        }
     }
     Ok(())
 }

@@ -18,6 +18,10 @@ pub(super) enum ConsoleCommand {
     Help(Option<String>),
     Wait(Duration),
     Connect(TargetName, TargetName),
+    /// Unplugs the cable of a port.
+    LinkDown(TargetName),
+    /// Plugs it in again.
+    LinkUp(TargetName),
     Unlink(TargetName),
     Relink(TargetName),
     Clear(TargetName),

@@ -161,8 +161,8 @@ impl<'a> Args<'a> {
         let port = self.target()?;
         let state = self.word("down, up or another port")?;
         Ok(match state {
-            word if word.is("down") => ConsoleCommand::Unlink(port),
-            word if word.is("up") => ConsoleCommand::Relink(port),
+            word if word.is("down") => ConsoleCommand::LinkDown(port),
+            word if word.is("up") => ConsoleCommand::LinkUp(port),
             other if is_misspelt_down(other) => {
                 let text = format!("'{}' is not a state; did you mean 'down'?", other.text);
                 return Err(other.error(text));

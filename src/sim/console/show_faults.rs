@@ -81,7 +81,7 @@ fn transit_lines(port: &str, faults: &TransitFaults, kind: &str) -> Vec<String> 
 fn of_node(name: &str, faults: &NodeFaults) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(how) = faults.misbehaviour {
-        lines.push(format!("{how:?} {name}"));
+        lines.push(format!("{how} {name}"));
     }
     if faults.response_time > Duration::ZERO {
         lines.push(format!("slow {name} {:?}", faults.response_time));
@@ -90,13 +90,13 @@ fn of_node(name: &str, faults: &NodeFaults) -> Vec<String> {
         lines.push(format!("numports {name} {count}"));
     }
     if let Some(how) = faults.congestion {
-        lines.push(format!("congestion control {how:?} {name}"));
+        lines.push(format!("congestion control {how}: {name}"));
     }
     if let Some(PerfRedirection { qpn, .. }) = faults.perf_redirection {
         lines.push(format!("redirect {name} to queue pair 0x{qpn:x}"));
     }
     for (attr, how) in &faults.sets {
-        lines.push(format!("{how:?} {name} attribute 0x{attr:04x}"));
+        lines.push(format!("{how}: {name} attribute 0x{attr:04x}"));
     }
     lines
 }

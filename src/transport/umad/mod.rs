@@ -64,7 +64,7 @@ pub enum OpenError {
     Port(#[from] PortError),
     #[error("cannot open {path}: {source}{}", remedy(source))]
     Device { path: String, source: io::Error },
-    #[error("{path}: registering for {agent:?} MADs failed: {source}")]
+    #[error("{path}: registering for {agent} MADs failed: {source}")]
     Register { path: String, agent: Agent, source: io::Error },
     /// Another program has registered for the same MADs.
     #[error(

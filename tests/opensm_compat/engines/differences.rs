@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn the_entry_that_a_refusal_names_is_read() {
-        let refusal = "updn: ERR AA0E: no path from Switch 0x000201cff80004eb \"S\" port 0 to LID 15, \
-                       Channel Adapter 0x1 \"H\" port 1: none that goes up first and then down";
+        let refusal = "updn: ERR AA0E: no path from Switch 0x000201cff80004eb \"S\"[0] to LID 15, \
+                       Channel Adapter 0x1 \"H\"[1]: none that goes up first and then down";
         assert_eq!(named_gap(refusal), Some((0x0002_01cf_f800_04eb, 15)));
         assert_eq!(named_gap("no root switches"), None);
     }

@@ -3,6 +3,7 @@
 
 use super::event::LogEvent;
 use super::{LogConfig, flags, json, layer, syslog};
+use crate::cli::output::complain;
 use crate::config::options::LogFormat;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
@@ -129,10 +130,10 @@ impl Sink {
 
     fn write_line(&mut self, line: &str) {
         if self.config.max_size > 0 && self.size > self.config.max_size {
-            eprintln!(
-                "torus-sm: the log exceeds {} bytes (log_max_size) and is truncated",
+            complain(&format!(
+                "the log exceeds {} bytes (log_max_size) and is truncated",
                 self.config.max_size
-            );
+            ));
             self.truncate();
         }
         let mut outcome = self.write_bytes(line.as_bytes());
@@ -194,7 +195,7 @@ impl Sink {
             return;
         };
         if !std::mem::replace(&mut self.is_failing, true) {
-            eprintln!("torus-sm: cannot write the log, its lines follow here: {error}");
+            complain(&format!("cannot write the log, its lines follow here: {error}"));
         }
         let buffered = self.take_buffered();
         self.divert(&buffered);

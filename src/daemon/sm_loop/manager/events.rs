@@ -24,14 +24,16 @@ pub(super) fn describe(event: &SmEvent) -> (EventKind, String) {
         SmEvent::Sweeping(false) => (EventKind::Command, "inhibit sweeps".into()),
         SmEvent::Reroute => (EventKind::Command, "plan all routes again".into()),
         SmEvent::Quarantine((guid, num)) => {
-            (EventKind::Command, format!("quarantine the link at port {num} of node {guid}"))
+            (EventKind::Command, format!("quarantine the link at {guid}[{num}]"))
         }
         SmEvent::Release((guid, num)) => {
-            (EventKind::Command, format!("release the link at port {num} of node {guid}"))
+            (EventKind::Command, format!("release the link at {guid}[{num}]"))
         }
-        SmEvent::SetPriority(priority) => (EventKind::Command, format!("set priority {priority}")),
-        SmEvent::Dump => (EventKind::Command, "write dump files".into()),
-        SmEvent::HandOver(to) => (
+        SmEvent::SetPriority(_, priority) => {
+            (EventKind::Command, format!("set priority {priority}"))
+        }
+        SmEvent::Dump(_) => (EventKind::Command, "write dump files".into()),
+        SmEvent::HandOver(_, to) => (
             EventKind::Command,
             match to {
                 Some(guid) => format!("hand over to the SM at port GUID {guid}"),

@@ -6,13 +6,18 @@ use crate::daemon::sm_loop::mastership;
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::reconfigure::ReconfigureOutcome;
 use crate::ids::Guid;
+use crate::manage::action::RequestId;
 use crate::manage::loop_status::ReconfigureResult;
 use crate::notes::Severity;
-use crate::sm::peer::Peer;
+use crate::observe::Observation;
 use crate::wire::attr::SmState;
 use std::sync::Arc;
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
+
+/// Time in which the other SMs must answer before a HANDOVER that an operator requests.
+const SUCCESSOR_QUERY_LIMIT: Duration = Duration::from_secs(1);
 
 impl Manager {
     /// Takes the request of an operator to allow or inhibit sweeps, if there is one. A heavy sweep
@@ -29,7 +34,7 @@ impl Manager {
     }
 
     /// Sets the priority of this SM until the next reload.
-    pub(super) async fn set_priority(&mut self, priority: u8) {
+    pub(super) async fn set_priority(&mut self, request: RequestId, priority: u8) {
         let old = self.options.sm_priority;
         info!("an operator changes the priority of this SM from {old} to {priority}");
         let options = Options { sm_priority: priority, ..Options::clone(&self.options) };
@@ -39,15 +44,33 @@ impl Manager {
         if self.state() == SmState::Master {
             self.mastership.look_soon();
         }
+        let as_master = match self.options.master_sm_priority {
+            master if master > priority => format!(", {master} as master"),
+            _ => String::new(),
+        };
+        self.ended("priority", request, Ok(format!("priority {priority}{as_master}")));
+    }
+
+    /// Reports the result of an action.
+    fn ended(&self, action: &str, request: RequestId, result: Result<String, String>) {
+        self.monitor.events().action_ended(action, request, result);
     }
 
     /// Carries out requests that only a master can.
     pub(super) async fn carry_out(&mut self, todo: &PendingWork, pending: &mut PendingWork) {
-        if self.state() != SmState::Master {
+        let state = self.state();
+        if state != SmState::Master {
+            let problem = format!("this SM is not master: its state is {state}");
+            for &request in &todo.dumps {
+                self.ended("dump", request, Err(problem.clone()));
+            }
+            for &(request, _) in &todo.handovers {
+                self.ended("handover", request, Err(problem.clone()));
+            }
             return;
         }
-        if todo.dump {
-            self.reconfigurer.dump(&self.context);
+        if !todo.dumps.is_empty() {
+            self.reconfigurer.dump(&self.context, todo.dumps.clone());
         }
         if !todo.released.is_empty() {
             self.release_by_request(&todo.released, pending);
@@ -55,25 +78,47 @@ impl Manager {
         if !todo.quarantined.is_empty() {
             self.quarantine_by_request(&todo.quarantined, pending);
         }
-        if let Some(to) = todo.handover {
-            self.hand_over_by_request(to, pending).await;
+        for &(request, to) in &todo.handovers {
+            if let Err(problem) = self.hand_over_by_request(request, to, pending).await {
+                warn!("no HANDOVER as an operator requests: {problem}");
+                self.ended("handover", request, Err(problem));
+            }
         }
     }
 
-    async fn hand_over_by_request(&mut self, to: Option<Guid>, pending: &mut PendingWork) {
-        let Some(observation) = self.observation.as_ref() else { return };
-        let voter = self.context.sm_status.borrow().voter();
-        let successors = voter.successors(&mastership::peers(observation));
-        let is_chosen = |peer: &&Peer| to.is_none_or(|guid| peer.guid() == guid);
-        match (successors.iter().find(is_chosen).copied(), to) {
-            (Some(peer), _) => self.hand_over(&peer, pending).await,
-            (None, Some(guid)) => {
-                warn!(
-                    "no HANDOVER as an operator requests: the port GUID {guid} has no standby SM"
-                );
-            }
-            (None, None) => warn!("no HANDOVER as an operator requests: there is no standby SM"),
+    /// Hands over to the standby SM at port GUID `to`, or to the best one. A task reports when that
+    /// is master.
+    async fn hand_over_by_request(
+        &mut self,
+        request: RequestId,
+        to: Option<Guid>,
+        pending: &mut PendingWork,
+    ) -> Result<(), String> {
+        if self.state() != SmState::Master {
+            return Err("this SM is not master any more".to_owned());
         }
+        let observation = self.observation.as_ref().ok_or("the fabric has not been swept yet")?;
+        let (client, keys) = (self.context.client.clone(), self.reconfigurer.m_keys());
+        let query = mastership::query(&client, keys, &observation.fabric);
+        // If one of them does not answer, all are judged as last seen.
+        let managers = timeout(SUCCESSOR_QUERY_LIMIT, query).await;
+        let managers = managers.unwrap_or_else(|_| observation.managers.clone());
+        let others = mastership::peers(&Observation { managers, ..observation.clone() });
+        let status = *self.context.sm_status.borrow();
+        let successor = status.chosen_successor(&others, to)?;
+        let (guid, key) = (successor.guid(), keys.of(successor.guid()));
+        self.hand_over(&successor, pending).await.map_err(|problem| {
+            format!(
+                "the SM at port GUID {guid} does not take over: {problem}; this SM stays master"
+            )
+        })?;
+        info!("handed over to the SM at port GUID {guid}, as an operator requests");
+        let (own, events) = (status.standby_candidate(), self.monitor.events().clone());
+        tokio::spawn(async move {
+            let confirmed = mastership::confirm_master(&client, &successor, key, own).await;
+            events.action_ended("handover", request, confirmed);
+        });
+        Ok(())
     }
 
     /// Reports a reconfiguration that began at `start`, after a trap that arrived at `trap`.

@@ -16,6 +16,7 @@ use crate::replication::comparison;
 use crate::sm::peer::{Peer, hides_sm_key};
 use crate::sm::polling::{self, PollVerdict};
 use crate::sm::role::{self, Action, RoleEvent};
+use crate::transport::transactions::SmpError;
 use crate::wire::attr::{SmInfo, SmState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,6 +157,7 @@ impl Manager {
 
     async fn poll_replied(&mut self, info: &SmInfo, pending: &mut PendingWork) {
         let Some(polled) = self.mastership.polled() else { return };
+        self.show_state(info);
         let own = self.context.sm_status.borrow().voter();
         match polling::judge(&own, &polled, info) {
             PollVerdict::Alive => self.mastership.polled_alive(),
@@ -169,6 +171,16 @@ impl Manager {
             PollVerdict::Changed => {
                 self.change_role(RoleEvent::MasterYielded, Some(&polled), pending);
             }
+        }
+    }
+
+    /// The status shows the state of a polled SM as that says, between sweeps, too.
+    fn show_state(&mut self, info: &SmInfo) {
+        let managers = self.observation.as_mut().map(|observation| &mut observation.managers);
+        let known = managers.into_iter().flatten().find(|(_, known)| known.guid() == info.guid());
+        if let Some((_, known)) = known {
+            known.set_state(info.state());
+            known.set_priority(info.priority());
         }
     }
 
@@ -235,7 +247,7 @@ impl Manager {
         match (event, peer) {
             (RoleEvent::SweepMetBetter, Some(peer)) => {
                 self.change_role(event, Some(&peer), pending);
-                self.hand_over(&peer, pending).await;
+                self.give_way(&peer, pending).await;
             }
             (RoleEvent::SweepMetLowerMaster, Some(peer)) => {
                 // The sweep reads the fabric as the other master has left it.
@@ -312,7 +324,7 @@ impl Manager {
                 Err(self.once_is_over())
             }
             (RoleEvent::SweepMetBetter, Some(peer), SmState::Master) => {
-                self.hand_over(&peer, pending).await;
+                self.give_way(&peer, pending).await;
                 match (self.state(), peer.info.state()) {
                     (SmState::Standby, _) => Err(self.once_is_over()),
                     // It does not take over, so this SM goes on, unless both are masters.
@@ -339,16 +351,27 @@ impl Manager {
         self.once.then(|| Exit::SubnetDown("another SM is master".into()))
     }
 
+    /// Hands over to another SM.
+    ///
+    /// # Errors
+    /// It does not answer or refuses: this SM stays master.
+    pub(super) async fn hand_over(
+        &mut self,
+        to: &Peer,
+        pending: &mut PendingWork,
+    ) -> Result<(), SmpError> {
+        let key = self.reconfigurer.m_keys().of(to.guid());
+        mastership::hand_over(&self.context, (to, key), SmState::Standby).await?;
+        self.refused_by = None;
+        self.change_role(RoleEvent::HandoverAccepted, Some(to), pending);
+        Ok(())
+    }
+
     /// Hands over to a better SM. If it does not accept, this SM stays master.
-    pub(super) async fn hand_over(&mut self, to: &Peer, pending: &mut PendingWork) {
+    async fn give_way(&mut self, to: &Peer, pending: &mut PendingWork) {
         let guid = to.guid();
-        let key = self.reconfigurer.m_keys().of(guid);
-        match mastership::hand_over(&self.context, (to, key), SmState::Standby).await {
-            Ok(()) => {
-                info!("handed over to the SM at port GUID {guid}, which wins the election");
-                self.refused_by = None;
-                self.change_role(RoleEvent::HandoverAccepted, Some(to), pending);
-            }
+        match self.hand_over(to, pending).await {
+            Ok(()) => info!("handed over to the SM at port GUID {guid}, which wins the election"),
             Err(problem) => {
                 if self.refused_by.replace(guid) != Some(guid) {
                     error!(

@@ -1,4 +1,5 @@
-//! HANDOVER to another SM, and the end of a master, which hands over to the best standby.
+//! HANDOVER to another SM, with its result, and the end of a master, which hands over to the best
+//! standby.
 
 use super::peers::{peers, query};
 use crate::config::options::Options;
@@ -8,8 +9,10 @@ use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::ids::MKey;
 use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
+use crate::sm::election::Candidate;
 use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
+use crate::transport::client::SmpClient;
 use crate::transport::transactions::{SmpError, SmpLimits, SmpRequest};
 use crate::wire::attr::{AttrId, SmInfo, SmState};
 use std::time::Duration;
@@ -23,6 +26,10 @@ const QUERY_TIMEOUT: Duration = Duration::from_millis(250);
 /// Interval at which the successor is queried while it does not send ACKNOWLEDGE: OpenSM never
 /// does.
 const CONFIRM_INTERVAL: Duration = Duration::from_millis(20);
+/// Interval at which the successor of a requested HANDOVER is queried.
+const MASTER_QUERY_INTERVAL: Duration = Duration::from_millis(100);
+/// Time for its first sweep.
+const CONFIRM_LIMIT: Duration = Duration::from_secs(60);
 /// Requests that are sent at the end although the window is full of those of interrupted work.
 const SPARE_REQUESTS: usize = 16;
 
@@ -45,6 +52,48 @@ pub async fn hand_over(
     result.map(|_| ())
 }
 
+/// Waits until an SM that accepted a HANDOVER shows that it is master. `own`: this SM as standby.
+/// Returns the result as text.
+///
+/// # Errors
+/// It is not master within [`CONFIRM_LIMIT`], or will lose the election against this SM.
+pub async fn confirm_master(
+    client: &SmpClient,
+    successor: &Peer,
+    key: MKey,
+    own: Candidate,
+) -> Result<String, String> {
+    let guid = successor.guid();
+    let request = SmpRequest::get(successor.route, AttrId::SM_INFO, 0).with_m_key(key);
+    let is_master = async {
+        loop {
+            if let Ok(reply) = client.call(&request).await {
+                let info = SmInfo::read(&reply.data);
+                if info.state() == SmState::Master {
+                    return info;
+                }
+            }
+            sleep(MASTER_QUERY_INTERVAL).await;
+        }
+    };
+    let Ok(info) = timeout(CONFIRM_LIMIT, is_master).await else {
+        let seconds = CONFIRM_LIMIT.as_secs();
+        return Err(format!(
+            "the SM at port GUID {guid} accepted the HANDOVER and is not MASTER after {seconds} s; \
+             this SM takes over again if it stays silent"
+        ));
+    };
+    let candidate = Candidate::from(&info);
+    if own.beats(candidate) {
+        return Err(format!(
+            "the SM at port GUID {guid} is MASTER with priority {}, and this SM with priority {} \
+             wins the election and takes over again: lower its priority first",
+            candidate.priority, own.priority
+        ));
+    }
+    Ok(format!("handed over to the SM at port GUID {guid}, which is MASTER now"))
+}
+
 /// Hands over to the best standby SM that answers, before the daemon ends. Returns after at most
 /// [`LEAVE_TIMEOUT`].
 pub async fn leave(
@@ -64,7 +113,7 @@ pub async fn leave(
     });
     let handed_over = hand_over_to_best(context, events, keys, observation);
     if timeout(LEAVE_TIMEOUT, handed_over).await.is_err() {
-        warn!("no standby SM confirmed to be master within {LEAVE_TIMEOUT:?}");
+        warn!("no standby SM confirmed to be master within {} ms", LEAVE_TIMEOUT.as_millis());
     }
 }
 

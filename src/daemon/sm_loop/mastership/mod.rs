@@ -14,7 +14,7 @@ mod peers;
 mod poller;
 
 pub use announce::{Change, announce};
-pub use leave::{hand_over, leave};
+pub use leave::{confirm_master, hand_over, leave};
 pub use peers::{StrangerLog, peers, query};
 pub use poller::PollEvent;
 

@@ -6,7 +6,7 @@ use crate::ids::MKey;
 use crate::sm::peer::Peer;
 use crate::transport::client::{SmpBatch, SmpClient};
 use crate::transport::transactions::SmpRequest;
-use crate::wire::attr::{AttrId, SmInfo};
+use crate::wire::attr::{AttrId, SmInfo, SmState};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
@@ -28,7 +28,14 @@ pub(super) struct Poller {
     /// Polls since the last sign of life.
     unanswered: u32,
     next_poll: Instant,
+    /// Time of a query between polls, which does not count as one: the polled SM is not master yet.
+    next_query: Option<Instant>,
+    /// Delay of the next such query.
+    query_delay: Duration,
 }
+
+/// Delay of the first query of a polled SM that is not master; it doubles with each.
+const MIN_QUERY_DELAY: Duration = Duration::from_millis(250);
 
 impl Poller {
     /// Sends the first poll at once.
@@ -39,7 +46,15 @@ impl Poller {
         keys: Vec<MKey>,
     ) -> Self {
         let batch = client.batch();
-        let mut poller = Self { peer, keys, batch, unanswered: 0, next_poll: Instant::now() };
+        let mut poller = Self {
+            peer,
+            keys,
+            batch,
+            unanswered: 0,
+            next_poll: Instant::now(),
+            next_query: None,
+            query_delay: MIN_QUERY_DELAY,
+        };
         poller.poll(options);
         poller
     }
@@ -57,15 +72,36 @@ impl Poller {
     pub(super) async fn next(&mut self) -> PollEvent {
         loop {
             let (next_poll, is_polling) = (self.next_poll, self.batch.outstanding() > 0);
+            let next_query = self.next_query.filter(|&due| due < next_poll);
             tokio::select! {
                 biased;
                 Some((_, result)) = self.batch.next(), if is_polling => {
                     if let Ok(reply) = result {
-                        return PollEvent::Reply(SmInfo::read(&reply.data));
+                        let info = SmInfo::read(&reply.data);
+                        self.plan_query(info.state());
+                        return PollEvent::Reply(info);
                     }
                 }
-                () = sleep_until(next_poll) => return PollEvent::Due,
+                () = sleep_until(next_query.unwrap_or(next_poll)) => match next_query {
+                    Some(_) => {
+                        self.next_query = None;
+                        self.send();
+                    }
+                    None => return PollEvent::Due,
+                },
             }
+        }
+    }
+
+    /// The successor of a HANDOVER is master after its first sweep: it is queried soon again until
+    /// it shows that.
+    fn plan_query(&mut self, state: SmState) {
+        if state == SmState::Master {
+            self.next_query = None;
+            self.query_delay = MIN_QUERY_DELAY;
+        } else {
+            self.next_query = Some(Instant::now() + self.query_delay);
+            self.query_delay = self.query_delay.saturating_mul(2);
         }
     }
 
@@ -81,10 +117,14 @@ impl Poller {
             self.keys.rotate_left(1);
         }
         self.unanswered += 1;
+        self.send();
+        true
+    }
+
+    fn send(&mut self) {
         let request = SmpRequest::get(self.peer.route, AttrId::SM_INFO, 0);
         let key = self.keys.first().copied().unwrap_or_default();
         self.batch.submit(0, request.with_m_key(key));
-        true
     }
 
     /// Uses these M_Keys, of which there is at least one.

@@ -5,7 +5,9 @@ use crate::apply::ApplyReport;
 use crate::apply::phases::PHASES;
 use crate::config::options::Options;
 use crate::daemon::sm_loop::context::ManagerContext;
+use crate::daemon::sm_loop::file_writer::DumpJob;
 use crate::daemon::sm_loop::files::LOG_ROUTING;
+use crate::manage::action::RequestId;
 use crate::manage::loop_status::{MAX_PHASES, ReconfigureFigures};
 use crate::publish::Subnet;
 use std::sync::Arc;
@@ -19,14 +21,21 @@ impl Reconfigurer {
         std::mem::take(&mut self.figures)
     }
 
-    /// Writes all dump files of the published subnet, those of routes included.
-    pub fn dump(&mut self, context: &ManagerContext) {
-        let Some(subnet) = context.subnet.borrow().clone() else { return };
+    /// Writes all dump files of the published subnet, those of routes included, for these requests.
+    /// Events report the result.
+    pub fn dump(&mut self, context: &ManagerContext, requests: Vec<RequestId>) {
+        let events = context.feed.events.clone();
+        let Some(subnet) = context.subnet.borrow().clone() else {
+            for request in requests {
+                events.action_ended("dump", request, Err("no subnet is configured yet".into()));
+            }
+            return;
+        };
         let log_flags = subnet.options.log_flags | LOG_ROUTING;
         let options = Arc::new(Options { log_flags, ..Options::clone(&subnet.options) });
-        let subnet = Subnet { options: options.clone(), ..Subnet::clone(&subnet) };
+        let subnet = Arc::new(Subnet { options, ..Subnet::clone(&subnet) });
         let rejected = context.refused.borrow().clone();
-        self.write_files(&options, Some(Arc::new(subnet)), rejected);
+        self.file_writer.dump(DumpJob { subnet, rejected, requests, events });
     }
 }
 

@@ -8,7 +8,7 @@ use super::warm_standby::Follower;
 use crate::apply::inherited::{Confirmation, adopt, confirm};
 use crate::config::options::Options;
 use crate::daemon::sm_loop::context::ManagerContext;
-use crate::notes::counted;
+use crate::notes::{counted, time_text};
 use crate::observe::Observation;
 use crate::verify::Verified;
 use std::sync::Arc;
@@ -142,14 +142,14 @@ impl Reconfigurer {
 }
 
 fn log_confirmation(found: &Confirmation, observation: &Observation, start: Instant) {
-    let duration = start.elapsed();
+    let duration = time_text(start.elapsed());
     match found {
         Confirmation::Exact { blocks } => info!(
-            "{} are as this SM read them as standby, compared in {duration:?}",
+            "{} are as this SM read them as standby, compared in {duration}",
             counted(*blocks, "table block", "table blocks")
         ),
         Confirmation::Sample { blocks } => info!(
-            "a sample of {} is as this SM read them as standby, compared in {duration:?}; the others \
+            "a sample of {} is as this SM read them as standby, compared in {duration}; the others \
              are compared once the subnet is up",
             counted(*blocks, "table block", "table blocks")
         ),

@@ -5,7 +5,7 @@ use crate::apply::ApplyReport;
 use crate::apply::inherited::AdoptReport;
 use crate::daemon::process::operator_log;
 use crate::fabric::{Fabric, NodeId};
-use crate::notes::{Note, counted};
+use crate::notes::{Note, counted, time_text};
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError};
 use crate::transport::client::SmpClient;
@@ -41,9 +41,10 @@ impl LoggedFindings {
     ) {
         let fabric = &observation.fabric;
         debug!(
-            "heavy sweep: {} and {} in {duration:?}",
+            "heavy sweep: {} and {} in {}",
             counted(fabric.nodes().len(), "node", "nodes"),
-            counted(fabric.switches().len(), "switch", "switches")
+            counted(fabric.switches().len(), "switch", "switches"),
+            time_text(duration)
         );
         let faults: Vec<String> = fabric.faults().iter().map(ToString::to_string).collect();
         for (fault, text) in fabric.faults().iter().zip(&faults) {
@@ -86,9 +87,11 @@ pub(super) fn log_applied(
         warn!("{port}: {problem}; the port's GUIDInfo table lacks its alias GUIDs");
     }
     info!(
-        "programmed {} ({}); planned in {planning:?}, all in {total:?}",
+        "programmed {} ({}); planned in {}, all in {}",
         counted(report.sets(), "Set", "Sets"),
-        lft_blocks(report)
+        lft_blocks(report),
+        time_text(planning),
+        time_text(total)
     );
 }
 
@@ -96,9 +99,10 @@ pub(super) fn log_applied(
 pub(super) fn log_inherited(report: Option<AdoptReport>, duration: Duration) {
     let Some(AdoptReport { devices, blocks, differing }) = report else { return };
     info!(
-        "read {} of {} that hold tables from before, in {duration:?}: {} not as planned",
+        "read {} of {} that hold tables from before, in {}: {} not as planned",
         counted(blocks, "table block", "table blocks"),
         counted(devices, "device", "devices"),
+        time_text(duration),
         counted(differing, "block is", "blocks are")
     );
 }
@@ -156,7 +160,9 @@ fn log_silent_devices(observation: &Observation, report: &ApplyReport) {
 fn lft_blocks(report: &ApplyReport) -> String {
     let blocks = counted(report.lft_blocks, "LFT block", "LFT blocks");
     match report.lfts_done {
-        Some(time) if report.lft_blocks > 0 => format!("{blocks}, the last after {time:?}"),
+        Some(time) if report.lft_blocks > 0 => {
+            format!("{blocks}, the last after {}", time_text(time))
+        }
         _ => blocks,
     }
 }

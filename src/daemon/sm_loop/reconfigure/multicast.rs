@@ -18,7 +18,7 @@ use crate::daemon::sm_loop::files::LOG_ROUTING;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::Fabric;
 use crate::manage::loop_status::ReconfigureFigures;
-use crate::notes::counted;
+use crate::notes::{counted, time_text};
 use crate::observe::Observation;
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastDelta;
@@ -184,8 +184,10 @@ fn log_groups_applied(
 ) {
     log_failed_sets(observation, report);
     info!(
-        "multicast: {} planned in {planning:?}, programmed with {}, all in {total:?}",
+        "multicast: {} planned in {}, programmed with {}, all in {}",
         counted(mlids, "MLID", "MLIDs"),
-        counted(report.sets(), "Set", "Sets")
+        time_text(planning),
+        counted(report.sets(), "Set", "Sets"),
+        time_text(total)
     );
 }

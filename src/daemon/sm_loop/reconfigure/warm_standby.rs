@@ -12,7 +12,7 @@ use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::difference::Difference;
-use crate::notes::counted;
+use crate::notes::{counted, time_text};
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepSettings, heavy};
 use crate::plan::Plan;
@@ -143,7 +143,7 @@ impl Follower {
         let survey =
             inherited::survey(&self.client, observation, plan, &mut acknowledged, keys).await;
         let report = survey?;
-        debug!("standby: read the fabric in {:?}: {report:?}", start.elapsed());
+        debug!("standby: read the fabric in {}", time_text(start.elapsed()));
         if logged.replace(report) != Some(report) {
             log_survey(&report);
         }

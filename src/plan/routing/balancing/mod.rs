@@ -41,7 +41,7 @@ use super::switch_graph::{SwitchGraph, linked_peer};
 use super::{Dump, Lft, Routing, RoutingInput};
 use crate::config::guid_lists::GuidLists;
 use crate::config::options::Options;
-use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, PortNum};
 use crate::notes::Note;
 use crate::plan::LidTable;
@@ -217,9 +217,29 @@ impl<'a> Balancing<'a> {
     /// The switch ports whose paths are not counted in the balance.
     fn ignored(&self) -> HashSet<(SwitchId, u8)> {
         let fabric = self.fabric;
-        let entries = self.lists.ignored_ports.iter();
-        let switch = |guid| fabric.node_by_guid(guid).and_then(|node| fabric.node(node).switch);
-        entries.filter_map(|&(guid, port)| Some((switch(guid)?, port.0))).collect()
+        let switch = |node: NodeId| fabric.node(node).switch;
+        let mut ignored = HashSet::new();
+        for &(guid, num) in &self.lists.ignored_ports {
+            if num != PortNum::ZERO {
+                let found = fabric.node_by_guid(guid).and_then(switch);
+                ignored.extend(found.map(|found| (found, num.0)));
+                continue;
+            }
+            // A port GUID: the switch port at the far end of a host's cable, or all ports of a switch.
+            let Some(port) = fabric.port_by_guid(guid) else { continue };
+            let node = fabric.port(port).node;
+            match switch(node) {
+                Some(found) => {
+                    ignored.extend((1..=fabric.node(node).num_ports()).map(|num| (found, num)));
+                }
+                None => {
+                    let peer = fabric.port(port).peer.map(|peer| fabric.port(peer));
+                    let end = peer.and_then(|peer| Some((switch(peer.node)?, peer.num.0)));
+                    ignored.extend(end);
+                }
+            }
+        }
+        ignored
     }
 }
 

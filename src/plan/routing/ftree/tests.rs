@@ -115,7 +115,7 @@ fn hosts_without_a_common_root_are_refused() {
         refusal_of(&halves, &given),
         "no path up and down the tree leads from Channel Adapter 0x0000000000010000 \"N10000\" \
          port 1 at switch 0x0000000000000300 \"N300\" of rank 1 to Channel Adapter \
-         0x0000000000020000 \"N20000\" port 1 (LID 7) at switch 0x0000000000000400 \"N400\" of rank \
+         0x0000000000020000 \"N20000\"[1] (LID 7) at switch 0x0000000000000400 \"N400\" of rank \
          1"
     );
 }
@@ -152,7 +152,7 @@ fn compute_nodes_are_at_one_rank() {
         FtreeOptions { roots: Some(&roots), has_root_file: true, ..FtreeOptions::default() };
     assert_eq!(
         refusal_of(&tree, &given),
-        "ERR AB26: compute node Channel Adapter 0x0000000000050000 \"N50000\" port 1 is attached \
+        "ERR AB26: compute node Channel Adapter 0x0000000000050000 \"N50000\"[1] is attached \
          to switch 0x0000000000000100 \"N100\" of rank 0, but leaf switches have rank 1"
     );
     let io = [Guid(0x50001)];

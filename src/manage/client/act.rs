@@ -1,0 +1,41 @@
+//! Requests actions and prints their results.
+
+use super::http::Client;
+use super::wait::{self, Awaited};
+use crate::cli::Failure;
+use crate::cli::manage::ActionArgs;
+use crate::cli::output::print;
+use serde_json::json;
+
+/// Requests an action without parameters.
+///
+/// # Errors
+/// As [`act_with`].
+pub(super) async fn act(
+    client: &Client,
+    args: &ActionArgs,
+    name: &str,
+    awaited: Awaited,
+) -> Result<(), Failure> {
+    act_with(client, args, name, json!({}), awaited).await
+}
+
+/// Requests an action, and prints its result.
+///
+/// # Errors
+/// There is no daemon, it refuses, or the action fails.
+pub(super) async fn act_with(
+    client: &Client,
+    args: &ActionArgs,
+    name: &str,
+    body: serde_json::Value,
+    awaited: Awaited,
+) -> Result<(), Failure> {
+    let accepted = client.post(&format!("/v1/actions/{name}"), body.to_string()).await?;
+    let text = match args.no_wait {
+        true => format!("{name}: requested"),
+        false => wait::result(client, &accepted, awaited).await?,
+    };
+    let _ = print(&format!("{text}\n"))?;
+    Ok(())
+}

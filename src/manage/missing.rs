@@ -1,0 +1,88 @@
+//! Nodes and links that were in the fabric and are not found any more.
+
+use super::event::{LinkEnd, NodeName};
+use super::fabric_changes::{link_end, links, name};
+use crate::fabric::{End, Fabric};
+use crate::ids::{Guid, Lid};
+use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+
+/// Maximum number of nodes, and of links, that are kept; the latest ones are.
+const MAX_KEPT: usize = 4096;
+
+/// A node that is not found any more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MissingNode {
+    pub name: NodeName,
+    /// GUIDs and LIDs of its ports.
+    pub ports: Vec<(Guid, Option<Lid>)>,
+    /// Time at which it was lost.
+    pub since: DateTime<Utc>,
+}
+
+/// A link that is not found any more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MissingLink {
+    pub ends: [LinkEnd; 2],
+    /// Time at which it was lost.
+    pub since: DateTime<Utc>,
+}
+
+/// All of them, since the start of the daemon.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MissingParts {
+    pub nodes: BTreeMap<Guid, MissingNode>,
+    pub links: BTreeMap<[End; 2], MissingLink>,
+}
+
+impl MissingParts {
+    /// Adds what `new` lacks of `old`, and removes what it has. A link is not missing any more when
+    /// a port of it has another one.
+    pub fn update(&mut self, old: &Fabric, new: &Fabric, now: DateTime<Utc>) {
+        self.nodes.retain(|&guid, _| new.node_by_guid(guid).is_none());
+        for node in old.nodes().iter().filter(|node| new.node_by_guid(node.guid()).is_none()) {
+            let id = old.node_by_guid(node.guid());
+            let slots = old.end_ports().filter(|&port| Some(old.port(port).node) == id);
+            let ports = slots.map(|port| (old.port(port).guid, old.observed_lid(port))).collect();
+            self.nodes.insert(node.guid(), MissingNode { name: name(node), ports, since: now });
+        }
+        let present = links(new);
+        for (a, b) in links(old).difference(&present) {
+            let ends = [link_end(old, *a), link_end(old, *b)];
+            self.links.insert([*a, *b], MissingLink { ends, since: now });
+        }
+        let is_linked = |&(guid, num): &End| {
+            let port = new.node_by_guid(guid).and_then(|node| new.port_of(node, num));
+            port.is_some_and(|port| new.port(port).peer.is_some())
+        };
+        self.links.retain(|ends, _| !ends.iter().any(is_linked));
+        forget_oldest(&mut self.nodes, |node| node.since);
+        forget_oldest(&mut self.links, |link| link.since);
+    }
+
+    /// The node with this GUID, of it or of a port, LID or beginning of its description.
+    pub fn find(&self, text: &str) -> Option<&MissingNode> {
+        let lid = text.parse().ok().map(Lid);
+        let digits = text.strip_prefix("0x");
+        let guid = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid);
+        let is_meant = |(own, node): &(&Guid, &MissingNode)| {
+            let has =
+                |&(port, at): &(Guid, Option<Lid>)| guid == Some(port) || at.is_some() && lid == at;
+            guid == Some(**own) || node.ports.iter().any(has)
+        };
+        let named = |(_, node): &(&Guid, &MissingNode)| {
+            !text.is_empty() && node.name.description.starts_with(text)
+        };
+        let found = self.nodes.iter().find(is_meant).or_else(|| self.nodes.iter().find(named));
+        found.map(|(_, node)| node)
+    }
+}
+
+fn forget_oldest<K: Ord + Copy, V>(kept: &mut BTreeMap<K, V>, since: fn(&V) -> DateTime<Utc>) {
+    while kept.len() > MAX_KEPT {
+        let oldest = kept.iter().min_by_key(|(_, value)| since(value)).map(|(&key, _)| key);
+        if let Some(key) = oldest {
+            kept.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `torus-sm check`: findings that a start would log.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use testkit::torus_sm;
+
+fn check(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(torus_sm());
+    command.arg("check").args(args).current_dir(folder).env("OSM_CACHE_DIR", folder);
+    command.output().expect("torus-sm starts")
+}
+
+/// Exit code and standard output of a check of these files, the first of which is opensm.conf.
+fn checked(files: &[(&str, &str)]) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("a file");
+    }
+    let output = check(folder.path(), &["-F", "opensm.conf"]);
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn errors_of_the_management_section_are_found() {
+    for (text, problem) in [
+        ("management_tcp 0.0.0.0:8080", "without TLS only a loopback address is served"),
+        ("management_tcp nowhere", "management_tcp nowhere: not an address and port"),
+        (
+            "management_tcp 127.0.0.1:8080\nmanagement_token_file token",
+            "management_token_file token: No such file",
+        ),
+        ("management_group no-such-group", "there is no group 'no-such-group'"),
+        (
+            "management_tcp 127.0.0.1:8080\nmanagement_tls_key key",
+            "TLS needs management_tls_certificate and management_tls_key",
+        ),
+        (
+            "management_tcp 127.0.0.1:1\nmanagement_tls_key key\nmanagement_tls_certificate cert",
+            "cert: No such file",
+        ),
+    ] {
+        let (code, text) = checked(&[("opensm.conf", &format!("{text}\n"))]);
+        assert!(text.contains(problem) && text.contains("error: "), "{problem}: {text}");
+        assert_eq!(code, Some(4), "{text}");
+    }
+    let (_, text) = checked(&[("opensm.conf", "management FALSE\nmanagement_tcp nowhere\n")]);
+    assert!(!text.contains("management_tcp"), "{text}");
+}
+
+#[test]
+fn a_byte_order_mark_is_skipped() {
+    let (_, text) = checked(&[
+        ("opensm.conf", "\u{feff}qos TRUE\r\npartition_config_file partitions.conf\r\n"),
+        ("partitions.conf", "\u{feff}Default=0x7fff: ALL=full;\r\n"),
+    ]);
+    assert!(text.contains("opensm.conf: no errors"), "{text}");
+    assert!(text.contains("partitions.conf: no errors"), "{text}");
+}
+
+#[test]
+fn a_cut_partitions_file_and_partitions_without_members_are_found() {
+    let conf = ("opensm.conf", "partition_config_file partitions.conf\n");
+    let (_, text) =
+        checked(&[conf, ("partitions.conf", "Default=0x7fff: ALL=full;\nA=0x11: 0x1,\n 0x2")]);
+    let cut =
+        "partitions.conf:3:5: warning: the file ends within the definition of `A` from line 2";
+    assert!(text.contains(cut), "{text}");
+    let (_, text) = checked(&[
+        conf,
+        ("partitions.conf", "Default=0x7fff: ALL=full;\nA=0x11:;\nB=0x12:;\nB=0x12: ALL;\n"),
+    ]);
+    assert!(
+        text.contains("partitions.conf:2:1: warning: the partition `A` has no members"),
+        "{text}"
+    );
+    assert!(!text.contains("partition `B`"), "{text}");
+}
+
+#[test]
+fn misspelt_guids_of_a_torus_are_found() {
+    let conf = "routing_engine torus-2QoS\nqos TRUE\ntorus_config torus.conf\n";
+    let torus = "torus 3 3 3\nxp_link 0x20000O 0x200001\nyp_link 0002c90300000001 0x200002\n\
+                 zp_link 0x200000 0x20000000000000000\n";
+    let (_, text) = checked(&[("opensm.conf", conf), ("torus.conf", torus)]);
+    for place in ["torus.conf:2:9", "torus.conf:3:9", "torus.conf:4:18"] {
+        assert!(text.contains(&format!("{place}: warning: ")), "{place}: {text}");
+    }
+    assert!(text.contains("`0x20000O` is not a GUID such as 0x0002c90300000001"), "{text}");
+}
