@@ -10,7 +10,7 @@ use super::reply::{Reply, time};
 use crate::contained;
 use crate::manage::loop_status::{
     Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SetsByPhase, SweepKind,
-    SweepRecord, SweepResult,
+    SweepRecord, SweepResult, UnresponsiveDevice, UnresponsiveStatus,
 };
 use crate::manage::sa_query::SaQuery;
 use crate::notes::{Note, Severity};
@@ -46,6 +46,9 @@ pub(super) struct Status {
     congestion_control: Option<CongestionView>,
     /// Devices that do not work as planned.
     device_faults: Vec<Message>,
+    /// Devices that do not answer although no neighbour reports their links down: their LIDs and
+    /// routes stay.
+    unresponsive: Unresponsive,
     sweeps: Vec<Sweep>,
     reconfigurations: Vec<Reconfiguration>,
     configuration: Configuration,
@@ -78,6 +81,25 @@ struct OtherSmView {
     port_guid: String,
     state: String,
     priority: u8,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Unresponsive {
+    /// They are more than unresponsive_alarm allows: none of them counts as gone for its silence.
+    alarm: bool,
+    devices: Vec<UnresponsiveView>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnresponsiveView {
+    /// Node GUID.
+    guid: String,
+    /// Kind, GUID and description.
+    name: String,
+    /// Time of the sweep that it did not answer first.
+    since: String,
 }
 
 #[derive(Serialize)]
@@ -258,6 +280,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         device_faults: subnet.map_or_else(Vec::new, |subnet| {
             subnet.devices.notes(&subnet.fabric).iter().map(Message::from).collect()
         }),
+        unresponsive: unresponsive(&status.unresponsive),
         sweeps: status.sweeps.iter().map(sweep).collect(),
         reconfigurations: status.reconfigurations.iter().map(reconfiguration).collect(),
         configuration: configuration(context),
@@ -286,6 +309,15 @@ fn other_sms(status: &LoopStatus) -> Vec<OtherSmView> {
         priority: sm.priority,
     };
     status.managers.iter().map(view).collect()
+}
+
+fn unresponsive(status: &UnresponsiveStatus) -> Unresponsive {
+    let view = |device: &UnresponsiveDevice| UnresponsiveView {
+        guid: device.guid.to_string(),
+        name: device.name.clone(),
+        since: time(device.since),
+    };
+    Unresponsive { alarm: status.is_alarm, devices: status.devices.iter().map(view).collect() }
 }
 
 fn activity(activity: Activity) -> &'static str {

@@ -65,6 +65,7 @@ impl Manager {
         }
         if state != SmState::Master {
             // Another SM may be master now, so the snapshot is no longer valid.
+            self.forget_unresponsive();
             self.context.subnet.send_replace(None);
             self.context.refused.send_replace(None);
             self.next_sweep = None;
