@@ -76,6 +76,8 @@ pub struct Manager {
     pub(super) storm: LinkStorm,
     pub(super) mastership: Mastership,
     strangers: StrangerLog,
+    /// This SM was master or standby since its start.
+    has_taken_part: bool,
     /// The better SM that did not accept the last HANDOVER.
     refused_by: Option<Guid>,
     /// An operator inhibits all sweeps.
@@ -129,6 +131,7 @@ impl Manager {
             storm: LinkStorm::default(),
             mastership: Mastership::default(),
             strangers: StrangerLog::default(),
+            has_taken_part: false,
             refused_by: None,
             are_sweeps_inhibited: false,
             is_port_down: false,

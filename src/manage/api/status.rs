@@ -69,10 +69,22 @@ struct Sm {
     master_priority: u8,
     /// Sweeps and replies run on a subnet that is configured.
     subnet_up: bool,
+    /// Why this SM stays in DISCOVERING: the master with another SM_Key; null if there is none.
+    waits_for: Option<ForeignMasterView>,
     /// Changes of the port of this SM by other managers or programs, since the start.
     foreign_port_changes: u64,
     /// The last of them; null if there was none.
     last_foreign_port_change: Option<String>,
+}
+
+/// A master whose SM_Key is not that of this SM.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ForeignMasterView {
+    port_guid: String,
+    /// Name of the node.
+    node: String,
+    priority: u8,
 }
 
 #[derive(Serialize)]
@@ -297,6 +309,11 @@ fn sm(status: &LoopStatus) -> Sm {
         priority: sm.priority,
         master_priority: sm.master_priority,
         subnet_up: status.subnet.as_ref().is_some_and(|subnet| subnet.failed_sets == 0),
+        waits_for: status.foreign_master.as_ref().map(|master| ForeignMasterView {
+            port_guid: master.guid.to_string(),
+            node: master.node.clone(),
+            priority: master.priority,
+        }),
         foreign_port_changes: status.own_port.count,
         last_foreign_port_change: status.own_port.last.clone(),
     }

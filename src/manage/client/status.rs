@@ -43,6 +43,16 @@ pub(super) fn status(status: &Value) -> String {
         false => String::new(),
     };
     put!(out, "  priority    {priority}{as_master}");
+    let master = &sm["waits_for"];
+    if !master.is_null() {
+        put!(
+            out,
+            "  waiting     ERROR: the SM at port GUID {} ({}) is master with another SM_Key; set sm_key \
+             to the same value for all SMs, see sm_key_peers, or start with --ignore-other-sm",
+            text(&master["port_guid"]),
+            text(&master["node"])
+        );
+    }
     for other in list(&status["other_sms"]) {
         let (guid, state) = (text(&other["port_guid"]), text(&other["state"]));
         put!(out, "  other SM    {guid} {state}, priority {}", other["priority"]);
