@@ -36,6 +36,8 @@ pub(super) struct PassFailures {
     /// Unanswered Sets since the last answered one, by node.
     unanswered: Vec<u32>,
     silent: Vec<NodeId>,
+    /// Devices that did not answer the last sweep. Their Sets wait until they answer one.
+    unresponsive: HashSet<NodeId>,
     refused: Vec<Refused>,
     /// Nodes that were sent Sets, apart from forwarding tables and SwitchInfo.
     admitted: HashSet<NodeId>,
@@ -54,6 +56,7 @@ impl PassFailures {
             locked: fabric.end_ports().filter(is_locked).collect(),
             unanswered: vec![0; fabric.nodes().len()],
             silent: Vec::new(),
+            unresponsive: fabric.unresponsive().collect(),
             refused: Vec::new(),
             admitted: HashSet::new(),
             delayed: Vec::new(),
@@ -77,8 +80,9 @@ impl PassFailures {
             return false;
         }
         // The start, so that a Set is not delayed in one phase and sent in another.
-        let is_delayed =
-            self.needs_key(fabric, set) || before.is_delayed(fabric, set, data, self.start);
+        let is_delayed = self.unresponsive.contains(&set.node)
+            || self.needs_key(fabric, set)
+            || before.is_delayed(fabric, set, data, self.start);
         if is_delayed {
             self.delayed.push(set);
         } else if !FORWARDING.contains(&set.attr_id) {

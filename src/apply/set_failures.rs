@@ -138,7 +138,8 @@ impl SetFailures {
         self.silent.failures(&guid)
     }
 
-    /// Forgets devices that left the fabric or have restarted.
+    /// Forgets devices that left the fabric or have restarted, and the silence of unresponsive ones:
+    /// their Sets are sent once they answer a sweep.
     pub(super) fn forget_restarted(&mut self, fabric: &Fabric) {
         if self.is_empty() {
             return;
@@ -153,7 +154,10 @@ impl SetFailures {
             })
         });
         self.delays.retain(|key| self.refused.contains_key(key));
-        self.silent.retain(|&guid| fabric.node_by_guid(guid).is_some());
+        let unresponsive: HashSet<NodeId> = fabric.unresponsive().collect();
+        self.silent.retain(|&guid| {
+            fabric.node_by_guid(guid).is_some_and(|node| !unresponsive.contains(&node))
+        });
     }
 
     /// Records the failures of a complete reconfiguration: those that neither happened again nor

@@ -7,10 +7,12 @@
 //!
 //! [`topology`] describes nodes and cables without state, as generators and fabric files
 //! ([`ibnet`]) give them. [`synthetic`] makes the snapshot that a sweep of a topology would return.
+//! [`DiscoveryFault`] is a failure of a sweep.
 //! [`difference`] compares two snapshots, and [`part`] makes a fabric of some nodes and ports.
 //! [`quarantined`] names links that are treated as down.
 
 pub mod difference;
+mod discovery_fault;
 mod guid_index;
 pub mod ibnet;
 pub mod node_name;
@@ -20,6 +22,7 @@ pub mod quarantined;
 pub mod synthetic;
 pub mod topology;
 
+pub use self::discovery_fault::DiscoveryFault;
 use self::guid_index::GuidIndex;
 use self::node_names::{NodeName, NodeNames};
 use crate::ids::{Guid, Lid, PortNum};
@@ -122,46 +125,6 @@ impl Port {
     pub fn state(&self) -> PortState {
         self.info.map_or(PortState::Down, |info| info.port_state())
     }
-}
-
-/// A failure that a sweep encountered. The sweep continues without the device.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum DiscoveryFault {
-    /// Two nodes answer with the same node GUID.
-    #[error("duplicate node GUID {guid}: at path {first} and at path {second}")]
-    DuplicateNodeGuid {
-        guid: Guid,
-        /// Directed route to the node in the snapshot.
-        first: DirectedRoute,
-        /// Directed route to the other one.
-        second: DirectedRoute,
-    },
-    /// Two ports of different nodes answer with the same port GUID.
-    #[error("duplicate port GUID {guid}: at path {first} and at path {second}")]
-    DuplicatePortGuid {
-        guid: Guid,
-        /// Directed route to the port in the snapshot.
-        first: DirectedRoute,
-        /// Directed route to the other one.
-        second: DirectedRoute,
-    },
-    /// A node or port did not answer, although its link is up.
-    #[error("no answer to {attribute} from {what} at path {route}")]
-    NoAnswer {
-        /// Name of the requested attribute.
-        attribute: &'static str,
-        /// GUID, port and description as far as known, or the place of the device.
-        what: String,
-        route: DirectedRoute,
-    },
-    /// A device answered with invalid data.
-    #[error("{what} at path {route}: {problem}")]
-    InvalidAnswer {
-        /// GUID, port and description.
-        what: String,
-        route: DirectedRoute,
-        problem: String,
-    },
 }
 
 /// The snapshot of a fabric.
@@ -380,6 +343,14 @@ impl Fabric {
     /// The failures of the sweep.
     pub fn faults(&self) -> &[DiscoveryFault] {
         &self.faults
+    }
+
+    /// The devices that did not answer and are as they were last known, in the order of the faults.
+    pub fn unresponsive(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.faults.iter().filter_map(|fault| match fault {
+            DiscoveryFault::Unresponsive { guid, .. } => self.node_by_guid(*guid),
+            _ => None,
+        })
     }
 
     /// All end ports that were reached, ordered by node and port: ports of channel adapters and

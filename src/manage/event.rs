@@ -110,6 +110,27 @@ pub enum Event {
     LinkReleased {
         ends: [LinkEnd; 2],
     },
+    /// A device does not answer, and no neighbour reports its link down: its LIDs and routes stay.
+    NodeUnresponsive(NodeName),
+    /// An unresponsive device answers again.
+    NodeResponsive {
+        #[serde(flatten)]
+        node: NodeName,
+        /// Duration of its silence.
+        silent_seconds: f64,
+    },
+    /// More devices are unresponsive than unresponsive_alarm allows: SMPs are lost, or management
+    /// agents hang. The tables in force stay.
+    MassSilence {
+        unresponsive: usize,
+        /// Known devices.
+        nodes: usize,
+    },
+    /// Most devices answer again.
+    MassSilenceEnded {
+        unresponsive: usize,
+        nodes: usize,
+    },
     /// More nodes and links changed than have events of their own.
     MoreChanges {
         nodes: usize,
@@ -259,6 +280,10 @@ impl Event {
             Self::LinkQuarantined { .. } => "link_quarantined",
             Self::LinkNeeded { .. } => "link_needed",
             Self::LinkReleased { .. } => "link_released",
+            Self::NodeUnresponsive(_) => "node_unresponsive",
+            Self::NodeResponsive { .. } => "node_responsive",
+            Self::MassSilence { .. } => "mass_silence",
+            Self::MassSilenceEnded { .. } => "mass_silence_ended",
             Self::MoreChanges { .. } => "more_changes",
             Self::Reconfigured { .. } => "reconfigured",
             Self::PlanRejected { .. } => "plan_rejected",

@@ -46,7 +46,8 @@ pub fn changes(old: &Fabric, new: &Fabric) -> Vec<Event> {
     list.finish()
 }
 
-pub(super) fn name(node: &Node) -> NodeName {
+/// The name of a node for events.
+pub fn name(node: &Node) -> NodeName {
     NodeName {
         guid: node.guid().to_string(),
         kind: kind_name(node.kind()).to_owned(),

@@ -284,6 +284,40 @@ pub struct LoopStatus {
     /// The present counts of sources that send what only defective or hostile programs send.
     pub offenders: Arc<Offenders>,
     pub own_port: OwnPortChanges,
+    pub unresponsive: UnresponsiveStatus,
+    /// The master because of which this SM stays in DISCOVERING.
+    pub foreign_master: Option<ForeignMaster>,
+}
+
+/// A master with another SM_Key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ForeignMaster {
+    /// Port GUID.
+    pub guid: Guid,
+    /// Name of the node.
+    pub node: String,
+    /// 0 to 15.
+    pub priority: u8,
+}
+
+/// The devices that do not answer although nothing shows that they are gone.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct UnresponsiveStatus {
+    /// Ordered by GUID.
+    pub devices: Vec<UnresponsiveDevice>,
+    /// They are more than `unresponsive_alarm` allows.
+    pub is_alarm: bool,
+}
+
+/// A device that stays in the subnet although it does not answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnresponsiveDevice {
+    /// Node GUID.
+    pub guid: Guid,
+    /// Kind, GUID and description.
+    pub name: String,
+    /// Time of the sweep that it did not answer first.
+    pub since: DateTime<Utc>,
 }
 
 /// Changes of the port of this SM that others made.

@@ -1,6 +1,7 @@
 //! The queries of P_Key tables: of all end ports, and of the switch ports that face them.
 
 use super::discovery_queries::DiscoveryQueries;
+use super::discovery_state::DiscoveryState;
 use super::query::Query;
 use crate::fabric::{Port, PortId};
 use crate::ids::PortNum;
@@ -36,8 +37,15 @@ impl DiscoveryQueries {
 
     /// Records one block of the table of a port.
     pub(super) fn pkeys_answered(&mut self, end: (usize, PortNum), block: u16, answer: PkeyBlock) {
-        let Some(slot) = self.state.slot(end) else { return };
-        let (block, pkeys) = (usize::from(block), self.state.read_pkeys.entry(slot).or_default());
+        self.state.replace_pkeys(end, block, answer);
+    }
+}
+
+impl DiscoveryState {
+    /// Replaces one block of the table of a port.
+    pub(super) fn replace_pkeys(&mut self, end: (usize, PortNum), block: u16, answer: PkeyBlock) {
+        let Some(slot) = self.slot(end) else { return };
+        let (block, pkeys) = (usize::from(block), self.read_pkeys.entry(slot).or_default());
         if pkeys.len() <= block {
             pkeys.resize(block + 1, PkeyBlock::default());
         }

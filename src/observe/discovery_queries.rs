@@ -64,6 +64,7 @@ impl DiscoveryQueries {
     pub(super) fn new(client: &SmpClient, keys: &MKeys, state: DiscoveryState) -> Self {
         Self {
             batch: Tagged::new(client),
+            evidence: Evidence::of_doubtful(&state.unresponsive),
             local: client.port().identity().guid,
             keys: DiscoveryKeys::new(keys),
             known_before: state.nodes().len(),
@@ -73,7 +74,6 @@ impl DiscoveryQueries {
             changed_switches: Vec::new(),
             avoided: HashSet::new(),
             restarted: HashSet::new(),
-            evidence: Evidence::default(),
             read_switches: HashSet::new(),
             reset_switches: HashSet::new(),
             reconnected: HashSet::new(),
@@ -310,6 +310,9 @@ impl DiscoveryQueries {
     }
 
     fn answered(&mut self, query: Query, reply: &SmpReply) {
+        if let Some(node) = query.node().filter(|_| !matches!(query, Query::Node { .. })) {
+            self.state.unresponsive.remove(&node);
+        }
         match query {
             Query::Node { from, route, m_key } => {
                 let info = NodeInfo::read(&reply.data);
@@ -356,6 +359,7 @@ impl DiscoveryQueries {
         else {
             return;
         };
+        self.state.unresponsive.remove(&node);
         let port = info.local_port();
         match from {
             None => self.state.local = Some((node, port)),

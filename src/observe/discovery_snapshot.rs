@@ -5,7 +5,7 @@
 //! snapshot again; then the new one keeps its order and indexes, which saves most of the time.
 
 use super::discovery_state::{DiscoveryState, LastSnapshot};
-use crate::fabric::{End, Fabric, NodeParts};
+use crate::fabric::{DiscoveryFault, End, Fabric, NodeId, NodeParts};
 use crate::ids::Guid;
 use crate::wire::attr::tables::PkeyBlock;
 use rustc_hash::FxHashMap;
@@ -26,6 +26,7 @@ impl DiscoveryState {
             last: Some((fabric.clone(), pkeys.clone())),
             local: Some((local.node.index(), local.num)),
             faults: fabric.faults().to_vec(),
+            unresponsive: fabric.unresponsive().map(NodeId::index).collect(),
             names: Arc::new(names.collect()),
             ..Self::default()
         }
@@ -35,6 +36,7 @@ impl DiscoveryState {
     /// local port is unknown.
     pub fn finish(mut self) -> Option<Snapshot> {
         let reached = self.reroute();
+        self.name_unresponsive(&reached);
         let (names, last) = (self.names.clone(), self.last.clone());
         let (mut fabric, pkeys) = match last.clone().filter(|last| self.has_ids_of(last, &reached))
         {
@@ -52,6 +54,21 @@ impl DiscoveryState {
             }
         }
         Some((fabric, pkeys))
+    }
+
+    /// Renews the faults of unresponsive devices: those that answered or are cut off have none.
+    fn name_unresponsive(&mut self, reached: &[bool]) {
+        self.faults.retain(|fault| !matches!(fault, DiscoveryFault::Unresponsive { .. }));
+        for &index in self.unresponsive.iter().filter(|&&index| reached[index]) {
+            let node = &self.nodes[index];
+            let name = self.names.get(node.guid()).map(ToString::to_string);
+            let name = name.unwrap_or_else(|| node.description.to_string());
+            self.faults.push(DiscoveryFault::Unresponsive {
+                guid: node.guid(),
+                what: format!("{} {} \"{name}\"", node.kind(), node.guid()),
+                route: node.route,
+            });
+        }
     }
 
     /// True if the snapshot will have the nodes and end ports of the last one. A known node keeps

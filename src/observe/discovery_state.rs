@@ -12,7 +12,7 @@ use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::DirectedRoute;
 use rustc_hash::FxHashMap;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// The result of [`DiscoveryState::record_node`].
@@ -64,6 +64,9 @@ pub struct DiscoveryState {
     pub faults: Vec<DiscoveryFault>,
     /// Names that replace descriptions.
     pub names: Arc<NodeNames>,
+    /// Nodes that did not answer and are as they were last known, see `unresponsive`. Routes pass them
+    /// only where there are no others.
+    pub(super) unresponsive: BTreeSet<usize>,
     /// The reachable nodes, if all routes are those of the last [`Self::reroute`].
     pub(super) reached: Option<Vec<bool>>,
 }
@@ -125,6 +128,11 @@ impl DiscoveryState {
         last.or_else(|| self.port_owner.get(&guid).copied())
     }
 
+    /// True if an end port with this GUID was found.
+    pub(super) fn has_end_port(&self, guid: Guid) -> bool {
+        self.owner(guid).is_some()
+    }
+
     /// The P_Key table of a port as far as it is known, from the last snapshot or read since.
     pub fn pkeys(&self, slot: PortId) -> &[PkeyBlock] {
         let read = self.read_pkeys.get(&slot);
@@ -140,7 +148,7 @@ impl DiscoveryState {
         }
     }
 
-    fn add(&mut self, info: NodeInfo, route: DirectedRoute) -> usize {
+    pub(super) fn add(&mut self, info: NodeInfo, route: DirectedRoute) -> usize {
         let index = self.nodes.len();
         let (node, first_port) = (NodeId(index as u32), PortId(self.ports.len() as u32));
         let is_switch = info.kind() == NodeKind::Switch;
@@ -275,7 +283,10 @@ impl DiscoveryState {
     /// nodes.
     pub fn reroute(&mut self) -> Vec<bool> {
         if self.reached.is_none() {
-            self.reroute_avoiding(&HashSet::new());
+            let unresponsive = self.unresponsive.iter().copied().collect();
+            let reach = self.reroute_avoiding(&unresponsive);
+            let reached = reach.iter().map(|&reach| reach != Reach::None).collect();
+            self.reached = self.local.is_some().then_some(reached);
         }
         self.reached.clone().unwrap_or_else(|| vec![false; self.nodes.len()])
     }
@@ -283,8 +294,9 @@ impl DiscoveryState {
     /// [`Self::reroute`] with routes through the nodes of `avoided` only where there are no others.
     pub fn reroute_avoiding(&mut self, avoided: &HashSet<usize>) -> Vec<Reach> {
         let reach = self.new_routes(avoided);
+        let avoids_none = avoided.is_empty() && self.unresponsive.is_empty();
         let reached = || reach.iter().map(|&reach| reach != Reach::None).collect();
-        self.reached = (avoided.is_empty() && self.local.is_some()).then(reached);
+        self.reached = (avoids_none && self.local.is_some()).then(reached);
         reach
     }
 
@@ -329,7 +341,7 @@ impl DiscoveryState {
 }
 
 /// True if two NodeInfos with the same node GUID may come from the same device.
-fn same_device(a: &NodeInfo, b: &NodeInfo) -> bool {
+pub(super) fn same_device(a: &NodeInfo, b: &NodeInfo) -> bool {
     let switch_agrees = a.kind() != NodeKind::Switch || a.port_guid() == b.port_guid();
     a.kind() == b.kind()
         && a.num_ports() == b.num_ports()

@@ -13,7 +13,7 @@
 
 use super::query::{Query, QueryKey};
 use crate::ids::PortNum;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The evidence of one sweep. All methods are cheap while every device answers.
 #[derive(Debug, Default)]
@@ -28,6 +28,11 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
+    /// The evidence at the beginning of a sweep that knows of doubtful nodes.
+    pub(super) fn of_doubtful(nodes: &BTreeSet<usize>) -> Self {
+        Self { doubtful: nodes.iter().copied().collect(), ..Self::default() }
+    }
+
     /// Records an answer.
     pub(super) fn answered(&mut self, query: Query) {
         if !self.unanswered.is_empty() {

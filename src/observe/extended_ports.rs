@@ -5,13 +5,14 @@
 
 use super::Observation;
 use super::m_keys::MKeys;
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{Fabric, NodeId, PortId};
 use crate::ids::PortNum;
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
 use crate::transport::transactions::SmpRequest;
 use crate::wire::attr::{AttrId, MlnxExtPortInfo, PortState};
 use crate::wire::smp::SmpRoute;
+use std::collections::HashSet;
 use std::sync::Arc;
 use tracing::debug;
 
@@ -24,9 +25,14 @@ pub(super) async fn read(
     last: Option<&Fabric>,
 ) {
     let fabric = observation.fabric.clone();
+    let unresponsive: HashSet<NodeId> = fabric.unresponsive().collect();
     let mut batch = Tagged::new(client);
-    for id in fabric.port_ids().filter(|&id| is_asked(&fabric, id) && !is_known(&fabric, id, last))
-    {
+    let is_wanted = |&id: &PortId| {
+        is_asked(&fabric, id)
+            && !unresponsive.contains(&fabric.port(id).node)
+            && !is_known(&fabric, id, last)
+    };
+    for id in fabric.port_ids().filter(is_wanted) {
         let (route, num) = (SmpRoute::Directed(fabric.route_to(id)), fabric.port(id).num);
         let request = SmpRequest::get(route, AttrId::MLNX_EXT_PORT_INFO, num.0.into());
         batch.submit(id, request.with_m_key(keys.of_port(&fabric, id)));
@@ -40,6 +46,18 @@ pub(super) async fn read(
                 }
             }
             Err(error) => debug!("ExtendedPortInfo of {}: {error}", fabric.describe(id)),
+        }
+    }
+}
+
+/// Takes the ExtendedPortInfo of unresponsive devices from the last snapshot.
+pub(super) fn retain(observation: &mut Observation, last: &Fabric) {
+    let fabric = observation.fabric.clone();
+    let unresponsive: HashSet<NodeId> = fabric.unresponsive().collect();
+    for (id, info) in last.extended_ports().filter(|_| !unresponsive.is_empty()) {
+        let port = fabric.port_by_end(last.end_of(id));
+        if let Some(port) = port.filter(|&port| unresponsive.contains(&fabric.port(port).node)) {
+            Arc::make_mut(&mut observation.fabric).set_extended_port_info(port, *info);
         }
     }
 }

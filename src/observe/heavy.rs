@@ -31,6 +31,9 @@ pub async fn sweep(
         queries = discover(client, keys, settings).await;
     }
     let mut observation = conclude(queries)?;
+    if let Some(known) = &settings.known {
+        extended_ports::retain(&mut observation, &known.fabric);
+    }
     if settings.reads_extended_ports {
         extended_ports::read(client, keys, &mut observation, None).await;
     }
@@ -54,6 +57,9 @@ async fn discover(client: &SmpClient, keys: &MKeys, settings: &SweepSettings) ->
     queries.query_pkeys();
     queries.run_to_the_end().await;
     queries.run_last_pass().await;
+    if let Some(known) = &settings.known {
+        queries.retain_unresponsive(known);
+    }
     queries.record_faults();
     queries.find_own_twin();
     queries

@@ -1,7 +1,8 @@
 //! The light sweep: finds changes whose traps were lost.
 //!
 //! It queries SwitchInfo of each switch for PortStateChange bits, NodeInfo of each device that did
-//! not answer the last sweep or answered it with invalid data, PortInfo of the local port and of
+//! not answer the last sweep or answered it with invalid data (of an unresponsive one, when it is due
+//! to be asked again), PortInfo of the local port and of
 //! its peer if that is no switch: two hosts cabled back to back have nobody who sends traps, and
 //! PortInfo of ports that hide an unknown M_Key, whose lease may end.
 //!
@@ -11,7 +12,7 @@
 use super::discovery_state::DiscoveryState;
 use super::m_keys::MKeys;
 use super::node_info::node_info_problem;
-use crate::fabric::{DiscoveryFault, Fabric, PortId};
+use crate::fabric::{DiscoveryFault, Fabric, NodeId, PortId};
 use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
@@ -19,6 +20,7 @@ use crate::transport::transactions::{SmpReply, SmpRequest};
 use crate::wire::attr::{AttrId, NodeInfo, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
 use std::fmt;
+use std::collections::HashSet;
 
 /// The result of a light sweep.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -30,6 +32,8 @@ pub struct Findings {
     /// Routes to devices that did not answer before, or with invalid data, or hid their M_Key, and
     /// that do no longer.
     pub recovered: Vec<DirectedRoute>,
+    /// Unresponsive devices that were asked again and still do not answer.
+    pub unresponsive: Vec<Guid>,
     /// The link of the local port, or a peer that is no switch, is in another state than before.
     pub local_link_changed: bool,
 }
@@ -60,7 +64,8 @@ impl fmt::Display for Findings {
 impl Findings {
     /// True if nothing changed.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let Self { changed, lost, recovered, unresponsive: _, local_link_changed } = self;
+        changed.is_empty() && lost.is_empty() && recovered.is_empty() && !local_link_changed
     }
 }
 
@@ -69,6 +74,8 @@ impl Findings {
 enum Query {
     Switch(Guid),
     Failed(DirectedRoute),
+    /// NodeInfo of an unresponsive device.
+    Unresponsive(Guid),
     EndPort(PortId),
     /// PortInfo of a port of a switch whose PortStateChange was cleared.
     Cleared(PortId),
@@ -76,19 +83,32 @@ enum Query {
     Hidden(PortId),
 }
 
-/// Queries `fabric` for changes. `cleared`: the switches whose PortStateChange was cleared since
-/// their ports were read.
+/// The switches and devices of which a light sweep asks more, or less, than of others.
+#[derive(Clone, Copy, Debug)]
+pub struct LightFocus<'a> {
+    /// GUIDs of the switches whose PortStateChange was cleared since their ports were read.
+    pub cleared: &'a [Guid],
+    /// GUIDs of unresponsive devices that are not asked yet again.
+    pub waiting: &'a HashSet<Guid>,
+}
+
+/// Queries `fabric` for changes.
 pub async fn sweep(
     client: &SmpClient,
     keys: &MKeys,
     fabric: &Fabric,
-    cleared: &[Guid],
+    focus: LightFocus<'_>,
 ) -> Findings {
     let mut batch = Tagged::new(client);
-    for (query, route) in queries(fabric, keys).chain(cleared_ports(fabric, cleared)) {
+    let is_due = |(query, _): &(Query, DirectedRoute)| match query {
+        Query::Unresponsive(guid) => !focus.waiting.contains(guid),
+        _ => true,
+    };
+    let due = queries(fabric, keys).filter(is_due);
+    for (query, route) in due.chain(cleared_ports(fabric, focus.cleared)) {
         let attr_id = match query {
             Query::Switch(_) => AttrId::SWITCH_INFO,
-            Query::Failed(_) => AttrId::NODE_INFO,
+            Query::Failed(_) | Query::Unresponsive(_) => AttrId::NODE_INFO,
             Query::EndPort(_) | Query::Hidden(_) | Query::Cleared(_) => AttrId::PORT_INFO,
         };
         let modifier = match query {
@@ -124,6 +144,10 @@ impl Findings {
                 self.recovered.push(route);
             }
             Query::Failed(_) => {}
+            Query::Unresponsive(guid) => {
+                let node = fabric.node_by_guid(guid);
+                self.recovered.extend(node.map(|node| fabric.node(node).route));
+            }
             Query::Hidden(port) => {
                 if !keys.is_hidden(&PortInfo::read(&reply.data)) {
                     self.recovered.push(fabric.route_to(port));
@@ -155,6 +179,7 @@ impl Findings {
     fn unanswered(&mut self, query: Query) {
         match query {
             Query::Switch(guid) => self.lost.push(guid),
+            Query::Unresponsive(guid) => self.unresponsive.push(guid),
             Query::Failed(_) | Query::Hidden(_) | Query::Cleared(_) => {}
             Query::EndPort(_) => self.local_link_changed = true,
         }
@@ -165,7 +190,11 @@ fn queries<'a>(
     fabric: &'a Fabric,
     keys: &'a MKeys,
 ) -> impl Iterator<Item = (Query, DirectedRoute)> + 'a {
-    let switches = fabric.switches().iter().map(|&node| fabric.node(node));
+    let unresponsive: HashSet<NodeId> = fabric.unresponsive().collect();
+    let silent = fabric.unresponsive().map(|node| fabric.node(node));
+    let silent = silent.map(|node| (Query::Unresponsive(node.guid()), node.route));
+    let switches = fabric.switches().iter().filter(move |node| !unresponsive.contains(node));
+    let switches = switches.map(|&node| fabric.node(node));
     let switches = switches.map(|node| (Query::Switch(node.guid()), node.route));
     let failed = fabric.faults().iter().filter_map(|fault| failed_route(fabric, fault));
     let local = fabric.local();
@@ -177,7 +206,7 @@ fn queries<'a>(
         |&port: &PortId| fabric.port(port).info.is_some_and(|info| keys.is_hidden(&info));
     let hidden = fabric.end_ports().filter(is_hidden);
     let hidden = hidden.map(|port| (Query::Hidden(port), fabric.route_to(port)));
-    switches.chain(failed).chain(end_ports).chain(hidden)
+    switches.chain(silent).chain(failed).chain(end_ports).chain(hidden)
 }
 
 /// The ports of these switches, with the routes to the switches. Port 0 has no link.

@@ -15,7 +15,8 @@
 //! * `extended_ports`: ExtendedPortInfo of Mellanox devices;
 //! * [`local_changes`]: queries of the attributes that traps 144 and 145 report as changed;
 //! * [`m_keys`]: the M_Keys that ports hold; `discovery_keys`: those of a sweep's queries;
-//! * [`traps`]: deduplication and rate limit of traps.
+//! * [`traps`]: deduplication and rate limit of traps;
+//! * [`unresponsive`]: devices that do not answer although nothing shows that they are gone.
 //!
 //! Sweeps only send Gets. A node that does not answer, or answers with invalid data, becomes a
 //! [`DiscoveryFault`](crate::fabric::DiscoveryFault) of the snapshot and never ends a sweep.
@@ -42,6 +43,7 @@ mod query;
 mod query_fault;
 pub mod traps;
 mod unanswered;
+pub mod unresponsive;
 
 use crate::config::options::Options;
 use crate::fabric::node_names::NodeNames;
@@ -50,6 +52,7 @@ use crate::ids::Guid;
 use crate::wire::attr::SmInfo;
 use crate::wire::attr::tables::PkeyBlock;
 use std::sync::Arc;
+use unresponsive::KnownDevices;
 
 /// The configuration of sweeps.
 #[derive(Clone, Debug, Default)]
@@ -62,12 +65,15 @@ pub struct SweepSettings {
     /// both queries stall: a takeover does not wait for the timeout of an SM that is known to be
     /// silent.
     pub silent_manager: Option<Guid>,
+    /// The devices that stay in the snapshot if they do not answer a heavy sweep and nothing shows
+    /// that they are gone; `None` if no device is known from before.
+    pub known: Option<KnownDevices>,
 }
 
 impl SweepSettings {
     /// The settings with these options and the names of the node name map.
     pub fn new(options: &Options, names: Arc<NodeNames>) -> Self {
-        Self { names, reads_extended_ports: options.fdr10 > 0, silent_manager: None }
+        Self { names, reads_extended_ports: options.fdr10 > 0, silent_manager: None, known: None }
     }
 }
 

@@ -32,6 +32,7 @@ pub(super) fn report(
         routed: false,
         fallback: false,
         engine: None,
+        unreachable_hosts: 0,
         torus: layout.map(|layout| torus_facts(fabric, layout)),
         lids: Lids { count: trial.lids.iter().count(), highest: trial.lids.max().0 },
         checks: None,
@@ -76,6 +77,11 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
     let (plan, summary) = (verified.plan(), verified.summary());
     report.routed = true;
     report.engine = Some(plan.routing.engine);
+    let is_unreachable = |port: &PortId| {
+        plan.lids.base(*port).is_none() || summary.left_out.binary_search(port).is_ok()
+    };
+    let hosts = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
+    report.unreachable_hosts = hosts.filter(is_unreachable).count();
     report.checks = Some(ChecksFacts {
         reached_lids: summary.lids,
         left_out: summary.left_out.iter().map(|&port| fabric.describe(port)).collect(),

@@ -15,6 +15,8 @@ pub struct Report {
     /// True if the plan is not of an engine that was asked for, but of the fallback after them.
     pub fallback: bool,
     pub engine: Option<&'static str>,
+    /// Ports of channel adapters and routers without a LID, or to which no switch has a route.
+    pub unreachable_hosts: usize,
     /// The torus, if one was discovered.
     pub torus: Option<TorusFacts>,
     pub lids: Lids,

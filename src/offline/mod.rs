@@ -55,7 +55,8 @@ use std::path::Path;
 use trial::{Trial, TrialOutcome};
 
 /// Plans the fabric given on the command line, and writes the report to `out`. Returns
-/// [`ExitCode::Fatal`] if there is no verified plan of an engine that was asked for.
+/// [`ExitCode::Fatal`] if there is no verified plan of an engine that was asked for, or if it leaves
+/// hosts without routes.
 ///
 /// # Errors
 /// Returns an error for unreadable files, wrong arguments and failed writes.
@@ -68,7 +69,8 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     if !args.compare.is_empty() {
         let comparison = compare::run(&mut scenario, &fabric, args)?;
         write_report(out, &comparison, compare::text, args.json)?;
-        let all_routed = comparison.compare.iter().all(|report| report.routed);
+        let all_routed =
+            comparison.compare.iter().all(|report| report.routed && report.unreachable_hosts == 0);
         return Ok(if all_routed { ExitCode::Ok } else { ExitCode::Fatal });
     }
     let trial = Trial::run(&scenario, &fabric, None);
@@ -97,7 +99,8 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         report.what_if = Some(what_if::run(&scenario, &fabric, &trial, args.what_if_pairs));
     }
     write_report(out, &report, |report| report::text(report, args.placement), args.json)?;
-    Ok(if report.routed && !report.fallback { ExitCode::Ok } else { ExitCode::Fatal })
+    let is_complete = report.routed && !report.fallback && report.unreachable_hosts == 0;
+    Ok(if is_complete { ExitCode::Ok } else { ExitCode::Fatal })
 }
 
 /// Name and date of the fabric file; a generated fabric has the date of today.

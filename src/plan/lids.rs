@@ -235,21 +235,32 @@ impl Assignment<'_> {
 
     fn assign_free(&mut self, ports: &[PortId]) -> Vec<Note> {
         let mut free = self.taken.free_ranges(self.highest_lid());
-        let mut notes = Vec::new();
+        let mut without = Vec::new();
         for &port in ports {
             let count = self.count(port);
             if let Some(first) = free.take(count) {
                 self.record(port, first, count);
                 continue;
             }
-            let text = self.fabric.describe(port);
-            let lids = counted(usize::from(count), "LID", "LIDs");
-            notes.push(Note::error(
-                "0307",
-                format!("out of LIDs: {text} gets none ({lids} needed) and is unreachable"),
-            ));
+            without.push((port, count));
         }
-        notes
+        self.out_of_lids(&without).into_iter().collect()
+    }
+
+    /// The message about the ports for which no LIDs are left.
+    fn out_of_lids(&self, without: &[(PortId, u16)]) -> Option<Note> {
+        let &(first, count) = without.first()?;
+        let first = self.fabric.describe(first);
+        let lids = counted(usize::from(count), "LID", "LIDs");
+        let text = match without.len() {
+            1 => format!("out of LIDs: {first} gets none ({lids} needed) and is unreachable"),
+            ports => format!(
+                "out of LIDs: {ports} end ports get none and are unreachable, the first is {first} \
+                 ({lids} needed); the tables of all switches hold LIDs up to {}",
+                self.highest_lid()
+            ),
+        };
+        Some(Note::error("0307", text))
     }
 
     /// The highest LID that fits into the linear forwarding tables of all switches.

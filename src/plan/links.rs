@@ -86,11 +86,16 @@ fn target(input: &LinkInput<'_>, id: PortId) -> Option<PortInfo> {
     if !is_port_0 && !is_linked && id != fabric.local() {
         return None;
     }
+    let is_end_port = is_port_0 || !node.is_switch();
+    if is_end_port && input.lids.base(id).is_none() {
+        // Devices refuse LID 0, and a port without a LID is not reachable.
+        return None;
+    }
     let mut info = observed;
     info.set_port_state(PortState::NoChange);
     info.set_phys_state(PhysState::NoChange);
     info.set_client_reregister(false);
-    if is_port_0 || !node.is_switch() {
+    if is_end_port {
         set_end_port(input, id, &mut info);
     }
     if is_port_0 && !node.switch_info.enhanced_port0() {

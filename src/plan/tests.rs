@@ -252,6 +252,16 @@ fn ports_without_a_lid_are_named() {
     assert!(note.text.contains("N100020"), "{}", note.text);
 }
 
+#[test]
+fn many_ports_without_a_lid_are_counted() {
+    let hardware = Hardware { linear_fdb_cap: 6, ..Hardware::default() };
+    let fabric = fabric(&ring(9, &[]), hardware);
+    let (table, _, notes) = lids::assign(&fabric, &Options::default(), &Memory::default());
+    assert_eq!(by_guid(&fabric, &table).len(), 5);
+    let [note] = &notes[..] else { panic!("one note: {notes:?}") };
+    assert!(note.text.contains("13 end ports get none"), "{}", note.text);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -4,9 +4,10 @@ use crate::apply::set_failures::{RefusedSet, SetFailures};
 use crate::fabric::Fabric;
 use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use crate::ids::{Guid, PortNum};
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 use crate::wire::attr::AttrId;
 use crate::wire::mad::Status;
+use std::collections::BTreeMap;
 
 /// Devices and links that do not work as planned.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -24,9 +25,10 @@ impl DeviceFaults {
         Self { refused: failures.refused(), silent: failures.silent(), quarantined }
     }
 
-    /// One message for each, with node, port and path.
+    /// One message for each, with node, port and path; one for all Sets of an attribute that a device
+    /// refuses in the same way.
     pub fn notes(&self, fabric: &Fabric) -> Vec<Note> {
-        let refused = self.refused.iter().map(|set| refused_note(set, fabric));
+        let refused = grouped(&self.refused).into_iter().map(|sets| refused_note(&sets, fabric));
         let silent = self.silent.iter().map(|&guid| {
             let device = describe(fabric, guid, PortNum::ZERO);
             Note::warning(format!("{device} acknowledges no Sets; it is tried again after a delay"))
@@ -52,15 +54,51 @@ fn quarantine_note(link: &QuarantinedLink, fabric: &Fabric) -> Note {
     ))
 }
 
-fn refused_note(set: &RefusedSet, fabric: &Fabric) -> Note {
+/// Groups refused Sets by device, attribute, status and consequence.
+fn grouped(refused: &[RefusedSet]) -> Vec<Vec<&RefusedSet>> {
+    let mut groups: BTreeMap<(Guid, u16, u16, bool), Vec<&RefusedSet>> = BTreeMap::new();
+    for set in refused {
+        let key = (set.node, set.attr_id, set.status, set.is_essential);
+        groups.entry(key).or_default().push(set);
+    }
+    groups.into_values().collect()
+}
+
+/// The message about Sets of one group.
+fn refused_note(sets: &[&RefusedSet], fabric: &Fabric) -> Note {
+    let set = sets[0];
     let device = describe(fabric, set.node, set.port);
     let (attribute, modifier) = (AttrId::name(set.attr_id), set.attr_mod);
     let (status, name) = (set.status, Status::name(set.status));
     Note::warning(format!(
-        "{device} refuses Set({attribute}, 0x{modifier:x}) with status 0x{status:04x} ({name}); \
-         {}; it is tried again after a delay",
-        consequence(set)
+        "{device} refuses Set({attribute}, 0x{modifier:x}){} with status 0x{status:04x} ({name}); {}; it \
+         is tried again after a delay{}",
+        more_sets(sets.len() - 1),
+        consequence(set),
+        remedy(set)
     ))
+}
+
+fn more_sets(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        more => {
+            let more = counted(more, "more Set", "more Sets");
+            format!(" and {more} of this attribute to the device")
+        }
+    }
+}
+
+/// The remedy for a device that cannot hold SL to VL mappings.
+pub const SL_TO_VL_REMEDY: &str = "if the device cannot hold this mapping, set \
+    suppress_sl2vl_mad_status_errors TRUE: the subnet is up without it then, and packets use the VLs \
+    that the device maps them to";
+
+fn remedy(set: &RefusedSet) -> String {
+    match set.attr_id {
+        AttrId::SL_TO_VL => format!("; {SL_TO_VL_REMEDY}"),
+        _ => String::new(),
+    }
 }
 
 fn consequence(set: &RefusedSet) -> &'static str {
@@ -79,5 +117,35 @@ fn describe(fabric: &Fabric, guid: Guid, port: PortNum) -> String {
     match slot {
         Some(slot) => format!("{} at path {}", fabric.describe(slot), fabric.route_to(slot)),
         None => format!("{guid}[{port}]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::synthetic::SyntheticView;
+    use crate::plan::tests::ring;
+
+    #[test]
+    fn a_switch_that_refuses_all_its_mappings_has_one_message_with_the_remedy() {
+        let fabric = Fabric::from_topology(&ring(3, &[]), 0, &SyntheticView::default());
+        let fabric = fabric.expect("a fabric");
+        let node = fabric.switch(crate::fabric::SwitchId(1)).guid();
+        let set = |attr_id, attr_mod: u32| RefusedSet {
+            node,
+            port: PortNum(1),
+            attr_id,
+            attr_mod,
+            status: 0x1c,
+            is_essential: true,
+        };
+        let mut refused: Vec<RefusedSet> = (0..189).map(|at| set(AttrId::SL_TO_VL, at)).collect();
+        refused.push(set(AttrId::LINEAR_FT, 0));
+        let faults = DeviceFaults { refused, ..DeviceFaults::default() };
+        let notes = faults.notes(&fabric);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        let mappings = notes.iter().find(|note| note.text.contains("188 more Sets"));
+        let mappings = mappings.expect("the mappings are counted");
+        assert!(mappings.text.contains("suppress_sl2vl_mad_status_errors"), "{mappings:?}");
     }
 }

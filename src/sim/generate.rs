@@ -65,6 +65,10 @@ pub enum ShapeError {
         "{hosts} hosts and {parallel} parallel cables per direction need {needed} ports; a switch has at most {MAX_PORTS}"
     )]
     Ports { hosts: u8, parallel: u8, needed: u16 },
+    #[error(
+        "the shape has {0} end ports, and a subnet has 49151 unicast LIDs: use fewer switches or hosts"
+    )]
+    Lids(u64),
     #[error("unknown kind of fabric \"{name}\"; known are {families}")]
     Family { name: String, families: String },
     #[error("\"{text}\" is not of the form {form}: {why}")]
@@ -133,6 +137,12 @@ impl Shape {
     /// True if `at` lies within the radices.
     pub fn contains(&self, at: [u16; 3]) -> bool {
         at.iter().zip(self.radix).all(|(&at, radix)| at < radix)
+    }
+
+    /// Number of switches and hosts, and the router.
+    fn end_ports(&self) -> u64 {
+        let switches = self.switches().saturating_sub(self.missing_switches.len() as u64);
+        switches * (1 + u64::from(self.hosts)) + u64::from(self.router)
     }
 
     fn switches(&self) -> u64 {

@@ -81,6 +81,18 @@ impl Voter {
         }
     }
 
+    /// The best master among those whose SM_Key is not that of this SM: two masters would both write to
+    /// the subnet. `None` if this SM trusts every other one.
+    pub fn foreign_master(&self, others: &[Peer]) -> Option<Peer> {
+        let Self { candidate, sm_key, .. } = *self;
+        let is_foreign = |peer: &&Peer| {
+            peer.guid() != candidate.guid
+                && peer.info.state() == SmState::Master
+                && !is_trusted(sm_key, &peer.info)
+        };
+        best(others.iter().filter(is_foreign))
+    }
+
     /// True if a better SM is DISCOVERING, which is going to be STANDBY soon.
     pub fn expects_better(&self, others: &[Peer]) -> bool {
         self.rivals(others).any(|peer| {
@@ -182,6 +194,21 @@ mod tests {
             assert_eq!(own.survey(&[stranger]), (RoleEvent::SweepAlone, None));
             assert_eq!(own.successors(&[peer(15, 1, SmState::Standby)]), []);
         }
+    }
+
+    #[test]
+    fn only_a_master_with_another_key_is_foreign() {
+        let own = Voter { sm_key: SmKey(2), ..voter(SmState::Discovering) };
+        let (low, high) = (peer(1, 20, SmState::Master), peer(3, 21, SmState::Master));
+        assert_eq!(own.foreign_master(&[low, high]), Some(high));
+        assert_eq!(own.foreign_master(&[peer(15, 1, SmState::Standby)]), None);
+        assert_eq!(own.foreign_master(&[peer(15, 10, SmState::Master)]), None, "itself");
+        assert_eq!(voter(SmState::Discovering).foreign_master(&[high]), None, "the same key");
+        assert_eq!(
+            Voter { sm_key: SmKey(0), ..own }.foreign_master(&[high]),
+            None,
+            "it trusts all"
+        );
     }
 
     #[test]

@@ -276,22 +276,32 @@ impl SimCluster {
         faults
     }
 
-    /// The faults while one switch does not respond: all others must be known and hold the plan.
+    /// The faults while one switch does not respond: all others must be known and hold the plan. The
+    /// switch itself is not known, or known as unresponsive.
     pub fn faults_beside(&self, sm: &Sm, silent: Guid) -> Vec<String> {
         let mut faults = Vec::new();
         let Some(subnet) = sm.subnet.borrow().clone() else { return vec!["no SUBNET UP".into()] };
-        if subnet.failed_sets > 0 {
-            faults.push(format!("{} Sets failed", subnet.failed_sets));
-        }
-        if subnet.fabric.node_by_guid(silent).is_some() {
+        let known = subnet.fabric.node_by_guid(silent);
+        let is_kept = known.is_some_and(|node| subnet.fabric.unresponsive().any(|it| it == node));
+        if known.is_some() && !is_kept {
             faults.push(format!("the silent switch {silent} is taken for alive"));
         }
-        let switches = subnet.fabric.switches().len() + 1;
+        // Sets to the kept switch wait until it answers.
+        if subnet.failed_sets > 0 && !is_kept {
+            faults.push(format!("{} Sets failed", subnet.failed_sets));
+        }
+        let switches = subnet.fabric.switches().len() + usize::from(known.is_none());
         let expected = self.topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch).count();
         if switches != expected {
             faults.push(format!("{switches} of {expected} switches are known or silent"));
         }
-        self.compare_tables(&subnet, &mut faults);
+        let mut others = Vec::new();
+        self.compare_tables(&subnet, &mut others);
+        // Hosts behind it are unresponsive, too: directed routes do not pass it.
+        let unresponsive = subnet.fabric.unresponsive().map(|node| subnet.fabric.node(node).guid());
+        let unresponsive: Vec<String> = unresponsive.map(|guid| guid.to_string()).collect();
+        let is_of_others = |fault: &String| !unresponsive.iter().any(|guid| fault.contains(guid));
+        faults.extend(others.into_iter().filter(is_of_others));
         faults
     }
 

@@ -512,3 +512,30 @@ fn a_single_dimension_is_said_to_be_unsuitable() {
         assert_eq!(is_said, expected, "{shape}");
     }
 }
+
+#[test]
+fn a_shape_with_more_end_ports_than_lids_is_refused_at_once() {
+    for command in ["plan", "sim"] {
+        for words in [&["100x100x1", "--hosts", "5"][..], &["fattree:200x4", "--hosts", "250"]] {
+            let mut program = Command::new(env!("CARGO_BIN_EXE_torus-sm"));
+            let output = program.arg(command).args(words).output().expect("the program starts");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{command} {words:?}: {errors}");
+            assert!(errors.contains("49151 unicast LIDs"), "{command} {words:?}: {errors}");
+        }
+    }
+}
+
+#[test]
+fn hosts_without_a_lid_are_one_counted_message_and_exit_code_1() {
+    // 383 hosts get 128 LIDs each.
+    let words = ["4mx1x1", "--hosts", "100", "--lmc", "7", "-R", "minhop"];
+    let (code, report) = json(&words);
+    assert_eq!(code, Some(1), "{report}");
+    assert_eq!(report["unreachable_hosts"], 17);
+    let notes = report["notes"].as_array().expect("notes");
+    let texts = notes.iter().filter_map(|note| note["text"].as_str());
+    let texts: Vec<&str> = texts.filter(|text| text.contains("out of LIDs")).collect();
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert!(texts[0].contains("17 end ports get none"), "{texts:?}");
+}

@@ -19,3 +19,4 @@ mod shared_state;
 mod simulation;
 mod strict_roles;
 mod takeover;
+mod unresponsive;

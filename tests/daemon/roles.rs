@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use testkit::{Observer, ReloadableSm, SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
-use torus_sm::config::options::Options;
+use torus_sm::config::options::{Options, SaTrust};
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::context::Configuration;
@@ -214,6 +214,69 @@ async fn a_manager_with_another_key_does_not_stop_a_starting_one() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Master)]);
     drop((stranger, own));
+}
+
+/// A newcomer with a key of its own, whatever the key of the master and its priority.
+#[tokio::test(start_paused = true)]
+async fn a_newcomer_with_another_key_does_not_become_a_second_master() {
+    for (key, shown) in [(SmKey(0x1234), SmKey(0x1234)), (SmKey(1), SmKey(1)), (SmKey(9), SmKey(0))]
+    {
+        let site = cluster();
+        let (cluster, eye) = &site;
+        let hides = if shown.is_set() { SaTrust::Compatible } else { SaTrust::Strict };
+        let master = Options { sm_key: key, sa_trust: hides, ..options(cluster, 3) };
+        let master = cluster.start(A, master);
+        settle().await;
+        assert_eq!(eye.sm_info(cluster, A).await.expect("an answer").sm_key(), shown);
+        cluster.fabric.reset_counters();
+        let newcomer = Options { sm_key: SmKey(0x5678), ..options(cluster, 15) };
+        let own = cluster.start(B, newcomer);
+        for _ in 0..6 {
+            sleep(Duration::from_secs(10)).await;
+            assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Discovering)]);
+        }
+        assert_eq!(cluster.fabric.sets(), 0, "{key:?}");
+        let status = own.management.as_ref().expect("not taken").status.load();
+        let blocking = status.foreign_master.as_ref().expect("a reason");
+        assert_eq!(blocking.guid, status.managers[0].guid);
+        // It becomes master when the other one is gone.
+        master.stop().await;
+        sleep(Duration::from_secs(25)).await;
+        assert_eq!(states(&site, [B]).await, [Some(Master)]);
+        assert_eq!(cluster.faults(&own), [""; 0]);
+        assert_eq!(own.management.as_ref().expect("it").status.load().foreign_master, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newcomer_that_ignores_other_managers_becomes_master() {
+    let site = cluster();
+    let (cluster, _) = &site;
+    let _master = cluster.start(A, Options { sm_key: SmKey(0x1234), ..options(cluster, 3) });
+    settle().await;
+    let own = Options { sm_key: SmKey(0x5678), ignore_other_sm: true, ..options(cluster, 3) };
+    let _own = cluster.start(B, own);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Master)]);
+}
+
+/// A host that claims to be master with another key cannot stop a takeover.
+#[tokio::test(start_paused = true)]
+async fn a_standby_takes_over_beside_a_master_with_another_key() {
+    let site = cluster();
+    let (cluster, _) = &site;
+    let keyed = |priority| Options { sm_key: SmKey(0x5678), ..options(cluster, priority) };
+    let first = cluster.start(A, keyed(9));
+    settle().await;
+    let second = cluster.start(B, keyed(3));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Standby)]);
+    let stranger = Options { sm_key: SmKey(0x99), ignore_other_sm: true, ..options(cluster, 15) };
+    let _stranger = cluster.start([0, 2, 0], stranger);
+    sleep(Duration::from_secs(1)).await;
+    first.kill().await;
+    sleep(2 * TAKEOVER).await;
+    assert_eq!(second.state(), Master);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ mod congestion;
 mod console;
 mod engines;
 mod faults;
+mod foreign_key;
 mod ibdmchk;
 mod keys;
 mod m_keys;

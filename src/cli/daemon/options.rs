@@ -108,6 +108,8 @@ options! {
             "Keep the LIDs of the guid2lid file when this SM becomes master";
         "inactive"; 'I' => Effect::Set("sm_inactive", "TRUE"),
             "Start in the NOTACTIVE state";
+        "ignore-other-sm" => Effect::Set("ignore_other_sm", "TRUE"),
+            "Become master beside other SMs";
     }
     "Sweeps and MADs" {
         "sweep"; 's'; SECONDS => Effect::Key("sweep_interval"),

@@ -28,6 +28,7 @@ use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::pending::{PendingWork, switch_of};
 use crate::daemon::sm_loop::prepared_sweep::PreparedSweep;
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
+use crate::daemon::sm_loop::unresponsive_devices::UnresponsiveDevices;
 use crate::fabric::Fabric;
 use crate::ids::Guid;
 use crate::manage::loop_status::{Cause, Causes, ConfigStatus};
@@ -71,9 +72,12 @@ pub struct Manager {
     /// The copy of `observation` from which the next focused sweep starts.
     pub(super) prepared_sweep: PreparedSweep,
     pub(super) links: LinkQuarantine,
+    pub(super) unresponsive: UnresponsiveDevices,
     pub(super) storm: LinkStorm,
     pub(super) mastership: Mastership,
     strangers: StrangerLog,
+    /// This SM was master or standby since its start.
+    has_taken_part: bool,
     /// The better SM that did not accept the last HANDOVER.
     refused_by: Option<Guid>,
     /// An operator inhibits all sweeps.
@@ -123,9 +127,11 @@ impl Manager {
             observation: None,
             prepared_sweep: PreparedSweep::default(),
             links: LinkQuarantine::default(),
+            unresponsive: UnresponsiveDevices::default(),
             storm: LinkStorm::default(),
             mastership: Mastership::default(),
             strangers: StrangerLog::default(),
+            has_taken_part: false,
             refused_by: None,
             are_sweeps_inhibited: false,
             is_port_down: false,
@@ -389,6 +395,7 @@ impl Manager {
             return Some(exit);
         }
         self.monitor.observed(&observation);
+        self.note_unresponsive(&observation);
         self.observation = Some(observation.clone());
         self.show_protection(&observation);
         if let Err(exit) = self.elect(&observation, pending).await {

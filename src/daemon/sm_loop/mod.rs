@@ -11,7 +11,8 @@
 //!   ports that report errors;
 //! * `link_storm`: many links that change at the same time; [`known_changes`]: links whose change a
 //!   sweep has found before the trap arrived;
-//! * `unreachable_peers`: links to nodes that do not answer;
+//! * `unreachable_peers`: links to nodes that do not answer; `unresponsive`: devices that do not, and
+//!   stay in the subnet; `unresponsive_devices`: its state;
 //! * `local_changes`: traps that report changed attributes of a port;
 //! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
 //! * [`transitions`]: checks for deadlocks while old and new routes coexist;
@@ -50,3 +51,5 @@ pub mod smp_server;
 mod sweeps;
 pub mod transitions;
 mod unreachable_peers;
+mod unresponsive;
+mod unresponsive_devices;

@@ -4,13 +4,14 @@
 use crate::config::options::Options;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::fabric::{End, Fabric};
+use crate::ids::Guid;
 use crate::manage::event::Event;
-use crate::manage::fabric_changes::link_end;
+use crate::manage::fabric_changes::{link_end, name};
 use crate::manage::feed::{EventSender, Feed};
 use crate::manage::loop_status::{
-    Activity, Causes, ConfigStatus, LoopStatistics, LoopStatus, MAX_RECORDS, OtherSm,
-    OwnPortChanges, ReconfigureFigures, ReconfigureRecord, ReconfigureResult, SweepKind,
-    SweepRecord, SweepResult,
+    Activity, Causes, ConfigStatus, ForeignMaster, LoopStatistics, LoopStatus, MAX_RECORDS,
+    OtherSm, OwnPortChanges, ReconfigureFigures, ReconfigureRecord, ReconfigureResult, SweepKind,
+    SweepRecord, SweepResult, UnresponsiveStatus,
 };
 use crate::observe::Observation;
 use crate::observe::traps::TrapEvent;
@@ -55,6 +56,8 @@ impl Monitor {
             replication: SharedStatus::default(),
             offenders: Arc::default(),
             own_port: OwnPortChanges::default(),
+            unresponsive: UnresponsiveStatus::default(),
+            foreign_master: None,
         }
     }
 
@@ -293,6 +296,42 @@ impl Monitor {
     pub fn released(&self, ends: [End; 2], fabric: &Fabric) {
         let ends = ends.map(|end| link_end(fabric, end));
         self.feed.events.send(Event::LinkReleased { ends });
+    }
+
+    /// A device has become unresponsive.
+    pub fn unresponsive(&self, fabric: &Fabric, guid: Guid) {
+        if let Some(node) = fabric.node_by_guid(guid) {
+            self.feed.events.send(Event::NodeUnresponsive(name(fabric.node(node))));
+        }
+    }
+
+    /// An unresponsive device answers again.
+    pub fn responsive(&self, fabric: &Fabric, guid: Guid, silent: Duration) {
+        if let Some(node) = fabric.node_by_guid(guid) {
+            let (node, silent_seconds) = (name(fabric.node(node)), silent.as_secs_f64());
+            self.feed.events.send(Event::NodeResponsive { node, silent_seconds });
+        }
+    }
+
+    /// The alarm for many unresponsive devices begins or ends.
+    pub fn mass_silence(&self, is_alarm: bool, unresponsive: usize, nodes: usize) {
+        self.feed.events.send(if is_alarm {
+            Event::MassSilence { unresponsive, nodes }
+        } else {
+            Event::MassSilenceEnded { unresponsive, nodes }
+        });
+    }
+
+    /// Sets the master because of which this SM stays in DISCOVERING. True if it is another one than
+    /// before.
+    pub fn set_foreign_master(&mut self, master: Option<ForeignMaster>) -> bool {
+        let is_new = self.status.foreign_master != master;
+        self.status.foreign_master = master;
+        is_new
+    }
+
+    pub fn set_unresponsive(&mut self, status: UnresponsiveStatus) {
+        self.status.unresponsive = status;
     }
 
     pub fn exiting(&self) {

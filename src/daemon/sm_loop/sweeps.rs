@@ -8,6 +8,7 @@ use crate::manage::loop_status::{Cause, SweepKind, SweepResult};
 use crate::notes::{counted, time_text};
 use crate::observe::discovery_state::DiscoveryState;
 use crate::observe::focused::Focus;
+use crate::observe::light::LightFocus;
 use crate::observe::{Observation, SweepError, focused, heavy, light};
 use crate::record::entry::EventKind;
 use crate::wire::attr::SmState;
@@ -172,6 +173,7 @@ impl Manager {
         let keys = self.reconfigurer.m_keys().clone();
         let mut settings = self.reconfigurer.sweep_settings(&self.options);
         settings.silent_manager = self.mastership.take_silent();
+        settings.known = self.known_devices();
         let sweep = heavy::sweep(&client, &keys, &settings);
         if self.state() == SmState::Discovering {
             return tokio::select! {
@@ -293,11 +295,13 @@ impl Manager {
         self.context.recordings.event(EventKind::SweepBegan, || "light");
         let (client, fabric) = (self.context.client.clone(), observation.fabric.clone());
         let cleared = observation.to_confirm();
+        let waiting = self.unresponsive.waiting(Instant::now());
+        let focus = LightFocus { cleared: &cleared, waiting: &waiting };
         let keys = self.reconfigurer.m_keys().clone();
         let start = self.begin_sweep(SweepKind::Light, pending);
         let queries = async {
             tokio::join!(
-                light::sweep(&client, &keys, &fabric, &cleared),
+                light::sweep(&client, &keys, &fabric, focus),
                 mastership::query(&client, &keys, &fabric)
             )
         };
@@ -314,6 +318,7 @@ impl Manager {
         self.monitor.sweep_ended(SweepKind::Light, causes, start, SweepResult::Done);
         self.others_answered(managers, pending).await;
         findings.changed.retain(|&guid| self.reconfigurer.clears_state_change(guid));
+        pending.heavy |= self.unresponsive_asked(&findings);
         if findings.is_empty() {
             self.rechecks = 0;
             return;

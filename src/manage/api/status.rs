@@ -10,7 +10,7 @@ use super::reply::{Reply, time};
 use crate::contained;
 use crate::manage::loop_status::{
     Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SetsByPhase, SweepKind,
-    SweepRecord, SweepResult,
+    SweepRecord, SweepResult, UnresponsiveDevice, UnresponsiveStatus,
 };
 use crate::manage::sa_query::SaQuery;
 use crate::notes::{Note, Severity};
@@ -49,6 +49,9 @@ pub(super) struct Status {
     congestion_control: Option<CongestionView>,
     /// Devices that do not work as planned.
     device_faults: Vec<Message>,
+    /// Devices that do not answer although no neighbour reports their links down: their LIDs and
+    /// routes stay.
+    unresponsive: Unresponsive,
     sweeps: Vec<Sweep>,
     reconfigurations: Vec<Reconfiguration>,
     configuration: Configuration,
@@ -71,10 +74,22 @@ struct Sm {
     master_priority: u8,
     /// Sweeps and replies run on a subnet that is configured.
     subnet_up: bool,
+    /// Why this SM stays in DISCOVERING: the master with another SM_Key; null if there is none.
+    waits_for: Option<ForeignMasterView>,
     /// Changes of the port of this SM by other managers or programs, since the start.
     foreign_port_changes: u64,
     /// The last of them; null if there was none.
     last_foreign_port_change: Option<String>,
+}
+
+/// A master whose SM_Key is not that of this SM.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ForeignMasterView {
+    port_guid: String,
+    /// Name of the node.
+    node: String,
+    priority: u8,
 }
 
 #[derive(Serialize)]
@@ -95,6 +110,25 @@ struct FabricCounts {
     /// Nodes and links that were in the fabric and are not found any more.
     missing_nodes: usize,
     missing_links: usize,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Unresponsive {
+    /// They are more than unresponsive_alarm allows: none of them counts as gone for its silence.
+    alarm: bool,
+    devices: Vec<UnresponsiveView>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnresponsiveView {
+    /// Node GUID.
+    guid: String,
+    /// Kind, GUID and description.
+    name: String,
+    /// Time of the sweep that it did not answer first.
+    since: String,
 }
 
 #[derive(Serialize)]
@@ -276,6 +310,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         device_faults: subnet.map_or_else(Vec::new, |subnet| {
             subnet.devices.notes(&subnet.fabric).iter().map(Message::from).collect()
         }),
+        unresponsive: unresponsive(&status.unresponsive),
         sweeps: status.sweeps.iter().map(sweep).collect(),
         reconfigurations: status.reconfigurations.iter().map(reconfiguration).collect(),
         configuration: configuration(context),
@@ -293,6 +328,11 @@ fn sm(status: &LoopStatus) -> Sm {
         priority: sm.priority,
         master_priority: sm.master_priority,
         subnet_up: status.subnet.as_ref().is_some_and(|subnet| subnet.failed_sets == 0),
+        waits_for: status.foreign_master.as_ref().map(|master| ForeignMasterView {
+            port_guid: master.guid.to_string(),
+            node: master.node.clone(),
+            priority: master.priority,
+        }),
         foreign_port_changes: status.own_port.count,
         last_foreign_port_change: status.own_port.last.clone(),
     }
@@ -330,6 +370,15 @@ fn other_sms(status: &LoopStatus) -> Vec<OtherSmView> {
         priority: sm.priority,
     };
     status.managers.iter().map(view).collect()
+}
+
+fn unresponsive(status: &UnresponsiveStatus) -> Unresponsive {
+    let view = |device: &UnresponsiveDevice| UnresponsiveView {
+        guid: device.guid.to_string(),
+        name: device.name.clone(),
+        since: time(device.since),
+    };
+    Unresponsive { alarm: status.is_alarm, devices: status.devices.iter().map(view).collect() }
 }
 
 fn activity(activity: Activity) -> &'static str {

@@ -45,6 +45,16 @@ pub(super) fn status(status: &Value) -> String {
         false => String::new(),
     };
     put!(out, "  priority    {priority}{as_master}");
+    let master = &sm["waits_for"];
+    if !master.is_null() {
+        put!(
+            out,
+            "  waiting     ERROR: the SM at port GUID {} ({}) is master with another SM_Key; set sm_key \
+             to the same value for all SMs, see sm_key_peers, or start with --ignore-other-sm",
+            text(&master["port_guid"]),
+            text(&master["node"])
+        );
+    }
     for other in list(&status["other_sms"]) {
         let (guid, state) = (text(&other["port_guid"]), text(&other["state"]));
         put!(out, "  other SM    {guid} {state}, priority {}", other["priority"]);
@@ -63,6 +73,7 @@ pub(super) fn status(status: &Value) -> String {
     put_messages(&mut out, "refused", &status["refused"]["messages"]);
     put_messages(&mut out, "plan", &status["verification"]["messages"]);
     put_messages(&mut out, "device", &status["device_faults"]);
+    put_unresponsive(&mut out, &status["unresponsive"]);
     put_offenders(&mut out, status);
     put_sweeps(&mut out, status);
     out.push_str(&replication::peers(&status["replication"]));
@@ -138,6 +149,32 @@ fn put_messages(out: &mut String, title: &str, messages: &Value) {
     for message in list(messages).iter().filter(|message| message["severity"] != "info") {
         let severity = text(&message["severity"]).to_uppercase();
         put!(out, "  {title:<11} {severity}: {}", text(&message["text"]));
+    }
+}
+
+/// Devices that do not answer, and stay in the subnet.
+fn put_unresponsive(out: &mut String, unresponsive: &Value) {
+    let devices = list(&unresponsive["devices"]);
+    if unresponsive["alarm"] == true {
+        put!(
+            out,
+            "  {:<11} ERROR: {} devices do not answer, and nothing shows that they are gone: SMPs are \
+             lost, or management agents hang; the tables in force stay",
+            "silent",
+            devices.len()
+        );
+    }
+    for device in devices.iter().take(MAX_LISTED) {
+        put!(
+            out,
+            "  {:<11} WARNING: {} does not answer since {}; its LIDs and routes stay",
+            "silent",
+            text(&device["name"]),
+            text(&device["since"])
+        );
+    }
+    if devices.len() > MAX_LISTED {
+        put!(out, "  {:<11} and {} more", "silent", devices.len() - MAX_LISTED);
     }
 }
 

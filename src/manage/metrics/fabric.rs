@@ -10,6 +10,18 @@ use crate::wire::attr::{NodeKind, PortState};
 pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     let status = &context.status;
     let mut families = status.fabric.as_deref().map(counts).unwrap_or_default();
+    families.extend([
+        Family::gauge(
+            "torus_sm_unresponsive_devices",
+            "Devices that do not answer although no neighbour reports their links down",
+            status.unresponsive.devices.len() as f64,
+        ),
+        Family::gauge(
+            "torus_sm_mass_silence",
+            "1 while more devices are unresponsive than unresponsive_alarm allows",
+            f64::from(u8::from(status.unresponsive.is_alarm)),
+        ),
+    ]);
     let Some(subnet) = &status.subnet else { return families };
     families.extend([
         Family::gauge(

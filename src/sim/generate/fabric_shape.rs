@@ -4,6 +4,7 @@ use super::family::Family;
 use super::wiring::Extent;
 use super::{Shape, ShapeError};
 use crate::fabric::topology::Topology;
+use crate::ids::Lid;
 use std::fmt;
 use std::str::FromStr;
 
@@ -50,18 +51,32 @@ impl fmt::Display for FabricShape {
     }
 }
 
+fn within_lids(end_ports: u64) -> Result<(), ShapeError> {
+    if end_ports > u64::from(Lid::UNICAST_MAX.0) {
+        return Err(ShapeError::Lids(end_ports));
+    }
+    Ok(())
+}
+
 impl FabricShape {
     /// Builds the fabric. The first node is a host, if there are hosts.
     ///
     /// # Errors
-    /// A switch would need more ports than a switch can have.
+    /// A switch would need more ports than a switch can have, or the fabric has more end ports than
+    /// there are LIDs.
     pub fn build(&self) -> Result<Topology, ShapeError> {
-        match self {
-            Self::Grid(shape) => shape.build(),
-            &Self::Other { family, hosts, parallel } => {
-                family.wiring().build(Extent { hosts, parallel })
+        let topology = match self {
+            Self::Grid(shape) => {
+                within_lids(shape.end_ports())?;
+                shape.build()?
             }
-        }
+            &Self::Other { family, hosts, parallel } => {
+                family.wiring().build(Extent { hosts, parallel })?
+            }
+        };
+        // Each node of a generated fabric has one end port.
+        within_lids(topology.nodes.len() as u64)?;
+        Ok(topology)
     }
 
     /// Text of torus-2QoS.conf for a torus or mesh.

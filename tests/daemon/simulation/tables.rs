@@ -1,6 +1,7 @@
 //! P_Key and SL to VL tables: changes on a reload, switches with special capabilities.
 
 use super::*;
+use torus_sm::wire::attr::PortState;
 
 /// Thirty-nine partitions with all ports as full members, followed by `more`.
 fn partitions(more: &str) -> Arc<PartitionsConfig> {
@@ -124,4 +125,27 @@ async fn rejected_mappings_are_errors_unless_suppressed() {
         );
         assert_eq!(sm.stop().await, Exit::Clean);
     }
+}
+
+/// Ports without a LID are left alone: the subnet is up for the others, as with OpenSM.
+#[tokio::test(start_paused = true)]
+async fn a_subnet_without_lids_for_all_ports_is_up() {
+    let hardware = Hardware { linear_fdb_cap: 64, ..Hardware::default() };
+    let shape = Shape { hosts: 6, ..Shape::torus([3, 4, 1]) };
+    let cluster = SimCluster::new(shape, hardware, 1);
+    let sm = cluster.start(ORIGIN, cluster.options());
+    settle().await;
+    let subnet = sm.subnet.borrow().clone().expect("it is up");
+    assert_eq!((subnet.failed_sets, subnet.plan.lids.max()), (0, Lid(63)));
+    cluster.fabric.reset_counters();
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(cluster.fabric.sets(), 0);
+    let lids = cluster.hosts().map(|guid| {
+        let info = cluster.fabric.port_info(guid, PortNum(1)).expect("a port");
+        (info.lid(), info.port_state())
+    });
+    let states: Vec<(Lid, PortState)> = lids.collect();
+    assert!(states.iter().any(|(lid, _)| lid.0 == 0), "{states:?}");
+    let is_active = |state: PortState| state == PortState::Active;
+    assert!(states.iter().all(|&(lid, state)| is_active(state) == (lid.0 != 0)), "{states:?}");
 }

@@ -12,6 +12,14 @@ macro_rules! sweeps {
         /// Sweep on trap 128; FALSE defers changes of links to the next sweep. Traps 144 and 145
         /// cause no sweep: the changed attributes are read.
         sweep_on_trap: bool = true, reload, implemented;
+        /// Time in seconds after which a device that does not answer counts as gone although its
+        /// neighbours show that its links are up. Until then its LIDs and routes stay, and it is asked
+        /// again. 0 is no limit.
+        unresponsive_timeout: u32 = 600, reload, implemented, range(0, 4_294_967).else_nearest();
+        /// Share of the known devices in percent, 1 to 100. While more of them than this, and at
+        /// least three, do not answer although nothing shows that they are gone, an alarm is raised
+        /// and none of them counts as gone for its silence.
+        unresponsive_alarm: u8 = 10, reload, implemented, range(1, 100).else_nearest();
     } };
 }
 pub(super) use sweeps;

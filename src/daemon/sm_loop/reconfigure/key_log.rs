@@ -1,7 +1,7 @@
 //! Log lines about ports whose M_Key is unknown, each once. No line contains a key.
 
 use crate::apply::ApplyReport;
-use crate::fabric::{DiscoveryFault, Fabric, PortId};
+use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
 use crate::observe::SweepError;
 use crate::observe::m_keys::MKeys;
@@ -9,7 +9,7 @@ use crate::wire::attr::{AttrId, PortInfo};
 use std::collections::HashSet;
 use tracing::warn;
 
-const REMEDY: &str = "enter its M_Key in the file guid2mkey, or set m_key to it";
+pub(super) const REMEDY: &str = "enter its M_Key in the file guid2mkey, or set m_key to it";
 
 /// The ports that were reported as protected by an unknown M_Key.
 #[derive(Default)]
@@ -56,16 +56,6 @@ fn remedy(info: &PortInfo) -> String {
         0 => REMEDY.to_owned(),
         _ => format!("{REMEDY}, or wait until its lease ends and it shows the key"),
     }
-}
-
-/// The explanation of a fault that an unknown M_Key may cause; empty for others.
-pub(super) fn hint(fault: &DiscoveryFault, fabric: &Fabric, keys: &MKeys) -> String {
-    let DiscoveryFault::NoAnswer { attribute: "NodeInfo", route, .. } = fault else {
-        return String::new();
-    };
-    let known = keys.last_at(fabric, route);
-    let known = known.map(|guid| format!(" (last was port GUID {guid})")).unwrap_or_default();
-    format!("; unless the device{known} is dead, it is protected by an unknown M_Key: {REMEDY}")
 }
 
 /// The explanation of a failed sweep that an unknown M_Key may cause; empty for others.

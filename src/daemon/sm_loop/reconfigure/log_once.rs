@@ -1,15 +1,20 @@
 //! Log lines of sweeps and reconfigurations. A finding that persists is logged once.
 
+use super::fault_log::FaultLog;
 use super::key_log::{self, KeyLog};
 use crate::apply::ApplyReport;
 use crate::apply::inherited::AdoptReport;
+use crate::apply::set_id::SetId;
 use crate::daemon::process::operator_log;
 use crate::fabric::{Fabric, NodeId};
 use crate::notes::{Note, counted, time_text};
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError};
+use crate::publish::device_faults;
 use crate::transport::client::SmpClient;
+use crate::transport::transactions::SmpError;
 use crate::verify::Extent;
+use crate::wire::attr::AttrId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
@@ -21,7 +26,7 @@ pub(super) const MAX_LOGGED_FAILURES: usize = 20;
 #[derive(Default)]
 pub(super) struct LoggedFindings {
     notes: Vec<Note>,
-    faults: Vec<String>,
+    faults: FaultLog,
     keys: KeyLog,
 }
 
@@ -46,13 +51,9 @@ impl LoggedFindings {
             counted(fabric.switches().len(), "switch", "switches"),
             time_text(duration)
         );
-        let faults: Vec<String> = fabric.faults().iter().map(ToString::to_string).collect();
-        for (fault, text) in fabric.faults().iter().zip(&faults) {
-            if !self.faults.contains(text) {
-                warn!("{text}{}", key_log::hint(fault, fabric, keys));
-            }
+        for line in self.faults.new_lines(fabric, keys) {
+            warn!("{line}");
         }
-        self.faults = faults;
     }
 
     /// Logs the ports that did not accept Sets because of an unknown M_Key.
@@ -63,14 +64,13 @@ impl LoggedFindings {
     /// Logs why a heavy sweep failed, unless the last one failed for the same reason.
     pub(super) fn log_failure(&mut self, problem: &SweepError) {
         let text = problem.to_string();
-        if self.faults == [text.clone()] {
+        if !self.faults.failed(text.clone()) {
             return;
         }
         match problem {
             SweepError::LocalDown => operator_log::port_down(),
             _ => error!("heavy sweep failed: {text}{}", key_log::local_hint(problem)),
         }
-        self.faults = vec![text];
     }
 }
 
@@ -111,16 +111,54 @@ pub(super) fn log_inherited(report: Option<AdoptReport>, duration: Duration) {
 pub(super) fn log_failed_sets(observation: &Observation, report: &ApplyReport) {
     log_links_down(observation, report);
     log_silent_devices(observation, report);
-    for (item, problem) in report.tolerated.iter().take(MAX_LOGGED_FAILURES) {
-        let set = item.describe(&observation.fabric);
-        warn!("{set}: {problem}; the subnet is up without it, and it is sent again after a delay");
+    for group in grouped(&report.tolerated).iter().take(MAX_LOGGED_FAILURES) {
+        let sets = group.describe(&observation.fabric);
+        warn!("{sets}; the subnet is up without it, and it is sent again after a delay");
     }
-    for (item, problem) in report.failed.iter().take(MAX_LOGGED_FAILURES) {
-        error!("{}: {problem}", item.describe(&observation.fabric));
+    let failed = grouped(&report.failed);
+    for group in failed.iter().take(MAX_LOGGED_FAILURES) {
+        error!("{}", group.describe(&observation.fabric));
     }
-    if report.failed.len() > MAX_LOGGED_FAILURES {
-        let count = report.failed.len() - MAX_LOGGED_FAILURES;
+    let others = failed.iter().skip(MAX_LOGGED_FAILURES).map(|group| group.sets.len());
+    let count: usize = others.sum();
+    if count > 0 {
         error!("{} failed as well", counted(count, "more Set", "more Sets"));
+    }
+}
+
+/// Sets of an attribute that failed at one device for the same reason.
+struct FailedSets<'a> {
+    sets: Vec<SetId>,
+    problem: &'a SmpError,
+}
+
+/// Groups failed Sets by device, attribute and reason.
+fn grouped(failed: &[(SetId, SmpError)]) -> Vec<FailedSets<'_>> {
+    let mut groups: BTreeMap<(NodeId, u16, String), FailedSets<'_>> = BTreeMap::new();
+    for (set, problem) in failed {
+        let group = groups.entry((set.node, set.attr_id, problem.to_string()));
+        group.or_insert(FailedSets { sets: Vec::new(), problem }).sets.push(*set);
+    }
+    groups.into_values().collect()
+}
+
+impl FailedSets<'_> {
+    fn describe(&self, fabric: &Fabric) -> String {
+        let first = self.sets[0];
+        let more = match self.sets.len() - 1 {
+            0 => String::new(),
+            more => {
+                let more = counted(more, "more Set", "more Sets");
+                format!(" and {more} of this attribute to the device")
+            }
+        };
+        let is_refused = matches!(self.problem, SmpError::Status(_));
+        let remedy = if is_refused && first.attr_id == AttrId::SL_TO_VL {
+            format!("; {}", device_faults::SL_TO_VL_REMEDY)
+        } else {
+            String::new()
+        };
+        format!("{}{more}: {}{remedy}", first.describe(fabric), self.problem)
     }
 }
 

@@ -11,16 +11,16 @@
 //!   its reasons;
 //! * `inherit`: what the devices hold when this SM becomes master; `warm_standby`: reads it before;
 //!   `audit`: compares it afterwards, and after `moved_cables`;
-//! * `balancing`: balances the routes in force again, between sweeps;
+//! * `balancing`: balances the routes in force again; `snapshot`: publishes a changed snapshot;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
-//! * `snapshot`: publishes a changed snapshot with the plan in force;
 //! * `shared_state`: the files for other instances of this program, and those of a former master;
-//! * `log_once`, `key_log` (unknown M_Keys): log lines; `recording`: for the flight recorder;
+//! * `log_once`, `fault_log`, `key_log`: log lines; `recording`: for the flight recorder;
 //! * `figures`: figures and dumps for the management interface; `silent`: silent switches.
 
 mod audit;
 mod balancing;
 mod decision;
+mod fault_log;
 mod figures;
 mod inherit;
 mod key_log;
