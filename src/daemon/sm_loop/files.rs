@@ -19,7 +19,7 @@ use crate::plan::routing::chain::Chain;
 use crate::publish::Subnet;
 use crate::publish::{
     atomic_file::{self, FileWriteError},
-    dumps,
+    dump_file, dumps,
 };
 use crate::replication::protocol::Files;
 use std::fs;
@@ -194,9 +194,7 @@ impl StateFiles {
         options: &Options,
     ) -> Result<(), FileWriteError> {
         let mut dumps = dumps.iter().filter(|_| options.log_flags & LOG_ROUTING != 0);
-        let replace =
-            |dump: &Dump| atomic_file::replace(&self.dump_dir.join(&*dump.file), &dump.text, false);
-        dumps.try_for_each(replace)
+        dumps.try_for_each(|dump| dump_file::write(&self.dump_dir.join(&*dump.file), &dump.text))
     }
 
     fn write_routing(&self, fabric: &Fabric, plan: &Plan) -> Result<(), FileWriteError> {
@@ -209,7 +207,7 @@ impl StateFiles {
         info!("wrote routes to {}", self.dump_dir.display());
         let dumps = plan.routing.policy.dumps(fabric, &plan.lids).into_iter();
         dumps.fold(written, |written, Dump { file, text }| {
-            written.and(atomic_file::replace(&self.dump_dir.join(&*file), &text, false))
+            written.and(dump_file::write(&self.dump_dir.join(&*file), &text))
         })
     }
 }
