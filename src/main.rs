@@ -10,7 +10,9 @@ use torus_sm::offline::{self, check, replay, torus_config};
 use torus_sm::sim_command::{ctl, exec, run};
 
 fn main() -> ExitCode {
-    let argv: Vec<_> = std::env::args_os().skip(1).collect();
+    let mut args = std::env::args_os();
+    let program = args.next();
+    let argv: Vec<_> = args.collect();
     let command = match cli::parse(argv.iter().cloned()) {
         Ok(command) => command,
         Err(error) => {
@@ -21,7 +23,7 @@ fn main() -> ExitCode {
     };
     let outcome = match command {
         Command::ShowHelp(text) => print(&text),
-        Command::ShowVersion => print(&cli::version()),
+        Command::ShowVersion => print(&cli::version(program.as_deref())),
         Command::CreateConfig(path, args) => launch::create_config(&path, &args),
         Command::Daemon(args) => launch::daemon(&args),
         Command::Sim(args) => run::run(&args),

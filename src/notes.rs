@@ -5,9 +5,10 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
-/// The version in the log and in OpenSM's console. Scripts search for OpenSM's name.
-pub const VERSION: &str =
-    concat!("torus-sm ", env!("CARGO_PKG_VERSION"), " (in place of OpenSM 3.3)");
+/// The version in the log, and with `--version` if the command is `opensm`. It begins with the
+/// version of OpenSM whose behaviour this program has, because scripts search for `OpenSM [0-9.]+`.
+pub const OPENSM_VERSION: &str =
+    concat!("OpenSM 3.3.23 (torus-sm ", env!("CARGO_PKG_VERSION"), ")");
 
 /// A duration for people: `0.35 ms`, `12.3 ms`, `4.56 s`.
 pub fn time_text(time: Duration) -> String {

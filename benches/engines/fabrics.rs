@@ -52,7 +52,7 @@ struct Network {
 impl Network {
     fn new(switches: usize) -> Self {
         let nodes = (0..switches).map(|index| node(NodeKind::Switch, index, 0)).collect();
-        let topology = Topology { nodes, cables: Vec::new() };
+        let topology = Topology { nodes, ..Topology::default() };
         Self { topology, used: vec![0; switches] }
     }
 

@@ -84,7 +84,7 @@ impl<'a> Delta<'a> {
         let mut block = [0; 64];
         let len = data.len().min(64);
         block[..len].copy_from_slice(&data[..len]);
-        let has_extended = || links::has_extended_speeds(self.fabric, slot);
+        let has_extended = || self.fabric.has_extended_speeds(slot) == Some(true);
         let modifier = match set.attr_id {
             AttrId::PORT_INFO if has_extended() => set.attr_mod | SM_SUPPORTS_EXTENDED_SPEEDS,
             _ => set.attr_mod,

@@ -37,11 +37,11 @@ pub use sim::exec::AttachArgs;
 pub use sim::fabric::FabricArgs;
 pub use torus_config::TorusConfigArgs;
 
-use crate::notes::Note;
+use crate::notes::{Note, OPENSM_VERSION};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand as _};
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 /// The program's task according to the command line.
 #[derive(Clone, PartialEq, Debug)]
@@ -262,7 +262,11 @@ fn create_config(command: Command) -> Command {
     }
 }
 
-/// The text of `--version`.
-pub fn version() -> String {
+/// The text of `--version`, by the first argument of the command line: scripts that call `opensm`
+/// expect OpenSM's version first.
+pub fn version(program: Option<&OsStr>) -> String {
+    if program.map(Path::new).and_then(Path::file_name) == Some(OsStr::new("opensm")) {
+        return OPENSM_VERSION.to_owned();
+    }
     format!("torus-sm {}", env!("CARGO_PKG_VERSION"))
 }

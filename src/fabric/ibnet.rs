@@ -12,18 +12,25 @@
 //! else from a name of the form `S-0123456789abcdef`, else from ibsim's counters, so that a node
 //! has the same GUID in both programs.
 //!
-//! The submodule `scan` parses a line, `write` writes files.
+//! Width and speed at the end of a cable's comment, such as `4xEDR`, and `enhanced port 0` in that of
+//! a switch, are kept; an unknown rate becomes 4xQDR. Messages of the tools, which `2>&1` puts
+//! into the file, are skipped.
+//!
+//! The submodule `scan` parses a line, `other_formats` recognises files that hold no cables in this
+//! form, `write` writes files.
 
+mod other_formats;
 mod scan;
 mod write;
 
 pub use write::write;
 
+use super::link_rate::LinkRate;
 use super::topology::{DeviceModel, Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::NodeKind;
 use scan::Scan;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +62,12 @@ struct LineError {
     message: String,
 }
 
+/// Why a file that is no text holds no fabric, if it is known: it is the cache of ibnetdiscover.
+pub fn why_no_text(bytes: &[u8]) -> Option<String> {
+    let is_cache = other_formats::is_cache(bytes);
+    is_cache.then(|| other_formats::error(other_formats::CACHE, 1).message)
+}
+
 /// Parses the fabric file `text`; errors name it `file`.
 ///
 /// # Errors
@@ -68,11 +81,14 @@ struct LineError {
 /// ```
 pub fn parse(file: &Path, text: &str) -> Result<Topology, NetError> {
     let mut reader = NetReader::default();
-    let parsed = text
-        .lines()
-        .zip(1..)
-        .try_for_each(|(line, number)| reader.line(line, number))
-        .and_then(|()| reader.finish());
+    let read = |(line, number)| {
+        let outcome = reader.line(line, number);
+        outcome.map_err(|error| match other_formats::name(line) {
+            Some(format) => other_formats::error(format, number),
+            None => error,
+        })
+    };
+    let parsed = text.lines().zip(1..).try_for_each(read).and_then(|()| reader.finish());
     parsed.map_err(|LineError { line, column, message }| NetError {
         file: file.to_owned(),
         line,
@@ -87,6 +103,8 @@ struct CableLine {
     port: PortNum,
     peer: String,
     peer_port: PortNum,
+    /// Width and speed; `None` if the line has none that is known.
+    rate: Option<LinkRate>,
     line: u32,
     column: u32,
 }
@@ -143,6 +161,9 @@ impl NetReader {
         let mut scan = Scan::new(text, number);
         if text.starts_with('[') {
             return self.cable(&mut scan);
+        }
+        if other_formats::is_message(text) {
+            return Ok(());
         }
         if text.starts_with('#') {
             return Ok(());
@@ -269,6 +290,7 @@ impl NetReader {
             node.port_guids.push((PortNum::ZERO, port_guid));
         }
         node.description = scan.description()?.unwrap_or(name);
+        node.model.enhanced_port0 = kind == NodeKind::Switch && scan.has_enhanced_port0();
         if kind == NodeKind::Switch
             && let Some((lid, lmc)) = scan.lid_lmc()?
         {
@@ -306,6 +328,7 @@ impl NetReader {
             _ => return Err(scan.fault_at(1, "a cable outside the record of a node")),
         };
         let (port, column) = scan.port_number()?;
+        scan.external_port();
         if port.0 == 0 || port.0 > node.num_ports {
             let message = format!("port {port}: the node has ports 1 to {}", node.num_ports);
             return Err(scan.fault_at(column, message));
@@ -322,7 +345,9 @@ impl NetReader {
         let peer = scan.quoted()?.to_owned();
         // A cable without a port number leads to port 1, as in ibsim.
         let peer_port = if scan.looking_at('[') { scan.port_number()?.0 } else { PortNum(1) };
+        scan.external_port();
         scan.port_tail()?;
+        let rate = scan.rate();
         if node.kind != NodeKind::Switch
             && let Some((lid, lmc)) = scan.lid_lmc()?
         {
@@ -330,7 +355,7 @@ impl NetReader {
         }
         let peer = self.full_name(&peer);
         let line = scan.line();
-        self.cables.push(CableLine { node: index, port, peer, peer_port, line, column });
+        self.cables.push(CableLine { node: index, port, peer, peer_port, rate, line, column });
         Ok(())
     }
 
@@ -346,6 +371,7 @@ impl NetReader {
             }
         }
         let mut cables = Vec::with_capacity(self.cables.len() / 2);
+        let mut rates = BTreeMap::new();
         for cable in &self.cables {
             let peer = self.peer_of(cable)?;
             self.check_other_side(cable, peer, seen.get(&peer).map(|&index| &self.cables[index]))?;
@@ -353,8 +379,11 @@ impl NetReader {
             if here <= peer {
                 cables.push([here, peer]);
             }
+            if let Some(rate) = cable.rate.filter(|&rate| rate != LinkRate::default()) {
+                rates.insert(here, rate);
+            }
         }
-        let mut topology = Topology { nodes: std::mem::take(&mut self.nodes), cables };
+        let mut topology = Topology { nodes: std::mem::take(&mut self.nodes), cables, rates };
         topology.normalize();
         Ok(topology)
     }

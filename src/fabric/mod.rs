@@ -9,12 +9,13 @@
 //! ([`ibnet`]) give them. [`synthetic`] makes the snapshot that a sweep of a topology would return.
 //! [`DiscoveryFault`] is a failure of a sweep.
 //! [`difference`] compares two snapshots, and [`part`] makes a fabric of some nodes and ports.
-//! [`quarantined`] names links that are treated as down.
+//! [`link_rate`] has widths and speeds. [`quarantined`] names links that are treated as down.
 
 pub mod difference;
 mod discovery_fault;
 mod guid_index;
 pub mod ibnet;
+pub mod link_rate;
 pub mod node_name;
 pub mod node_names;
 pub mod part;

@@ -1,6 +1,7 @@
 //! Synthetic snapshots: what a sweep of a trained fabric with a given topology would return. Tests,
 //! planning without a fabric, and the initial state of simulated devices use them.
 
+use super::link_rate::LinkRate;
 use super::topology::{Topology, TopologyNode};
 use super::{Fabric, NodeParts};
 use crate::ids::{Guid, Lid, PortNum};
@@ -23,7 +24,8 @@ const FASTEST: u8 = 0x4;
 /// Link widths 1x and 4x.
 const WIDTHS: u8 = LinkWidth::X1 | LinkWidth::X4;
 
-/// Capabilities of all devices, in the encoding of the attributes. All ports are 4x QDR.
+/// Capabilities of all devices, in the encoding of the attributes. All ports are 4x QDR, unless the
+/// topology says otherwise.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hardware {
     /// VLCap; 4 stands for eight data VLs.
@@ -73,6 +75,12 @@ impl Default for Hardware {
 }
 
 impl Hardware {
+    /// The capabilities of a single device of these.
+    pub fn of_node(&self, node: &TopologyNode) -> Self {
+        let enhanced_port0 = self.enhanced_port0 || node.model.enhanced_port0;
+        Self { enhanced_port0, ..self.clone() }
+    }
+
     /// NodeInfo of `node` as its port `local_port` answers it.
     pub fn node_info(&self, node: &TopologyNode, local_port: PortNum) -> NodeInfo {
         let mut info = NodeInfo::default();
@@ -141,6 +149,8 @@ impl Hardware {
 
 /// Sets the fields that link training sets: INIT with 4x QDR, or down and polling.
 pub fn set_link(info: &mut PortInfo, up: bool) {
+    info.set_link_speed_ext_active(0);
+    info.set_link_speed_ext_active2(0);
     if up {
         info.set_port_state(PortState::Init);
         info.set_phys_state(PhysState::LinkUp);
@@ -151,6 +161,26 @@ pub fn set_link(info: &mut PortInfo, up: bool) {
         info.set_phys_state(PhysState::Polling);
         info.set_link_width_active(LinkWidth::X4);
         info.set_link_speed_active(1);
+    }
+}
+
+/// Sets the fields that the rates in a topology determine for a port of a node: what it supports,
+/// what its link uses, and what its node announces.
+pub fn set_rate(info: &mut PortInfo, topology: &Topology, (node, num): (usize, PortNum)) {
+    if topology.rates.is_empty() {
+        return;
+    }
+    let rate = topology.rate(node, num);
+    if rate != LinkRate::default() {
+        rate.support(info);
+    }
+    if info.phys_state() == PhysState::LinkUp {
+        info.set_link_width_active(rate.width);
+        rate.speed.activate(info);
+    }
+    let is_switch = topology.nodes[node].kind == NodeKind::Switch;
+    if !is_switch || num == PortNum::ZERO {
+        topology.fastest_rate(node).announce(info);
     }
 }
 
@@ -306,13 +336,17 @@ impl<'a> CableMap<'a> {
             if !is_switch && !through_peer && !own {
                 return (Guid(0), None);
             }
-            (node.port_guid_on_wire(num), Some(port_info(node, num, peer.is_some(), view)))
+            let mut info = port_info(node, num, peer.is_some(), view);
+            set_rate(&mut info, self.topology, (index, num));
+            (node.port_guid_on_wire(num), Some(info))
         };
         NodeParts {
             info: view.hardware.node_info(node, entry),
             description: NodeDescription::new(&node.description),
             switch_info: if is_switch {
-                view.hardware.switch_info()
+                let mut info = view.hardware.switch_info();
+                info.set_enhanced_port0(info.enhanced_port0() || node.model.enhanced_port0);
+                info
             } else {
                 SwitchInfo::default()
             },
@@ -330,7 +364,8 @@ impl TopologyNode {
 }
 
 fn port_info(node: &TopologyNode, num: PortNum, cabled: bool, view: &SyntheticView) -> PortInfo {
-    let mut info = view.hardware.port_info(node.kind, num, cabled);
+    let hardware = view.hardware.of_node(node);
+    let mut info = hardware.port_info(node.kind, num, cabled);
     if info.port_state() == PortState::Init {
         info.set_port_state(view.state);
     }
@@ -344,7 +379,8 @@ fn port_info(node: &TopologyNode, num: PortNum, cabled: bool, view: &SyntheticVi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::ibnet;
+    use crate::fabric::link_rate::LinkSpeed;
+    use crate::fabric::{PortId, ibnet};
 
     const TEXT: &str = "\
 switchguid=0x20
@@ -401,6 +437,38 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
         assert_eq!(states, [Active, Active, Active, Down]);
         assert_eq!(fabric.observed_lid(fabric.local()), Some(Lid(9)));
         assert_eq!(fabric.local(), fabric.node(one).first_port);
+    }
+
+    /// Of a switch, only port 0 announces extended speeds.
+    #[test]
+    fn links_have_the_rate_of_the_topology() {
+        for (rate, expected) in [
+            ("4xSDR", LinkSpeed::Sdr),
+            ("1xFDR", LinkSpeed::Fdr),
+            ("4xEDR", LinkSpeed::Edr),
+            ("2xNDR", LinkSpeed::Ndr),
+            ("4xXDR", LinkSpeed::Xdr),
+        ] {
+            let cable = |line: &str| (line.to_owned(), format!("{line} # \"x\" lid 0 {rate}"));
+            let (near, near_rated) = cable("[2] \"H-0000000000000010\"[1]");
+            let (far, far_rated) = cable("[1] \"S-0000000000000020\"[2]");
+            let text = TEXT.replace(&near, &near_rated).replace(&far, &far_rated);
+            let topology = ibnet::parse("t.net".as_ref(), &text).expect("well formed");
+            let fabric = Fabric::from_topology(&topology, 0, &SyntheticView::default());
+            let fabric = fabric.expect("the local port exists");
+            let one = fabric.node_by_guid(Guid(0x20)).expect("reached");
+            let port = PortId(fabric.node(one).first_port.0 + 2);
+            let peer = fabric.port(port).peer.expect("a link");
+            for end in [port, peer] {
+                assert_eq!(fabric.link_speed(end), Some(expected), "{rate}");
+                let width = fabric.port(end).info.expect("known").link_width_active();
+                assert_eq!(LinkRate { width, speed: expected }.to_string(), rate);
+            }
+            let other = PortId(port.0 - 1);
+            assert_eq!(fabric.link_speed(other), Some(LinkSpeed::Qdr), "another link");
+            let info = fabric.port(port).info.expect("known");
+            assert!(!info.has(CapMask::EXTENDED_SPEEDS));
+        }
     }
 
     #[test]

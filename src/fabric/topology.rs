@@ -1,7 +1,9 @@
 //! Nodes and cables of a fabric without state, as generators make them and fabric files hold them.
 
+use super::link_rate::LinkRate;
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::NodeKind;
+use std::collections::BTreeMap;
 
 /// Nodes and cables, without any state.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -10,9 +12,23 @@ pub struct Topology {
     pub nodes: Vec<TopologyNode>,
     /// Cables, each once, as (node index, port) of both ends.
     pub cables: Vec<[(usize, PortNum); 2]>,
+    /// Width and speed of the links whose rate differs from the default, by both ends.
+    pub rates: BTreeMap<(usize, PortNum), LinkRate>,
 }
 
 impl Topology {
+    /// The rate of the link at a port.
+    pub fn rate(&self, node: usize, num: PortNum) -> LinkRate {
+        self.rates.get(&(node, num)).copied().unwrap_or_default()
+    }
+
+    /// The rate of the fastest link of a node, which tells what the node supports.
+    pub fn fastest_rate(&self, node: usize) -> LinkRate {
+        let rates = self.rates.range((node, PortNum(0))..=(node, PortNum(u8::MAX)));
+        let fastest = rates.map(|(_, rate)| *rate).max_by_key(|rate| rate.speed);
+        fastest.filter(|rate| rate.speed.is_extended()).unwrap_or_default()
+    }
+
     /// Sorts cables, port GUIDs and LIDs by node and port, so that equal topologies are equal
     /// values.
     pub fn normalize(&mut self) {
@@ -44,11 +60,13 @@ pub struct TopologyNode {
     pub model: DeviceModel,
 }
 
-/// VendorID and DeviceID of NodeInfo; 0 if unknown.
+/// VendorID and DeviceID of NodeInfo, 0 if unknown, and properties of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DeviceModel {
     pub vendor_id: u32,
     pub device_id: u16,
+    /// Port 0 of the switch is an enhanced one.
+    pub enhanced_port0: bool,
 }
 
 impl TopologyNode {

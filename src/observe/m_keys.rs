@@ -261,7 +261,8 @@ mod tests {
             node(NodeKind::Switch, 0x30, 4),
         ];
         let cable = |host, num| [(host, PortNum(1)), (2, PortNum(num))];
-        let topology = Topology { nodes, cables: vec![cable(0, 1), cable(1, 2)] };
+        let topology =
+            Topology { nodes, cables: vec![cable(0, 1), cable(1, 2)], ..Default::default() };
         Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a local port")
     }
 

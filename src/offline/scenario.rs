@@ -18,6 +18,7 @@ use crate::plan::routing::RoutingInput;
 use crate::plan::routing::chain::Chain;
 use crate::torus_config;
 use crate::wire::attr::{NodeKind, PortState};
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -210,8 +211,12 @@ fn read_policy(options: &Options) -> Result<(Option<Arc<QosPolicy>>, Vec<Note>),
 }
 
 /// Reads a fabric in ibnetdiscover's format.
-pub(super) fn read_fabric(file: &Path) -> Result<Topology, String> {
-    let text = read_text(file).map_err(|error| error.to_string())?;
+pub(crate) fn read_fabric(file: &Path) -> Result<Topology, String> {
+    let text = read_text(file).map_err(|error| {
+        // A second look does no harm where the first one failed.
+        let reason = fs::read(file).ok().and_then(|bytes| ibnet::why_no_text(&bytes));
+        reason.map_or_else(|| error.to_string(), |reason| format!("{}: {reason}", file.display()))
+    })?;
     ibnet::parse(file, &text).map_err(|error| error.to_string())
 }
 

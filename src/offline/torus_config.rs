@@ -9,11 +9,11 @@ use crate::cli::Failure;
 use crate::cli::output::{complain_plainly, print_to};
 use crate::cli::torus_config::TorusConfigArgs;
 use crate::config::options::Options;
-use crate::config::text_file::read_text;
+use crate::fabric::Fabric;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
-use crate::fabric::{Fabric, ibnet};
 use crate::notes::{Note, Severity};
+use crate::offline::scenario::read_fabric;
 use crate::plan::lids::{self, Memory};
 use crate::plan::routing::torus::{Coordinates, Torus, Torus2Qos};
 use crate::plan::routing::{Engine, RoutingInput};
@@ -56,9 +56,7 @@ fn fail(code: ExitCode, text: impl Into<String>) -> Failure {
 
 fn topology(args: &FabricArgs) -> Result<Topology, Failure> {
     if let Some(file) = &args.file {
-        let config = |text: String| fail(ExitCode::Config, text);
-        let text = read_text(file).map_err(|error| config(error.to_string()))?;
-        return ibnet::parse(file, &text).map_err(|error| config(error.to_string()));
+        return read_fabric(file).map_err(|error| fail(ExitCode::Config, error));
     }
     let usage = |text: String| fail(ExitCode::Usage, text);
     let shape = args.generated().map_err(usage)?;

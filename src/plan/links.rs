@@ -194,7 +194,8 @@ fn set_speed(input: &LinkInput<'_>, id: PortId, peer: PortId, info: &mut PortInf
     {
         info.set_link_speed_enabled(options.force_link_speed);
     }
-    let both = [id, peer].into_iter().all(|port| has_extended_speeds(input.fabric, port));
+    let both =
+        [id, peer].into_iter().all(|port| input.fabric.has_extended_speeds(port) == Some(true));
     if !both || options.force_link_speed_ext == 0 {
         return;
     }
@@ -213,14 +214,6 @@ fn set_speed(input: &LinkInput<'_>, id: PortId, peer: PortId, info: &mut PortInf
 fn forced(value: u8, all: u8, supported: u8) -> Option<u8> {
     let effective = if value == all { supported } else { value & supported };
     (effective != 0).then_some(effective)
-}
-
-/// True if the port, or port 0 of its switch, shows support for extended link speeds.
-pub fn has_extended_speeds(fabric: &Fabric, port: PortId) -> bool {
-    // On switches, only port 0 has a capability mask.
-    let node = fabric.node_of(port);
-    let owner = if node.is_switch() { node.first_port } else { port };
-    fabric.port(owner).info.is_some_and(|info| info.has(CapMask::EXTENDED_SPEEDS))
 }
 
 fn effective_width(info: &PortInfo) -> u8 {

@@ -1,5 +1,6 @@
 //! Replaces files atomically: the text goes to a temporary file in the same directory, which is
-//! then renamed, so that readers see either the old or the new content.
+//! then renamed, so that readers see either the old or the new content. Files that other programs
+//! watch are written by [`dump_file`](super::dump_file).
 
 use std::fs;
 use std::io;
@@ -7,9 +8,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Mode of world-readable files, before the umask is applied.
-const PUBLIC_MODE: u32 = 0o666;
+pub(super) const PUBLIC_MODE: u32 = 0o666;
 /// Mode of files that contain keys.
-const PRIVATE_MODE: u32 = 0o600;
+pub(super) const PRIVATE_MODE: u32 = 0o600;
 /// Size of the write buffer in bytes.
 const BUFFER_SIZE: usize = 1 << 16;
 
@@ -65,24 +66,28 @@ pub fn replace_private_bytes(path: &Path, bytes: &[u8]) -> Result<(), FileWriteE
     replace_with(path, false, PRIVATE_MODE, |file| file.write_all(bytes))
 }
 
-/// Replaces the content of a world-readable file by what `fill` writes, without fsync(2).
-pub(super) fn replace_by(
-    path: &Path,
-    fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
-) -> Result<(), FileWriteError> {
-    replace_with(path, false, PUBLIC_MODE, fill)
-}
-
 fn replace_with(
     path: &Path,
     sync: bool,
     mode: u32,
     fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
 ) -> Result<(), FileWriteError> {
+    through_temporary(path, sync, mode, fill, |_, temporary| fs::rename(temporary, path))
+}
+
+/// Writes a temporary file beside `path`, which `put` then puts in the place of `path`: it gets the
+/// open file and its name.
+pub(super) fn through_temporary(
+    path: &Path,
+    sync: bool,
+    mode: u32,
+    fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+    put: impl FnOnce(fs::File, &Path) -> io::Result<()>,
+) -> Result<(), FileWriteError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
-    let written = create(&temporary, sync, mode, fill).and_then(|()| fs::rename(&temporary, path));
+    let written = create(&temporary, sync, mode, fill).and_then(|file| put(file, &temporary));
     written.map_err(|source| {
         // The write error is reported; a failure to clean up after it adds nothing.
         let _ = fs::remove_file(&temporary);
@@ -95,13 +100,16 @@ fn create(
     sync: bool,
     mode: u32,
     fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
-) -> io::Result<()> {
-    let file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
+) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(true).mode(mode).open(path)?;
     let mut file = io::BufWriter::with_capacity(BUFFER_SIZE, file);
     fill(&mut file)?;
     let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-    if sync { file.sync_all() } else { Ok(()) }
+    if sync {
+        file.sync_all()?;
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -127,7 +135,9 @@ mod tests {
             file.write_all(&[b'x'; 2 * BUFFER_SIZE])?;
             Err(io::ErrorKind::StorageFull.into())
         };
-        let error = replace_by(&path, full).expect_err("the file system is full").to_string();
+        let error = replace_with(&path, false, PUBLIC_MODE, full)
+            .expect_err("the file system is full")
+            .to_string();
         assert!(error.contains("; free space in the file system of "), "{error}");
         assert_eq!(fs::read_to_string(&path).expect("the file is there"), "good");
         assert_eq!(

@@ -15,7 +15,8 @@ pub use routes::{fdbs, lfts, mcfdbs};
 pub use service_levels::{path_sl_count, path_sls, sl2vl};
 pub use topology::subnet;
 
-use super::atomic_file::{self, FileWriteError};
+use super::atomic_file::FileWriteError;
+use super::dump_file;
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::Plan;
 use crate::plan::routing::{RoutedPart, Routing};
@@ -65,7 +66,7 @@ pub fn render(dump: DumpWriter, fabric: &Fabric, plan: &Plan) -> String {
 /// file of 150 MB.
 pub const MAX_LID_MATRIX_LINES: usize = 1 << 20;
 
-/// Writes the routing dumps to `dir`, replacing each file atomically. `opensm-sl2vl.dump` is
+/// Writes the routing dumps to `dir`, which readers find whole at any time ([`dump_file`]). `opensm-sl2vl.dump` is
 /// omitted if the plan has no SL to VL tables, `opensm.psl` above [`MAX_PATH_SLS`] lines, and
 /// `opensm-lid-matrix.dump` above [`MAX_LID_MATRIX_LINES`].
 ///
@@ -121,7 +122,7 @@ fn write(
     plan: &Plan,
     dump: DumpWriter,
 ) -> Result<(), FileWriteError> {
-    atomic_file::replace_by(path, |file| {
+    dump_file::write_by(path, |file| {
         let mut sink = FileSink { file, result: Ok(()) };
         dump(&mut sink, fabric, plan);
         sink.result

@@ -1,7 +1,8 @@
 //! Publication: the immutable [`Subnet`] that SA replies are computed from, the dump files written
 //! after each sweep, and the report for the operator.
 //!
-//! * [`dumps`]: OpenSM's dump files; [`atomic_file`]: replaces a file as a whole
+//! * [`dumps`]: OpenSM's dump files; [`atomic_file`]: replaces a file as a whole; [`dump_file`]: does
+//!   so for programs that watch it
 //! * [`path`]: one path with its SL and VLs; [`report`]: the summary that follows SUBNET UP
 //! * [`rejected`]: a sweep that ended without an acceptable plan; [`connectivity`]: the paths that
 //!   still work with the tables of the last accepted plan
@@ -11,6 +12,7 @@
 pub mod atomic_file;
 pub mod connectivity;
 pub mod device_faults;
+pub mod dump_file;
 pub mod dumps;
 pub mod path;
 pub mod rejected;

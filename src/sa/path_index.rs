@@ -128,11 +128,8 @@ pub(super) fn sls_to_vl15(map: &SlToVl) -> u16 {
 /// MTU and rate of a port. Switches report support for extended speeds at port 0 only.
 fn port_mtu_rate(fabric: &Fabric, port: PortId) -> MtuRate {
     let Some(mut info) = fabric.port(port).info else { return MtuRate::default() };
-    let node = fabric.node_of(port);
-    if node.is_switch()
-        && let Some(port0) = fabric.port(node.first_port).info
-    {
-        let extended = port0.capability_mask() & CapMask::EXTENDED_SPEEDS;
+    if let Some(has_extended) = fabric.has_extended_speeds(port) {
+        let extended = if has_extended { CapMask::EXTENDED_SPEEDS } else { 0 };
         info.set_capability_mask(info.capability_mask() & !CapMask::EXTENDED_SPEEDS | extended);
     }
     MtuRate { mtu: info.mtu_cap(), rate: rate_rank(info.rate_code()).unwrap_or(0) as u8 }

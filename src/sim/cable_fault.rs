@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(super) struct CableFault {
     /// Widths that work, see [`crate::wire::attr::LinkWidth`].
     pub(super) widths: u8,
-    /// Speeds that work: 1 SDR, 2 DDR, 4 QDR.
+    /// Speeds that work, as [`crate::fabric::link_rate::LinkSpeed::enabled_mask`] numbers them.
     pub(super) speeds: u8,
     /// Time from the physical state Polling to the port state INIT.
     pub(super) training_time: Duration,

@@ -2,8 +2,9 @@
 //! node have consecutive slots. Tables are allocated on the first write.
 
 use super::cable_fault::CableFault;
+use super::negotiation::{negotiate, set_link_up};
 use crate::fabric::node_name::{self, NodeNameError};
-use crate::fabric::synthetic::Hardware;
+use crate::fabric::synthetic::{Hardware, set_rate};
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, Pkey, PortNum};
 use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
@@ -59,6 +60,11 @@ pub(super) struct Switch {
 
 /// SL to VL mapping of an unconfigured device: SL n to VL n, SL 15 to VL 7.
 pub(super) const FACTORY_SL2VL: SlToVl = SlToVl([0x01, 0x23, 0x45, 0x67, 0x89, 0xAB, 0xCD, 0xE7]);
+
+/// A switch without tables.
+pub(super) fn factory_switch(hardware: &Hardware) -> Switch {
+    Switch { info: hardware.switch_info(), lft: Vec::new(), mft: Vec::new(), sl2vl: Vec::new() }
+}
 
 /// Number of events of an end port that its driver reports to the programs on the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -130,11 +136,13 @@ impl Devices {
             let first = devices.ports.len() as u32;
             let is_switch = node.kind == NodeKind::Switch;
             let switch = if is_switch { devices.switches.len() as u32 } else { NONE };
+            let hardware = devices.hardware.of_node(node);
             if is_switch {
-                devices.switches.push(devices.factory_switch());
+                devices.switches.push(factory_switch(&hardware));
             }
             for num in (0..=node.num_ports).map(PortNum) {
-                let mut info = devices.hardware.port_info(node.kind, num, false);
+                let mut info = hardware.port_info(node.kind, num, false);
+                set_rate(&mut info, topology, (index as usize, num));
                 if let Some(&(_, lid, lmc)) = node.lids.iter().find(|&&(port, ..)| port == num) {
                     info.set_lid(Lid(lid));
                     info.set_lmc(lmc);
@@ -171,18 +179,19 @@ impl Devices {
                 let port = &mut self.ports[end as usize];
                 port.peer = other;
                 port.plugged = true;
-                crate::fabric::synthetic::set_link(&mut port.info, true);
+            }
+            let (width, speed) =
+                negotiate(&self.port(a).info, &self.port(b).info, CableFault::NONE);
+            for end in [a, b] {
+                set_link_up(&mut self.ports[end as usize].info, width, speed);
             }
         }
     }
 
-    pub(super) fn factory_switch(&self) -> Switch {
-        Switch {
-            info: self.hardware.switch_info(),
-            lft: Vec::new(),
-            mft: Vec::new(),
-            sl2vl: Vec::new(),
-        }
+    /// The properties of a device as it was made.
+    pub(super) fn hardware_of(&self, node: u32) -> Hardware {
+        let enhanced_port0 = self.switch(node).is_some_and(|switch| switch.info.enhanced_port0());
+        Hardware { enhanced_port0, ..self.hardware.clone() }
     }
 
     /// Slot of a port of the node with index `node`.

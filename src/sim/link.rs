@@ -1,25 +1,11 @@
 //! Link state machine (IBA vol. 1, 7.2), cables and their faults.
 
 use super::cable_fault::CableFault;
-use super::devices::{Devices, NONE, Port};
+use super::devices::{Devices, NONE, Port, factory_switch};
+use super::negotiation::{negotiate, set_link_up};
+use crate::fabric::link_rate::LinkRate;
 use crate::fabric::synthetic::set_link;
-use crate::wire::attr::{LinkWidth, PhysState, PortInfo, PortState};
-
-/// Width and speed of the link between two ports: the maximum that both have enabled and that the
-/// cable allows; 1x SDR if there is none.
-fn negotiate(a: &PortInfo, b: &PortInfo, cable: CableFault) -> (u8, u8) {
-    let highest = |mask: u8| if mask == 0 { 1 } else { 1 << mask.ilog2() };
-    // In the order of their bits, 2x would be the widest.
-    let widest = |mask: u8| match mask & !LinkWidth::X2 {
-        0 if mask != 0 => LinkWidth::X2,
-        LinkWidth::X1 if mask & LinkWidth::X2 != 0 => LinkWidth::X2,
-        wider => highest(wider),
-    };
-    (
-        widest(a.link_width_enabled() & b.link_width_enabled() & cable.widths),
-        highest(a.link_speed_enabled() & b.link_speed_enabled() & cable.speeds),
-    )
-}
+use crate::wire::attr::{PhysState, PortState};
 
 impl Devices {
     /// Takes the link at `slot` down, at both ends.
@@ -97,10 +83,7 @@ impl Devices {
         let cable = self.cable_fault(a, b);
         let (width, speed) = negotiate(&self.port(a).info, &self.port(b).info, cable);
         for end in [a, b] {
-            let info = &mut self.port_mut(end).info;
-            set_link(info, true);
-            info.set_link_width_active(width);
-            info.set_link_speed_active(speed);
+            set_link_up(&mut self.port_mut(end).info, width, speed);
             self.record_state_change(end);
         }
     }
@@ -192,12 +175,14 @@ impl Devices {
         self.link_train(a);
     }
 
-    /// Restores the factory defaults of a port whose link is down, except its VL capabilities.
+    /// Restores the factory defaults of a port whose link is down, except its capabilities of VLs,
+    /// widths and speeds.
     pub(super) fn reset_port(&mut self, slot: u32) {
         let Port { node, num, info: old, .. } = *self.port(slot);
         let kind = self.node(node).info.kind();
-        let mut info = self.hardware.port_info(kind, num, false);
+        let mut info = self.hardware_of(node).port_info(kind, num, false);
         info.set_vl_cap(old.vl_cap());
+        LinkRate::copy_support(&old, &mut info);
         info.set_vl_arb_high_cap(old.vl_arb_high_cap());
         info.set_vl_arb_low_cap(old.vl_arb_low_cap());
         let port = self.port_mut(slot);
@@ -222,7 +207,7 @@ impl Devices {
                 info.set_master_sm_sl(old.master_sm_sl());
             }
         }
-        let factory = self.factory_switch();
+        let factory = factory_switch(&self.hardware_of(node));
         if let Some(switch) = self.switch_mut(node) {
             *switch = factory;
         }

@@ -51,6 +51,7 @@ mod forwarding;
 mod link;
 mod m_key;
 mod message;
+mod negotiation;
 mod net;
 mod node_faults;
 mod packet;

@@ -5,6 +5,10 @@ use super::devices::Devices;
 use crate::wire::attr::{PhysState, PortInfo, PortState};
 use crate::wire::mad::Status;
 
+/// Values of LinkSpeedExtEnabled.
+const NO_EXTENDED_SPEED: u8 = 30;
+const ALL_EXTENDED_SPEEDS: u8 = 31;
+
 /// Type of the port to set, which determines its writable fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PortType {
@@ -58,12 +62,12 @@ impl Devices {
     }
 
     fn port_type(&self, slot: u32) -> PortType {
-        let node = self.port(slot).node;
-        match (self.is_switch(node), self.port(slot).num.0) {
-            (false, _) => PortType::EndPort,
-            (true, 0) if self.hardware.enhanced_port0 => PortType::EnhancedPort0,
-            (true, 0) => PortType::BasePort0,
-            (true, _) => PortType::External,
+        let port = self.port(slot);
+        match (self.switch(port.node), port.num.0) {
+            (None, _) => PortType::EndPort,
+            (Some(switch), 0) if switch.info.enhanced_port0() => PortType::EnhancedPort0,
+            (Some(_), 0) => PortType::BasePort0,
+            (Some(_), _) => PortType::External,
         }
     }
 
@@ -136,6 +140,14 @@ fn set_link_fields(
         0xF => info.set_link_speed_enabled(current.link_speed_supported()),
         mask => info.set_link_speed_enabled(mask),
     }
+    match wanted.link_speed_ext_enabled() {
+        0 => {}
+        ALL_EXTENDED_SPEEDS => {
+            info.set_link_speed_ext_enabled(current.link_speed_ext_supported());
+        }
+        NO_EXTENDED_SPEED => info.set_link_speed_ext_enabled(0),
+        mask => info.set_link_speed_ext_enabled(mask),
+    }
 }
 
 fn is_acceptable(port_type: PortType, current: &PortInfo, wanted: &PortInfo) -> bool {
@@ -159,11 +171,15 @@ fn is_address_legal(port_type: PortType, wanted: &PortInfo) -> bool {
 fn is_link_legal(current: &PortInfo, wanted: &PortInfo) -> bool {
     let width = wanted.link_width_enabled();
     let speed = wanted.link_speed_enabled();
+    let extended = wanted.link_speed_ext_enabled();
+    let is_extended_legal = matches!(extended, NO_EXTENDED_SPEED | ALL_EXTENDED_SPEEDS)
+        || extended & !current.link_speed_ext_supported() == 0;
     (1..=current.mtu_cap()).contains(&wanted.neighbor_mtu())
         && wanted.operational_vls() <= current.vl_cap()
         && wanted.link_down_default_state() <= 2
         && (width == 0xFF || width & !current.link_width_supported() == 0)
         && (speed == 0xF || speed & !current.link_speed_supported() == 0)
+        && is_extended_legal
 }
 
 /// Legal state changes: INIT to ARMED, ARMED to ACTIVE, and any state to DOWN. The physical state

@@ -2,8 +2,6 @@
 
 use crate::cli::{DaemonArgs, ExitCode, Failure, SimArgs};
 use crate::config::options::Options;
-use crate::config::text_file::read_text;
-use crate::fabric::ibnet;
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
 use crate::notes::counted;
@@ -36,9 +34,8 @@ impl RequestedFabric {
 
     fn from_file(file: &Path) -> Result<Self, Failure> {
         let name = file.display().to_string();
-        let text = read_text(file).map_err(|error| Failure::new(ExitCode::Config, error))?;
         let topology =
-            ibnet::parse(file, &text).map_err(|error| Failure::new(ExitCode::Config, error))?;
+            scenario::read_fabric(file).map_err(|error| Failure::new(ExitCode::Config, error))?;
         Ok(Self { topology, name, generated_torus: None, default_engine: None })
     }
 

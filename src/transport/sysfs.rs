@@ -6,6 +6,7 @@
 //! sysfs relative to the working directory, which must not change before the ports are read.
 
 use crate::ids::{Gid, Guid, Lid, PortNum};
+use crate::wire::attr::CapMask;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -73,6 +74,8 @@ pub struct LocalPort {
     pub state: LinkState,
     /// Physical state: 5 is LinkUp.
     pub phys_state: u32,
+    /// The port shall have no subnet manager (IsSMdisabled).
+    pub is_sm_disabled: bool,
     /// Number N of its devices `umadN` and `issmN`; `None` if the module ib_umad has not created
     /// them.
     pub umad: Option<u32>,
@@ -87,6 +90,11 @@ pub enum PortError {
     UnknownGuid(Guid),
     #[error("{device}: node type {node_type} is not an InfiniBand node")]
     NotAnAdapter { device: String, node_type: u32 },
+    #[error(
+        "{device} port {port} shall have no subnet manager (IsSMdisabled), and there is no other \
+         InfiniBand port: name it by -g GUID if it shall have one all the same"
+    )]
+    SmDisabled { device: String, port: PortNum },
     #[error("no channel adapter has an InfiniBand port")]
     NoPort,
     #[error("{device} port {port} has no umad device: load the kernel module ib_umad")]
@@ -117,19 +125,25 @@ impl LocalPorts {
         self.ports.iter().find(|port| port.guid == guid).ok_or(PortError::UnknownGuid(guid))
     }
 
-    /// The default port, as OpenSM chooses it: the first that is not DOWN, else the first.
+    /// The default port, as OpenSM chooses it: the first that is not DOWN, else the first. Ports that
+    /// shall have no subnet manager are skipped.
     ///
     /// # Errors
-    /// [`PortError::NotAnAdapter`] if no device is an InfiniBand node; [`PortError::NoPort`].
+    /// [`PortError::NotAnAdapter`] if no device is an InfiniBand node; [`PortError::SmDisabled`];
+    /// [`PortError::NoPort`].
     pub fn first_usable(&self) -> Result<&LocalPort, PortError> {
         let is_up =
             |port: &&LocalPort| !matches!(port.state, LinkState::Down | LinkState::Other(0));
-        let found = self.ports.iter().find(is_up).or_else(|| self.ports.first());
-        found.ok_or_else(|| match self.others.first() {
-            Some((device, node_type)) => {
+        let mut usable = self.ports.iter().filter(|port| !port.is_sm_disabled);
+        let found = usable.clone().find(is_up).or_else(|| usable.next());
+        found.ok_or_else(|| match (self.ports.first(), self.others.first()) {
+            (Some(LocalPort { device, port, .. }), _) => {
+                PortError::SmDisabled { device: device.clone(), port: *port }
+            }
+            (None, Some((device, node_type))) => {
                 PortError::NotAnAdapter { device: device.clone(), node_type: *node_type }
             }
-            None => PortError::NoPort,
+            (None, None) => PortError::NoPort,
         })
     }
 }
@@ -229,10 +243,16 @@ fn ports_of(
             sm_lid: Lid(number_in(&path.join("sm_lid"))?),
             state: leading_number(&path.join("state"))?.into(),
             phys_state: leading_number(&path.join("phys_state"))?,
+            is_sm_disabled: is_sm_disabled(&path),
             umad: umad.map(|&(_, _, number)| number),
         });
     }
     Ok(ports)
+}
+
+/// True if the capability mask of a port has IsSMdisabled. Some simulators lack the file.
+fn is_sm_disabled(port: &Path) -> bool {
+    number_in::<u32>(&port.join("cap_mask")).is_ok_and(|mask| mask & CapMask::SM_DISABLED != 0)
 }
 
 /// Names of the visible entries of a directory.
@@ -365,6 +385,28 @@ mod tests {
         assert_eq!(chosen(&all), Ok(("b".into(), 1)));
         assert_eq!(chosen(&all[..1]), Ok(("a".into(), 1)));
         assert!(chosen(&[]).is_err_and(|error| error.starts_with("no InfiniBand")));
+    }
+
+    #[test]
+    fn ports_that_shall_have_no_subnet_manager_are_skipped() {
+        let (active, up) = ("4: ACTIVE\n", "5: LinkUp\n");
+        let root = sysfs(&[("a", 1, active, up), ("b", 1, "1: DOWN\n", "2: Polling\n")]);
+        let mask = |device: &str, text: &str| {
+            let path = root.path().join(format!("infiniband/{device}/ports/1/cap_mask"));
+            std::fs::write(path, text).expect("a file");
+        };
+        let ports = || Sysfs::at(root.path()).ports().expect("readable");
+        let first = || ports().first_usable().map(|port| port.device.clone());
+        mask("a", "0x02510868\n");
+        mask("b", "0x02510868\n");
+        assert_eq!(first().expect("a port"), "a");
+        mask("a", "0x02510c68\n");
+        assert_eq!(first().expect("another port, though it is down"), "b");
+        mask("b", "0x00000400\n");
+        let error = first().expect_err("no port").to_string();
+        assert!(error.starts_with("a port 1 shall have no subnet manager"), "{error}");
+        let guid = ports().ports[0].guid;
+        assert!(ports().by_guid(guid).is_ok(), "an administrator may name it");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The packages, the units in them, and the completions of the command line.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use testkit::simulator::library;
@@ -137,7 +138,8 @@ fn the_debian_package_replaces_opensm_and_is_removed_without_a_trace() {
     assert!(state.ends_with(" ok config-files"), "{status}");
     // The commands, units and manual page of OpenSM lead to those of torus-sm.
     let version = run(Command::new(root.path("usr/sbin/opensm")).arg("--version"));
-    assert_eq!(version, run(Command::new(torus_sm()).arg("--version")));
+    let ours = run(Command::new(torus_sm()).arg("--version"));
+    assert!(version.contains(&format!("({})", ours.trim())), "{version}: {ours}");
     for (link, target) in [
         ("lib/systemd/system/opensm.service", "torus-sm-ports.service"),
         ("lib/systemd/system/opensm@.service", "torus-sm@.service"),
@@ -179,7 +181,7 @@ fn lintian_finds_no_error_in_the_debian_package() {
 }
 
 #[test]
-fn the_rpm_has_the_files_and_relations_of_the_debian_package() {
+fn the_rpm_takes_the_place_of_red_hats_opensm() {
     if !have(&["rpmbuild", "rpm", "strip"]) {
         return;
     }
@@ -197,16 +199,108 @@ fn the_rpm_has_the_files_and_relations_of_the_debian_package() {
         "/usr/lib/systemd/system/torus-sm-ports.service",
         "/usr/lib/systemd/system/opensm.service",
         "/usr/lib/torus-sm/start-ports",
-        "/etc/opensm",
+        "/etc/logrotate.d/opensm",
         "/usr/lib/torus-sm/libtorus_sm_preload.so",
         "/usr/share/man/man8/torus-sm.8.gz",
         "/usr/share/zsh/site-functions/_torus-sm",
     ] {
         assert!(files.lines().any(|line| line == file), "{file} is missing:\n{files}");
     }
-    assert!(query("--provides").lines().any(|line| line.starts_with("opensm")));
+    let provides = query("--provides");
+    assert!(provides.lines().any(|line| line == "opensm = 3.3.23"), "{provides}");
+    assert!(!provides.contains(".so"), "programs could depend on the library: {provides}");
+    assert!(query("--obsoletes").lines().any(|line| line == "opensm < 4"));
     assert!(query("--conflicts").lines().any(|line| line == "opensm"));
-    assert!(query("-c").contains("/etc/default/torus-sm\n"));
+    let configured = ["rdma/opensm.conf", "rdma/partitions.conf", "sysconfig/opensm"];
+    let mut expected: Vec<String> = configured.iter().map(|file| format!("/etc/{file}")).collect();
+    expected.insert(0, "/etc/logrotate.d/opensm".into());
+    assert_eq!(query("-c").lines().collect::<Vec<_>>(), expected);
+
+    // The scripts of the package need a shell, which this root lacks.
+    let root = dir.path().join("root");
+    fs::create_dir(&root).expect("a folder");
+    let mut install = Command::new("rpm");
+    install.args(["--install", "--nodeps", "--noscripts", "--root"]).arg(&root).arg(&package);
+    run(&mut install);
+    let read = |file: &str| fs::read_to_string(root.join(file)).expect("a file of the package");
+    for unit in ["torus-sm.service", "torus-sm@.service", "torus-sm-ports.service"] {
+        let unit = read(&format!("usr/lib/systemd/system/{unit}"));
+        assert!(!unit.contains("/etc/default"), "{unit}");
+        assert!(unit.contains("\nEnvironmentFile=-/etc/sysconfig/opensm\n"), "{unit}");
+    }
+    let link = fs::read_link(root.join("usr/sbin/opensm")).expect("a link");
+    assert_eq!(link, Path::new("torus-sm"));
+    let unit = read("usr/lib/systemd/system/torus-sm@.service");
+    let (_, start) = unit.split_once("ExecStart=/bin/sh -c '").expect("a shell");
+    let (command, _) = start.split_once("'\n").expect("a command");
+    let command = command.replace("$$", "$");
+    let command = command.replace("exec /usr/sbin/torus-sm", "echo").replace("%I", "0x1");
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &command]).env("OPTIONS", "-R torus-2QoS -Q").env("PRIORITY", "15");
+    shell.env_remove("SUBNET_PREFIX");
+    let expected = "--guid 0x1 --log_file /var/log/opensm.0x1.log -p 15 -R torus-2QoS -Q\n";
+    assert_eq!(run(&mut shell), expected);
+}
+
+/// Runs start-ports on a copy of sysfs, with a program in place of systemctl. Returns its exit code
+/// and what it would start.
+fn start_ports(dir: &Path, setting: (&str, &str)) -> (Option<i32>, String) {
+    let systemctl = dir.join("bin/systemctl");
+    fs::create_dir_all(dir.join("bin")).expect("a folder");
+    fs::write(&systemctl, "#!/bin/sh\necho systemctl \"$@\"\n").expect("a file");
+    fs::set_permissions(&systemctl, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let mut command = Command::new("/bin/sh");
+    command.arg(Path::new(SOURCES).join("etc/package/start-ports"));
+    command.env("PATH", format!("{}:/usr/bin:/bin", dir.join("bin").display()));
+    command.env("TORUS_SM_SYSFS", dir.join("infiniband")).env("TORUS_SM_WAIT", "20");
+    command.env("RUNTIME_DIRECTORY", dir).env(setting.0, setting.1);
+    let output = command.output().expect("it starts");
+    let started = String::from_utf8_lossy(&output.stdout);
+    let started = started.lines().find_map(|line| line.strip_prefix("systemctl start "));
+    (output.status.code(), started.unwrap_or_default().to_owned())
+}
+
+#[test]
+fn all_ports_are_those_that_may_have_a_subnet_manager() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let port = |device: &str, number: u8, node_type: &str, layer: &str, mask: &str| {
+        let device = dir.path().join("infiniband").join(device);
+        let port = device.join(format!("ports/{number}"));
+        fs::create_dir_all(port.join("gids")).expect("a folder");
+        fs::write(device.join("node_type"), format!("{node_type}\n")).expect("a file");
+        fs::write(port.join("link_layer"), format!("{layer}\n")).expect("a file");
+        fs::write(port.join("cap_mask"), format!("{mask}\n")).expect("a file");
+        let gid = format!("fe80:0000:0000:0000:0002:c903:0000:00{}{number}\n", node_type.len());
+        fs::write(port.join("gids/0"), gid).expect("a file");
+    };
+    port("roce", 1, "1: CA", "Ethernet", "0x02510868");
+    port("iwarp", 1, "4: RNIC", "InfiniBand", "0x00000000");
+    port("vpi", 2, "1: CA", "InfiniBand", "0x02510c68");
+    let path = dir.path().to_owned();
+    // The port that remains comes later.
+    let waiting = std::thread::spawn(move || start_ports(&path, ("PORTS", "ALL")));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    port("hca", 1, "1: CA", "InfiniBand", "0x02510868");
+    let unit = "torus-sm@0x0002c90300000051.service";
+    assert_eq!(waiting.join().expect("no panic"), (Some(0), unit.into()));
+
+    let none = tempfile::tempdir().expect("a folder");
+    assert_eq!(start_ports(none.path(), ("PORTS", "NONE")), (Some(0), String::new()));
+    let listed = start_ports(none.path(), ("GUIDS", "0x1 0x2"));
+    assert_eq!(listed, (Some(0), "torus-sm@0x1.service torus-sm@0x2.service".into()));
+    let prefix = fs::read_to_string(none.path().join("0x2")).expect("a file");
+    assert_eq!(prefix, "SUBNET_PREFIX=0xfe80000000000001\n");
+}
+
+#[test]
+fn units_start_after_the_module_of_the_port() {
+    for unit in ["torus-sm.service", "torus-sm@.service", "torus-sm-ports.service"] {
+        let settings = settings(unit);
+        assert!(!settings.iter().any(|line| line.starts_with("Condition")), "{unit}");
+        let after = settings.iter().find(|line| line.starts_with("After=")).expect("an order");
+        assert!(after.contains("rdma-hw.target") && after.contains("modprobe@ib_umad.service"));
+        assert!(settings.iter().any(|line| line == "WantedBy=multi-user.target rdma-hw.target"));
+    }
 }
 
 /// The settings of a unit, in order.

@@ -25,8 +25,12 @@ pub(super) fn ring() -> Option<Ibsim> {
 
 /// The daemon at the first host, with `opensm.conf` and `opensm.log` in the fabric's folder.
 pub(super) fn command(sim: &Ibsim, args: &[&str]) -> Command {
+    command_of(sim, &torus_sm(), args)
+}
+
+fn command_of(sim: &Ibsim, program: &Path, args: &[&str]) -> Command {
     let host = format!("H-{:016x}", Shape::torus([3, 1, 1]).host_guid([0, 0, 0], 0).0);
-    let mut command = sim.command(&host, &torus_sm());
+    let mut command = sim.command(&host, program);
     command.arg("-F").arg(sim.dir().join("opensm.conf")).arg("-f").arg(log(sim));
     command.args(["-n", "64", "-d2"]).args(args).stdout(Stdio::null()).stderr(Stdio::piped());
     command
@@ -237,6 +241,32 @@ fn in_the_background_it_has_a_log_and_a_pidfile() {
         assert!(Instant::now() < deadline, "the pidfile stayed");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// As `pkill -x opensm`, `killall opensm` and `pgrep -f` of scripts for OpenSM find it.
+#[test]
+fn in_the_background_it_keeps_the_name_of_the_command() {
+    let Some(sim) = ring() else { return };
+    configure(&sim, "");
+    let (program, pidfile) = (sim.dir().join("opensm"), sim.dir().join("opensm.pid"));
+    std::os::unix::fs::symlink(torus_sm(), &program).expect("a link");
+    let path = pidfile.to_str().expect("a path in UTF-8").to_owned();
+    let args = ["-B", "--pidfile", &path];
+    let output = command_of(&sim, &program, &args).output().expect("the daemon starts");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let id: u32 = fs::read_to_string(&pidfile).expect("a pidfile").trim().parse().expect("an id");
+    let of = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).expect("it is running");
+    assert_eq!(of("comm"), "opensm\n");
+    assert_eq!(of("cmdline").split('\0').next(), program.to_str());
+    wait_for(&log(&sim), "SUBNET UP", LIMIT);
+    let text = fs::read_to_string(log(&sim)).expect("a log");
+    let first = text.lines().next().unwrap_or_default();
+    let version = concat!("OpenSM 3.3.23 (torus-sm ", env!("CARGO_PKG_VERSION"), ")");
+    assert!(first.ends_with(&format!("] 0x80 -> {version}")), "{first}");
+    let output = Command::new(&program).arg("--version").output().expect("it starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), version);
+    signal(id, "TERM");
+    wait_for(&log(&sim), "Exiting SM", LIMIT);
 }
 
 #[test]

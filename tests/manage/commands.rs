@@ -31,6 +31,30 @@ fn problem(sim: &Simulator, args: &[&str], code: i32) -> String {
     error
 }
 
+/// Of a switch, only port 0 announces extended speeds.
+#[test]
+fn links_have_the_speeds_of_the_fabric_file() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/ibnetdiscover/speeds");
+    let sim = Simulator::start(&["--file", file]);
+    let json: serde_json::Value =
+        serde_json::from_str(&shown(&sim, &["links", "--json"])).expect("JSON");
+    let links = json["links"].as_array().expect("links");
+    let speeds: Vec<_> = links.iter().map(|link| link["link"]["speed"].as_str()).collect();
+    assert_eq!(speeds, [Some("FDR"), Some("EDR")]);
+    for node in ["sw", "h2 HCA-1"] {
+        let ports = shown(&sim, &["ports", node]);
+        assert!(ports.contains("EDR"), "{node}: {ports}");
+    }
+    // A cable that allows no more than QDR.
+    sim.control(&["degrade", "\"h2 HCA-1\"[1]", "4x", "QDR"]);
+    let is_slow = || shown(&sim, &["ports", "h2 HCA-1"]).contains("QDR");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !is_slow() {
+        assert!(std::time::Instant::now() < deadline, "{}", shown(&sim, &["ports", "h2 HCA-1"]));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn a_newcomer_sees_the_simulated_fabric() {
     let sim = Simulator::start(&["3x3x2"]);

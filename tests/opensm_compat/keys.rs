@@ -150,7 +150,7 @@ fn base() -> Case {
             _ if std::mem::take(&mut is_first_host) => TAVOR,
             _ => CONNECT_X3,
         };
-        node.model = DeviceModel { vendor_id: MELLANOX, device_id };
+        node.model = DeviceModel { vendor_id: MELLANOX, device_id, ..Default::default() };
     }
     case
 }

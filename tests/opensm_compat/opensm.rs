@@ -132,11 +132,23 @@ pub(crate) fn compare(case: &Case) -> Comparison {
         &testkit::dumps::read_lfts(&dump("opensm-lfts.dump")),
     );
     let vls = testkit::dumps::differences(&subnet.sl_to_vls(&ours, &sl_to_vls), &sl_to_vls);
-    let mut result = differ(format!("{places}{lfts}{vls}"));
+    let log = fs::read_to_string(dump("opensm.log")).expect("a log");
+    let notes: Vec<String> = ours.notes.iter().map(|note| format!(": {note}")).collect();
+    let named = missing_parts(notes.iter().map(String::as_str));
+    let lines: Vec<_> = missing_parts(log.lines()).symmetric_difference(&named).cloned().collect();
+    let missing = if lines.is_empty() { String::new() } else { format!("{lines:#?}\n") };
+    let mut result = differ(format!("{places}{lfts}{vls}{missing}"));
     if let Some(at) = client(case, &subnet, &ours) {
         compare_answers(case, (&subnet, &ours), (&theirs, &at), &mut result);
     }
     result
+}
+
+/// The lines about missing switches and links of a torus, without the names of switches that ours
+/// have at their end.
+fn missing_parts<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+    let found = lines.filter_map(|line| line.split_once(": Missing torus "));
+    found.map(|(_, part)| part.split(" (\"").next().unwrap_or_default().to_owned()).collect()
 }
 
 /// End ports at switches of the torus.

@@ -43,6 +43,23 @@ fn the_manual_has_every_option() {
 }
 
 #[test]
+fn the_pages_of_offline_commands_have_every_option_of_theirs() {
+    let commands = cli::command();
+    // The options of the daemon are in torus-sm(8), and so are those of simulated fabrics.
+    let sim = commands.find_subcommand("sim").expect("a command");
+    let shared = commands.get_arguments().chain(sim.get_arguments());
+    let shared: BTreeSet<&str> = shared.filter_map(|arg| arg.get_long()).collect();
+    for name in ["plan", "check", "torus-config", "replay"] {
+        let manual = manual(&format!("man/torus-sm-{name}.8"));
+        let command = commands.find_subcommand(name).expect("a command");
+        let own = command.get_arguments().filter_map(|arg| arg.get_long());
+        for long in own.filter(|long| !shared.contains(long) && *long != "help") {
+            assert!(has_word(&manual, &format!("--{long}")), "{name}: --{long}");
+        }
+    }
+}
+
+#[test]
 fn the_manual_has_every_key() {
     let (first, end) = (".SS Device attributes\n", ".SH SIGNALS\n");
     let manual = read("man/torus-sm.8");

@@ -29,7 +29,7 @@ fn subnet(enable_quirks: bool) -> (Subnet, Gid, Gid) {
     let mut topology = shape.build().expect("a shape that can be built");
     let tavor = shape.host_guid([1, 0, 0], 0);
     let node = topology.nodes.iter_mut().find(|node| node.guid == tavor).expect("the host");
-    node.model = DeviceModel { vendor_id: 0x2c9, device_id: 23108 };
+    node.model = DeviceModel { vendor_id: 0x2c9, device_id: 23108, ..Default::default() };
     let local = topology.nodes.iter().position(|node| node.guid == shape.host_guid([0, 0, 0], 0));
     let view = SyntheticView::default();
     let fabric = Fabric::from_topology(&topology, local.expect("a host"), &view);

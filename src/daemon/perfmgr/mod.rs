@@ -18,8 +18,8 @@ use crate::manage::loop_status::LoopStatus;
 use crate::notes::counted;
 use crate::perfmgr::command::PerfCommand;
 use crate::perfmgr::dump;
-use crate::perfmgr::status::PerfStatus;
-use crate::publish::atomic_file;
+use crate::perfmgr::status::{PerfSettings, PerfStatus};
+use crate::publish::dump_file;
 use crate::transport::gsi::{GsiClient, GsiTimeouts};
 use arc_swap::ArcSwap;
 use chrono::Utc;
@@ -232,7 +232,7 @@ impl PerfManager {
                 true => dump::machine_readable(&database),
                 false => dump::human_readable(&database, false),
             };
-            atomic_file::replace(&path, &text, false).map_err(|error| error.to_string())
+            dump_file::write(&path, &text).map_err(|error| error.to_string())
         });
         let written = written.await.unwrap_or_else(|panic| Err(panic.to_string()));
         match written {

@@ -4,17 +4,26 @@
 //! port, log and pidfile. Errors during the start therefore appear on standard error and in the
 //! exit code, and the daemon is running when the command ends, as systemd's `Type=forking`
 //! requires. Because the second process is executed, not forked, the two share no thread, port or
-//! simulator connection.
+//! simulator connection. It keeps the name and the first argument of the command, so that
+//! `pkill -x opensm` and `pgrep -f /usr/sbin/opensm` find the daemon that `/usr/sbin/opensm -B`
+//! started.
 
 use std::env;
-use std::fs::OpenOptions;
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// Environment variable that marks the background process.
+/// Environment variable that marks the background process. Its value is the name of the process that
+/// started it.
 const BACKGROUND_VARIABLE: &str = "TORUS_SM_BACKGROUND";
 /// Written to standard output by the background process when it is ready.
 const READY_LINE: &str = "ready\n";
+/// Name of the process, by which `pkill -x` and `killall` find it. Writes act on the main thread,
+/// whichever thread makes them.
+const PROCESS_NAME: &str = "/proc/self/comm";
 
 /// True in the background process.
 pub fn is_here() -> bool {
@@ -27,9 +36,14 @@ pub fn is_here() -> bool {
 /// # Errors
 /// The process cannot be started.
 pub fn start() -> io::Result<Option<ExitStatus>> {
-    let mut child = Command::new(env::current_exe()?)
+    let executable = env::current_exe()?;
+    let first_argument = env::args_os().next().unwrap_or_else(|| executable.clone().into());
+    // Without /proc the background process has the name of the executable.
+    let name = fs::read(PROCESS_NAME).unwrap_or_default();
+    let mut child = Command::new(executable)
+        .arg0(first_argument)
         .args(env::args_os().skip(1))
-        .env(BACKGROUND_VARIABLE, "1")
+        .env(BACKGROUND_VARIABLE, OsStr::from_bytes(name.trim_ascii_end()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -43,12 +57,16 @@ pub fn start() -> io::Result<Option<ExitStatus>> {
     child.wait().map(Some)
 }
 
-/// Detaches from the terminal (setsid(2)).
+/// Detaches from the terminal (setsid(2)), and takes the name of the process that started this one.
 ///
 /// # Errors
 /// The process leads a process group.
 pub fn enter() -> io::Result<()> {
     nix::unistd::setsid()?;
+    if let Some(name) = env::var_os(BACKGROUND_VARIABLE).filter(|name| !name.is_empty()) {
+        // Without /proc the name stays that of the executable.
+        let _ = fs::write(PROCESS_NAME, name.as_bytes());
+    }
     Ok(())
 }
 

@@ -1,12 +1,12 @@
 //! Log lines that operators' scripts match, with OpenSM's wording and levels.
 
-use crate::notes::{Note, Severity, VERSION};
+use crate::notes::{Note, OPENSM_VERSION, Severity};
 use crate::sm::peer::Peer;
 use crate::wire::attr::SmState;
 use tracing::{error, info, warn};
 
 pub fn version() {
-    crate::log_major!(event = "version", "{VERSION}");
+    crate::log_major!(event = "version", "{OPENSM_VERSION}");
 }
 
 pub fn entering(state: SmState) {

@@ -1,8 +1,9 @@
-//! Log lines of received traps, with OpenSM's wording and level.
+//! Log lines of received traps and of their reports to subscribers, with OpenSM's wording and level.
 
-use crate::ids::Lid;
+use crate::ids::{Gid, Guid, Lid};
+use crate::sa::registry::groups::GroupEvent;
 use crate::wire::attr::{Notice, TrapNumber};
-use tracing::error;
+use tracing::{error, info};
 
 /// Name of the function in OpenSM's log lines.
 const PLACE: &str = "log_trap_info";
@@ -26,6 +27,96 @@ pub fn received(notice: &Notice, from: Lid, tid: u64) {
         notice.destination_lid(),
         notice.destination_qp()
     );
+}
+
+/// Logs that the notice of a device is reported to its subscribers, whether there are any or not.
+/// `gid`: that of the port with the LID `from`.
+pub fn reporting(notice: &Notice, from: Lid, gid: Gid) {
+    info!(place = "log_notice", "{}", describe_report(notice, from, gid));
+}
+
+/// Logs that the creation or deletion of a multicast group is reported.
+pub fn reporting_group(event: &GroupEvent) {
+    let number = if event.created { TrapNumber::MCAST_CREATED } else { TrapNumber::MCAST_DELETED };
+    info!(
+        place = "log_notice",
+        "Reporting Informational Notice \"{}\", MGID:{}",
+        meaning(number),
+        event.mgid
+    );
+}
+
+fn describe_report(notice: &Notice, from: Lid, gid: Gid) -> String {
+    let (kind, number) = (notice.notice_type(), notice.trap_number());
+    if !notice.is_generic() {
+        let vendor = notice.producer_type();
+        return format!(
+            "Reporting Vendor Notice type:{kind} vend:{vendor} dev:{number} from LID:{from} GID:{gid}"
+        );
+    }
+    let (text, Guid(guid)) = (meaning(number), gid.guid());
+    let from_lid = format!("\"{text}\" from LID {from}, GUID 0x{guid:016x}");
+    let from_switch = format!("\"{text}\" from switch LID {from}, GUID 0x{guid:016x}");
+    match number {
+        TrapNumber::LINK_STATE => format!("Reporting Urgent Notice {from_switch}"),
+        TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL => {
+            format!("Reporting Urgent Notice {from_lid}, port {}", notice.port())
+        }
+        TrapNumber::LOCAL_CHANGES if notice.other_local_changes() => format!(
+            "Reporting Informational Notice {from_lid}, ChangeFlags 0x{:04x}, CapabilityMask2 0x{:04x}",
+            notice.change_flags(),
+            notice.capability_mask2()
+        ),
+        TrapNumber::LOCAL_CHANGES => format!(
+            "Reporting Informational Notice {from_lid}, new CapabilityMask 0x{:08x}",
+            notice.capability_mask()
+        ),
+        TrapNumber::SYSTEM_GUID => format!(
+            "Reporting Informational Notice {from_lid}, new SysImageGUID 0x{:016x}",
+            notice.system_guid().0
+        ),
+        // OpenSM appends the M_Key, which may be that of another device.
+        TrapNumber::BAD_M_KEY => format!(
+            "Reporting Security Notice {from_lid}, Method 0x{:x}, Attribute 0x{:x}, AttrMod 0x{:x}",
+            notice.method(),
+            notice.attr_id(),
+            notice.attr_mod()
+        ),
+        TrapNumber::BAD_P_KEY | TrapNumber::BAD_Q_KEY => format!(
+            "Reporting Security Notice {from_lid} : {}, {} 0x{:x}, SL {}, QP1 0x{:x}, QP2 0x{:x}, {}",
+            lids(notice),
+            if number == TrapNumber::BAD_Q_KEY { "Q_Key" } else { "P_Key" },
+            notice.bad_key(),
+            notice.bad_key_sl(),
+            notice.source_qp(),
+            notice.destination_qp(),
+            gids(notice)
+        ),
+        TrapNumber::SWITCH_BAD_P_KEY => format!(
+            "Reporting Security Notice {from_switch} port {} : data_valid 0x{:04x}, {}, PKey 0x{:04x}, \
+             SL {}, QP1 0x{:x}, QP2 0x{:x}, {}",
+            notice.switch_port(),
+            notice.data_valid(),
+            lids(notice),
+            notice.switch_p_key(),
+            notice.switch_sl(),
+            notice.switch_source_qp(),
+            notice.switch_destination_qp(),
+            gids(notice)
+        ),
+        _ => format!(
+            "Reporting Generic Notice type:{kind} num:{number} ({text}) from LID:{from} GID:{gid}"
+        ),
+    }
+}
+
+fn lids(notice: &Notice) -> String {
+    format!("LID1 {}, LID2 {}", notice.subject_lid(), notice.destination_lid())
+}
+
+fn gids(notice: &Notice) -> String {
+    let [source, destination] = notice.packet_gids();
+    format!("GID1 {source}, GID2 {destination}")
 }
 
 fn describe(notice: &Notice, from: Lid, tid: u64) -> String {
@@ -84,6 +175,58 @@ fn producer_name(producer: u32) -> &'static str {
 mod tests {
     use super::*;
     use crate::ids::PortNum;
+
+    #[test]
+    fn reports_have_the_wording_of_opensm() {
+        let gid = Gid::new(0xfe80_0000_0000_0000, Guid(0x20_0001));
+        let line = |notice: &Notice| describe_report(notice, Lid(7), gid);
+        let mut notice = Notice::default();
+        notice.set_is_generic(true);
+        notice.set_notice_type(1);
+        notice.set_trap_number(128);
+        assert_eq!(
+            line(&notice),
+            "Reporting Urgent Notice \"Link state change\" from switch LID 7, GUID 0x0000000000200001"
+        );
+        notice.set_trap_number(130);
+        notice.set_port(PortNum(3));
+        assert_eq!(
+            line(&notice),
+            "Reporting Urgent Notice \"Excessive Buffer Overrun Threshold reached\" from LID 7, GUID \
+             0x0000000000200001, port 3"
+        );
+        notice.set_trap_number(144);
+        notice.set_capability_mask(0x48);
+        assert!(line(&notice).ends_with(", new CapabilityMask 0x00000048"), "{}", line(&notice));
+        // As captured: P_Key 0x8001 on SL 2, from QP 0x48 to QP 1.
+        let mut notice = Notice::default();
+        notice.set_is_generic(true);
+        notice.set_trap_number(257);
+        notice.set_subject_lid(Lid(1));
+        notice.set_destination_lid(Lid(2));
+        notice.0[16..28].copy_from_slice(&[0, 0, 0x80, 1, 0x20, 0, 0, 0x48, 0, 0, 0, 1]);
+        notice.0[28..44].copy_from_slice(&gid.0);
+        assert_eq!(
+            line(&notice),
+            "Reporting Security Notice \"Bad P_Key\" from LID 7, GUID 0x0000000000200001 : LID1 1, \
+             LID2 2, P_Key 0x8001, SL 2, QP1 0x48, QP2 0x1, GID1 fe80::20:1, GID2 ::"
+        );
+        notice.set_trap_number(259);
+        notice.0[10..12].copy_from_slice(&[0, 0xff]);
+        notice.0[16..26].copy_from_slice(&[0x80, 1, 0x20, 0, 0, 0x48, 0, 0, 0, 1]);
+        notice.0[26..42].copy_from_slice(&gid.0);
+        notice.0[42..60].fill(0);
+        notice.0[60] = 5;
+        assert_eq!(
+            line(&notice),
+            "Reporting Security Notice \"Bad P_Key (switch external port)\" from switch LID 7, GUID \
+             0x0000000000200001 port 5 : data_valid 0x00ff, LID1 1, LID2 2, PKey 0x8001, SL 2, QP1 \
+             0x48, QP2 0x1, GID1 fe80::20:1, GID2 ::"
+        );
+        notice.set_is_generic(false);
+        let vendor = "Reporting Vendor Notice type:0 vend:0 dev:259 from LID:7 GID:fe80::20:1";
+        assert_eq!(line(&notice), vendor);
+    }
 
     #[test]
     fn lines_have_the_wording_of_opensm() {

@@ -7,7 +7,8 @@
 use crate::config::options::Options;
 use crate::daemon::process::logging::flags;
 use crate::daemon::process::priority::spawn_low_priority;
-use crate::publish::atomic_file::{self, FileWriteError};
+use crate::publish::atomic_file::FileWriteError;
+use crate::publish::dump_file;
 use crate::sa::registry::dump::Timestamp;
 use crate::sa::registry::{GroupSpec, Registry};
 use std::path::{Path, PathBuf};
@@ -121,7 +122,7 @@ impl SaDbFile {
         let (file, sync) = (self.file.clone(), options.fsync_high_avail_files);
         let shown = file.display().to_string();
         let written =
-            spawn_low_priority(move || atomic_file::replace_private(&file, &text, sync)).await;
+            spawn_low_priority(move || dump_file::write_private(&file, &text, sync)).await;
         match &written {
             Ok(Ok(())) if std::mem::take(&mut self.is_failing) => info!("{shown} is written again"),
             Ok(Ok(())) => debug!("wrote {shown}"),

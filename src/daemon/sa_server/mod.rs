@@ -52,6 +52,7 @@ use crate::config::options::Options;
 use crate::contained;
 use crate::daemon::messages::{DeviceNotice, SaCommand, SmEvent};
 use crate::daemon::process::priority::spawn_low_priority;
+use crate::daemon::process::trap_log;
 use crate::ids::Lid;
 use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
@@ -401,13 +402,9 @@ impl SaServer {
         if !events.is_empty()
             && let Some(subnet) = self.own_subnet()
         {
-            let now = Instant::now().into_std();
-            self.dispatcher.group_events(
-                self.responder.get().registry_mut(),
-                &subnet,
-                &events,
-                now,
-            );
+            events.iter().for_each(trap_log::reporting_group);
+            let (registry, now) = (self.responder.get().registry_mut(), Instant::now().into_std());
+            self.dispatcher.group_events(registry, &subnet, &events, now);
         }
         if self.responder.get().registry().has_unexported_changes() {
             self.replicas.send_replace(());

@@ -19,7 +19,7 @@ use crate::plan::routing::chain::Chain;
 use crate::publish::Subnet;
 use crate::publish::{
     atomic_file::{self, FileWriteError},
-    dumps,
+    dump_file, dumps,
 };
 use crate::replication::protocol::Files;
 use std::fs;
@@ -200,9 +200,8 @@ impl StateFiles {
     }
 
     fn replace_dumps(&self, dumps: &[Dump]) -> Result<(), FileWriteError> {
-        let replace =
-            |dump: &Dump| atomic_file::replace(&self.dump_dir.join(&*dump.file), &dump.text, false);
-        dumps.iter().try_for_each(replace)
+        let mut dumps = dumps.iter();
+        dumps.try_for_each(|dump| dump_file::write(&self.dump_dir.join(&*dump.file), &dump.text))
     }
 
     fn write_routing(&self, fabric: &Fabric, plan: &Plan) -> Result<(), FileWriteError> {
@@ -215,7 +214,7 @@ impl StateFiles {
         info!("wrote routes to {}", self.dump_dir.display());
         let dumps = plan.routing.policy.dumps(fabric, &plan.lids).into_iter();
         dumps.fold(written, |written, Dump { file, text }| {
-            written.and(atomic_file::replace(&self.dump_dir.join(&*file), &text, false))
+            written.and(dump_file::write(&self.dump_dir.join(&*file), &text))
         })
     }
 }

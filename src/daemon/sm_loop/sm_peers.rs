@@ -72,7 +72,7 @@ mod tests {
         ];
         let cable = |host, num, at| [(host, PortNum(num)), (2, PortNum(at))];
         let cables = vec![cable(0, 1, 1), cable(1, 1, 2), cable(1, 2, 3)];
-        let topology = Topology { nodes, cables };
+        let topology = Topology { nodes, cables, ..Topology::default() };
         Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a local port")
     }
 

@@ -8,7 +8,7 @@ use crate::contained;
 use crate::daemon::messages::DeviceNotice;
 use crate::daemon::messages::SmEvent;
 use crate::daemon::process::trap_log;
-use crate::ids::{Lid, MKey};
+use crate::ids::{Gid, Lid, MKey};
 use crate::manage::loop_status::LoopStatus;
 use crate::manage::offenders::{Offence, is_logged};
 use crate::notes::counted;
@@ -245,6 +245,9 @@ impl SmpServer {
         if let TrapVerdict::New(mut news) = verdict {
             if self.senders.is_logged(inbound.from.lid, Instant::now()) {
                 trap_log::received(&notice, inbound.from.lid, mad.header().tid());
+                if sm_status.state == SmState::Master {
+                    self.log_report(&notice, inbound.from.lid);
+                }
             }
             if news.number == TrapNumber::BAD_M_KEY {
                 let published = self.published.borrow();
@@ -255,6 +258,15 @@ impl SmpServer {
             if self.to_report.try_send(notice).is_err() {
                 debug!("notice from LID {} is not reported: the queue is full", inbound.from.lid);
             }
+        }
+    }
+
+    fn log_report(&self, notice: &Notice, from: Lid) {
+        let published = self.published.borrow();
+        let Some(subnet) = published.as_deref() else { return };
+        if let Some(port) = trap_origin::sender(subnet, from) {
+            let guid = subnet.fabric.port(port).guid;
+            trap_log::reporting(notice, from, Gid::new(subnet.options.subnet_prefix, guid));
         }
     }
 

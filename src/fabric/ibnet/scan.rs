@@ -1,6 +1,7 @@
 //! Scanner of one line of a fabric file, which knows the current column for errors.
 
 use super::LineError;
+use crate::fabric::link_rate::LinkRate;
 use crate::ids::PortNum;
 
 /// A line and the current position in it.
@@ -122,8 +123,18 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Skips the number of the port on the outside of its chassis, `[ext 5]`.
+    pub(super) fn external_port(&mut self) {
+        if self.rest().starts_with("[ext ") {
+            self.take_while(|byte| byte != b']');
+            self.take(']');
+        }
+    }
+
     /// Skips the options between the peer and the comment: `(guid)`, `w=4`, `s=7`, `e=1`.
     pub(super) fn port_tail(&mut self) -> Result<(), LineError> {
+        // ibnetdiscover writes a blank before the GUID in the cables of channel adapters.
+        self.blanks();
         if self.take('(') {
             self.hex()?;
             self.expect(')')?;
@@ -151,9 +162,12 @@ impl<'a> Scan<'a> {
         self.expect('#')?;
         self.blanks();
         if self.take('"') {
-            let text = self.take_while(|byte| byte != b'"');
+            // Descriptions may have quotation marks themselves.
+            let rest = self.rest();
+            let len = rest.rfind('"').unwrap_or(rest.len());
+            self.at += len;
             self.take('"');
-            return Ok(Some(text.to_owned()));
+            return Ok(Some(rest[..len].to_owned()));
         }
         let rest = self.rest();
         let ends = [" enhanced port ", " base port ", " lid ", " lmc "];
@@ -161,6 +175,18 @@ impl<'a> Scan<'a> {
         self.at += len;
         let text = rest[..len].trim_end();
         Ok((!text.is_empty()).then(|| text.to_owned()))
+    }
+
+    /// The width and speed at the end of a comment, such as `4xEDR`.
+    pub(super) fn rate(&self) -> Option<LinkRate> {
+        let rest = self.rest();
+        let tail = &rest[rest.rfind('"').unwrap_or(0)..];
+        tail.split_ascii_whitespace().find_map(LinkRate::from_name)
+    }
+
+    /// True if the comment of a header, after the description, says so.
+    pub(super) fn has_enhanced_port0(&self) -> bool {
+        self.rest().trim_start().starts_with("enhanced port 0")
     }
 
     /// `lid N` and `lmc N` of a comment, up to the first quotation mark; `None` for LID 0.

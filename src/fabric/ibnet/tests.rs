@@ -52,6 +52,129 @@ fn output_of_ibnetdiscover_is_parsed() {
     assert_eq!(topology.cables, [[(0, p(7)), (1, p(1))], [(0, p(8)), (2, p(2))]]);
 }
 
+/// Seeds of the fuzz target that are outputs of Debian's ibnetdiscover.
+macro_rules! seed {
+    ($name:literal) => {
+        include_str!(concat!("../../../fuzz/corpus/ibnetdiscover/", $name))
+    };
+}
+
+#[test]
+fn cables_between_channel_adapters_are_parsed() {
+    let topology = read(seed!("back-to-back")).expect("well formed");
+    let p = PortNum;
+    assert_eq!(topology.cables, [[(0, p(1)), (1, p(1))]]);
+    assert_eq!(topology.nodes[0].description, "b HCA-1");
+    assert_eq!(topology.rate(0, p(1)).to_string(), "4xSDR");
+    let with_router = "\
+Ca\t2 \"H-0000000000bb0000\"\t\t# \"b HCA-1\"
+[2](bb0002) \t\"R-0000000000ee0000\"[1] (ee0001) \t\t# lid 2 lmc 0 \"router\" lid 3 4xQDR
+
+Rt\t2 \"R-0000000000ee0000\"\t\t# \"router\"
+[1](ee0001) \t\"H-0000000000bb0000\"[2] (bb0002) \t\t# lid 3 lmc 0 \"b HCA-1\" lid 2 4xQDR
+[2](ee0002) \t\"S-00000000000d0000\"[1]\t\t# lid 4 lmc 0 \"leaf\" lid 5 4xQDR
+
+Switch\t4 \"S-00000000000d0000\"\t\t# \"leaf\" base port 0 lid 5 lmc 0
+[1]\t\"R-0000000000ee0000\"[2](ee0002) \t\t# \"router\" lid 4 4xQDR
+";
+    let topology = read(with_router).expect("well formed");
+    assert_eq!(topology.cables, [[(0, p(2)), (1, p(1))], [(1, p(2)), (2, p(1))]]);
+    assert_eq!(topology.nodes[1].lids, [(p(1), 3, 0), (p(2), 4, 0)]);
+}
+
+#[test]
+fn grouped_output_is_parsed() {
+    let p = PortNum;
+    let topology = read(seed!("chassis")).expect("well formed");
+    assert_eq!(topology.cables, [[(0, p(24)), (1, p(1))]]);
+    assert_eq!((topology.nodes[0].guid, topology.nodes[0].lids[0].1), (Guid(0xAA_0000), 1));
+    assert_eq!(topology.rate(1, p(1)).to_string(), "4xDDR");
+    let topology = read(seed!("grouped")).expect("well formed");
+    assert_eq!((topology.nodes.len(), topology.cables.len()), (4, 3));
+}
+
+#[test]
+fn messages_of_the_tools_are_skipped() {
+    let messages = "\
+ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (DR path slid 0; dlid 0; 0,1,3)
+src/query_smp.c:228; umad (DR path slid 0; dlid 0; 0,1,3 Attr 0x11:0) bad status 110; Connection timed out
+/build/rdma-core-44.0/libibnetdisc/ibnetdisc.c:811; Failed to find remote port
+ibnetdiscover: iberror: [pid 4711] main: failed: discover failed
+";
+    let (head, tail) = DISCOVERED.split_at(DISCOVERED.find("[8]").expect("a cable"));
+    let expected = read(DISCOVERED);
+    assert!(expected.is_ok());
+    assert_eq!(read(&format!("{messages}{head}{messages}{tail}{messages}")), expected);
+}
+
+#[test]
+fn other_lists_are_named() {
+    for (text, expected) in [
+        (
+            seed!("list"),
+            "f.net:1:1: this is a list of nodes (ibnetdiscover -l): give the output of",
+        ),
+        (seed!("ports"), "f.net:1:1: this is a list of ports (ibnetdiscover -p): give"),
+        (seed!("iblinkinfo"), "f.net:1:1: this is output of iblinkinfo: give"),
+        (
+            "0x0000000000bb0001 \"b\"  0  1[  ] ==( 4X 2.5 Gbps)==> 0x1 \"a\"",
+            "output of iblinkinfo",
+        ),
+        ("{ CA Ports:02 SystemGUID:0000 } ", "this is a dump of links (opensm-subnet.lst"),
+        ("SW     4 36 0x0002c902004885b0 4x SDR 'sw'", "this is a list of ports"),
+    ] {
+        let error = read(text).expect_err(text);
+        assert!(error.contains(expected), "{text:?}: {error}");
+    }
+    let cache = include_bytes!("../../../fuzz/corpus/ibnetdiscover/cache");
+    assert!(why_no_text(cache).is_some_and(|text| text.contains("ibnetdiscover (--cache)")));
+    assert_eq!(why_no_text(b"\xff"), None);
+}
+
+#[test]
+fn descriptions_keep_their_quotation_marks() {
+    let text = "\
+Switch\t4 \"S-0000000000000020\"\t\t# \"row \"b\" lid 7\" enhanced port 0 lid 4 lmc 0
+[1]\t\"H-0000000000000010\"[1](11) \t\t# \"the \"big\" host\" lid 17 2xHDR
+
+Ca\t1 \"H-0000000000000010\"\t\t# \"the \"big\" host\"
+[1](11) \t\"S-0000000000000020\"[1]\t\t# lid 17 lmc 1 \"row \"b\" lid 7\" lid 4 2xHDR
+";
+    let topology = read(text).expect("well formed");
+    let [switch, host] = topology.nodes.as_slice() else { panic!("two nodes") };
+    assert_eq!(
+        (switch.description.as_str(), &switch.lids[..]),
+        ("row \"b\" lid 7", &[(PortNum(0), 4, 0)][..])
+    );
+    assert_eq!(
+        (host.description.as_str(), &host.lids[..]),
+        ("the \"big\" host", &[(PortNum(1), 17, 1)][..])
+    );
+    assert!(switch.model.enhanced_port0);
+    assert_eq!(topology.rate(1, PortNum(1)).to_string(), "2xHDR");
+}
+
+#[test]
+fn rates_are_read_and_written() {
+    let topology = read(seed!("speeds")).expect("well formed");
+    let rates = |topology: &Topology| {
+        (1..=2).map(|port| topology.rate(0, PortNum(port)).to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(rates(&topology), ["4xFDR", "4xEDR"]);
+    let written = write(&topology);
+    assert!(written.contains(" lid 0 4xEDR\n"), "{written}");
+    assert_eq!(read(&written), Ok(topology));
+    for rate in ["1xSDR", "12xDDR", "4xHDR", "2xNDR", "4xXDR"] {
+        let text = seed!("speeds").replace("4xFDR", rate);
+        assert_eq!(rates(&read(&text).expect("well formed"))[0], rate);
+    }
+    for unknown in ["4x???", "4xFDR10", ""] {
+        let text = seed!("speeds").replace("4xFDR", unknown);
+        let expected = if unknown == "4xFDR10" { "4xFDR10" } else { "4xQDR" };
+        assert_eq!(rates(&read(&text).expect("well formed"))[0], expected);
+    }
+}
+
 #[test]
 fn files_for_ibsim_are_parsed() {
     let text = "\
@@ -187,7 +310,7 @@ fn topologies() -> impl Strategy<Value = Topology> {
         }
         let half = free.len() / 2;
         cables.extend(free[..half].chunks_exact(2).map(|pair| [pair[0], pair[1]]));
-        let mut topology = Topology { nodes, cables };
+        let mut topology = Topology { nodes, cables, ..Topology::default() };
         topology.normalize();
         topology
     })

@@ -6,6 +6,11 @@ use crate::wire::attr::NodeKind;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// `write!` to a `String`, which cannot fail.
+macro_rules! put {
+    ($text:expr, $($arg:tt)*) => { let _ = write!($text, $($arg)*); };
+}
+
 /// The fabric file of `topology`, in the format that ibnetdiscover prints and ibsim loads. Parsing
 /// it gives the same topology in normal form ([`Topology::normalize`]), except for quotation marks
 /// and control characters in descriptions, which the format cannot represent.
@@ -21,7 +26,9 @@ pub fn write(topology: &Topology) -> String {
         let range = (index, PortNum(0))..=(index, PortNum(u8::MAX));
         for (&(_, port), &(peer, peer_port)) in cabled.range(range) {
             if let Some(peer) = topology.nodes.get(peer) {
+                let rate = topology.rate(index, port);
                 cable(&mut text, node, port, peer, peer_port);
+                put!(text, " {rate}\n");
             }
         }
         text.push('\n');
@@ -29,15 +36,10 @@ pub fn write(topology: &Topology) -> String {
     text
 }
 
-/// `write!` to a `String`, which cannot fail.
-macro_rules! put {
-    ($text:expr, $($arg:tt)*) => { let _ = write!($text, $($arg)*); };
-}
-
 fn header(text: &mut String, node: &TopologyNode) {
     let Guid(guid) = node.guid;
-    if node.model != DeviceModel::default() {
-        let DeviceModel { vendor_id, device_id } = node.model;
+    if (node.model.vendor_id, node.model.device_id) != (0, 0) {
+        let DeviceModel { vendor_id, device_id, .. } = node.model;
         put!(text, "vendid={vendor_id:#x}\ndevid={device_id:#x}\n");
     }
     put!(text, "sysimgguid={:#x}\n", node.system_guid.0);
@@ -53,7 +55,8 @@ fn header(text: &mut String, node: &TopologyNode) {
     put!(text, "\n{word}\t{} \"{}\"\t\t# \"{}\"", node.num_ports, name(node), description(node));
     if node.kind == NodeKind::Switch {
         let (lid, lmc) = lid_of(node, PortNum::ZERO);
-        put!(text, " base port 0 lid {lid} lmc {lmc}");
+        let kind = if node.model.enhanced_port0 { "enhanced" } else { "base" };
+        put!(text, " {kind} port 0 lid {lid} lmc {lmc}");
     }
     text.push('\n');
 }
@@ -81,7 +84,7 @@ fn cable(
     // ibsim parses options (`w=4`) in comments as well.
     let description = description(peer).replace('=', "_");
     let owner = if peer.kind == NodeKind::Switch { PortNum::ZERO } else { peer_port };
-    put!(text, " \"{description}\" lid {} 4xQDR\n", lid_of(peer, owner).0);
+    put!(text, " \"{description}\" lid {}", lid_of(peer, owner).0);
 }
 
 /// The name of a node in the file: a letter for its kind, and its GUID.

@@ -7,13 +7,14 @@ use super::find_node::find_nodes;
 use super::quarantine::{QuarantinedLinkView, quarantined_links};
 use super::query::Query;
 use super::reply::{Reply, time};
+use crate::fabric::link_rate::{LinkSpeed, width_name};
 use crate::fabric::{Fabric, Node, NodeId, PortId};
 use crate::manage::event::LinkEnd;
 use crate::manage::fabric_changes::kind_name;
 use crate::manage::loop_status::LoopStatus;
 use crate::perfmgr::database::PortEntry;
 use crate::plan::Plan;
-use crate::wire::attr::{CapMask, LinkWidth, NodeKind, PhysState, PortInfo, PortState};
+use crate::wire::attr::{NodeKind, PhysState, PortInfo, PortState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -172,36 +173,15 @@ struct LinkView {
 pub(super) struct Link {
     /// `1x`, `2x`, `4x`, `8x` or `12x`.
     width: &'static str,
-    /// `SDR` to `NDR`.
+    /// `SDR` to `XDR`, or `FDR10`.
     speed: &'static str,
 }
 
 /// Width and speed of a port with a link.
-fn link(info: &PortInfo) -> Option<Link> {
-    if info.phys_state() != PhysState::LinkUp {
-        return None;
-    }
-    let width = match info.link_width_active() {
-        LinkWidth::X1 => "1x",
-        LinkWidth::X2 => "2x",
-        LinkWidth::X4 => "4x",
-        LinkWidth::X8 => "8x",
-        LinkWidth::X12 => "12x",
-        _ => "unknown",
-    };
-    let has_extended = info.has(CapMask::EXTENDED_SPEEDS);
-    let extended = if has_extended { info.link_speed_ext_active() } else { 0 };
-    let speed = match (extended, info.link_speed_active()) {
-        (8, _) => "NDR",
-        (4, _) => "HDR",
-        (2, _) => "EDR",
-        (1, _) => "FDR",
-        (_, 4) => "QDR",
-        (_, 2) => "DDR",
-        (_, 1) => "SDR",
-        _ => "unknown",
-    };
-    Some(Link { width, speed })
+fn link(fabric: &Fabric, port: PortId) -> Option<Link> {
+    let info = fabric.port(port).info.filter(|info| info.phys_state() == PhysState::LinkUp)?;
+    let width = width_name(info.link_width_active()).unwrap_or("unknown");
+    Some(Link { width, speed: fabric.link_speed(port).map_or("unknown", LinkSpeed::name) })
 }
 
 fn phys_state(state: PhysState) -> &'static str {
@@ -331,7 +311,7 @@ fn port_view(context: &ApiContext<'_>, fabric: &Fabric, id: PortId) -> Option<Po
         lmc: info.lmc(),
         state: info.port_state().to_string(),
         physical_state: phys_state(info.phys_state()),
-        link: link(&info),
+        link: link(fabric, id),
         mtu: mtu(info.neighbor_mtu()),
         data_vls: PortInfo::data_vls(info.operational_vls()),
         peer: port.peer.map(|peer| PortName::of(fabric, peer)),
@@ -371,7 +351,7 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     let view = |(a, b): (PortId, PortId)| LinkView {
         ends: [PortName::of(fabric, a), PortName::of(fabric, b)],
         state: link_state(fabric, (a, b)).to_string(),
-        link: fabric.port(a).info.as_ref().and_then(link),
+        link: link(fabric, a),
         lids: loads.as_ref().map(|loads| [loads[a.index()], loads[b.index()]]),
         rates: sent(a).zip(sent(b)).map(|(a, b)| [a, b]),
     };

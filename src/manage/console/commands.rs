@@ -2,7 +2,7 @@
 
 use super::{ConsoleSources, balance, perf, ports, status};
 use crate::manage::action::Action;
-use crate::notes::VERSION;
+use crate::notes::OPENSM_VERSION;
 use std::fs;
 
 /// The result of a line.
@@ -131,7 +131,7 @@ pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> Repl
         "dump_conf" => sources.status.load().options.to_text(),
         // A heavy sweep reads the NodeDescriptions again.
         "update_desc" => sources.act(&Action::Resweep),
-        "version" => format!("{VERSION}\n"),
+        "version" => format!("{OPENSM_VERSION}\n"),
         "perfmgr" | "pm" => perf::run(sources, rest.trim()),
         "dump_portguid" => ports::dump_port_guids(sources, &words, is_remote),
         unknown => format!("{unknown} : Command not found\n\n{}", list()),

@@ -3,7 +3,7 @@
 use super::ConsoleSources;
 use crate::manage::loop_status::{LoopStatus, ReconfigureResult};
 use crate::manage::sa_query::{SaQuery, SaReport};
-use crate::notes::VERSION;
+use crate::notes::OPENSM_VERSION;
 use crate::wire::attr::SmState;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(super) fn text(sources: &ConsoleSources) -> String {
         (true, true) => ("Enabled", "Active"),
     };
     let mut text = format!(
-        "   OpenSM Version       : {VERSION}\n   SM State             : {}\n   \
+        "   OpenSM Version       : {OPENSM_VERSION}\n   SM State             : {}\n   \
          SM Priority          : {}\n   SA State             : {sa}\n   \
          Routing Engine       : {engine}\n   Loaded event plugins : <none>\n\n   \
          PerfMgr state/sweep state : {active}/{sweeping}\n",

@@ -1,7 +1,7 @@
 //! Links that run slower or narrower than both of their ends could (`avoid_throttled_links`).
 
 use crate::fabric::{Fabric, PortId};
-use crate::wire::attr::{CapMask, LinkWidth, MlnxExtPortInfo, PortInfo};
+use crate::wire::attr::{LinkWidth, MlnxExtPortInfo, PortInfo};
 
 /// True if a link does not run at the greatest speed and width that both ends have enabled, or runs
 /// at different ones in its two directions. A link is not throttled if an end is unknown.
@@ -9,7 +9,7 @@ pub(super) fn is_throttled(fabric: &Fabric, port: PortId) -> bool {
     let ends = fabric.port(port).peer.and_then(|peer| {
         let end = |port: PortId| {
             let info = fabric.port(port).info?;
-            Some((Speeds::of(fabric, port, &info, has_extended_speeds(fabric, port)?), info))
+            Some((Speeds::of(fabric, port, &info, fabric.has_extended_speeds(port)?), info))
         };
         Some([end(port)?, end(peer)?])
     });
@@ -23,13 +23,6 @@ pub(super) fn is_throttled(fabric: &Fabric, port: PortId) -> bool {
     ends.iter().any(|(speeds, info)| {
         highest_bit(speeds.active) != fastest || u16::from(info.link_width_active()) != widest
     })
-}
-
-/// True if the node of a port supports extended speeds. Of a switch, only port 0 says so.
-fn has_extended_speeds(fabric: &Fabric, port: PortId) -> Option<bool> {
-    let node = fabric.node_of(port);
-    let owner = if node.is_switch() { node.first_port } else { port };
-    Some(fabric.port(owner).info?.has(CapMask::EXTENDED_SPEEDS))
 }
 
 /// Speeds as masks in which a faster speed is a higher bit: FDR10 is between QDR and FDR.

@@ -1,9 +1,10 @@
 //! `opensm-subnet.lst`: nodes, ports and links.
 
 use super::put;
+use crate::fabric::link_rate::{LinkSpeed, width_name};
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::plan::Plan;
-use crate::wire::attr::{CapMask, LinkWidth, MlnxExtPortInfo, NodeKind, PortInfo, PortState};
+use crate::wire::attr::{NodeKind, PortInfo, PortState};
 use std::fmt;
 
 /// Writes `opensm-subnet.lst`: one line per connected port, with both ends of its link.
@@ -20,13 +21,7 @@ pub fn subnet(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
         subnet_end(out, fabric, plan, id, 6);
         subnet_end(out, fabric, plan, peer, 8);
         let info = port.info.unwrap_or(PortInfo::read(&[]));
-        put!(
-            out,
-            "PHY={} LOG={} SPD={}\n",
-            width(&info),
-            state(port.state()),
-            speed(fabric, id, &info)
-        );
+        put!(out, "PHY={} LOG={} SPD={}\n", width(&info), state(port.state()), speed(fabric, id));
     }
 }
 
@@ -68,28 +63,22 @@ fn subnet_end(
 }
 
 fn width(info: &PortInfo) -> &'static str {
-    match info.link_width_active() {
-        LinkWidth::X1 => "1x",
-        LinkWidth::X2 => "2x",
-        LinkWidth::X4 => "4x",
-        LinkWidth::X8 => "8x",
-        LinkWidth::X12 => "12x",
-        _ => "??",
-    }
+    width_name(info.link_width_active()).unwrap_or("??")
 }
 
-fn speed(fabric: &Fabric, id: PortId, info: &PortInfo) -> &'static str {
-    let extended =
-        if info.has(CapMask::EXTENDED_SPEEDS) { info.link_speed_ext_active() } else { 0 };
-    match (extended, info.link_speed_active()) {
-        (1, _) => "14",
-        (2, _) => "25",
-        (4, _) => "50",
-        (0, _) if fabric.extended_port_info(id).is_some_and(MlnxExtPortInfo::is_fdr10) => "FDR10",
-        (0, 1) => "2.5",
-        (0, 2) => "5",
-        (0, 4) => "10",
-        _ => "??",
+/// The speed per lane in Gb/s.
+fn speed(fabric: &Fabric, id: PortId) -> &'static str {
+    match fabric.link_speed(id) {
+        Some(LinkSpeed::Sdr) => "2.5",
+        Some(LinkSpeed::Ddr) => "5",
+        Some(LinkSpeed::Qdr) => "10",
+        Some(LinkSpeed::Fdr10) => "FDR10",
+        Some(LinkSpeed::Fdr) => "14",
+        Some(LinkSpeed::Edr) => "25",
+        Some(LinkSpeed::Hdr) => "50",
+        Some(LinkSpeed::Ndr) => "100",
+        Some(LinkSpeed::Xdr) => "200",
+        None => "??",
     }
 }
 
@@ -99,5 +88,33 @@ fn state(state: PortState) -> &'static str {
         PortState::Armed => "ARM",
         PortState::Init => "INI",
         _ => "DWN",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::ibnet;
+    use crate::fabric::synthetic::SyntheticView;
+    use std::path::Path;
+
+    /// Of a switch, only port 0 announces extended speeds.
+    #[test]
+    fn both_ends_of_a_link_have_its_speed() {
+        for (rate, expected) in
+            [("4xSDR", "2.5"), ("4xHDR", "50"), ("4xNDR", "100"), ("4xXDR", "200")]
+        {
+            let text = include_str!("../../../fuzz/corpus/ibnetdiscover/speeds");
+            let text = text.replace("4xEDR", rate);
+            let topology = ibnet::parse(Path::new("speeds"), &text).expect("well formed");
+            let fabric = Fabric::from_topology(&topology, 0, &SyntheticView::default());
+            let fabric = fabric.expect("the local port exists");
+            let links = fabric.port_ids().filter(|&port| fabric.port(port).peer.is_some());
+            let mut speeds: Vec<_> = links.map(|port| speed(&fabric, port)).collect();
+            speeds.sort_unstable();
+            let mut all = ["14", "14", expected, expected];
+            all.sort_unstable();
+            assert_eq!(speeds, all);
+        }
     }
 }

@@ -41,7 +41,7 @@ pub const COMMANDS: [Entry; 60] = [
     entry("split", "NODE ...", "unplug all cables between these switches and the others"),
     entry("heal", "", "plug in the cables that split has unplugged"),
     entry("training", "NODE|PORT DURATION", "set the time that links need from Polling to INIT"),
-    entry("degrade", "PORT WIDTH SPEED", "train a link again, at most 1x, 2x, 4x … SDR, DDR, QDR"),
+    entry("degrade", "PORT WIDTH SPEED", "train a link again, at most 1x, 2x, 4x … SDR to XDR"),
     entry("degrade", "PORT off", "train a link again, without limits"),
     entry("silent", "NODE", "stop responses and traps of a node; packets are still forwarded"),
     entry("slow", "NODE DURATION", "delay the responses of a node"),

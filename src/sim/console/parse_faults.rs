@@ -17,8 +17,17 @@ const WIDTHS: [(&str, u8); 5] = [
     ("12x", LinkWidth::X12),
 ];
 
-/// Names of link speeds and their codes.
-const SPEEDS: [(&str, u8); 3] = [("SDR", 1), ("DDR", 2), ("QDR", 4)];
+/// Names of link speeds and their bits in the masks of the simulator.
+const SPEEDS: [(&str, u8); 8] = [
+    ("SDR", 1),
+    ("DDR", 1 << 1),
+    ("QDR", 1 << 2),
+    ("FDR", 1 << 3),
+    ("EDR", 1 << 4),
+    ("HDR", 1 << 5),
+    ("NDR", 1 << 6),
+    ("XDR", 1 << 7),
+];
 
 /// Traps that a storm may have: those of subnet management that name only a LID and a port.
 const STORM_TRAPS: [u16; 6] = [
@@ -125,7 +134,7 @@ impl Args<'_> {
             return Ok(ConsoleCommand::Degrade { port, widths: u8::MAX, speeds: u8::MAX });
         }
         let widths = self.code(&WIDTHS, "a width (1x, 2x, 4x, 8x, 12x) or off")?;
-        let speeds = self.code(&SPEEDS, "a speed (SDR, DDR, QDR)")?;
+        let speeds = self.code(&SPEEDS, "a speed (SDR, DDR, QDR, FDR, EDR, HDR, NDR, XDR)")?;
         // Lower speeds work as well; a link of several lanes falls back to one.
         let speeds = speeds | (speeds - 1);
         Ok(ConsoleCommand::Degrade { port, widths: widths | LinkWidth::X1, speeds })

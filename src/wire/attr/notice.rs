@@ -33,6 +33,8 @@ record! {
         capability_mask, set_capability_mask: u32 = 128, 32;
         /// Trap 144: what changed, see [`ChangeFlag`].
         change_flags, set_change_flags: u16 = 160, 16;
+        /// Trap 144: CapabilityMask2 after the change.
+        capability_mask2, set_capability_mask2: u16 = 176, 16;
         /// Trap 145: SystemImageGUID after the change.
         system_guid, set_system_guid: Guid = 128, 64;
         /// Trap 256: DrSLID of the refused request.
@@ -47,6 +49,15 @@ record! {
         bad_key_sl, set_bad_key_sl: u8 = 160, 4;
         source_qp, set_source_qp: u32 = 168, 24;
         destination_qp, set_destination_qp: u32 = 200, 24;
+        /// Trap 259: which of its fields are valid.
+        data_valid, set_data_valid: u16 = 80, 16;
+        /// Trap 259: P_Key, SL, source and destination QP of the packet.
+        switch_p_key, set_switch_p_key: u16 = 128, 16;
+        switch_sl, set_switch_sl: u8 = 144, 4;
+        switch_source_qp, set_switch_source_qp: u32 = 152, 24;
+        switch_destination_qp, set_switch_destination_qp: u32 = 184, 24;
+        /// Trap 259: the port that the packet came to.
+        switch_port, set_switch_port: PortNum = 480, 8;
         /// Trap 256: attribute of the refused request.
         attr_id, set_attr_id: u16 = 144, 16;
         /// Trap 256: attribute modifier of the refused request.
@@ -130,6 +141,13 @@ impl Notice {
     /// IssuerGID, which the SA appends.
     pub fn issuer_gid(&self) -> Gid {
         Gid(self.0[64..].try_into().expect("16 of 80 bytes"))
+    }
+
+    /// Traps 257..=259: GIDs of source and destination of the packet.
+    pub fn packet_gids(&self) -> [Gid; 2] {
+        let is_from_switch = self.trap_number() == TrapNumber::SWITCH_BAD_P_KEY;
+        let start = if is_from_switch { 26 } else { 28 };
+        [start, start + 16].map(|at| Gid(self.0[at..at + 16].try_into().expect("16 of 80 bytes")))
     }
 
     /// Traps 64..=67: the GID of the port or group.

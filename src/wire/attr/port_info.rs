@@ -89,6 +89,10 @@ record! {
         overrun_errors, set_overrun_errors: u8 = 428, 4;
         /// Hint for the largest credit.
         max_credit_hint, set_max_credit_hint: u16 = 432, 16;
+        /// Extended speed of a second set in use: 2 XDR, 0 none.
+        link_speed_ext_active2, set_link_speed_ext_active2: u8 = 448, 4;
+        /// Extended speeds of the second set supported, a mask.
+        link_speed_ext_supported2, set_link_speed_ext_supported2: u8 = 452, 4;
         /// Round trip latency of the link.
         link_round_trip_latency, set_link_round_trip_latency: u32 = 456, 24;
         capability_mask2, set_capability_mask2: u16 = 480, 16;
@@ -111,6 +115,8 @@ impl CapMask {
     pub const TRAPS: u32 = 1 << 3;
     /// The device keeps an SL to VL mapping.
     pub const SL_MAPPING: u32 = 1 << 6;
+    /// No subnet manager shall run at the port.
+    pub const SM_DISABLED: u32 = 1 << 10;
     /// Extended link speeds are supported.
     pub const EXTENDED_SPEEDS: u32 = 1 << 14;
     /// The second capability mask is valid.
@@ -128,6 +134,9 @@ impl CapMask2 {
     pub const LINK_WIDTH_2X: u16 = 1 << 4;
     pub const LINK_SPEED_HDR: u16 = 1 << 5;
     pub const LINK_SPEED_NDR: u16 = 1 << 10;
+    /// The second set of extended speeds is supported.
+    pub const EXTENDED_SPEEDS2: u16 = 1 << 11;
+    pub const LINK_SPEED_XDR: u16 = 1 << 12;
 }
 
 /// Logical port states (IBA vol. 1, 7.2).
@@ -269,14 +278,16 @@ impl PortInfo {
         };
         let extended =
             if self.has(CapMask::EXTENDED_SPEEDS) { self.link_speed_ext_active() } else { 0 };
+        let is_xdr = self.has(CapMask::EXTENDED_SPEEDS) && self.link_speed_ext_active2() == 2;
         let row: [u8; 5] = match (extended, self.link_speed_active()) {
-            (8, _) => [16, 17, 21, 23, 24], // NDR: 100 200 400 800 1200
-            (4, _) => [20, 16, 17, 21, 22], // HDR: 50 100 200 400 600
-            (2, _) => [15, 20, 16, 17, 18], // EDR: 25 50 100 200 300
-            (1, _) => [11, 19, 12, 13, 14], // FDR: 14 28 56 112 168
-            (_, 4) => [3, 6, 7, 9, 10],     // QDR: 10 20 40 80 120
-            (_, 2) => [5, 3, 6, 7, 8],      // DDR: 5 10 20 40 60
-            _ => [2, 5, 3, 6, 4],           // SDR: 2.5 5 10 20 30
+            _ if is_xdr => [17, 21, 23, 24, 24], // XDR: 200 400 800, at least 1200
+            (8, _) => [16, 17, 21, 23, 24],      // NDR: 100 200 400 800 1200
+            (4, _) => [20, 16, 17, 21, 22],      // HDR: 50 100 200 400 600
+            (2, _) => [15, 20, 16, 17, 18],      // EDR: 25 50 100 200 300
+            (1, _) => [11, 19, 12, 13, 14],      // FDR: 14 28 56 112 168
+            (_, 4) => [3, 6, 7, 9, 10],          // QDR: 10 20 40 80 120
+            (_, 2) => [5, 3, 6, 7, 8],           // DDR: 5 10 20 40 60
+            _ => [2, 5, 3, 6, 4],                // SDR: 2.5 5 10 20 30
         };
         row[width]
     }

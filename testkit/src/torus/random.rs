@@ -251,7 +251,7 @@ impl Draft {
         let nodes = order.iter().map(|&node| self.node(node, ports[node])).collect();
         let mut end = |node: usize| (index[node], PortNum(free[node].pop().expect("a port")));
         let cables = self.cables.iter().map(|&[a, b]| [end(a), end(b)]).collect();
-        let topology = Topology { nodes, cables };
+        let topology = Topology { nodes, cables, ..Topology::default() };
         let is_home = |&&[switch, host]: &&[usize; 2]| {
             switch < self.places() && self.kinds[host] == NodeKind::Ca
         };

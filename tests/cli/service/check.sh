@@ -51,8 +51,6 @@ ln -sf /bin/true /usr/bin/mandb
 for unit in torus-sm torus-sm@ torus-sm-ports; do
 	mkdir -p "/etc/systemd/system/$unit.service.d"
 	cat >"/etc/systemd/system/$unit.service.d/simulated.conf" <<-UNIT
-		[Unit]
-		ConditionPathExists=
 		[Service]
 		Environment=LD_PRELOAD=/usr/lib/torus-sm/libtorus_sm_preload.so
 		Environment=TORUS_SM_SIM_SOCKET=/run/torus-sm/sim.sock
@@ -77,7 +75,7 @@ for port in $first $second; do
 	test -f "/var/cache/opensm/$port/guid2lid" || fail "no guid2lid of $port"
 done
 [ "$(systemctl is-enabled torus-sm-ports.service)" = enabled ] || fail "not enabled"
-[ "$(opensm --version)" = "$(torus-sm --version)" ] || fail "opensm is not torus-sm"
+opensm --version | grep -qF "($(torus-sm --version))" || fail "opensm is not torus-sm"
 grep -q '^PORTS=ALL' /etc/default/torus-sm-ports || fail "the ports are not kept"
 
 journalctl --sync

@@ -74,7 +74,7 @@ impl Reachable {
             links.iter().filter_map(|&[a, b]| Some([(index(a.0)?, a.1), (index(b.0)?, b.1)]));
         let cables = cables.collect();
         let local = index(home).expect("it reaches itself");
-        let mut topology = Topology { nodes, cables };
+        let mut topology = Topology { nodes, cables, ..Topology::default() };
         topology.normalize();
         Self { topology, local }
     }

@@ -30,7 +30,7 @@ fn cluster() -> (SimCluster, Guid) {
             NodeKind::Switch => SWITCH_X,
             _ => CONNECT_X3,
         };
-        node.model = DeviceModel { vendor_id: 0x2c9, device_id };
+        node.model = DeviceModel { vendor_id: 0x2c9, device_id, ..Default::default() };
     }
     (SimCluster::wired(shape, topology, Hardware::default(), 1), other)
 }

@@ -145,15 +145,26 @@ fn changes_since_the_last_success_are_reported() {
     let broken = Shape { missing_switches: vec![[3, 3, 0]], ..shape.clone() };
     let after = Subnet::of(&broken).route_after(&shape.torus_conf(), Some(&before)).unwrap();
     let count = |wanted: &str| after.notes.iter().filter(|note| note.text.contains(wanted)).count();
-    assert_eq!(count("lost torus switch 3,3,0"), 1);
-    assert_eq!(count("no longer cabled"), 4);
-    assert_eq!(count("missing torus switch at 3,3,0"), 1);
-    assert_eq!(count("too many"), 0);
+    let guid = |at| format!("0x{:04x}", shape.switch_guid(at).0);
+    assert_eq!(count(&format!("Lost torus switch 3,3,0 GUID {}", guid([3, 3, 0]))), 1);
+    assert_eq!(count(&format!("remote now missing, was sw GUID {}[", guid([3, 3, 0]))), 4);
+    assert_eq!(count(&format!("Torus switch 2,3,0 GUID {}[", guid([2, 3, 0]))), 1);
+    assert_eq!(count("Missing torus switch at 3,3,0"), 1);
+    let link = format!("Missing torus +x link on switch 2,3,0 GUID {} (", guid([2, 3, 0]));
+    assert_eq!(count(&link), 1);
+    assert_eq!(count("Too many"), 0);
     let short = format!("{}max_changes 1\n", shape.torus_conf());
     let after = Subnet::of(&broken).route_after(&short, Some(&before)).unwrap();
-    assert_eq!(after.notes.iter().filter(|note| note.text.contains("too many")).count(), 1);
+    assert_eq!(
+        after
+            .notes
+            .iter()
+            .filter(|note| note.text.contains("Too many torus changes; stopping"))
+            .count(),
+        1
+    );
     let again = Subnet::of(&shape).route_after(&shape.torus_conf(), Some(&before)).unwrap();
-    assert!(!again.notes.iter().any(|note| note.text.contains("cabled")));
+    assert!(!again.notes.iter().any(|note| note.text.contains("remote now")));
     assert_eq!(again.lfts, before.lfts);
 }
 

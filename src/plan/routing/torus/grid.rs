@@ -159,6 +159,17 @@ impl Grid {
         }
     }
 
+    /// Like [`Self::describe`], in the form of OpenSM's log lines, followed by the description.
+    pub(super) fn describe_as_opensm(&self, fabric: &Fabric, at: Position) -> String {
+        let coordinates = self.lattice.coordinates(at);
+        match self.switch(at).map(|switch| fabric.switch(switch)) {
+            Some(node) => {
+                format!("{coordinates} GUID 0x{:04x} (\"{}\")", node.guid().0, node.name())
+            }
+            None => coordinates.to_string(),
+        }
+    }
+
     pub(super) fn cable_count(&self) -> usize {
         self.port_groups.cables()
     }

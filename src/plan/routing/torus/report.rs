@@ -99,7 +99,8 @@ pub(super) fn unused(fabric: &Fabric, grid: &Grid, cabling: &Cabling) -> Vec<Not
     let used = (grid.cable_count() + grid.host_count(), grid.order.len());
     if all != used {
         let text = format!(
-            "the torus uses {} of {} links and {} of {} switches of the fabric",
+            "Could not construct torus using all known fabric switches and/or links: it uses {} of {} \
+             links and {} of {} switches",
             used.0, all.0, used.1, all.1
         );
         notes.push(warning(text));
@@ -113,21 +114,21 @@ pub(super) fn unused(fabric: &Fabric, grid: &Grid, cabling: &Cabling) -> Vec<Not
     notes
 }
 
-/// Missing switches, and missing cables of present switches.
+/// Missing switches, and missing cables of present switches, with OpenSM's wording.
 pub(super) fn missing(fabric: &Fabric, grid: &Grid) -> Vec<Note> {
     let mut notes = Vec::new();
     for at in grid.lattice.positions() {
         if !grid.is_present(at) {
             let coordinates = grid.lattice.coordinates(at);
-            notes.push(Note::info(format!("missing torus switch at {coordinates}")));
+            notes.push(Note::info(format!("Missing torus switch at {coordinates}")));
             continue;
         }
         for direction in Direction::ALL {
             let is_expected =
                 grid.lattice.is_active(direction.axis()) && !grid.lattice.is_edge(at, direction);
             if is_expected && !grid.has_cable(at, direction) {
-                let name = grid.describe(fabric, at);
-                notes.push(Note::info(format!("missing torus {direction} link on switch {name}")));
+                let name = grid.describe_as_opensm(fabric, at);
+                notes.push(Note::info(format!("Missing torus {direction} link on switch {name}")));
             }
         }
     }

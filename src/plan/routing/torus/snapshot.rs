@@ -1,11 +1,12 @@
-//! Changes since the torus of the previous successful pass.
+//! Changes since the torus of the previous successful pass, with OpenSM's wording.
 
 use super::grid::Grid;
-use super::lattice::{AXIS_NAMES, Lattice, Position};
+use super::lattice::{AXIS_NAMES, Coordinates, Lattice, Position};
 use crate::fabric::difference::Difference;
-use crate::fabric::{Fabric, SwitchId};
+use crate::fabric::{Fabric, Port, SwitchId};
 use crate::ids::{Guid, PortNum};
 use crate::notes::Note;
+use std::fmt;
 use std::sync::Arc;
 
 /// A switch of a snapshot.
@@ -22,9 +23,32 @@ struct SwitchEntry {
 pub(super) struct TorusSnapshot {
     lattice: Lattice,
     entries: Arc<Vec<Option<SwitchEntry>>>,
-    /// By switch, then port number from 1: GUID of the node at the other end of the cable; 0 if
-    /// there is no cable.
-    peers: Vec<Guid>,
+    /// By switch, then port number from 1: the other end of the cable; `None` if there is no cable.
+    peers: Vec<Option<PeerPort>>,
+}
+
+/// The other end of a cable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct PeerPort {
+    guid: Guid,
+    port: PortNum,
+    is_switch: bool,
+}
+
+impl PeerPort {
+    fn of(fabric: &Fabric, port: &Port) -> Option<Self> {
+        let peer = port.peer?;
+        let node = fabric.node_of(peer);
+        let (guid, port) = (node.guid(), fabric.port(peer).num);
+        Some(Self { guid, port, is_switch: node.switch.is_some() })
+    }
+}
+
+impl fmt::Display for PeerPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_switch { "sw" } else { "node" };
+        write!(f, "{kind} GUID 0x{:04x}[{}]", self.guid.0, self.port)
+    }
 }
 
 /// The torus of the previous successful pass: its grid, with the ids of its own fabric, and its
@@ -38,7 +62,7 @@ pub(super) struct PreviousTorus<'a> {
 #[derive(Clone, Copy)]
 struct SwitchRecord<'a> {
     entry: &'a SwitchEntry,
-    peers: &'a [Guid],
+    peers: &'a [Option<PeerPort>],
 }
 
 impl TorusSnapshot {
@@ -48,8 +72,7 @@ impl TorusSnapshot {
             let node = fabric.switch(switch);
             let first = peers.len() as u32;
             let ports = fabric.ports_of(fabric.switches()[switch.index()]).iter().skip(1);
-            let peer = |port: Option<_>| port.map_or(Guid(0), |id| fabric.node_of(id).guid());
-            peers.extend(ports.map(|port| peer(port.peer)));
+            peers.extend(ports.map(|port| PeerPort::of(fabric, port)));
             SwitchEntry { guid: node.guid(), ports: node.num_ports(), first }
         };
         let entries = grid.switches.iter().map(|switch| switch.map(&mut entry)).collect();
@@ -70,8 +93,8 @@ impl TorusSnapshot {
             let at = switch.and_then(|switch| grid.positions[switch.index()]);
             let Some(at) = at.filter(|_| port.num != PortNum::ZERO) else { continue };
             let Some(entry) = &self.entries[at.index()] else { continue };
-            let peer = port.peer.map_or(Guid(0), |peer| fabric.node_of(peer).guid());
-            snapshot.peers[entry.first as usize + usize::from(port.num.0) - 1] = peer;
+            let index = entry.first as usize + usize::from(port.num.0) - 1;
+            snapshot.peers[index] = PeerPort::of(fabric, port);
             changed.push(at);
         }
         changed.sort_unstable();
@@ -108,7 +131,7 @@ impl TorusSnapshot {
         let (old, new) = (before.lattice.radices(), self.lattice.radices());
         for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
             if old[axis] != new[axis] {
-                let text = format!("torus {name} radix was {}, now {}", old[axis], new[axis]);
+                let text = format!("Torus {name} radix was {} now {}", old[axis], new[axis]);
                 notes.push(Note::info(text));
             }
         }
@@ -123,20 +146,21 @@ impl TorusSnapshot {
                 (Some(old), Some(new)) => old.equals(new),
                 (old, new) => old.is_none() && new.is_none(),
             };
-            let place = || format!("torus switch {coordinates}");
             match pair {
                 _ if is_same => {}
                 (None, None) => {}
-                (None, Some(new)) => {
-                    notes.push(Note::info(format!("new {} GUID {}", place(), new.entry.guid)))
-                }
-                (Some(old), None) => {
-                    notes.push(Note::info(format!("lost {} GUID {}", place(), old.entry.guid)))
-                }
-                (Some(old), Some(new)) => old.compare(new, &place(), &mut notes),
+                (None, Some(new)) => notes.push(Note::info(format!(
+                    "New torus switch {coordinates} GUID 0x{:04x}",
+                    new.entry.guid.0
+                ))),
+                (Some(old), None) => notes.push(Note::info(format!(
+                    "Lost torus switch {coordinates} GUID 0x{:04x}",
+                    old.entry.guid.0
+                ))),
+                (Some(old), Some(new)) => old.compare(new, coordinates, &mut notes),
             }
             if notes.len() > limit as usize {
-                notes.push(Note::info("too many torus changes: the report ends here"));
+                notes.push(Note::info("Too many torus changes; stopping reporting early"));
                 break;
             }
         }
@@ -150,23 +174,25 @@ impl SwitchRecord<'_> {
         one.guid == two.guid && one.ports == two.ports && self.peers == other.peers
     }
 
-    fn compare(self, new: SwitchRecord<'_>, place: &str, notes: &mut Vec<Note>) {
-        let place = format!("{place} GUID {}", new.entry.guid);
-        if self.entry.guid != new.entry.guid {
-            notes.push(Note::info(format!("{place}: GUID was {}", self.entry.guid)));
+    fn compare(self, new: SwitchRecord<'_>, at: Coordinates, notes: &mut Vec<Note>) {
+        let (old_guid, guid) = (self.entry.guid.0, new.entry.guid.0);
+        if old_guid != guid {
+            let text = format!("Torus switch {at} GUID was 0x{old_guid:04x}, now 0x{guid:04x}");
+            notes.push(Note::info(text));
         }
+        let place = format!("Torus switch {at} GUID 0x{guid:04x}");
         if self.entry.ports != new.entry.ports {
             let text =
                 format!("{place} had {} ports, now has {}", self.entry.ports, new.entry.ports);
             notes.push(Note::info(text));
         }
         for (index, (old, now)) in self.peers.iter().zip(new.peers).enumerate() {
-            let port = index + 1;
-            let text = match (old.0, now.0) {
-                (old, now) if old == now => continue,
-                (0, _) => format!("{place} port {port}: now cabled to {now}, was not cabled"),
-                (_, 0) => format!("{place} port {port}: no longer cabled, was to {old}"),
-                _ => format!("{place} port {port}: now cabled to {now}, was to {old}"),
+            let place = format!("{place}[{}] remote now", index + 1);
+            let text = match (old, now) {
+                (Some(old), Some(now)) if old != now => format!("{place} {now}, was {old}"),
+                (None, Some(now)) => format!("{place} {now}, was missing"),
+                (Some(old), None) => format!("{place} missing, was {old}"),
+                _ => continue,
             };
             notes.push(Note::info(text));
         }
