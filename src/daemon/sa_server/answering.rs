@@ -3,6 +3,7 @@
 use super::SaServer;
 use crate::contained;
 use crate::daemon::sa_server::joins::Disposition;
+use crate::daemon::sa_server::open_replies::Admission;
 use crate::daemon::sa_server::request_key::{RequestKey, changes_membership};
 use crate::daemon::sa_server::request_queue::{self, QueuedRequest};
 use crate::ids::Lid;
@@ -36,6 +37,10 @@ const MAX_WRITE_TIME: Duration = Duration::from_millis(5);
 /// BUSY replies per batch. A BUSY reply costs as much as an answer; further requests are dropped,
 /// and their senders retransmit them.
 const MAX_BUSY_PER_BATCH: usize = MAX_WRITES_PER_BATCH;
+
+/// Interval at which ports with waiting requests are checked, in case they have stopped to
+/// acknowledge their replies. The end of a reply is reported at once.
+const PAUSE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A port's BUSY replies are logged from this number on, at each power of 4: when all hosts send
 /// requests at once, each is refused now and then.
@@ -91,7 +96,7 @@ impl SaServer {
                 }
             }
         }
-        if self.queue.is_empty() {
+        if !self.queue.has_turns() {
             return;
         }
         match self.own_subnet() {
@@ -107,7 +112,7 @@ impl SaServer {
 
     /// True if replies or requests in the queues can be handled now.
     pub(super) fn has_work(&self) -> bool {
-        self.joins.has_released() || (!self.queue.is_empty() && self.is_ready())
+        self.joins.has_released() || (self.queue.has_turns() && self.is_ready())
     }
 
     /// Sends held replies whose groups are programmed, a batch at a time.
@@ -131,10 +136,18 @@ impl SaServer {
         self.update_managers();
         let [mut tables, mut writes, mut refusals] = [0; 3];
         for _ in 0..MAX_REQUESTS_PER_BATCH {
-            let Some(QueuedRequest { key, request: inbound }) = self.queue.take() else { break };
-            if request_queue::is_stale(&inbound, now, max_age) {
+            let Some(taken) = self.queue.take() else { break };
+            if request_queue::is_stale(&taken.request, now, max_age) {
                 self.responder.get().counters_mut().count_drop(DropReason::Stale);
-            } else if !self.admits_table(&inbound, now) {
+                continue;
+            }
+            let admission = self.admission(&taken.request, now);
+            if admission == Admission::Wait {
+                self.queue.pause(taken, now + PAUSE_CHECK_INTERVAL);
+                continue;
+            }
+            let QueuedRequest { key, request: inbound } = taken;
+            if admission == Admission::Refuse {
                 refusals += 1;
                 match refusals <= MAX_BUSY_PER_BATCH {
                     true => self.refuse(&inbound, MANY_OPEN_REPLIES),
@@ -161,10 +174,12 @@ impl SaServer {
         self.read(subnet, now);
     }
 
-    /// False if the request is for a table and its sender has not acknowledged enough others.
-    fn admits_table(&self, request: &Inbound, now: Instant) -> bool {
-        let open_replies = self.table_workers.open_replies();
-        !is_table_request(&request.mad) || open_replies.admits(request.from.lid, now.into_std())
+    /// Decides about a request by the replies that its sender has not acknowledged.
+    fn admission(&self, request: &Inbound, now: Instant) -> Admission {
+        if !is_table_request(&request.mad) {
+            return Admission::Admit;
+        }
+        self.table_workers.open_replies().admission(request.from.lid, now.into_std())
     }
 
     /// Answers the collected read requests. The responder is shared meanwhile. Otherwise,
