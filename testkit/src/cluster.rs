@@ -139,6 +139,23 @@ impl SimCluster {
         self.open(at, (options, reload), port, (main, ServerThreads::default()))
     }
 
+    /// Starts a daemon on a kernel that divides messages itself, and does not report
+    /// acknowledgements.
+    pub fn start_on_old_kernel(&self, at: [u16; 3], options: Options) -> Sm {
+        let (same, place) = (options.clone(), self.shape.host_guid(at, 0));
+        let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
+        let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| {
+            let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
+            let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
+                let port = self.fabric.attach(place, PortNum(1), sink, true);
+                Ok::<Arc<dyn MadPort>, Infallible>(Arc::new(port.expect("the host exists")))
+            });
+            port.expect("the host exists")
+        };
+        let main = tokio::runtime::Handle::current();
+        self.open(at, (options, reload), port, (main, ServerThreads::default()))
+    }
+
     /// Starts a daemon that may fall silent.
     pub fn start_that_may_hang(&self, at: [u16; 3], options: Options) -> (Sm, Silence) {
         let silence = Silence::default();

@@ -59,6 +59,31 @@ async fn a_client_that_asks_for_one_table_after_the_other_gets_all() {
     sm.stop().await;
 }
 
+/// A kernel before 3.17 does not tell that all tables were acknowledged: they are complete, and
+/// those above the quota get BUSY.
+#[tokio::test(start_paused = true)]
+async fn an_old_kernel_divides_tables_itself() {
+    let cluster = cluster().await;
+    let sm = cluster.start_on_old_kernel(ORIGIN, cluster.options());
+    settle().await;
+    let client = Client::at(&cluster, CLIENT, false);
+    let (mut complete, mut busy) = (0, 0);
+    for tid in 0..1500 {
+        let reply = client.call(&all_nodes(tid)).await;
+        if Header::read(&reply).status() == Status::BUSY {
+            busy += 1;
+        } else {
+            assert_is_complete(&reply);
+            complete += 1;
+        }
+    }
+    let length = DATA_OFFSET + nodes() * NodeRecord::STRIDE;
+    assert_eq!((complete, busy), ((16 << 20) / length + 1, 1500 - (16 << 20) / length - 1));
+    sleep(Duration::from_secs(9)).await;
+    assert_is_complete(&client.call(&all_nodes(2000)).await);
+    sm.stop().await;
+}
+
 /// 2,000 tables at once, of which the acknowledgements take 10 ms each: the requests wait.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_asks_for_all_tables_at_once_gets_all() {

@@ -285,6 +285,28 @@ fn torus_sm_passes_the_stress_flows_of_osmtest() {
     });
 }
 
+/// osmtest's multicast flow sends joins that the SA must refuse.
+#[test]
+fn refused_joins_are_logged() {
+    if !have(&["osmtest"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let log = dir.path().join("opensm.log");
+    let sim = Simulator::start(&["2x2x1", "-f", log.to_str().expect("text")]);
+    flows_pass(&sim, &["c", "m"]);
+    wait_for(&log, "ERR 1B12", START_TIMEOUT);
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let refused: Vec<&str> =
+        text.lines().filter(|line| line.contains("ERR 1B12: Port 0x")).collect();
+    assert!(!refused.is_empty() && refused.len() < 20, "{refused:#?}");
+    for line in refused {
+        assert!(line.contains(" may not ") && line.contains(" the group with MGID "), "{line}");
+        assert!(line.contains("\"[1], LID ") && line.contains(": "), "{line}");
+        assert!(line.contains("; status 0x0") && line.contains(" of this LID refused"), "{line}");
+    }
+}
+
 /// Clients at four hosts ask for all paths in a loop: each table has 1,660 segments.
 #[test]
 fn tables_in_a_loop_are_complete() {

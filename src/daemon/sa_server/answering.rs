@@ -6,7 +6,6 @@ use crate::daemon::sa_server::joins::Disposition;
 use crate::daemon::sa_server::open_replies::Admission;
 use crate::daemon::sa_server::request_key::{RequestKey, changes_membership};
 use crate::daemon::sa_server::request_queue::{self, QueuedRequest};
-use crate::ids::Lid;
 use crate::manage::event::Event;
 use crate::notes::counted;
 use crate::publish::Subnet;
@@ -14,8 +13,7 @@ use crate::sa::counters::DropReason;
 use crate::sa::{Reply, is_read_only, is_service_request, is_table_request};
 use crate::transport::demux::Inbound;
 use crate::transport::{Address, GSI_QKEY};
-use crate::wire::mad::Header;
-use crate::wire::sa::{SaStatus, busy};
+use crate::wire::sa::busy;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -196,28 +194,6 @@ impl SaServer {
         self.reads.clear();
     }
 
-    /// Logs at each power of 4 that a port's changes were denied or exceeded a limit.
-    fn log_rejection(&mut self, lid: Lid, status: u16) {
-        let reason = match status {
-            SaStatus::NO_RESOURCES => {
-                "NO_RESOURCES: it has reached a limit (sa_max_*_per_port), or the SA is full"
-            }
-            SaStatus::DENIED => {
-                "REQ_DENIED: the record is in use, belongs to another port, or needs its ServiceKey"
-            }
-            _ => return,
-        };
-        let count = self.responder.get().counters_mut().count_rejected(lid);
-        if is_power_of_4(count) {
-            let (node, requests) =
-                (self.node_description(lid), counted(count as usize, "request", "requests"));
-            warn!(
-                "{requests} of LID {lid} ({node}) to change SA records rejected, the last with \
-                 {reason}"
-            );
-        }
-    }
-
     /// Logs sources of forged requests, again when their number is four times as high.
     pub(super) fn log_forgeries(&mut self) {
         let Some(responder) = self.responder.exclusive() else { return };
@@ -240,13 +216,6 @@ impl SaServer {
         }
     }
 
-    fn node_description(&self, lid: Lid) -> String {
-        let subnet = self.subnet.as_ref();
-        let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
-        let unknown = || "unknown node".to_owned();
-        port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).name().to_string())
-    }
-
     /// Executes a request that writes; true if its reply is sent at once.
     fn write(&mut self, subnet: &Subnet, inbound: &Inbound, key: RequestKey) -> bool {
         let now = Instant::now();
@@ -263,7 +232,7 @@ impl SaServer {
         let responder = self.responder.get();
         let handle = || responder.handle(subnet, from, mad, now.into_std());
         let Some(reply) = contained::request(handle) else { return false };
-        self.log_rejection(from.lid, Header::read(&reply.mad).status());
+        self.log_refused_change(subnet, inbound, &reply.mad);
         let generation = self.responder.get().registry().generation();
         let ready = self.joins.executed(now, (inbound, key), reply, generation);
         ready.iter().for_each(|reply| self.send(reply));
@@ -281,7 +250,7 @@ fn is_logged(count: u64) -> bool {
     is_power_of_4(count) && count >= MIN_LOGGED_BUSY
 }
 
-fn is_power_of_4(count: u64) -> bool {
+pub(super) fn is_power_of_4(count: u64) -> bool {
     count.is_power_of_two() && count.trailing_zeros().is_multiple_of(2)
 }
 

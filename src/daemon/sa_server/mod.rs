@@ -32,7 +32,8 @@
 //! * [`open_replies`]: limits each port's replies in segments that it has not acknowledged; its
 //!   further requests for tables wait in the queue while it acknowledges others;
 //! * [`joins`]: delays, batches and deduplicates changes of multicast membership;
-//! * `ended`: ends registrations of absent ports and subscriptions of silent queue pairs;
+//! * `refused_changes`: log lines about refused changes; `ended`: ends registrations of absent
+//!   ports and subscriptions of silent queue pairs;
 //! * [`db_file`]: the registry on disk (opensm-sa.dump).
 
 mod answering;
@@ -43,6 +44,7 @@ mod fair_shares;
 pub mod joins;
 pub mod open_replies;
 mod queries;
+mod refused_changes;
 mod replica;
 pub mod request_key;
 pub mod request_queue;
