@@ -170,6 +170,20 @@ impl Responder {
         refused.map(|refused| refused.reason)
     }
 
+    /// The reason why a PathRecord query got no record, for the log; `None` for other requests, and
+    /// if the reason is another than partitions, QoS levels and SLs.
+    pub fn refused_path(
+        &self,
+        subnet: &Subnet,
+        from: &Address,
+        mad: &[u8],
+        now: Instant,
+    ) -> Option<String> {
+        let query = self.state.query(subnet, from, mad, now).ok()?;
+        let is_path_query = Header::read(mad).attr_id() == SaAttr::PATH_RECORD;
+        if is_path_query { path::refusal(&query) } else { None }
+    }
+
     /// Like [`Self::handle`] for a [read-only](is_read_only) request, which any number of threads
     /// may answer at once with counters of their own. Requires [`Self::prepare`].
     pub fn read(

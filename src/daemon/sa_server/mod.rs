@@ -29,11 +29,10 @@
 //!   while the server does not modify the registry;
 //! * `fair_shares`: limits each source port's part of those answers;
 //! * [`table_workers`]: threads for requests that return tables;
-//! * [`open_replies`]: limits each port's replies in segments that it has not acknowledged; its
-//!   further requests for tables wait in the queue while it acknowledges others;
+//! * [`open_replies`]: decides about requests for tables by replies that are not acknowledged;
 //! * [`joins`]: delays, batches and deduplicates changes of multicast membership;
-//! * `refused_changes`: log lines about refused changes; `ended`: ends registrations of absent
-//!   ports and subscriptions of silent queue pairs;
+//! * `refused_changes`, `refused_paths`: log lines about refused requests; `ended`: ends
+//!   registrations of absent ports and subscriptions of silent queue pairs;
 //! * [`db_file`]: the registry on disk (opensm-sa.dump).
 
 mod answering;
@@ -45,6 +44,7 @@ pub mod joins;
 pub mod open_replies;
 mod queries;
 mod refused_changes;
+mod refused_paths;
 mod replica;
 pub mod request_key;
 pub mod request_queue;

@@ -4,6 +4,7 @@
 //! thread takes longer than the answer.
 
 use super::open_replies::OpenReplies;
+use super::refused_paths;
 use crate::contained;
 use crate::manage::offenders::is_logged;
 use crate::notes::counted;
@@ -129,6 +130,7 @@ impl TableBatch<'_> {
         let read = || self.responder.read(counters, self.subnet, from, mad, self.now);
         let reply = contained::request(read);
         if let Some(reply) = reply {
+            refused_paths::log(self.responder, self.subnet, (from, mad), &reply.mad, self.now);
             send(self.port, &reply);
             counters.observe_queued(arrived.elapsed());
         }
