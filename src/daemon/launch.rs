@@ -29,6 +29,7 @@ use crate::transport::demux::MadDemux;
 use crate::transport::frames::{FramePort, FrameSink};
 use crate::transport::recorded::{MadRecorder, RecordedPort, RecordedSink};
 use crate::transport::reopening::ReopeningPort;
+use crate::transport::rmpp::{self, ObserverSlot};
 use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
 use crate::transport::traced::TracedPort;
 use crate::transport::umad::{OpenError, UmadPort};
@@ -162,7 +163,8 @@ async fn serve(
     let recordings = recordings(&options, &files, place);
     let recorder = recordings.recorder().clone();
     let management_dir = options.management_dir.as_ref().map_or_else(socket::folder, PathBuf::from);
-    let port = ReopeningPort::new(&demux, open_port(local, recorder.clone())).map_err(|error| {
+    let open = open_port(local, recorder.clone(), demux.transfer_observer());
+    let port = ReopeningPort::new(&demux, open).map_err(|error| {
         // Its management interface tells which process it is where /proc does not.
         let error = error.with_user(|| socket::owner(&management_dir, local.guid));
         Failure::new(ExitCode::NoPort, error)
@@ -230,6 +232,7 @@ pub(crate) fn recordings(options: &Options, files: &StateFiles, port: String) ->
 fn open_port(
     local: &LocalPort,
     recorder: Arc<dyn MadRecorder>,
+    observer: Arc<ObserverSlot>,
 ) -> impl Fn(Arc<dyn MadSink>) -> Result<Arc<dyn MadPort>, OpenError> + Send + Sync + 'static {
     let (first, guid) = (Mutex::new(Some(local.clone())), local.guid);
     move |sink| {
@@ -240,9 +243,11 @@ fn open_port(
         };
         let sink = Arc::new(RecordedSink::new(sink, recorder.clone()));
         let sink = Arc::new(FrameSink::new(sink));
-        let port = UmadPort::open(&local, sink)?;
-        port.set_is_sm(true)?;
-        Ok(Arc::new(port))
+        rmpp::open(sink, observer.clone(), |sink| {
+            let port = UmadPort::open_for_segments(&local, sink)?;
+            port.set_is_sm(true)?;
+            Ok(Arc::new(port) as Arc<dyn MadPort>)
+        })
     }
 }
 

@@ -311,12 +311,14 @@ impl Daemon {
             .read_from(self.setup.options.sa_db_file.as_deref());
         let responder = Responder::new(registry);
         let (subnet, sm_status) = (self.subnet.subscribe(), self.sm_status.subscribe());
+        let open_replies = table_workers.open_replies().clone();
         let server =
             SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers)
                 .with_feed(self.feed.events.clone())
                 .with_replicas(registry_link.changed)
                 .with_offenders(self.feed.status.load().offenders.clone());
         self.demux.set_inline_responder(server.shared_responder());
+        self.demux.set_transfer_observer(open_replies);
         let (requests, sa_outcomes) = (self.unsolicited.sa, self.unsolicited.sa_outcomes);
         let inboxes = Inboxes { requests, commands, sa_outcomes, notices };
         // The SA server is not part of the set, which is aborted when dropped: after the manager

@@ -1,26 +1,9 @@
-//! MADs as bytes of a recording: without keys, and with runs of zeros shortened. Most bytes of a
-//! subnet management packet are 0.
+//! MADs as bytes of a recording: which of them it contains, and runs of zeros shortened. Most bytes
+//! of a subnet management packet are 0.
 
 use super::bytes::{DecodeError, Reader};
 use crate::transport::Agent;
-use crate::wire::attr::AttrId;
-use crate::wire::congestion::CC_KEY;
-use crate::wire::mad::{MAD_SIZE, Mad, Method, attr_id_of, method_of};
-use crate::wire::smp::DATA_OFFSET;
-use std::ops::Range;
-
-/// M_Key of a subnet management packet.
-const M_KEY: Range<usize> = 24..32;
-/// M_Key in PortInfo.
-const PORT_INFO_M_KEY: Range<usize> = DATA_OFFSET..DATA_OFFSET + 8;
-/// SM_Key in SMInfo.
-const SM_INFO_SM_KEY: Range<usize> = DATA_OFFSET + 8..DATA_OFFSET + 16;
-/// SM_Key of a MAD of subnet administration.
-const SA_SM_KEY: Range<usize> = 36..44;
-/// ServiceKey in ServiceRecord.
-const SERVICE_KEY: Range<usize> = 88..104;
-/// Attribute ID of ServiceRecord.
-const SERVICE_RECORD: u16 = 0x0031;
+use crate::wire::mad::{MAD_SIZE, Mad, Method, method_of};
 
 /// True for MADs that recordings contain: all of subnet management and congestion control, and the
 /// changes that clients of subnet administration request. Its queries and replies are too many.
@@ -38,31 +21,6 @@ pub(super) fn is_recorded(agent: Agent, mad: &[u8]) -> bool {
         // the fabric. They configure nothing.
         Agent::Perf => false,
     }
-}
-
-/// The first 256 bytes of a MAD, with 0 in place of keys.
-pub(super) fn without_keys(agent: Agent, bytes: &[u8]) -> Mad {
-    let mut mad = Mad::read(bytes);
-    let attribute = attr_id_of(bytes);
-    match agent {
-        Agent::SmiDirected | Agent::SmiLid => {
-            mad.0[M_KEY].fill(0);
-            match attribute {
-                Some(AttrId::PORT_INFO) => mad.0[PORT_INFO_M_KEY].fill(0),
-                Some(AttrId::SM_INFO) => mad.0[SM_INFO_SM_KEY].fill(0),
-                _ => {}
-            }
-        }
-        Agent::Sa => {
-            mad.0[SA_SM_KEY].fill(0);
-            if attribute == Some(SERVICE_RECORD) {
-                mad.0[SERVICE_KEY].fill(0);
-            }
-        }
-        Agent::Congestion => mad.0[CC_KEY].fill(0),
-        Agent::Perf => {}
-    }
-    mad
 }
 
 /// Appends a MAD as pairs of a run of zeros and other bytes: the length of each in one byte, then
@@ -143,23 +101,5 @@ mod tests {
             prop_assert!(read_mad(&mut reader) == Ok(mad));
             prop_assert!(reader.is_empty());
         }
-    }
-
-    #[test]
-    fn keys_are_not_recorded() {
-        let full = [0xAA; MAD_SIZE];
-        let of = |agent, attribute: u16| {
-            let mut mad = Mad(full);
-            mad.0[16..18].copy_from_slice(&attribute.to_be_bytes());
-            let kept = without_keys(agent, &mad.0);
-            (0..MAD_SIZE).filter(|&at| kept.0[at] != mad.0[at]).collect::<Vec<_>>()
-        };
-        let ranges = |one: Range<usize>, two: Range<usize>| one.chain(two).collect::<Vec<_>>();
-        assert_eq!(of(Agent::SmiDirected, AttrId::NODE_INFO), ranges(24..32, 0..0));
-        assert_eq!(of(Agent::SmiLid, AttrId::PORT_INFO), ranges(24..32, 64..72));
-        assert_eq!(of(Agent::SmiDirected, AttrId::SM_INFO), ranges(24..32, 72..80));
-        assert_eq!(of(Agent::Congestion, 0x0014), ranges(24..32, 0..0));
-        assert_eq!(of(Agent::Sa, 0x0038), ranges(36..44, 0..0));
-        assert_eq!(of(Agent::Sa, SERVICE_RECORD), ranges(36..44, 88..104));
     }
 }

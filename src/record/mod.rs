@@ -28,8 +28,10 @@
 //! pairs of a run of zeros and other bytes: the length of each in one byte, then the other bytes. A
 //! pair without other bytes ends the MAD.
 //!
-//! Keys (M_Key, SM_Key, ServiceKey) are recorded as 0. Queries of subnet administration and replies
-//! to its clients are not recorded, except for reports.
+//! Keys (M_Key, SM_Key, ServiceKey, CC_Key) are recorded as 0, and so are bytes that the sender of a
+//! MAD has not defined: reserved ones, those behind an attribute, and unknown attributes
+//! ([`crate::wire::defined`]). Queries of subnet administration and replies to its clients are not
+//! recorded, except for reports.
 
 mod bytes;
 pub mod devices;

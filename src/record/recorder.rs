@@ -2,11 +2,12 @@
 
 use super::digest::digests;
 use super::entry::{EventKind, RecordedMad};
-use super::mad_code::{is_recorded, without_keys};
+use super::mad_code::is_recorded;
 use super::plans::{PlanInputs, PlanRecord, PlanResult};
 use super::ring::{Block, Ring, RingLimits};
 use crate::transport::recorded::{MadFate, MadRecorder};
 use crate::transport::{Address, Agent};
+use crate::wire::defined::defined_bytes;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -157,7 +158,7 @@ impl MadRecorder for FlightRecorder {
         if !self.is_on() || !is_recorded(agent, mad) {
             return;
         }
-        let mad = without_keys(agent, mad);
+        let mad = defined_bytes(mad);
         let mad = RecordedMad { fate, agent, lid: peer.lid, qpn: peer.qpn, mad };
         let now = self.now();
         self.lock().ring.push_mad(now, &mad);

@@ -20,6 +20,12 @@ use crate::wire::record::{JoinState, McMemberRecord, PathRecord, Selector};
 use crate::wire::sa::SaStatus;
 use std::ops::ControlFlow;
 
+/// Reason of requests with invalid components.
+const MALFORMED: &str = "MGID, PortGID or JoinState is missing, or a component is invalid";
+/// Reason of joins of unknown groups that create none.
+const NO_GROUP: &str =
+    "there is no such group, and the request has not the valid components that create one";
+
 /// Required components of joins and leaves.
 const REQUIRED: u64 = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
 
@@ -27,6 +33,35 @@ const INVALID: ErrorStatus = ErrorStatus(SaStatus::REQ_INVALID);
 
 fn require(condition: bool) -> Result<(), ErrorStatus> {
     if condition { Ok(()) } else { Err(INVALID) }
+}
+
+/// A request to join or leave that is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct RefusedMembership {
+    status: ErrorStatus,
+    /// For the log.
+    pub(super) reason: &'static str,
+}
+
+impl From<RefusedMembership> for ErrorStatus {
+    fn from(refused: RefusedMembership) -> Self {
+        refused.status
+    }
+}
+
+/// Refuses with REQ_INVALID.
+fn invalid(reason: &'static str) -> RefusedMembership {
+    RefusedMembership { status: INVALID, reason }
+}
+
+/// Refuses with REQ_INVALID unless `condition` holds.
+fn check(condition: bool, reason: &'static str) -> Result<(), RefusedMembership> {
+    if condition { Ok(()) } else { Err(invalid(reason)) }
+}
+
+/// Refuses with the status of another check.
+fn because(reason: &'static str) -> impl Fn(ErrorStatus) -> RefusedMembership {
+    move |status| RefusedMembership { status, reason }
 }
 
 /// The record of SubnAdmSet or SubnAdmDelete, with its required components checked.
@@ -56,30 +91,36 @@ fn checked_record(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
 }
 
 /// Checks SubnAdmSet, which joins a group and creates it if necessary.
-pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
-    let wanted = checked_member(query)?;
+pub(super) fn join(query: &Query<'_>) -> Result<Join, RefusedMembership> {
+    let wanted = checked_member(query).map_err(because(MALFORMED))?;
     let view = &query.view;
-    let port = query.port_by_gid(&wanted.port_gid()).ok_or(INVALID)?;
+    let port = query.port_by_gid(&wanted.port_gid()).ok_or(invalid("its PortGID is unknown"))?;
     let proxy = port != query.requester;
     if proxy {
-        check_proxy(query, query.registry.group(&wanted.mgid()))?;
+        let group = query.registry.group(&wanted.mgid());
+        check_proxy(query, group).map_err(because("it may not act for another port"))?;
     }
-    require(query.is_visible(port))?;
-    require(!query.has(McMemberRecord::PKEY) || wanted.pkey().base() != 0)?;
+    check(query.is_visible(port), "it shares no partition with the requester")?;
+    let has_pkey = !query.has(McMemberRecord::PKEY) || wanted.pkey().base() != 0;
+    check(has_pkey, "the P_Key of the request is invalid")?;
     let state = wanted.join_state();
-    require(!state.is_empty())?;
+    check(!state.is_empty(), "JoinState is 0")?;
     let (group, pkey) = match query.registry.group(&wanted.mgid()) {
         Some(group) => {
             let validate = view.options().mcgroup_join_validation;
-            require(!validate || parameters_match(query, &wanted, &group.spec))?;
-            require(selectors_match(query, &wanted, &group.spec))?;
-            require(link_supports(query, port, &group.spec))?;
-            require(may_modify(query, group, wanted.port_gid()))?;
+            let is_same = !validate || parameters_match(query, &wanted, &group.spec);
+            check(is_same, "Q_Key, P_Key, SL or another component is not that of the group")?;
+            let fits = selectors_match(query, &wanted, &group.spec);
+            check(fits, "the group has not the MTU or rate of the request")?;
+            let is_supported = link_supports(query, port, &group.spec);
+            check(is_supported, "its link has not the MTU or rate of the group")?;
+            let may_modify = may_modify(query, group, wanted.port_gid());
+            check(may_modify, "the member is another port's")?;
             (JoinTarget::Existing(group.spec.mgid), group.spec.pkey)
         }
         None => {
-            let spec = creation::new_group(query, &wanted, port)?;
-            check_group_quota(query)?;
+            let spec = creation::new_group(query, &wanted, port).map_err(because(NO_GROUP))?;
+            check_group_quota(query).map_err(because("sa_max_groups_per_port is reached"))?;
             let pkey = spec.pkey;
             let mlid = query.has(McMemberRecord::MLID).then(|| wanted.mlid());
             let prefix = view.options().subnet_prefix;
@@ -87,26 +128,32 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
             (JoinTarget::New { spec, mlid, last, prefix, consolidate }, pkey)
         }
     };
-    require(view.has_pkey(port, pkey))?;
-    require(!proxy || query.privileged || view.has_pkey(query.requester, pkey))?;
-    check_membership_quota(query, &wanted)?;
+    check(view.has_pkey(port, pkey), "it is not in the partition of the group")?;
+    let is_member = !proxy || query.privileged || view.has_pkey(query.requester, pkey);
+    check(is_member, "the requester is not in the partition of the group")?;
+    let quota = check_membership_quota(query, &wanted);
+    quota.map_err(because("sa_max_memberships_per_port is reached"))?;
     let requester = view.guid(query.requester);
     Ok(Join { group, port_gid: wanted.port_gid(), port: view.guid(port), requester, state, proxy })
 }
 
 /// Checks SubnAdmDelete, which leaves a group or gives up some join states (o15-0.1.14).
-pub(super) fn leave(query: &Query<'_>) -> Result<Leave, ErrorStatus> {
-    let wanted = checked_member(query)?;
-    let group = query.registry.group(&wanted.mgid()).ok_or(INVALID)?;
-    let member = group.members.get(&wanted.port_gid().guid()).ok_or(INVALID)?;
+pub(super) fn leave(query: &Query<'_>) -> Result<Leave, RefusedMembership> {
+    let wanted = checked_member(query).map_err(because(MALFORMED))?;
+    let no_group = invalid("there is no such group");
+    let group = query.registry.group(&wanted.mgid()).ok_or(no_group)?;
+    let guid = wanted.port_gid().guid();
+    let member = group.members.get(&guid).ok_or(invalid("it is no member"))?;
     let state = wanted.join_state();
-    require(!state.is_empty() && member.state.contains(state))?;
-    // The port of the member must still be in the fabric.
-    require(query.view.fabric().port_by_guid(member.port).is_some())?;
+    let has_state = !state.is_empty() && member.state.contains(state);
+    check(has_state, "it has not the JoinState of the request")?;
+    let is_present = query.view.fabric().port_by_guid(member.port).is_some();
+    check(is_present, "the port of the member is absent")?;
     if member.port != query.view.guid(query.requester) {
-        check_proxy(query, Some(group))?;
+        check_proxy(query, Some(group)).map_err(because("it may not act for another port"))?;
     }
-    require(may_modify(query, group, wanted.port_gid()))?;
+    let may_modify = may_modify(query, group, wanted.port_gid());
+    check(may_modify, "the member is another port's")?;
     Ok(Leave { mgid: group.spec.mgid, port_gid: wanted.port_gid(), state })
 }
 

@@ -27,11 +27,9 @@
 //! # Memory
 //!
 //! Queues hold requests, which are small. A thread assembles one reply at a time and frees it
-//! before the next, so that peak memory is twice the longest reply (the reply, and the copy with
-//! the umad header) for each answering thread, whatever the number of clients. 50,000 NodeRecords
-//! are 5.6 MB. Replies above 64 MiB are refused with `NO_RESOURCES`. The kernel keeps its own copy
-//! of a message until the last RMPP segment is acknowledged: 112 MB for twenty clients that receive
-//! 50,000 NodeRecords at once.
+//! before the next. A table in transit is kept by [`crate::transport::rmpp`] until its last segment
+//! is acknowledged, once however many clients receive it: 5.6 MB for 50,000 NodeRecords. The server
+//! limits the tables in transit to a port. Replies above 64 MiB are refused with `NO_RESOURCES`.
 //!
 //! # Differences from OpenSM
 //!

@@ -12,8 +12,10 @@
 
 mod params;
 mod quirks;
+mod refusal;
 mod walk;
 
+pub(super) use refusal::refusal;
 pub(super) use walk::{NodeTransit, walk};
 
 use super::mcmember;

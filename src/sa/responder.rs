@@ -152,6 +152,38 @@ impl Responder {
         address_reply(&mut self.counters, from, mad, handled)
     }
 
+    /// The reason why a request to join or leave a multicast group was refused, for the log. `None`
+    /// for other requests, and for those that would be granted now.
+    pub fn refused_membership(
+        &self,
+        subnet: &Subnet,
+        from: &Address,
+        mad: &[u8],
+        now: Instant,
+    ) -> Option<&'static str> {
+        let query = self.state.query(subnet, from, mad, now).ok()?;
+        let refused = match (Header::read(mad).attr_id(), query.method) {
+            (SaAttr::MC_MEMBER_RECORD, Method::SET) => mcmember::join(&query).err(),
+            (SaAttr::MC_MEMBER_RECORD, Method::DELETE) => mcmember::leave(&query).err(),
+            _ => None,
+        };
+        refused.map(|refused| refused.reason)
+    }
+
+    /// The reason why a PathRecord query got no record, for the log; `None` for other requests, and
+    /// if the reason is another than partitions, QoS levels and SLs.
+    pub fn refused_path(
+        &self,
+        subnet: &Subnet,
+        from: &Address,
+        mad: &[u8],
+        now: Instant,
+    ) -> Option<String> {
+        let query = self.state.query(subnet, from, mad, now).ok()?;
+        let is_path_query = Header::read(mad).attr_id() == SaAttr::PATH_RECORD;
+        if is_path_query { path::refusal(&query) } else { None }
+    }
+
     /// Like [`Self::handle`] for a [read-only](is_read_only) request, which any number of threads
     /// may answer at once with counters of their own. Requires [`Self::prepare`].
     pub fn read(
@@ -364,9 +396,11 @@ fn requested_change(
     query: &Query<'_>,
 ) -> Option<Result<RegistryChange, ErrorStatus>> {
     Some(match (attribute, query.method) {
-        (SaAttr::MC_MEMBER_RECORD, Method::SET) => mcmember::join(query).map(RegistryChange::Join),
+        (SaAttr::MC_MEMBER_RECORD, Method::SET) => {
+            mcmember::join(query).map(RegistryChange::Join).map_err(ErrorStatus::from)
+        }
         (SaAttr::MC_MEMBER_RECORD, Method::DELETE) => {
-            mcmember::leave(query).map(RegistryChange::Leave)
+            mcmember::leave(query).map(RegistryChange::Leave).map_err(ErrorStatus::from)
         }
         (SaAttr::SERVICE_RECORD, Method::SET) => service::register(query),
         (SaAttr::SERVICE_RECORD, Method::DELETE) => service::unregister(query),

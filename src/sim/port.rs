@@ -8,6 +8,7 @@ use super::net::Net;
 use super::packet::Packet;
 use super::sim_fabric::{Shared, SimFabric};
 use crate::ids::{Guid, PortNum};
+use crate::transport::rmpp::Segmentation;
 use crate::transport::umad::UserHeader;
 use crate::transport::umad::rmpp;
 use crate::transport::{Address, Agent, MadPort, MadSink, Outgoing, PortIdentity, SendError};
@@ -33,6 +34,14 @@ pub struct SimPort {
     queue: Arc<DeliveryQueue>,
     /// Numbers of the agents, in the order of [`AGENTS`].
     agents: [u32; AGENTS.len()],
+    segmentation: Segmentation,
+}
+
+/// What the program of a port is.
+#[derive(Clone, Copy)]
+struct PortRole {
+    is_sm: bool,
+    segmentation: Segmentation,
 }
 
 impl SimFabric {
@@ -51,12 +60,39 @@ impl SimFabric {
         sink: Arc<dyn MadSink>,
         is_sm: bool,
     ) -> Option<SimPort> {
+        self.attach_as(guid, num, sink, PortRole { is_sm, segmentation: Segmentation::Device })
+    }
+
+    /// Attaches a subnet manager as [`Self::attach`] does, which sends and receives the segments of
+    /// messages itself.
+    pub fn attach_manager(
+        &self,
+        guid: Guid,
+        num: PortNum,
+        sink: Arc<dyn MadSink>,
+    ) -> Option<SimPort> {
+        self.attach_as(
+            guid,
+            num,
+            sink,
+            PortRole { is_sm: true, segmentation: Segmentation::Caller },
+        )
+    }
+
+    fn attach_as(
+        &self,
+        guid: Guid,
+        num: PortNum,
+        sink: Arc<dyn MadSink>,
+        role: PortRole,
+    ) -> Option<SimPort> {
+        let PortRole { is_sm, segmentation } = role;
         let queue = Arc::new(DeliveryQueue::default());
         let mut net = self.shared.lock();
         let slot = net.end_port_at(guid, num)?;
         let mut agents = [0; AGENTS.len()];
         for (id, agent) in agents.iter_mut().zip(AGENTS) {
-            *id = register(&mut net, slot, &queue, agent, is_sm)?;
+            *id = register(&mut net, slot, &queue, (agent, role))?;
         }
         if is_sm {
             net.hold_issm(slot);
@@ -70,7 +106,7 @@ impl SimFabric {
         self.start();
         tokio::spawn(queue.clone().drain(sink));
         let shared = self.shared.clone();
-        Some(SimPort { shared, slot, identity, is_sm, queue, agents })
+        Some(SimPort { shared, slot, identity, is_sm, queue, agents, segmentation })
     }
 }
 
@@ -93,17 +129,16 @@ fn register(
     net: &mut Net,
     slot: u32,
     queue: &Arc<DeliveryQueue>,
-    agent: Agent,
-    is_sm: bool,
+    (agent, role): (Agent, PortRole),
 ) -> Option<u32> {
-    let requests = registration(agent, is_sm);
+    let requests = registration(agent, role);
     let owner = || Owner::SimPort { queue: queue.clone(), agent };
     let registered = net.register(slot, &requests, owner());
     let responses = Registration { methods: 0, ..requests };
     registered.or_else(|_| net.register(slot, &responses, owner())).ok()
 }
 
-fn registration(agent: Agent, is_sm: bool) -> Registration {
+fn registration(agent: Agent, PortRole { is_sm, segmentation }: PortRole) -> Registration {
     let smi = [Method::GET, Method::SET, Method::TRAP, Method::TRAP_REPRESS];
     let (class, methods): (u8, &[Method]) = match (agent, is_sm) {
         (Agent::SmiDirected, true) => (Class::SUBN_DIRECTED, &smi),
@@ -127,7 +162,10 @@ fn registration(agent: Agent, is_sm: bool) -> Registration {
         },
         oui: 0,
         rmpp_version: is_sa.into(),
-        flags: 0,
+        flags: match segmentation {
+            Segmentation::Caller if is_sa => Registration::USER_RMPP,
+            _ => 0,
+        },
         methods: methods.iter().fold(0, |mask, method| mask | 1_u128 << method.0),
     }
 }
@@ -154,6 +192,10 @@ impl MadPort for SimPort {
         &self.identity
     }
 
+    fn segmentation(&self) -> Segmentation {
+        self.segmentation
+    }
+
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
         let error = |source: std::io::Error| SendError::Io {
             device: self.identity.device.clone(),
@@ -165,7 +207,8 @@ impl MadPort for SimPort {
             return Err(error(std::io::ErrorKind::InvalidInput.into()));
         }
         let id = self.agents[out.agent as usize];
-        let is_rmpp = out.agent == Agent::Sa && rmpp::is_needed(out.mad);
+        let is_divided = self.segmentation != Segmentation::Caller;
+        let is_rmpp = is_divided && out.agent == Agent::Sa && rmpp::is_needed(out.mad);
         let sent = UserHeader {
             id,
             status: 0,

@@ -31,6 +31,7 @@ use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
 use crate::transport::frames::{FramePort, FrameSink};
 use crate::transport::recorded::{RecordedPort, RecordedSink};
+use crate::transport::rmpp;
 use crate::transport::traced::TracedPort;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -121,9 +122,12 @@ async fn run_daemon(
     let recorder = recordings.recorder().clone();
     let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
     let sink = Arc::new(FrameSink::new(sink));
-    let port = fabric.attach(guid, num, sink, true).ok_or_else(|| {
-        let text = format!("{guid}[{num}] is not an end port");
-        Failure::new(ExitCode::NoPort, text)
+    let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
+        let port = fabric.attach_manager(guid, num, sink).ok_or_else(|| {
+            let text = format!("{guid}[{num}] is not an end port");
+            Failure::new(ExitCode::NoPort, text)
+        })?;
+        Ok::<Arc<dyn MadPort>, Failure>(Arc::new(port))
     })?;
     let engines = options.routing_engine.clone().unwrap_or_else(|| "minhop".into());
     print_or_end(&format!(
@@ -141,7 +145,7 @@ async fn run_daemon(
         once: args.once,
         servers,
     };
-    let port = RecordedPort::new(Arc::new(port), recorder);
+    let port = RecordedPort::new(port, recorder);
     let mut daemon = Daemon::new(traced(port, args), &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let shutdown_requested = shutdown.subscribe();

@@ -12,6 +12,7 @@
 //! sink before it returns. No lock is held while a MAD is posted.
 
 use super::gsi_requests::GsiRequests;
+use super::rmpp::{ObserverSlot, TransferObserver};
 use super::smp_intake::SmpIntake;
 use super::transactions::{SmpError, SmpLimits, TimeoutEffect, Transactions, Transmit};
 use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
@@ -98,6 +99,7 @@ pub struct MadDemux {
     port: OnceLock<Weak<dyn MadPort>>,
     queues: Mutex<Option<Queues>>,
     inline_responder: OnceLock<Arc<dyn InlineResponder>>,
+    transfer_observer: Arc<ObserverSlot>,
     /// SA requests since the port was idle.
     requests_since_idle: AtomicUsize,
     overflowed: AtomicU64,
@@ -124,6 +126,7 @@ impl MadDemux {
                 sa_outcomes: outcome_sender,
             })),
             inline_responder: OnceLock::new(),
+            transfer_observer: Arc::default(),
             requests_since_idle: AtomicUsize::new(0),
             overflowed: AtomicU64::new(0),
             stray_responses: AtomicU64::new(0),
@@ -136,6 +139,16 @@ impl MadDemux {
     /// Offers SA requests to `responder` before they are queued. Further calls have no effect.
     pub fn set_inline_responder(&self, responder: Arc<dyn InlineResponder>) {
         let _ = self.inline_responder.set(responder);
+    }
+
+    /// Reports the messages that are being sent to `observer`. Further calls have no effect.
+    pub fn set_transfer_observer(&self, observer: Arc<dyn TransferObserver>) {
+        let _ = self.transfer_observer.set(observer);
+    }
+
+    /// The observer of the messages that are being sent, for [`open`](super::rmpp::open).
+    pub fn transfer_observer(&self) -> Arc<ObserverSlot> {
+        self.transfer_observer.clone()
     }
 
     /// Number of unsolicited MADs dropped because their queue was full, or their sender had sent too

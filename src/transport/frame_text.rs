@@ -1,7 +1,8 @@
 //! MADs as text, in the wording of OpenSM's dumps. M_Keys and SM_Keys are not shown: they are 0 or
-//! `(set)`, and 0 in the data.
+//! `(set)`, and 0 in the data, as bytes are that the sender of the MAD has not defined.
 
 use crate::wire::attr::AttrId;
+use crate::wire::defined::defined_bytes;
 use crate::wire::mad::{Class, Mad, Method};
 use crate::wire::sa::{DATA_OFFSET, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaAttr, SaHeader};
 use crate::wire::smp::{INITIAL_PATH, MAX_HOPS, RETURN_PATH};
@@ -68,19 +69,8 @@ pub(super) fn smp_dump(bytes: &[u8]) -> String {
         let ports: Vec<String> = ports.iter().map(u8::to_string).collect();
         put!(text, "{INDENT}{name}{}", ports.join(","));
     }
-    let mut data = *mad.smp_data();
-    hide_keys(header.attr_id(), &mut data);
-    put_data(&mut text, &data);
+    put_data(&mut text, defined_bytes(bytes).smp_data());
     text
-}
-
-/// Clears the M_Key of PortInfo and the SM_Key of SMInfo.
-fn hide_keys(attr_id: u16, data: &mut [u8; 64]) {
-    match attr_id {
-        AttrId::PORT_INFO => data[..8].fill(0),
-        AttrId::SM_INFO => data[8..16].fill(0),
-        _ => {}
-    }
 }
 
 fn put_data(text: &mut String, data: &[u8]) {
@@ -153,6 +143,9 @@ mod tests {
             assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
         }
         assert!(!text.contains("1234"), "{text}");
+        let mad = request(&route, Method::SET, AttrId::SL_TO_VL, 3, MKey::NONE, 0x55, &data);
+        let text = smp_dump(&mad.0);
+        assert_eq!(text.matches("AB").count(), 8, "the rest is not defined: {text}");
         let lid = SmpRoute::Lid(crate::ids::Lid(5));
         let mad = request(&lid, Method::GET, AttrId::SM_INFO, 0, MKey::NONE, 1, &data);
         assert!(smp_dump(&mad.0).ends_with("\t\t\t\tMAD IS LID ROUTED"));

@@ -3,7 +3,7 @@
 //! A [`MadPort`] sends MADs and delivers received ones to its [`MadSink`]. The kernel's umad device
 //! ([`umad`]) and the simulated fabric ([`crate::sim`]) are ports; wrappers can be stacked on both
 //! to trace ([`traced`]), log ([`frames`]), record ([`recorded`]) or drop ([`lossy`]) MADs, or to open a lost port
-//! again ([`reopening`]). Like the kernel, a port retries requests: one posted with a timeout is
+//! again ([`reopening`]). [`rmpp`] divides long messages for ports that do not. Like the kernel, a port retries requests: one posted with a timeout is
 //! delivered exactly once, as its response or as [`Outcome::Unanswered`].
 //!
 //! [`demux`] is the sink of the daemon: it matches responses to their [`transactions`] and queues
@@ -25,6 +25,7 @@ pub mod lossy;
 mod pacing;
 pub mod recorded;
 pub mod reopening;
+pub mod rmpp;
 mod smp_counters;
 pub mod smp_intake;
 mod smp_limits;
@@ -39,6 +40,7 @@ pub mod umad;
 mod tests;
 
 use crate::ids::{Gid, Guid, Lid, PortNum, Sl};
+use rmpp::Segmentation;
 use std::fmt;
 use std::time::Duration;
 
@@ -124,7 +126,7 @@ pub struct Outgoing<'a> {
     /// Maximum number of retransmissions.
     pub retries: u32,
     /// A MAD of 256 bytes, or an SA response of any length (headers and all records) that the port
-    /// divides into RMPP segments.
+    /// or the layer [`rmpp`] divides into RMPP segments.
     pub mad: &'a [u8],
 }
 
@@ -164,6 +166,11 @@ pub trait MadSink: Send + Sync {
 /// A port that sends MADs.
 pub trait MadPort: Send + Sync {
     fn identity(&self) -> &PortIdentity;
+
+    /// How the port sends messages of more than one MAD.
+    fn segmentation(&self) -> Segmentation {
+        Segmentation::Device
+    }
 
     /// Sends `out` without blocking. The response, or the timeout, is delivered to the sink. The
     /// lower 32 bits of the transaction ID belong to the sender; the port may replace the upper

@@ -7,10 +7,12 @@
 //! * [`attr`]: one file per subnet management attribute
 //! * [`perf`]: performance management and its counters; [`congestion`]: congestion control
 //! * [`sa`]: RMPP and SA headers; [`record`]: one file per SA record
+//! * [`defined`]: the bytes of a MAD that its sender defined, without keys
 
 pub mod attr;
 pub mod bits;
 pub mod congestion;
+pub mod defined;
 mod gid;
 pub mod mad;
 pub mod perf;

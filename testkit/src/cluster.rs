@@ -2,6 +2,7 @@
 //! daemons log to standard error.
 use crate::tamper::Silence;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,6 +32,7 @@ use torus_sm::sm::sm_info::SmStatus;
 use torus_sm::transport::demux::MadDemux;
 use torus_sm::transport::recorded::{RecordedPort, RecordedSink};
 use torus_sm::transport::reopening::ReopeningPort;
+use torus_sm::transport::rmpp;
 use torus_sm::transport::traced::{TracedPort, TracedSink};
 use torus_sm::transport::{MadPort, MadSink};
 use torus_sm::wire::attr::tables::{LFT_NO_PATH, SlToVl};
@@ -137,6 +139,23 @@ impl SimCluster {
         self.open(at, (options, reload), port, (main, ServerThreads::default()))
     }
 
+    /// Starts a daemon on a kernel that divides messages itself, and does not report
+    /// acknowledgements.
+    pub fn start_on_old_kernel(&self, at: [u16; 3], options: Options) -> Sm {
+        let (same, place) = (options.clone(), self.shape.host_guid(at, 0));
+        let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
+        let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| {
+            let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
+            let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
+                let port = self.fabric.attach(place, PortNum(1), sink, true);
+                Ok::<Arc<dyn MadPort>, Infallible>(Arc::new(port.expect("the host exists")))
+            });
+            port.expect("the host exists")
+        };
+        let main = tokio::runtime::Handle::current();
+        self.open(at, (options, reload), port, (main, ServerThreads::default()))
+    }
+
     /// Starts a daemon that may fall silent.
     pub fn start_that_may_hang(&self, at: [u16; 3], options: Options) -> (Sm, Silence) {
         let silence = Silence::default();
@@ -153,7 +172,7 @@ impl SimCluster {
         let same = options.clone();
         let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
         let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| -> Arc<dyn MadPort> {
-            let recorder = recorder.clone();
+            let (recorder, observer) = (recorder.clone(), demux.transfer_observer());
             let open = move |sink: Arc<dyn MadSink>| -> Result<Arc<dyn MadPort>, String> {
                 let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
                 if state.is_gone {
@@ -161,8 +180,10 @@ impl SimCluster {
                 }
                 let sink: Arc<dyn MadSink> = Arc::new(RecordedSink::new(sink, recorder.clone()));
                 state.sink = Some(sink.clone());
-                let port = fabric.attach(place, PortNum(1), sink, true);
-                Ok(Arc::new(port.expect("the host exists")))
+                rmpp::open(sink, observer.clone(), |sink| {
+                    let port = fabric.attach_manager(place, PortNum(1), sink);
+                    Ok::<Arc<dyn MadPort>, String>(Arc::new(port.expect("the host exists")))
+                })
             };
             Arc::new(ReopeningPort::new(demux, open).expect("the port is there"))
         };
@@ -178,8 +199,11 @@ impl SimCluster {
         let place = self.shape.host_guid(at, 0);
         let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
         let sink = Arc::new(TracedSink::new(sink));
-        let port = self.fabric.attach(place, PortNum(1), sink, true);
-        Arc::new(TracedPort::new(Arc::new(port.expect("the host exists"))))
+        let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
+            let port = self.fabric.attach_manager(place, PortNum(1), sink);
+            Ok::<Arc<dyn MadPort>, Infallible>(Arc::new(port.expect("the host exists")))
+        });
+        Arc::new(TracedPort::new(port.expect("the host exists")))
     }
 
     /// Starts a daemon on the runtime `main`, with its servers as `servers` specifies. The fabric

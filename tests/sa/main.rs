@@ -13,4 +13,5 @@ mod qos_policy;
 mod queries;
 mod quirks;
 mod server_load;
+mod tables;
 mod trust;

@@ -297,12 +297,27 @@ fn rejected_paths() {
         (PathRecord::MTU_SELECTOR | PathRecord::MTU, |r| r.set_mtu(5), 0x0300),
         (PathRecord::RAW_TRAFFIC, |r| r.set_raw_traffic(true), 0),
     ];
+    let mut reasons = Vec::new();
+    let from = Address::gsi(lid(&subnet, 1), Sl(0));
     for (row, (mask, change, status)) in table.into_iter().enumerate() {
         let mut wanted = by_gids(1, 2);
         change(&mut wanted);
         let get = ask(SaAttr::PATH_RECORD, Method::GET, BY_GIDS | mask);
+        let mad = get.mad(&wanted);
         assert_eq!(get.of(&mut sa, &subnet, &wanted).0, status, "row {row}");
+        let reason = sa.refused_path(&subnet, &from, &mad.0, Instant::now());
+        reasons.extend(reason.map(|reason| (row, reason)));
     }
+    assert_eq!(reasons.len(), 2, "the others are the client's: {reasons:?}");
+    let (row, reason) = &reasons[0];
+    assert!(
+        *row == 5 && reason.starts_with("ERR 1F2A: Requested SL (6) doesn't match"),
+        "{reason}"
+    );
+    let (row, reason) = &reasons[1];
+    assert!(*row == 6 && reason.starts_with("ERR 1F1A: Ports 0x"), "{reason}");
+    assert!(reason.ends_with(" do not share specified PKey 0x8001"), "{reason}");
+    assert_eq!(reason.matches("\"[1])").count(), 2, "{reason}");
 }
 
 #[test]

@@ -264,6 +264,73 @@ fn torus_sm_passes_osmtest_with_services() {
     }
 }
 
+/// The stress flows ask for 4,000 tables one after the other, as fast as they are answered; the trap
+/// flow needs another program for its second half, and passes when it has waited for that.
+#[test]
+fn torus_sm_passes_the_stress_flows_of_osmtest() {
+    if !have(&["osmtest"]) {
+        return;
+    }
+    let pass = |flows: &[&[&str]]| {
+        let sim = Simulator::start(&["3x3x2"]);
+        flows_pass(&sim, &["c"]);
+        for flow in flows {
+            let output = sim.ask("osmtest", flow);
+            assert!(output.contains("PASS") && !output.contains("FAIL"), "{flow:?}:\n{output}");
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| pass(&[&["-f", "f", "-s", "2"], &["-f", "f", "-s", "4"]]));
+        pass(&[&["-f", "f", "-s", "3"], &["-f", "f", "-s", "1"], &["-f", "t", "-w", "2"]]);
+    });
+}
+
+/// osmtest's multicast flow sends joins that the SA must refuse.
+#[test]
+fn refused_joins_are_logged() {
+    if !have(&["osmtest"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let log = dir.path().join("opensm.log");
+    let sim = Simulator::start(&["2x2x1", "-f", log.to_str().expect("text")]);
+    flows_pass(&sim, &["c", "m"]);
+    wait_for(&log, "ERR 1B12", START_TIMEOUT);
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let refused: Vec<&str> =
+        text.lines().filter(|line| line.contains("ERR 1B12: Port 0x")).collect();
+    assert!(!refused.is_empty() && refused.len() < 20, "{refused:#?}");
+    for line in refused {
+        assert!(line.contains(" may not ") && line.contains(" the group with MGID "), "{line}");
+        assert!(line.contains("\"[1], LID ") && line.contains(": "), "{line}");
+        assert!(line.contains("; status 0x0") && line.contains(" of this LID refused"), "{line}");
+    }
+}
+
+/// Clients at four hosts ask for all paths in a loop: each table has 1,660 segments.
+#[test]
+fn tables_in_a_loop_are_complete() {
+    if !have(&["saquery"]) {
+        return;
+    }
+    let expected = Expected::of([6, 6, 1]);
+    let sim = Simulator::start(&["6x6x1"]);
+    std::thread::scope(|scope| {
+        for at in ["h1-0-0", "h2-3-0", "h3-1-0", "h5-5-0"] {
+            let (sim, expected) = (&sim, &expected);
+            scope.spawn(move || {
+                for round in 0..12 {
+                    let output = sim.run(at, "saquery", &["PR"]);
+                    assert!(output.status.success(), "{at}, round {round}: {output:?}");
+                    let text = String::from_utf8_lossy(&output.stdout);
+                    let records = text.matches("Record dump:").count();
+                    assert_eq!(records, expected.nodes().pow(2), "{at}, round {round}");
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn torus_sm_passes_osmtest_with_strict_permissions() {
     if !have(&["osmtest"]) {

@@ -3,9 +3,9 @@
 use super::SaServer;
 use crate::contained;
 use crate::daemon::sa_server::joins::Disposition;
+use crate::daemon::sa_server::open_replies::Admission;
 use crate::daemon::sa_server::request_key::{RequestKey, changes_membership};
 use crate::daemon::sa_server::request_queue::{self, QueuedRequest};
-use crate::ids::Lid;
 use crate::manage::event::Event;
 use crate::notes::counted;
 use crate::publish::Subnet;
@@ -13,8 +13,7 @@ use crate::sa::counters::DropReason;
 use crate::sa::{Reply, is_read_only, is_service_request, is_table_request};
 use crate::transport::demux::Inbound;
 use crate::transport::{Address, GSI_QKEY};
-use crate::wire::mad::Header;
-use crate::wire::sa::{SaStatus, busy};
+use crate::wire::sa::busy;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -36,6 +35,10 @@ const MAX_WRITE_TIME: Duration = Duration::from_millis(5);
 /// BUSY replies per batch. A BUSY reply costs as much as an answer; further requests are dropped,
 /// and their senders retransmit them.
 const MAX_BUSY_PER_BATCH: usize = MAX_WRITES_PER_BATCH;
+
+/// Interval at which ports with waiting requests are checked, in case they have stopped to
+/// acknowledge their replies. The end of a reply is reported at once.
+const PAUSE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A port's BUSY replies are logged from this number on, at each power of 4: when all hosts send
 /// requests at once, each is refused now and then.
@@ -91,7 +94,7 @@ impl SaServer {
                 }
             }
         }
-        if self.queue.is_empty() {
+        if !self.queue.has_turns() {
             return;
         }
         match self.own_subnet() {
@@ -107,7 +110,7 @@ impl SaServer {
 
     /// True if replies or requests in the queues can be handled now.
     pub(super) fn has_work(&self) -> bool {
-        self.joins.has_released() || (!self.queue.is_empty() && self.is_ready())
+        self.joins.has_released() || (self.queue.has_turns() && self.is_ready())
     }
 
     /// Sends held replies whose groups are programmed, a batch at a time.
@@ -131,10 +134,18 @@ impl SaServer {
         self.update_managers();
         let [mut tables, mut writes, mut refusals] = [0; 3];
         for _ in 0..MAX_REQUESTS_PER_BATCH {
-            let Some(QueuedRequest { key, request: inbound }) = self.queue.take() else { break };
-            if request_queue::is_stale(&inbound, now, max_age) {
+            let Some(taken) = self.queue.take() else { break };
+            if request_queue::is_stale(&taken.request, now, max_age) {
                 self.responder.get().counters_mut().count_drop(DropReason::Stale);
-            } else if !self.admits_table(&inbound, now) {
+                continue;
+            }
+            let admission = self.admission(&taken.request, now);
+            if admission == Admission::Wait {
+                self.queue.pause(taken, now + PAUSE_CHECK_INTERVAL);
+                continue;
+            }
+            let QueuedRequest { key, request: inbound } = taken;
+            if admission == Admission::Refuse {
                 refusals += 1;
                 match refusals <= MAX_BUSY_PER_BATCH {
                     true => self.refuse(&inbound, MANY_OPEN_REPLIES),
@@ -161,10 +172,12 @@ impl SaServer {
         self.read(subnet, now);
     }
 
-    /// False if the request is for a table and its sender has not acknowledged enough others.
-    fn admits_table(&self, request: &Inbound, now: Instant) -> bool {
-        let open_replies = self.table_workers.open_replies();
-        !is_table_request(&request.mad) || open_replies.admits(request.from.lid, now.into_std())
+    /// Decides about a request by the replies that its sender has not acknowledged.
+    fn admission(&self, request: &Inbound, now: Instant) -> Admission {
+        if !is_table_request(&request.mad) {
+            return Admission::Admit;
+        }
+        self.table_workers.open_replies().admission(request.from.lid, now.into_std())
     }
 
     /// Answers the collected read requests. The responder is shared meanwhile. Otherwise,
@@ -179,28 +192,6 @@ impl SaServer {
         self.responder
             .read(|responder| self.table_workers.answer(responder, subnet, port, &self.reads, now));
         self.reads.clear();
-    }
-
-    /// Logs at each power of 4 that a port's changes were denied or exceeded a limit.
-    fn log_rejection(&mut self, lid: Lid, status: u16) {
-        let reason = match status {
-            SaStatus::NO_RESOURCES => {
-                "NO_RESOURCES: it has reached a limit (sa_max_*_per_port), or the SA is full"
-            }
-            SaStatus::DENIED => {
-                "REQ_DENIED: the record is in use, belongs to another port, or needs its ServiceKey"
-            }
-            _ => return,
-        };
-        let count = self.responder.get().counters_mut().count_rejected(lid);
-        if is_power_of_4(count) {
-            let (node, requests) =
-                (self.node_description(lid), counted(count as usize, "request", "requests"));
-            warn!(
-                "{requests} of LID {lid} ({node}) to change SA records rejected, the last with \
-                 {reason}"
-            );
-        }
     }
 
     /// Logs sources of forged requests, again when their number is four times as high.
@@ -225,13 +216,6 @@ impl SaServer {
         }
     }
 
-    fn node_description(&self, lid: Lid) -> String {
-        let subnet = self.subnet.as_ref();
-        let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
-        let unknown = || "unknown node".to_owned();
-        port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).name().to_string())
-    }
-
     /// Executes a request that writes; true if its reply is sent at once.
     fn write(&mut self, subnet: &Subnet, inbound: &Inbound, key: RequestKey) -> bool {
         let now = Instant::now();
@@ -248,7 +232,7 @@ impl SaServer {
         let responder = self.responder.get();
         let handle = || responder.handle(subnet, from, mad, now.into_std());
         let Some(reply) = contained::request(handle) else { return false };
-        self.log_rejection(from.lid, Header::read(&reply.mad).status());
+        self.log_refused_change(subnet, inbound, &reply.mad);
         let generation = self.responder.get().registry().generation();
         let ready = self.joins.executed(now, (inbound, key), reply, generation);
         ready.iter().for_each(|reply| self.send(reply));
@@ -266,7 +250,7 @@ fn is_logged(count: u64) -> bool {
     is_power_of_4(count) && count >= MIN_LOGGED_BUSY
 }
 
-fn is_power_of_4(count: u64) -> bool {
+pub(super) fn is_power_of_4(count: u64) -> bool {
     count.is_power_of_two() && count.trailing_zeros().is_multiple_of(2)
 }
 

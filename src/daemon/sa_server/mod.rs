@@ -29,9 +29,10 @@
 //!   while the server does not modify the registry;
 //! * `fair_shares`: limits each source port's part of those answers;
 //! * [`table_workers`]: threads for requests that return tables;
-//! * [`open_replies`]: limits each port's replies in segments that it has not acknowledged;
+//! * [`open_replies`]: decides about requests for tables by replies that are not acknowledged;
 //! * [`joins`]: delays, batches and deduplicates changes of multicast membership;
-//! * `ended`: ends registrations of absent ports and subscriptions of silent queue pairs;
+//! * `refused_changes`, `refused_paths`: log lines about refused requests; `ended`: ends
+//!   registrations of absent ports and subscriptions of silent queue pairs;
 //! * [`db_file`]: the registry on disk (opensm-sa.dump).
 
 mod answering;
@@ -42,6 +43,8 @@ mod fair_shares;
 pub mod joins;
 pub mod open_replies;
 mod queries;
+mod refused_changes;
+mod refused_paths;
 mod replica;
 pub mod request_key;
 pub mod request_queue;
@@ -102,6 +105,8 @@ enum Input {
     Snapshot,
     /// The new snapshot is indexed.
     Indexed(Indexed),
+    /// Replies in segments have ended.
+    RepliesEnded,
     Deadline,
 }
 
@@ -213,6 +218,7 @@ impl SaServer {
     /// Serves until the port is closed or the manager ends, then logs its counters.
     pub async fn serve(mut self, mut inboxes: Inboxes) {
         let mut notices_open = true;
+        let open_replies = self.table_workers.open_replies().clone();
         loop {
             let deadline = self.next_deadline();
             self.share_responder();
@@ -229,6 +235,7 @@ impl SaServer {
                 }
                 changed = self.published.changed() => changed.ok().map(|()| Input::Snapshot),
                 indexed = finished(&mut self.indexing) => Some(Input::Indexed(indexed)),
+                () = open_replies.freed(), if self.queue.has_paused() => Some(Input::RepliesEnded),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     Some(Input::Deadline)
                 }
@@ -268,6 +275,7 @@ impl SaServer {
             Input::Notice(notice) => self.report_notice(notice),
             Input::Snapshot => self.snapshot_changed(),
             Input::Indexed(indexed) => self.use_snapshot(indexed),
+            Input::RepliesEnded => self.queue.resume(),
             Input::Deadline => self.deadline_reached().await,
         }
     }
@@ -292,7 +300,8 @@ impl SaServer {
 
     fn next_deadline(&self) -> Option<Instant> {
         let reports = self.dispatcher.next_deadline().map(Instant::from_std);
-        let others = [self.joins.next_deadline(), self.db_file.due(), self.absence_end];
+        let [joins, db_file] = [self.joins.next_deadline(), self.db_file.due()];
+        let others = [joins, db_file, self.absence_end, self.queue.paused_until()];
         others.into_iter().chain([reports]).flatten().min()
     }
 
@@ -304,6 +313,9 @@ impl SaServer {
             self.responder.get().registry_mut().remove_long_absent(now.into_std());
             self.watch_absences();
             self.registry_changed();
+        }
+        if self.queue.paused_until().is_some_and(|until| until <= now) {
+            self.queue.resume();
         }
         self.joins.overdue(now);
         self.request_plan(now);

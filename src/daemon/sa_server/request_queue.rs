@@ -44,8 +44,12 @@ pub struct FairQueue {
     /// Key: LID of the source, because the sender chooses the GID in its header freely. No queue
     /// is empty.
     by_port: HashMap<Lid, PortQueue>,
-    /// Ports with requests, in the order in which they are served.
+    /// Ports with requests that are not paused, in the order in which they are served.
     turns: VecDeque<Lid>,
+    /// Ports whose requests wait.
+    paused: Vec<Lid>,
+    /// The earliest time up to which one of them waits.
+    paused_until: Option<Instant>,
     /// Number of each request in its port's queue.
     numbers: HashMap<DedupKey, u64>,
     /// Lengths of the queues, to find the longest one. Empty until the capacity is reached; then
@@ -59,11 +63,52 @@ impl FairQueue {
     /// Empty queues with room for `capacity` requests in total.
     pub fn new(capacity: usize) -> Self {
         let (by_port, turns, numbers, lengths) = Default::default();
-        Self { by_port, turns, numbers, lengths, count: 0, capacity }
+        let (paused, paused_until) = (Vec::new(), None);
+        Self { by_port, turns, paused, paused_until, numbers, lengths, count: 0, capacity }
     }
 
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// True if [`Self::take`] returns a request.
+    pub fn has_turns(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// True if requests of some port wait.
+    pub fn has_paused(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
+    /// Puts back the request that was just taken. The requests of its port wait until
+    /// [`Self::resume`], which is due at `until`.
+    pub fn pause(&mut self, taken: QueuedRequest, until: Instant) {
+        let port = taken.key.port();
+        let queue = self.by_port.entry(port).or_default();
+        if !queue.requests.is_empty() {
+            let last = self.turns.pop_back();
+            debug_assert_eq!(last, Some(port), "its other requests are served last");
+            queue.first -= 1;
+        }
+        self.numbers.insert(taken.key.dedup_key(), queue.first);
+        queue.requests.push_front(taken);
+        self.count += 1;
+        self.paused.push(port);
+        self.paused_until = Some(self.paused_until.map_or(until, |other| other.min(until)));
+        let length = queue.requests.len();
+        self.record_length(port, length);
+    }
+
+    /// Time at which [`Self::resume`] is due.
+    pub fn paused_until(&self) -> Option<Instant> {
+        self.paused_until
+    }
+
+    /// Serves all ports again.
+    pub fn resume(&mut self) {
+        self.paused_until = None;
+        self.turns.extend(self.paused.drain(..));
     }
 
     /// Number of queued requests.
@@ -241,6 +286,27 @@ mod tests {
         assert_eq!((tid(&mut queue), tid(&mut queue)), (Some(9), None));
     }
 
+    #[test]
+    fn requests_of_a_paused_port_wait_in_order() {
+        let (mut queue, now) = (FairQueue::new(8), Instant::now());
+        for (port, number) in [(1, 0), (2, 0), (1, 1), (3, 0)] {
+            assert!(queue.add(request(port, number)).is_none());
+        }
+        let first = queue.take().expect("four are queued");
+        queue.pause(first, now);
+        assert_eq!((taken(&mut queue), queue.has_paused()), (Some((2, 0)), true));
+        let only = queue.take().expect("that of port 3");
+        queue.pause(only, now + Duration::from_secs(1));
+        assert_eq!(queue.paused_until(), Some(now));
+        assert!(queue.add(request(1, 0)).is_none(), "a retransmission");
+        assert!(queue.add(request(1, 2)).is_none());
+        assert_eq!((taken(&mut queue), queue.has_turns(), queue.len()), (None, false, 4));
+        queue.resume();
+        let order: Vec<_> = std::iter::from_fn(|| taken(&mut queue)).collect();
+        assert_eq!(order, [(1, 0), (3, 0), (1, 1), (1, 2)]);
+        assert!(queue.is_empty() && !queue.has_paused());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn requests_go_stale() {
         let old = request(1, 0);
@@ -255,10 +321,10 @@ mod tests {
         #[test]
         fn each_request_is_taken_or_dropped_once(
             ports in prop::collection::vec(0u16..4, 0..60),
-            takes in prop::collection::vec(any::<bool>(), 60),
+            takes in prop::collection::vec(0..4, 60),
             capacity in 1usize..8,
         ) {
-            let mut queue = FairQueue::new(capacity);
+            let (mut queue, now) = (FairQueue::new(capacity), Instant::now());
             let mut out = Vec::new();
             let mut refused = Vec::new();
             for (number, (port, take)) in ports.iter().zip(takes).enumerate() {
@@ -274,11 +340,22 @@ mod tests {
                 }
                 refused.extend(dropped);
                 prop_assert!(queue.count <= capacity);
-                if take {
-                    out.extend(taken(&mut queue));
+                match take {
+                    0 => out.extend(taken(&mut queue)),
+                    1 => {
+                        if let Some(request) = queue.take() {
+                            queue.pause(request, now);
+                        }
+                    }
+                    2 => queue.resume(),
+                    _ => {}
                 }
             }
             out.extend(std::iter::from_fn(|| taken(&mut queue)));
+            if queue.has_paused() {
+                queue.resume();
+                out.extend(std::iter::from_fn(|| taken(&mut queue)));
+            }
             prop_assert!(queue.is_empty() && queue.turns.is_empty() && queue.by_port.is_empty());
             prop_assert!(queue.numbers.is_empty() && queue.lengths.is_empty());
             for port in 0..4 {

@@ -17,6 +17,7 @@
 //! fair shares; the counters are summed up when the responder is taken back.
 
 use super::fair_shares::FairShares;
+use super::refused_paths;
 use crate::contained;
 use crate::publish::Subnet;
 use crate::sa::{Responder, SaCounters, is_read_only, is_service_request, is_table_request};
@@ -182,7 +183,12 @@ impl InlineResponder for SharedResponder {
             counters.observe_inline(now.elapsed());
             TIMED_ANSWERS - 1
         });
-        reply.map_or(InlineOutcome::NoReply, |reply| InlineOutcome::Reply(reply.to, reply.mad))
+        // Other threads may use the counters while a line is logged.
+        drop(set);
+        let Some(reply) = reply else { return InlineOutcome::NoReply };
+        let SharedState { responder, subnet, .. } = state;
+        refused_paths::log(responder, subnet, (from, mad), &reply.mad, now.into_std());
+        InlineOutcome::Reply(reply.to, reply.mad)
     }
 }
 

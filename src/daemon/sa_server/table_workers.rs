@@ -4,6 +4,7 @@
 //! thread takes longer than the answer.
 
 use super::open_replies::OpenReplies;
+use super::refused_paths;
 use crate::contained;
 use crate::manage::offenders::is_logged;
 use crate::notes::counted;
@@ -11,10 +12,9 @@ use crate::publish::Subnet;
 use crate::sa::{Reply, Responder, SaCounters, is_table_request};
 use crate::transport::demux::Inbound;
 use crate::transport::{Agent, MadPort, Outgoing};
-use crate::wire::mad::MAD_SIZE;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tracing::warn;
 
@@ -32,7 +32,7 @@ const TABLES_PER_THREAD: usize = 2;
 #[derive(Debug, Default)]
 pub struct TableWorkers {
     pool: Option<ThreadPool>,
-    open_replies: OpenReplies,
+    open_replies: Arc<OpenReplies>,
 }
 
 impl TableWorkers {
@@ -66,7 +66,7 @@ impl TableWorkers {
     }
 
     /// The replies in segments that are under way.
-    pub fn open_replies(&self) -> &OpenReplies {
+    pub fn open_replies(&self) -> &Arc<OpenReplies> {
         &self.open_replies
     }
 
@@ -82,8 +82,8 @@ impl TableWorkers {
         now: Instant,
     ) -> SaCounters {
         let tables = requests.iter().filter(|request| is_table_request(&request.mad)).collect();
-        let (next, open_replies) = (AtomicUsize::new(0), &self.open_replies);
-        let batch = TableBatch { responder, subnet, port, tables, now, next, open_replies };
+        let next = AtomicUsize::new(0);
+        let batch = TableBatch { responder, subnet, port, tables, now, next };
         let mut counters = SaCounters::default();
         for request in requests.iter().filter(|request| !is_table_request(&request.mad)) {
             batch.answer(request, &mut counters);
@@ -116,7 +116,6 @@ struct TableBatch<'a> {
     now: Instant,
     /// Index into `tables` of the next request to answer.
     next: AtomicUsize,
-    open_replies: &'a OpenReplies,
 }
 
 impl TableBatch<'_> {
@@ -131,9 +130,7 @@ impl TableBatch<'_> {
         let read = || self.responder.read(counters, self.subnet, from, mad, self.now);
         let reply = contained::request(read);
         if let Some(reply) = reply {
-            if reply.mad.len() > MAD_SIZE {
-                self.open_replies.sent(from.lid, reply.mad.len(), self.now);
-            }
+            refused_paths::log(self.responder, self.subnet, (from, mad), &reply.mad, self.now);
             send(self.port, &reply);
             counters.observe_queued(arrived.elapsed());
         }

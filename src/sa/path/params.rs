@@ -129,7 +129,7 @@ pub(super) fn is_raw(query: &Query<'_>, wanted: &PathRecord) -> bool {
 
 /// The P_Key of a path: that of the query if both ends are members, else one that both ends share.
 /// A QoS level with P_Keys restricts the choice to these.
-fn pkey(
+pub(super) fn pkey(
     query: &Query<'_>,
     wanted: &PathRecord,
     level: Option<&QosLevel>,

@@ -25,6 +25,10 @@ pub const REGISTER_AGENT2: libc::c_ulong = read_write(4, size_of::<RegisterReque
 
 const MAGIC: u8 = 0x1B;
 
+/// `IB_USER_MAD_USER_RMPP`: the program implements RMPP. Since Linux 3.17, as
+/// `IB_USER_MAD_REGISTER_AGENT2`.
+pub(super) const USER_RMPP: u32 = 1;
+
 const fn read_write(number: u8, size: usize) -> libc::c_ulong {
     nix::request_code_readwrite!(MAGIC, number, size) as libc::c_ulong
 }
@@ -70,6 +74,8 @@ pub(super) struct Registration {
     pub class_version: u8,
     /// 1 to have the kernel segment and reassemble messages; 0 without RMPP.
     pub rmpp_version: u8,
+    /// [`USER_RMPP`] or 0; for `IB_USER_MAD_REGISTER_AGENT2` only.
+    pub flags: u32,
     /// Bit n: receive requests with method n.
     pub methods: u128,
 }
@@ -86,7 +92,7 @@ impl Registration {
             Agent::Perf => (Class::PERF, 1, 1, 0, 0),
             Agent::Congestion => (Class::CONGESTION, 1, congestion::CLASS_VERSION, 0, 0),
         };
-        Self { qpn, class, class_version, rmpp_version, methods }
+        Self { qpn, class, class_version, rmpp_version, flags: 0, methods }
     }
 
     /// The argument of `IB_USER_MAD_REGISTER_AGENT`.
@@ -107,6 +113,7 @@ impl Registration {
             qpn: u32::from(self.qpn),
             mgmt_class: self.class,
             mgmt_class_version: self.class_version,
+            flags: self.flags,
             rmpp_version: self.rmpp_version,
             method_mask: [self.methods as u64, (self.methods >> 64) as u64],
             ..RegisterRequest2::default()
@@ -237,6 +244,8 @@ mod tests {
         let registration = Registration::of(Agent::Sa);
         assert_eq!(registration.request2().method_mask, [0x3C_0006, 0]);
         assert_eq!(u128::from_ne_bytes(registration.request().method_mask), 0x3C_0006);
+        let with_flag = Registration { flags: USER_RMPP, ..registration };
+        assert_eq!((with_flag.request2().flags, with_flag.request2().rmpp_version), (1, 1));
         let smi = Registration::of(Agent::SmiDirected);
         assert_eq!(smi.methods, 1 << 1 | 1 << 2 | 1 << 5 | 1 << 7);
     }

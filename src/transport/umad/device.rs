@@ -1,10 +1,11 @@
 //! An open umad device with its agents.
 
-use super::abi::{HEADER, OLD_HEADER, Registration};
+use super::abi::{HEADER, OLD_HEADER, Registration, USER_RMPP};
 use super::sys::Descriptor;
 use super::users::users_of;
 use super::{OpenError, device_path, open_device};
 use crate::transport::Agent;
+use crate::transport::rmpp::Segmentation;
 use std::io;
 use std::sync::atomic::AtomicBool;
 
@@ -26,6 +27,8 @@ pub(super) struct Device {
     /// The agents with their IDs in the kernel.
     agents: Vec<(Agent, u32)>,
     pub with_pkey_index: bool,
+    /// How messages of the SA agent are sent.
+    pub segmentation: Segmentation,
 }
 
 impl Device {
@@ -34,12 +37,17 @@ impl Device {
         let descriptor = open_device("umad", number, Descriptor::open)?;
         // ibsim's shim accepts the ioctl but keeps the old header without the P_Key index.
         let with_pkey_index = descriptor.is_real() && descriptor.enable_pkey_index().is_ok();
-        Ok(Self { descriptor, number, agents: Vec::new(), with_pkey_index })
+        let segmentation = match descriptor.is_real() {
+            true => Segmentation::Device,
+            false => Segmentation::FirstOnly,
+        };
+        Ok(Self { descriptor, number, agents: Vec::new(), with_pkey_index, segmentation })
     }
 
     #[cfg(test)]
     pub(super) fn with_agent(descriptor: Descriptor, agent: Agent, id: u32) -> Self {
-        Self { descriptor, number: 0, agents: vec![(agent, id)], with_pkey_index: false }
+        let (agents, segmentation) = (vec![(agent, id)], Segmentation::Device);
+        Self { descriptor, number: 0, agents, with_pkey_index: false, segmentation }
     }
 
     /// Registers agents, so that their requests are received.
@@ -50,6 +58,23 @@ impl Device {
             self.agents.push((agent, id));
         }
         Ok(())
+    }
+
+    /// Registers the SA agent: with [`Segmentation::Caller`] for segments as they are, if the kernel
+    /// can, else for whole messages.
+    pub(super) fn register_sa(&mut self, wanted: Segmentation) -> Result<(), OpenError> {
+        if wanted == Segmentation::Caller {
+            let registration = Registration { flags: USER_RMPP, ..Registration::of(Agent::Sa) };
+            let mut request = registration.request2();
+            // The errors of a kernel that lacks the flag are those of a port in use, which the
+            // second attempt reports.
+            if self.descriptor.register2(&mut request).is_ok() {
+                self.segmentation = Segmentation::Caller;
+                self.agents.push((Agent::Sa, request.id));
+                return Ok(());
+            }
+        }
+        self.register(&[Agent::Sa])
     }
 
     /// Explains a failed registration: EINVAL and EBUSY mean that another program has registered

@@ -1,7 +1,7 @@
 //! The Linux umad device as a [`MadPort`].
 //!
-//! The kernel matches responses, retransmits requests, times them out and implements RMPP. [`abi`]
-//! contains the kernel's structures, [`sys`] the system calls, [`rmpp`] the header of a long
+//! The kernel matches responses, retransmits requests and times them out. It leaves RMPP to
+//! [`super::rmpp`], or implements it itself if it is older than 3.17. [`abi`] contains the kernel's structures, [`sys`] the system calls, [`rmpp`] the header of a long
 //! response, [`device`] an open file with its agents, [`reader`] the thread that reads it, and
 //! [`users`] the search for other users of the device. This file opens the port, sends MADs and
 //! closes the port.
@@ -32,6 +32,7 @@ pub mod request {
     pub use super::abi::{ENABLE_PKEY, REGISTER_AGENT, REGISTER_AGENT2, UNREGISTER_AGENT};
 }
 
+use super::rmpp::Segmentation;
 use super::sysfs::{LocalPort, PortError};
 use super::{Agent, MadPort, MadSink, Outgoing, PortIdentity, SendError};
 use crate::wire::mad::{Class, MAD_SIZE};
@@ -180,11 +181,28 @@ pub struct UmadPort {
 }
 
 impl UmadPort {
-    /// Opens `port` and delivers its MADs to `sink`.
+    /// Opens `port` and delivers its MADs to `sink`, messages in segments as a whole.
     ///
     /// # Errors
     /// [`OpenError`] names the device, and the agent or the other subnet manager.
     pub fn open(port: &LocalPort, sink: Arc<dyn MadSink>) -> Result<Self, OpenError> {
+        Self::open_as(port, sink, Segmentation::Device)
+    }
+
+    /// Opens `port` for [`super::rmpp::open`]: delivers segments as they are, unless the kernel is
+    /// too old for that.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub fn open_for_segments(port: &LocalPort, sink: Arc<dyn MadSink>) -> Result<Self, OpenError> {
+        Self::open_as(port, sink, Segmentation::Caller)
+    }
+
+    fn open_as(
+        port: &LocalPort,
+        sink: Arc<dyn MadSink>,
+        wanted: Segmentation,
+    ) -> Result<Self, OpenError> {
         let number = port
             .umad
             .ok_or_else(|| PortError::NoUmad { device: port.device.clone(), port: port.port })?;
@@ -192,7 +210,7 @@ impl UmadPort {
         if devices[0].descriptor.is_real() {
             devices[0].register(&SMI_AGENTS)?;
             devices.push(Device::open(number)?);
-            devices[1].register(&SA_AGENTS)?;
+            devices[1].register_sa(wanted)?;
             devices.push(Device::open(number)?);
             devices[2].register(&GSI_AGENTS)?;
         } else {
@@ -260,12 +278,19 @@ impl MadPort for UmadPort {
         &self.identity
     }
 
+    fn segmentation(&self) -> Segmentation {
+        let devices = self.channels.iter().map(|channel| &channel.device);
+        let mut of_sa = devices.filter(|device| device.id(Agent::Sa).is_some());
+        of_sa.next().map_or(Segmentation::Device, |device| device.segmentation)
+    }
+
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
         let is_gone = self.life.gone.load(Ordering::Relaxed);
         let mut channels = self.channels.iter().filter(|_| !is_gone);
         let found = channels.find_map(|open| Some((&open.device, open.device.id(out.agent)?)));
         let Some((device, id)) = found else { return Err(self.closed()) };
-        let long = out.agent == Agent::Sa && rmpp::is_needed(out.mad);
+        let is_divided = device.segmentation != Segmentation::Caller;
+        let long = is_divided && out.agent == Agent::Sa && rmpp::is_needed(out.mad);
         let header = UserHeader {
             id,
             status: 0,

@@ -22,7 +22,7 @@ use torus_sm::sa::Responder;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::Address;
 use torus_sm::wire::attr::PortInfo;
-use torus_sm::wire::mad::{Header, Method};
+use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{PathRecord, Record, Selector};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
@@ -71,11 +71,35 @@ fn subnet(policy: &str) -> (Shape, Subnet) {
 
 /// The paths from host 0 to host 1, or the status.
 fn paths(
-    (shape, subnet): &(Shape, Subnet),
+    place: &(Shape, Subnet),
     method: Method,
     mask: u64,
     set: impl Fn(&mut PathRecord),
 ) -> Result<Vec<PathRecord>, u16> {
+    let (asker, mad) = query(place, method, mask, set);
+    let reply = Responder::default().handle(&place.1, &asker, &mad.0, Instant::now());
+    let reply = reply.expect("a reply");
+    match Header::read(&reply.mad).status() {
+        0 => Ok(reply.mad[DATA_OFFSET..].chunks_exact(64).map(PathRecord::parse).collect()),
+        status => Err(status),
+    }
+}
+
+/// Why there is no path from host 0 to host 1, for the log.
+fn refusal(place: &(Shape, Subnet), mask: u64, set: impl Fn(&mut PathRecord)) -> Option<String> {
+    let (asker, mad) = query(place, Method::GET, mask, set);
+    let (mut sa, now) = (Responder::default(), Instant::now());
+    sa.prepare(&place.1, now);
+    sa.refused_path(&place.1, &asker, &mad.0, now)
+}
+
+/// A query of host 0 for the paths to host 1.
+fn query(
+    (shape, subnet): &(Shape, Subnet),
+    method: Method,
+    mask: u64,
+    set: impl Fn(&mut PathRecord),
+) -> (Address, Mad) {
     let (from, to) = (host(shape, 0), host(shape, 1));
     let mut wanted = PathRecord::default();
     wanted.set_sgid(Gid::new(PREFIX, from));
@@ -84,13 +108,7 @@ fn paths(
     let mask = PathRecord::SGID | PathRecord::DGID | mask;
     let mad = request(SaAttr::PATH_RECORD, method, mask, &wanted);
     let lid = subnet.plan.lids.base(subnet.fabric.port_by_guid(from).expect("a port"));
-    let asker = Address::gsi(lid.expect("a LID"), Sl(0));
-    let reply = Responder::default().handle(subnet, &asker, &mad.0, Instant::now());
-    let reply = reply.expect("a reply");
-    match Header::read(&reply.mad).status() {
-        0 => Ok(reply.mad[DATA_OFFSET..].chunks_exact(64).map(PathRecord::parse).collect()),
-        status => Err(status),
-    }
+    (Address::gsi(lid.expect("a LID"), Sl(0)), mad)
 }
 
 fn path(
@@ -185,6 +203,26 @@ fn paths_outside_the_level_have_no_record() {
     };
     assert_eq!(keyed(0xFFFF).map(|record| record.pkey().0), Err(NO_RECORDS));
     assert_eq!(keyed(0x8010).map(|record| record.pkey().0), Ok(0x8010));
+    let reason = refusal(&place, PathRecord::QOS_CLASS | PathRecord::SL, |wanted| {
+        class(wanted);
+        wanted.set_sl(Sl(1));
+    });
+    let reason = reason.expect("the SL is not that of the level");
+    let text = "ERR 1F1F: QoS constraints: required PathRecord SL (1) doesn't match QoS policy \
+                \"gold\" SL (8) [0x";
+    assert!(reason.starts_with(text), "{reason}");
+    let reason = refusal(&place, SERVICE | PathRecord::PKEY, |wanted| {
+        wanted.set_service_id(0x150);
+        wanted.set_pkey(Pkey(0xFFFF));
+    });
+    let reason = reason.expect("the P_Key is not that of the level");
+    let text = "ERR 1F1D: QoS level \"keyed\" doesn't define specified PKey 0xffff for ports 0x";
+    assert!(reason.starts_with(text), "{reason}");
+    let limit = |wanted: &mut PathRecord| {
+        class(wanted);
+        more(wanted);
+    };
+    assert_eq!(refusal(&place, PathRecord::QOS_CLASS | mtu, limit), None, "the client's limit");
 }
 
 #[test]

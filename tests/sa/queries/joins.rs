@@ -42,22 +42,38 @@ fn rejected_joins() {
     sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST).expect("a free slot");
     let good = member(1, broadcast().mgid, JoinState::FULL);
     type Change = fn(&mut McMemberRecord);
-    let table: [(u64, Change, u16); 8] = [
-        (McMemberRecord::MGID, |_| (), 0x0600),
-        (JOIN, |r| r.set_join_state(JoinState(0)), 0x0200),
-        (JOIN, |r| r.set_port_gid(Gid::new(1, Guid(HOSTS + 1))), 0x0500),
-        (JOIN, |r| r.set_port_gid(Gid::new(PREFIX, Guid(5_000_000))), 0x0200),
-        (JOIN | McMemberRecord::QKEY, |r| r.set_qkey(1), 0x0200),
-        (JOIN | McMemberRecord::PKEY, |r| r.set_pkey(Pkey(0x8001)), 0x0200),
-        (JOIN, |r| r.set_mgid(Gid([0xFF; 16])), 0x0600),
-        (JOIN | McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU, |r| r.set_mtu(4), 0x0200),
+    let mtu = McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU;
+    let table: [(u64, Change, u16, &str); 8] = [
+        (McMemberRecord::MGID, |_| (), 0x0600, "PortGID or JoinState is missing"),
+        (JOIN, |r| r.set_join_state(JoinState(0)), 0x0200, "JoinState is 0"),
+        (JOIN, |r| r.set_port_gid(Gid::new(1, Guid(HOSTS + 1))), 0x0500, "a component is invalid"),
+        (JOIN, |r| r.set_port_gid(Gid::new(PREFIX, Guid(5_000_000))), 0x0200, "PortGID is unknown"),
+        (JOIN | McMemberRecord::QKEY, |r| r.set_qkey(1), 0x0200, "is not that of the group"),
+        (
+            JOIN | McMemberRecord::PKEY,
+            |r| r.set_pkey(Pkey(0x8001)),
+            0x0200,
+            "not that of the group",
+        ),
+        (JOIN, |r| r.set_mgid(Gid([0xFF; 16])), 0x0600, "there is no such group"),
+        (JOIN | mtu, |r| r.set_mtu(4), 0x0200, "has not the MTU or rate of the request"),
     ];
     let before = sa.registry().generation();
-    for (row, (mask, change, status)) in table.into_iter().enumerate() {
+    let from = Address::gsi(lid(&subnet, 1), Sl(0));
+    let reason =
+        |sa: &Responder, mad: &Mad| sa.refused_membership(&subnet, &from, &mad.0, Instant::now());
+    for (row, (mask, change, status, text)) in table.into_iter().enumerate() {
         let mut wanted = good;
         change(&mut wanted);
         let set = ask(SaAttr::MC_MEMBER_RECORD, Method::SET, mask);
+        let mad = set.mad(&wanted);
         assert_eq!(set.of(&mut sa, &subnet, &wanted).0, status, "row {row}");
+        let found = reason(&sa, &mad).expect("it is refused");
+        assert!(found.contains(text), "row {row}: {found}");
     }
+    let set = ask(SaAttr::MC_MEMBER_RECORD, Method::SET, JOIN);
+    assert_eq!(reason(&sa, &set.mad(&good)), None);
+    let delete = ask(SaAttr::MC_MEMBER_RECORD, Method::DELETE, JOIN);
+    assert_eq!(reason(&sa, &delete.mad(&good)), Some("it is no member"));
     assert_eq!(sa.registry().generation(), before);
 }

@@ -1,0 +1,128 @@
+//! Log lines about requests to change SA records that were refused: those of a port are logged at
+//! each power of 4 of their number.
+
+use super::SaServer;
+use super::answering::is_power_of_4;
+use crate::daemon::sa_server::request_key::{changes_membership, mgid};
+use crate::ids::{Gid, Guid, Lid};
+use crate::notes::counted;
+use crate::publish::Subnet;
+use crate::transport::demux::Inbound;
+use crate::wire::mad::{Header, Method, Status, attr_id_of, method_of};
+use crate::wire::record::tables::GuidInfoRecord;
+use crate::wire::record::{McMemberRecord, Record};
+use crate::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader, SaStatus};
+use tokio::time::Instant;
+use tracing::warn;
+
+impl SaServer {
+    /// Logs that a request was refused, or granted in part, by its reply.
+    pub(super) fn log_refused_change(&mut self, subnet: &Subnet, request: &Inbound, reply: &[u8]) {
+        let status = Header::read(reply).status();
+        let is_alias_request = method_of(&request.mad) == Some(Method::SET)
+            && attr_id_of(&request.mad) == Some(SaAttr::GUID_INFO_RECORD);
+        if status != Status::OK && changes_membership(&request.mad) {
+            self.log_refused_membership(subnet, request, status);
+        } else if status == Status::OK && is_alias_request {
+            self.log_duplicate_aliases(subnet, request, reply);
+        } else {
+            self.log_rejection(request.from.lid, status);
+        }
+    }
+
+    /// Logs that a port's changes were denied or exceeded a limit.
+    fn log_rejection(&mut self, lid: Lid, status: u16) {
+        let reason = match status {
+            SaStatus::NO_RESOURCES => {
+                "NO_RESOURCES: it has reached a limit (sa_max_*_per_port), or the SA is full"
+            }
+            SaStatus::DENIED => {
+                "REQ_DENIED: the record is in use, belongs to another port, or needs its ServiceKey"
+            }
+            _ => return,
+        };
+        let count = self.responder.get().counters_mut().count_rejected(lid);
+        if is_power_of_4(count) {
+            let requests = counted(count as usize, "request", "requests");
+            let node = self.node_description(lid);
+            warn!(
+                "{requests} of LID {lid} ({node}) to change SA records rejected, the last with \
+                 {reason}"
+            );
+        }
+    }
+
+    /// Logs that a port may not join or leave a group.
+    fn log_refused_membership(&mut self, subnet: &Subnet, request: &Inbound, status: u16) {
+        let lid = request.from.lid;
+        let count = self.responder.get().counters_mut().count_rejected(lid);
+        if !is_power_of_4(count) {
+            return;
+        }
+        let now = Instant::now().into_std();
+        let responder = self.responder.get();
+        let reason = responder.refused_membership(subnet, &request.from, &request.mad, now);
+        let reason = reason.unwrap_or("the multicast LIDs or the memory for groups are used up");
+        let action = match method_of(&request.mad) {
+            Some(Method::DELETE) => "leave",
+            _ => "join",
+        };
+        let mgid = Gid(mgid(&request.mad).unwrap_or_default());
+        let wanted = McMemberRecord::parse(request.mad.get(DATA_OFFSET..).unwrap_or_default());
+        let port = wanted.port_gid().guid();
+        warn!(
+            "ERR 1B12: Port {port} (requested by {}) may not {action} the group with MGID {mgid}: \
+             {reason}; status 0x{status:04x}, {} of this LID refused so far",
+            self.port_description(lid),
+            counted(count as usize, "request", "requests")
+        );
+    }
+
+    /// Logs alias GUIDs that a port asked for and that another port has.
+    fn log_duplicate_aliases(&mut self, subnet: &Subnet, request: &Inbound, reply: &[u8]) {
+        let record = |mad: &[u8]| GuidInfoRecord::parse(mad.get(DATA_OFFSET..).unwrap_or_default());
+        let (asked, set) = (record(&request.mad), record(reply));
+        let header = SaHeader::read(request.mad.get(SA_OFFSET..).unwrap_or_default());
+        let lid = request.from.lid;
+        for index in 0..asked.guids().0.len() {
+            let guid = asked.guids().0[index];
+            let is_selected = header.component_mask() & (GuidInfoRecord::GID0 << index) != 0;
+            if !is_selected || guid == Guid::default() || set.guids().0[index] == guid {
+                continue;
+            }
+            let count = self.responder.get().counters_mut().count_rejected(lid);
+            if !is_power_of_4(count) {
+                continue;
+            }
+            let owner = match subnet.fabric.port_by_guid(guid) {
+                Some(_) => Some(guid),
+                None => self.responder.get().registry().aliases().port(guid),
+            };
+            let owner = owner.map_or_else(|| "another port".to_owned(), |owner| owner.to_string());
+            warn!(
+                "ERR 5108: Duplicate alias port GUID {guid} index {index} in block {} of LID {}, \
+                 requested by {}: it is already assigned to port {owner}, and the entry keeps \
+                 its GUID",
+                asked.block(),
+                asked.lid(),
+                self.port_description(lid)
+            );
+        }
+    }
+
+    pub(super) fn node_description(&self, lid: Lid) -> String {
+        let subnet = self.subnet.as_ref();
+        let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
+        let unknown = || "unknown node".to_owned();
+        port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).name().to_string())
+    }
+
+    /// A port as `"node"[1]`, with its LID.
+    fn port_description(&self, lid: Lid) -> String {
+        let subnet = self.subnet.as_ref();
+        let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
+        let Some((subnet, port)) = port else { return format!("LID {lid}") };
+        let (name, num) = (subnet.fabric.node_of(port).name(), subnet.fabric.port(port).num);
+        format!("\"{name}\"[{num}], LID {lid}")
+    }
+}

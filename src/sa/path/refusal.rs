@@ -1,0 +1,126 @@
+//! Reasons why a query for the path between two ports gets no record, for the log, with OpenSM's
+//! codes: partitions, QoS levels and SLs, which only the administrator can change. Missing routes,
+//! and limits that the client asks for, are not among them.
+
+use super::params::{is_raw, pkey};
+use super::walk::path_limits;
+use super::{PathEnd, PathEnds, destination_port, leaves_subnet, level, lids, path_end};
+use crate::config::options::RTR_PR_INHERIT;
+use crate::config::qos_policy::QosLevel;
+use crate::fabric::PortId;
+use crate::ids::{Pkey, Sl};
+use crate::sa::query::Query;
+use crate::wire::record::PathRecord;
+
+/// The reason why a PathRecord query gets no record; `None` if it is another one, or if the query
+/// is for many ports.
+pub(in crate::sa) fn refusal(query: &Query<'_>) -> Option<String> {
+    let wanted: PathRecord = query.record();
+    if query.has(PathRecord::DGID) && wanted.dgid().is_multicast() {
+        query.registry.group(&wanted.dgid())?;
+        let (mgid, port) = (wanted.dgid(), name(query, query.requester));
+        return Some(format!(
+            "ERR 1F19: MC group attributes don't match PathRecord request of {port} for MGID {mgid}"
+        ));
+    }
+    let sgid = query.has(PathRecord::SGID).then(|| wanted.sgid());
+    let dgid = query.has(PathRecord::DGID).then(|| wanted.dgid());
+    let from = sgid.and_then(|gid| query.port_by_gid(&gid));
+    let to = dgid.and_then(|gid| destination_port(query, gid));
+    let slid = query.has(PathRecord::SLID).then(|| wanted.slid());
+    let dlid = query.has(PathRecord::DLID).then(|| wanted.dlid());
+    let Ok(PathEnd::Port(from)) = path_end(query, from, slid) else { return None };
+    let Ok(PathEnd::Port(to)) = path_end(query, to, dlid) else { return None };
+    let ends = PathEnds {
+        from,
+        to,
+        slid: crate::ids::Lid(lids(&query.view, from, slid)?.0),
+        dlid: crate::ids::Lid(lids(&query.view, to, dlid)?.0),
+    };
+    let level = level(query, &wanted, from, to);
+    match pkey(query, &wanted, level, &ends) {
+        None => Some(pkey_refusal(query, &wanted, level, &ends)),
+        Some(pkey) => sl_refusal(query, &wanted, level, &ends, pkey),
+    }
+}
+
+/// A port, as `0xGUID ("node"[1])`.
+fn name(query: &Query<'_>, port: PortId) -> String {
+    let fabric = query.view.fabric();
+    let (node, num) = (fabric.node_of(port).name(), fabric.port(port).num);
+    format!("{} (\"{node}\"[{num}])", query.view.guid(port))
+}
+
+/// A QoS level, by its name or its line.
+fn level_name(level: &QosLevel) -> String {
+    match level.name.as_str() {
+        "" => format!("of line {}", level.line),
+        name => format!("\"{name}\""),
+    }
+}
+
+/// Why the ends have no P_Key that query and QoS level allow.
+fn pkey_refusal(
+    query: &Query<'_>,
+    wanted: &PathRecord,
+    level: Option<&QosLevel>,
+    ends: &PathEnds,
+) -> String {
+    let [from, to] = [ends.from, ends.to].map(|port| name(query, port));
+    let asked = wanted.pkey();
+    let asks_for_pkey = query.has(PathRecord::PKEY) && !is_raw(query, wanted);
+    if asks_for_pkey && !query.view.share_pkey(ends.from, ends.to, asked) {
+        return format!("ERR 1F1A: Ports {from} and {to} do not share specified PKey {asked}");
+    }
+    match level.filter(|level| !level.pkeys.is_empty()).map(level_name) {
+        Some(level) if asks_for_pkey => format!(
+            "ERR 1F1D: QoS level {level} doesn't define specified PKey {asked} for ports {from} and \
+             {to}"
+        ),
+        Some(level) => format!(
+            "ERR 1F1E: Ports {from} and {to} do not share PKeys defined by QoS level {level}"
+        ),
+        None => {
+            format!("ERR 1F1B: Ports src {from} and dst {to} do not have any shared PKeys")
+        }
+    }
+}
+
+/// Why the path has no SL that query, QoS level, tables and routing engine allow.
+fn sl_refusal(
+    query: &Query<'_>,
+    wanted: &PathRecord,
+    level: Option<&QosLevel>,
+    ends: &PathEnds,
+    pkey: Pkey,
+) -> Option<String> {
+    let view = &query.view;
+    let dropped = path_limits(view, ends)?.dropped_sls;
+    let of_routers = Some(view.options().rtr_pr_sl)
+        .filter(|&sl| sl != RTR_PR_INHERIT && leaves_subnet(query, wanted))
+        .map(Sl);
+    let asked = query.has(PathRecord::SL).then(|| wanted.sl());
+    let pair = [ends.from, ends.to].map(|port| name(query, port)).join(" <-> ");
+    if let (Some(asked), Some(level), None) = (asked, level, of_routers)
+        && level.sl != asked
+    {
+        let (level, sl) = (level_name(level), level.sl);
+        return Some(format!(
+            "ERR 1F1F: QoS constraints: required PathRecord SL ({asked}) doesn't match QoS policy \
+             {level} SL ({sl}) [{pair}]"
+        ));
+    }
+    let of_partition = || view.plan().partitions.service_level(pkey);
+    let hint = asked.or(of_routers).or(level.map(|level| level.sl)).unwrap_or_else(of_partition);
+    if dropped >> (hint.0 & 0xF) & 1 == 1 {
+        return Some(format!("ERR 1F24: Selected SL ({hint}) leads to VL15 [{pair}]"));
+    }
+    let sl = view.plan().routing.policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
+    let differs = asked.is_some_and(|asked| asked != sl);
+    differs.then(|| {
+        format!(
+            "ERR 1F2A: Requested SL ({hint}) doesn't match SL calculated by routing engine ({sl}) \
+             [{pair}]"
+        )
+    })
+}
