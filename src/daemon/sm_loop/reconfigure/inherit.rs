@@ -31,7 +31,7 @@ impl Reconfigurer {
         self.warm_standby.start(Follower {
             client,
             sa_server: context.sa_server.clone(),
-            files: context.files.clone(),
+            files: self.config.files.clone(),
             options: options.clone(),
             partitions: self.config.partitions.current(),
             qos_policy: self.config.qos_policy.current(options),
