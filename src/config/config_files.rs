@@ -212,9 +212,7 @@ fn uses_torus_config(options: &Options) -> bool {
 
 /// The versions of all files that were read, those that keys of opensm.conf name first.
 fn versions(options: &Options, plan_files: &KeptFiles, others: &KeptFiles) -> Vec<FileVersion> {
-    let mut read = plan_files.0.take();
-    let texts = read.clone();
-    plan_files.0.replace(texts);
+    let mut read = plan_files.0.borrow().clone();
     read.extend(others.0.borrow().clone());
     let mut versions = Vec::new();
     for named in named_files(options) {

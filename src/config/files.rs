@@ -136,14 +136,36 @@ pub fn qos_policy_from(
     let text = match source.read(path) {
         Ok(text) => text,
         Err(error) if error.is_not_found() => {
-            let text = format!("{file} does not exist: paths have the SLs of their partitions");
-            return Ok((None, vec![Note::info(text)]));
+            let consequence = "paths have the SLs of their partitions";
+            // As in OpenSM, only the default file need not exist.
+            let is_default = options.qos_policy_file == Options::default().qos_policy_file;
+            let note = if is_default {
+                Note::info(format!("{file} does not exist: {consequence}"))
+            } else {
+                let reason = error.reason();
+                let text =
+                    format!("Failed opening QoS policy file {file} - {reason}: {consequence}");
+                Note::error("AC01", text)
+            };
+            return Ok((None, vec![note]));
         }
         Err(error) => return Err(error.to_string()),
     };
     let (policy, diagnostics) = QosPolicy::parse(path, &text);
     match policy {
-        Some(policy) => Ok((Some(policy), diagnostics.iter().map(Note::from).collect())),
+        Some(policy) => {
+            let mut notes: Vec<Note> = diagnostics.iter().map(Note::from).collect();
+            if notes.iter().any(|note| note.severity == Severity::Error) {
+                notes.push(Note::warning(format!(
+                    "{file}: the section qos-setup has errors and is not used; the rest is in force"
+                )));
+            } else if !policy.vl_arbitration.is_empty() || !policy.sl_to_vl.is_empty() {
+                notes.push(Note::warning(format!(
+                    "{file}: the section qos-setup sets the tables of devices; OpenSM ignores it"
+                )));
+            }
+            Ok((Some(policy), notes))
+        }
         None => Err(excerpt::render_all(&diagnostics, &text).join("\n")),
     }
 }

@@ -107,9 +107,8 @@ fn registry(options: &Options, config: &PartitionsConfig) -> (Registry, bool) {
     let (partitions, _) = partitions::partitions(config, options, &[]);
     let groups = permanent_groups(&partitions, options);
     let complete = db_file::restore(&mut registry, options, &groups);
-    if registry.set_permanent(&groups, Mlid::LAST).is_err() {
-        warn!("all multicast LIDs are in use: some groups of partitions.conf are not created");
-    }
+    // The first sweep tells how many MLIDs the switches support.
+    registry.set_permanent(&groups, Mlid::LAST);
     (registry, complete)
 }
 

@@ -179,9 +179,10 @@ fn put_configuration(out: &mut String, configuration: &Value) {
     }
     for file in list(&configuration["files"]).iter().filter(|file| !file["sha256"].is_null()) {
         let hash: String = text(&file["sha256"]).chars().take(12).collect();
-        let (path, time) = (text(&file["path"]), time(&file["modified"]));
+        let path = text(&file["path"]);
+        let modified = time(&file["modified"]);
         let later = if file["rejected"] == true { "; later contents are rejected" } else { "" };
-        put!(out, "  {path}  {time}, sha256 {hash}{later}");
+        put!(out, "  {path}  {modified}, sha256 {hash}{later}");
     }
 }
 

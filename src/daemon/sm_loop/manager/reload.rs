@@ -39,9 +39,10 @@ impl Manager {
                     && self.state() == SmState::Master
                 {
                     let Configuration { options, files, .. } = &next;
-                    let (context, reconfigurer) = (&self.context, &self.reconfigurer);
-                    problems =
-                        reconfigurer.engine_errors(context, options, files, observation).await;
+                    let context = &self.context;
+                    let errors =
+                        self.reconfigurer.engine_errors(context, options, files, observation);
+                    problems = errors.await;
                 }
                 if problems.is_empty() {
                     self.take_over(next);

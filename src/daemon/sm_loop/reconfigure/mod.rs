@@ -63,6 +63,7 @@ use crate::plan::qos::policy::EffectivePolicy;
 use crate::publish::Subnet;
 use crate::publish::device_faults::DeviceFaults;
 use crate::publish::rejected::PlanRejected;
+use crate::sa::registry::last_mlid;
 use crate::verify::{Checks, Verified};
 use crate::wire::attr::AttrId;
 use decision::{decide, full_if_incremental_fails};
@@ -221,7 +222,7 @@ impl Reconfigurer {
         let start = Instant::now();
         self.figures = ReconfigureFigures::default();
         self.plan.multicast = None;
-        self.update_sa_server(context, options).await;
+        self.update_sa_server(context, options, last_mlid(&observation.fabric)).await;
         let (generation, groups) = registry_queries::groups(&context.sa_server, observation).await;
         let planned = self.plan(context, options, observation, groups).await;
         recording::plan_ended(context, &planned);
@@ -309,18 +310,6 @@ impl Reconfigurer {
     /// True if a Set that a device refused may be sent again.
     pub fn is_retry_due(&self) -> bool {
         self.devices.acknowledged.failures().has_due(Instant::now())
-    }
-
-    /// Sends changed permanent groups and prefix routes to the SA server.
-    async fn update_sa_server(&mut self, context: &ManagerContext, options: &Options) {
-        if let Some(groups) = self.config.partitions.resolve(options) {
-            send(context, SaCommand::SetPermanentGroups(groups)).await;
-        }
-        let routes = &self.config.files.prefix_routes;
-        if *routes != self.config.sent_prefix_routes {
-            send(context, SaCommand::SetPrefixRoutes(routes.clone())).await;
-            self.config.sent_prefix_routes.clone_from(routes);
-        }
     }
 
     async fn plan(
