@@ -1,7 +1,11 @@
 //! Configuration files with errors, and missing ones, at a reload: the last valid ones stay in force.
 
 use super::*;
+use testkit::sa_client::{self, Client};
+use torus_sm::ids::Gid;
 use torus_sm::wire::attr::tables::SlToVl;
+use torus_sm::wire::record::{JoinState, McMemberRecord};
+use torus_sm::wire::sa::SaAttr;
 
 type Tables = Vec<(Guid, Vec<u8>, Vec<Option<SlToVl>>)>;
 
@@ -110,4 +114,71 @@ async fn a_missing_partitions_file_keeps_the_partitions() {
     sm.tell(SmEvent::Reload);
     settle().await;
     assert_ne!(keys(), before, "an empty file has no partitions");
+}
+
+/// The MGID of the IPoIB broadcast group of a partition.
+fn broadcast(pkey: u16) -> Gid {
+    let mut mgid = [0xFF; 16];
+    mgid[1..4].copy_from_slice(&[0x12, 0x40, 0x1B]);
+    mgid[4..6].copy_from_slice(&pkey.to_be_bytes());
+    mgid[6..12].fill(0);
+    Gid(mgid)
+}
+
+/// Joins the broadcast group of a partition; returns the status and the record.
+async fn join(client: &Client, pkey: u16) -> (u16, McMemberRecord) {
+    let mut record = McMemberRecord::default();
+    record.set_mgid(broadcast(pkey));
+    record.set_port_gid(client.gid());
+    record.set_join_state(JoinState::FULL);
+    let mask = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
+    let mad = sa_client::request(SaAttr::MC_MEMBER_RECORD, Method::SET, mask, &record);
+    let reply = client.call(&mad).await;
+    let record = torus_sm::wire::record::Record::parse(&reply[torus_sm::wire::sa::DATA_OFFSET..]);
+    (u16::from_be_bytes([reply[4], reply[5]]), record)
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_parameters_of_a_partition_take_effect() {
+    let cluster = SimCluster::healthy("3x1x1", 1);
+    let file = cluster.file("partitions.conf");
+    let write = |flags: &str| {
+        let text = format!("Default=0x7fff: ALL=full;\nA=0x10, ipoib{flags}: ALL=full;\n");
+        std::fs::write(&file, text).expect("a file");
+    };
+    write("");
+    let options =
+        Options { partition_config_file: Some(file.display().to_string()), ..cluster.options() };
+    let sm = cluster.start(ORIGIN, options);
+    settle().await;
+    let client = Client::at(&cluster, [1, 0, 0], false);
+    let (status, before) = join(&client, 0x8010).await;
+    assert_eq!((status, before.mtu(), before.rate(), before.sl().0), (0, 4, 3, 0));
+    write(", mtu=3, rate=2, sl=8");
+    sm.tell(SmEvent::Reload);
+    settle().await;
+    let (status, after) = join(&client, 0x8010).await;
+    assert_eq!((status, after.mtu(), after.rate(), after.sl().0), (0, 3, 2, 8));
+    assert_eq!(after.mlid(), before.mlid());
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn partitions_beyond_the_multicast_tables_have_no_groups() {
+    let shape: Shape = "3x1x1".parse().expect("a shape");
+    let shape = Shape { hosts: 1, ..shape };
+    let cluster =
+        SimCluster::new(shape, Hardware { multicast_fdb_cap: 16, ..Hardware::default() }, 1);
+    let file = cluster.file("partitions.conf");
+    let lines = (1..=20).map(|key| format!("={key}, ipoib: ALL=full;\n"));
+    std::fs::write(&file, lines.collect::<String>()).expect("a file");
+    let options =
+        Options { partition_config_file: Some(file.display().to_string()), ..cluster.options() };
+    let _sm = cluster.start(ORIGIN, options);
+    settle().await;
+    let client = Client::at(&cluster, [1, 0, 0], false);
+    let (status, record) = join(&client, 0x8001).await;
+    assert!(status == 0 && record.mlid() <= torus_sm::ids::Mlid(0xC00F), "{:?}", record.mlid());
+    let (status, _) = join(&client, 0x8014).await;
+    assert_ne!(status, 0, "no switch could forward the group");
 }
