@@ -20,7 +20,6 @@ use super::routing_chain::{
 use super::text_file::{ReadError, read_text};
 use super::torus::TorusConfig;
 use crate::notes::{Note, Severity};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,37 +44,10 @@ impl TextSource for Disk {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ConfigTexts(pub BTreeMap<String, String>);
 
-impl ConfigTexts {
-    /// Reads the files that plans depend on, apart from torus-2QoS.conf. Those that cannot be read
-    /// are left out.
-    pub fn of(options: &Options) -> Self {
-        let reader = Keeping(RefCell::default());
-        // Errors in the files are reported by the stages that use them.
-        let _ = partitions_from(&reader, options);
-        let _ = qos_policy_from(&reader, options);
-        let _ = routing_files_from(&reader, options);
-        let _ = node_names_from(&reader, options);
-        Self(reader.0.into_inner())
-    }
-}
-
 impl TextSource for ConfigTexts {
     fn read(&self, path: &Path) -> Result<String, ReadError> {
         let text = path.to_str().and_then(|path| self.0.get(path)).cloned();
         text.ok_or_else(|| ReadError::not_found(path))
-    }
-}
-
-/// Reads from disk and keeps the texts.
-struct Keeping(RefCell<BTreeMap<String, String>>);
-
-impl TextSource for Keeping {
-    fn read(&self, path: &Path) -> Result<String, ReadError> {
-        let text = read_text(path)?;
-        if let Some(path) = path.to_str() {
-            self.0.borrow_mut().insert(path.to_owned(), text.clone());
-        }
-        Ok(text)
     }
 }
 
@@ -85,8 +57,19 @@ impl TextSource for Keeping {
 /// The file cannot be read or has errors. The notes are for the engine to report if it needs the
 /// file.
 pub fn torus_config(options: &Options) -> Result<TorusConfig, Vec<Note>> {
+    torus_config_from(&Disk, options)
+}
+
+/// [`torus_config`] with the files of `source`.
+///
+/// # Errors
+/// As [`torus_config`].
+pub fn torus_config_from(
+    source: &dyn TextSource,
+    options: &Options,
+) -> Result<TorusConfig, Vec<Note>> {
     let path = Path::new(&options.torus_config);
-    match read_text(path) {
+    match source.read(path) {
         Ok(text) => TorusConfig::parse(path, &text),
         Err(error) => Err(vec![TorusConfig::unreadable(&error)]),
     }
@@ -153,14 +136,36 @@ pub fn qos_policy_from(
     let text = match source.read(path) {
         Ok(text) => text,
         Err(error) if error.is_not_found() => {
-            let text = format!("{file} does not exist: paths have the SLs of their partitions");
-            return Ok((None, vec![Note::info(text)]));
+            let consequence = "paths have the SLs of their partitions";
+            // As in OpenSM, only the default file need not exist.
+            let is_default = options.qos_policy_file == Options::default().qos_policy_file;
+            let note = if is_default {
+                Note::info(format!("{file} does not exist: {consequence}"))
+            } else {
+                let reason = error.reason();
+                let text =
+                    format!("Failed opening QoS policy file {file} - {reason}: {consequence}");
+                Note::error("AC01", text)
+            };
+            return Ok((None, vec![note]));
         }
         Err(error) => return Err(error.to_string()),
     };
     let (policy, diagnostics) = QosPolicy::parse(path, &text);
     match policy {
-        Some(policy) => Ok((Some(policy), diagnostics.iter().map(Note::from).collect())),
+        Some(policy) => {
+            let mut notes: Vec<Note> = diagnostics.iter().map(Note::from).collect();
+            if notes.iter().any(|note| note.severity == Severity::Error) {
+                notes.push(Note::warning(format!(
+                    "{file}: the section qos-setup has errors and is not used; the rest is in force"
+                )));
+            } else if !policy.vl_arbitration.is_empty() || !policy.sl_to_vl.is_empty() {
+                notes.push(Note::warning(format!(
+                    "{file}: the section qos-setup sets the tables of devices; OpenSM ignores it"
+                )));
+            }
+            Ok((Some(policy), notes))
+        }
         None => Err(excerpt::render_all(&diagnostics, &text).join("\n")),
     }
 }
@@ -199,20 +204,26 @@ pub fn node_names_from(
 
 /// Reads the log flags of modules; without the file there are none. Lines with errors are skipped
 /// with a note.
-pub fn module_flags(options: &Options) -> (Vec<ModuleFlags>, Vec<Note>) {
+pub fn module_flags_from(
+    source: &dyn TextSource,
+    options: &Options,
+) -> (Vec<ModuleFlags>, Vec<Note>) {
     let mut notes = Vec::new();
-    let file = options.per_module_logging_file.clone().filter(|file| Path::new(file).exists());
-    (list(&Disk, &file, log_modules::parse, &mut notes), notes)
+    let file = &options.per_module_logging_file;
+    let flags = optional_list(source, file, log_modules::parse, &mut notes);
+    (flags, notes)
 }
 
 /// Reads prefix-routes.conf; without the file there are no routes. Lines with errors are skipped
 /// with a note.
-pub fn prefix_routes(options: &Options) -> (Vec<PrefixRoute>, Vec<Note>) {
-    let Some(file) = &options.prefix_routes_file else { return Default::default() };
+pub fn prefix_routes_from(
+    source: &dyn TextSource,
+    options: &Options,
+) -> (Vec<PrefixRoute>, Vec<Note>) {
     let mut notes = Vec::new();
-    let exists = Path::new(file).exists();
-    let file = options.prefix_routes_file.clone().filter(|_| exists);
-    (list(&Disk, &file, prefix_routes::parse, &mut notes), notes)
+    let file = &options.prefix_routes_file;
+    let routes = optional_list(source, file, prefix_routes::parse, &mut notes);
+    (routes, notes)
 }
 
 /// Reads the lists that tune routing. Lines with errors are skipped with a note.
@@ -254,6 +265,36 @@ pub struct RoutingFiles {
     pub lists: GuidLists,
     /// The routing chain, or the errors in its files; `None` if the engine is not configured.
     pub chain: Option<Arc<Result<RoutingChain, Vec<Note>>>>,
+    /// Findings about lists that cannot be read, or of which lines are skipped.
+    pub list_errors: Vec<Note>,
+}
+
+impl RoutingFiles {
+    /// Every error in the files.
+    pub fn errors(&self) -> Vec<String> {
+        fn failed<T>(dump: &Option<Arc<Result<T, Vec<Note>>>>) -> &[Note] {
+            dump.as_deref().and_then(|dump| dump.as_ref().err()).map_or(&[], Vec::as_slice)
+        }
+        let of_lists = |lists: &GuidLists| -> Vec<Note> {
+            failed(&lists.lfts).iter().chain(failed(&lists.lid_matrix)).cloned().collect()
+        };
+        let mut errors = self.list_errors.clone();
+        errors.extend(of_lists(&self.lists));
+        match self.chain.as_deref() {
+            None => {}
+            Some(Err(found)) => errors.extend(found.iter().cloned()),
+            Some(Ok(chain)) => {
+                errors.extend(chain.skipped.iter().cloned());
+                for step in &chain.steps {
+                    errors.extend(of_lists(&step.lists));
+                    errors.extend(step.torus_config.iter().flat_map(|config| {
+                        config.as_ref().err().map_or(&[][..], Vec::as_slice).iter().cloned()
+                    }));
+                }
+            }
+        }
+        errors.iter().map(ToString::to_string).collect()
+    }
 }
 
 /// Reads the files of the configured routing engines. Lines with errors in lists are skipped with
@@ -264,7 +305,8 @@ pub fn routing_files(options: &Options) -> (RoutingFiles, Vec<Note>) {
 
 /// [`routing_files`] with the files of `source`.
 pub fn routing_files_from(source: &dyn TextSource, options: &Options) -> (RoutingFiles, Vec<Note>) {
-    let (lists, mut notes) = guid_lists_from(source, options);
+    let (lists, list_errors) = guid_lists_from(source, options);
+    let mut notes = list_errors.clone();
     let engines = options.routing_engine.as_deref().unwrap_or_default();
     let is_wanted = |name: &str| name == routing_chain::ENGINE;
     let chain = engine_names(engines).any(is_wanted).then(|| {
@@ -274,7 +316,7 @@ pub fn routing_files_from(source: &dyn TextSource, options: &Options) -> (Routin
         }
         Arc::new(chain)
     });
-    (RoutingFiles { lists, chain }, notes)
+    (RoutingFiles { lists, chain, list_errors }, notes)
 }
 
 /// Reads the policy files of routing chains, and the configuration of each step.
@@ -304,10 +346,18 @@ pub fn routing_chain_from(
     let parse = |text: &str| steps::parse(&path, text, &topologies, options.lmc);
     let parsed = policy(source, &path, parse, &mut notes)?;
     let mut configured = Vec::new();
+    let mut skipped = Vec::new();
     for step in parsed {
-        configured.push(configured_step(source, options, step, &mut notes)?);
+        let (step, found) = configured_step(source, options, step)?;
+        skipped.extend(found);
+        configured.push(step);
     }
-    Ok(RoutingChain { groups, topologies, steps: configured, notes })
+    for error in &skipped {
+        if !notes.contains(error) {
+            notes.push(error.clone());
+        }
+    }
+    Ok(RoutingChain { groups, topologies, steps: configured, notes, skipped })
 }
 
 /// Reads a policy file. Warnings are added to `notes`.
@@ -329,20 +379,20 @@ fn policy<T>(
     Ok(value)
 }
 
-/// A step with the options and files of its configuration.
+/// A step with the options and files of its configuration, and the findings about these.
 fn configured_step(
     source: &dyn TextSource,
     options: &Options,
     step: UnicastStep,
-    notes: &mut Vec<Note>,
-) -> Result<ConfiguredStep, Vec<Note>> {
+) -> Result<(ConfiguredStep, Vec<Note>), Vec<Note>> {
     let mut settings = StepSettings::default();
+    let mut skipped = Vec::new();
     if let Some(path) = step.config.as_ref().map(PathBuf::from) {
-        settings = policy(source, &path, |text| StepSettings::parse(&path, text), notes)?;
+        settings = policy(source, &path, |text| StepSettings::parse(&path, text), &mut skipped)?;
     }
     let options = settings.over(options);
     let (lists, found) = guid_lists_from(source, &options);
-    notes.extend(found.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
+    skipped.extend(found);
     let torus_config = settings.has_torus_config().then(|| {
         let path = Path::new(&options.torus_config);
         match source.read(path) {
@@ -350,7 +400,7 @@ fn configured_step(
             Err(error) => Err(vec![TorusConfig::unreadable(&error)]),
         }
     });
-    Ok(ConfiguredStep { step, settings, lists: Arc::new(lists), torus_config })
+    Ok((ConfiguredStep { step, settings, lists: Arc::new(lists), torus_config }, skipped))
 }
 
 /// A dump of routes, or the reason why it cannot be loaded, which the engine `file` reports.
@@ -375,6 +425,20 @@ fn list<T>(
     notes: &mut Vec<Note>,
 ) -> Vec<T> {
     readable_list(source, file, parse, notes).unwrap_or_default()
+}
+
+/// The entries of a file that need not exist.
+fn optional_list<T>(
+    source: &dyn TextSource,
+    file: &Option<String>,
+    parse: fn(&Path, &str) -> Parsed<T>,
+    notes: &mut Vec<Note>,
+) -> Vec<T> {
+    let Some(path) = file.as_ref().map(Path::new) else { return Vec::new() };
+    match source.read(path) {
+        Err(error) if error.is_not_found() => Vec::new(),
+        _ => list(source, file, parse, notes),
+    }
 }
 
 /// The entries of a file; `None` without a file or if it cannot be read, which is noted.

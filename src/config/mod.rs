@@ -10,15 +10,17 @@
 //! * [`routing_chain`]: the policy files of routing chains;
 //! * [`guid2lid`], [`guid2mkey`], [`neighbors`]: the LIDs and M_Keys assigned in earlier runs, and
 //!   the cables; `cache_record`: the format of these files;
-//! * [`files`]: opens and parses the files that the options name;
+//! * [`files`]: opens and parses the files that the options name; [`config_files`]: all of them, as
+//!   read at one time;
 //! * [`text_file`]: reads UTF-8 files;
 //! * [`diagnostic`] and [`excerpt`]: findings, and their display with the line of the file;
 //! * `span` and [`literal`]: parts of a line with their position, and the values in them;
 //! * [`suggest`]: corrections for misspelt names.
 //!
-//! The parsers are pure functions of the text; only [`files`] and [`text_file`] open files.
+//! The parsers are pure functions of the text; only [`files`], [`config_files`] and [`text_file`] open files.
 
 mod cache_record;
+pub mod config_files;
 pub mod diagnostic;
 pub mod excerpt;
 pub mod files;

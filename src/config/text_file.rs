@@ -15,8 +15,23 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// # Errors
 /// The file cannot be read, or is not UTF-8 outside of comments.
 pub fn read_text(path: &Path) -> Result<String, ReadError> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| ReadError { path: path.to_path_buf(), cause: Cause::Io(error) })?;
+    decode(path, read_bytes(path)?)
+}
+
+/// The bytes of a file.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
+    std::fs::read(path)
+        .map_err(|error| ReadError { path: path.to_path_buf(), cause: Cause::Io(error) })
+}
+
+/// The text of a file with these bytes, as [`read_text`].
+///
+/// # Errors
+/// It is not UTF-8 outside of comments.
+pub fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, ReadError> {
     let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
     let bytes = match std::str::from_utf8(text) {
         Ok(_) => text.to_vec(),

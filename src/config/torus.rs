@@ -17,6 +17,9 @@ use std::path::Path;
 use super::Diagnostic;
 use super::text_file::ReadError;
 
+/// The engine that reads the file.
+pub const ENGINE: &str = "torus-2QoS";
+
 /// Upper bound, exclusive, of the port numbers in `port_order`.
 const PORT_LIMIT: u64 = 255;
 

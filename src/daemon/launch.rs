@@ -20,11 +20,9 @@ use crate::daemon::sm_loop::manager::Exit;
 use crate::daemon::start::{Daemon, ServerThreads, Setup};
 
 pub use crate::cli::exit::Failure;
-use crate::config::files;
+use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
-use crate::config::partitions::PartitionsConfig;
 use crate::manage::socket;
-use crate::notes::Note;
 use crate::transport::demux::MadDemux;
 use crate::transport::frames::{FramePort, FrameSink};
 use crate::transport::recorded::{MadRecorder, RecordedPort, RecordedSink};
@@ -64,17 +62,16 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
         return in_background();
     }
     configured.mistakes.iter().for_each(|text| complain(text));
-    let (partitions, notes) = read_partitions(&configured.options)?;
+    let files = read_files(&configured.options)?;
     let Some(local) = choose_port(args, &configured.options)? else { return Ok(ExitCode::Ok) };
     let log = open_log(&LogConfig::from(&configured.options))?;
     let _pidfile = PidFile::write(args)?;
     operator_log::version();
-    set_module_flags(&log, &configured.options);
-    configured.notes.iter().chain(&notes).for_each(operator_log::note);
+    log.set_module_flags(files.module_flags.clone());
+    configured.notes.iter().chain(&files.notes).for_each(operator_log::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
     let (threads, servers) = start_threads(&configured.options)?;
-    let partitions = Arc::new(partitions);
-    let configuration = Configuration { options: configured.options, partitions };
+    let configuration = Configuration::new(configured.options, files);
     let run = serve(args, configuration, &local, servers, log.clone());
     let outcome = threads.main().block_on(run);
     threads.shut_down();
@@ -111,12 +108,16 @@ pub(crate) fn configure(args: &DaemonArgs) -> Result<Configured, Failure> {
     configuration::read(args).map_err(|text| Failure::new(ExitCode::Config, text))
 }
 
-/// Reads partitions.conf; also returns the findings about it.
-pub(crate) fn read_partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), Failure> {
-    files::partitions(options).map_err(|text| {
-        let text = format!("{text}\ntorus-sm does not start with an invalid partitions.conf");
-        Failure::new(ExitCode::Config, text)
-    })
+/// Reads the files that the options name.
+pub(crate) fn read_files(options: &Options) -> Result<Arc<ConfigFiles>, Failure> {
+    let files = ConfigFiles::read(options);
+    match files.partitions_error {
+        Some(text) => {
+            let text = format!("{text}\ntorus-sm does not start with an invalid partitions.conf");
+            Err(Failure::new(ExitCode::Config, text))
+        }
+        None => Ok(Arc::new(files)),
+    }
 }
 
 pub(crate) fn start_threads(options: &Options) -> Result<(Threads, ServerThreads), Failure> {
@@ -142,13 +143,6 @@ pub(crate) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
     opened.map_err(|error| Failure::new(ExitCode::System, format!("cannot start logging: {error}")))
 }
 
-/// Enables the log flags of single modules, and logs what is wrong with their file.
-pub(crate) fn set_module_flags(log: &LogHandle, options: &Options) {
-    let (modules, notes) = files::module_flags(options);
-    log.set_module_flags(modules);
-    notes.iter().for_each(operator_log::note);
-}
-
 async fn serve(
     args: &DaemonArgs,
     configuration: Configuration,
@@ -156,7 +150,7 @@ async fn serve(
     servers: ServerThreads,
     log: LogHandle,
 ) -> Result<Exit, Failure> {
-    let Configuration { options, partitions } = configuration;
+    let Configuration { options, files: config_files, .. } = configuration;
     let (demux, unsolicited) = MadDemux::new(MAX_QUEUED_MADS);
     let files = StateFiles::from_environment(&options);
     let place = format!("{} port {}, port GUID {}", local.device, local.port, local.guid);
@@ -181,7 +175,7 @@ async fn serve(
     let setup = Setup {
         reload,
         options,
-        partitions,
+        config_files,
         once: args.once,
         files,
         config_file: config_file(args),
@@ -270,21 +264,44 @@ pub(crate) fn reopen(log: LogHandle) -> impl Fn() + Send + 'static {
 
 /// Reads the configuration again, on SIGHUP and when its files changed.
 pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> ReloadFn {
-    let (args, log) = (args.clone(), log.clone());
-    let mut current = options.clone();
+    let args = args.clone();
+    let log = log.clone();
+    let in_force = Arc::new(Mutex::new(options.clone()));
+    let mut was_there = config_file(&args).is_some_and(|path| path.exists());
     Box::new(move || {
-        let read = configuration::read_again(&args, &current)?;
-        let (options, notes) = current.reloaded(&read.options);
-        let (partitions, found) = files::partitions(&options)?;
-        read.notes.iter().chain(&notes).chain(&found).for_each(operator_log::note);
-        log.reconfigure(&LogConfig::from(&options));
-        set_module_flags(&log, &options);
-        let changes = current.changes(&options);
-        if !changes.is_empty() {
-            info!("these keys took effect: {changes}");
+        if let Some(path) = config_file(&args) {
+            let is_there = path.exists();
+            if was_there && !is_there {
+                return Err(format!("{} does not exist any more", path.display()));
+            }
+            was_there = is_there;
         }
-        current = options.clone();
-        Ok(Configuration { options, partitions: Arc::new(partitions) })
+        let running = in_force.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let read = configuration::read_again(&args, &running)?;
+        let (options, restarts) = running.reloaded(&read.options);
+        let files = Arc::new(ConfigFiles::read(&options));
+        let mut notes = read.notes;
+        notes.extend(restarts);
+        let applied_options = options.clone();
+        let module_flags = files.module_flags.clone();
+        let log = log.clone();
+        let in_force = in_force.clone();
+        let on_applied = move || {
+            log.reconfigure(&LogConfig::from(&applied_options));
+            log.set_module_flags(module_flags);
+            let changes = running.changes(&applied_options);
+            if !changes.is_empty() {
+                info!("these keys took effect: {changes}");
+            }
+            *in_force.lock().unwrap_or_else(PoisonError::into_inner) = applied_options;
+        };
+        Ok(Configuration {
+            options,
+            files,
+            notes,
+            ignored_lines: read.mistakes,
+            on_applied: Some(Box::new(on_applied)),
+        })
     })
 }
 

@@ -8,7 +8,7 @@
 
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::{End, Fabric};
-use crate::ids::{Guid, Lid};
+use crate::ids::{Guid, Lid, Mlid};
 use crate::manage::action::RequestId;
 use crate::manage::sa_query::SaQuery;
 use crate::observe::traps::TrapEvent;
@@ -82,7 +82,11 @@ pub enum SaCommand {
         reply: oneshot::Sender<Vec<AliasBlock>>,
     },
     /// Replaces the multicast groups that partitions.conf defines.
-    SetPermanentGroups(Vec<GroupSpec>),
+    SetPermanentGroups {
+        specs: Vec<GroupSpec>,
+        /// The highest MLID that all switches support.
+        last: Mlid,
+    },
     /// Replaces the routes to other subnets (prefix-routes.conf).
     SetPrefixRoutes(Vec<PrefixRoute>),
     /// The groups of the last query are programmed and published, so that held replies to joins

@@ -1,5 +1,6 @@
 //! Connects the manager and the servers to an open port.
 
+use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::congestion::status::CongestionStatus;
@@ -49,8 +50,8 @@ use tracing::warn;
 /// The parameters of a daemon.
 pub struct Setup {
     pub options: Options,
-    /// From partitions.conf.
-    pub partitions: Arc<PartitionsConfig>,
+    /// The files that the options name.
+    pub config_files: Arc<ConfigFiles>,
     /// End after the subnet is configured once (`-o`).
     pub once: bool,
     pub files: StateFiles,
@@ -105,9 +106,8 @@ fn registry(options: &Options, config: &PartitionsConfig) -> (Registry, bool) {
     let (partitions, _) = partitions::partitions(config, options, &[]);
     let groups = permanent_groups(&partitions, options);
     let complete = db_file::restore(&mut registry, options, &groups);
-    if registry.set_permanent(&groups, Mlid::LAST).is_err() {
-        warn!("all multicast LIDs are in use: some groups of partitions.conf are not created");
-    }
+    // The first sweep tells how many MLIDs the switches support.
+    registry.set_permanent(&groups, Mlid::LAST);
     (registry, complete)
 }
 
@@ -304,7 +304,8 @@ impl Daemon {
             events: self.feed.events.clone(),
         });
         servers.spawn_on(congestion.run(), &background);
-        let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);
+        let (registry, complete) =
+            registry(&self.setup.options, &self.setup.config_files.partitions);
         // If part of the file could not be used, clients must register again.
         self.setup.options.no_clients_rereg &= complete;
         let archive = SaDbFile::new(self.setup.files.dump_dir.clone(), &registry)
@@ -338,8 +339,7 @@ impl Daemon {
             feed: self.feed,
             replication: link,
         };
-        let configuration =
-            Configuration { options: self.setup.options, partitions: self.setup.partitions };
+        let configuration = Configuration::new(self.setup.options, self.setup.config_files);
         let manager = Manager::new(context, EventQueue::new(inbox), configuration, self.setup.once);
         let exit = manager.run(shutdown).await;
         if let Err(panic) = sa_task.await {

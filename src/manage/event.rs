@@ -176,7 +176,11 @@ pub enum Event {
     SubnetUp {
         generation: u64,
     },
-    ConfigReloaded,
+    ConfigReloaded {
+        /// Lines of opensm.conf with errors, whose values in force stay.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        problems: Vec<String>,
+    },
     /// The configuration stays as it was.
     ConfigRejected {
         problem: String,
@@ -288,7 +292,7 @@ impl Event {
             Self::Reconfigured { .. } => "reconfigured",
             Self::PlanRejected { .. } => "plan_rejected",
             Self::SubnetUp { .. } => "subnet_up",
-            Self::ConfigReloaded => "config_reloaded",
+            Self::ConfigReloaded { .. } => "config_reloaded",
             Self::ConfigRejected { .. } => "config_rejected",
             Self::ActionRequested { .. } => "action_requested",
             Self::ActionDone { .. } => "action_done",

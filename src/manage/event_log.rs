@@ -117,7 +117,7 @@ mod tests {
         let log = EventLog::default();
         assert_eq!(log.after(0, 10), (Vec::new(), 0));
         for _ in 0..MAX_EVENTS + 5 {
-            push(&log, Event::ConfigReloaded);
+            push(&log, Event::ConfigReloaded { problems: Vec::new() });
         }
         let numbers = |after| {
             let (events, missed) = log.after(after, 3);

@@ -91,7 +91,7 @@ mod tests {
     async fn events_beyond_the_capacity_are_counted() {
         let (sender, mut receiver) = channel();
         for _ in 0..MAX_QUEUED_EVENTS + 3 {
-            sender.send(Event::ConfigReloaded);
+            sender.send(Event::ConfigReloaded { problems: Vec::new() });
         }
         assert_eq!((receiver.take_lost(), receiver.take_lost()), (3, 0));
         drop(sender);

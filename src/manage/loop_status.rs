@@ -230,7 +230,7 @@ pub struct OtherSm {
     pub state: crate::wire::attr::SmState,
 }
 
-/// A configuration file as it was last read.
+/// A configuration file as it is in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigFile {
     /// The option that names the file; `config` for opensm.conf itself.
@@ -240,6 +240,8 @@ pub struct ConfigFile {
     pub modified: Option<DateTime<Utc>>,
     /// SHA-256 of the contents in hexadecimal digits; `None` if the file could not be read.
     pub sha256: Option<String>,
+    /// The last reload rejected later contents of the file, or found it missing.
+    pub is_rejected: bool,
 }
 
 /// The configuration files, and the result of the last reading.
@@ -248,7 +250,7 @@ pub struct ConfigStatus {
     pub files: Vec<ConfigFile>,
     /// Time at which the configuration in force was read.
     pub read: DateTime<Utc>,
-    /// Why the last reload was rejected; `None` if it was not.
+    /// What the last reload rejected, and why; `None` if it accepted everything.
     pub error: Option<String>,
 }
 

@@ -8,13 +8,13 @@ mod creation;
 use super::query::{Query, ReplyBuilder};
 use super::rates::{mtu_is_valid, rate_rank};
 use super::registry::groups::{
-    Group, GroupMember, GroupSpec, Join, JoinTarget, LINK_LOCAL_SCOPE, Leave,
+    Group, GroupMember, GroupSpec, Join, JoinTarget, LINK_LOCAL_SCOPE, Leave, last_mlid,
 };
 use super::selector::satisfies;
 use super::status::ErrorStatus;
 use super::trust::{ProxyJoins, TrustRules};
 use crate::fabric::PortId;
-use crate::ids::{Gid, Guid, Mlid};
+use crate::ids::{Gid, Guid};
 use crate::wire::mad::{Method, Status};
 use crate::wire::record::{JoinState, McMemberRecord, PathRecord, Selector};
 use crate::wire::sa::SaStatus;
@@ -107,6 +107,10 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, RefusedMembership> {
     check(!state.is_empty(), "JoinState is 0")?;
     let (group, pkey) = match query.registry.group(&wanted.mgid()) {
         Some(group) => {
+            // No switch could forward the packets of the group.
+            if group.mlid > last_mlid(view.fabric()) {
+                return Err(ErrorStatus(SaStatus::NO_RESOURCES));
+            }
             let validate = view.options().mcgroup_join_validation;
             let is_same = !validate || parameters_match(query, &wanted, &group.spec);
             check(is_same, "Q_Key, P_Key, SL or another component is not that of the group")?;
@@ -124,7 +128,8 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, RefusedMembership> {
             let pkey = spec.pkey;
             let mlid = query.has(McMemberRecord::MLID).then(|| wanted.mlid());
             let prefix = view.options().subnet_prefix;
-            let (last, consolidate) = (last_mlid(query), view.options().consolidate_ipv6_snm_req);
+            let (last, consolidate) =
+                (last_mlid(view.fabric()), view.options().consolidate_ipv6_snm_req);
             (JoinTarget::New { spec, mlid, last, prefix, consolidate }, pkey)
         }
     };
@@ -200,14 +205,6 @@ fn may_modify(query: &Query<'_>, group: &Group, member: Gid) -> bool {
         }
         Some(GroupMember { port, .. }) => *port == query.view.guid(query.requester),
     }
-}
-
-/// The highest MLID that fits in the multicast forwarding tables of all switches.
-fn last_mlid(query: &Query<'_>) -> Mlid {
-    let fabric = query.view.fabric();
-    let caps = fabric.switch_ids().map(|id| fabric.switch(id).switch_info.multicast_fdb_cap());
-    let entries = caps.filter(|&cap| cap > 0).min().unwrap_or(u16::MAX);
-    Mlid(Mlid::FIRST.0.saturating_add(entries - 1).min(Mlid::LAST.0))
 }
 
 /// True if the selected components equal the group's parameters. P_Keys match if they belong to the

@@ -152,6 +152,7 @@ pub(super) fn lids(view: &SubnetView<'_>, port: PortId, wanted: Option<Lid>) -> 
 }
 
 /// The path bits of a QoS level, if at least one of the destination's `lid_count` LIDs has them.
+/// They hold for queries by DLID, too.
 pub(super) fn path_bits(level: Option<&QosLevel>, lid_count: u16) -> Option<&Ranges> {
     let bits = level.map(|level| &level.path_bits);
     bits.filter(|bits| (0..lid_count).any(|d| bits.contains(d.into())))
@@ -180,11 +181,13 @@ fn push_paths(
         return ControlFlow::Continue(());
     };
     let level = level(query, wanted, from, to);
-    let bits = path_bits(level, targets).filter(|_| !query.has(PathRecord::DLID));
+    let bits = path_bits(level, 1 << view.lids().lmc(to));
+    let base = view.lids().base(to).map_or(dlid, |base| base.0);
     let disjoint = (0..sources.min(targets)).map(|n| (n, n, 0));
     let rest = (0..sources).flat_map(|s| (0..targets).map(move |d| (s, d, 2)));
     let rest = rest.filter(|(s, d, _)| s != d);
-    let has_path_bits = |d: &u16| bits.is_none_or(|bits| bits.contains(u64::from(*d)));
+    let has_path_bits =
+        |d: &u16| bits.is_none_or(|bits| bits.contains(u64::from((dlid + d).saturating_sub(base))));
     let paths = disjoint.chain(rest).filter(|(_, d, _)| has_path_bits(d));
     let records = paths.filter_map(|(s, d, preference)| {
         let ends = PathEnds { from, to, slid: Lid(slid + s), dlid: Lid(dlid + d) };
@@ -264,6 +267,9 @@ pub(super) fn record(
         record.set_hop_limit(u8::MAX);
         record.set_flow_label(options.rtr_pr_flow_label);
         record.set_traffic_class(options.rtr_pr_tclass);
+    }
+    if query.has(PathRecord::QOS_CLASS) {
+        record.set_qos_class(wanted.qos_class());
     }
     record.set_reversible(reversible);
     // Raw packets carry no P_Key.

@@ -49,15 +49,15 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let daemon_args = defaults::daemon_args(args, &fabric, &scratch)?;
     let configured = launch::configure(&daemon_args)?;
     let options = configured.options;
-    let (partitions, notes) = launch::read_partitions(&options)?;
+    let files = launch::read_files(&options)?;
     let sm_port = fabric.sm_port(&daemon_args, &options)?;
     if options.daemon && !background::is_here() {
         return launch::in_background();
     }
     let log = launch::open_log(&defaults::log_config(&options))?;
     let _pidfile = launch::PidFile::write(&daemon_args)?;
-    launch::set_module_flags(&log, &options);
-    configured.notes.iter().chain(&notes).for_each(operator_log::note);
+    log.set_module_flags(files.module_flags.clone());
+    configured.notes.iter().chain(&files.notes).for_each(operator_log::note);
     let (threads, servers) = launch::start_threads(&options)?;
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
     print_or_end(&format!("{}\n", fabric.summary()))?;
@@ -77,7 +77,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
         drop(server);
         return Ok(ExitCode::Ok);
     }
-    let configuration = Configuration { options, partitions: Arc::new(partitions) };
+    let configuration = Configuration::new(options, files);
     let node_name = fabric.node_name(sm_port.0);
     let management_dir = socket::simulator_folder(&host::socket(args));
     let runtime_dir = management_dir.clone();
@@ -114,7 +114,7 @@ async fn run_daemon(
 ) -> Result<Exit, Failure> {
     let Simulation { fabric, sm_port: (guid, num), node_name, script, starting, management_dir } =
         simulation;
-    let Configuration { options, partitions } = configuration;
+    let Configuration { options, files: config_files, .. } = configuration;
     let (demux, unsolicited) = MadDemux::new(launch::MAX_QUEUED_MADS);
     let files = defaults::state_files(&options);
     let place = format!("simulated port {num} of \"{node_name}\", node GUID {guid}");
@@ -141,7 +141,7 @@ async fn run_daemon(
         recordings: recordings.clone(),
         reload: launch::reload(args, &options, &log),
         options,
-        partitions,
+        config_files,
         once: args.once,
         servers,
     };

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use torus_sm::config::config_files::ConfigFiles;
 use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::process::logging::{self, LogConfig};
@@ -238,11 +239,11 @@ impl SimCluster {
         let cache_dir = self.cache_dir(at);
         let cache_dir = Some(cache_dir).filter(|dir| dir.is_dir());
         let files = StateFiles { cache_dir, dump_dir: self.dir.path().into() };
-        let partitions = Arc::default();
+        let config_files = Arc::new(ConfigFiles::read(&options));
         let (once, config_file) = (false, None);
         let recorded = recordings.clone();
         let setup =
-            Setup { options, partitions, once, files, recordings, reload, config_file, servers };
+            Setup { options, config_files, once, files, recordings, reload, config_file, servers };
         let mut daemon = Daemon::new(port, &demux, unsolicited, setup);
         let shutdown = watch::Sender::new(false);
         Sm {

@@ -462,7 +462,7 @@ fn start_with_partitions(
         if configs.len() > 1 {
             configs.pop();
         }
-        Ok(Configuration { options: same.clone(), partitions })
+        Ok(Configuration::with_partitions(same.clone(), partitions))
     };
     cluster.start_with(at, options, Box::new(reload))
 }

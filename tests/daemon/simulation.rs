@@ -8,6 +8,7 @@ mod interrupted;
 mod links;
 mod multicast;
 mod quarantine;
+mod reload;
 mod tables;
 mod unacknowledged;
 

@@ -3,6 +3,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output};
 use testkit::{Simulator, torus_sm};
+use torus_sm::sim::generate::Shape;
 
 /// A command with the simulator's folder as the runtime folder.
 fn command(sim: &Simulator, args: &[&str]) -> Command {
@@ -109,6 +110,42 @@ fn actions_wait_for_their_results() {
         "{events}"
     );
     assert!(events.contains("\"event\":\"config_reloaded\""), "{events}");
+}
+
+/// A typing error in a file of the configuration: `reload` names file, line and column, fails, and
+/// changes nothing; `status` shows what is rejected.
+#[test]
+fn a_reload_with_errors_fails_and_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let write = |name: &str, text: &str| std::fs::write(file(name), text).expect("a file");
+    let torus = Shape::torus([3, 3, 1]).torus_conf();
+    write("torus-2QoS.conf", &torus);
+    let conf =
+        format!("routing_engine torus-2QoS\nqos TRUE\ntorus_config {}\n", file("torus-2QoS.conf"));
+    write("opensm.conf", &conf);
+    let sim = Simulator::start(&["3x3x1", "-F", &file("opensm.conf")]);
+    assert!(shown(&sim, &["resweep"]).starts_with("subnet up: "));
+    assert_eq!(shown(&sim, &["reload"]), "configuration read again\n");
+    write("torus-2QoS.conf", &format!("{torus}xp_lnik 0x1 0x2\n"));
+    let line = torus.lines().count() + 1;
+    let expected = format!("{}:{line}:1", file("torus-2QoS.conf"));
+    let text = problem(&sim, &["reload"], 4);
+    assert!(text.contains(&expected), "{text}");
+    assert!(shown(&sim, &["reroute"]).starts_with("subnet up: 0 Sets in "));
+    let status = shown(&sim, &["status"]);
+    assert!(status.contains("the last reload was rejected: ") && status.contains(&expected));
+    assert!(status.contains("; later contents are rejected"), "{status}");
+    write("torus-2QoS.conf", &torus);
+    write("opensm.conf", &format!("{conf}sm_priority 16\nlmc 9\n"));
+    let text = problem(&sim, &["reload"], 4);
+    assert!(text.contains("opensm.conf:4:13: sm_priority: 16 is out of range"), "{text}");
+    assert!(text.contains("opensm.conf:5:5: lmc: 9 is out of range"), "{text}");
+    std::fs::remove_file(file("opensm.conf")).expect("the file is there");
+    assert!(problem(&sim, &["reload"], 4).contains("opensm.conf does not exist any more"));
+    write("opensm.conf", &conf);
+    assert_eq!(shown(&sim, &["reload"]), "configuration read again\n");
+    assert!(!shown(&sim, &["status"]).contains("rejected"));
 }
 
 #[test]

@@ -26,7 +26,8 @@ impl Options {
         self.read_lines(text, file, None)
     }
 
-    /// Parses a file's text again: ignored lines leave their keys as in `running`.
+    /// Parses a file's text again: lines with wrong values leave their keys as in `running`, so that
+    /// a typing error does not change a running fabric.
     pub fn read_again(&mut self, running: &Self, text: &str, file: &Path) -> Vec<Diagnostic> {
         self.read_lines(text, file, Some(running))
     }
@@ -85,13 +86,15 @@ impl Options {
         })
     }
 
-    /// Replaces an invalid value as OpenSM does. Returns the consequence for the message.
+    /// Replaces an invalid value by that in force or, at the start, as OpenSM does. Returns the
+    /// consequence for the message.
     fn repair(&mut self, key: &Key, text: &str, running: Option<&Self>) -> String {
-        if (key.repair)(self, text) {
-            return format!("{} is used, as in OpenSM", (key.lines)(self).join(", "));
-        }
         if let Some(running) = running {
             (key.copy)(running, self);
+            return "the value in force stays".to_owned();
+        }
+        if (key.repair)(self, text) {
+            return format!("{} is used, as in OpenSM", (key.lines)(self).join(", "));
         }
         "the line is ignored".to_owned()
     }

@@ -124,8 +124,18 @@ impl<'a> FieldValue<'a, '_> {
         diagnostics: &mut Diagnostics<'_>,
     ) -> Vec<((u64, u64), Span<'a>)> {
         let mut ranges = Vec::new();
-        for item in self.items(diagnostics) {
-            let (first, second) = item.split_once('-');
+        let mut items = self.items(diagnostics).into_iter().peekable();
+        while let Some(item) = items.next() {
+            let (first, mut second) = item.split_once('-');
+            // A range may be broken over the end of a line, before or after its dash.
+            let is_open = second.is_none_or(|second| second.trim().is_empty());
+            let next = items.next_if(|next| {
+                let begins_with_dash = next.text().starts_with('-');
+                is_open && next.line != item.line && begins_with_dash == second.is_none()
+            });
+            if let Some(next) = next {
+                second = Some(next.split_once('-').1.unwrap_or(next));
+            }
             let bound = |at: Span<'_>, diagnostics: &mut Diagnostics<'_>| {
                 at_most(at.text(), what, max).map_err(|message| diagnostics.error(at, message)).ok()
             };

@@ -33,8 +33,8 @@
 //! The stages of parsing are `statements` (text to keywords with values), `reader` (keywords to
 //! sections; `section`, `fields`, `ulps` and `field_value` have the contents of sections), and
 //! `resolve` (names of groups and levels to indexes). The parser reads the whole file and reports
-//! every error with its position. A file with an error yields no policy: without the rule in
-//! error, later rules would match its queries. [`crate::plan::qos`] applies a policy to a fabric.
+//! every error with its position. A file with an error outside of `qos-setup` yields no
+//! policy: without the rule in error, later rules would match its queries. [`crate::plan::qos`] applies a policy to a fabric.
 
 mod field_value;
 mod fields;
@@ -61,14 +61,21 @@ use std::path::Path;
 
 impl QosPolicy {
     /// Parses the text of `file`. The diagnostics are in file order. If one of them is an error,
-    /// there is no policy.
+    /// there is no policy; errors within `qos-setup`, which OpenSM ignores, cost that section only.
     pub fn parse(file: &Path, text: &str) -> (Option<Self>, Vec<Diagnostic>) {
         let mut diagnostics = Diagnostics::new(file);
         let sections = reader::read(text, &mut diagnostics);
-        let policy = resolve::resolve(file, sections, &mut diagnostics);
+        let setup_lines = sections.setup_lines.clone();
+        let mut policy = resolve::resolve(file, sections, &mut diagnostics);
         let found = diagnostics.into_sorted();
-        let has_error = found.iter().any(|found| found.severity == Severity::Error);
-        ((!has_error).then_some(policy), found)
+        let is_setup = |line: u32| setup_lines.iter().any(|lines| lines.contains(&line));
+        let errors = found.iter().filter(|found| found.severity == Severity::Error);
+        let (setup, others): (Vec<_>, Vec<_>) = errors.partition(|error| is_setup(error.line));
+        if !setup.is_empty() {
+            policy.vl_arbitration.clear();
+            policy.sl_to_vl.clear();
+        }
+        (others.is_empty().then_some(policy), found)
     }
 }
 

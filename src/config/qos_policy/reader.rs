@@ -9,6 +9,7 @@ use crate::config::diagnostic::Diagnostics;
 use crate::config::span::Span;
 use crate::config::suggest;
 use crate::ids::Sl;
+use std::ops::RangeInclusive;
 
 /// The contents of a file before names are resolved.
 #[derive(Default)]
@@ -18,6 +19,8 @@ pub(super) struct Sections<'a> {
     pub ulp_rules: Vec<(MatchRule, Sl)>,
     /// SL and line of the last `default` in `qos-ulps`.
     pub ulp_default: Option<(Sl, u32)>,
+    /// First and last lines of the sections `qos-setup`.
+    pub setup_lines: Vec<RangeInclusive<u32>>,
 }
 
 /// Reads a whole file.
@@ -86,7 +89,12 @@ impl<'a> PolicyReader<'a, '_, '_> {
             self.diagnostics.error(at, format!("`end-{name}` without a `{name}`"));
             return;
         };
-        for (open, begin) in self.open.split_off(depth).into_iter().skip(1) {
+        let ended = self.open.split_off(depth);
+        // In a file of one line, the errors of sections cannot be told apart.
+        if name == "qos-setup" && ended[0].1.line < at.line {
+            self.sections.setup_lines.push(ended[0].1.line..=at.line);
+        }
+        for (open, begin) in ended.into_iter().skip(1) {
             self.diagnostics
                 .error(begin, format!("`{open}` has no `end-{open}` before `end-{name}`"));
         }

@@ -160,10 +160,11 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// True if `part` continues a list: a comma is between them, or the list is empty.
+/// True if `part` continues a list: a comma or the dash of a range is between them, or the list is
+/// empty.
 fn continues_list(parts: &[Span<'_>], part: Span<'_>) -> bool {
     let Some(last) = parts.last() else { return true };
-    last.text().ends_with(',') || part.text().starts_with(',')
+    last.text().ends_with([',', '-']) || part.text().starts_with([',', '-'])
 }
 
 /// The keyword at the beginning of `text`, and its length in bytes.

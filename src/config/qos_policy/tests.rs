@@ -166,3 +166,33 @@ fn a_missing_colon_is_asked_for() {
     let second = "qos-policy.conf:5:1: a colon is missing after `mtu_limit`: write `mtu-limit: 4`";
     assert_eq!(found[2], second);
 }
+
+#[test]
+fn errors_in_qos_setup_cost_that_section_only() {
+    let text = "qos-setup\n sl2vl-tables\n  sl2vl-scope\n   group: nowhere\n   sl2vl-table: 0,1,99\n  \
+                end-sl2vl-scope\n end-sl2vl-tables\nend-qos-setup\nqos-ulps\n default : 3\nend-qos-ulps\n";
+    let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), text);
+    let lines: Vec<u32> = findings.iter().map(|found| found.line).collect();
+    assert!(lines.contains(&4) && lines.contains(&5), "{findings:?}");
+    let policy = policy.expect("the rest is valid");
+    assert_eq!((policy.sl_to_vl.len(), policy.levels[policy.default].sl), (0, Sl(3)));
+    let (policy, _) =
+        QosPolicy::parse(Path::new("f"), &text.replace("default : 3", "default : 99"));
+    assert_eq!(policy, None);
+    let (policy, _) = QosPolicy::parse(Path::new("f"), &text.replace('\n', " "));
+    assert_eq!(policy, None, "one line");
+}
+
+#[test]
+fn a_range_may_be_broken_over_a_line_end() {
+    let group = |guids: &str| {
+        let policy = good(&format!(
+            "port-groups\nport-group\nname: g\nport-guid: {guids}\nend-port-group\nend-port-groups\n\
+             qos-ulps\ndefault : 0\nend-qos-ulps\n"
+        ));
+        ranges(&policy.groups[0].guids)
+    };
+    assert_eq!(group("0x1-\n 0x5, 0x9"), [(1, 5), (9, 9)]);
+    assert_eq!(group("0x1\n-0x5,\n0x9"), [(1, 5), (9, 9)]);
+    assert_eq!(group("0x1,\n0x3-0x5"), [(1, 1), (3, 5)]);
+}

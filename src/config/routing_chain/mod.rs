@@ -41,8 +41,10 @@ pub struct RoutingChain {
     pub topologies: Vec<Topology>,
     /// The steps by ascending ID.
     pub steps: Vec<ConfiguredStep>,
-    /// Messages about the files.
+    /// Messages about the files, `skipped` included.
     pub notes: Vec<Note>,
+    /// Findings about files of the steps that cannot be read, or of which lines are skipped.
+    pub skipped: Vec<Note>,
 }
 
 /// A step with the options and files of its engine.

@@ -89,13 +89,12 @@ impl Recordings {
         &self.recorder
     }
 
-    /// Takes over options that were read, and the files that they name.
-    pub fn configure(&self, options: &Options) {
+    /// Takes over options that were read, and the texts of the files that they name.
+    pub fn configure(&self, options: &Options, files: &Arc<ConfigTexts>) {
         self.recorder.set_limits(limits(options));
         self.max_files.store(options.recorder_files, Ordering::Relaxed);
         if self.recorder.is_on() {
-            let files = Arc::new(ConfigTexts::of(options));
-            self.lock().files = files;
+            self.lock().files = files.clone();
         }
     }
 
@@ -314,7 +313,8 @@ mod tests {
         }
         let kept = files(dir.path());
         assert_eq!(kept[1..], written[2..], "with another file: {kept:?}");
-        recordings.configure(&Options { recorder_size: 0, ..Options::default() });
+        let off = Options { recorder_size: 0, ..Options::default() };
+        recordings.configure(&off, &Arc::default());
         assert!(matches!(recordings.write("a test"), Err(RecordError::Off)));
         let missing = recordings_in_missing_directory(dir.path());
         let problem = missing.write("a test").expect_err("no directory").to_string();

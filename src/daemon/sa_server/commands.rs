@@ -2,7 +2,9 @@
 
 use super::SaServer;
 use crate::daemon::messages::SaCommand;
-use crate::ids::Mlid;
+use crate::ids::{Gid, Mlid};
+use crate::notes::counted;
+use crate::sa::registry::UnmetGroups;
 use tracing::warn;
 
 impl SaServer {
@@ -26,16 +28,10 @@ impl SaServer {
                 let _ = reply.send(registry.alias_blocks(&fabric));
             }
             SaCommand::SetPrefixRoutes(routes) => self.responder.get().set_prefix_routes(routes),
-            SaCommand::SetPermanentGroups(specs) => {
+            SaCommand::SetPermanentGroups { specs, last } => {
                 let registry = self.responder.get().registry_mut();
-                if let Err(without) = registry.set_permanent(&specs, Mlid::LAST) {
-                    let names: Vec<String> = without.iter().map(ToString::to_string).collect();
-                    warn!(
-                        "all multicast LIDs are in use: these groups of partitions.conf are not \
-                         created: {}",
-                        names.join(", ")
-                    );
-                }
+                let unmet = registry.set_permanent(&specs, last);
+                log_unmet(&unmet, last);
                 // The reconfiguration in progress reads the groups anyway.
                 self.joins.will_be_planned(registry.generation());
             }
@@ -54,5 +50,40 @@ impl SaServer {
                 }
             }
         }
+    }
+}
+
+/// Number of groups that a warning names.
+const MAX_NAMED_GROUPS: usize = 3;
+
+/// Warns of groups of partitions.conf that do not exist, and of members that use old parameters.
+fn log_unmet(unmet: &UnmetGroups, last: Mlid) {
+    let names = |mgids: &mut dyn Iterator<Item = Gid>| {
+        let named: Vec<String> =
+            mgids.take(MAX_NAMED_GROUPS).map(|mgid| mgid.to_string()).collect();
+        named.join(", ")
+    };
+    let missing = unmet.without_mlid.len();
+    if missing > 0 {
+        let entries = last.0 - Mlid::FIRST.0 + 1;
+        warn!(
+            "{} of partitions.conf {} not created, such as {}: the switches have room for {entries} \
+             multicast LIDs, all of which are in use. Joins to them are refused; \
+             configure fewer groups",
+            counted(missing, "group", "groups"),
+            if missing == 1 { "is" } else { "are" },
+            names(&mut unmet.without_mlid.iter().copied())
+        );
+    }
+    let members: usize = unmet.changed.iter().map(|(_, members)| members).sum();
+    if members > 0 {
+        warn!(
+            "{} of partitions.conf with new parameters, such as {}, {} {}, which have joined with the \
+             old ones and use these until they join again",
+            counted(unmet.changed.len(), "group", "groups"),
+            names(&mut unmet.changed.iter().map(|(mgid, _)| *mgid)),
+            if unmet.changed.len() == 1 { "has" } else { "have" },
+            counted(members, "member", "members"),
+        );
     }
 }

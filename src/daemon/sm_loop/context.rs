@@ -1,11 +1,13 @@
 //! The channels, files and functions that connect the manager with the rest of the daemon.
 
+use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::recordings::Recordings;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::manage::feed::Feed;
+use crate::notes::Note;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
 use crate::replication::local::ManagerLink;
@@ -16,22 +18,40 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 /// The configuration; a reload replaces all of it or nothing.
-#[derive(Clone, Debug)]
 pub struct Configuration {
     /// From opensm.conf and the command line.
     pub options: Options,
-    /// From partitions.conf.
-    pub partitions: Arc<PartitionsConfig>,
+    /// The files that `options` name.
+    pub files: Arc<ConfigFiles>,
+    /// Findings about `options`, to be logged when they take effect.
+    pub notes: Vec<Note>,
+    /// The lines of opensm.conf whose values are wrong; the values in force stay.
+    pub ignored_lines: Vec<String>,
+    /// Called when the configuration takes effect.
+    pub on_applied: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
 impl From<Options> for Configuration {
-    /// A configuration without partitions.conf.
     fn from(options: Options) -> Self {
-        Self { options, partitions: Arc::default() }
+        let files = ConfigFiles::read(&options);
+        Self::new(options, Arc::new(files))
     }
 }
 
-/// Reads the configuration again. On an error, which is logged, the old one stays in force.
+impl Configuration {
+    pub fn new(options: Options, files: Arc<ConfigFiles>) -> Self {
+        Self { options, files, notes: Vec::new(), ignored_lines: Vec::new(), on_applied: None }
+    }
+
+    /// The options and the files that they name, with other partitions.
+    pub fn with_partitions(options: Options, partitions: Arc<PartitionsConfig>) -> Self {
+        let files = ConfigFiles::read(&options).with_partitions(partitions);
+        Self::new(options, Arc::new(files))
+    }
+}
+
+/// Reads the configuration again. On an error, which is logged, the old one stays in force, and so
+/// it does if a named file has an error that it did not have.
 pub type ReloadFn = Box<dyn FnMut() -> Result<Configuration, String> + Send + Sync>;
 
 pub struct ManagerContext {

@@ -1,21 +1,16 @@
-//! Files that a reconfiguration reads and writes: torus-2QoS.conf, guid2lid, guid2mkey, neighbors,
-//! dumps.
+//! Files that a reconfiguration reads and writes: guid2lid, guid2mkey, neighbors, dumps.
 
-use crate::cli::configuration;
 use crate::config::Diagnostic;
-use crate::config::files;
 use crate::config::guid2lid;
 use crate::config::guid2mkey::{self, Guid2MKey};
 use crate::config::neighbors::{self, Neighbors};
 use crate::config::options::Options;
-use crate::config::torus::TorusConfig;
 use crate::fabric::Fabric;
-use crate::notes::{Note, counted};
+use crate::notes::counted;
 use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::plan::routing::Dump;
-use crate::plan::routing::chain::Chain;
 use crate::publish::Subnet;
 use crate::publish::{
     atomic_file::{self, FileWriteError},
@@ -46,21 +41,6 @@ pub struct StateFiles {
 }
 
 impl StateFiles {
-    /// Reads torus-2QoS.conf. The torus-2QoS engine reports its errors.
-    pub fn read_torus_config(&self, options: &Options) -> Result<TorusConfig, Vec<Note>> {
-        files::torus_config(options)
-    }
-
-    /// The routing engines in the order of `routing_engine`, with the GUID lists that they use, and
-    /// the findings about these.
-    ///
-    /// # Errors
-    /// An unknown engine name.
-    pub fn chain(&self, options: &Options) -> Result<(Chain, Vec<Note>), String> {
-        let (routing_files, notes) = files::routing_files(options);
-        Ok((configuration::chain(options, routing_files)?, notes))
-    }
-
     /// The LIDs of an earlier run, from guid2lid. Invalid lines are logged and ignored.
     pub fn read_memory(&self, options: &Options) -> Memory {
         let Some((path, text)) =

@@ -13,6 +13,7 @@ mod operator_requests;
 mod reload;
 mod roles;
 
+use crate::config::config_files::FileVersion;
 use crate::config::options::Options;
 use crate::contained;
 use crate::daemon::messages::SaCommand;
@@ -31,7 +32,7 @@ use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
 use crate::daemon::sm_loop::unresponsive_devices::UnresponsiveDevices;
 use crate::fabric::Fabric;
 use crate::ids::Guid;
-use crate::manage::loop_status::{Cause, Causes, ConfigStatus};
+use crate::manage::loop_status::{Cause, Causes};
 use crate::observe::Observation;
 use crate::record::entry::EventKind;
 use crate::transport::transactions::SmpLimits;
@@ -64,8 +65,8 @@ pub struct Manager {
     pub(super) context: ManagerContext,
     pub(super) events: EventQueue,
     pub(super) options: Arc<Options>,
-    /// The configuration files as this SM last read them, or tried to.
-    config_files: ConfigStatus,
+    /// The configuration files as this SM last read them, those that it rejected included.
+    read_files: Vec<FileVersion>,
     once: bool,
     pub(super) reconfigurer: Reconfigurer,
     pub(super) observation: Option<Observation>,
@@ -112,16 +113,19 @@ impl Manager {
         once: bool,
     ) -> Self {
         let options = Arc::new(configuration.options);
-        context.recordings.configure(&options);
-        let reconfigurer = Reconfigurer::new(&context, &options, configuration.partitions);
+        context.recordings.configure(&options, &configuration.files.texts);
+        let opensm_conf = context.config_file.as_deref();
+        let opensm_conf = opensm_conf.map(|path| FileVersion::read("config", path));
+        let named = configuration.files.versions.iter().cloned();
+        let read_files: Vec<FileVersion> = opensm_conf.into_iter().chain(named).collect();
+        let reconfigurer = Reconfigurer::new(&context, &options, configuration.files);
         let mut monitor = Monitor::new(context.feed.clone());
-        let config_files = config_status::read(context.config_file.as_deref(), &options);
-        monitor.configured(config_files.clone());
+        monitor.configured(config_status::in_force(&read_files));
         Self {
             context,
             events,
             options,
-            config_files,
+            read_files,
             once,
             reconfigurer,
             observation: None,

@@ -35,7 +35,6 @@ mod local_changes;
 pub mod manager;
 pub mod mastership;
 pub mod monitor;
-mod node_names;
 mod own_port;
 pub mod partitions;
 pub mod pending;

@@ -1,7 +1,9 @@
 //! Publishes what the SM loop does: its status after each pass, and events. Readers never wait for
 //! the loop, nor the loop for them.
 
+use crate::config::config_files::FileVersion;
 use crate::config::options::Options;
+use crate::daemon::sm_loop::config_status;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::fabric::{End, Fabric};
 use crate::ids::Guid;
@@ -263,15 +265,17 @@ impl Monitor {
         self.status.config = Arc::new(config);
     }
 
-    /// Records a reload that was accepted, with the files that were read.
-    pub fn reloaded(&mut self, config: ConfigStatus) {
-        self.configured(config);
-        self.feed.events.send(Event::ConfigReloaded);
+    /// Records a reload that was accepted, with the files that were read. `problems`: lines of
+    /// opensm.conf that are ignored.
+    pub fn reloaded(&mut self, config: ConfigStatus, problems: Vec<String>) {
+        let error = (!problems.is_empty()).then(|| problems.join("\n"));
+        self.configured(ConfigStatus { error, ..config });
+        self.feed.events.send(Event::ConfigReloaded { problems });
     }
 
-    pub fn reload_rejected(&mut self, problem: String) {
-        let config = ConfigStatus { error: Some(problem.clone()), ..(*self.status.config).clone() };
-        self.status.config = Arc::new(config);
+    /// Records a reload that found these versions of the files and was rejected.
+    pub fn reload_rejected(&mut self, found: &[FileVersion], problem: String) {
+        self.configured(config_status::rejected(&self.status.config, found, problem.clone()));
         self.feed.events.send(Event::ConfigRejected { problem });
     }
 

@@ -2,6 +2,7 @@
 
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
+use crate::ids::Mlid;
 use crate::notes::Note;
 use crate::plan::partitions::{self, Partition};
 use crate::sa::registry::GroupSpec;
@@ -12,8 +13,8 @@ pub struct PartitionState {
     config: Arc<PartitionsConfig>,
     current: Arc<Vec<Partition>>,
     notes: Vec<Note>,
-    /// The groups that [`Self::resolve`] returned last.
-    groups: Option<Vec<GroupSpec>>,
+    /// The groups that [`Self::resolve`] returned last, and the last MLID then.
+    groups: Option<(Vec<GroupSpec>, Mlid)>,
 }
 
 impl PartitionState {
@@ -26,16 +27,17 @@ impl PartitionState {
         self.config = config;
     }
 
-    /// Resolves the partitions again. Returns their permanent multicast groups if these changed.
-    pub fn resolve(&mut self, options: &Options) -> Option<Vec<GroupSpec>> {
+    /// Resolves the partitions again. Returns their permanent multicast groups if these or `last`,
+    /// the last MLID that the switches support, have changed.
+    pub fn resolve(&mut self, options: &Options, last: Mlid) -> Option<Vec<GroupSpec>> {
         let (next, notes) = partitions::partitions(&self.config, options, &self.current);
         self.notes = notes;
         self.current = Arc::new(next);
         let groups = permanent_groups(&self.current, options);
-        if self.groups.as_ref() == Some(&groups) {
+        if self.groups.as_ref().is_some_and(|(known, mlid)| *known == groups && *mlid == last) {
             return None;
         }
-        self.groups = Some(groups.clone());
+        self.groups = Some((groups.clone(), last));
         Some(groups)
     }
 

@@ -1,11 +1,8 @@
 //! The QoS policy (`qos_policy_file`) and its resolution for the present fabric.
 //!
-//! The file is read at the start and on SIGHUP. Errors are logged with their lines, and the
-//! previous policy stays in force; without one, paths get the SLs of their partitions, as in
-//! OpenSM. The policy's `qos-setup` section is part of the plan. Its levels and match rules are
+//! Without a policy, paths get the SLs of their partitions, as in OpenSM. The policy's `qos-setup` section is part of the plan. Its levels and match rules are
 //! resolved once the plan exists, and again when nodes, P_Keys, partitions or the policy change.
 
-use crate::config::files;
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::daemon::process::operator_log;
@@ -25,7 +22,6 @@ use tracing::error;
 #[derive(Debug, Default)]
 pub struct QosPolicyState {
     current: Option<Arc<QosPolicy>>,
-    is_read: bool,
     resolved: Option<ResolvedPolicy>,
     /// Findings that were logged.
     logged: Vec<Note>,
@@ -53,20 +49,20 @@ pub struct PolicyInputs {
 }
 
 impl QosPolicyState {
-    /// Reads the file again at the next [`Self::current`].
-    pub fn reload(&mut self) {
-        self.is_read = false;
+    /// Starts with this policy; `None` without one.
+    pub fn new(policy: Option<Arc<QosPolicy>>) -> Self {
+        Self { current: policy, resolved: None, logged: Vec::new() }
     }
 
-    /// The policy as written; `None` without QoS or without a policy. Reads the file if needed.
-    pub fn current(&mut self, options: &Options) -> Option<Arc<QosPolicy>> {
-        if !options.qos {
-            (self.current, self.resolved) = (None, None);
-            self.is_read = false;
-            return None;
-        }
-        self.read(options);
-        self.current.clone()
+    /// Uses another policy from the next [`Self::current`] on.
+    pub fn reload(&mut self, policy: Option<Arc<QosPolicy>>) {
+        self.current = policy;
+        self.logged.clear();
+    }
+
+    /// The policy as written; `None` without QoS or without a policy.
+    pub fn current(&self, options: &Options) -> Option<Arc<QosPolicy>> {
+        self.current.clone().filter(|_| options.qos)
     }
 
     /// The policy resolved for these inputs; `None` without QoS or without a policy.
@@ -98,27 +94,6 @@ impl QosPolicyState {
                      partitions"
                 );
                 None
-            }
-        }
-    }
-
-    fn read(&mut self, options: &Options) {
-        if std::mem::replace(&mut self.is_read, true) {
-            return;
-        }
-        match files::qos_policy(options) {
-            Ok((policy, notes)) => {
-                notes.iter().for_each(operator_log::note);
-                self.current = policy.map(Arc::new);
-                self.logged.clear();
-            }
-            Err(text) => {
-                error!("{text}");
-                let stays = match self.current {
-                    Some(_) => "the previous policy stays in force",
-                    None => "paths get the SLs of their partitions",
-                };
-                error!("the QoS policy file is invalid; {stays}");
             }
         }
     }

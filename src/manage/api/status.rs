@@ -249,8 +249,9 @@ struct Reconfiguration {
 struct Configuration {
     /// Time at which the configuration in force was read.
     read: String,
-    /// Why the last reload was rejected; null if it was not.
+    /// What the last reload rejected, and why; null if it accepted everything.
     error: Option<String>,
+    /// The files in force.
     files: Vec<File>,
     /// The flags in force (log_flags, or the action loglevel).
     log_flags: u8,
@@ -266,6 +267,8 @@ struct File {
     modified: Option<String>,
     /// SHA-256 of the contents; null if it could not be read.
     sha256: Option<String>,
+    /// The last reload rejected later contents of the file, or found it missing.
+    rejected: bool,
 }
 
 #[derive(Serialize)]
@@ -466,6 +469,7 @@ fn configuration(context: &ApiContext<'_>) -> Configuration {
         path: file.path.display().to_string(),
         modified: file.modified.map(time),
         sha256: file.sha256.clone(),
+        rejected: file.is_rejected,
     };
     Configuration {
         read: time(status.config.read),

@@ -238,10 +238,14 @@ fn put_configuration(out: &mut String, configuration: &Value) {
     put!(out, "\n  configuration read {} UTC", time(&configuration["read"]));
     if let Some(problem) = configuration["error"].as_str() {
         put!(out, "  the last reload was rejected: {problem}");
+        put!(out, "  in force are:");
     }
     for file in list(&configuration["files"]).iter().filter(|file| !file["sha256"].is_null()) {
         let hash: String = text(&file["sha256"]).chars().take(12).collect();
-        put!(out, "  {}  {}, sha256 {hash}", text(&file["path"]), time(&file["modified"]));
+        let path = text(&file["path"]);
+        let modified = time(&file["modified"]);
+        let later = if file["rejected"] == true { "; later contents are rejected" } else { "" };
+        put!(out, "  {path}  {modified}, sha256 {hash}{later}");
     }
 }
 

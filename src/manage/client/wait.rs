@@ -1,7 +1,7 @@
 //! Waits for the result of an action.
 
 use super::http::Client;
-use super::values::{duration, text};
+use super::values::{duration, list, text};
 use crate::cli::{ExitCode, Failure};
 use serde_json::Value;
 use std::time::Duration;
@@ -58,7 +58,17 @@ fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, Failure>> {
     let problem = || text(&event["problem"]);
     let failed = |code, text: &str| Some(Err(Failure::new(code, text)));
     match (text(&event["event"]), awaited) {
-        ("config_reloaded", Awaited::Configuration) => Some(Ok("configuration read again".into())),
+        ("config_reloaded", Awaited::Configuration) => match &list(&event["problems"])[..] {
+            [] => Some(Ok("configuration read again".into())),
+            problems => {
+                let problems: Vec<&str> = problems.iter().map(text).collect();
+                let problems = problems.join("\n");
+                failed(
+                    ExitCode::Config,
+                    &format!("configuration read again except for:\n{problems}"),
+                )
+            }
+        },
         ("config_rejected", Awaited::Configuration) => {
             failed(ExitCode::Config, &format!("the configuration stays as it was: {}", problem()))
         }

@@ -1,9 +1,11 @@
 //! Multicast groups and their members (IBA vol. 1, 15.2.5.17).
 
 mod member_counts;
+mod permanent;
 mod replicated;
 mod spec;
 
+pub use permanent::{UnmetGroups, last_mlid};
 pub use spec::GroupSpec;
 pub(crate) use spec::LINK_LOCAL_SCOPE;
 
@@ -199,29 +201,6 @@ impl Groups {
     /// Returns the events since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<GroupEvent> {
         std::mem::take(&mut self.events)
-    }
-
-    /// See [`Registry::set_permanent`](super::Registry::set_permanent).
-    pub(super) fn set_permanent(
-        &mut self,
-        specs: &[GroupSpec],
-        last: Mlid,
-    ) -> Result<(), Vec<Gid>> {
-        for group in self.groups.values_mut() {
-            group.permanent = specs.iter().any(|spec| spec.mgid == group.spec.mgid);
-        }
-        self.remove_unused();
-        let mut failed = Vec::new();
-        for spec in specs {
-            if self.groups.contains_key(&spec.mgid) {
-                continue;
-            }
-            match self.create(spec.clone(), None, last, false) {
-                Some(group) => group.permanent = true,
-                None => failed.push(spec.mgid),
-            }
-        }
-        if failed.is_empty() { Ok(()) } else { Err(failed) }
     }
 
     /// Number of memberships for which a port sent the join.

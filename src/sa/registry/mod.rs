@@ -22,7 +22,7 @@ pub mod subscriptions;
 mod tests;
 
 pub use absence::MAX_ABSENCE;
-pub use groups::{Group, GroupEvent, GroupMember, GroupSpec, Groups};
+pub use groups::{Group, GroupEvent, GroupMember, GroupSpec, Groups, UnmetGroups, last_mlid};
 
 use crate::fabric::{DiscoveryFault, Fabric};
 use crate::ids::{Gid, Guid, Mlid};
@@ -107,12 +107,10 @@ impl Registry {
     }
 
     /// Makes the groups of the configuration permanent. Creates missing ones, and ends the
-    /// permanence of groups that are no longer configured. Existing groups keep their MLID,
-    /// parameters and members.
-    ///
-    /// # Errors
-    /// The MGIDs of groups for which no MLID up to `last` was free.
-    pub fn set_permanent(&mut self, specs: &[GroupSpec], last: Mlid) -> Result<(), Vec<Gid>> {
+    /// permanence of groups that are no longer configured. Existing groups keep their MLID and
+    /// members, and get the parameters of the configuration. MLIDs end with `last`; a group with a
+    /// higher one gets another if it has no members.
+    pub fn set_permanent(&mut self, specs: &[GroupSpec], last: Mlid) -> UnmetGroups {
         self.multicast.set_permanent(specs, last)
     }
 

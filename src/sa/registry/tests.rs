@@ -1,7 +1,7 @@
 use super::groups::{Join, JoinTarget, Leave};
 use super::*;
 use crate::fabric::NodeParts;
-use crate::ids::PortNum;
+use crate::ids::{PortNum, Sl};
 use crate::plan::partitions;
 use crate::sa::status::ErrorStatus;
 use crate::wire::attr::{NodeDescription, NodeInfo, SwitchInfo};
@@ -144,13 +144,45 @@ fn a_port_is_a_member_with_each_of_its_guids() {
 #[test]
 fn permanent_groups_stay() {
     let mut registry = Registry::default();
-    registry.set_permanent(&[spec(1)], Mlid::LAST).unwrap();
+    assert_eq!(registry.set_permanent(&[spec(1)], Mlid::LAST), UnmetGroups::default());
     registry.multicast.join(join(JoinTarget::Existing(spec(1).mgid), 1, JoinState::FULL)).unwrap();
     registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
     assert!(registry.group(&spec(1).mgid).is_some());
-    registry.set_permanent(&[], Mlid::LAST).unwrap();
+    registry.set_permanent(&[], Mlid::LAST);
     assert_eq!(registry.iter().count(), 0);
-    assert_eq!(registry.set_permanent(&[spec(1)], Mlid(0xBFFF)), Err(vec![spec(1).mgid]));
+    let unmet = registry.set_permanent(&[spec(1)], Mlid(0xBFFF));
+    assert_eq!(unmet.without_mlid, [spec(1).mgid]);
+}
+
+#[test]
+fn permanent_groups_follow_the_configuration() {
+    let mut registry = Registry::default();
+    registry.set_permanent(&[spec(1), spec(2)], Mlid::LAST);
+    registry.multicast.join(join(JoinTarget::Existing(spec(1).mgid), 1, JoinState::FULL)).unwrap();
+    let generation = registry.generation();
+    let next = [1, 2].map(|n| GroupSpec { mtu: 5, rate: 7, sl: Sl(3), ..spec(n) });
+    let unmet = registry.set_permanent(&next, Mlid::LAST);
+    assert_eq!(unmet, UnmetGroups { changed: vec![(spec(1).mgid, 1)], ..UnmetGroups::default() });
+    for spec in &next {
+        assert_eq!(&registry.group(&spec.mgid).expect("a group").spec, spec);
+    }
+    assert_eq!(members(&registry), [1], "the members stay");
+    assert!(registry.generation() > generation, "the SL is planned");
+    assert_eq!(registry.set_permanent(&next, Mlid::LAST), UnmetGroups::default());
+}
+
+#[test]
+fn groups_beyond_the_capacity_of_the_switches_end() {
+    let mut registry = Registry::default();
+    let specs = [1, 2, 3].map(spec);
+    registry.set_permanent(&specs, Mlid::LAST);
+    let mlid = |registry: &Registry, n| registry.group(&spec(n).mgid).map(|group| group.mlid);
+    assert_eq!(mlid(&registry, 3), Some(Mlid(0xC002)));
+    let unmet = registry.set_permanent(&specs, Mlid(0xC001));
+    assert_eq!(unmet.without_mlid, [spec(3).mgid]);
+    assert_eq!(mlid(&registry, 3), None);
+    let unmet = registry.set_permanent(&specs[1..], Mlid(0xC001));
+    assert_eq!((unmet, mlid(&registry, 3)), (UnmetGroups::default(), Some(Mlid(0xC000))));
 }
 
 fn solicited(scope: u8, pkey: u8, last: u8) -> JoinTarget {

@@ -32,7 +32,7 @@ async fn a_reload_moves_keys_without_losing_any() {
     let same = options.clone();
     let reload = move || {
         let partitions = next.pop().expect("two reloads");
-        Ok(Configuration { options: same.clone(), partitions })
+        Ok(Configuration::with_partitions(same.clone(), partitions))
     };
     let sm = cluster.start_with(ORIGIN, options, Box::new(reload));
     settle().await;

@@ -239,6 +239,25 @@ fn a_level_chooses_the_key_and_the_path_bits() {
     assert_eq!(count(0, 0).len(), 4, "two LIDs at each end");
     assert_eq!(count(SERVICE, 0x1FF), [Lid(base.0 + 1); 2]);
     assert_eq!(count(SERVICE, 0x200).len(), 4);
+    // The path bits hold for queries by DLID, too.
+    let to_lid = |lid: u16, id: u64| {
+        path(&place, SERVICE | PathRecord::DLID, |wanted| {
+            wanted.set_service_id(id);
+            wanted.set_dlid(Lid(lid));
+        })
+    };
+    assert_eq!(to_lid(base.0, 0x1FF).map(|record| record.dlid()), Err(NO_RECORDS));
+    assert_eq!(to_lid(base.0 + 1, 0x1FF).map(|record| record.dlid()), Ok(Lid(base.0 + 1)));
+    assert_eq!(to_lid(base.0, 0x200).map(|record| record.dlid()), Ok(base));
+}
+
+#[test]
+fn a_reply_has_the_qos_class_of_the_query() {
+    let place = subnet(LEVELS);
+    let class = path(&place, PathRecord::QOS_CLASS, |wanted| wanted.set_qos_class(1));
+    assert_eq!(class.map(|record| (record.qos_class(), record.sl().0 & 8)), Ok((1, 8)));
+    let without = path(&place, 0, |wanted| wanted.set_qos_class(1));
+    assert_eq!(without.map(|record| record.qos_class()), Ok(0), "not selected");
 }
 
 /// A rule about one end applies to both directions of a path: it stays reversible.
@@ -283,8 +302,9 @@ async fn a_daemon_reads_the_policy_and_keeps_it_if_the_next_is_wrong() {
     write("qos-ulps\n default : 0\nend-qos-ulps\n");
     passes().await;
     assert_eq!(sl(), 0);
+    write("qos-ulps\n default : 8\nend-qos-ulps\n");
+    passes().await;
     std::fs::remove_file(&file).expect("the file");
     passes().await;
-    let gone = sm.subnet.borrow().as_ref().is_some_and(|subnet| subnet.qos_policy.is_none());
-    assert!(gone, "without a file there is no policy");
+    assert_eq!(sl(), 8, "the policy does not end with its file");
 }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn hosts_join_and_leave_the_broadcast_group() {
     let (subnet, mut sa) = (subnet(0), Responder::default());
-    sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST).expect("a free slot");
+    sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST);
     let mgid = broadcast().mgid;
     let set = || ask(SaAttr::MC_MEMBER_RECORD, Method::SET, JOIN);
     for host in [3, 1] {
@@ -39,7 +39,7 @@ fn hosts_join_and_leave_the_broadcast_group() {
 #[test]
 fn rejected_joins() {
     let (subnet, mut sa) = (subnet(0), Responder::default());
-    sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST).expect("a free slot");
+    sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST);
     let good = member(1, broadcast().mgid, JoinState::FULL);
     type Change = fn(&mut McMemberRecord);
     let mtu = McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU;

@@ -9,7 +9,8 @@ macro_rules! qos {
         qos_policy_file: Option<String> = path("qos-policy.conf"), restart, implemented;
         /// Do not log error responses of devices to SL to VL mapping tables.
         suppress_sl2vl_mad_status_errors: bool = false, reload, implemented;
-        /// Limit of virtual lanes, 0 to 15; 0 uses the default of the port type.
+        /// Number of virtual lanes for which torus-2QoS checks the configuration, 0 to 15; limits
+        /// no port, as in OpenSM: use max_op_vls.
         qos_max_vls: u32 = 0, reload, implemented, range(0, 15).else_use(0);
         /// Limit of high priority in units of 4096 bytes, 0 to 255 (unlimited); -1 uses the default
         /// of the port type.

@@ -8,6 +8,7 @@ use super::warm_standby::Follower;
 use crate::apply::inherited::{Confirmation, adopt, confirm};
 use crate::config::options::Options;
 use crate::daemon::sm_loop::context::ManagerContext;
+use crate::ids::Mlid;
 use crate::notes::{counted, time_text};
 use crate::observe::Observation;
 use crate::verify::Verified;
@@ -22,7 +23,7 @@ impl Reconfigurer {
             return;
         }
         let Some(client) = Follower::client(&context.client, options) else { return };
-        self.update_sa_server(context, options).await;
+        self.update_sa_server(context, options, Mlid::LAST).await;
         let stored = match options.honor_guid2lid_file {
             true => context.files.read_memory(options).guid2lid,
             false => Arc::default(),
@@ -31,7 +32,7 @@ impl Reconfigurer {
         self.warm_standby.start(Follower {
             client,
             sa_server: context.sa_server.clone(),
-            files: context.files.clone(),
+            files: self.config.files.clone(),
             options: options.clone(),
             partitions: self.config.partitions.current(),
             qos_policy: self.config.qos_policy.current(options),

@@ -15,6 +15,7 @@
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `shared_state`: the files for other instances of this program, and those of a former master;
 //! * `log_once`, `fault_log`, `key_log`: log lines; `recording`: for the flight recorder;
+//! * `trial`: tries new files of the routing engines before they take effect;
 //! * `figures`: figures and dumps for the management interface; `silent`: silent switches.
 
 mod audit;
@@ -36,12 +37,12 @@ mod shared_state;
 mod silent;
 mod snapshot;
 mod state;
+mod trial;
 mod warm_standby;
 
 use crate::apply::{ApplyControl, ApplyReport, apply};
-use crate::config::files;
+use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
-use crate::config::partitions::PartitionsConfig;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::process::{operator_log, port_log};
@@ -62,6 +63,7 @@ use crate::plan::qos::policy::EffectivePolicy;
 use crate::publish::Subnet;
 use crate::publish::device_faults::DeviceFaults;
 use crate::publish::rejected::PlanRejected;
+use crate::sa::registry::last_mlid;
 use crate::verify::{Checks, Verified};
 use crate::wire::attr::AttrId;
 use decision::{decide, full_if_incremental_fails};
@@ -113,13 +115,9 @@ pub struct Reconfigurer {
 
 impl Reconfigurer {
     /// Starts with the LIDs of guid2lid, and the M_Keys of guid2mkey.
-    pub fn new(
-        context: &ManagerContext,
-        options: &Options,
-        partitions: Arc<PartitionsConfig>,
-    ) -> Self {
+    pub fn new(context: &ManagerContext, options: &Options, files: Arc<ConfigFiles>) -> Self {
         Self {
-            config: ConfigState::new(partitions),
+            config: ConfigState::new(files),
             plan: PlanState::new(context.files.read_memory(options)),
             devices: DeviceState::new(context.files.read_m_keys(options)),
             master: MasterState::default(),
@@ -133,13 +131,16 @@ impl Reconfigurer {
     }
 
     /// Uses new configuration files from the next reconfiguration on.
-    pub fn reload(&mut self, options: &Options, partitions: Arc<PartitionsConfig>) {
+    pub fn reload(&mut self, options: &Options, files: Arc<ConfigFiles>) {
         self.devices.m_keys.configure(options);
-        self.config.partitions.reload(partitions);
-        self.config.qos_policy.reload();
-        self.config.node_names.reload();
+        self.config.reload(files);
         self.plan.multicast = None;
         self.warm_standby.stop();
+    }
+
+    /// The configuration files in force.
+    pub fn config_files(&self) -> &Arc<ConfigFiles> {
+        &self.config.files
     }
 
     /// Discards the state from before this SM was standby: another master may have changed LIDs and
@@ -221,7 +222,7 @@ impl Reconfigurer {
         let start = Instant::now();
         self.figures = ReconfigureFigures::default();
         self.plan.multicast = None;
-        self.update_sa_server(context, options).await;
+        self.update_sa_server(context, options, last_mlid(&observation.fabric)).await;
         let (generation, groups) = registry_queries::groups(&context.sa_server, observation).await;
         let planned = self.plan(context, options, observation, groups).await;
         recording::plan_ended(context, &planned);
@@ -309,19 +310,6 @@ impl Reconfigurer {
     /// True if a Set that a device refused may be sent again.
     pub fn is_retry_due(&self) -> bool {
         self.devices.acknowledged.failures().has_due(Instant::now())
-    }
-
-    /// Sends changed permanent groups and prefix routes to the SA server.
-    async fn update_sa_server(&mut self, context: &ManagerContext, options: &Options) {
-        if let Some(groups) = self.config.partitions.resolve(options) {
-            send(context, SaCommand::SetPermanentGroups(groups)).await;
-        }
-        let (routes, notes) = files::prefix_routes(options);
-        if (&routes, &notes) != (&self.config.prefix_routes.0, &self.config.prefix_routes.1) {
-            notes.iter().for_each(operator_log::note);
-            send(context, SaCommand::SetPrefixRoutes(routes.clone())).await;
-            self.config.prefix_routes = (routes, notes);
-        }
     }
 
     async fn plan(

@@ -5,22 +5,21 @@ use super::audit::Audit;
 use super::moved_cables::MovedCables;
 use super::multicast_state::MulticastUpdateState;
 use crate::apply::{Acknowledged, ApplyReport};
+use crate::cli::configuration;
+use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
-use crate::config::partitions::PartitionsConfig;
 use crate::config::prefix_routes::PrefixRoute;
-use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::baseline_cache::BaselineCache;
-use crate::daemon::sm_loop::files::StateFiles;
-use crate::daemon::sm_loop::node_names::NodeNameState;
 use crate::daemon::sm_loop::partitions::PartitionState;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::QosPolicyState;
 use crate::daemon::sm_loop::transitions::TransitionMonitor;
 use crate::daemon::sm_loop::unreachable_peers::UnreachablePeers;
 use crate::fabric::Fabric;
+use crate::fabric::node_names::NodeNames;
 use crate::fabric::quarantined::QuarantinedLink;
 use crate::ids::Guid;
-use crate::notes::Note;
+use crate::notes::counted;
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepSettings};
 use crate::plan::Plan;
@@ -31,52 +30,58 @@ use crate::verify::baseline::VerifiedBaseline;
 use rustc_hash::FxHashSet;
 use std::collections::HashSet;
 use std::sync::Arc;
+use tracing::info;
 
 /// State that follows the configuration files.
 pub(super) struct ConfigState {
+    pub(super) files: Arc<ConfigFiles>,
     pub(super) partitions: PartitionState,
     pub(super) qos_policy: QosPolicyState,
-    pub(super) node_names: NodeNameState,
-    /// The findings about the GUID lists as last read.
-    list_notes: Vec<Note>,
-    /// prefix-routes.conf as last read, with the findings about it.
-    pub(super) prefix_routes: (Vec<PrefixRoute>, Vec<Note>),
+    node_names: Arc<NodeNames>,
+    /// The prefix routes that the SA server has.
+    pub(super) sent_prefix_routes: Vec<PrefixRoute>,
 }
 
 impl ConfigState {
-    pub(super) fn new(partitions: Arc<PartitionsConfig>) -> Self {
-        let partitions = PartitionState::new(partitions);
+    pub(super) fn new(files: Arc<ConfigFiles>) -> Self {
         Self {
-            partitions,
-            qos_policy: QosPolicyState::default(),
-            node_names: NodeNameState::default(),
-            list_notes: Vec::new(),
-            prefix_routes: Default::default(),
+            partitions: PartitionState::new(files.partitions.clone()),
+            qos_policy: QosPolicyState::new(files.qos_policy.clone()),
+            node_names: node_names(&files),
+            sent_prefix_routes: Vec::new(),
+            files,
         }
     }
 
-    /// The routing engines with their GUID lists; logs the findings about these when they change.
+    /// Uses other files from now on.
+    pub(super) fn reload(&mut self, files: Arc<ConfigFiles>) {
+        self.partitions.reload(files.partitions.clone());
+        self.qos_policy.reload(files.qos_policy.clone());
+        self.node_names = node_names(&files);
+        self.files = files;
+    }
+
+    /// The routing engines with their files.
     ///
     /// # Errors
     /// An unknown engine name.
-    pub(super) fn chain(
-        &mut self,
-        files: &StateFiles,
-        options: &Options,
-    ) -> Result<Arc<Chain>, String> {
-        let (chain, notes) = files.chain(options)?;
-        if self.list_notes != notes {
-            notes.iter().for_each(operator_log::note);
-            self.list_notes = notes;
-        }
-        Ok(Arc::new(chain))
+    pub(super) fn chain(&self, options: &Options) -> Result<Arc<Chain>, String> {
+        configuration::chain(options, self.files.routing.clone()).map(Arc::new)
     }
 }
 
+fn node_names(files: &ConfigFiles) -> Arc<NodeNames> {
+    let names: NodeNames = files.node_names.iter().cloned().collect();
+    if !names.is_empty() {
+        info!("the node name map names {}", counted(names.len(), "node", "nodes"));
+    }
+    Arc::new(names)
+}
+
 impl Reconfigurer {
-    /// The settings of sweeps; reads the node name map if needed.
-    pub fn sweep_settings(&mut self, options: &Options) -> SweepSettings {
-        SweepSettings::new(options, self.config.node_names.current(options))
+    /// The settings of sweeps.
+    pub fn sweep_settings(&self, options: &Options) -> SweepSettings {
+        SweepSettings::new(options, self.config.node_names.clone())
     }
 
     /// GUIDs of the channel adapters and routers that the last reconfiguration configured after a

@@ -5,11 +5,12 @@
 use super::registry_queries;
 use crate::apply::Acknowledged;
 use crate::apply::inherited::{self, AdoptReport};
+use crate::cli::configuration;
+use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::priority::spawn_low_priority;
-use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::difference::Difference;
 use crate::notes::{counted, time_text};
@@ -85,7 +86,7 @@ pub(super) struct Follower {
     /// A client of limited rate.
     pub(super) client: SmpClient,
     pub(super) sa_server: mpsc::Sender<SaCommand>,
-    pub(super) files: StateFiles,
+    pub(super) files: Arc<ConfigFiles>,
     pub(super) options: Arc<Options>,
     pub(super) partitions: Arc<Vec<Partition>>,
     pub(super) qos_policy: Option<Arc<QosPolicy>>,
@@ -158,8 +159,8 @@ impl Follower {
             fabric: observation.fabric.clone(),
             pkeys: observation.pkeys.clone(),
             options: self.options.clone(),
-            torus_config: Arc::new(self.files.read_torus_config(&self.options)),
-            chain: Arc::new(self.files.chain(&self.options).ok()?.0),
+            torus_config: self.files.torus_config.clone(),
+            chain: Arc::new(configuration::chain(&self.options, self.files.routing.clone()).ok()?),
             partitions: self.partitions.clone(),
             qos_policy: self.qos_policy.clone(),
             groups: Arc::new(groups),

@@ -103,6 +103,6 @@ pub use sl2vl::{PortClass, VlCounts};
 pub(crate) use trial::SeedTrial;
 
 /// Name of the engine in `-R` and `routing_engine`.
-pub const NAME: &str = "torus-2QoS";
+pub const NAME: &str = crate::config::torus::ENGINE;
 /// File name of the dump that lists the coordinates of each switch.
 pub const DUMP_FILE: &str = "opensm-torus.dump";

@@ -41,7 +41,7 @@ fn restored_groups_have_their_mlids_and_the_configured_parameters() {
     spec.rate = 7;
     let at = time(0x6560_0000);
     registry.restore(Path::new("sa.dump"), OPENSM, std::slice::from_ref(&spec), at);
-    registry.set_permanent(std::slice::from_ref(&spec), Mlid::LAST).expect("there is room");
+    registry.set_permanent(std::slice::from_ref(&spec), Mlid::LAST);
     let group = registry.group(&spec.mgid).expect("the broadcast group");
     assert_eq!((group.mlid, group.spec.rate, group.permanent), (Mlid(0xC005), 7, true));
     assert_eq!(group.members.len(), 2);

@@ -40,10 +40,7 @@ async fn deployed(options: &str, policy: &str, partitions: &str) -> (SimCluster,
     let (config, findings) = PartitionsConfig::parse(Path::new("partitions.conf"), partitions);
     assert_eq!(findings, []);
     let (partitions, same) = (Arc::new(config.expect("partitions")), read.clone());
-    let reload = move || {
-        let (options, partitions) = (same.clone(), partitions.clone());
-        Ok(Configuration { options, partitions })
-    };
+    let reload = move || Ok(Configuration::with_partitions(same.clone(), partitions.clone()));
     let sm = cluster.start_with([0, 0, 0], read, Box::new(reload));
     sleep(Duration::from_secs(30)).await;
     // A reload reads the partitions as well.

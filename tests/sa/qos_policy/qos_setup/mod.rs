@@ -248,8 +248,8 @@ async fn the_tables_of_devices_with_different_vls_are_those_of_the_scopes() {
     let (low, _, limit) = arbitration(&cluster, switch, to_one, (4, 4));
     assert_eq!((low, limit), (vec![(1, 4), (2, 4), (3, 7), (0, 0)], 2));
 
-    // Without a file all tables come from the options.
-    std::fs::remove_file(&file).expect("the file");
+    // Without the section all tables come from the options.
+    std::fs::write(&file, "qos-ulps\n default : 0\nend-qos-ulps\n").expect("a file");
     sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
     let usual = USUAL.map(|vl| if vl == 15 { 15 } else { vl & 3 });
@@ -327,10 +327,7 @@ async fn the_tables_of_the_proposal_are_on_the_devices() {
     let (partitions, _) = PartitionsConfig::parse(Path::new("partitions.conf"), &text);
     let partitions = Arc::new(partitions.expect("partitions"));
     let same = options.clone();
-    let reload = move || {
-        let (options, partitions) = (same.clone(), partitions.clone());
-        Ok(Configuration { options, partitions })
-    };
+    let reload = move || Ok(Configuration::with_partitions(same.clone(), partitions.clone()));
     let sm = cluster.start_with([0, 0, 0], options, Box::new(reload));
     sleep(Duration::from_secs(30)).await;
     sm.tell(SmEvent::Reload);
