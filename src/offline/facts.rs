@@ -67,6 +67,7 @@ pub(super) fn report(
             if more > 0 {
                 report.faults.push(format!("and {more} more"));
             }
+            report.faults.extend(failure.cause.clone());
         }
     }
     report

@@ -2,6 +2,7 @@
 //! any torus.
 
 mod rejections;
+mod remedies;
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -174,7 +174,10 @@ pub(super) fn check(
     if let Some(cycle) = cdg.cycle(fabric, &network) {
         match accepted_cycle(fabric, plan, checks, (&network, &sl_to_vl), &cycle) {
             Some(warning) => summary.notes.push(warning),
-            None => failure.add_fault(Fault::CreditLoop(cycle.clone())),
+            None => {
+                failure.add_fault(Fault::CreditLoop(cycle.clone()));
+                failure.cause = plan.routing.policy.credit_loop_cause();
+            }
         }
         summary.cycle = Some(cycle);
     }

@@ -166,7 +166,8 @@ pub fn plan_and_verify_in_stages(
 
 /// The engines to try after one whose routes have a credit loop although it promises none.
 fn engines_behind(chain: &Chain, routing: &Routing, failure: &VerifyFailure) -> Option<Chain> {
-    let text = format!("its routes are rejected: {}", failure.credit_loop()?);
+    let cause = failure.cause.as_ref().map(|cause| format!("; {cause}")).unwrap_or_default();
+    let text = format!("its routes are rejected: {}{cause}", failure.credit_loop()?);
     chain.after(routing, Note::new(Severity::Error, None, text))
 }
 

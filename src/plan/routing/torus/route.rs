@@ -4,10 +4,12 @@ use super::cabling::Cabling;
 use super::grid::Grid;
 use super::multicast::MasterTree;
 use super::part_names::PartNames;
+use super::placement::Discovered;
+use super::radices::WrongRadices;
 use super::routed::{Torus, TorusParts};
 use super::sl2vl::VlHistogram;
 use super::snapshot::TorusSnapshot;
-use super::{DUMP_FILE, NAME, checks, discovery, repairs, report, rings, unicast, vlarb};
+use super::{DUMP_FILE, NAME, checks, cut_off, discovery, repairs, report, rings, unicast, vlarb};
 use crate::fabric::Fabric;
 use crate::notes::Note;
 use crate::plan::routing::{Dump, Engine, Routing, RoutingError, RoutingInput};
@@ -62,9 +64,15 @@ impl TorusError {
         fabric: &Fabric,
         grid: &Grid,
         names: &PartNames<'_>,
+        radices: &WrongRadices,
         mut errors: Vec<Note>,
     ) -> Self {
-        errors.extend(repairs::advice(grid, names));
+        errors.push(repairs::summary(grid, names));
+        // What is missing on paper only needs no repair.
+        if radices.fault().is_none() {
+            errors.extend(radices.doubt().map(report::warning));
+            errors.push(repairs::advice(grid, names));
+        }
         let dump = Dump { file: DUMP_FILE.into(), text: report::dump(fabric, grid) };
         Self { notes: errors, dump: Some(dump) }
     }
@@ -101,7 +109,8 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     notes.push(report::looking_for(&lattice));
     notes.extend(report::single_dimension(&lattice));
 
-    let (grid, leftover) = discovery::discover(fabric, config, &lattice, &cabling, seed, notes)?;
+    let Discovered { grid, leftover, exceeded } =
+        discovery::discover(fabric, config, &lattice, &cabling, seed, notes)?;
     notes.push(report::built(&grid));
     notes.extend(report::leftovers(fabric, &grid, &cabling, &leftover));
     // Positions with other cables, if nodes and LIDs are those of the previous pass.
@@ -142,9 +151,19 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     );
     notes.extend(changes);
     notes.extend(report::unused(fabric, &grid, &cabling));
+    notes.extend(cut_off::warnings(fabric, &grid, &cabling));
     notes.extend(report::missing(fabric, &grid));
-    let ((lfts, lft_inputs), tree) =
-        routed.map_err(|errors| TorusError::unroutable(fabric, &grid, &names, errors))?;
+    let radices = WrongRadices::find(fabric, &grid, &cabling, &leftover);
+    let port_groups =
+        |is_unroutable| exceeded.as_ref().map(|found| found.note(fabric, &grid, is_unroutable));
+    let ((lfts, lft_inputs), tree) = routed.map_err(|faults| {
+        let mut errors: Vec<Note> = port_groups(true).into_iter().collect();
+        errors.extend(radices.fault().map(report::error));
+        errors.extend(faults);
+        TorusError::unroutable(fabric, &grid, &names, &radices, errors)
+    })?;
+    notes.extend(port_groups(false));
+    notes.extend(radices.fault().map(report::warning));
     let parts = TorusParts { cabling, vl_histogram, vls, grid, snapshot, tree, lft_inputs };
     let torus = match same {
         Some(((torus, since), changed)) => torus.updated(&since, fabric, parts, changed),
