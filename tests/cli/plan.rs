@@ -178,7 +178,10 @@ fn the_torus_of_a_file_is_derived_and_drawn() {
     // The date is that of the file.
     let modified = fs::metadata(&fabric).and_then(|file| file.modified()).expect("a time");
     let date = chrono::DateTime::<chrono::Local>::from(modified).format("%Y-%m-%d");
-    assert!(svg.contains(&format!(">5 x 4 x 1: fabric.net, {date}<")), "{svg}");
+    assert!(svg.contains(&format!(">1 x 5 x 4: fabric.net, {date}<")), "{svg}");
+    // Two dimensions are one plane.
+    assert!(svg.contains(">x = 0<") && !svg.contains(">x = 1<") && !svg.contains(">z = "), "{svg}");
+    assert_eq!(svg.matches("class=\"dateline\"").count(), 2 + 1, "with that of the legend");
 }
 
 /// Hosts, datelines and loads of a drawing.
