@@ -1,5 +1,6 @@
 //! The command line, the subcommands and the configuration files.
 
+mod check_torus;
 mod config_mistakes;
 mod opensm_options;
 mod opensm_templates;

@@ -3,6 +3,7 @@
 
 mod rejections;
 mod remedies;
+mod seeds;
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -36,7 +36,7 @@
 //! | stage | module |
 //! |---|---|
 //! | sequence of the stages | [`route`] |
-//! | checks of the configuration against the fabric | [`checks`] |
+//! | checks of the configuration against the fabric | [`checks`], [`seeds`] |
 //! | cables and end ports of the fabric | [`cabling`] |
 //! | discovery: coordinates of each switch | [`discovery`], [`placement`], [`search`], [`cube`] |
 //! | result of the discovery: switches and port groups on the lattice | [`grid`], [`lattice`] |
@@ -92,6 +92,7 @@ mod rings;
 mod route;
 mod routed;
 mod search;
+mod seeds;
 mod sl2vl;
 mod snapshot;
 mod trial;
@@ -101,6 +102,7 @@ mod vlarb;
 use crate::ids::Sl;
 
 pub(crate) use cabling::Cabling;
+pub(crate) use checks::{config_findings, without_qos};
 pub(crate) use lattice::Lattice;
 pub use lattice::{AXIS_NAMES, Coordinates, Direction, Position};
 pub use layout::{Ring, TorusLayout};
@@ -108,6 +110,7 @@ pub use route::Torus2Qos;
 pub use routed::Torus;
 pub use sl2vl::{PortClass, VlCounts};
 pub(crate) use trial::SeedTrial;
+pub(crate) use vlarb::option_notes;
 
 /// The reason why an SL does not suit multicast groups, if there is one.
 pub(crate) fn multicast_sl_problem(sl: Sl) -> Option<&'static str> {

@@ -9,7 +9,9 @@ use super::radices::WrongRadices;
 use super::routed::{Torus, TorusParts};
 use super::sl2vl::VlHistogram;
 use super::snapshot::TorusSnapshot;
-use super::{DUMP_FILE, NAME, checks, cut_off, discovery, repairs, report, rings, unicast, vlarb};
+use super::{
+    DUMP_FILE, NAME, checks, cut_off, discovery, repairs, report, rings, seeds, unicast, vlarb,
+};
 use crate::fabric::Fabric;
 use crate::notes::Note;
 use crate::plan::routing::{Dump, Engine, Routing, RoutingError, RoutingInput};
@@ -68,7 +70,7 @@ impl TorusError {
         mut errors: Vec<Note>,
     ) -> Self {
         errors.push(repairs::summary(grid, names));
-        // What is missing on paper only needs no repair.
+        // Parts that are missing because of wrong radices need no repair.
         if radices.fault().is_none() {
             errors.extend(radices.doubt().map(report::warning));
             errors.push(repairs::advice(grid, names));
@@ -81,9 +83,8 @@ impl TorusError {
 /// Routes a fabric. Messages are added to `notes` as the stages pass; errors are returned.
 fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, TorusError> {
     let (fabric, options) = (input.fabric, input.options);
-    if !options.qos {
-        let text = "torus-2QoS needs QoS: start with -Q or set `qos TRUE`";
-        return Err(Note::error("4E44", text).into());
+    if let Some(note) = checks::without_qos(options) {
+        return Err(note.into());
     }
     let config = input.torus_config.as_ref().map_err(Clone::clone)?;
     notes.extend(config.notes.iter().cloned());
@@ -106,12 +107,18 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     notes.extend(checks::vls(vls)?);
     checks::port_order(fabric, &port_order)?;
     let seed = checks::usable_seed(fabric, &lattice, &config.seeds)?;
+    if let Some(text) = config.seeds.get(seed).and_then(|s| seeds::contradiction(&lattice, s, seed))
+    {
+        return Err(Note::error("4E1C", text).into());
+    }
+    notes.extend(seeds::warnings(&lattice, &config.seeds, seed));
     notes.push(report::looking_for(&lattice));
     notes.extend(report::single_dimension(&lattice));
 
     let Discovered { grid, leftover, exceeded } =
         discovery::discover(fabric, config, &lattice, &cabling, seed, notes)?;
     notes.push(report::built(&grid));
+    notes.extend(seeds::coordinate_warnings(fabric, &grid, &config.seeds, seed));
     notes.extend(report::leftovers(fabric, &grid, &cabling, &leftover));
     // Positions with other cables, if nodes and LIDs are those of the previous pass.
     let changed = since.and_then(|(torus, _)| grid.differences(torus.grid()));
