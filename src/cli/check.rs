@@ -12,8 +12,9 @@ use std::path::PathBuf;
 /// With --file the report also shows the effect on that fabric: members, multicast groups and
 /// P_Key tables of the partitions and, with QoS, the levels of the policy, the scopes that apply to
 /// each port, and the resulting SL to VL and VL arbitration tables. A fabric that none of
-/// the configured engines routes is an error, and so is torus-2QoS if it does not; members of
-/// partitions that are not in the fabric are a warning.
+/// the configured engines routes is an error, and so is torus-2QoS if it does not, or a plan that
+/// fails verification; members of partitions that are not in the fabric are a warning, and so is all
+/// that the plan warns of.
 ///
 /// The exit code is 0 without errors, else 4.
 #[derive(Clone, PartialEq, Debug, Parser)]

@@ -18,10 +18,14 @@ use crate::config::qos_policy::QosPolicy;
 use crate::config::{Diagnostic, excerpt};
 use crate::fabric::Fabric;
 use crate::notes::{Note, Severity};
+use crate::plan::multicast_sls;
 use crate::plan::partitions as plan;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::routing::torus;
+use crate::verify::Verified;
 use config_files::ConfigFiles;
+use qos::Unrouted;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -71,7 +75,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     }
     let effect = match &args.file {
         Some(file) => effect(file, &files)?,
-        None => scopes_rejected_by_engine(&files),
+        None => effect_on_any_fabric(&files),
     };
     effect.located.iter().for_each(|found| counts.add(found.severity));
     effect.notes.iter().for_each(|note| counts.add(note.severity));
@@ -115,9 +119,15 @@ impl Effect {
     }
 }
 
-/// The part of the QoS policy that the first engine rejects on any fabric.
-fn scopes_rejected_by_engine(files: &ConfigFiles) -> Effect {
+/// Findings about the first engine on any fabric: rejected parts of the QoS policy, and multicast
+/// groups of partitions that do not suit it.
+fn effect_on_any_fabric(files: &ConfigFiles) -> Effect {
     let mut effect = Effect::default();
+    if let Some(configured) = files.partitions.as_ref().filter(|_| files.asks_for_torus()) {
+        let (partitions, _) = plan::partitions(configured, &files.options, &[]);
+        let found = multicast_sls::partition_note(&partitions, torus::multicast_sl_problem);
+        found.into_iter().for_each(|note| effect.say(note));
+    }
     let engines = files.options.routing_engine.as_deref().unwrap_or_default();
     let first = engines.split(',').next().unwrap_or_default().trim();
     let policy = files.qos_policy.as_ref().filter(|_| first == torus::NAME);
@@ -163,13 +173,22 @@ fn effect(file: &Path, files: &ConfigFiles) -> Result<Effect, Failure> {
         let (_, found) = EffectivePolicy::new(policy, &fabric, &tables.keys, &partitions, own);
         notes.extend(found);
     }
-    notes.extend(routing::findings(&fabric, options, &partitions, policy.as_ref()));
-    notes.into_iter().for_each(|note| effect.say(note));
+    let planned = qos::planned(&fabric, options, &partitions, policy.as_ref());
+    notes.extend(routing::findings(&fabric, options, &planned));
+    // The engines find again what is wrong in the files.
+    let in_files = files.all.iter().flat_map(|file| &file.findings).map(|found| &found.message);
+    let in_files = in_files.chain(files.notes.iter().map(|note| &note.text));
+    let mut told: BTreeSet<String> = in_files.cloned().collect();
+    for note in notes {
+        if told.insert(note.text.clone()) {
+            effect.say(note);
+        }
+    }
     effect.text += &partitions::shown(&fabric, &partitions, &tables);
     if files.is_policy_wrong() {
         effect.text += "the effect of QoS is not shown, because the policy file has errors\n";
     } else if options.qos {
-        add_qos(&mut effect, &fabric, files, &partitions, policy.as_ref());
+        add_qos(&mut effect, &fabric, files, &planned, policy.as_ref());
     }
     Ok(effect)
 }
@@ -179,11 +198,12 @@ fn add_qos(
     effect: &mut Effect,
     fabric: &Fabric,
     files: &ConfigFiles,
-    partitions: &[plan::Partition],
+    planned: &Result<Verified, Unrouted>,
     policy: Option<&Arc<QosPolicy>>,
 ) {
-    match qos::shown(fabric, &files.options, partitions, policy) {
-        Ok(shown) => {
+    match planned {
+        Ok(verified) => {
+            let shown = qos::shown(fabric, verified.plan(), policy);
             let content = policy.and_then(|policy| files.content(&policy.file));
             shown.findings.into_iter().for_each(|found| effect.say_at(found, content));
             effect.text += &shown.text;

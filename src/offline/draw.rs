@@ -9,7 +9,7 @@ mod hosts;
 mod legend;
 
 use crate::fabric::{Fabric, SwitchId};
-use crate::plan::routing::torus::{Coordinates, Direction, TorusLayout};
+use crate::plan::routing::torus::{AXIS_NAMES, Coordinates, Direction, TorusLayout};
 use legend::legend;
 use std::fmt::Write as _;
 
@@ -94,10 +94,11 @@ pub fn svg(picture: &Drawn<'_>) -> String {
         drawing.switch(&mut out, fabric, layout, at, is_home);
         drawing.hosts(&mut out, at);
     }
-    for z in 0..rz {
+    let name = AXIS_NAMES[drawing.axes[2]];
+    for z in 0..drawing.radices[2] {
         let (x, y) = drawing.corner(z);
         let middle = x + i64::from(drawing.plane.0) / 2;
-        put!(out, "<text class=\"title\" x=\"{middle}\" y=\"{}\">z = {z}</text>", y + 22);
+        put!(out, "<text class=\"title\" x=\"{middle}\" y=\"{}\">{name} = {z}</text>", y + 22);
     }
     legend(&mut out, height, drawing.busiest);
     out.push_str("</svg>\n");
@@ -107,6 +108,10 @@ pub fn svg(picture: &Drawn<'_>) -> String {
 /// Arrangement of the planes.
 struct Drawing<'a> {
     picture: &'a Drawn<'a>,
+    /// The axes of the torus that run to the right, upwards, and from plane to plane. Two dimensions
+    /// make one plane.
+    axes: [usize; 3],
+    /// The radices of these axes.
     radices: [u32; 3],
     /// Width and height of a plane, in pixels.
     plane: (u32, u32),
@@ -118,11 +123,17 @@ struct Drawing<'a> {
 
 impl<'a> Drawing<'a> {
     fn new(picture: &'a Drawn<'a>) -> Self {
-        let radices = picture.layout.radices();
+        let axes = match picture.layout.radices().map(|radix| radix > 1) {
+            [false, true, true] => [1, 2, 0],
+            [true, false, true] => [0, 2, 1],
+            _ => [0, 1, 2],
+        };
+        let radices = axes.map(|axis| picture.layout.radices()[axis]);
         let side = |radix: u32| (radix - 1) * STEP + 2 * MARGIN;
         let plane = (side(radices[0]), side(radices[1]) + TITLE);
         let square = (1..radices[2]).find(|n| n * n >= radices[2]).unwrap_or(1);
-        let mut drawing = Self { picture, radices, plane, columns: square.max(1), busiest: None };
+        let mut drawing =
+            Self { picture, axes, radices, plane, columns: square.max(1), busiest: None };
         drawing.busiest = drawing.most_lids();
         drawing
     }
@@ -140,7 +151,17 @@ impl<'a> Drawing<'a> {
     }
 
     /// The centre of a switch.
-    fn point(&self, Coordinates([x, y, z]): Coordinates) -> Point {
+    fn point(&self, at: Coordinates) -> Point {
+        self.place(self.axes.map(|axis| at.0[axis]))
+    }
+
+    /// The index in [`Self::axes`] of an axis of the torus.
+    fn drawn_axis(&self, axis: usize) -> usize {
+        self.axes.iter().position(|&drawn| drawn == axis).unwrap_or(axis)
+    }
+
+    /// The point with these coordinates along [`Self::axes`].
+    fn place(&self, [x, y, z]: [u32; 3]) -> Point {
         let (left, top) = self.corner(z);
         let up = self.radices[1].saturating_sub(1 + y);
         (left + i64::from(MARGIN + x * STEP), top + i64::from(TITLE + MARGIN + up * STEP))
@@ -151,13 +172,15 @@ impl<'a> Drawing<'a> {
     fn bands(&self, out: &mut String, layout: &TorusLayout) {
         for ring in layout.rings().iter().filter(|ring| !ring.gaps.is_empty()) {
             let mut last = ring.first;
-            last.0[ring.axis] = self.radices[ring.axis] - 1;
-            if ring.axis < 2 {
+            last.0[ring.axis] = layout.radices()[ring.axis] - 1;
+            if self.drawn_axis(ring.axis) < 2 {
                 line(out, "band", self.point(ring.first), self.point(last));
                 continue;
             }
             for z in 0..self.radices[2] {
-                let (x, y) = self.point(Coordinates([ring.first.0[0], ring.first.0[1], z]));
+                let mut at = ring.first;
+                at.0[ring.axis] = z;
+                let (x, y) = self.point(at);
                 put!(out, "<circle class=\"halo\" cx=\"{x}\" cy=\"{y}\" r=\"{}\"/>", RADIUS + 5);
             }
         }
@@ -175,7 +198,8 @@ impl<'a> Drawing<'a> {
         }
         let axis = direction.axis();
         let from = self.point(at);
-        let is_z = axis == 2;
+        let drawn = self.drawn_axis(axis);
+        let is_z = drawn == 2;
         let class = match (missing, is_z) {
             (true, _) => "gone",
             (false, true) => "z",
@@ -183,7 +207,7 @@ impl<'a> Drawing<'a> {
         };
         let steps_on = direction.is_plus() == (next.0[axis] > at.0[axis]);
         let to = if is_z || !steps_on {
-            stub(from, direction)
+            stub(from, drawn, direction.is_plus())
         } else if direction.is_plus() {
             self.point(next)
         } else {
@@ -269,11 +293,11 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// The end of a stub: along the axis in the plane, slanted for z.
-fn stub((x, y): Point, direction: Direction) -> Point {
-    let sign = if direction.is_plus() { 1 } else { -1 };
+/// The end of a stub: along the drawn axis in the plane, slanted between planes.
+fn stub((x, y): Point, drawn_axis: usize, is_plus: bool) -> Point {
+    let sign = if is_plus { 1 } else { -1 };
     let length = i64::from(STUB);
-    match direction.axis() {
+    match drawn_axis {
         0 => (x + sign * length, y),
         1 => (x, y - sign * length),
         _ => (x + sign * length * 7 / 10, y - sign * length * 7 / 10),

@@ -11,6 +11,7 @@ use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
+use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::routing::RoutingPolicy;
 use crate::plan::routing::structure::EngineStructure;
 use crate::plan::routing::torus::{AXIS_NAMES, Direction, Torus, TorusLayout};
@@ -53,6 +54,12 @@ pub(super) fn report(
     match &trial.outcome {
         TrialOutcome::Routed(verified) => {
             add_plan(&mut report, fabric, verified);
+            if let Some(policy) = scenario.qos_policy.clone() {
+                let (keys, own) = (&verified.plan().partitions.keys, Some(fabric.local()));
+                let (_, found) =
+                    EffectivePolicy::new(policy, fabric, keys, &scenario.partitions, own);
+                add_notes(&mut report.notes, &found);
+            }
             report.fallback = report.engine.is_some_and(|engine| !scenario.asks_for(engine));
         }
         TrialOutcome::Unrouted { notes, routing_errors } => {
@@ -68,6 +75,7 @@ pub(super) fn report(
             if more > 0 {
                 report.faults.push(format!("and {more} more"));
             }
+            report.faults.extend(failure.cause.clone());
         }
     }
     report

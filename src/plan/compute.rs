@@ -7,6 +7,7 @@
 use super::lids::{self, Memory};
 use super::links::{self, LinkInput};
 use super::multicast::{self, GroupMembers, MulticastTables};
+use super::multicast_sls;
 use super::paged_vec::PagedVec;
 use super::partitions::{self, Partition, PartitionTables};
 use super::qos::setup::{self, QosSetup};
@@ -192,7 +193,13 @@ pub(super) fn finish(
     let setup_notes = setup_notes(fabric, &routing, &ports, &qos);
     let earlier = stage_results.lids.iter().chain(&routing.notes).chain(&stage_results.partitions);
     let found = multicast.notes.iter().map(|(_, note)| note);
-    let notes = earlier.chain(&setup_notes).chain(found).cloned().collect();
+    let problem = |sl| routing.policy.multicast_sl_problem(sl);
+    let sls = [
+        multicast_sls::partition_note(input.partitions, problem),
+        multicast_sls::group_note(&multicast.sls, problem),
+    ];
+    let sls = sls.iter().flatten();
+    let notes = earlier.chain(&setup_notes).chain(sls).chain(found).cloned().collect();
     let aliases = super::aliases::tables(fabric, input.aliases);
     Plan { lids, ports, switch_infos, aliases, routing, qos, partitions, multicast, notes }
 }

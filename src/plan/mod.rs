@@ -21,6 +21,7 @@ pub mod compute;
 pub mod lids;
 pub mod links;
 pub mod multicast;
+pub mod multicast_sls;
 pub mod multicast_update;
 pub mod paged_vec;
 pub mod partitions;

@@ -5,9 +5,10 @@
 //! [`super::compute`] does.
 
 use super::multicast::{self, MulticastDelta};
-use super::{Plan, links};
+use super::{Plan, links, multicast_sls};
 use crate::config::options::Options;
 use crate::fabric::Fabric;
+use crate::notes::Note;
 use std::sync::Arc;
 
 /// Updates the plan `before` after `change`. Fabric and options must be those of `before`; the
@@ -22,9 +23,12 @@ pub fn update_multicast(
     let multicast = Arc::new(multicast::update(fabric, lids, routing, old, change, options));
     let switch_infos = links::switch_targets(fabric, lids, &multicast, options);
     // The notes about groups are the last ones.
-    let others = before.notes.len().saturating_sub(old.notes.len());
-    let found = multicast.notes.iter().map(|(_, note)| note);
-    let notes = before.notes.iter().take(others).chain(found).cloned().collect();
+    let problem = |sl| routing.policy.multicast_sl_problem(sl);
+    let about_sls = usize::from(multicast_sls::group_note(&old.sls, problem).is_some());
+    let others = before.notes.len().saturating_sub(old.notes.len() + about_sls);
+    let mut notes: Vec<Note> = before.notes.iter().take(others).cloned().collect();
+    notes.extend(multicast_sls::group_note(&multicast.sls, problem));
+    notes.extend(multicast.notes.iter().map(|(_, note)| note.clone()));
     Plan {
         lids: lids.clone(),
         ports: before.ports.clone(),

@@ -109,7 +109,9 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, RefusedMembership> {
         Some(group) => {
             // No switch could forward the packets of the group.
             if group.mlid > last_mlid(view.fabric()) {
-                return Err(ErrorStatus(SaStatus::NO_RESOURCES));
+                let status = ErrorStatus(SaStatus::NO_RESOURCES);
+                let reason = "the switches have no room for the group";
+                return Err(RefusedMembership { status, reason });
             }
             let validate = view.options().mcgroup_join_validation;
             let is_same = !validate || parameters_match(query, &wanted, &group.spec);

@@ -192,7 +192,8 @@ fn ring_of_four(a: &FactorLayers, b: &FactorLayers) -> FactorLayers {
 
 /// Axes in descending order of radix, rings before lines. If several switches are missing in one
 /// line, that line becomes z, because the engine can route around several missing switches only
-/// along z.
+/// along z. For the same reason a fabric of two dimensions extends along y and z: x is the unused
+/// axis, so that later failures in a row along one of its dimensions can be routed around.
 fn order(embedding: &Embedding) -> [usize; 3] {
     let lattice = &embedding.lattice;
     let mut axes = [0, 1, 2];
@@ -203,6 +204,11 @@ fn order(embedding: &Embedding) -> [usize; 3] {
     if let [along] = line[..] {
         let others: Vec<usize> = axes.into_iter().filter(|&axis| axis != along).collect();
         axes = [others[0], others[1], along];
+    }
+    let (unused, used): (Vec<usize>, Vec<usize>) =
+        axes.into_iter().partition(|&axis| !lattice.is_active(axis));
+    if let ([unused], [first, last]) = (&unused[..], &used[..]) {
+        axes = [*unused, *first, *last];
     }
     axes
 }

@@ -215,6 +215,8 @@ pub struct VerifyFailure {
     pub faults: Vec<Fault>,
     /// Number of all faults.
     pub total: usize,
+    /// The cause and the remedy of the faults, if the routing engine knows them.
+    pub cause: Option<String>,
 }
 
 impl VerifyFailure {
@@ -243,7 +245,10 @@ impl fmt::Display for VerifyFailure {
             write!(f, "; {fault}")?;
         }
         let more = self.total.saturating_sub(self.faults.len());
-        if more > 0 { write!(f, "; and {more} more") } else { Ok(()) }
+        if more > 0 {
+            write!(f, "; and {more} more")?;
+        }
+        self.cause.as_ref().map_or(Ok(()), |cause| write!(f, "; {cause}"))
     }
 }
 

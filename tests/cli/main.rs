@@ -1,6 +1,7 @@
 //! The command line, the subcommands and the configuration files.
 
 mod check;
+mod check_torus;
 mod config_mistakes;
 mod opensm_options;
 mod opensm_templates;

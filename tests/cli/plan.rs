@@ -178,7 +178,10 @@ fn the_torus_of_a_file_is_derived_and_drawn() {
     // The date is that of the file.
     let modified = fs::metadata(&fabric).and_then(|file| file.modified()).expect("a time");
     let date = chrono::DateTime::<chrono::Local>::from(modified).format("%Y-%m-%d");
-    assert!(svg.contains(&format!(">5 x 4 x 1: fabric.net, {date}<")), "{svg}");
+    assert!(svg.contains(&format!(">1 x 5 x 4: fabric.net, {date}<")), "{svg}");
+    // Two dimensions are one plane.
+    assert!(svg.contains(">x = 0<") && !svg.contains(">x = 1<") && !svg.contains(">z = "), "{svg}");
+    assert_eq!(svg.matches("class=\"dateline\"").count(), 2 + 1, "with that of the legend");
 }
 
 /// Hosts, datelines and loads of a drawing.
@@ -240,6 +243,48 @@ fn rejected_fabrics_are_explained_and_drawn() {
     // The reason is printed once.
     let reasons = notes.iter().filter(|note| note["code"] == "4E38");
     assert_eq!(reasons.count(), 1, "{notes:?}");
+}
+
+#[test]
+fn too_few_vls_for_a_missing_switch_are_named_with_the_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let conf = folder.path().join("opensm.conf");
+    let fabric = ["6x5", "--missing-switch", "2,2,0", "-F", conf.to_str().expect("UTF-8")];
+    let options = "qos TRUE\nrouting_engine torus-2QoS,no_fallback\n";
+    fs::write(&conf, format!("{options}max_op_vls 2\n")).expect("written");
+    let (code, report) = json(&fabric);
+    assert_eq!(code, Some(1));
+    let cause = "torus-2QoS needs 4 data VLs between switches to route around the missing switch \
+                 2,2,0, and there are only 2: raise max_op_vls to 3 (4 data VLs) or more, or bring \
+                 the switch back";
+    let faults = report["faults"].as_array().expect("faults");
+    assert!(faults.iter().any(|fault| fault == cause), "{faults:?}");
+    fs::write(&conf, format!("{options}max_op_vls 3\n")).expect("written");
+    assert_eq!(json(&fabric).0, Some(0));
+}
+
+#[test]
+fn multicast_sls_that_torus_2qos_cannot_use_are_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let partitions = folder.path().join("partitions.conf");
+    let fabric = strict(&["3x3", "-P", partitions.to_str().expect("UTF-8")]);
+    let warnings = |definition: &str| -> Vec<String> {
+        fs::write(&partitions, definition).expect("written");
+        let (code, report) = json(&fabric);
+        assert_eq!(code, Some(0), "{report}");
+        let notes = report["notes"].as_array().expect("notes").iter();
+        let texts = notes.filter_map(|note| note["text"].as_str());
+        texts.filter(|text| text.contains("multicast group")).map(str::to_owned).collect()
+    };
+    let found =
+        warnings("Default=0x7fff,ipoib,sl=3:ALL=full;\na=1,ipoib,sl=9:ALL;\nb=2,sl=3:ALL;\n");
+    assert_eq!(
+        found,
+        ["multicast groups of partition \"Default\" (0x7fff) have SL 3, and those of 1 other \
+             partition: with torus-2QoS such a group can close a credit loop with unicast routes; \
+             use SL 0 or 8"]
+    );
+    assert_eq!(warnings("Default=0x7fff,ipoib,sl=8:ALL=full;\n"), [""; 0]);
 }
 
 /// The elements of an XML text; panics if tags do not match.

@@ -50,3 +50,9 @@ fn other_topologies_are_rejected() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("this is no torus"), "{output:?}");
 }
+
+#[test]
+fn two_dimensions_survive_failed_switches_in_a_row() {
+    let output = run(&["6x5"]);
+    assert_eq!(config(&output).size, Some(TorusSize { radix: [1, 6, 5], looped: [true; 3] }));
+}

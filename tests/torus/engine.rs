@@ -2,6 +2,8 @@
 //! any torus.
 
 mod rejections;
+mod remedies;
+mod seeds;
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,18 +1,25 @@
 //! Renders a configuration as a torus-2QoS.conf.
 
-use super::TorusConfig;
+use super::{TorusConfig, TorusSize};
 use std::fmt;
 
 const AXES: [char; 3] = ['x', 'y', 'z'];
 
+/// The `torus` line.
+impl fmt::Display for TorusSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("torus")?;
+        for (radix, looped) in self.radix.into_iter().zip(self.looped) {
+            write!(f, " {radix}{}", if looped || radix <= 2 { "" } else { "m" })?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for TorusConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(size) = self.size {
-            write!(f, "torus")?;
-            for (radix, looped) in size.radix.into_iter().zip(size.looped) {
-                write!(f, " {radix}{}", if looped || radix <= 2 { "" } else { "m" })?;
-            }
-            writeln!(f)?;
+            writeln!(f, "{size}")?;
         }
         for (index, seed) in self.seeds.iter().enumerate() {
             if index > 0 {

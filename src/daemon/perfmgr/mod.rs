@@ -18,7 +18,7 @@ use crate::manage::loop_status::LoopStatus;
 use crate::notes::counted;
 use crate::perfmgr::command::PerfCommand;
 use crate::perfmgr::dump;
-use crate::perfmgr::status::{PerfSettings, PerfStatus};
+use crate::perfmgr::status::PerfStatus;
 use crate::publish::dump_file;
 use crate::transport::gsi::{GsiClient, GsiTimeouts};
 use arc_swap::ArcSwap;

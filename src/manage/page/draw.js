@@ -59,10 +59,12 @@ const drawing = (() => {
     const [a, b] = link.ends.map((end) => layout.place.get(end.guid));
     if (!a || !b) return [];
     const along = link.along;
-    if (!along || (along.axis < 2 && !along.wraps)) return [[a, b]];
+    if (!along) return [[a, b]];
+    const drawn = layout.torus?.drawn(along.axis) ?? along.axis;
+    if (drawn < 2 && !along.wraps) return [[a, b]];
     const [low, high] = link.nodes[0].at[along.axis] < link.nodes[1].at[along.axis] ? [a, b] : [b, a];
     const stub = (from, [x, y], sign) => [from, [from[0] + sign * x * STUB, from[1] + sign * y * STUB]];
-    const direction = [[1, 0], [0, -1], [0.75, 0.55]][along.axis];
+    const direction = [[1, 0], [0, -1], [0.75, 0.55]][drawn];
     // Across the dateline, the lower end leaves downwards.
     const sign = along.wraps ? -1 : 1;
     return [stub(low, direction, sign), stub(high, direction, -sign)];
@@ -107,10 +109,12 @@ const drawing = (() => {
       const end = [...ring.first];
       end[axis] = torus.radices[axis] - 1;
       const [from, to] = [ring.first, end].map((at) => layout.torus.point(at));
-      if (axis < 2) strokeSegments(context, [[from, to]]);
+      if (layout.torus.drawn(axis) < 2) strokeSegments(context, [[from, to]]);
       else {
-        for (let z = 0; z < torus.radices[2]; z += 1) {
-          const [x, y] = toScreen(layout.torus.point([end[0], end[1], z]));
+        for (let step = 0; step < torus.radices[axis]; step += 1) {
+          const at = [...end];
+          at[axis] = step;
+          const [x, y] = toScreen(layout.torus.point(at));
           context.beginPath();
           context.arc(x, y, Math.max(3, view.scale * 0.24), 0, 7);
           context.stroke();
@@ -129,8 +133,9 @@ const drawing = (() => {
       for (const cable of model.torus.missing_cables) {
         const axis = "xyz".indexOf(cable.axis);
         const [a, b] = [cable.from, cable.to].map((at) => layout.torus.point(at));
-        const direction = [[1, 0], [0, -1], [0.75, 0.55]][axis];
-        const isWhole = axis < 2 && Math.abs(cable.from[axis] - cable.to[axis]) === 1;
+        const drawn = layout.torus.drawn(axis);
+        const direction = [[1, 0], [0, -1], [0.75, 0.55]][drawn];
+        const isWhole = drawn < 2 && Math.abs(cable.from[axis] - cable.to[axis]) === 1;
         const stub = ([x, y], sign) => [[x, y], [x + sign * direction[0] * STUB, y + sign * direction[1] * STUB]];
         strokeSegments(context, isWhole ? [[a, b]] : [stub(a, 1), stub(b, -1)]);
       }

@@ -4,16 +4,25 @@ const PLANE_GAP = 1.3; // between planes of equal z
 const HOST_DISTANCE = 0.3; // from a host to its switch
 const HOST_GAP = 0.22; // between hosts below a switch of a layer
 
+// Axes that run to the right, upwards, and from plane to plane: two dimensions make one plane.
+const drawnAxes = ([rx, ry, rz]) => {
+  if (rx === 1 && ry > 1 && rz > 1) return [1, 2, 0];
+  return ry === 1 && rx > 1 && rz > 1 ? [0, 2, 1] : [0, 1, 2];
+};
+
 // Planes of equal z side by side, x to the right, y upwards.
 const layoutTorus = (torus) => {
-  const [rx, ry, rz] = torus.radices;
+  const axes = drawnAxes(torus.radices);
+  const drawn = (axis) => axes.indexOf(axis);
+  const [rx, ry, rz] = axes.map((axis) => torus.radices[axis]);
   const columns = Math.max(1, Math.ceil(Math.sqrt(rz * (ry + PLANE_GAP) / (rx + PLANE_GAP))));
   const corner = (z) => [(z % columns) * (rx + PLANE_GAP), Math.floor(z / columns) * (ry + PLANE_GAP)];
-  const point = ([x, y, z]) => {
+  const point = (at) => {
+    const [x, y, z] = axes.map((axis) => at[axis]);
     const [left, top] = corner(z);
     return [left + x, top + (ry - 1 - y)];
   };
-  return { point, corner, columns, rx, ry, rz };
+  return { point, corner, columns, drawn, rx, ry, rz };
 };
 
 // Ranks of switches: those with hosts first, then by distance from them.

@@ -87,9 +87,9 @@ impl ConfigFiles {
             qos_policy: None,
         };
         files.options(args);
-        if files.options.routing_engine.as_deref().unwrap_or_default().contains(torus::NAME) {
+        if files.asks_for_torus() {
             files.torus_config();
-            files.torus_without_qos();
+            files.torus_options();
         }
         let folders = folders::findings(&files.options);
         files.notes.extend(folders);
@@ -168,20 +168,29 @@ impl ConfigFiles {
         let path = PathBuf::from(&self.options.torus_config);
         let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
         let notes = match TorusConfig::parse(&path, &text) {
-            Ok(config) => config.notes,
+            Ok(config) => {
+                let found = torus::config_findings(&config);
+                config.notes.into_iter().chain(found).collect()
+            }
             Err(notes) => notes,
         };
         file.findings = notes.iter().map(|note| located(note, &path)).collect();
         self.all.push(file);
     }
 
-    /// torus-2QoS routes with QoS only.
-    fn torus_without_qos(&mut self) {
-        if !self.options.qos {
-            let text =
-                "routing_engine: torus-2QoS needs qos TRUE (-Q), and refuses to route without";
-            self.notes.push(Note::new(Severity::Error, None, text.to_owned()));
+    /// True if torus-2QoS is in the list of engines.
+    pub(super) fn asks_for_torus(&self) -> bool {
+        self.options.routing_engine.as_deref().unwrap_or_default().contains(torus::NAME)
+    }
+
+    /// Options that do not suit torus-2QoS, which routes with QoS only.
+    fn torus_options(&mut self) {
+        if let Some(note) = torus::without_qos(&self.options) {
+            self.notes.push(note);
+            return;
         }
+        let found = torus::option_notes(&self.options).into_iter();
+        self.notes.extend(found.filter(|note| note.severity > Severity::Info));
     }
 
     fn guid_lists(&mut self) {

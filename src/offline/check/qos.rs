@@ -13,11 +13,13 @@ use crate::config::qos_policy::{
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::plan::Plan;
-use crate::plan::compute::{PlanInput, compute};
+use crate::plan::compute::PlanInput;
 use crate::plan::lids::Memory;
 use crate::plan::partitions::Partition;
 use crate::plan::qos::setup::{QosSetup, SetupContext, diagnostics};
 use crate::plan::routing::{RoutingError, torus};
+use crate::verify::baseline::plan_and_verify;
+use crate::verify::{Checks, Verified};
 use crate::wire::attr::tables::SlToVl;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -36,47 +38,44 @@ pub(super) struct Shown {
     pub findings: Vec<Diagnostic>,
 }
 
-/// Plans the fabric and describes the effect of QoS. `policy` is the QoS policy, if there is one.
-///
-/// # Errors
-/// Returns the reason why the fabric cannot be planned.
-pub(super) fn shown(
-    fabric: &Fabric,
-    options: &Options,
-    partitions: &[Partition],
-    policy: Option<&Arc<QosPolicy>>,
-) -> Result<Shown, Unrouted> {
-    let plan = planned(fabric, options, partitions, policy)?;
+/// Describes the effect of QoS in a plan. `policy` is the QoS policy, if there is one.
+pub(super) fn shown(fabric: &Fabric, plan: &Plan, policy: Option<&Arc<QosPolicy>>) -> Shown {
     let mut text = format!("QoS with the routes of {}:\n", plan.routing.engine);
-    let mut found = Vec::new();
-    if let Some(setup) = plan.qos.setup.clone() {
-        let (engine, decides) = (plan.routing.engine, &*plan.routing.policy);
-        let context =
-            SetupContext { fabric, setup: &setup, engine, policy: decides, targets: &plan.ports };
-        found = diagnostics(&context);
-        Report { fabric, plan: &plan, setup: &setup }.put(&mut text);
+    if let Some(setup) = &plan.qos.setup {
+        Report { fabric, plan, setup }.put(&mut text);
     }
     match policy {
         Some(policy) => put_levels(&mut text, policy, plan.routing.engine),
         None => put!(text, "  no policy: paths have the SLs of their partitions"),
     }
-    text += &vl_tables::shown(fabric, &plan);
-    Ok(Shown { text, findings: found })
+    text += &vl_tables::shown(fabric, plan);
+    Shown { text, findings: scope_findings(fabric, plan) }
+}
+
+/// Scopes of the policy that the fabric cannot satisfy.
+pub(super) fn scope_findings(fabric: &Fabric, plan: &Plan) -> Vec<Diagnostic> {
+    let Some(setup) = &plan.qos.setup else { return Vec::new() };
+    let (engine, policy) = (plan.routing.engine, &*plan.routing.policy);
+    diagnostics(&SetupContext { fabric, setup, engine, policy, targets: &plan.ports })
 }
 
 /// The reason why there is no plan.
 pub(super) struct Unrouted {
     pub text: String,
-    /// The failures of the engines.
+    /// The failures of the engines; empty if verification failed.
     pub errors: Vec<RoutingError>,
 }
 
+/// Plans the fabric, and verifies the plan.
+///
+/// # Errors
+/// Returns the reason why there is no plan that the daemon would apply.
 pub(super) fn planned(
     fabric: &Fabric,
     options: &Options,
     partitions: &[Partition],
     policy: Option<&Arc<QosPolicy>>,
-) -> Result<Plan, Unrouted> {
+) -> Result<Verified, Unrouted> {
     // Errors in these files have been reported already.
     let (routing_files, _) = files::routing_files(options);
     let chain = configuration::chain(options, routing_files)
@@ -95,12 +94,16 @@ pub(super) fn planned(
         chain: &chain,
         qos_policy: policy,
     };
-    let planned = compute(&input).map_err(|failure| {
+    let outcome = plan_and_verify(&input, None, &Checks::new(options.qos));
+    let planned = outcome.map_err(|failure| {
         let engines = failure.routing_errors.iter().map(|error| error.engine);
         let text = format!("{} found no routes", engines.collect::<Vec<_>>().join(" and "));
         Unrouted { text, errors: failure.routing_errors }
     })?;
-    Ok(planned.plan)
+    planned.verdict.map_err(|failure| Unrouted {
+        text: format!("the plan is faulty and would not be applied: {failure}"),
+        errors: Vec::new(),
+    })
 }
 
 /// Number of ports to which a scope applies, also by group as (name, number). A port may be in

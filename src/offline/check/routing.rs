@@ -1,30 +1,29 @@
-//! Whether the routing engines route a fabric.
+//! Whether the routing engines route a fabric, and what the plan for it warns of.
 
-use super::qos;
+use super::qos::{self, Unrouted};
 use crate::config::options::{Options, engine_names};
-use crate::config::qos_policy::QosPolicy;
 use crate::fabric::Fabric;
 use crate::notes::{Note, Severity};
-use crate::plan::partitions::Partition;
 use crate::plan::routing::{RoutingError, torus};
-use std::sync::Arc;
+use crate::verify::Verified;
 
 /// Findings about the engines: an error if none of those that were asked for routes the fabric, or if
 /// torus-2QoS does not, since the rest of the configuration is made for it; a warning for any other
-/// engine that leaves the fabric to a later one of the list. The reasons of the engines follow.
+/// engine that leaves the fabric to a later one of the list. The reasons of the engines follow, then
+/// the warnings and errors of plan and verification, as `plan` and the daemon report them.
 pub(super) fn findings(
     fabric: &Fabric,
     options: &Options,
-    partitions: &[Partition],
-    policy: Option<&Arc<QosPolicy>>,
+    planned: &Result<Verified, Unrouted>,
 ) -> Vec<Note> {
-    let plan = match qos::planned(fabric, options, partitions, policy) {
-        Ok(plan) => plan,
+    let verified = match planned {
+        Ok(verified) => verified,
         Err(unrouted) => {
-            let head = Note::new(Severity::Error, None, unrouted.text);
+            let head = Note::new(Severity::Error, None, unrouted.text.clone());
             return std::iter::once(head).chain(unrouted.errors.iter().flat_map(reasons)).collect();
         }
     };
+    let plan = verified.plan();
     let used = plan.routing.engine;
     let asked = options.routing_engine.as_deref().unwrap_or_default();
     let is_fallback = engine_names(asked).all(|name| name != used);
@@ -40,6 +39,18 @@ pub(super) fn findings(
         notes.push(Note::new(severity, None, text));
         notes.extend(reasons(error));
     }
+    // Shown with their lines.
+    let scopes: Vec<Note> = qos::scope_findings(fabric, plan).iter().map(Note::from).collect();
+    let is_told = |note: &Note| {
+        let of_engine = |error: &RoutingError| {
+            let fallback = format!("{} cannot route this fabric", error.engine);
+            error.notes.contains(note) || note.text.starts_with(&fallback)
+        };
+        scopes.contains(note) || plan.routing.routing_errors.iter().any(of_engine)
+    };
+    let warnings = plan.notes.iter().chain(&verified.summary().notes);
+    let warnings = warnings.filter(|note| note.severity > Severity::Info && !is_told(note));
+    notes.extend(warnings.cloned());
     notes
 }
 

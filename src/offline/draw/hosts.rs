@@ -2,7 +2,7 @@
 
 use super::{Drawing, Drawn, MARGIN, RADIUS, STEP, STUB, escaped, line};
 use crate::fabric::PortId;
-use crate::plan::routing::torus::Coordinates;
+use crate::plan::routing::torus::{AXIS_NAMES, Coordinates};
 use std::fmt::Write as _;
 
 /// Appends a line; writing to a `String` cannot fail.
@@ -56,26 +56,28 @@ impl Drawing<'_> {
         let layout = self.picture.layout;
         let reach = i64::from(STUB) - 4;
         for z in 0..self.radices[2] {
-            let (left, low) = self.point(Coordinates([0, 0, z]));
-            let last = Coordinates([self.radices[0] - 1, self.radices[1] - 1, z]);
-            let (right, high) = self.point(last);
-            if layout.is_looped(0) && self.radices[0] > 1 {
+            let (left, low) = self.place([0, 0, z]);
+            let (right, high) = self.place([self.radices[0] - 1, self.radices[1] - 1, z]);
+            if layout.is_looped(self.axes[0]) && self.radices[0] > 1 {
                 let x = left - reach;
                 line(out, "dateline", (x, high - reach), (x, low + reach));
-                put!(out, "<text class=\"note\" x=\"{x}\" y=\"{}\">x</text>", high - reach - 4);
+                let name = AXIS_NAMES[self.axes[0]];
+                let y = high - reach - 4;
+                put!(out, "<text class=\"note\" x=\"{x}\" y=\"{y}\">{name}</text>");
             }
-            if layout.is_looped(1) && self.radices[1] > 1 {
+            if layout.is_looped(self.axes[1]) && self.radices[1] > 1 {
                 let y = low + reach;
                 line(out, "dateline", (left - reach, y), (right + reach, y));
                 put!(
                     out,
-                    "<text class=\"note\" x=\"{}\" y=\"{}\">y</text>",
+                    "<text class=\"note\" x=\"{}\" y=\"{}\">{}</text>",
                     right + reach + 7,
-                    y + 4
+                    y + 4,
+                    AXIS_NAMES[self.axes[1]]
                 );
             }
         }
-        if layout.is_looped(2) && self.radices[2] > 1 {
+        if layout.is_looped(self.axes[2]) && self.radices[2] > 1 {
             let (left, top) = self.corner(0);
             put!(
                 out,

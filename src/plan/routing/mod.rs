@@ -272,6 +272,17 @@ pub trait RoutingPolicy: Send + Sync {
         self.guarantees_no_credit_loops()
     }
 
+    /// The cause and the remedy of a credit loop of an engine that guarantees to have none, if it
+    /// knows them.
+    fn credit_loop_cause(&self) -> Option<String> {
+        None
+    }
+
+    /// The reason why an SL does not suit multicast groups with these routes, if there is one.
+    fn multicast_sl_problem(&self, _sl: Sl) -> Option<&'static str> {
+        None
+    }
+
     /// True if some switches have no entry for some LIDs by design, and there is no warning as long
     /// as hosts reach each other. It concerns packets from switches and to LIDs of switches only,
     /// which are management packets.

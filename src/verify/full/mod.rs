@@ -192,6 +192,7 @@ pub(super) fn check(
         let found = search.find(cycle);
         if found.rejects(plan, checks) {
             failure.add_fault(Fault::CreditLoop(found.cycle.clone()));
+            failure.cause = plan.routing.policy.credit_loop_cause();
         } else {
             summary.notes.push(found.warning(plan));
         }

@@ -42,7 +42,10 @@ pub(super) fn choose<T, E>(
             }
             (Ok(_), _) => break,
             (Err(failure), _) => match failure.credit_loop() {
-                Some(credit_loop) => format!("its routes are rejected: {credit_loop}"),
+                Some(credit_loop) => {
+                    let cause = failure.cause.as_ref().map(|cause| format!("; {cause}"));
+                    format!("its routes are rejected: {credit_loop}{}", cause.unwrap_or_default())
+                }
                 None => break,
             },
         };

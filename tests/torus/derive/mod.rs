@@ -62,6 +62,17 @@ fn healthy_fabrics_are_read_exactly() {
     }
 }
 
+/// torus-2QoS routes around several missing switches only along z.
+#[test]
+fn two_dimensions_are_y_and_z() {
+    for radix in [[6, 5, 1], [3, 7, 1], [1, 4, 5], [5, 1, 5], [2, 3, 1]] {
+        let case = Case::new(Shape::torus(radix), Strays::default(), &mut Dice(7));
+        let size = whole(&case).config.size.unwrap();
+        assert!(size.radix[0] == 1 && size.radix[1] > 1 && size.radix[2] > 1, "{size:?}");
+        assert_eq!(compare(&case), Verdict::Right, "{size:?}");
+    }
+}
+
 /// The verdicts on fabrics by number; prints those that are not right.
 fn survey(numbers: Range<u64>, has_strays: bool) -> Vec<(u64, Verdict)> {
     let verdict = |number: u64| {

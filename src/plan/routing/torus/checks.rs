@@ -3,11 +3,37 @@
 
 use super::lattice::{AXIS_NAMES, Lattice};
 use super::report::{error, warning};
+use super::seeds;
 use super::sl2vl::VlCounts;
+use crate::config::options::Options;
 use crate::config::torus::{Seed, SeedLink, TorusConfig};
 use crate::fabric::Fabric;
 use crate::ids::Guid;
 use crate::notes::{Note, counted};
+
+/// The error if QoS is disabled.
+pub(crate) fn without_qos(options: &Options) -> Option<Note> {
+    let text = "torus-2QoS needs QoS: start with -Q or set `qos TRUE`";
+    (!options.qos).then(|| Note::error("4E44", text))
+}
+
+/// Findings about a configuration that hold for every fabric: the errors because of which the engine
+/// refuses it, and warnings about backup seeds.
+pub(crate) fn config_findings(config: &TorusConfig) -> Vec<Note> {
+    let lattice = match lattice(config) {
+        Ok(lattice) => lattice,
+        Err(note) => return vec![note],
+    };
+    let none = [Seed::default()];
+    let seeds = if config.seeds.is_empty() { &none } else { &config.seeds[..] };
+    let wrong = seeds.iter().enumerate();
+    let wrong = wrong.filter_map(|(index, seed)| check_seed(&lattice, seed, index).err());
+    let mut notes: Vec<Note> = wrong.collect();
+    let first = seeds::contradiction(&lattice, &seeds[0], 0);
+    notes.extend(first.map(|text| Note::error("4E1C", text)));
+    notes.extend(seeds::warnings(&lattice, seeds, 0));
+    notes
+}
 
 /// The configured lattice.
 ///

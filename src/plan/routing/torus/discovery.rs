@@ -1,15 +1,13 @@
 //! The discovery of a torus from one seed, with its messages.
 
 use super::cabling::Cabling;
-use super::grid::Grid;
 use super::lattice::Lattice;
-use super::placement::{Placement, PlacementError, origin};
+use super::placement::{Discovered, Placement, PlacementError, origin};
 use crate::config::torus::TorusConfig;
 use crate::fabric::Fabric;
 use crate::notes::Note;
 
-/// Discovers the torus from the seed with index `seed`. Returns the grid, and the cables that are
-/// not part of it as indices into [`Cabling::cables`].
+/// Discovers the torus from the seed with index `seed`.
 ///
 /// # Errors
 /// Returns error messages if a seed switch is not in the fabric, a switch was found at two
@@ -21,7 +19,7 @@ pub(super) fn discover(
     cabling: &Cabling,
     seed: usize,
     notes: &mut Vec<Note>,
-) -> Result<(Grid, Vec<usize>), Vec<Note>> {
+) -> Result<Discovered, Vec<Note>> {
     let kind = if seed == 0 { "default".to_owned() } else { format!("backup #{seed}") };
     let seed = config.seeds.get(seed).copied().unwrap_or_default();
     let mut placement = Placement::new(lattice, cabling, config.portgroup_max_ports);
@@ -32,7 +30,6 @@ pub(super) fn discover(
         "using torus seed configured as {kind} (switch {at} GUID {guid})"
     )));
     placement.discover();
-    notes.extend(placement.overflow_notes(fabric));
     placement.finish(fabric).map_err(messages)
 }
 

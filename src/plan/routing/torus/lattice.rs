@@ -104,6 +104,10 @@ impl Lattice {
         self.len as usize
     }
 
+    pub(crate) fn size(&self) -> TorusSize {
+        self.size
+    }
+
     pub(crate) fn radices(&self) -> [u32; 3] {
         self.size.radix
     }

@@ -45,7 +45,7 @@ impl TorusLayout {
             .map_err(|note| vec![note])?;
         let (fabric, notes) = (input.fabric, &mut Vec::new());
         let placed = discovery::discover(fabric, config, &lattice, &cabling, seed, notes);
-        placed.map(|(grid, _)| Self { grid })
+        placed.map(|discovered| Self { grid: discovered.grid })
     }
 
     pub fn radices(&self) -> [u32; 3] {

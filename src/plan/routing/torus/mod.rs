@@ -36,12 +36,14 @@
 //! | stage | module |
 //! |---|---|
 //! | sequence of the stages | [`route`] |
-//! | checks of the configuration against the fabric | [`checks`] |
+//! | checks of the configuration against the fabric | [`checks`], [`seeds`] |
 //! | cables and end ports of the fabric | [`cabling`] |
 //! | discovery: coordinates of each switch | [`discovery`], [`placement`], [`search`], [`cube`] |
 //! | result of the discovery: switches and port groups on the lattice | [`grid`], [`lattice`] |
 //! | differences from the previous routing, missing parts | [`snapshot`], [`report`] |
 //! | conditions for routing without credit loops | [`rings`] |
+//! | radices and port group sizes that do not fit the fabric | [`radices`], [`port_group_limit`] |
+//! | switches without the cables that tell their position | [`cut_off`] |
 //! | names of missing parts, suggested repairs | [`part_names`], [`repairs`], [`failure_model`] |
 //! | forwarding tables | [`unicast`], [`ring_directions`], [`destinations`] |
 //! | spanning tree, multicast groups | [`multicast`] |
@@ -70,6 +72,7 @@
 mod cabling;
 mod checks;
 mod cube;
+mod cut_off;
 mod destinations;
 mod discovery;
 mod failure_model;
@@ -80,6 +83,8 @@ mod multicast;
 mod part_names;
 mod path_sl;
 mod placement;
+mod port_group_limit;
+mod radices;
 mod repairs;
 mod report;
 mod ring_directions;
@@ -87,13 +92,17 @@ mod rings;
 mod route;
 mod routed;
 mod search;
+mod seeds;
 mod sl2vl;
 mod snapshot;
 mod trial;
 mod unicast;
 mod vlarb;
 
+use crate::ids::Sl;
+
 pub(crate) use cabling::Cabling;
+pub(crate) use checks::{config_findings, without_qos};
 pub(crate) use lattice::Lattice;
 pub use lattice::{AXIS_NAMES, Coordinates, Direction, Position};
 pub use layout::{Ring, TorusLayout};
@@ -101,6 +110,14 @@ pub use route::Torus2Qos;
 pub use routed::Torus;
 pub use sl2vl::{PortClass, VlCounts};
 pub(crate) use trial::SeedTrial;
+pub(crate) use vlarb::option_notes;
+
+/// The reason why an SL does not suit multicast groups, if there is one.
+pub(crate) fn multicast_sl_problem(sl: Sl) -> Option<&'static str> {
+    (!matches!(sl.0, 0 | 8)).then_some(
+        "with torus-2QoS such a group can close a credit loop with unicast routes; use SL 0 or 8",
+    )
+}
 
 /// Name of the engine in `-R` and `routing_engine`.
 pub const NAME: &str = crate::config::torus::ENGINE;

@@ -11,11 +11,12 @@ use super::cabling::{Cabling, LocalPort};
 use super::cube::{Candidate, CubeRules};
 use super::grid::{Grid, LocalPorts, PortGroups, TorusCable};
 use super::lattice::{Direction, Lattice, Position};
+use super::port_group_limit::PortGroupLimit;
 use super::search::FreeCables;
 use crate::config::torus::Seed;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Guid;
-use crate::notes::{Note, Severity, counted};
+use crate::notes::Note;
 use std::collections::BTreeSet;
 
 /// Failure of the placement.
@@ -25,6 +26,16 @@ pub(super) enum PlacementError {
     SeedSwitchMissing(Guid),
     /// A switch was found at two positions, or a local port group is too large.
     Contradiction(Vec<Note>),
+}
+
+/// A discovered torus.
+#[derive(Clone, Debug)]
+pub(super) struct Discovered {
+    pub grid: Grid,
+    /// The cables outside the torus, as indices into [`Cabling::cables`].
+    pub leftover: Vec<usize>,
+    /// Port groups with more cables than fit.
+    pub exceeded: Option<PortGroupLimit>,
 }
 
 /// A torus under construction.
@@ -247,13 +258,12 @@ impl<'a> Placement<'a> {
         })
     }
 
-    /// Adds the local port groups and returns the discovered torus with the cables outside it, as
-    /// indices into [`Cabling::cables`].
+    /// Adds the local port groups, and returns the discovered torus.
     ///
     /// # Errors
     /// Returns [`PlacementError::Contradiction`] if a switch has two positions or a local port
     /// group is too large.
-    pub(super) fn finish(self, fabric: &Fabric) -> Result<(Grid, Vec<usize>), PlacementError> {
+    pub(super) fn finish(self, fabric: &Fabric) -> Result<Discovered, PlacementError> {
         let mut grid = Grid {
             lattice: self.lattice.clone(),
             switches: self.switches,
@@ -262,68 +272,46 @@ impl<'a> Placement<'a> {
             port_groups: PortGroups::new(self.lattice.len(), &self.joined),
             local: LocalPorts::default(),
         };
-        let mut faults = Vec::new();
+        let mut contradictions = Vec::new();
         for at in grid.lattice.positions() {
             let Some(switch) = grid.switch(at) else {
                 grid.local.push([]);
                 continue;
             };
             if let Some(other) = grid.positions[switch.index()].replace(at) {
-                faults.push(placed_twice(&grid, fabric, other, at));
+                contradictions.push(placed_twice(&grid, fabric, other, at));
                 grid.local.push([]);
                 continue;
             }
             let management = LocalPort { port: 0, end: fabric.switch(switch).first_port };
             let hosts = self.cabling.hosts(switch);
-            if hosts.len() + 1 > self.max_ports {
-                faults.push(local_group_full(&grid, fabric, at, hosts.len() + 1, self.max_ports));
-            }
             grid.local.push(std::iter::once(management).chain(hosts.iter().copied()));
         }
-        let leftover = self.free.leftover().collect();
-        if faults.is_empty() {
-            Ok((grid, leftover))
-        } else {
-            Err(PlacementError::Contradiction(faults))
-        }
-    }
-
-    /// A warning for each port group that is too small for its cables.
-    pub(super) fn overflow_notes(&self, fabric: &Fabric) -> Vec<Note> {
-        let note = |&(lower, axis): &(Position, usize)| {
+        let overfull = self.overfull_groups.iter().filter_map(|&(lower, axis)| {
             let upper = self.lattice.step(lower, Direction::plus(axis));
-            let name = |at: Position| {
-                let guid = self.switches[at.index()].map(|switch| fabric.switch(switch).guid());
-                format!("{} (GUID {})", self.lattice.coordinates(at), guid.unwrap_or_default())
-            };
-            let text = format!(
-                "more than portgroup_max_ports = {} parallel cables between switches {} and {}: the \
-                 others are not used",
-                self.max_ports,
-                name(lower),
-                name(upper)
-            );
-            Note::new(Severity::Warning, Some("4E17"), text)
-        };
-        self.overfull_groups.iter().map(note).collect()
+            Some([grid.switch(lower)?, grid.switch(upper)?])
+        });
+        let exceeded = PortGroupLimit::exceeded(&grid, self.cabling, self.max_ports, overfull);
+        let has_local = exceeded.as_ref().is_some_and(PortGroupLimit::has_local);
+        if contradictions.is_empty() && !has_local {
+            let leftover = self.free.leftover().collect();
+            return Ok(Discovered { grid, leftover, exceeded });
+        }
+        if exceeded.as_ref().is_some_and(PortGroupLimit::has_bundles) {
+            // The discovery followed cables that belong to full port groups.
+            contradictions.clear();
+        }
+        let limit = exceeded.map(|exceeded| exceeded.note(fabric, &grid, true));
+        Err(PlacementError::Contradiction(limit.into_iter().chain(contradictions).collect()))
     }
 }
 
 fn placed_twice(grid: &Grid, fabric: &Fabric, first: Position, second: Position) -> Note {
     let text = format!(
-        "by its cables one switch is both at {} and at {}: check radices, seeds and \
-         portgroup_max_ports of the torus configuration against the fabric",
+        "by its cables one switch is both at {} and at {}: check radices and seeds of \
+         the torus configuration against the fabric",
         grid.lattice.coordinates(first),
         grid.describe(fabric, second)
     );
     Note::error("4E1C", text)
-}
-
-fn local_group_full(grid: &Grid, fabric: &Fabric, at: Position, size: usize, limit: usize) -> Note {
-    let text = format!(
-        "switch {}: port 0 and {} exceed portgroup_max_ports = {limit}",
-        grid.describe(fabric, at),
-        counted(size - 1, "host port", "host ports")
-    );
-    Note::error(if limit == 0 { "4E1D" } else { "4E1E" }, text)
 }

@@ -46,8 +46,8 @@ fn ring_summary(grid: &Grid) -> String {
     )
 }
 
-/// Warnings that accompany the errors: how much of the torus is whole, and what to repair first.
-pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Vec<Note> {
+/// A warning that says how much of the torus is whole.
+pub(super) fn summary(grid: &Grid, names: &PartNames<'_>) -> Note {
     let placed = grid.order.len();
     let mut snapshot =
         format!("{placed} of {} switches of the torus are placed", grid.lattice.len());
@@ -58,7 +58,11 @@ pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Vec<Note> {
             counted(unplaced, "switch of the fabric", "switches of the fabric")
         );
     }
-    let snapshot = Note::warning(format!("{snapshot}; {}", ring_summary(grid)));
+    Note::warning(format!("{snapshot}; {}", ring_summary(grid)))
+}
+
+/// A warning that says what to repair first.
+pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Note {
     let model = match names.previous() {
         Some(before) => FailureModel::with_previous(grid, before, names.fabric()),
         None => FailureModel::of(grid),
@@ -98,7 +102,7 @@ pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Vec<Note> {
             plan => format!("repair first, in this order: {}", numbered(&plan)),
         }
     };
-    vec![snapshot, Note::warning(text)]
+    Note::warning(text)
 }
 
 /// Missing parts, sorted by distance from switches that are present but not placed.
@@ -139,6 +143,7 @@ mod tests {
     use crate::config::torus::TorusSize;
     use crate::fabric::synthetic::SyntheticView;
     use crate::fabric::{Fabric, SwitchId};
+    use crate::notes::Severity;
     use crate::sim::generate::Shape;
     use proptest::prelude::*;
 
@@ -217,7 +222,8 @@ mod tests {
             };
             prop_assert_eq!(damage_without(None), Damage::NONE);
             prop_assert!((0..plan.len()).all(|part| damage_without(Some(part)) > Damage::NONE));
-            prop_assert_eq!(advice(&grid, &names).len(), 2);
+            prop_assert_eq!(advice(&grid, &names).severity, Severity::Warning);
+            prop_assert_eq!(summary(&grid, &names).severity, Severity::Warning);
         }
     }
 }

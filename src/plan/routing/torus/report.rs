@@ -105,6 +105,22 @@ pub(super) fn unused(fabric: &Fabric, grid: &Grid, cabling: &Cabling) -> Vec<Not
         );
         notes.push(warning(text));
     }
+    let mut outside =
+        fabric.switch_ids().filter(|switch| grid.positions[switch.index()].is_none()).peekable();
+    if let Some(&first) = outside.peek() {
+        let node = fabric.switch(first);
+        let first = format!("{} \"{}\"", node.guid(), node.name());
+        let [mut switches, mut ports] = [0; 2];
+        outside.for_each(|switch| {
+            switches += 1;
+            ports += cabling.hosts(switch).len();
+        });
+        let what = counted(switches, "switch is", "switches are");
+        let ports = counted(ports, "end port", "end ports");
+        notes.push(warning(format!(
+            "{what} outside the torus and cannot be reached, nor can {ports} behind: the first is {first}"
+        )));
+    }
     let home = fabric.switch_behind(fabric.local());
     if home.is_some_and(|switch| grid.positions[switch.index()].is_none()) {
         let text = "the subnet manager's own port is outside the torus: no port of the torus can \

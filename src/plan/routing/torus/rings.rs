@@ -8,6 +8,7 @@
 use super::grid::Grid;
 use super::lattice::{AXIS_NAMES, Direction, Lattice, Position};
 use super::part_names::PartNames;
+use crate::config::torus::TorusSize;
 use crate::notes::{Note, counted};
 use std::collections::BTreeSet;
 
@@ -31,7 +32,7 @@ pub(super) fn faults(
             notes.extend(ring_fault(grid, names, first, axis));
         }
     }
-    notes.extend(deadlock(grid, names));
+    notes.extend(deadlock(grid, names, notes.is_empty()));
     notes
 }
 
@@ -104,7 +105,7 @@ fn interruption(grid: &Grid, names: &PartNames<'_>, at: Position, direction: Dir
 }
 
 /// The error for missing switches that cannot be routed around without a credit loop.
-fn deadlock(grid: &Grid, names: &PartNames<'_>) -> Option<Note> {
+fn deadlock(grid: &Grid, names: &PartNames<'_>, are_rings_whole: bool) -> Option<Note> {
     let missing: Vec<Position> = grid.missing().collect();
     if !missing_switches_could_deadlock(&grid.lattice, &missing, |at| grid.is_present(at)) {
         return None;
@@ -112,13 +113,52 @@ fn deadlock(grid: &Grid, names: &PartNames<'_>) -> Option<Note> {
     let places: Vec<String> =
         missing.iter().take(MAX_LISTED_SWITCHES).map(|&at| names.switch(at)).collect();
     let more = if missing.len() > MAX_LISTED_SWITCHES { ", …" } else { "" };
+    let remedy = other_axes(&grid.lattice, &missing).filter(|_| are_rings_whole);
+    let remedy = remedy.unwrap_or_default();
     let text = format!(
         "{} switches are missing: {}{more}. Routing around them could deadlock: only missing \
-         switches with the same x and y that follow each other along z can be routed around",
+         switches with the same x and y that follow each other along z can be routed \
+         around{remedy}",
         missing.len(),
         places.join(", ")
     );
     Some(Note::error("4E38", text))
+}
+
+/// The remedy for missing switches that follow each other along x or y: another order of the axes,
+/// by which they follow each other along z. An unused axis becomes x.
+fn other_axes(lattice: &Lattice, missing: &[Position]) -> Option<String> {
+    let along = (0..2).find(|&axis| form_one_run(lattice, missing, axis))?;
+    let mut order = [0, 1, 2];
+    order.swap(along, 2);
+    order[..2].sort_by_key(|&axis| lattice.is_active(axis));
+    let size = TorusSize {
+        radix: order.map(|axis| lattice.radix(axis)),
+        looped: order.map(|axis| lattice.is_looped(axis)),
+    };
+    let renamed: Vec<String> = order
+        .iter()
+        .zip(AXIS_NAMES)
+        .filter(|&(&old, new)| lattice.is_active(old) && AXIS_NAMES[old] != new)
+        .map(|(&old, new)| format!("{} to {new}", AXIS_NAMES[old]))
+        .collect();
+    Some(format!(
+        ". These follow each other along {}: with `{size}` in torus-2QoS.conf, and links and \
+         datelines renamed ({}), torus-2QoS can route around them; the SLs of established \
+         connections change by this",
+        AXIS_NAMES[along],
+        renamed.join(", ")
+    ))
+}
+
+/// True if these positions are consecutive along an axis and otherwise equal, and not its whole ring.
+fn form_one_run(lattice: &Lattice, positions: &[Position], axis: usize) -> bool {
+    let Some(&one) = positions.first() else { return false };
+    let first = lattice.with(one, axis, 0);
+    let is_in_line = |&at: &Position| lattice.with(at, axis, 0) == first;
+    let begins_run =
+        |&&at: &&Position| !positions.contains(&lattice.step(at, Direction::minus(axis)));
+    positions.iter().all(is_in_line) && positions.iter().filter(begins_run).count() == 1
 }
 
 /// True if at least two switches are missing, and they differ in x or y, or one of them has no

@@ -4,10 +4,14 @@ use super::cabling::Cabling;
 use super::grid::Grid;
 use super::multicast::MasterTree;
 use super::part_names::PartNames;
+use super::placement::Discovered;
+use super::radices::WrongRadices;
 use super::routed::{Torus, TorusParts};
 use super::sl2vl::VlHistogram;
 use super::snapshot::TorusSnapshot;
-use super::{DUMP_FILE, NAME, checks, discovery, repairs, report, rings, unicast, vlarb};
+use super::{
+    DUMP_FILE, NAME, checks, cut_off, discovery, repairs, report, rings, seeds, unicast, vlarb,
+};
 use crate::fabric::Fabric;
 use crate::notes::Note;
 use crate::plan::routing::{Dump, Engine, Routing, RoutingError, RoutingInput};
@@ -62,9 +66,15 @@ impl TorusError {
         fabric: &Fabric,
         grid: &Grid,
         names: &PartNames<'_>,
+        radices: &WrongRadices,
         mut errors: Vec<Note>,
     ) -> Self {
-        errors.extend(repairs::advice(grid, names));
+        errors.push(repairs::summary(grid, names));
+        // Parts that are missing because of wrong radices need no repair.
+        if radices.fault().is_none() {
+            errors.extend(radices.doubt().map(report::warning));
+            errors.push(repairs::advice(grid, names));
+        }
         let dump = Dump { file: DUMP_FILE.into(), text: report::dump(fabric, grid) };
         Self { notes: errors, dump: Some(dump) }
     }
@@ -73,9 +83,8 @@ impl TorusError {
 /// Routes a fabric. Messages are added to `notes` as the stages pass; errors are returned.
 fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, TorusError> {
     let (fabric, options) = (input.fabric, input.options);
-    if !options.qos {
-        let text = "torus-2QoS needs QoS: start with -Q or set `qos TRUE`";
-        return Err(Note::error("4E44", text).into());
+    if let Some(note) = checks::without_qos(options) {
+        return Err(note.into());
     }
     let config = input.torus_config.as_ref().map_err(Clone::clone)?;
     notes.extend(config.notes.iter().cloned());
@@ -98,11 +107,18 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     notes.extend(checks::vls(vls)?);
     checks::port_order(fabric, &port_order)?;
     let seed = checks::usable_seed(fabric, &lattice, &config.seeds)?;
+    if let Some(text) = config.seeds.get(seed).and_then(|s| seeds::contradiction(&lattice, s, seed))
+    {
+        return Err(Note::error("4E1C", text).into());
+    }
+    notes.extend(seeds::warnings(&lattice, &config.seeds, seed));
     notes.push(report::looking_for(&lattice));
     notes.extend(report::single_dimension(&lattice));
 
-    let (grid, leftover) = discovery::discover(fabric, config, &lattice, &cabling, seed, notes)?;
+    let Discovered { grid, leftover, exceeded } =
+        discovery::discover(fabric, config, &lattice, &cabling, seed, notes)?;
     notes.push(report::built(&grid));
+    notes.extend(seeds::coordinate_warnings(fabric, &grid, &config.seeds, seed));
     notes.extend(report::leftovers(fabric, &grid, &cabling, &leftover));
     // Positions with other cables, if nodes and LIDs are those of the previous pass.
     let changed = since.and_then(|(torus, _)| grid.differences(torus.grid()));
@@ -142,9 +158,19 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     );
     notes.extend(changes);
     notes.extend(report::unused(fabric, &grid, &cabling));
+    notes.extend(cut_off::warnings(fabric, &grid, &cabling));
     notes.extend(report::missing(fabric, &grid));
-    let ((lfts, lft_inputs), tree) =
-        routed.map_err(|errors| TorusError::unroutable(fabric, &grid, &names, errors))?;
+    let radices = WrongRadices::find(fabric, &grid, &cabling, &leftover);
+    let port_groups =
+        |is_unroutable| exceeded.as_ref().map(|found| found.note(fabric, &grid, is_unroutable));
+    let ((lfts, lft_inputs), tree) = routed.map_err(|faults| {
+        let mut errors: Vec<Note> = port_groups(true).into_iter().collect();
+        errors.extend(radices.fault().map(report::error));
+        errors.extend(faults);
+        TorusError::unroutable(fabric, &grid, &names, &radices, errors)
+    })?;
+    notes.extend(port_groups(false));
+    notes.extend(radices.fault().map(report::warning));
     let parts = TorusParts { cabling, vl_histogram, vls, grid, snapshot, tree, lft_inputs };
     let torus = match same {
         Some(((torus, since), changed)) => torus.updated(&since, fabric, parts, changed),

@@ -8,7 +8,7 @@ use super::path_sl::path_sl;
 use super::sl2vl::{PortClass, VlCounts, VlHistogram, classify, classify_switch, mapping};
 use super::snapshot::{PreviousTorus, TorusSnapshot};
 use super::unicast::{LftInputs, PreviousLfts};
-use super::{DUMP_FILE, NAME, report, ring_directions, vlarb};
+use super::{DUMP_FILE, NAME, multicast_sl_problem, report, ring_directions, vlarb};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid, Sl};
 use crate::plan::LidTable;
@@ -16,6 +16,10 @@ use crate::plan::paged_vec::PagedVec;
 use crate::plan::routing::{Dump, MulticastTree, PreviousFabric, Routing, RoutingPolicy};
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::sync::Arc;
+
+/// Number of data VLs between switches without which turns around a missing switch can close a credit
+/// loop.
+const VLS_FOR_MISSING_SWITCHES: u8 = 4;
 
 /// The attachment of an end port: the position of its switch, and the port number of that switch.
 type Attachment = (Position, u8);
@@ -279,6 +283,37 @@ impl RoutingPolicy for Torus {
 
     fn guarantees_no_credit_loops(&self) -> bool {
         true
+    }
+
+    fn multicast_sl_problem(&self, sl: Sl) -> Option<&'static str> {
+        multicast_sl_problem(sl)
+    }
+
+    /// With fewer than 4 data VLs, turns back to an earlier dimension share the VLs of other turns.
+    fn credit_loop_cause(&self) -> Option<String> {
+        let TorusParts { grid, vls, vl_histogram, .. } = &*self.parts;
+        let missing: Vec<Position> = grid.missing().collect();
+        let &first = missing.first().filter(|_| vls.switch_links < VLS_FOR_MISSING_SWITCHES)?;
+        let around = match missing.len() {
+            1 => format!("missing switch {}", grid.lattice.coordinates(first)),
+            count => {
+                format!(
+                    "{count} missing switches, the first at {}",
+                    grid.lattice.coordinates(first)
+                )
+            }
+        };
+        let capable = vl_histogram.counts(0).switch_links >= VLS_FOR_MISSING_SWITCHES;
+        let remedy = if capable {
+            "raise max_op_vls to 3 (4 data VLs) or more, or bring the switch back"
+        } else {
+            "bring the switch back; ports with 4 data VLs on all switches would prevent this"
+        };
+        Some(format!(
+            "torus-2QoS needs {VLS_FOR_MISSING_SWITCHES} data VLs between switches to route around \
+             the {around}, and there are only {}: {remedy}",
+            vls.switch_links
+        ))
     }
 
     fn multicast_tree(&self, mlid: Mlid, members: &[PortId]) -> Option<MulticastTree> {

@@ -27,8 +27,7 @@ impl SeedTrial {
         let mut placement = Placement::new(lattice, cabling, portgroup_max_ports);
         placement.place_seed(fabric, seed).ok()?;
         placement.discover();
-        let (grid, _) = placement.finish(fabric).ok()?;
-        Some(Self { grid })
+        Some(Self { grid: placement.finish(fabric).ok()?.grid })
     }
 
     /// Placed switches by ascending position.

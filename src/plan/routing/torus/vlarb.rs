@@ -87,7 +87,7 @@ fn kinds(options: &Options) -> [PortKind<'_>; 4] {
 
 /// Messages about QoS options that torus-2QoS overrides or that do not suit it: warnings about what
 /// the administrator set, information about built-in values, as OpenSM logs both.
-pub(super) fn option_notes(options: &Options) -> Vec<Note> {
+pub(crate) fn option_notes(options: &Options) -> Vec<Note> {
     let mut notes = Vec::new();
     for (index, kind) in kinds(options).iter().enumerate() {
         let between_switches = index == 0;
