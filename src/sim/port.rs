@@ -92,7 +92,7 @@ impl SimFabric {
         let slot = net.end_port_at(guid, num)?;
         let mut agents = [0; AGENTS.len()];
         for (id, agent) in agents.iter_mut().zip(AGENTS) {
-            *id = register(&mut net, slot, &queue, (agent, role))?;
+            *id = register(&mut net, slot, &queue, agent, role)?;
         }
         if is_sm {
             net.hold_issm(slot);
@@ -129,7 +129,8 @@ fn register(
     net: &mut Net,
     slot: u32,
     queue: &Arc<DeliveryQueue>,
-    (agent, role): (Agent, PortRole),
+    agent: Agent,
+    role: PortRole,
 ) -> Option<u32> {
     let requests = registration(agent, role);
     let owner = || Owner::SimPort { queue: queue.clone(), agent };

@@ -41,15 +41,17 @@ impl LineLimit {
     }
 }
 
-/// Logs why a PathRecord query got no record, if `reply` says so. Does not wait: the threads that
+/// A query with its reply.
+pub(super) struct AnsweredQuery<'a> {
+    pub(super) from: &'a Address,
+    pub(super) request: &'a [u8],
+    pub(super) reply: &'a [u8],
+}
+
+/// Logs why a PathRecord query got no record, if its reply says so. Does not wait: the threads that
 /// read the port call it.
-pub(super) fn log(
-    responder: &Responder,
-    subnet: &Subnet,
-    (from, request): (&Address, &[u8]),
-    reply: &[u8],
-    now: Instant,
-) {
+pub(super) fn log(responder: &Responder, subnet: &Subnet, query: &AnsweredQuery<'_>, now: Instant) {
+    let &AnsweredQuery { from, request, reply } = query;
     let has_no_record =
         Header::read(reply).status() == SaStatus::NO_RECORDS || reply.len() == DATA_OFFSET;
     if !has_no_record || attr_id_of(request) != Some(SaAttr::PATH_RECORD) {

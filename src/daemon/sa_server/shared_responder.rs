@@ -17,7 +17,7 @@
 //! fair shares; the counters are summed up when the responder is taken back.
 
 use super::fair_shares::FairShares;
-use super::refused_paths;
+use super::refused_paths::{self, AnsweredQuery};
 use crate::contained;
 use crate::publish::Subnet;
 use crate::sa::{Responder, SaCounters, is_read_only, is_service_request, is_table_request};
@@ -187,7 +187,8 @@ impl InlineResponder for SharedResponder {
         drop(set);
         let Some(reply) = reply else { return InlineOutcome::NoReply };
         let SharedState { responder, subnet, .. } = state;
-        refused_paths::log(responder, subnet, (from, mad), &reply.mad, now.into_std());
+        let query = AnsweredQuery { from, request: mad, reply: &reply.mad };
+        refused_paths::log(responder, subnet, &query, now.into_std());
         InlineOutcome::Reply(reply.to, reply.mad)
     }
 }

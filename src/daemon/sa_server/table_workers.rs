@@ -4,7 +4,7 @@
 //! thread takes longer than the answer.
 
 use super::open_replies::OpenReplies;
-use super::refused_paths;
+use super::refused_paths::{self, AnsweredQuery};
 use crate::contained;
 use crate::manage::offenders::is_logged;
 use crate::notes::counted;
@@ -130,7 +130,8 @@ impl TableBatch<'_> {
         let read = || self.responder.read(counters, self.subnet, from, mad, self.now);
         let reply = contained::request(read);
         if let Some(reply) = reply {
-            refused_paths::log(self.responder, self.subnet, (from, mad), &reply.mad, self.now);
+            let query = AnsweredQuery { from, request: mad, reply: &reply.mad };
+            refused_paths::log(self.responder, self.subnet, &query, self.now);
             send(self.port, &reply);
             counters.observe_queued(arrived.elapsed());
         }

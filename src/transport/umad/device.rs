@@ -37,10 +37,8 @@ impl Device {
         let descriptor = open_device("umad", number, Descriptor::open)?;
         // ibsim's shim accepts the ioctl but keeps the old header without the P_Key index.
         let with_pkey_index = descriptor.is_real() && descriptor.enable_pkey_index().is_ok();
-        let segmentation = match descriptor.is_real() {
-            true => Segmentation::Device,
-            false => Segmentation::FirstOnly,
-        };
+        let segmentation =
+            if descriptor.is_real() { Segmentation::Device } else { Segmentation::FirstOnly };
         Ok(Self { descriptor, number, agents: Vec::new(), with_pkey_index, segmentation })
     }
 
