@@ -163,7 +163,7 @@ fn later_steps_replace_the_routes_of_their_part() {
 /// root of the second step. Each part alone has no credit loop. With shortest paths in the second
 /// part the loop is a warning, as for minhop alone.
 #[test]
-fn a_credit_loop_across_parts_is_refused_unless_a_step_may_have_loops() {
+fn a_credit_loop_across_parts_is_named_and_strictly_refused() {
     let groups = "port-group\nname: far\nport-regexp: sw [234],0,0\nend-port-group\n\
                   port-group\nname: hosts\nport-regexp: h[234]-\nend-port-group\n";
     let topologies = "topology\nid: 1\nsw-grp: far\nhca-grp: hosts\nend-topology\n";
@@ -179,12 +179,17 @@ fn a_credit_loop_across_parts_is_refused_unless_a_step_may_have_loops() {
     chain.write("rch.conf", &first);
     let (code, report) = chain.plan(&["6x1x1"]);
     assert_eq!(code, Some(0), "{}", notes(&report));
-    chain.write("rch.conf", &(first.clone() + &step(2, "minhop", "topology: 1")));
-    let (code, report) = chain.plan(&["6x1x1"]);
-    assert_eq!((code, &report["engine"]), (Some(0), &"chain".into()), "{}", notes(&report));
-    let said = notes(&report);
-    assert!(said.contains("leaves a credit loop, the fabric may deadlock"), "{said}");
-    chain.write("rch.conf", &(first + &step(2, "updn", &format!("topology: 1\n{second}"))));
+    for further in
+        [step(2, "minhop", "topology: 1"), step(2, "updn", &format!("topology: 1\n{second}"))]
+    {
+        chain.write("rch.conf", &(first.clone() + &further));
+        let (code, report) = chain.plan(&["6x1x1"]);
+        assert_eq!((code, &report["engine"]), (Some(0), &"chain".into()), "{}", notes(&report));
+        let said = notes(&report);
+        assert!(said.contains("routing engine chain leaves a credit loop"), "{said}");
+    }
+    let options = fs::read_to_string(chain.path("opensm.conf")).expect("a file");
+    chain.write("opensm.conf", &format!("{options}\nrefuse_faulty_routes TRUE\n"));
     let (code, report) = chain.plan(&["6x1x1"]);
     assert_eq!(code, Some(1));
     let faults = report["faults"].to_string() + &notes(&report);

@@ -14,7 +14,7 @@ use torus_sm::verify::{Fault, Summary};
 
 /// Differences in which OpenSM is wrong. The comparison shows for each case that it is
 /// so: the verification rejects OpenSM's tables.
-const UNREACHABLE: &str = "OpenSM leaves pairs without a route, we refuse";
+const UNREACHABLE: &str = "OpenSM leaves pairs without a route that ours have";
 const FORWARDING_LOOP: &str = "OpenSM's forwarding tables have a loop, we refuse";
 const MULTICAST_LOOP: &str = "OpenSM's multicast entries have a loop, ours do not";
 const MEMBERS_LEFT_OUT: &str = "OpenSM's multicast trees leave out members that ours reach";
