@@ -9,6 +9,7 @@ mod balancing;
 mod configure;
 mod events;
 mod failures;
+mod foreign_master;
 mod operator_requests;
 mod reload;
 mod roles;
