@@ -36,7 +36,7 @@ fn errors_of_the_management_section_are_found() {
         ),
         (
             "management_tcp 127.0.0.1:1\nmanagement_tls_key key\nmanagement_tls_certificate cert",
-            "cert: No such file",
+            "cert: I/O error: No such file",
         ),
     ] {
         let (code, text) = checked(&[("opensm.conf", &format!("{text}\n"))]);

@@ -64,7 +64,7 @@ fn hyphens_and_underscores_are_the_same_in_long_options() {
     }
     assert_eq!(options("--torus-config t").torus_config, "t");
     assert!(parse("resweep --no_wait").is_ok());
-    assert!(error("--ca f").contains("ambiguous"), "{}", error("--ca f"));
+    assert!(error("--ignore f").contains("ambiguous"), "{}", error("--ignore f"));
 }
 
 #[test]

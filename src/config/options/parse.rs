@@ -312,7 +312,7 @@ mod tests {
         let mut options = Options::default();
         let text = "max_wire_smps many\nsm_priority 16\n";
         let found = options.read_again(&running, text, Path::new("opensm.conf"));
-        assert_eq!((options.max_wire_smps, options.sm_priority), (64, 0));
+        assert_eq!((options.max_wire_smps, options.sm_priority), (64, 7));
         assert_eq!(found.len(), 2);
     }
 

@@ -82,7 +82,7 @@ fn port_order_takes_the_rest_of_the_line() {
     assert_eq!(config.full_port_order().len(), 255);
     assert!(parse("port_order 254").is_ok());
     let errors = parse("port_order 1 255").unwrap_err();
-    assert_eq!(errors, ["ERR 4E13: t.conf:1:14: port number 255 is not within 0..=254"]);
+    assert_eq!(errors, ["ERR 4E13: t.conf:1:14: port number 255 is not from 0 to 254"]);
 }
 
 #[test]

@@ -5,7 +5,8 @@ macro_rules! routing {
         section "Routing";
         /// Count routes to switches, too, when link load is balanced.
         port_profile_switch_nodes: bool = false, reload, implemented;
-        /// Path of a file of ports to exclude from link load balancing: switch GUIDs with port numbers, or port GUIDs.
+        /// Path of a file of ports to exclude from link load balancing: switch GUIDs with port
+        /// numbers, or port GUIDs.
         port_prof_ignore_file: Option<String> = None, restart, implemented;
         /// Path of a file of hop weights of switch ports.
         hop_weights_file: Option<String> = None, restart, implemented;

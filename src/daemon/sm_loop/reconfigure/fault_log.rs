@@ -214,7 +214,7 @@ mod tests {
         let lines = log.new_lines(&silent(), &keys);
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].contains("answered before") && !lines[0].contains("M_Key"), "{lines:?}");
-        assert!(lines[0].contains("port 2") && lines[0].contains("port 3"), "{lines:?}");
+        assert!(lines[0].contains("\"a\"[2]") && lines[0].contains("\"a\"[3]"), "{lines:?}");
         assert_eq!(log.new_lines(&silent(), &keys), [] as [String; 0], "it is logged once");
     }
 

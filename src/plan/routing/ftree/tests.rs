@@ -122,8 +122,8 @@ fn hosts_without_a_common_root_have_no_route_or_strictly_are_refused() {
     }
     assert_eq!(
         refusal_of(&halves, &FtreeOptions { refuses_gaps: true, ..given }),
-        "no path up and down the tree leads from Channel Adapter 0x0000000000010000 \"N10000\" \
-         port 1 at switch 0x0000000000000300 \"N300\" of rank 1 to Channel Adapter \
+        "no path up and down the tree leads from Channel Adapter 0x0000000000010000 \"N10000\"[1] \
+         at switch 0x0000000000000300 \"N300\" of rank 1 to Channel Adapter \
          0x0000000000020000 \"N20000\"[1] (LID 7) at switch 0x0000000000000400 \"N400\" of rank \
          1"
     );
