@@ -561,7 +561,7 @@ fn a_single_dimension_is_said_to_be_unsuitable() {
 #[test]
 fn a_shape_with_more_end_ports_than_lids_is_refused_at_once() {
     for command in ["plan", "sim"] {
-        for words in [&["100x100x1", "--hosts", "5"][..], &["fattree:255x4", "--hosts", "200"]] {
+        for words in [&["100x100x1", "--hosts", "5"][..], &["fattree:250x4", "--hosts", "200"]] {
             let mut program = Command::new(env!("CARGO_BIN_EXE_torus-sm"));
             let output = program.arg(command).args(words).output().expect("the program starts");
             let errors = String::from_utf8_lossy(&output.stderr);

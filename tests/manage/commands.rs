@@ -285,6 +285,6 @@ fn partitions_have_names_and_may_be_without_members() {
     let shown = shown(&sim, &["partitions"]);
     let rows: Vec<Vec<&str>> =
         shown.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert!(rows.contains(&vec!["0x7fff", "Default", "0", "4", "0"]), "{shown}");
+    assert!(rows.contains(&vec!["0x7fff", "Default", "0", "8", "0"]), "{shown}");
     assert!(rows.contains(&vec!["0x0012", "storage", "0", "0", "0"]), "{shown}");
 }

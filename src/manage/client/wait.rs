@@ -58,7 +58,7 @@ fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, Failure>> {
     let problem = || text(&event["problem"]);
     let failed = |code, text: &str| Some(Err(Failure::new(code, text)));
     match (text(&event["event"]), awaited) {
-        ("config_reloaded", Awaited::Configuration) => match &list(&event["problems"])[..] {
+        ("config_reloaded", Awaited::Configuration) => match list(&event["problems"]) {
             [] => Some(Ok("configuration read again".into())),
             problems => {
                 let problems: Vec<&str> = problems.iter().map(text).collect();

@@ -89,6 +89,7 @@ pub struct TransferSize {
 
 /// Something that the port has to do, or has to report.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all actions send a MAD")]
 pub(super) enum Action {
     Send(Address, Mad),
     /// A request is complete.
