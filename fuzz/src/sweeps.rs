@@ -132,7 +132,7 @@ pub(super) fn small_subnet() -> Subnet {
     let options = Options::default();
     let pkeys = vec![Vec::new(); fabric.ports().len()];
     let plan = plan(&fabric, &pkeys, &shape, "minhop", &options).expect("a plan");
-    let verified = verify::verify(&fabric, plan, &Checks::new(options.qos)).expect("no faults");
+    let verified = verify::verify(&fabric, plan, &Checks::of(&options)).expect("no faults");
     Subnet {
         generation: 1,
         fabric: Arc::new(fabric),

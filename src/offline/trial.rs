@@ -56,7 +56,7 @@ impl<'a> PreviousPlan<'a> {
             memory: memory.clone(),
         };
         let mut before = Self { plan, memory, baseline: None };
-        let checks = Checks::new(scenario.options.qos);
+        let checks = Checks::of(&scenario.options);
         before.baseline = VerifiedBaseline::compute(
             &input(scenario, fabric, memory, Some(plan)),
             inputs,
@@ -96,7 +96,7 @@ impl Trial {
         let memory = before.map_or(&nothing, |before| before.memory);
         let input = input(scenario, fabric, memory, before.map(|before| before.plan));
         let baseline = before.and_then(|before| before.baseline.as_ref());
-        match plan_and_verify(&input, baseline, &Checks::new(scenario.options.qos)) {
+        match plan_and_verify(&input, baseline, &Checks::of(&scenario.options)) {
             Ok(PlanVerdict { verdict, lids, memory, .. }) => {
                 let outcome = verdict.map_or_else(TrialOutcome::Faulty, TrialOutcome::Routed);
                 Self { outcome, lids, memory }

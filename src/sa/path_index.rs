@@ -61,7 +61,8 @@ impl PathIndex {
         let mut tables = subnet.plan.qos.sl_to_vl.iter().flatten();
         let has_vl15_mappings = tables.any(|(_, _, map)| sls_to_vl15(map) != 0);
         // Without verified LIDs there is no proof that packets are delivered.
-        let is_delivered = subnet.summary.lids > 0 && !has_vl15_mappings;
+        let is_delivered =
+            subnet.summary.lids > 0 && !subnet.summary.has_cut_off_paths && !has_vl15_mappings;
         let uniform_core = is_delivered.then(|| uniform_switch_links(fabric, &links)).flatten();
         let generation = subnet.generation;
         Self { generation, has_vl15_mappings, mtu_rates, links, uniform_core }
@@ -79,7 +80,8 @@ impl PathIndex {
     }
 
     /// MTU and rate of all inter-switch links, if they are the same for all links and verification
-    /// proved that every packet is delivered: then no path query needs to walk the tables.
+    /// proved that each switch with an entry for a LID delivers: then no path query needs to walk the
+    /// tables beyond the first switch.
     pub(super) fn uniform_core(&self) -> Option<MtuRate> {
         self.uniform_core
     }

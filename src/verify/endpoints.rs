@@ -48,8 +48,8 @@ pub(super) struct DestinationTree {
 pub(super) struct SourcePorts {
     /// End ports with a LID.
     pub ports: Vec<PortId>,
-    /// True if one of `ports` is a host's.
-    pub has_hosts: bool,
+    /// Number of `ports` that are not port 0 of the switch.
+    pub hosts: usize,
     /// The SL groups, each with one of its ports.
     groups: Vec<(u32, PortId)>,
 }
@@ -82,6 +82,24 @@ pub(super) fn sources(
     plan: &Plan,
     policy: &dyn RoutingPolicy,
 ) -> Vec<SourcePorts> {
+    sources_where(fabric, plan, policy, |_| true)
+}
+
+/// [`sources`] without the ports of switches.
+pub(super) fn host_sources(
+    fabric: &Fabric,
+    plan: &Plan,
+    policy: &dyn RoutingPolicy,
+) -> Vec<SourcePorts> {
+    sources_where(fabric, plan, policy, |port| !fabric.node_of(port).is_switch())
+}
+
+fn sources_where(
+    fabric: &Fabric,
+    plan: &Plan,
+    policy: &dyn RoutingPolicy,
+    is_source: impl Fn(PortId) -> bool,
+) -> Vec<SourcePorts> {
     let mut sources = vec![SourcePorts::default(); fabric.switches().len()];
     let has_table: Vec<bool> = (0..sources.len())
         .map(|index| {
@@ -89,14 +107,15 @@ pub(super) fn sources(
             table.is_some_and(|table| table.0.iter().any(|&port| port != LFT_NO_PATH))
         })
         .collect();
-    for port in fabric.end_ports().filter(|&port| plan.lids.base(port).is_some()) {
+    let with_lid = fabric.end_ports().filter(|&port| plan.lids.base(port).is_some());
+    for port in with_lid.filter(|&port| is_source(port)) {
         let Some(switch) = fabric.switch_behind(port).filter(|switch| has_table[switch.index()])
         else {
             continue;
         };
         let here = &mut sources[switch.index()];
         here.ports.push(port);
-        here.has_hosts |= !fabric.node_of(port).is_switch();
+        here.hosts += usize::from(!fabric.node_of(port).is_switch());
         let group = policy.sl_group(port);
         if !here.groups.iter().any(|&(known, _)| known == group) {
             here.groups.push((group, port));

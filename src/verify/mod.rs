@@ -13,6 +13,7 @@
 //! | `network` | the fabric reduced to switches and the channels between them, densely numbered |
 //! | `endpoints` | sources and destinations of packets |
 //! | `sl_to_vl` | the VL of a packet on each channel |
+//! | `unrouted` | the pairs of end ports without a route |
 //! | `triples` | the SLs of packets by input, channel and next channel |
 //! | `dependency_graph` | the channel dependency graph and its cycles |
 //! | `multicast_tree` | the tree of one multicast group |
@@ -33,12 +34,14 @@ mod network;
 mod proof;
 mod sl_to_vl;
 mod triples;
+mod unrouted;
 mod verdict;
 
 pub use full::{verify, verify_shared};
 pub use incremental::{baseline, multicast_delta};
 pub use incremental::{prove, verify_changes};
 pub use proof::Proof;
+pub use unrouted::{UnroutedPair, UnroutedPairs};
 pub use verdict::{ChannelRef, Checks, Cycle, Extent, Fault, Summary, Verified, VerifyFailure};
 
 /// Maximum number of switches on a path; a longer one is a fault. Directed routes reach no further

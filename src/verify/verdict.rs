@@ -1,6 +1,8 @@
 //! Inputs and results of a check: [`Checks`], [`Verified`] with its [`Summary`], and the [`Fault`]s
 //! of a [`VerifyFailure`].
 
+use super::unrouted::UnroutedPairs;
+use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid, Mlid, PortNum, Sl, Vl};
 use crate::notes::Note;
@@ -17,13 +19,28 @@ pub struct Checks {
     /// SLs that a path record request may carry as a hint to
     /// [`crate::plan::routing::RoutingPolicy::path_sl`]. An empty list stands for SL 0.
     pub hints: Vec<Sl>,
+    /// True to reject pairs of hosts without a route, and credit loops of all engines whose rules
+    /// are meant to exclude them (`refuse_faulty_routes`).
+    pub is_strict: bool,
+    /// True to accept credit loops even of engines that promise to have none.
+    pub(in crate::verify) accepts_loops: bool,
 }
 
 impl Checks {
     /// The usual hints: SL 0 without QoS; with QoS both levels of torus-2QoS (SL bit 3).
     pub fn new(qos: bool) -> Self {
         let hints = if qos { vec![Sl(0), Sl(8)] } else { vec![Sl(0)] };
-        Self { hints }
+        Self { hints, ..Self::default() }
+    }
+
+    /// The checks that the options ask for.
+    pub fn of(options: &Options) -> Self {
+        Self { is_strict: options.refuse_faulty_routes, ..Self::new(options.qos) }
+    }
+
+    /// These checks with the rules of `refuse_faulty_routes`.
+    pub fn strict(self) -> Self {
+        Self { is_strict: true, ..self }
     }
 
     pub(super) fn hints(&self) -> &[Sl] {
@@ -67,24 +84,43 @@ pub enum Extent {
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     pub extent: Extent,
-    /// Number of unicast LIDs that every source reaches.
+    /// Number of unicast LIDs that every source with a route reaches.
     pub lids: usize,
     /// End ports for which no switch has an entry, ascending.
     pub left_out: Vec<PortId>,
+    /// Pairs without a route, beside those with `left_out`.
+    pub unrouted: UnroutedPairs,
+    /// True if a path begins and ends at a later switch without an entry. Otherwise each switch
+    /// that has an entry for a LID delivers.
+    pub has_cut_off_paths: bool,
     /// Switches on the longest path.
     pub longest_path: u32,
     /// Number of dependencies between (channel, VL) pairs.
     pub dependencies: usize,
-    /// A credit loop, if the routing engine does not promise to have none or if only multicast
-    /// groups close it. Any other credit loop is a [`Fault`].
+    /// A credit loop, if the routing engine does not promise to have none, or if only multicast
+    /// groups or packets of switches close it. Any other credit loop is a [`Fault`].
     pub cycle: Option<Cycle>,
+    /// True if packets of hosts alone close a credit loop.
+    pub has_host_loop: bool,
     /// Messages for the operator.
     pub notes: Vec<Note>,
 }
 
 impl Summary {
-    /// Adds the warning about end ports without routes.
-    pub(super) fn add_left_out_note(&mut self, fabric: &Fabric) {
+    /// True if routes are better than others by loops of hosts' traffic and hosts without routes:
+    /// better in one respect and not worse in any.
+    pub(super) fn is_better_than(&self, other: &Self) -> bool {
+        let measures = |summary: &Self| {
+            let left_out = summary.left_out.len();
+            [usize::from(summary.has_host_loop), summary.unrouted.hosts, left_out]
+        };
+        let (own, others) = (measures(self), measures(other));
+        own != others && own.iter().zip(others).all(|(&own, other)| own <= other)
+    }
+
+    /// Adds the warnings about end ports and pairs without routes.
+    pub(super) fn add_route_notes(&mut self, fabric: &Fabric, plan: &Plan) {
+        self.notes.extend(self.unrouted.note(fabric, plan));
         let Some(&first) = self.left_out.first() else { return };
         let first = fabric.describe(first);
         self.notes.push(Note::warning(match self.left_out.len() {

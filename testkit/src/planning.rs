@@ -53,7 +53,7 @@ impl PlanSetup {
 
     /// The daemon's plan and its verdict.
     pub fn verdict(&self) -> Outcome {
-        let checks = Checks::new(self.options.qos);
+        let checks = Checks::of(&self.options);
         self.with_input(&[], |input| plan_and_verify(input, None, &checks))
     }
 

@@ -49,7 +49,7 @@ pub fn published(
         chain: &chain,
         qos_policy: None,
     });
-    let checks = Checks::new(options.qos);
+    let checks = Checks::of(&options);
     let verified = verify(&fabric, planned.ok()?.plan, &checks).expect("a plan without faults");
     Some(Subnet {
         generation: 1,

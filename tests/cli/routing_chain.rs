@@ -156,7 +156,7 @@ fn later_steps_replace_the_routes_of_their_part() {
 /// A ring of six switches: up/down routes from switch 0 avoid the turn at switch 3, where the
 /// second step routes by shortest paths. Each part alone has no credit loop.
 #[test]
-fn a_credit_loop_across_parts_is_refused_with_its_cycle() {
+fn a_credit_loop_across_parts_is_named_and_strictly_refused() {
     let groups = "port-group\nname: far\nport-regexp: sw [234],0,0\nend-port-group\n\
                   port-group\nname: hosts\nport-regexp: h[234]-\nend-port-group\n";
     let topologies = "topology\nid: 1\nsw-grp: far\nhca-grp: hosts\nend-topology\n";
@@ -175,6 +175,13 @@ fn a_credit_loop_across_parts_is_refused_with_its_cycle() {
     let (code, report) = chain.plan(&["6x1x1"]);
     assert_eq!(code, Some(0), "{}", notes(&report));
     chain.write("rch.conf", &steps(&chain.path("step.conf")));
+    // Neither engine promises routes without credit loops.
+    let (code, report) = chain.plan(&["6x1x1"]);
+    assert_eq!(code, Some(0));
+    let said = notes(&report);
+    assert!(said.contains("routing engine chain leaves a credit loop"), "{said}");
+    let config = fs::read_to_string(chain.path("opensm.conf")).expect("a file");
+    chain.write("opensm.conf", &format!("{config}\nrefuse_faulty_routes TRUE\n"));
     let (code, report) = chain.plan(&["6x1x1"]);
     assert_eq!(code, Some(1));
     let faults = report["faults"].to_string() + &notes(&report);

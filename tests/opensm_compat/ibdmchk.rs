@@ -55,7 +55,7 @@ fn ibdmchk_output(fabric: &Fabric, plan: &Plan) -> Option<String> {
 /// ibdmchk finds no credit loop. Returns whether we find one; `None` if ibdmchk is not installed.
 fn has_loop(name: &str, site: &PlanSetup, groups: &[GroupMembers]) -> Option<bool> {
     let plan = site.plan(groups).unwrap_or_else(|no| panic!("{name}: {no:?}"));
-    let verified = verify(&site.fabric, plan, &Checks::new(site.options.qos));
+    let verified = verify(&site.fabric, plan, &Checks::of(&site.options));
     let verified = verified.unwrap_or_else(|failure| panic!("{name}: {failure}"));
     let text = ibdmchk_output(&site.fabric, verified.plan())?;
     let hosts = everybody(&site.fabric).members.len();

@@ -78,11 +78,24 @@ fn connect_roots_adds_routes_between_roots() {
 }
 
 #[test]
-fn an_engine_that_leaves_a_credit_loop_gives_way_to_the_next() {
+fn a_credit_loop_of_an_engine_without_promises_is_a_warning_or_strictly_a_refusal() {
     // Every switch of the ring has a host, and dnup permits all turns between leaves.
     let ring = Shape { hosts: 1, ..Shape::torus([6, 1, 1]) };
     let verdict = PlanSetup::generated(&ring, "dnup", false).verdict().expect("a plan");
-    let verified = verdict.verdict.expect("minhop takes over");
+    let verified = verdict.verdict.expect("a warning");
+    assert_eq!(verified.plan().routing.engine, "dnup");
+    assert!(verified.summary().has_host_loop);
+    let [note] = &verified.summary().notes[..] else { panic!("{:?}", verified.summary().notes) };
+    let text = &note.text;
+    assert!(text.starts_with("routing engine dnup leaves a credit loop"), "{text}");
+    assert!(text.ends_with("such as nue, dfsssp or torus-2QoS avoids credit loops"), "{text}");
+
+    let strict = |engines: &str| {
+        let mut setup = PlanSetup::generated(&ring, engines, false);
+        setup.options.refuse_faulty_routes = true;
+        setup.verdict().expect("a plan").verdict
+    };
+    let verified = strict("dnup").expect("minhop takes over");
     let routing = &verified.plan().routing;
     assert_eq!(routing.engine, "minhop");
     assert_eq!(routing.routing_errors.len(), 1);
@@ -92,9 +105,50 @@ fn an_engine_that_leaves_a_credit_loop_gives_way_to_the_next() {
     assert!(note.contains("its routes are rejected: "), "{note}");
     assert!(note.ends_with("minhop does not prevent credit loops"), "{note}");
 
-    let verdict = PlanSetup::generated(&ring, "dnup,no_fallback", false).verdict().expect("a plan");
-    let failure = verdict.verdict.expect_err("nothing else may route it");
+    let failure = strict("dnup,no_fallback").expect_err("nothing else may route it");
     assert!(failure.credit_loop().is_some(), "{failure}");
+}
+
+#[test]
+fn hosts_at_roots_lack_routes_or_strictly_the_engine_refuses() {
+    // An aggregation node at each spine.
+    let adapters = "\nHca 1 \"H-0000000000000301\"\n[1] \"S-0000000000000021\"[3]\n\
+                    \nHca 1 \"H-0000000000000401\"\n[1] \"S-0000000000000022\"[3]\n";
+    let mut text = format!("{TREE}{adapters}");
+    for (number, adapter) in [(1, 3), (2, 4)] {
+        let before = format!("[2] \"S-0000000000000012\"[{number}]\n");
+        assert_eq!(text.matches(&before).count(), 1);
+        let after = format!("{before}[3] \"H-0000000000000{adapter}01\"[1]\n");
+        text = text.replace(&before, &after);
+    }
+    let topology = ibnet::parse(Path::new("tree"), &text).expect("a fabric");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("roots");
+    std::fs::write(&file, "0x21\n0x22\n").expect("a file");
+    // ftree takes the hosts at spines for I/O nodes.
+    let adapter_file = folder.path().join("adapters");
+    std::fs::write(&adapter_file, "0x302\n0x402\n").expect("a file");
+    for (engine, code) in [("updn", Some("AA0E")), ("ftree", None)] {
+        let mut options = options(engine, false);
+        options.root_guid_file = Some(file.display().to_string());
+        options.io_guid_file = Some(adapter_file.display().to_string());
+        let mut setup = PlanSetup::new(&topology, 4, options, String::new());
+        let verified = setup.verdict().expect("a plan").verdict.expect("a warning");
+        assert_eq!(verified.plan().routing.engine, engine);
+        let unrouted = verified.summary().unrouted;
+        // The two adapters, and each with the other spine, in both directions.
+        assert_eq!(unrouted.hosts, 2, "{engine}");
+        let notes = &verified.summary().notes;
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].text.contains("leaves 2 pairs of hosts and "), "{notes:?}");
+
+        setup.options.refuse_faulty_routes = true;
+        let verified = setup.verdict().expect("a plan").verdict.expect("minhop takes over");
+        let routing = &verified.plan().routing;
+        assert_eq!(routing.engine, "minhop", "{engine}");
+        let reason = routing.routing_errors[0].reason().expect("a reason");
+        assert_eq!(reason.code, code, "{engine}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::{PortMask, RoutingPolicy};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::walk::{WalkEnd, walk};
-use torus_sm::verify::{Checks, Cycle, Fault, verify};
+use torus_sm::verify::{Checks, Cycle, Fault, Summary, verify};
 use torus_sm::wire::attr::tables::SlToVl;
 
 #[test]
@@ -204,7 +204,7 @@ impl RoutingPolicy for OmitsSwitchRoutes {
 }
 
 #[test]
-fn engines_may_omit_routes_of_switches_but_not_of_hosts() {
+fn strict_checks_let_engines_omit_routes_of_switches_but_not_of_hosts() {
     // A line of three switches, with one host each, or with a router at the first one only.
     let line = Shape { looped: [false; 3], ..Shape::torus([3, 1, 1]) };
     let sparse = Shape { hosts: 0, router: true, ..line.clone() };
@@ -223,7 +223,10 @@ fn engines_may_omit_routes_of_switches_but_not_of_hosts() {
         if omits {
             routing.policy = Arc::new(OmitsSwitchRoutes);
         }
-        verify(fabric, Plan { routing: Arc::new(routing), ..plan }, &Checks::new(false)).is_ok()
+        let plan = Plan { routing: Arc::new(routing), ..plan };
+        let verified = verify(fabric, plan.clone(), &Checks::new(false)).expect("a warning");
+        assert!(!verified.summary().unrouted.is_empty());
+        verify(fabric, plan, &Checks::new(false).strict()).is_ok()
     };
     assert!(!accepts(&line, 0, 2, false, false), "all routes are needed by default");
     assert!(accepts(&line, 0, 2, false, true), "hosts and switches to a switch");
@@ -234,16 +237,78 @@ fn engines_may_omit_routes_of_switches_but_not_of_hosts() {
     assert!(!accepts(&sparse, 0, 0, true, true), "the switch of the host itself");
 }
 
+#[test]
+fn pairs_without_a_route_are_counted_and_named_in_one_warning() {
+    // A line of three switches with two hosts each.
+    let line = Shape { looped: [false; 3], hosts: 2, ..Shape::torus([3, 1, 1]) };
+    let setup = PlanSetup::generated(&line, "minhop", false);
+    let fabric = &setup.fabric;
+    let host = |switch: u32| {
+        let at = fabric.end_ports().filter(|&p| fabric.switch_behind(p) == Some(SwitchId(switch)));
+        at.filter(|&port| !fabric.node_of(port).is_switch()).collect::<Vec<_>>()
+    };
+    let dropping = |switches: &[usize], to: PortId| {
+        let plan = setup.plan(&[]).expect("a plan");
+        let lid = plan.lids.base(to).expect("a LID").index();
+        with_lfts(plan, |tables| switches.iter().for_each(|&at| tables[at][lid] = 0xFF))
+    };
+    let to = host(2)[0];
+    let verified = verify(fabric, dropping(&[0], to), &Checks::new(false)).expect("a warning");
+    let unrouted = verified.summary().unrouted;
+    assert_eq!((unrouted.hosts, unrouted.with_switches), (2, 1), "those at the first switch");
+    assert_eq!(verified.summary().notes.len(), 1);
+    let text = &verified.summary().notes[0].text;
+    let lid = verified.plan().lids.base(to).expect("a LID");
+    let expected = format!(
+        "routing engine minhop leaves 2 pairs of hosts and 1 pair with a switch without a route, the \
+         first from {} to LID {lid} of {};",
+        fabric.describe(host(0)[0]),
+        fabric.describe(to)
+    );
+    assert!(text.starts_with(&expected), "{text}");
+    // The switch in the middle drops the packets of the first one, too.
+    let verified = verify(fabric, dropping(&[1], to), &Checks::new(false)).expect("a warning");
+    assert_eq!(verified.summary().unrouted.hosts, 4);
+    // No host reaches another one at its own switch.
+    let verified = verify(fabric, dropping(&[2], to), &Checks::new(false)).expect("a warning");
+    assert_eq!(verified.summary().unrouted.hosts, 5);
+    // Packets must not loop, or leave through a port without a cable.
+    for port in [1, 2, 0] {
+        let plan = with_lfts(dropping(&[0], to), |tables| {
+            let lid = lid.index();
+            tables[0][lid] = port;
+        });
+        let walked = walk(fabric, &plan, host(0)[1], lid);
+        let outcome = verify(fabric, plan, &Checks::new(false));
+        assert_eq!(outcome.is_ok(), walked.end == WalkEnd::Delivered, "{walked}");
+    }
+}
+
+/// What [`brute_force`] finds.
+#[derive(Default, PartialEq, Eq, Debug)]
+struct Found {
+    /// (Source, LID) pairs whose packets a switch drops: those of hosts, and others.
+    unrouted: [usize; 2],
+    /// Other unreachable pairs.
+    faults: usize,
+    dependencies: usize,
+}
+
 /// Unreachable (source, LID) pairs, and all dependencies, pair by pair.
-fn brute_force(fabric: &Fabric, plan: &Plan, hints: &[Sl]) -> (usize, usize) {
-    let (mut lost, mut dependencies) = (0, BTreeSet::new());
+fn brute_force(fabric: &Fabric, plan: &Plan, hints: &[Sl]) -> Found {
+    let (mut found, mut dependencies) = (Found::default(), BTreeSet::new());
     for (lid, to) in plan.lids.iter() {
         if plan.routing.lfts.iter().all(|lft| lft.out(lid).is_none()) {
             continue;
         }
         for source in fabric.end_ports().filter(|&source| source != to) {
             let path = walk(fabric, plan, source, lid);
-            lost += usize::from(path.end != WalkEnd::Delivered);
+            let with_switch = [source, to].iter().any(|&end| fabric.node_of(end).is_switch());
+            match path.end {
+                WalkEnd::Delivered => {}
+                WalkEnd::NoEntry(_) => found.unrouted[usize::from(with_switch)] += 1,
+                _ => found.faults += 1,
+            }
             for &hint in hints {
                 let sl = plan.routing.policy.path_sl(source, to, hint);
                 let lanes: Vec<_> = path
@@ -265,7 +330,8 @@ fn brute_force(fabric: &Fabric, plan: &Plan, hints: &[Sl]) -> (usize, usize) {
             }
         }
     }
-    (lost, dependencies.len())
+    found.dependencies = dependencies.len();
+    found
 }
 
 proptest! {
@@ -287,13 +353,19 @@ proptest! {
             }
         });
         let checks = Checks::new(true);
-        let (lost, dependencies) = brute_force(&torus.fabric, &plan, &checks.hints);
-        match verify(&torus.fabric, plan, &checks) {
+        let found = brute_force(&torus.fabric, &plan, &checks.hints);
+        match verify(&torus.fabric, plan.clone(), &checks) {
             Ok(verified) => {
-                prop_assert_eq!(lost, 0);
-                prop_assert_eq!(verified.summary().dependencies, dependencies);
+                let Summary { unrouted, dependencies, .. } = *verified.summary();
+                let unrouted = [unrouted.hosts, unrouted.with_switches];
+                prop_assert_eq!(Found { unrouted, faults: 0, dependencies }, found);
             }
-            Err(failure) => prop_assert_eq!(failure.total, lost, "{}", failure),
+            Err(failure) => {
+                prop_assert_eq!(failure.total, found.faults, "{}", failure);
+                let failure = verify(&torus.fabric, plan, &Checks::new(true).strict()).unwrap_err();
+                let all = found.faults + found.unrouted.iter().sum::<usize>();
+                prop_assert_eq!(failure.total, all, "{}", failure);
+            }
         }
     }
 }

@@ -314,7 +314,7 @@ fn opensm_knows_every_key_of_ours() {
                 .iter()
                 .chain(&["perfmgr_window_s", "replication_", "_policy_file", "offsweep_"])
                 .chain(&trust);
-            let own = own.chain(&["core_dump_", "log_format", "syslog_"]);
+            let own = own.chain(&["core_dump_", "log_format", "syslog_", "refuse_faulty_routes"]);
             !newer.iter().chain(own).any(|key| line.contains(key))
         })
         .collect();

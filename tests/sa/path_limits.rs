@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use testkit::dimension_order::with_lfts;
 use testkit::sa_client::request;
 use testkit::snapshot::{published, torus};
 use torus_sm::config::options::Options;
@@ -13,12 +14,14 @@ use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, PortNum, Sl};
-use torus_sm::plan::routing::Routing;
-use torus_sm::plan::{Plan, partitions};
+use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::Address;
+use torus_sm::verify::walk::{WalkEnd, walk};
+use torus_sm::verify::{Checks, verify};
+use torus_sm::wire::attr::tables::LFT_NO_PATH;
 use torus_sm::wire::attr::{LinkWidth, NodeKind, PortInfo};
 use torus_sm::wire::mad::{Mad, Method};
 use torus_sm::wire::record::PathRecord;
@@ -151,11 +154,73 @@ proptest! {
 #[test]
 fn verified_paths_are_not_followed_again() {
     let checked = torus([3, 3, 1], 1);
-    let routing = Routing { lfts: Vec::new(), ..(*checked.plan.routing).clone() };
-    let plan = Arc::new(Plan { routing: Arc::new(routing), ..(*checked.plan).clone() });
+    // Each switch with an entry is believed to deliver.
+    let plan = with_lfts((*checked.plan).clone(), |tables| {
+        let entries = tables.iter_mut().flatten();
+        entries.filter(|entry| **entry != LFT_NO_PATH).for_each(|entry| *entry = 1);
+    });
+    let plan = Arc::new(plan);
     let from = checked.fabric.end_ports().last().expect("a port");
     let untold = Subnet { plan: plan.clone(), summary: Arc::default(), ..checked.clone() };
     let emptied = Subnet { plan, ..checked.clone() };
     assert_eq!(paths_from(&emptied, from), paths_from(&checked, from));
     assert_ne!(paths_from(&untold, from), paths_from(&checked, from));
+}
+
+/// True if a query for a path gets a record.
+fn has_path(subnet: &Subnet, from: PortId, to: PortId) -> bool {
+    let lid = |port| subnet.plan.lids.base(port).expect("a LID");
+    let asker = Address::gsi(lid(subnet.fabric.local()), Sl(0));
+    let mut wanted = PathRecord::default();
+    wanted.set_slid(lid(from));
+    wanted.set_dlid(lid(to));
+    let mask = PathRecord::SLID | PathRecord::DLID;
+    let mad: Mad = request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted);
+    let reply = Responder::default().handle(subnet, &asker, &mad.0, Instant::now());
+    let status = u16::from_be_bytes(reply.expect("a reply").mad[4..6].try_into().expect("2 bytes"));
+    assert!([0, NO_RECORDS].contains(&status), "{status:#x}");
+    status == 0
+}
+
+/// ERR_NO_RECORDS, as the status of a MAD.
+const NO_RECORDS: u16 = 0x0300;
+
+#[test]
+fn only_routes_in_the_tables_have_records() {
+    let whole = torus([3, 3, 1], 2);
+    let ports: Vec<PortId> = whole.fabric.end_ports().collect();
+    let lid = |port: PortId| whole.plan.lids.base(port).expect("a LID").index();
+    // A hole at a source, one at the destination's own switch, one in the middle, for a host and for
+    // a switch; and a switch without any entry, whose end ports send nothing.
+    let (host, switch) = (
+        ports.len() - 1,
+        ports.iter().position(|&port| whole.fabric.node_of(port).is_switch()).expect("a switch"),
+    );
+    let mut holes: Vec<Vec<(usize, usize)>> = Vec::new();
+    for at in 0..9 {
+        for to in [ports[host], ports[switch]] {
+            holes.push(vec![(at, lid(to))]);
+        }
+        holes.push(ports.iter().map(|&to| (at, lid(to))).collect());
+    }
+    let mut lost = 0;
+    for holes in holes {
+        let plan = with_lfts((*whole.plan).clone(), |tables| {
+            holes.iter().for_each(|&(at, lid)| tables[at][lid] = LFT_NO_PATH);
+        });
+        let verified = verify(&whole.fabric, plan, &Checks::new(true)).expect("a warning");
+        let summary = Arc::new(verified.summary().clone());
+        let subnet = Subnet { plan: verified.plan().clone(), summary, ..whole.clone() };
+        for &from in &ports {
+            for &to in ports.iter().filter(|&&to| to != from) {
+                let base = subnet.plan.lids.base(to).expect("a LID");
+                let walked = walk(&subnet.fabric, &subnet.plan, from, base);
+                let arrives = walked.end == WalkEnd::Delivered;
+                let pair = [from, to].map(|port| subnet.fabric.describe(port));
+                assert_eq!(has_path(&subnet, from, to), arrives, "{pair:?}");
+                lost += usize::from(!arrives);
+            }
+        }
+    }
+    assert!(lost > 100, "{lost}");
 }

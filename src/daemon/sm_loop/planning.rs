@@ -63,7 +63,7 @@ impl PlanRequest {
         baseline: Option<&VerifiedBaseline>,
         verifying: &mut Duration,
     ) -> Outcome {
-        let checks = Checks::new(self.options.qos);
+        let checks = Checks::of(&self.options);
         let mut began: Option<Instant> = None;
         let mut begins = |stage| match stage {
             Stage::Verifying => began = Some(Instant::now()),
@@ -79,7 +79,7 @@ impl PlanRequest {
 
     /// The carried baseline, from the results of planning this request.
     pub fn complete_baseline(&self, pending: PendingBaseline) -> VerifiedBaseline {
-        pending.complete(self.inputs(), &Checks::new(self.options.qos))
+        pending.complete(self.inputs(), &Checks::of(&self.options))
     }
 
     /// Computes the baseline for the plan after `plan`, or returns `last` if that is still valid.
@@ -94,7 +94,7 @@ impl PlanRequest {
         if last.as_deref().is_some_and(is_valid) {
             return last;
         }
-        let (checks, last) = (Checks::new(self.options.qos), last.as_deref());
+        let (checks, last) = (Checks::of(&self.options), last.as_deref());
         let compute =
             |input: &PlanInput<'_>| VerifiedBaseline::compute(input, inputs, &checks, last);
         self.with_input(Some(plan), compute).map(Arc::new)

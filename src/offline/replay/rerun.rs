@@ -189,7 +189,7 @@ fn repeat(
         chain,
         qos_policy: qos_policy.as_ref(),
     };
-    match plan_and_verify(&input, None, &Checks::new(options.qos)) {
+    match plan_and_verify(&input, None, &Checks::of(options)) {
         Ok(verdict) => match verdict.verdict {
             Ok(verified) => Ok(verified.plan().clone()),
             Err(failure) => Err(failure.to_string()),

@@ -6,7 +6,8 @@
 //! allowed with as many extra hops as the longest legal path has, and one more.
 //!
 //! Credit loops are excluded in trees, but not where switches of equal rank are linked in a circle;
-//! verification rejects such a plan.
+//! verification warns about them. Hosts without a legal path have no route to each other, as in
+//! OpenSM; `refuse_faulty_routes` refuses such fabrics and loops.
 
 use super::balancing::hops::{HopRule, TargetHops};
 use super::balancing::{Balancing, has_hosts};
@@ -72,13 +73,16 @@ impl Engine for Dnup {
         }
         let balanced = Balancing {
             rule: Some(Arc::new(rule)),
-            loop_free: !connect_roots,
+            avoids_loops: !connect_roots,
             may_omit_switch_routes: true,
+            unrouted_remedy: (!connect_roots)
+                .then_some("connect_roots allows other paths, and nue and minhop reach all hosts"),
             structure,
             ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
         }
         .route();
-        match balanced.gap_of_hosts(input.fabric) {
+        let refuses_gaps = input.options.refuse_faulty_routes;
+        match balanced.gap_of_hosts(input.fabric).filter(|_| refuses_gaps) {
             None => Ok(balanced.routing),
             Some(gap) => {
                 let what = gap.describe(input.fabric, input.lids);

@@ -149,6 +149,10 @@ impl Routing {
     }
 }
 
+/// Advice about pairs of hosts without a route.
+const DEFAULT_UNROUTED_REMEDY: &str =
+    "repair the cables between them, or choose an engine that reaches them, such as nue or minhop";
+
 /// The decisions of an engine apart from forwarding tables. Port ids are those of the routed
 /// fabric. The default methods suit engines that do not control SLs and VLs.
 pub trait RoutingPolicy: Send + Sync {
@@ -230,17 +234,28 @@ pub trait RoutingPolicy: Send + Sync {
         false
     }
 
-    /// True if the engine guarantees routes without credit loops. A credit loop then rejects the
-    /// plan; otherwise it is reported as a warning.
+    /// True if the engine guarantees routes without credit loops between hosts. A credit loop then
+    /// rejects the plan; otherwise it is reported as a warning.
     fn guarantees_no_credit_loops(&self) -> bool {
         false
     }
 
-    /// True if the plan is accepted although some switches have no entry for some LIDs, as long as
-    /// hosts reach each other. It concerns packets from switches and to LIDs of switches only,
+    /// True if the rules of the engine exclude credit loops in the fabrics that it is made for, or
+    /// in all. With `refuse_faulty_routes`, a credit loop rejects the plan.
+    fn avoids_credit_loops(&self) -> bool {
+        self.guarantees_no_credit_loops()
+    }
+
+    /// True if some switches have no entry for some LIDs by design, and there is no warning as long
+    /// as hosts reach each other. It concerns packets from switches and to LIDs of switches only,
     /// which are management packets.
     fn may_omit_switch_routes(&self) -> bool {
         false
+    }
+
+    /// Advice for the operator about pairs of hosts without a route.
+    fn unrouted_remedy(&self) -> &'static str {
+        DEFAULT_UNROUTED_REMEDY
     }
 
     /// True if the engine knows hops of its own routes only: OpenSM's `opensm-lid-matrix.dump` then

@@ -34,11 +34,13 @@ pub(super) fn path_limits(view: &SubnetView<'_>, ends: &PathEnds) -> Option<Path
     limits_of_uniform_core(view, ends).or_else(|| limits_by_walk(view, ends))
 }
 
-/// Properties of a path through a uniform core, which depend on its ends only.
+/// Properties of a path through a uniform core, which depend on its ends only if the first switch has
+/// an entry.
 fn limits_of_uniform_core(view: &SubnetView<'_>, ends: &PathEnds) -> Option<PathLimits> {
     let core = view.path_index().uniform_core().filter(|_| ends.from != ends.to)?;
     let (first, from) = view.attachment(ends.from)?;
     let (last, to) = view.attachment(ends.to)?;
+    view.egress(first, ends.dlid)?;
     let at_ends = from.min(to);
     let mtu_rate = if first == last { at_ends } else { at_ends.min(core) };
     Some(PathLimits { mtu_rate, dropped_sls: 0 })

@@ -18,19 +18,22 @@
 //! # What is shown
 //!
 //! 1. **Reachability.** Packets from every end port arrive at every LID of every other end port and
-//!    pass [`MAX_PATH_SWITCHES`](super::MAX_PATH_SWITCHES) switches at most ([`unicast`]).
+//!    pass [`MAX_PATH_SWITCHES`](super::MAX_PATH_SWITCHES) switches at most, or a switch without an
+//!    entry for the LID drops them ([`unicast`]). No packet loops, and none is sent to a port without
+//!    a link or to another end port.
 //! 2. **Multicast.** No multicast tree has a loop, from whichever member a packet starts
 //!    ([`super::multicast_tree`]).
 //! 3. **No credit loop.** The CDG is acyclic.
 //! 4. **No drop.** No triple in use is mapped to VL 15, which discards packets.
 //! 5. **Capacity.** All tables fit their devices ([`super::limits`]).
 //!
-//! Two kinds of end ports are outside 1 on purpose: destinations for which no switch has an entry,
-//! and sources at switches without any entry. The routing engine left them out (ports outside the
-//! torus, for instance); the summary lists the destinations and the log warns about them. An engine
-//! may also omit entries for packets of switches and to switches
-//! ([`may_omit_switch_routes`](crate::plan::routing::RoutingPolicy::may_omit_switch_routes)): those
-//! between the roots of a tree, for instance. A path that begins must not end elsewhere even then.
+//! Pairs of end ports whose packets are dropped are counted, and reported by one warning; OpenSM
+//! programs such routes as well. Two kinds of end ports do not count: destinations for which no
+//! switch has an entry, and sources at switches without any entry. The routing engine left them out
+//! (ports outside the torus, for instance); the summary lists the destinations and the log warns
+//! about them. Nor is there a warning about pairs with a switch if the engine omits such routes by
+//! design ([`may_omit_switch_routes`](crate::plan::routing::RoutingPolicy::may_omit_switch_routes)):
+//! those between the roots of a tree, for instance.
 //!
 //! # Why an acyclic CDG excludes deadlock
 //!
@@ -84,12 +87,18 @@
 //!
 //! # Verdict
 //!
-//! A credit loop rejects the plan if the routing engine promises to have none, else it is a
-//! warning. A cycle that disappears without multicast is a warning as well: any client may create a
-//! group, and must not be able to take down the routes of the whole fabric.
+//! A credit loop rejects the plan if the routing engine promises to have none and packets of hosts
+//! alone close it, else it is a warning. A cycle that disappears without multicast is a warning as
+//! well: any client may create a group, and must not be able to take down the routes of the whole
+//! fabric. So is one that packets from or to switches close: they are rare management packets.
+//!
+//! Strict checks ([`Checks::is_strict`]) reject pairs of hosts without a route, too, and credit loops
+//! of unicast packets under each engine whose rules are meant to exclude them
+//! ([`avoids_credit_loops`](crate::plan::routing::RoutingPolicy::avoids_credit_loops)).
 
 pub(in crate::verify) mod unicast;
 
+mod loops;
 mod multicast;
 
 use super::dependency_graph::DependencyGraph;
@@ -99,22 +108,23 @@ use super::network::SwitchNetwork;
 use super::proof::Proof;
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::Triples;
-use super::verdict::{Checks, Cycle, Fault, FaultList, Summary, Verified, VerifyFailure};
+use super::verdict::{Checks, Fault, FaultList, Summary, Verified, VerifyFailure};
 use crate::fabric::Fabric;
-use crate::ids::{Lid, Mlid};
+use crate::ids::Mlid;
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::routing::Lft;
-use rayon::prelude::*;
+use loops::{LoopOrigin, LoopSearch};
 use std::sync::Arc;
 
 /// Checks a plan.
 ///
 /// # Errors
-/// The faults that forbid writing it: unreachable LIDs, forwarding loops, tables beyond the
-/// capacity of their devices, packets mapped to VL 15 if the engine made the mapping, and credit
-/// loops if the engine promises to have none. Without that promise a credit loop is a warning in
-/// [`Summary::notes`], and so are packets that a configured mapping drops.
+/// The faults that forbid writing it: forwarding loops and paths that end at another port or none,
+/// tables beyond the capacity of their devices, packets mapped to VL 15 if the engine made the
+/// mapping, and credit loops of hosts if the engine promises to have none. Without that promise a
+/// credit loop is a warning in [`Summary::notes`], and so are pairs without a route and packets that
+/// a configured mapping drops.
 pub fn verify(fabric: &Fabric, plan: Plan, checks: &Checks) -> Result<Verified, VerifyFailure> {
     verify_shared(fabric, &Arc::new(plan), checks)
 }
@@ -157,6 +167,8 @@ pub(super) fn check(
     summary.lids = routes.reached;
     summary.longest_path = routes.longest;
     summary.left_out = routes.left_out;
+    summary.unrouted = routes.unrouted;
+    summary.has_cut_off_paths = routes.has_cut_off_paths;
     failure.add(routes.faults);
     let groups = multicast::check(fabric, plan, &network, &triples);
     failure.add(groups.faults);
@@ -172,23 +184,27 @@ pub(super) fn check(
     }
     summary.dependencies = cdg.dependencies();
     if let Some(cycle) = cdg.cycle(fabric, &network) {
-        match accepted_cycle(fabric, plan, checks, (&network, &sl_to_vl), &cycle) {
-            Some(warning) => summary.notes.push(warning),
-            None => failure.add_fault(Fault::CreditLoop(cycle.clone())),
+        let search = LoopSearch { fabric, plan, checks, network: &network, sl_to_vl: &sl_to_vl };
+        let found = search.find(cycle);
+        if found.rejects(plan, checks) {
+            failure.add_fault(Fault::CreditLoop(found.cycle.clone()));
+        } else {
+            summary.notes.push(found.warning(plan));
         }
-        summary.cycle = Some(cycle);
+        summary.has_host_loop = found.origin == LoopOrigin::Hosts;
+        summary.cycle = Some(found.cycle);
     }
     if failure.total > 0 {
         return Err(failure);
     }
-    summary.add_left_out_note(fabric);
+    summary.add_route_notes(fabric, plan);
     let (trees, group_notes) = (routes.trees, groups.notes);
     Ok((summary, Evidence { network, sl_to_vl, triples, cdg, trees, group_notes }))
 }
 
 impl Evidence {
-    /// The proof of the plan; `None` if it has a credit loop, drops packets or omits routes of
-    /// switches, which only a full check accepts.
+    /// The proof of the plan; `None` if it has a credit loop, a path that is cut off, or packets
+    /// that are mapped to VL 15, which only a full check accepts.
     pub(super) fn into_proof(
         self,
         fabric: &Arc<Fabric>,
@@ -199,7 +215,8 @@ impl Evidence {
         let (plan, policy) = (verified.plan(), &*verified.plan.routing.policy);
         // Only a full check reports dropped packets, so it has to examine each such plan.
         let ranks = cdg.ranks().filter(|_| cdg.dropped_sls() == 0)?;
-        if policy.may_omit_switch_routes() && omits_routes(plan) {
+        let summary = &verified.summary;
+        if summary.has_cut_off_paths || checks.is_strict && !summary.unrouted.is_empty() {
             return None;
         }
         let count = plan.lids.max().index() + 1;
@@ -238,12 +255,6 @@ impl Evidence {
     }
 }
 
-/// True if a switch has no entry for an assigned LID.
-fn omits_routes(plan: &Plan) -> bool {
-    let lids: Vec<Lid> = plan.lids.iter().map(|(lid, _)| lid).collect();
-    plan.routing.lfts.par_iter().any(|lft| lids.iter().any(|&lid| lft.out(lid).is_none()))
-}
-
 /// The message about packets that the administrator's SL to VL mappings drop. VL 15 for an unused
 /// SL is the usual way to disable it, so only SL 0, which every client may use, is worth a warning.
 fn configured_drops(dropped: &FaultList, sls: u16) -> Option<Note> {
@@ -255,43 +266,4 @@ fn configured_drops(dropped: &FaultList, sls: u16) -> Option<Note> {
     };
     let text = format!("as configured, {first}{more}");
     Some(if sls & 1 == 1 { Note::warning(text) } else { Note::info(text) })
-}
-
-/// The warning about a credit loop that does not reject the plan; `None` if it does.
-fn accepted_cycle(
-    fabric: &Fabric,
-    plan: &Plan,
-    checks: &Checks,
-    (network, sl_to_vl): (&SwitchNetwork, &SlToVlMaps),
-    cycle: &Cycle,
-) -> Option<Note> {
-    if !plan.routing.policy.guarantees_no_credit_loops() {
-        let engine = plan.routing.engine;
-        return Some(Note::warning(format!(
-            "routing engine {engine} leaves a credit loop, the fabric may deadlock: {cycle}"
-        )));
-    }
-    is_multicast_cycle(fabric, plan, checks, network, sl_to_vl).then(|| {
-        Note::warning(format!(
-            "multicast groups close a credit loop with these routes, the fabric may deadlock: {cycle}"
-        ))
-    })
-}
-
-/// True if the plan has no credit loop without its multicast groups. Any client may create a group
-/// with an SL that the trees were not made for; and the torus-2QoS trees around a missing switch
-/// are those of OpenSM, free of credit loops or not.
-fn is_multicast_cycle(
-    fabric: &Fabric,
-    plan: &Plan,
-    checks: &Checks,
-    network: &SwitchNetwork,
-    sl_to_vl: &SlToVlMaps,
-) -> bool {
-    if plan.multicast.by_switch.iter().all(Vec::is_empty) {
-        return false;
-    }
-    let triples = Triples::new(network);
-    unicast::check(fabric, plan, checks, network, &triples);
-    DependencyGraph::new(network, sl_to_vl, &triples).cycle(fabric, network).is_none()
 }

@@ -3,15 +3,20 @@
 //! The entries of all switches for one LID form a tree with the destination as root. One pass from
 //! the leaves to the root visits a switch once the packets of all its upstream neighbours are
 //! known. It collects their SLs, adds the triples, and finds packets that end elsewhere or loop.
-//! LIDs at the same switch mostly have the same tree and share one pass.
+//! LIDs at the same switch mostly have the same tree and share one pass. Packets that a switch drops
+//! for want of an entry are counted ([`UnroutedPairs`]); a path that begins and ends so at a later
+//! switch is *cut off*.
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
 use crate::plan::routing::RoutingPolicy;
-use crate::verify::endpoints::{DestinationTree, Endpoint, SourcePorts, destinations, sources};
+use crate::verify::endpoints::{
+    self, DestinationTree, Endpoint, SourcePorts, destinations, sources,
+};
 use crate::verify::network::{NONE, NextHop, SwitchNetwork};
 use crate::verify::triples::{LOCAL_INPUT, Triples};
+use crate::verify::unrouted::UnroutedPairs;
 use crate::verify::verdict::{Checks, Fault, FaultList};
 use crate::verify::{MAX_PATH_SWITCHES, walk};
 use crate::wire::attr::tables::LFT_NO_PATH;
@@ -25,13 +30,23 @@ pub(in crate::verify) struct UnicastFindings {
     pub longest: u32,
     pub left_out: Vec<PortId>,
     pub trees: Vec<DestinationTree>,
+    pub unrouted: UnroutedPairs,
+    /// True if a path is cut off.
+    pub has_cut_off_paths: bool,
     pub faults: FaultList,
 }
 
 impl UnicastFindings {
     fn empty() -> Self {
-        let faults = FaultList::default();
-        Self { reached: 0, longest: 0, left_out: Vec::new(), trees: Vec::new(), faults }
+        Self {
+            reached: 0,
+            longest: 0,
+            left_out: Vec::new(),
+            trees: Vec::new(),
+            unrouted: UnroutedPairs::default(),
+            has_cut_off_paths: false,
+            faults: FaultList::default(),
+        }
     }
 }
 
@@ -43,6 +58,8 @@ struct UnicastPass<'a> {
     network: &'a SwitchNetwork,
     triples: &'a Triples,
     hints: &'a [Sl],
+    /// True if pairs without a route are faults.
+    is_strict: bool,
     sources: &'a [SourcePorts],
 }
 
@@ -58,6 +75,21 @@ pub(in crate::verify) fn check(
     check_some((fabric, plan, checks), &sources, &all, network, triples)
 }
 
+/// Adds the triples of packets from hosts to hosts.
+pub(super) fn add_triples_of_hosts(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    network: &SwitchNetwork,
+    triples: &Triples,
+) {
+    let policy = &*plan.routing.policy;
+    let sources = endpoints::host_sources(fabric, plan, policy);
+    let mut hosts = destinations(fabric, plan, policy);
+    hosts.retain(|to| !to.is_switch());
+    check_some((fabric, plan, checks), &sources, &hosts, network, triples);
+}
+
 /// [`check`] for some LIDs, in the order of [`destinations`].
 pub(in crate::verify) fn check_some(
     (fabric, plan, checks): (&Fabric, &Plan, &Checks),
@@ -67,7 +99,8 @@ pub(in crate::verify) fn check_some(
     triples: &Triples,
 ) -> UnicastFindings {
     let (policy, hints) = (&*plan.routing.policy, checks.hints());
-    let pass = UnicastPass { fabric, plan, policy, network, triples, hints, sources };
+    let is_strict = checks.is_strict;
+    let pass = UnicastPass { fabric, plan, policy, network, triples, hints, is_strict, sources };
     let parts: Vec<_> =
         destinations.par_chunks(LIDS_PER_CHUNK).map(|chunk| pass.chunk(chunk)).collect();
 
@@ -77,6 +110,8 @@ pub(in crate::verify) fn check_some(
         found.reached += part.reached;
         found.longest = found.longest.max(part.longest);
         found.left_out.extend(part.left_out);
+        found.unrouted.append(&part.unrouted);
+        found.has_cut_off_paths |= part.has_cut_off_paths;
         found.faults.append(part.faults);
     }
     found.left_out.sort_unstable();
@@ -148,7 +183,6 @@ impl UnicastPass<'_> {
         let mut found = UnicastFindings::empty();
         let mut before: Option<(&Endpoint, &[u8], RouteVerdict)> = None;
         let mut leader = Lid(0);
-        let may_omit = self.policy.may_omit_switch_routes();
         for (to, route) in chunk.iter().zip(routes.chunks_exact(switches + ROUTE_PADDING)) {
             let route = &route[..switches];
             if route.iter().all(|&port| port == LFT_NO_PATH) {
@@ -157,9 +191,7 @@ impl UnicastPass<'_> {
             }
             let verdict = match before {
                 Some((last, same, verdict @ RouteVerdict::Reached { .. }))
-                    if last.group == to.group
-                        && (!may_omit || last.is_switch() == to.is_switch())
-                        && shares_tree(last, same, to, route) =>
+                    if last.group == to.group && shares_tree(last, same, to, route) =>
                 {
                     verdict
                 }
@@ -181,8 +213,11 @@ impl UnicastPass<'_> {
                     });
                     found.reached += 1;
                     found.longest = found.longest.max(longest);
+                    if route.contains(&LFT_NO_PATH) {
+                        self.count_unrouted(to, route, &mut found);
+                    }
                 }
-                RouteVerdict::Broken => self.explain(to, route, &mut scratch, &mut found.faults),
+                RouteVerdict::Broken => self.explain(to, route, &mut scratch, &mut found),
             }
             before = Some((to, route, verdict));
         }
@@ -214,13 +249,12 @@ impl UnicastPass<'_> {
 
     /// Reads the entries for a LID: the next hop of each switch, and its number of upstream
     /// neighbours.
-    fn read(&self, to: &Endpoint, route: &[u8], scratch: &mut Scratch) {
+    fn read(&self, route: &[u8], scratch: &mut Scratch) {
         scratch.states.clear();
-        let may_omit = self.policy.may_omit_switch_routes();
         let switches = route.iter().zip(&scratch.own).zip(0u32..);
         scratch.states.extend(switches.map(|((&port, &own), switch)| {
-            let is_omitted = port == LFT_NO_PATH && may_omit && self.may_omit(to, switch);
-            let own = if is_omitted { 0 } else { own };
+            // A switch without an entry drops the packets of its own end ports.
+            let own = if port == LFT_NO_PATH { 0 } else { own };
             let slot = match port {
                 LFT_NO_PATH => NONE,
                 port => self.network.slot(switch, port),
@@ -248,15 +282,9 @@ impl UnicastPass<'_> {
         }
     }
 
-    /// True if no host depends on an entry of a switch for a LID. The network may have removed
-    /// switches behind those of the fabric, which have no hosts.
-    fn may_omit(&self, to: &Endpoint, switch: u32) -> bool {
-        to.is_switch() || self.sources.get(switch as usize).is_none_or(|from| !from.has_hosts)
-    }
-
     /// The pass for one LID.
     fn trace(&self, to: &Endpoint, route: &[u8], scratch: &mut Scratch) -> RouteVerdict {
-        self.read(to, route, scratch);
+        self.read(route, scratch);
         let mut lost = route[to.switch as usize] != to.exit;
         let mut known = scratch.leaves();
         let Scratch { states, order, .. } = scratch;
@@ -304,47 +332,91 @@ impl UnicastPass<'_> {
         }
     }
 
-    /// Counts the end ports that do not reach a LID, and describes the first ones.
-    fn explain(&self, to: &Endpoint, route: &[u8], scratch: &mut Scratch, faults: &mut FaultList) {
-        self.read(to, route, scratch);
-        let may_omit = self.policy.may_omit_switch_routes();
-        for (switch, sources) in self.sources.iter().enumerate() {
-            if sources.ports.is_empty() || Self::arrives(to, route, &scratch.states, switch) {
-                continue;
-            }
-            let is_omitted = |source: PortId| {
-                may_omit
-                    && route[switch] == LFT_NO_PATH
-                    && (to.is_switch() || self.fabric.node_of(source).is_switch())
-            };
-            let sources = sources.ports.iter();
-            for &source in sources.filter(|&&source| source != to.port && !is_omitted(source)) {
-                faults.add(|| Fault::Unreachable {
-                    source_port: self.fabric.describe(source),
-                    lid: to.lid,
-                    destination: self.fabric.describe(to.port),
-                    end: walk::walk(self.fabric, self.plan, source, to.lid)
-                        .end
-                        .describe(self.fabric),
-                });
+    /// Counts the end ports at switches without an entry for a LID.
+    fn count_unrouted(&self, to: &Endpoint, route: &[u8], found: &mut UnicastFindings) {
+        let switches = self.sources.iter().enumerate().zip(route);
+        for ((switch, sources), _) in switches.filter(|(_, port)| **port == LFT_NO_PATH) {
+            found.unrouted.add(self.fabric, switch, sources, to);
+            if self.is_strict {
+                self.add_faults(to, switch, true, &mut found.faults);
             }
         }
     }
 
-    /// True if packets from a switch arrive.
-    fn arrives(to: &Endpoint, route: &[u8], hops: &[SwitchState], from: usize) -> bool {
+    /// Finds the ends of the paths to a LID that does not get all packets.
+    fn explain(
+        &self,
+        to: &Endpoint,
+        route: &[u8],
+        scratch: &mut Scratch,
+        found: &mut UnicastFindings,
+    ) {
+        self.read(route, scratch);
+        for (switch, sources) in self.sources.iter().enumerate() {
+            if sources.ports.is_empty() {
+                continue;
+            }
+            match Self::end(to, route, &scratch.states, switch) {
+                RouteEnd::Arrives => {}
+                RouteEnd::Dropped { at_source } => {
+                    found.has_cut_off_paths |= !at_source;
+                    found.unrouted.add(self.fabric, switch, sources, to);
+                    if self.is_strict {
+                        self.add_faults(to, switch, at_source, &mut found.faults);
+                    }
+                }
+                RouteEnd::Fault => self.add_faults(to, switch, false, &mut found.faults),
+            }
+        }
+    }
+
+    /// Adds the faults of the end ports at a switch that do not reach a LID, except for those whose
+    /// packets end at once and need no route.
+    fn add_faults(&self, to: &Endpoint, switch: usize, at_source: bool, faults: &mut FaultList) {
+        let may_omit = at_source && self.policy.may_omit_switch_routes();
+        let needs_route = |source: PortId| {
+            source != to.port
+                && !(may_omit && (to.is_switch() || self.fabric.node_of(source).is_switch()))
+        };
+        for &source in self.sources[switch].ports.iter().filter(|&&source| needs_route(source)) {
+            faults.add(|| Fault::Unreachable {
+                source_port: self.fabric.describe(source),
+                lid: to.lid,
+                destination: self.fabric.describe(to.port),
+                end: walk::walk(self.fabric, self.plan, source, to.lid).end.describe(self.fabric),
+            });
+        }
+    }
+
+    /// The end of the path from a switch.
+    fn end(to: &Endpoint, route: &[u8], hops: &[SwitchState], from: usize) -> RouteEnd {
         let mut here = from as u32;
         for _ in 0..MAX_PATH_SWITCHES {
-            if here == to.switch && route[here as usize] == to.exit {
-                return true;
+            let port = route[here as usize];
+            if port == LFT_NO_PATH {
+                return RouteEnd::Dropped { at_source: here as usize == from };
+            }
+            if here == to.switch && port == to.exit {
+                return RouteEnd::Arrives;
             }
             here = hops[here as usize].switch;
             if here == NONE {
-                return false;
+                return RouteEnd::Fault;
             }
         }
-        false
+        RouteEnd::Fault
     }
+}
+
+/// The end of a path.
+enum RouteEnd {
+    Arrives,
+    /// A switch has no entry: that of the source, or a later one.
+    Dropped {
+        at_source: bool,
+    },
+    /// The path loops, is too long, or leads to a port that is not the destination.
+    Fault,
 }
 
 /// Bytes between the entries of two LIDs. Without them, the entries of one switch would map to the

@@ -1,18 +1,15 @@
 //! Planning and verification in one step, based on the verified plan in force.
 
 use super::choose::{Findings, Known, prove_after, verify_with};
+use super::engine_choice::{Attempt, choose};
 use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
-use crate::notes::{Note, Severity};
 use crate::plan::compute::{PlanError, PlanInput, compute};
 use crate::plan::lids::Memory;
-use crate::plan::routing::Routing;
-use crate::plan::routing::chain::Chain;
 use crate::plan::update::{self, BaselineInputs, PlanBaseline, update};
 use crate::plan::{LidTable, Plan};
 use crate::verify::proof::Proof;
 use crate::verify::verdict::{Checks, Verified, VerifyFailure};
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -49,21 +46,23 @@ impl VerifiedBaseline {
         last: Option<&Self>,
     ) -> Option<Self> {
         let last = last.and_then(Self::proof);
-        let mut chain = Cow::Borrowed(input.chain);
-        let (outcome, verified, proof) = loop {
-            let (mut plan, outcome) = compute(&PlanInput { chain: &chain, ..*input }).ok()?.split();
+        let fabric = inputs.fabric.clone();
+        let proven = choose(input.chain, checks, |chain, checks| {
+            let (mut plan, state) = compute(&PlanInput { chain, ..*input })?.split();
             if let Some(previous) = input.previous {
                 plan.share_tables(previous);
             }
             let routing = plan.routing.clone();
-            match prove_after(&inputs.fabric, plan, checks, last) {
-                Ok((verified, proof)) => break (outcome, verified, proof),
-                Err(failure) => {
-                    chain = Cow::Owned(engines_behind(&chain, &routing, &failure)?);
+            let (findings, result) = match prove_after(&fabric, plan, checks, last) {
+                Ok((verified, proof)) => {
+                    (Ok(verified.summary.clone()), Some((state, verified, proof)))
                 }
-            }
-        };
-        let plan_baseline = PlanBaseline::new(inputs, outcome, verified.plan().clone());
+                Err(failure) => (Err(failure), None),
+            };
+            Ok::<_, Box<PlanError>>(Attempt { routing, findings, result })
+        });
+        let (state, verified, proof) = proven.ok()??;
+        let plan_baseline = PlanBaseline::new(inputs, state, verified.plan().clone());
         Some(Self { plan_baseline, proof })
     }
 
@@ -130,7 +129,7 @@ pub enum Stage {
 
 /// Plans a fabric and verifies the plan. With a `baseline`, both steps reuse its results where
 /// possible; plan and verdict do not depend on it. If an engine promises routes without credit
-/// loops and fails to keep that, the engines behind it are tried.
+/// loops and fails to keep that, the engines behind it are tried ([`super::engine_choice`]).
 ///
 /// # Errors
 /// As [`compute`]. A rejected plan is a verdict, not an error.
@@ -152,22 +151,9 @@ pub fn plan_and_verify_in_stages(
     checks: &Checks,
     begins: &mut dyn FnMut(Stage),
 ) -> Outcome {
-    let (mut outcome, mut routing) = attempt(input, baseline, checks, begins)?;
-    let mut chain = Cow::Borrowed(input.chain);
-    while let Err(failure) = &outcome.verdict {
-        let Some(rest) = engines_behind(&chain, &routing, failure) else { break };
-        chain = Cow::Owned(rest);
-        let input = PlanInput { chain: &chain, ..*input };
-        let Ok(next) = attempt(&input, baseline, checks, begins) else { break };
-        (outcome, routing) = next;
-    }
-    Ok(outcome)
-}
-
-/// The engines to try after one whose routes have a credit loop although it promises none.
-fn engines_behind(chain: &Chain, routing: &Routing, failure: &VerifyFailure) -> Option<Chain> {
-    let text = format!("its routes are rejected: {}", failure.credit_loop()?);
-    chain.after(routing, Note::new(Severity::Error, None, text))
+    choose(input.chain, checks, |chain, checks| {
+        attempt(&PlanInput { chain, ..*input }, baseline, checks, begins)
+    })
 }
 
 fn attempt(
@@ -175,7 +161,7 @@ fn attempt(
     baseline: Option<&VerifiedBaseline>,
     checks: &Checks,
     begins: &mut dyn FnMut(Stage),
-) -> Result<(PlanVerdict, Arc<Routing>), Box<PlanError>> {
+) -> Result<Attempt<PlanVerdict>, Box<PlanError>> {
     begins(Stage::Planning);
     let (planned, difference) = match baseline {
         None => (compute(input)?, None),
@@ -196,5 +182,10 @@ fn attempt(
         }
         Err(failure) => (Err(failure), None),
     };
-    Ok((PlanVerdict { verdict, lids, memory, pending_baseline }, routing))
+    let findings = match &verdict {
+        Ok(verified) => Ok(verified.summary.clone()),
+        Err(failure) => Err(failure.clone()),
+    };
+    let result = PlanVerdict { verdict, lids, memory, pending_baseline };
+    Ok(Attempt { routing, findings, result })
 }

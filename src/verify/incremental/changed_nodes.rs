@@ -17,15 +17,13 @@ use super::check::{Additions, NewDestinations};
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
-use crate::plan::routing::Lft;
 use crate::verify::endpoints::{self, DestinationTree, Endpoint, SourcePorts};
-use crate::verify::full::unicast;
+use crate::verify::full::unicast::{self, UnicastFindings};
 use crate::verify::limits;
 use crate::verify::network::{CableChanges, Renumbering};
 use crate::verify::proof::Proof;
 use crate::verify::triples::{TripleSls, Triples};
 use crate::verify::verdict::{Checks, Summary};
-use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -110,9 +108,6 @@ impl Proof {
         changes: &Changes,
     ) -> Option<(Self, NewDestinations)> {
         let policy = &*plan.routing.policy;
-        if policy.may_omit_switch_routes() {
-            return None; // the entries of new destinations may be omitted
-        }
         let mut sources = endpoints::sources(fabric, plan, policy);
         sources.resize(self.network.switches(), SourcePorts::default());
         let is_back = |switch: u32| changes.returned.contains(&switch);
@@ -142,14 +137,11 @@ impl Proof {
             }
         }
         reset_lost_leaders(&mut trees);
-        if !sends_all(plan, &changes.returned, &trees) {
-            return None;
-        }
         let network = &*self.network;
         let triples = Triples::new(network);
         let pass = (fabric, plan, &self.checks);
         let found = unicast::check_some(pass, &sources, &arrived, network, &triples);
-        if found.faults.total > 0 {
+        if found.faults.total > 0 || found.has_cut_off_paths {
             return None;
         }
         left_out.extend(found.left_out);
@@ -169,7 +161,9 @@ impl Proof {
             ..self.clone()
         };
         let triples = proof.unknown_triples(&triples);
-        Some((proof, NewDestinations { destinations: arrived, trees: found.trees, triples }))
+        let UnicastFindings { trees, unrouted, .. } = found;
+        let new = NewDestinations { destinations: arrived, trees, triples, unrouted };
+        Some((proof, new))
     }
 
     /// The triples that the proof lacks.
@@ -199,16 +193,6 @@ fn renumbered(groups: &MulticastTables, renumbering: &Renumbering) -> MulticastT
         senders,
         ..groups.clone()
     }
-}
-
-/// True if each of these switches has an entry for all LIDs with a tree, or an empty table.
-fn sends_all(plan: &Plan, switches: &[u32], trees: &[Option<DestinationTree>]) -> bool {
-    let sends_all = |Lft(table): &Lft| {
-        let is_sent = |lid: usize| table.get(lid).is_some_and(|&port| port != LFT_NO_PATH);
-        trees.iter().flatten().all(|tree| is_sent(tree.lid.index()))
-            || table.iter().all(|&port| port == LFT_NO_PATH)
-    };
-    switches.iter().all(|&switch| sends_all(plan.routing.lft(SwitchId(switch))))
 }
 
 /// Makes trees their own leader if their leader disappeared.

@@ -70,6 +70,13 @@ impl<'a> ChangedRoutes<'a> {
         &self.changes[first as usize..end as usize]
     }
 
+    /// True if a switch loses its entry for a LID.
+    pub(super) fn lose_entries(&self) -> bool {
+        self.changes
+            .iter()
+            .any(|&(lid, switch)| self.new[switch as usize][usize::from(lid)] == LFT_NO_PATH)
+    }
+
     /// LIDs with changed entries, ascending.
     pub(super) fn lids(&self) -> Vec<u16> {
         let all = 0..self.first.len() as u16 - 1;

@@ -9,14 +9,16 @@ use super::multicast::{changed_groups, trace_groups};
 use super::route_tracer::trace_routes;
 use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
-use crate::ids::Mlid;
+use crate::ids::{Lid, Mlid};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::verify::dependency_graph::channel_of;
 use crate::verify::endpoints::{DestinationTree, Endpoint};
 use crate::verify::proof::Proof;
 use crate::verify::triples::{TripleSls, add_all};
+use crate::verify::unrouted::{UnroutedPairs, survey};
 use crate::verify::verdict::{Checks, Extent, Summary};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The additions that a verified plan makes to the proof.
@@ -39,6 +41,8 @@ pub(super) struct NewDestinations {
     pub trees: Vec<DestinationTree>,
     /// Triples of their packets that the proof lacks.
     pub triples: TripleSls,
+    /// Pairs with these destinations without a route.
+    pub unrouted: UnroutedPairs,
 }
 
 impl Proof {
@@ -84,7 +88,19 @@ impl Proof {
         changes: Changes,
         new_destinations: NewDestinations,
     ) -> Option<(Summary, Additions)> {
-        let mut traced = trace_routes(&ChangedRoutes::new(self, plan, &changes))?;
+        let routes = ChangedRoutes::new(self, plan, &changes);
+        let may_lack_routes = !self.summary.unrouted.is_empty()
+            || !new_destinations.unrouted.is_empty()
+            || !changes.returned.is_empty()
+            || routes.lose_entries();
+        let mut traced = trace_routes(&routes)?;
+        let unrouted = match may_lack_routes {
+            true => self.unrouted_pairs(fabric, plan, &new_destinations),
+            false => UnroutedPairs::default(),
+        };
+        if self.checks.is_strict && !unrouted.is_empty() {
+            return None;
+        }
         add_all(&mut traced.triples, &new_destinations.triples);
         let group_notes = self.check_groups(fabric, plan, &changes, &mut traced.triples)?;
         let dependencies = self.new_dependencies(&traced.triples)?;
@@ -94,16 +110,31 @@ impl Proof {
         }
         let mut summary = Summary {
             extent: Extent::Incremental,
+            unrouted,
             longest_path: self.summary.longest_path.max(traced.longest),
             dependencies: self.summary.dependencies + dependencies.len(),
             notes: group_notes.iter().map(|(_, note)| note.clone()).collect(),
             ..self.summary.clone()
         };
-        summary.add_left_out_note(fabric);
+        summary.add_route_notes(fabric, plan);
         let (triples, longest) = (traced.triples, traced.longest);
         let additions =
             Additions { changes, triples, dependencies, group_notes, longest, new_destinations };
         Some((summary, additions))
+    }
+
+    /// The pairs without a route under a plan that delivers from each switch with an entry.
+    fn unrouted_pairs(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        new_destinations: &NewDestinations,
+    ) -> UnroutedPairs {
+        let known = self.destinations.iter().zip(&*self.trees);
+        let known = known.filter_map(|(to, tree)| to.as_ref().filter(|_| tree.is_some()));
+        let routed: HashSet<Lid> = new_destinations.trees.iter().map(|tree| tree.lid).collect();
+        let new = new_destinations.destinations.iter().filter(|to| routed.contains(&to.lid));
+        survey(fabric, &plan.routing.lfts, &self.sources, known.chain(new))
     }
 
     /// Traces the multicast trees that changed or that use a changed cable. Adds their new triples,

@@ -54,6 +54,12 @@
 //!   network, uses a lost cable or exceeds [`MAX_PATH_SWITCHES`](super::MAX_PATH_SWITCHES) switches
 //!   (as each loop does) is inconclusive. So the new entries deliver from all changed switches,
 //!   hence from all switches.
+//! * *Dropped packets.* In a proven plan each switch that has an entry for a LID delivers, so packets
+//!   are dropped only where they begin. A switch that loses its entry must get no packets for the LID
+//!   from its neighbours; then the same holds for the new plan. Such a switch sends nothing, and one
+//!   that had no entry received nothing: neither has old packets to redirect. A path that is cut off
+//!   at a later switch is inconclusive. The pairs without a route are counted anew in all tables, by
+//!   the rule of the full check ([`survey`](super::unrouted)), unless neither plan has any.
 //! * *SLs.* The packets that reach X through an unchanged neighbour are among those that T sends
 //!   from that neighbour through X to the old next channel. The tracer takes their SLs from T,
 //!   reduced to those that T has on every triple of the old path behind X. That is a superset of
@@ -86,7 +92,8 @@
 //!
 //! [`check`] is the check for a fabric with the same nodes, [`changed_nodes`] that for other nodes,
 //! [`multicast_delta`] that for plans which differ in multicast groups only. [`choose`] selects
-//! among them and the full check; [`baseline`] combines planning and verification.
+//! among them and the full check; [`baseline`] combines planning and verification, and
+//! [`engine_choice`] chooses the engine if a plan is rejected.
 
 pub mod baseline;
 pub mod multicast_delta;
@@ -98,6 +105,7 @@ mod changed_routes;
 mod changes;
 mod check;
 mod choose;
+mod engine_choice;
 mod fault_free;
 mod memoised_routes;
 mod merge_point;

@@ -85,7 +85,7 @@ impl MulticastVerifier {
         self.notes.extend(found);
         self.notes.sort_by_key(|&(mlid, _)| mlid);
         self.plan = plan.clone();
-        Some(Verified { plan: plan.clone(), summary: self.summary(proof, fabric) })
+        Some(Verified { plan: plan.clone(), summary: self.summary(proof, fabric, plan) })
     }
 
     /// Adds triples; `None` if the dependencies of all of them together have a cycle.
@@ -107,14 +107,14 @@ impl MulticastVerifier {
         Some(())
     }
 
-    fn summary(&self, proof: &Proof, fabric: &Fabric) -> Summary {
+    fn summary(&self, proof: &Proof, fabric: &Fabric, plan: &Plan) -> Summary {
         let mut summary = Summary {
             extent: Extent::Incremental,
             dependencies: proof.summary.dependencies + self.dependencies.len(),
             notes: self.notes.iter().map(|(_, note)| note.clone()).collect(),
             ..proof.summary.clone()
         };
-        summary.add_left_out_note(fabric);
+        summary.add_route_notes(fabric, plan);
         summary
     }
 }

@@ -6,15 +6,21 @@
 //! SLs of packets from other switches are taken from the triples of the old plan, along the channel
 //! on which they arrive and along the complete old route behind it. This may over-approximate them,
 //! which is safe. Neighbours whose new entry no longer leads to the switch are skipped.
+//!
+//! A switch that loses its entry drops the packets of its own end ports only, which is no fault, if no
+//! other switch sends packets for the LID to it. A switch that had none gets its first packets with
+//! the new entry.
 
 use super::changed_routes::ChangedRoutes;
 use super::memoised_routes::{EntryRead, MemoisedRoutes};
 use super::merge_point::{MergePoint, MergePointFinder};
+use crate::fabric::SwitchId;
 use crate::ids::Lid;
 use crate::verify::MAX_PATH_SWITCHES;
 use crate::verify::endpoints::{DestinationTree, Endpoint};
-use crate::verify::network::NONE;
+use crate::verify::network::{NONE, SwitchNetwork};
 use crate::verify::triples::{LOCAL_INPUT, Triple, TripleSls};
+use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -144,19 +150,26 @@ impl<'a> RouteTracer<'a> {
             return self.record_length(u32::from(tree.longest).saturating_add_signed(excess));
         }
         let changed = routes.of(lid);
+        let is_routed = |switch: u32| routes.new[switch as usize][lid.index()] != LFT_NO_PATH;
         let shortcut = self.shorten(&to, changed);
         if shortcut.is_none() {
             self.begin(changed);
             self.scratch.new_hops[to.switch as usize] = (self.scratch.stamp, NONE, 1);
-            changed.iter().try_for_each(|&(_, switch)| self.mark_route(switch, lid, &to))?;
+            for &(_, switch) in changed {
+                match is_routed(switch) {
+                    true => self.mark_route(switch, lid, &to)?,
+                    false => self.lacks_arrivals(switch, lid, &to).then_some(())?,
+                }
+            }
         }
         let Scratch { new_hops, order, .. } = &mut *self.scratch;
         order.clear();
-        order.extend(changed.iter().map(|&(_, switch)| (new_hops[switch as usize].2, switch)));
+        let routed = changed.iter().filter(|&&(_, switch)| is_routed(switch));
+        order.extend(routed.map(|&(_, switch)| (new_hops[switch as usize].2, switch)));
         // The farthest switches first: a nearer one adds their packets to its own.
         order.sort_unstable_by_key(|&far| Reverse(far));
         let mut has_inflows = false;
-        for index in 0..changed.len() {
+        for index in 0..self.scratch.order.len() {
             let (_, switch) = self.scratch.order[index];
             has_inflows |= self.trace_from(switch, &tree, &to, shortcut.as_ref())?;
         }
@@ -168,6 +181,17 @@ impl<'a> RouteTracer<'a> {
             self.scratch.memoised.insert(routes, &to, at, reads, excess);
         }
         Some(())
+    }
+
+    /// True if no switch sends packets for a LID to this one, which has no entry for it any more.
+    fn lacks_arrivals(&self, switch: u32, lid: Lid, to: &Endpoint) -> bool {
+        let routes = self.routes;
+        let network: &SwitchNetwork = &routes.proof.network;
+        switch != to.switch
+            && network.into(SwitchId(switch)).all(|input| {
+                let from = network.channels[input as usize].from.0;
+                routes.channel(from, routes.new[from as usize][lid.index()]) != input
+            })
     }
 
     /// Records a path length in switches; `None` if it exceeds the maximum.
@@ -202,7 +226,7 @@ impl<'a> RouteTracer<'a> {
                 here = proof.packed.of(self.scratch.new_hops[here as usize].1).to;
             }
             let before = routes.channel(switch, routes.old[switch as usize][lid]);
-            for out in proof.network.out_of(crate::fabric::SwitchId(switch)) {
+            for out in proof.network.out_of(SwitchId(switch)) {
                 let input = proof.network.reverse(out as u32);
                 if proof.sls_between(input, before) != 0 {
                     add(proof.network.channels[input as usize].from.0);
@@ -338,7 +362,7 @@ impl<'a> RouteTracer<'a> {
         if before == NONE {
             return;
         }
-        for out in network.out_of(crate::fabric::SwitchId(switch)) {
+        for out in network.out_of(SwitchId(switch)) {
             let input = network.reverse(out as u32);
             let sls = proof.sls_between(input, before);
             if sls == 0 {

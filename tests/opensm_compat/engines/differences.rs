@@ -14,7 +14,7 @@ use torus_sm::verify::{Fault, Summary};
 
 /// Differences in which OpenSM is wrong. The comparison shows for each case that it is
 /// so: the verification rejects OpenSM's tables.
-const UNREACHABLE: &str = "OpenSM leaves pairs without a route, we refuse";
+const UNREACHABLE: &str = "OpenSM leaves pairs without a route that ours have";
 const FORWARDING_LOOP: &str = "OpenSM's forwarding tables have a loop, we refuse";
 const MULTICAST_LOOP: &str = "OpenSM's multicast entries have a loop, ours do not";
 const MEMBERS_LEFT_OUT: &str = "OpenSM's multicast trees leave out members that ours reach";
@@ -119,7 +119,8 @@ fn differing_tables(ours: &Ours<'_>, plan: &Plan, theirs: &Tables) -> String {
     }
     // With a VL for switches alone, which must then be needed, hosts have fewer VLs than OpenSM's.
     let is_comparable = |from| {
-        !ours.is_switch(plan, from) && !Ours::policy(plan).is_some_and(SsspPolicy::has_extra_vl)
+        !ours.is_switch(plan, from)
+            && !Ours::policy(plan).is_some_and(SsspPolicy::takes_vl_from_hosts)
     };
     let from_hosts = theirs.path_vls.iter().filter(|((from, _), _)| is_comparable(*from));
     let vls = from_hosts.map(|(&pair, &vl)| (pair, vl)).collect();

@@ -99,7 +99,7 @@ impl<'a> Ours<'a> {
     /// # Errors
     /// The faults, as a text.
     pub(crate) fn verify(&self, plan: Plan) -> Result<Summary, String> {
-        let checks = Checks::new(self.options.qos);
+        let checks = Checks::of(&self.options);
         match verify(&self.fabric, plan, &checks) {
             Ok(verified) => Ok(verified.summary().clone()),
             Err(failure) => Err(failure.to_string()),
@@ -120,7 +120,7 @@ impl<'a> Ours<'a> {
             routing.policy = Arc::new(OmitsSwitchRoutes);
         }
         let plan = Plan { routing: Arc::new(routing), ..plan };
-        let result = verify(&self.fabric, plan, &Checks::new(self.options.qos));
+        let result = verify(&self.fabric, plan, &Checks::of(&self.options).strict());
         Ok(result.map(|verified| verified.summary().clone()))
     }
 
@@ -130,7 +130,7 @@ impl<'a> Ours<'a> {
     /// The faults, as a text.
     pub(crate) fn verify_their_lfts(&self, plan: Plan, theirs: &Tables) -> Result<Summary, String> {
         let routing = Arc::new(self.with_their_lfts(&plan, theirs));
-        self.verify(Plan { routing, ..plan })
+        self.verify_strictly(Plan { routing, ..plan })
     }
 
     /// Our routing with OpenSM's forwarding tables.
@@ -255,7 +255,15 @@ impl Ours<'_> {
         let is_switch = fabric.port_ids().map(|port| fabric.node_of(port).is_switch()).collect();
         let mut routing = (*plan.routing).clone();
         routing.policy = Arc::new(SwitchesOnVl0 { inner: routing.policy, is_switch });
-        self.verify(Plan { routing: Arc::new(routing), ..plan })
+        self.verify_strictly(Plan { routing: Arc::new(routing), ..plan })
+    }
+
+    /// Verifies a plan by the rules of `refuse_faulty_routes`.
+    fn verify_strictly(&self, plan: Plan) -> Result<Summary, String> {
+        match verify(&self.fabric, plan, &Checks::of(&self.options).strict()) {
+            Ok(verified) => Ok(verified.summary().clone()),
+            Err(failure) => Err(failure.to_string()),
+        }
     }
 }
 

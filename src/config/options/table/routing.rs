@@ -16,6 +16,9 @@ macro_rules! routing {
         /// last unless no_fallback is in the list.
         /// (null) is minhop.
         routing_engine: Option<String> = None, restart, implemented;
+        /// Refuse routes that leave pairs of hosts without a route or have a credit loop (updn, dnup,
+        /// ftree), also one that packets of switches close. FALSE programs them with a warning.
+        refuse_faulty_routes: bool = false, reload, implemented;
         /// Path of the port groups of routing chains (engine chain).
         pgrp_policy_file: Option<String> = None, restart, implemented;
         /// Path of the topologies of routing chains (engine chain).

@@ -272,7 +272,7 @@ impl Reconfigurer {
         let is_delayed = matches!(outcome, ReconfigureOutcome::Delayed(_));
         let withheld = report.transition.map_or(0, |order| order.withheld);
         self.needs_heavy_sweep |= withheld > 0 && !is_delayed;
-        let checks = Checks::new(options.qos);
+        let checks = Checks::of(options);
         self.devices.transitions.end(&observation.fabric, &verified, checks, &mut report);
         match outcome {
             ReconfigureOutcome::Up => {

@@ -50,7 +50,7 @@ impl UpdateJob {
     fn run(self) -> UpdateResult {
         let Self { fabric, options, in_force, change, mut verifier } = self;
         let plan = Arc::new(update_multicast(&fabric, &options, &in_force, &change));
-        let checks = Checks::new(options.qos);
+        let checks = Checks::of(&options);
         let incremental = verifier.as_mut().and_then(|known| known.check(&fabric, &plan, &checks));
         let verified = incremental.or_else(|| verify_shared(&fabric, &plan, &checks).ok());
         UpdateResult { verified, change, verifier }
@@ -168,7 +168,7 @@ impl Reconfigurer {
         let mut report =
             apply_groups(&context.client, observation, verified, acknowledged, how).await;
         if needs_check {
-            let checks = Checks::new(options.qos);
+            let checks = Checks::of(options);
             transitions.end(&observation.fabric, verified, checks, &mut report);
         }
         report

@@ -90,10 +90,12 @@ pub(super) struct Balancing<'a> {
     pub rule: Option<Arc<dyn HopRule>>,
     /// True if a switch uses only the ports to the neighbour of the first suitable port (dor).
     pub dimension_order: bool,
-    /// True if the engine guarantees routes without credit loops.
-    pub loop_free: bool,
+    /// True if the rules of the engine are meant to exclude credit loops.
+    pub avoids_loops: bool,
     /// True if switches without hosts may lack routes to each other.
     pub may_omit_switch_routes: bool,
+    /// Advice about pairs of hosts without a route, if the engine has any of its own.
+    pub unrouted_remedy: Option<&'static str>,
     /// Dump files of the engine beside that of the min hop tables.
     pub dumps: Vec<Dump>,
     pub structure: EngineStructure,
@@ -117,8 +119,9 @@ impl<'a> Balancing<'a> {
             graph,
             rule: None,
             dimension_order: false,
-            loop_free: false,
+            avoids_loops: false,
             may_omit_switch_routes: false,
+            unrouted_remedy: None,
             dumps: Vec::new(),
             structure: EngineStructure::default(),
         }
@@ -174,8 +177,9 @@ impl<'a> Balancing<'a> {
         let policy = BalancedPolicy {
             record,
             rule: self.rule.unwrap_or_else(|| Arc::new(ShortestPaths)),
-            loop_free: self.loop_free,
+            avoids_loops: self.avoids_loops,
             may_omit_switch_routes: self.may_omit_switch_routes,
+            unrouted_remedy: self.unrouted_remedy,
             dumps: self.dumps,
             structure: self.structure,
         };

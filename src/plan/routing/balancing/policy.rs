@@ -7,7 +7,7 @@ use crate::config::guid_lists::HopWeight;
 use crate::fabric::{Fabric, PortId};
 use crate::plan::LidTable;
 use crate::plan::routing::structure::EngineStructure;
-use crate::plan::routing::{Dump, RoutingPolicy};
+use crate::plan::routing::{DEFAULT_UNROUTED_REMEDY, Dump, RoutingPolicy};
 use std::sync::Arc;
 
 /// The policy of minhop, updn, dnup and dor. It carries the record of the routed topology for the
@@ -16,8 +16,9 @@ use std::sync::Arc;
 pub struct BalancedPolicy {
     pub(super) record: TopologyRecord,
     pub(super) rule: Arc<dyn HopRule>,
-    pub(super) loop_free: bool,
+    pub(super) avoids_loops: bool,
     pub(super) may_omit_switch_routes: bool,
+    pub(super) unrouted_remedy: Option<&'static str>,
     pub(super) dumps: Vec<Dump>,
     pub(super) structure: EngineStructure,
 }
@@ -49,12 +50,16 @@ impl RoutingPolicy for BalancedPolicy {
         before.as_any().is::<Self>()
     }
 
-    fn guarantees_no_credit_loops(&self) -> bool {
-        self.loop_free
+    fn avoids_credit_loops(&self) -> bool {
+        self.avoids_loops
     }
 
     fn may_omit_switch_routes(&self) -> bool {
         self.may_omit_switch_routes
+    }
+
+    fn unrouted_remedy(&self) -> &'static str {
+        self.unrouted_remedy.unwrap_or(DEFAULT_UNROUTED_REMEDY)
     }
 
     fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {

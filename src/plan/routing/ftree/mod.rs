@@ -15,7 +15,8 @@
 //!   rank where these are cabled; paths to I/O nodes may have `max_reverse_hops`.
 //!
 //! Routes that never turn from down to up have no credit loop. Siblings and reverse hops may close
-//! one, which verification finds; the plan is rejected then.
+//! one, which verification finds. Such loops, and hosts that the rules do not connect, are a warning,
+//! or with `refuse_faulty_routes` a reason to refuse the fabric.
 //!
 //! # Modules
 //!
@@ -33,7 +34,6 @@
 //!   the order of ports. OpenSM takes them for switches when it sorts them, so their order
 //!   varies, and some may get no routes at all.
 //! * Routers get routes.
-//! * A tree in which some hosts do not reach others by its rules is refused.
 //! * A switch number of an index may exceed 255 (`index`).
 
 mod fill;
@@ -148,7 +148,9 @@ fn route_with_notes(
         let hops = options.max_reverse_hops;
         return Err(refusal(format!("max_reverse_hops {hops} takes too long on this fabric")));
     }
-    fill::check_hosts(&tree, &lfts)?;
+    if options.refuses_gaps {
+        fill::check_hosts(&tree, &lfts)?;
+    }
     notes.extend(fill::unconnected_switches(&tree, lids, &lfts));
     Ok((lfts, FtreePolicy::new(&tree, &leaves, max_compute_nodes, port_hops)))
 }

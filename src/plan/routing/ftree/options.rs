@@ -26,6 +26,8 @@ pub(super) struct FtreeOptions<'a> {
     pub max_reverse_hops: u16,
     pub quasi_ftree_indexing: bool,
     pub connect_roots: bool,
+    /// Hosts that the rules do not connect are a reason to refuse the fabric.
+    pub refuses_gaps: bool,
 }
 
 impl<'a> FtreeOptions<'a> {
@@ -41,6 +43,7 @@ impl<'a> FtreeOptions<'a> {
             max_reverse_hops: options.max_reverse_hops,
             quasi_ftree_indexing: options.quasi_ftree_indexing,
             connect_roots: options.connect_roots,
+            refuses_gaps: options.refuse_faulty_routes,
         }
     }
 }

@@ -112,7 +112,7 @@ impl RoutingPolicy for FtreePolicy {
         Some(&self.port_hops)
     }
 
-    fn guarantees_no_credit_loops(&self) -> bool {
+    fn avoids_credit_loops(&self) -> bool {
         true
     }
 

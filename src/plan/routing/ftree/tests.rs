@@ -105,14 +105,23 @@ fn refusals_name_the_reason() {
 }
 
 #[test]
-fn hosts_without_a_common_root_are_refused() {
+fn hosts_without_a_common_root_have_no_route_or_strictly_are_refused() {
     // Leaf 2 has spine 0 only, leaf 3 spine 1 only; leaf 4 has both.
     let halves = topology(5, &[(2, 0), (3, 1), (4, 0), (4, 1)], &[2, 3, 4]);
     let roots = [Guid(0x100), Guid(0x200)];
     let given =
         FtreeOptions { roots: Some(&roots), has_root_file: true, ..FtreeOptions::default() };
+    let fabric = picture(&halves);
+    let lids = number(&fabric, 0);
+    let host = |number: u64| fabric.port_by_guid(Guid(number)).expect("a host");
+    let ends = [host(0x10001), host(0x20001)];
+    let routing = route(&fabric, &lids, &given).expect("routes");
+    for [from, to] in [ends, [ends[1], ends[0]]] {
+        let lft = routing.lft(fabric.switch_behind(from).expect("a switch"));
+        assert_eq!(lft.out(lids.base(to).expect("a LID")), None);
+    }
     assert_eq!(
-        refusal_of(&halves, &given),
+        refusal_of(&halves, &FtreeOptions { refuses_gaps: true, ..given }),
         "no path up and down the tree leads from Channel Adapter 0x0000000000010000 \"N10000\" \
          port 1 at switch 0x0000000000000300 \"N300\" of rank 1 to Channel Adapter \
          0x0000000000020000 \"N20000\" port 1 (LID 7) at switch 0x0000000000000400 \"N400\" of rank \
@@ -255,12 +264,18 @@ fn path(
 proptest! {
     #[test]
     fn paths_end_at_their_destination_and_go_up_before_down(
-        (topology, roots) in damaged_tree(), quasi_ftree_indexing in any::<bool>(),
+        (topology, roots) in damaged_tree(),
+        quasi_ftree_indexing in any::<bool>(),
+        refuses_gaps in any::<bool>(),
     ) {
         let fabric = picture(&topology);
         let lids = number(&fabric, 0);
         let options = FtreeOptions {
-            roots: Some(&roots), has_root_file: true, quasi_ftree_indexing, ..FtreeOptions::default()
+            roots: Some(&roots),
+            has_root_file: true,
+            quasi_ftree_indexing,
+            refuses_gaps,
+            ..FtreeOptions::default()
         };
         let Ok(routing) = route(&fabric, &lids, &options) else { return Ok(()) };
         let graph = SwitchGraph::new(&fabric, &[]);
@@ -276,7 +291,10 @@ proptest! {
                         !fabric.node_of(port).is_switch() && fabric.switch_behind(port) == Some(switch)
                     });
                     let has_hosts = hosts.next().is_some();
-                    prop_assert!(is_switch || !has_hosts, "{:?} to LID {}", switch, lid);
+                    prop_assert!(
+                        !refuses_gaps || is_switch || !has_hosts,
+                        "{:?} to LID {}", switch, lid
+                    );
                     continue;
                 }
                 let path = path(&fabric, &routing, switch, lid, port);

@@ -25,7 +25,8 @@
 //! The paths of a VL that is split among several SLs use them in turn, and at random in OpenSM.
 //! OpenSM finds no routes if the square of the number of LIDs times the hops reaches 2^31, and does
 //! not route to routers. Its DFSSSP leaves packets of switches, and of ports that do not map SLs to
-//! VLs, on VL 0 even if they close a cycle there.
+//! VLs, on VL 0 even if they close a cycle there, and refuses fabrics in which only packets to switches
+//! need more VLs.
 
 mod fewest_hops;
 mod lanes;
@@ -45,7 +46,7 @@ use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
 use crate::config::guid_lists::GuidLists;
 use crate::fabric::Fabric;
 use crate::notes::{Note, counted};
-use lanes::PathLanes;
+use lanes::{PathLanes, VlSupply};
 use order::{Destination, Destinations};
 pub use policy::SsspPolicy;
 use router::Router;
@@ -102,7 +103,8 @@ impl Engine for DfSssp {
         let refuse = |note| RoutingError { engine: Self::NAME, notes: vec![note], dump: None };
         let routes = Routes::find(input, &self.lists).map_err(refuse)?;
         let vls = data_vls(input.fabric, input.options.max_op_vls);
-        let lanes = routes.lanes(input.fabric, vls).map_err(|_| refuse(too_few_vls(vls)))?;
+        let supply = VlSupply { vls, is_strict: input.options.refuse_faulty_routes };
+        let lanes = routes.lanes(input.fabric, supply).map_err(|_| refuse(too_few_vls(vls)))?;
         let paths: Vec<_> = lanes.paths().iter().map(u64::to_string).collect();
         let count = counted(paths.len(), "VL is", "VLs are");
         let note = Note::info(format!(
@@ -150,8 +152,8 @@ impl Routes {
         Ok(Self { network, destinations, lfts, lengths })
     }
 
-    fn lanes(&self, fabric: &Fabric, vls: u8) -> Result<PathLanes, lanes::TooFewLanes> {
-        PathLanes::assign(fabric, &self.network, &self.destinations, &self.lfts, vls)
+    fn lanes(&self, fabric: &Fabric, supply: VlSupply) -> Result<PathLanes, lanes::TooFewLanes> {
+        PathLanes::assign(fabric, &self.network, &self.destinations, &self.lfts, supply)
     }
 
     fn into_routing(

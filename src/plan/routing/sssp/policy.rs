@@ -46,8 +46,8 @@ impl SsspPolicy {
 
     /// True if packets from switches have a VL of their own, because they close a credit loop on
     /// all others. The VLs that are left for other packets are fewer than OpenSM's.
-    pub fn has_extra_vl(&self) -> bool {
-        self.lanes.as_ref().is_some_and(PathLanes::has_extra)
+    pub fn takes_vl_from_hosts(&self) -> bool {
+        self.lanes.as_ref().is_some_and(PathLanes::takes_vl_from_hosts)
     }
 
     /// The lowest SL of the paths between two end ports; SLs of the same group are equivalent.

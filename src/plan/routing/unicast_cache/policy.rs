@@ -100,6 +100,14 @@ impl RoutingPolicy for CachedPolicy {
         self.inner().guarantees_no_credit_loops()
     }
 
+    fn avoids_credit_loops(&self) -> bool {
+        self.inner().avoids_credit_loops()
+    }
+
+    fn unrouted_remedy(&self) -> &'static str {
+        self.inner().unrouted_remedy()
+    }
+
     fn may_omit_switch_routes(&self) -> bool {
         self.inner().may_omit_switch_routes()
     }

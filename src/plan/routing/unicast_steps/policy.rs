@@ -151,7 +151,12 @@ impl RoutingPolicy for ChainPolicy {
         self.destinations.get(lid.index()).copied().unwrap_or_default()
     }
 
+    /// If all steps do. The loops that they close together are then a fault as well.
     fn guarantees_no_credit_loops(&self) -> bool {
+        self.routed().all(|(_, routing)| routing.policy.guarantees_no_credit_loops())
+    }
+
+    fn avoids_credit_loops(&self) -> bool {
         true
     }
 

@@ -10,10 +10,10 @@
 //! * `ranks`: the distance of each switch from the roots;
 //! * `hops`: the hops over legal paths, from which [`super::balancing`] makes forwarding tables.
 //!
-//! The engine refuses a fabric without roots, and one in which two hosts have no legal path. OpenSM
-//! leaves such pairs without a route. Switches, usually roots, may lack routes to other switches;
-//! `connect_roots` adds shortest paths to roots, legal or not. Links between root switches lead up
-//! in both directions, as in OpenSM; if they close a credit loop, verification rejects the plan.
+//! The engine refuses a fabric without roots. Hosts without a legal path have no route to each other,
+//! as in OpenSM; `refuse_faulty_routes` refuses such a fabric. Switches, usually roots, may lack routes
+//! to other switches; `connect_roots` adds shortest paths to roots, legal or not. Links between root
+//! switches lead up in both directions, as in OpenSM; verification warns if they close a credit loop.
 
 mod hops;
 pub(super) mod ranks;
@@ -79,14 +79,20 @@ impl Engine for Updn {
         let rule: Arc<dyn HopRule> = Arc::new(UpDown { ranks, ids, connect_roots });
         let balanced = Balancing {
             rule: Some(rule),
-            loop_free: !connect_roots,
+            avoids_loops: !connect_roots,
             may_omit_switch_routes: true,
+            unrouted_remedy: Some(
+                "name other roots in root_guid_file, or choose an engine that reaches them, such as \
+                 nue or minhop",
+            ),
             dumps: vec![dump.clone()],
             structure,
             ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
         }
         .route();
-        if let Some(gap) = balanced.gap_of_hosts(input.fabric) {
+        if input.options.refuse_faulty_routes
+            && let Some(gap) = balanced.gap_of_hosts(input.fabric)
+        {
             return Err(refuse(no_legal_path(&gap, &roots, input), Some(dump)));
         }
         let mut routing = balanced.routing;

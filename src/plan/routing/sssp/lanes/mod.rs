@@ -9,10 +9,14 @@
 //!
 //! Hosts that do not map SLs to VLs, and switches as sources, are on VL 0 in OpenSM even if that
 //! closes a cycle of dependencies. Here their routes are added last, each to the first VL in which
-//! it closes none.
+//! it closes none. If there is none, those of hosts get another VL. Those of switches, which carry
+//! few management packets, cost the hosts nothing: they get a VL that no host uses, or on which only
+//! a share of a split VL is, and stay on VL 0 if they close a cycle there, too. If the routes of hosts
+//! to switches need more VLs than there are, they are added last as well.
 
 mod cycles;
 mod dependencies;
+mod others;
 mod paths;
 
 use super::order::Destination;
@@ -24,13 +28,21 @@ use crate::plan::routing::weighted_paths::search::NONE;
 use crate::wire::attr::{CapMask, NodeKind};
 use cycles::CycleSearch;
 use dependencies::Dependencies;
-use paths::{PathStates, PathsTo};
+use paths::PathsTo;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The routes need more VLs than there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct TooFewLanes;
+
+/// The VLs that there are, and their use.
+#[derive(Clone, Copy)]
+pub(super) struct VlSupply {
+    pub vls: u8,
+    /// True if no path of a switch may close a cycle, whatever that costs (`refuse_faulty_routes`).
+    pub is_strict: bool,
+}
 
 /// The SLs of paths.
 pub(super) struct PathLanes {
@@ -47,30 +59,33 @@ pub(super) struct PathLanes {
     bases: Vec<u8>,
     /// By the lowest SL: the number of SLs among which paths are split, at least 1.
     splits: [u8; 16],
+    /// By lane: its lowest SL.
+    firsts: Vec<u8>,
     /// The number of paths on each VL before they are split.
     paths: Vec<u64>,
-    /// True if a VL has paths of switches and of ports that do not map SLs only.
-    has_extra: bool,
+    /// True if a VL has paths of switches only, which leaves fewer for hosts than in OpenSM.
+    takes_vl_from_hosts: bool,
 }
 
 impl PathLanes {
     /// Finds the VLs of all paths.
     ///
     /// # Errors
-    /// Returns [`TooFewLanes`] if the routes need more than `vls` VLs.
+    /// Returns [`TooFewLanes`] if the routes of hosts need more VLs than there are.
     pub(super) fn assign(
         fabric: &Fabric,
         network: &Network,
         destinations: &[Destination],
         lfts: &[Arc<Lft>],
-        vls: u8,
+        supply: VlSupply,
     ) -> Result<Self, TooFewLanes> {
-        let bundles = Bundles::new(fabric, network, destinations, lfts);
-        let mut lanes = bundles.empty_lanes(fabric, destinations);
-        let mut dependencies = bundles.break_cycles(&mut lanes, vls)?;
-        bundles.add_others(&mut lanes, &mut dependencies, vls)?;
-        lanes.split(vls);
-        Ok(lanes)
+        let mut bundles = Bundles::new(fabric, network, destinations, lfts);
+        let lanes = bundles.lanes(fabric, destinations, supply);
+        if lanes.is_ok() || supply.is_strict {
+            return lanes;
+        }
+        bundles.targets.iter_mut().for_each(|target| target.is_counted &= !target.is_switch);
+        bundles.lanes(fabric, destinations, supply)
     }
 
     /// Gives the VLs that are left to those with the most paths, and renumbers all.
@@ -99,6 +114,7 @@ impl PathLanes {
             self.splits[usize::from(first)] = if is_split { split } else { 1 };
         }
         self.bases.iter_mut().for_each(|base| *base = firsts[usize::from(*base)]);
+        self.firsts = firsts;
     }
 
     /// The number of paths on each VL before they are split.
@@ -106,9 +122,9 @@ impl PathLanes {
         &self.paths
     }
 
-    /// True if a VL has paths of switches and of ports that do not map SLs only.
-    pub(super) fn has_extra(&self) -> bool {
-        self.has_extra
+    /// True if a VL has paths of switches only, which leaves fewer for hosts than in OpenSM.
+    pub(super) fn takes_vl_from_hosts(&self) -> bool {
+        self.takes_vl_from_hosts
     }
 
     fn column(&self, lid: Lid) -> Option<usize> {
@@ -130,6 +146,11 @@ impl PathLanes {
     /// The SL of a path: paths of a VL that is split use its SLs in turn.
     pub(super) fn sl(&self, source: PortId, lid: Lid, hint: Sl) -> Sl {
         let Some((base, row)) = self.base(source, lid).zip(self.row(source)) else { return hint };
+        self.share(base, row, lid)
+    }
+
+    /// The SL of a path among those that are equivalent to the lowest one.
+    fn share(&self, base: Sl, row: u32, lid: Lid) -> Sl {
         let split = u32::from(self.splits[usize::from(base.0)]);
         Sl(base.0 + ((row + u32::from(lid.0)) % split) as u8)
     }
@@ -158,12 +179,22 @@ struct Bundles<'a> {
     rows: Vec<u32>,
     /// All LIDs in routing order, and their switches.
     columns: Vec<(Lid, u32)>,
-    /// The columns of each port in routing order; true if it maps SLs.
-    targets: Vec<(Range<u32>, bool)>,
+    /// By switch number: true if a host there does not map SLs.
+    has_other_hosts: Vec<bool>,
+    targets: Vec<Target>,
     /// Base LIDs by switch number.
     switch_lids: Vec<Lid>,
     /// The number of paths between all ports that map SLs.
     paths: u64,
+}
+
+/// A port as a destination.
+struct Target {
+    /// The columns of its LIDs, in routing order.
+    columns: Range<u32>,
+    /// True if it maps SLs, so that paths to it are divided among the VLs.
+    is_counted: bool,
+    is_switch: bool,
 }
 
 /// True if a port maps SLs to VLs.
@@ -187,6 +218,7 @@ impl<'a> Bundles<'a> {
             host_rows: 0,
             rows,
             columns: Vec::new(),
+            has_other_hosts: vec![false; network.len()],
             targets: Vec::new(),
             switch_lids: vec![Lid::default(); network.len()],
             paths: 0,
@@ -196,7 +228,9 @@ impl<'a> Bundles<'a> {
             let is_counted = to.kind != NodeKind::Router && maps_sls(fabric, to.port);
             let first = own.columns.len() as u32;
             own.columns.extend(to.lids().map(|lid| (lid, to.switch)));
-            own.targets.push((first..own.columns.len() as u32, is_counted));
+            let (columns, is_switch) =
+                (first..own.columns.len() as u32, to.kind == NodeKind::Switch);
+            own.targets.push(Target { columns, is_counted, is_switch });
             if is_counted {
                 all += u64::from(to.lids);
                 within += u64::from(to.lids).pow(2);
@@ -204,7 +238,7 @@ impl<'a> Bundles<'a> {
             match to.kind {
                 NodeKind::Switch => own.switch_lids[to.switch as usize] = to.base,
                 _ if is_counted => own.count_source(to),
-                _ => {}
+                _ => own.has_other_hosts[to.switch as usize] = true,
             }
         }
         own.host_rows = own.sources.len() as u32;
@@ -222,6 +256,22 @@ impl<'a> Bundles<'a> {
         self.sources[*row as usize].1 += u32::from(host.lids);
     }
 
+    /// The VLs of all paths.
+    fn lanes(
+        &self,
+        fabric: &Fabric,
+        destinations: &[Destination],
+        supply: VlSupply,
+    ) -> Result<PathLanes, TooFewLanes> {
+        let mut lanes = self.empty_lanes(fabric, destinations);
+        let mut dependencies = self.break_cycles(&mut lanes, supply.vls)?;
+        self.add_other_hosts(&mut lanes, &mut dependencies, supply.vls)?;
+        let unfit = self.add_switches(&mut lanes, &mut dependencies, supply)?;
+        lanes.split(supply.vls);
+        self.use_shares(&mut lanes, unfit, supply.vls);
+        Ok(lanes)
+    }
+
     /// All paths on VL 0.
     fn empty_lanes(&self, fabric: &Fabric, destinations: &[Destination]) -> PathLanes {
         let ports = fabric.ports().len();
@@ -232,8 +282,9 @@ impl<'a> Bundles<'a> {
             width: self.columns.len(),
             bases: vec![0; self.columns.len() * self.sources.len()],
             splits: [1; 16],
+            firsts: Vec::new(),
             paths: vec![self.paths],
-            has_extra: false,
+            takes_vl_from_hosts: false,
         };
         for to in destinations {
             lanes.base_lids[to.port.index()] = to.base;
@@ -291,9 +342,9 @@ impl<'a> Bundles<'a> {
     fn dependencies(&self, ranks: &Arc<[u64]>) -> Dependencies {
         let mut all = Dependencies::new(Arc::clone(ranks));
         let width = self.columns.len() as u32;
-        let targets = self.targets.iter().filter(|(_, is_counted)| *is_counted);
-        for (target, _) in targets {
+        for target in self.targets.iter().filter(|target| target.is_counted) {
             let mut paths: Vec<_> = target
+                .columns
                 .clone()
                 .map(|column| (column, self.paths_to(column), vec![NONE; self.network.len()]))
                 .collect();
@@ -361,49 +412,6 @@ impl<'a> Bundles<'a> {
         next.add(path, bundle, size);
         lanes.paths[usize::from(lane)] -= u64::from(size);
         lanes.paths[usize::from(lane) + 1] += u64::from(size);
-    }
-
-    /// Adds the paths that are on no VL yet: those from ports that do not map SLs, switches
-    /// included, and those to hosts and switches that do not. Each goes to the first VL in which it
-    /// closes no cycle.
-    fn add_others(
-        &self,
-        lanes: &mut PathLanes,
-        dependencies: &mut Vec<Dependencies>,
-        vls: u8,
-    ) -> Result<(), TooFewLanes> {
-        let width = self.columns.len() as u32;
-        for (target, is_counted) in &self.targets {
-            let first = if *is_counted { self.host_rows } else { 0 };
-            let mut paths: Vec<_> = target
-                .clone()
-                .map(|column| (column, self.paths_to(column), PathStates::default()))
-                .collect();
-            for row in first..self.sources.len() as u32 {
-                let switch = self.sources[row as usize].0;
-                for (column, paths, states) in &mut paths {
-                    let mut all = dependencies.iter_mut().enumerate();
-                    let lane = all.position(|(number, lane)| {
-                        lane.try_add(paths, switch, states.of_lane(number, self.network.len()))
-                    });
-                    let lane = match lane {
-                        Some(lane) => lane,
-                        None if dependencies.len() >= vls.into() => return Err(TooFewLanes),
-                        None => {
-                            let (number, mut lane) =
-                                (dependencies.len(), Dependencies::new(self.ranks()));
-                            lane.try_add(paths, switch, states.of_lane(number, self.network.len()));
-                            dependencies.push(lane);
-                            lanes.paths.push(0);
-                            lanes.has_extra = true;
-                            number
-                        }
-                    };
-                    lanes.bases[(row * width + *column) as usize] = lane as u8;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// By link: the key by which OpenSM orders channels, which is the LID of its switch and the
