@@ -173,8 +173,8 @@ mod tests {
         let full = directed(AttrId::LINEAR_FT, 255);
         assert_eq!(full, ranges(&[32..36, 64..128, 129..192, 193..256]));
         let routed = |attribute| kept(Class::SUBN_LID, attribute, 9);
-        assert_eq!(routed(AttrId::PORT_INFO), ranges(&[72..128]));
-        assert_eq!(routed(AttrId::SL_TO_VL), ranges(&[64..72]));
+        assert_eq!(routed(AttrId::PORT_INFO), ranges(std::slice::from_ref(&(72..128))));
+        assert_eq!(routed(AttrId::SL_TO_VL), ranges(std::slice::from_ref(&(64..72))));
         let mut trap = ranges(&[64..88, 96..128]);
         trap.retain(|at| !(68..70).contains(at));
         let mut kept_of_trap = routed(AttrId::NOTICE);
@@ -189,8 +189,8 @@ mod tests {
         assert_eq!(written(SaAttr::PATH_RECORD), ranges(&[headers, 44..56]), "nobody writes it");
         assert_eq!(kept(Class::PERF, 0x12, 0), ranges(&[]));
         let congestion = |attribute| kept(Class::CONGESTION, attribute, 0);
-        assert_eq!(congestion(CongestionAttr::CONGESTION_KEY_INFO), ranges(&[72..80]));
-        assert_eq!(congestion(CongestionAttr::SWITCH_CONGESTION_SETTING), ranges(&[64..140]));
+        assert_eq!(congestion(CongestionAttr::CONGESTION_KEY_INFO), ranges(std::slice::from_ref(&(72..80))));
+        assert_eq!(congestion(CongestionAttr::SWITCH_CONGESTION_SETTING), ranges(std::slice::from_ref(&(64..140))));
     }
 
     proptest! {

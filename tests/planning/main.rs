@@ -1,6 +1,7 @@
 //! Plans of all engines: verification, transitions between plans, and dump files.
 
 mod dumps;
+mod engine_choice;
 mod engine_failures;
 mod hop_weights;
 mod route_files;
