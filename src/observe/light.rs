@@ -19,8 +19,8 @@ use crate::transport::tagged::Tagged;
 use crate::transport::transactions::{SmpReply, SmpRequest};
 use crate::wire::attr::{AttrId, NodeInfo, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
-use std::fmt;
 use std::collections::HashSet;
+use std::fmt;
 
 /// The result of a light sweep.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -189,8 +189,14 @@ mod tests {
         assert_eq!(written(SaAttr::PATH_RECORD), ranges(&[headers, 44..56]), "nobody writes it");
         assert_eq!(kept(Class::PERF, 0x12, 0), ranges(&[]));
         let congestion = |attribute| kept(Class::CONGESTION, attribute, 0);
-        assert_eq!(congestion(CongestionAttr::CONGESTION_KEY_INFO), ranges(std::slice::from_ref(&(72..80))));
-        assert_eq!(congestion(CongestionAttr::SWITCH_CONGESTION_SETTING), ranges(std::slice::from_ref(&(64..140))));
+        assert_eq!(
+            congestion(CongestionAttr::CONGESTION_KEY_INFO),
+            ranges(std::slice::from_ref(&(72..80)))
+        );
+        assert_eq!(
+            congestion(CongestionAttr::SWITCH_CONGESTION_SETTING),
+            ranges(std::slice::from_ref(&(64..140)))
+        );
     }
 
     proptest! {

@@ -406,7 +406,11 @@ impl UnicastPass<'_> {
             }
             // The entry of the source leads there, so that this is not the same as none.
             let is_dropped = self.policy.may_omit_host_routes() && !self.is_cabled(here, port);
-            return if is_dropped { RouteEnd::Dropped { at_source: false } } else { RouteEnd::Fault };
+            return if is_dropped {
+                RouteEnd::Dropped { at_source: false }
+            } else {
+                RouteEnd::Fault
+            };
         }
         RouteEnd::Fault
     }

@@ -229,21 +229,15 @@ impl LeafTurn {
     }
 }
 
-/// Checks that every switch with compute nodes has a route to all hosts, and every switch with hosts
-/// to all compute nodes. Without `max_reverse_hops`, I/O nodes and other hosts at upper switches need
-/// not reach each other.
+/// Checks that every switch with hosts has a route to all hosts.
 pub(super) fn check_hosts(tree: &Tree<'_>, lfts: &[Lft]) -> Result<(), Note> {
     let mut sources = vec![None; lfts.len()];
     for host in &tree.hosts {
-        let source = sources[host.switch.index()].get_or_insert(host);
-        if host.role == Role::Compute {
-            *source = host;
-        }
+        sources[host.switch.index()].get_or_insert(host);
     }
     let missing = sources.par_iter().flatten().find_map_first(|source| {
         let lft = &lfts[source.switch.index()];
-        let is_wanted = |to: &Host| source.role == Role::Compute || to.role == Role::Compute;
-        let to = tree.hosts.iter().find(|&to| is_wanted(to) && lft.out(to.lid).is_none())?;
+        let to = tree.hosts.iter().find(|to| lft.out(to.lid).is_none())?;
         Some((*source, to))
     });
     let Some((source, to)) = missing else { return Ok(()) };
