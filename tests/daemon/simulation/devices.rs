@@ -139,7 +139,7 @@ async fn a_refused_vl_arbitration_leaves_the_subnet_up() {
         assert!(!set.is_essential && set.port.0 > 0, "{set:?}");
     }
     let text = torus_sm::publish::report::bring_up(&subnet);
-    for wanted in ["VLArbitrationTable", "0x0004 (version not supported)", "port 1 at path"] {
+    for wanted in ["VLArbitrationTable", "0x0004 (version not supported)", "\"[1] at path"] {
         assert!(text.contains(wanted), "{wanted} in\n{text}");
     }
     assert_eq!(cluster.faults(&sm), [""; 0], "the subnet is up");
