@@ -14,7 +14,7 @@ use crate::ids::{Gid, Lid};
 use crate::transport::{Address, GSI_QKEY};
 use crate::wire::mad::{Header, Mad};
 use crate::wire::sa::{DATA_OFFSET, RmppHeader};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Time to wait for an acknowledgement: for the first one, and after each repetition. A lost packet
@@ -32,10 +32,13 @@ const MAX_TRANSFER_TIME: Duration = Duration::from_secs(40);
 const MAX_REQUEST_TIME: Duration = Duration::from_secs(10);
 /// Time for which a complete request is remembered, to acknowledge repeated segments, as in Linux.
 const COMPLETED_LIFETIME: Duration = Duration::from_secs(10);
-/// Requests in segments that are incomplete or remembered, of all ports and of one: further ones
-/// are refused with STOP. Each has 16 KB at most.
+/// Incomplete requests in segments, of all ports and of one: further ones are refused with STOP. Each
+/// has 16 KB at most.
 const MAX_REQUESTS: usize = 1024;
 const MAX_REQUESTS_PER_PORT: usize = 64;
+/// Complete requests that are remembered; the oldest are forgotten first. A client may ask as fast as
+/// it likes, so that they count towards no quota. Each has 500 bytes.
+const MAX_COMPLETED: usize = 4096;
 
 /// Identifies a message: its other end, transaction and method.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -111,8 +114,10 @@ pub(super) enum Action {
 pub(super) struct Core {
     outbound: HashMap<Key, Outbound>,
     inbound: HashMap<Key, Inbound>,
-    /// Number of entries of `inbound` by LID.
+    /// Number of incomplete requests of `inbound` by LID.
     inbound_by_lid: HashMap<Lid, usize>,
+    /// Complete requests of `inbound`, the oldest first.
+    completed: VecDeque<Key>,
     deadlines: Deadlines<Timed>,
     records: SharedRecords,
     actions: Vec<Action>,
@@ -124,6 +129,7 @@ impl Core {
             outbound: HashMap::new(),
             inbound: HashMap::new(),
             inbound_by_lid: HashMap::new(),
+            completed: VecDeque::new(),
             deadlines: Deadlines::new(),
             records: SharedRecords::default(),
             actions: Vec::new(),
@@ -275,7 +281,8 @@ impl Core {
                 return;
             }
             let of_port = self.inbound_by_lid.get(&from.lid).copied().unwrap_or(0);
-            if self.inbound.len() >= MAX_REQUESTS || of_port >= MAX_REQUESTS_PER_PORT {
+            let incomplete = self.inbound.len() - self.completed.len();
+            if incomplete >= MAX_REQUESTS || of_port >= MAX_REQUESTS_PER_PORT {
                 return self.actions.push(Action::Send(from, stop_reply(mad)));
             }
             let receiver = Receiver::new();
@@ -298,19 +305,33 @@ impl Core {
         if outcome == SegmentOutcome::Complete {
             let bytes = message.receiver.take();
             self.deadlines.set(Timed::Inbound(key), now + COMPLETED_LIFETIME);
+            self.count_ended_request(key.lid);
+            self.completed.push_back(key);
+            if self.completed.len() > MAX_COMPLETED
+                && let Some(&oldest) = self.completed.front()
+            {
+                self.forget_request(oldest);
+            }
             self.actions.push(Action::Deliver(from, bytes));
         }
     }
 
     fn forget_request(&mut self, key: Key) {
         self.deadlines.clear(Timed::Inbound(key));
-        if self.inbound.remove(&key).is_none() {
-            return;
+        let Some(message) = self.inbound.remove(&key) else { return };
+        if !message.receiver.is_complete() {
+            self.count_ended_request(key.lid);
+        } else if let Some(at) = self.completed.iter().position(|&other| other == key) {
+            self.completed.remove(at);
         }
-        if let Some(count) = self.inbound_by_lid.get_mut(&key.lid) {
+    }
+
+    /// Takes an incomplete request of a port from its quota.
+    fn count_ended_request(&mut self, lid: Lid) {
+        if let Some(count) = self.inbound_by_lid.get_mut(&lid) {
             *count -= 1;
             if *count == 0 {
-                self.inbound_by_lid.remove(&key.lid);
+                self.inbound_by_lid.remove(&lid);
             }
         }
     }
@@ -365,6 +386,7 @@ impl Core {
         self.outbound.is_empty()
             && self.inbound.is_empty()
             && self.inbound_by_lid.is_empty()
+            && self.completed.is_empty()
             && self.deadlines.first().is_none()
             && self.records.len() == 0
             && self.records.bytes() == 0

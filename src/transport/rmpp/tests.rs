@@ -327,6 +327,24 @@ fn requests_in_segments_are_limited() {
     assert!(core.is_idle());
 }
 
+#[test]
+fn complete_requests_count_towards_no_limit() {
+    let (mut core, start) = (Core::new(), start());
+    for tid in 0..5000 {
+        let mut mad = segments(100)[0];
+        let mut header = mad.header();
+        header.set_method(Method::GET_MULTI.0);
+        header.set_tid(tid);
+        mad.set_header(&header);
+        core.receive(peer(9), &mad, start);
+        let actions = core.take_actions();
+        let is_delivered = actions.iter().any(|action| matches!(action, Action::Deliver(..)));
+        assert!(is_delivered, "request {tid} of one port: {actions:?}");
+    }
+    core.expire(start + Duration::from_secs(11));
+    assert!(core.is_idle());
+}
+
 /// One direction of a link that loses, duplicates, delays and reorders packets as `draw` tells.
 struct Link<'a> {
     packets: VecDeque<(Instant, Mad)>,
