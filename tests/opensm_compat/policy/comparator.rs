@@ -1,8 +1,8 @@
 //! Comparison of two answers, apart from intended differences.
 
 use super::differences::{
-    BOTH_KEYS, FLOW_LABELS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, TO_GROUPS,
-    UNKNOWN_GIDS, WAY_BACK,
+    BOTH_KEYS, FLOW_LABELS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, QOS_CLASS,
+    TO_GROUPS, UNKNOWN_GIDS, WAY_BACK,
 };
 use super::questions::Question;
 use super::random_case::Case;
@@ -40,6 +40,11 @@ impl<'a> Comparator<'a> {
     pub(crate) fn between(&mut self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
         if ours == theirs {
             return None;
+        }
+        let is_path_query = matches!(question, Question::Path { .. } | Question::Multi { .. });
+        let has_records = ours.status == theirs.status && !ours.records.is_empty();
+        if is_path_query && has_records && records(ours) == records(theirs) {
+            return Some(QOS_CLASS);
         }
         match *question {
             Question::Join { mask, wanted } => {
@@ -104,7 +109,8 @@ impl<'a> Comparator<'a> {
             let has = self.case.lmc > 0 && self.case.policy.as_ref()?.contains("path-bits");
             let [our, their] = [&our, &their].map(|paths| of_first_lids(paths));
             let is_same = our == their || alike(&our, &their).is_some();
-            (has && ours.status == theirs.status && is_same).then_some(PATH_BITS)
+            let is_expected = is_same && ours.status == theirs.status || is_nothing(ours);
+            (has && is_expected).then_some(PATH_BITS)
         };
         let alike = alike(&our, &their).filter(|_| ours.status == theirs.status);
         alike.or_else(dropped).or_else(chosen)
@@ -231,7 +237,12 @@ fn is_nothing(answer: &Answer) -> bool {
     answer.records.is_empty() && [0, SaStatus::NO_RECORDS].contains(&answer.status)
 }
 
-/// The paths of an answer, in the order of their ends.
+/// The paths of an answer, in the order of their ends, without their QoS classes ([`QOS_CLASS`]).
 fn records(answer: &Answer) -> Vec<PathRecord> {
-    answer.records.iter().map(|bytes| PathRecord::parse(bytes)).collect()
+    let paths = answer.records.iter().map(|bytes| {
+        let mut path = PathRecord::parse(bytes);
+        path.set_qos_class(0);
+        path
+    });
+    paths.collect()
 }

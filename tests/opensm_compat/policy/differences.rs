@@ -5,7 +5,7 @@ use super::site::{Site, TableKey};
 use std::collections::BTreeSet;
 
 /// Name and reason of each difference. Remove those that no longer occur.
-pub(crate) const BY_DESIGN: [(&str, &str); 23] = [
+pub(crate) const BY_DESIGN: [(&str, &str); 24] = [
     (
         "wrong partitions.conf",
         "If OpenSM cannot read the file, it puts every port into the default partition, which \
@@ -67,6 +67,7 @@ pub(crate) const BY_DESIGN: [(&str, &str); 23] = [
         "A new group has the packet lifetime of the subnet, the scope of its MGID, and the hop limit \
          that the scope needs (o15-0.2.3 leaves them to the SA); OpenSM sets them to 0.",
     ),
+    (QOS_CLASS, "A path has the QoS class that the query names; OpenSM answers 0."),
     (
         OF_SEVERAL,
         "The paths of a MultiPathRecord have the SL of the same paths in a PathRecord, which the \
@@ -110,8 +111,8 @@ pub(crate) const BY_DESIGN: [(&str, &str); 23] = [
     ),
     (
         PATH_BITS,
-        "The path bits of a QoS level select among the LIDs of the destination; OpenSM reads and \
-         ignores them.",
+        "The path bits of a QoS level select among the LIDs of the destination, also for queries that \
+         name one; OpenSM reads and ignores them.",
     ),
     (
         IN_PARTS,
@@ -132,6 +133,7 @@ pub(crate) const UNKNOWN_GIDS: &str = "status for unknown GIDs";
 pub(crate) const OF_MANY: &str = "choice among many paths";
 pub(crate) const PROXY: &str = "ProxyJoin";
 pub(crate) const LEFT_OPEN: &str = "parameters that the creator omits";
+pub(crate) const QOS_CLASS: &str = "QoS class of a path";
 pub(crate) const OF_SEVERAL: &str = "SLs of a MultiPathRecord";
 pub(crate) const OF_GROUPS: &str = "QoS levels of groups";
 pub(crate) const WAY_BACK: &str = "QoS level of the reverse path";
