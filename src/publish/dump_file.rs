@@ -44,7 +44,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), FileWriteError> {
 /// gets its name.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_private(path: &Path, text: &str, sync: bool) -> Result<(), FileWriteError> {
     let fill = |file: &mut dyn io::Write| file.write_all(text.as_bytes());
     atomic_file::through_temporary(path, sync, PRIVATE_MODE, fill, |new, temporary| {
