@@ -149,7 +149,7 @@ impl LinkSpeed {
 }
 
 /// Names of the widths, and their codes.
-const WIDTHS: [(&str, u8); 5] = [
+pub(crate) const WIDTHS: [(&str, u8); 5] = [
     ("1x", LinkWidth::X1),
     ("2x", LinkWidth::X2),
     ("4x", LinkWidth::X4),

@@ -46,7 +46,7 @@ impl Engine for FileEngine {
         let refuse = |notes: Vec<Note>| RoutingError { engine: NAME, notes, dump: None };
         let graph = SwitchGraph::new(input.fabric, &self.lists.hop_weights);
         let mut balancing = Balancing {
-            may_omit_host_routes: true,
+            may_use_uncabled_ports: true,
             ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
         };
         if let Some(matrix) = &self.lists.lid_matrix {

@@ -292,7 +292,7 @@ pub trait RoutingPolicy: Send + Sync {
 
     /// True if entries may lead to ports without a cable, because the administrator gave the tables.
     /// The pairs of hosts behind them count as without a route.
-    fn may_omit_host_routes(&self) -> bool {
+    fn may_use_uncabled_ports(&self) -> bool {
         false
     }
 

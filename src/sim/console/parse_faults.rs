@@ -3,19 +3,11 @@
 use super::command::{ConsoleCommand, NodeFault, TransitFault};
 use super::parse::{Args, Parsed};
 use super::scan::Word;
+use crate::fabric::link_rate::WIDTHS;
 use crate::sim::node_faults::{Misbehaviour, SetFault};
 use crate::sim::transit_faults::MadKind;
 use crate::wire::attr::{LinkWidth, TrapNumber};
 use crate::wire::mad::Status;
-
-/// Names of link widths and their codes.
-const WIDTHS: [(&str, u8); 5] = [
-    ("1x", LinkWidth::X1),
-    ("2x", LinkWidth::X2),
-    ("4x", LinkWidth::X4),
-    ("8x", LinkWidth::X8),
-    ("12x", LinkWidth::X12),
-];
 
 /// Names of link speeds and their bits in the masks of the simulator.
 const SPEEDS: [(&str, u8); 8] = [

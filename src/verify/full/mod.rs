@@ -30,7 +30,7 @@
 //! Pairs of end ports whose packets are dropped are counted, and reported by one warning; OpenSM
 //! programs such routes as well. They include those behind an entry of the administrator's tables for a
 //! port without a cable
-//! ([`may_omit_host_routes`](crate::plan::routing::RoutingPolicy::may_omit_host_routes)). Two kinds of
+//! ([`may_use_uncabled_ports`](crate::plan::routing::RoutingPolicy::may_use_uncabled_ports)). Two kinds of
 //! end ports do not count: destinations for which no switch has an entry, and sources at switches
 //! without any entry. The routing engine left them out (ports outside the torus, for instance); the
 //! summary lists the destinations and the log warns about them. Nor is there a warning about pairs

@@ -405,7 +405,7 @@ impl UnicastPass<'_> {
                 continue;
             }
             // The entry of the source leads there, so that this is not the same as none.
-            let is_dropped = self.policy.may_omit_host_routes() && !self.is_cabled(here, port);
+            let is_dropped = self.policy.may_use_uncabled_ports() && !self.is_cabled(here, port);
             return if is_dropped {
                 RouteEnd::Dropped { at_source: false }
             } else {

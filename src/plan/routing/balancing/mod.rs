@@ -94,8 +94,8 @@ pub(super) struct Balancing<'a> {
     pub avoids_loops: bool,
     /// True if switches without hosts may lack routes to each other.
     pub may_omit_switch_routes: bool,
-    /// True if hosts may lack routes to each other.
-    pub may_omit_host_routes: bool,
+    /// True if entries may lead to ports without a cable.
+    pub may_use_uncabled_ports: bool,
     /// Advice about pairs of hosts without a route, if the engine has any of its own.
     pub unrouted_remedy: Option<&'static str>,
     /// Dump files of the engine beside that of the min hop tables.
@@ -123,7 +123,7 @@ impl<'a> Balancing<'a> {
             dimension_order: false,
             avoids_loops: false,
             may_omit_switch_routes: false,
-            may_omit_host_routes: false,
+            may_use_uncabled_ports: false,
             unrouted_remedy: None,
             dumps: Vec::new(),
             structure: EngineStructure::default(),
@@ -182,7 +182,7 @@ impl<'a> Balancing<'a> {
             rule: self.rule.unwrap_or_else(|| Arc::new(ShortestPaths)),
             avoids_loops: self.avoids_loops,
             may_omit_switch_routes: self.may_omit_switch_routes,
-            may_omit_host_routes: self.may_omit_host_routes,
+            may_use_uncabled_ports: self.may_use_uncabled_ports,
             unrouted_remedy: self.unrouted_remedy,
             dumps: self.dumps,
             structure: self.structure,

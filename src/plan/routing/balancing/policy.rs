@@ -18,7 +18,7 @@ pub struct BalancedPolicy {
     pub(super) rule: Arc<dyn HopRule>,
     pub(super) avoids_loops: bool,
     pub(super) may_omit_switch_routes: bool,
-    pub(super) may_omit_host_routes: bool,
+    pub(super) may_use_uncabled_ports: bool,
     pub(super) unrouted_remedy: Option<&'static str>,
     pub(super) dumps: Vec<Dump>,
     pub(super) structure: EngineStructure,
@@ -58,8 +58,8 @@ impl RoutingPolicy for BalancedPolicy {
         self.may_omit_switch_routes
     }
 
-    fn may_omit_host_routes(&self) -> bool {
-        self.may_omit_host_routes
+    fn may_use_uncabled_ports(&self) -> bool {
+        self.may_use_uncabled_ports
     }
 
     fn unrouted_remedy(&self) -> &'static str {

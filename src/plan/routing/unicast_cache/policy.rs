@@ -117,8 +117,8 @@ impl RoutingPolicy for CachedPolicy {
         self.inner().may_omit_switch_routes()
     }
 
-    fn may_omit_host_routes(&self) -> bool {
-        self.inner().may_omit_host_routes()
+    fn may_use_uncabled_ports(&self) -> bool {
+        self.inner().may_use_uncabled_ports()
     }
 
     fn lists_own_routes(&self) -> bool {

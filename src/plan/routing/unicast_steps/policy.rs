@@ -165,8 +165,8 @@ impl RoutingPolicy for ChainPolicy {
         self.routed().any(|(_, routing)| routing.policy.may_omit_switch_routes())
     }
 
-    fn may_omit_host_routes(&self) -> bool {
-        self.routed().any(|(_, routing)| routing.policy.may_omit_host_routes())
+    fn may_use_uncabled_ports(&self) -> bool {
+        self.routed().any(|(_, routing)| routing.policy.may_use_uncabled_ports())
     }
 
     /// The dumps of each engine, named by step and engine.
