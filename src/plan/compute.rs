@@ -1,4 +1,4 @@
-//! Plans a fabric from scratch.
+//! Plans a fabric from scratch, or with the routes of an earlier plan.
 //!
 //! The stages run in the order of their dependencies: LIDs, routes (which lead to LIDs),
 //! partitions, links, QoS tables (limited to the operational VLs of the links) and multicast trees
@@ -13,6 +13,7 @@ use super::partitions::{self, Partition, PartitionTables};
 use super::qos::setup::{self, QosSetup};
 use super::qos::{self, QosConfig, QosSources, QosTables};
 use super::routing::chain::Chain;
+use super::routing::kept_routes::{self, RoutedFabric};
 use super::routing::{PreviousFabric, Routing, RoutingError, RoutingInput};
 use super::{LidTable, Plan};
 use crate::config::options::Options;
@@ -97,15 +98,36 @@ pub struct PlanError {
 /// # Errors
 /// Returns a [`PlanError`] if no engine of the chain can route the fabric.
 pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanError>> {
-    let PlanInput { fabric, options, .. } = *input;
-    let (table, mut memory, lid_notes) = lids::assign(fabric, options, input.memory);
+    let (table, memory, notes) = lids::assign(input.fabric, input.options, input.memory);
     let lids = Arc::new(table);
-    let routing = match route(input, &lids, input.previous, None) {
-        Ok(routing) => routing,
-        Err(routing_errors) => {
-            return Err(Box::new(PlanError { notes: lid_notes, routing_errors, lids, memory }));
-        }
-    };
+    match route(input, &lids, input.previous, None) {
+        Ok(routing) => Ok(with_routes(input, Assigned { lids, memory, notes }, routing)),
+        Err(routing_errors) => Err(Box::new(PlanError { notes, routing_errors, lids, memory })),
+    }
+}
+
+/// Plans a fabric with the LIDs and routes of `routed`, a fabric for which there was an acceptable
+/// plan. No engine runs.
+pub fn compute_with_kept_routes(input: &PlanInput<'_>, routed: &RoutedFabric<'_>) -> Planned {
+    let PlanInput { fabric, options, .. } = *input;
+    let memory = input.memory.keeping(routed.fabric, routed.lids);
+    let (table, memory, notes) = lids::assign(fabric, options, &memory);
+    let lids = Arc::new(table);
+    let routing = Arc::new(kept_routes::keep(fabric, &lids, routed));
+    with_routes(input, Assigned { lids, memory, notes }, routing)
+}
+
+/// The result of LID assignment.
+struct Assigned {
+    lids: Arc<LidTable>,
+    memory: Memory,
+    notes: Vec<Note>,
+}
+
+/// Runs the stages after routing.
+fn with_routes(input: &PlanInput<'_>, assigned: Assigned, routing: Arc<Routing>) -> Planned {
+    let PlanInput { fabric, options, .. } = *input;
+    let Assigned { lids, mut memory, notes: lid_notes } = assigned;
     let (observed, gone) = (input.observed_pkeys, &input.memory.removed_pkeys);
     let (partitions, removed_pkeys, partition_notes) =
         partitions::tables(fabric, input.partitions, observed, gone, options);
@@ -128,7 +150,7 @@ pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanError>> {
     let multicast = Arc::new(multicast);
     let parts = PlanParts { lids, routing, ports, qos, partitions, multicast };
     let plan = finish(input, parts, &stage_results);
-    Ok(Planned { plan, memory, stage_results })
+    Planned { plan, memory, stage_results }
 }
 
 /// Runs the chain of routing engines.

@@ -53,6 +53,25 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// The memory by which the end ports of an earlier fabric keep the LIDs of `table`, whatever
+    /// was assigned since. Entries that overlap with these LIDs are dropped.
+    pub fn keeping(&self, fabric: &Fabric, table: &LidTable) -> Self {
+        let is_overlapped = |&(first, last): &(Lid, Lid)| {
+            (first.0..=last.0).any(|lid| table.port(Lid(lid)).is_some())
+        };
+        let others = self.guid2lid.iter().filter(|(_, range)| !is_overlapped(range));
+        let mut guid2lid: Guid2Lid = others.map(|(&guid, &range)| (guid, range)).collect();
+        for port in fabric.end_ports() {
+            if let Some(base) = table.base(port) {
+                let last = Lid(base.0 + ((1 << table.lmc(port)) - 1));
+                guid2lid.insert(fabric.port(port).guid, (base, last));
+            }
+        }
+        Self { guid2lid: Arc::new(guid2lid), lids_assigned: true, ..self.clone() }
+    }
+}
+
 /// The set of assigned and reserved LIDs, indexed by LID.
 struct LidAllocator(Vec<bool>);
 

@@ -2,9 +2,10 @@
 
 use super::Subnet;
 use crate::fabric::{Fabric, PortId, SwitchId};
-use crate::ids::Lid;
+use crate::ids::{Guid, Lid};
 use crate::notes::{Note, counted};
 use crate::plan::routing::Lft;
+use crate::wire::attr::PortState;
 use std::collections::BTreeSet;
 
 /// Maximum number of disconnected hosts that the message names.
@@ -15,10 +16,15 @@ const MAX_LISTED_HOSTS: usize = 8;
 pub struct ResidualConnectivity {
     /// Generation of the published subnet.
     pub generation: u64,
-    /// Number of ports of channel adapters and routers that both fabrics have.
+    /// Number of ports of channel adapters and routers that both fabrics have and that are ACTIVE.
     pub hosts: usize,
     /// Number of such ports that only the published subnet has: the hosts that are gone.
     pub gone: usize,
+    /// Ports that both fabrics have and that are not ACTIVE.
+    pub inactive: Vec<PortId>,
+    /// ACTIVE ports that only the new fabric has, or that were moved in it: there are no routes to
+    /// them.
+    pub added: Vec<PortId>,
     /// Number of ordered pairs of hosts.
     pub paths: usize,
     /// Number of paths that still deliver packets.
@@ -47,6 +53,8 @@ impl ResidualConnectivity {
             generation: last.generation,
             hosts: survey.hosts.len(),
             gone: survey.gone,
+            inactive: survey.inactive.clone(),
+            added: survey.added.clone(),
             paths: survey.hosts.len() * survey.hosts.len().saturating_sub(1),
             working: 0,
             cut_off: Vec::new(),
@@ -76,31 +84,47 @@ impl ResidualConnectivity {
     }
 
     /// Describes the result for the operator.
-    pub fn note(&self, fabric: &Fabric) -> Note {
+    pub fn notes(&self, fabric: &Fabric) -> Vec<Note> {
         let Self { generation, paths, working, .. } = self;
-        let hosts = counted(self.hosts, "host port", "host ports");
+        let hosts = counted(self.hosts, "ACTIVE host port", "ACTIVE host ports");
         let mut text = format!(
-            "forwarding tables and SA replies of generation {generation} stay in force: {working} \
-             of {paths} paths between {hosts} work"
+            "the routes of generation {generation} stay in force: {working} of {paths} paths between \
+             {hosts} work"
         );
         if self.gone > 0 {
             let gone = counted(self.gone, "host port", "host ports");
             text += &format!("; {gone} left the fabric");
         }
+        if !self.inactive.is_empty() {
+            text += &format!("; not ACTIVE: {}", names(&self.inactive, fabric));
+        }
         if !self.cut_off.is_empty() {
-            let names =
-                self.cut_off.iter().take(MAX_LISTED_HOSTS).map(|&port| fabric.describe(port));
-            let names: Vec<String> = names.collect();
-            let more = self.cut_off.len().saturating_sub(MAX_LISTED_HOSTS);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            text += &format!("; cut off: {}{more}", names.join(", "));
+            text += &format!("; cut off: {}", names(&self.cut_off, fabric));
         }
         if let Some((from, to)) = self.broken {
             let (from, to) = (fabric.describe(from), fabric.describe(to));
             text += &format!("; an example of a broken path: from {from} to {to}");
         }
-        Note::warning(text)
+        let mut notes = vec![Note::warning(text)];
+        if !self.added.is_empty() {
+            notes.push(Note::warning(format!(
+                "{} came or moved after these routes were computed, and other hosts have no path to \
+                 them until a plan is accepted: {}",
+                counted(self.added.len(), "host port", "host ports"),
+                names(&self.added, fabric)
+            )));
+        }
+        notes
     }
+}
+
+/// The first ports, and the number of the others.
+fn names(ports: &[PortId], fabric: &Fabric) -> String {
+    let named = ports.iter().take(MAX_LISTED_HOSTS).map(|&port| fabric.describe(port));
+    let named: Vec<String> = named.collect();
+    let more = ports.len().saturating_sub(MAX_LISTED_HOSTS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
 }
 
 /// A host that both fabrics have.
@@ -113,33 +137,58 @@ struct Host {
     lid: Lid,
 }
 
+/// The hosts of a subnet with their LIDs.
+fn routed_hosts(subnet: &Subnet) -> impl Iterator<Item = (PortId, Lid)> + '_ {
+    let fabric = &subnet.fabric;
+    let hosts = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
+    hosts.filter_map(|port| Some((port, subnet.plan.lids.base(port)?)))
+}
+
+/// True if a host is attached to another port of the fabric than before.
+fn is_moved(last: &Subnet, old: PortId, now: &Fabric, port: PortId) -> bool {
+    let far = |fabric: &Fabric, port: PortId| fabric.port(port).peer.map(|far| fabric.end_of(far));
+    far(&last.fabric, old) != far(now, port)
+}
+
 struct Survey<'a> {
     hosts: Vec<Host>,
     gone: usize,
+    inactive: Vec<PortId>,
+    added: Vec<PortId>,
     /// The programmed table of each switch of the new fabric; `None` for new switches.
     tables: Vec<Option<&'a Lft>>,
 }
 
 impl<'a> Survey<'a> {
     fn new(last: &'a Subnet, now: &Fabric) -> Self {
-        let (mut hosts, mut gone) = (Vec::new(), 0);
-        let old_hosts =
-            last.fabric.end_ports().filter(|&port| !last.fabric.node_of(port).is_switch());
-        for old in old_hosts {
-            let Some(lid) = last.plan.lids.base(old) else { continue };
-            let port = now.port_by_guid(last.fabric.port(old).guid);
-            let found = port.and_then(|port| Some((port, now.switch_behind(port)?)));
-            match found {
-                Some((port, switch)) => hosts.push(Host { port, switch, lid }),
-                None => gone += 1,
-            }
-        }
         let table = |switch: SwitchId| {
             let node = last.fabric.node_by_guid(now.switch(switch).guid())?;
             let old = last.fabric.node(node).switch?;
             last.plan.routing.lfts.get(old.index()).map(|lft| &**lft)
         };
-        Self { hosts, gone, tables: now.switch_ids().map(table).collect() }
+        let tables = now.switch_ids().map(table).collect();
+        let (hosts, inactive, added) = (Vec::new(), Vec::new(), Vec::new());
+        let mut survey = Self { hosts, gone: 0, inactive, added, tables };
+        for (old, lid) in routed_hosts(last) {
+            let port = now.port_by_guid(last.fabric.port(old).guid);
+            match port.and_then(|port| Some((port, now.switch_behind(port)?))) {
+                None => survey.gone += 1,
+                Some((port, _)) if now.port(port).state() != PortState::Active => {
+                    survey.inactive.push(port);
+                }
+                Some((port, _)) if is_moved(last, old, now, port) => survey.added.push(port),
+                Some((port, switch)) => survey.hosts.push(Host { port, switch, lid }),
+            }
+        }
+        let known: BTreeSet<Guid> =
+            routed_hosts(last).map(|(old, _)| last.fabric.port(old).guid).collect();
+        let is_new = |&port: &PortId| {
+            let is_host = !now.node_of(port).is_switch() && now.switch_behind(port).is_some();
+            let is_active = now.port(port).state() == PortState::Active;
+            is_host && is_active && !known.contains(&now.port(port).guid)
+        };
+        survey.added.extend(now.end_ports().filter(is_new));
+        survey
     }
 
     /// For each switch, whether its packets reach the host `to`.
@@ -159,6 +208,7 @@ impl<'a> Survey<'a> {
                 path.push(at);
                 let port = self.tables[at.index()].and_then(|table| table.out(to.lid));
                 let port = port.and_then(|num| now.switch_port(at, num.into()));
+                let port = port.filter(|&port| now.port(port).state() == PortState::Active);
                 match port.and_then(|port| now.port(port).peer) {
                     Some(peer) if peer == to.port => break Reach::Delivered,
                     Some(peer) => match now.node_of(peer).switch {

@@ -16,23 +16,25 @@ pub struct PlanRejected {
 }
 
 impl PlanRejected {
-    /// Appends `headline` and the state of the fabric to the reasons in `notes`. `last` is the
-    /// subnet that stays in force, `fabric` the fabric that could not be planned for.
-    pub fn new(
-        mut notes: Vec<Note>,
-        dumps: Vec<Dump>,
-        headline: String,
-        last: Option<&Subnet>,
-        fabric: &Fabric,
-    ) -> Self {
+    /// A plan that is rejected for the reasons in `notes`, summed up by `headline`.
+    pub fn new(mut notes: Vec<Note>, dumps: Vec<Dump>, headline: String) -> Self {
         notes.push(Note::new(Severity::Error, None, headline));
-        notes.push(match last {
-            Some(last) => ResidualConnectivity::survey(last, fabric).note(fabric),
-            None => Note::warning(
-                "nothing is programmed: the switches keep the tables they had before this subnet \
-                 manager started",
-            ),
-        });
         Self { notes, dumps }
+    }
+
+    /// Adds the state of the fabric: what works in `fabric` with the routes of `routed`, the last
+    /// subnet with an accepted plan.
+    pub fn with_connectivity(mut self, routed: Option<&Subnet>, fabric: &Fabric) -> Self {
+        match routed {
+            Some(routed) => {
+                let connectivity = ResidualConnectivity::survey(routed, fabric);
+                self.notes.extend(connectivity.notes(fabric));
+            }
+            None => self.notes.push(Note::warning(
+                "nothing is programmed, and links in INIT stay there: the switches keep the tables \
+                 they had before this subnet manager started",
+            )),
+        }
+        self
     }
 }

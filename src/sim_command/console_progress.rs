@@ -11,6 +11,7 @@ use crate::publish::rejected::PlanRejected;
 use crate::publish::{Subnet, report};
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
+use crate::verify::Extent;
 use indicatif::ProgressBar;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +102,7 @@ impl ConsoleProgress {
     fn report_rejected(&mut self) {
         let rejected = self.rejected.borrow_and_update().clone();
         if let Some(rejected) = rejected {
-            self.print(&format!("\nREFUSED: nothing is written to the fabric\n{}", {
+            self.print(&format!("\nREFUSED: no routes are written to the fabric\n{}", {
                 report::rejected(&rejected)
             }));
         }
@@ -110,9 +111,11 @@ impl ConsoleProgress {
     /// Reports the published subnet, unless it has been reported.
     fn report_subnet(&mut self) {
         let subnet = self.subnet.borrow_and_update().clone();
-        let Some(subnet) = subnet.filter(|subnet| subnet.generation != self.generation) else {
-            return;
+        // While plans are rejected, subnets with the routes of the last accepted one are published.
+        let is_new = |subnet: &Arc<Subnet>| {
+            subnet.generation != self.generation && subnet.summary.extent != Extent::KeptRoutes
         };
+        let Some(subnet) = subnet.filter(is_new) else { return };
         self.generation = subnet.generation;
         let smps = self.smps();
         let new_smps = smps - self.reported_smps;

@@ -76,7 +76,7 @@ impl SourcePorts {
 }
 
 /// The end ports at each switch. Switches with an empty forwarding table were left out by the
-/// engine and have none.
+/// engine and have none, and end ports without routes of their own send nothing.
 pub(super) fn sources(
     fabric: &Fabric,
     plan: &Plan,
@@ -108,7 +108,7 @@ fn sources_where(
         })
         .collect();
     let with_lid = fabric.end_ports().filter(|&port| plan.lids.base(port).is_some());
-    for port in with_lid.filter(|&port| is_source(port)) {
+    for port in with_lid.filter(|&port| is_source(port) && policy.has_routes(port)) {
         let Some(switch) = fabric.switch_behind(port).filter(|switch| has_table[switch.index()])
         else {
             continue;

@@ -78,6 +78,9 @@ pub enum Extent {
     /// The differences from the last verified plan of a fault-free fabric. The plan is acyclic, but
     /// not necessarily together with the plan in force.
     FaultFree,
+    /// Multicast trees and limits of a plan with the routes in force, while plans with new routes are
+    /// rejected ([`super::kept_routes`]).
+    KeptRoutes,
 }
 
 /// The findings of a check in a plan that passed.

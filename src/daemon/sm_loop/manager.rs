@@ -435,7 +435,7 @@ impl Manager {
         }
         let observation = self.observation.as_mut()?;
         let start = Instant::now();
-        let update = self.reconfigurer.update_multicast(&self.context, &self.options, observation);
+        let update = self.reconfigurer.update_multicast(&self.context, observation);
         let outcome = update.await;
         if let Some(outcome) = &outcome {
             self.causes = std::mem::take(&mut pending.causes);

@@ -13,16 +13,18 @@ use crate::fabric::{Fabric, PortId};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::aliases::AliasBlock;
-use crate::plan::compute::PlanInput;
+use crate::plan::compute::{PlanInput, Planned, compute_with_kept_routes};
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::plan::partitions::Partition;
 use crate::plan::routing::chain::Chain;
+use crate::plan::routing::kept_routes::RoutedFabric;
 use crate::plan::update::BaselineInputs;
-use crate::verify::Checks;
 use crate::verify::baseline::{
     Outcome, PendingBaseline, Stage, VerifiedBaseline, plan_and_verify_in_stages,
 };
+use crate::verify::kept_routes::verify_kept_routes;
+use crate::verify::{Checks, Verified, VerifyFailure};
 use crate::wire::attr::tables::PkeyBlock;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -66,7 +68,7 @@ impl PlanRequest {
         let checks = Checks::of(&self.options);
         let mut began: Option<Instant> = None;
         let mut begins = |stage| match stage {
-            Stage::Verifying => began = Some(Instant::now()),
+            Stage::Verifying => *verifying += elapsed(began.replace(Instant::now())),
             // Another routing engine is tried.
             Stage::Planning => *verifying += elapsed(began.take()),
         };
@@ -75,6 +77,25 @@ impl PlanRequest {
         });
         *verifying += elapsed(began);
         outcome
+    }
+
+    /// Plans with the routes of an earlier plan, and verifies the rest.
+    ///
+    /// # Errors
+    /// As [`verify_kept_routes`].
+    pub fn plan_with_kept_routes(
+        &self,
+        routed: &RoutedFabric<'_>,
+        in_force: Option<&Plan>,
+    ) -> Result<(Verified, Memory), VerifyFailure> {
+        let Planned { mut plan, memory, .. } =
+            self.with_input(None, |input| compute_with_kept_routes(input, routed));
+        if let Some(in_force) = in_force {
+            plan.share_tables(in_force);
+        }
+        let verified =
+            verify_kept_routes(&self.fabric, &Arc::new(plan), &Checks::of(&self.options))?;
+        Ok((verified, memory))
     }
 
     /// The carried baseline, from the results of planning this request.

@@ -10,6 +10,7 @@ pub mod dor;
 mod engine_hints;
 pub mod file;
 pub mod ftree;
+pub mod kept_routes;
 pub mod lash;
 mod link_rate;
 pub mod minhop;
@@ -294,6 +295,12 @@ pub trait RoutingPolicy: Send + Sync {
     /// The pairs of hosts behind them count as without a route.
     fn may_use_uncabled_ports(&self) -> bool {
         false
+    }
+
+    /// False for an end port that joined the fabric, or moved in it, after the routes were computed.
+    /// No packets are sent to it, and no SL suits those that it would send.
+    fn has_routes(&self, _port: PortId) -> bool {
+        true
     }
 
     /// Advice for the operator about pairs of hosts without a route.

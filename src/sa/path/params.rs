@@ -33,7 +33,7 @@ pub(super) fn params(
     let pkey = pkey(query, wanted, level, ends)?;
     let PathLimits { mtu_rate: MtuRate { mut mtu, mut rate }, dropped_sls } =
         path_limits(view, ends)?;
-    let sl = sl(query, wanted, level, ends, pkey, dropped_sls)?;
+    let sl = sl(query, wanted, level, ends, pkey, dropped_sls).ok()?;
     let level_life = level.and_then(|level| level.packet_life);
     let default_life = level_life.unwrap_or(view.options().subnet_timeout);
     mtu = quirks::mtu_limit(query, wanted, ends).map_or(mtu, |limit| mtu.min(limit));
@@ -93,33 +93,54 @@ fn configured_limits(
     of_level.into_iter().chain(of_routers)
 }
 
+/// The reason why a path has no SL.
+pub(super) enum SlRefusal {
+    /// The query asks for another SL than `rtr_pr_sl`.
+    RouterSl,
+    /// The query asks for another SL than that of its QoS level.
+    LevelSl { asked: Sl, level: Sl },
+    /// A table on the path maps the SL to VL 15.
+    Dropped(Sl),
+    /// The query asks for another SL than that of the routing engine.
+    EngineSl { asked: Sl, engine: Sl },
+}
+
 /// The SL of a path. The routing engine chooses it from a hint: the SL of the query, else
 /// `rtr_pr_sl` for paths to other subnets, the SL of the QoS level, or that of the partition.
-/// `None` if the hint is one of `dropped_sls`, or if the query asks for another SL.
-fn sl(
+///
+/// # Errors
+/// The hint is one of `dropped_sls`, or the query asks for another SL.
+pub(super) fn sl(
     query: &Query<'_>,
     wanted: &PathRecord,
     level: Option<&QosLevel>,
     ends: &PathEnds,
     pkey: Pkey,
     dropped_sls: u16,
-) -> Option<Sl> {
+) -> Result<Sl, SlRefusal> {
     let view = &query.view;
+    let asked = query.has(PathRecord::SL).then(|| wanted.sl());
     let of_routers = Some(view.options().rtr_pr_sl)
         .filter(|&sl| sl != RTR_PR_INHERIT && leaves_subnet(query, wanted))
         .map(Sl);
-    let configured = of_routers.or(level.map(|level| level.sl));
-    let hint = if query.has(PathRecord::SL) {
-        let asked = wanted.sl();
-        configured.is_none_or(|configured| configured == asked).then_some(asked)?
-    } else {
-        configured.unwrap_or_else(|| view.plan().partitions.service_level(pkey))
-    };
-    if dropped_sls >> (hint.0 & 0xF) & 1 == 1 {
-        return None;
+    let of_level = level.map(|level| level.sl);
+    match (asked, of_routers, of_level) {
+        (Some(asked), Some(router), _) if asked != router => return Err(SlRefusal::RouterSl),
+        (Some(asked), None, Some(level)) if asked != level => {
+            return Err(SlRefusal::LevelSl { asked, level });
+        }
+        _ => {}
     }
-    let sl = view.plan().routing.policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
-    (!query.has(PathRecord::SL) || sl == hint).then_some(sl)
+    let of_partition = || view.plan().partitions.service_level(pkey);
+    let hint = asked.or(of_routers).or(of_level).unwrap_or_else(of_partition);
+    if dropped_sls >> (hint.0 & 0xF) & 1 == 1 {
+        return Err(SlRefusal::Dropped(hint));
+    }
+    let engine = view.plan().routing.policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
+    match asked {
+        Some(asked) if asked != engine => Err(SlRefusal::EngineSl { asked, engine }),
+        _ => Ok(engine),
+    }
 }
 
 /// True if the query is for raw traffic.

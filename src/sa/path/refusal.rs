@@ -2,13 +2,12 @@
 //! codes: partitions, QoS levels and SLs, which only the administrator can change. Missing routes,
 //! and limits that the client asks for, are not among them.
 
-use super::params::{is_raw, pkey};
+use super::params::{SlRefusal, is_raw, pkey, sl};
 use super::walk::path_limits;
-use super::{PathEnd, PathEnds, destination_port, leaves_subnet, level, lids, path_end};
-use crate::config::options::RTR_PR_INHERIT;
+use super::{PathEnd, PathEnds, destination_port, level, lids, path_end};
 use crate::config::qos_policy::QosLevel;
 use crate::fabric::PortId;
-use crate::ids::{Pkey, Sl};
+use crate::ids::Pkey;
 use crate::sa::query::Query;
 use crate::wire::record::PathRecord;
 
@@ -94,33 +93,23 @@ fn sl_refusal(
     ends: &PathEnds,
     pkey: Pkey,
 ) -> Option<String> {
-    let view = &query.view;
-    let dropped = path_limits(view, ends)?.dropped_sls;
-    let of_routers = Some(view.options().rtr_pr_sl)
-        .filter(|&sl| sl != RTR_PR_INHERIT && leaves_subnet(query, wanted))
-        .map(Sl);
-    let asked = query.has(PathRecord::SL).then(|| wanted.sl());
+    let dropped = path_limits(&query.view, ends)?.dropped_sls;
     let pair = [ends.from, ends.to].map(|port| name(query, port)).join(" <-> ");
-    if let (Some(asked), Some(level), None) = (asked, level, of_routers)
-        && level.sl != asked
-    {
-        let (level, sl) = (level_name(level), level.sl);
-        return Some(format!(
-            "ERR 1F1F: QoS constraints: required PathRecord SL ({asked}) doesn't match QoS policy \
-             {level} SL ({sl}) [{pair}]"
-        ));
+    match sl(query, wanted, level, ends, pkey, dropped).err()? {
+        SlRefusal::RouterSl => None,
+        SlRefusal::LevelSl { asked, level: sl } => {
+            let level = level.map(level_name)?;
+            Some(format!(
+                "ERR 1F1F: QoS constraints: required PathRecord SL ({asked}) doesn't match QoS \
+                 policy {level} SL ({sl}) [{pair}]"
+            ))
+        }
+        SlRefusal::Dropped(sl) => {
+            Some(format!("ERR 1F24: Selected SL ({sl}) leads to VL15 [{pair}]"))
+        }
+        SlRefusal::EngineSl { asked, engine } => Some(format!(
+            "ERR 1F2A: Requested SL ({asked}) doesn't match SL calculated by routing engine \
+             ({engine}) [{pair}]"
+        )),
     }
-    let of_partition = || view.plan().partitions.service_level(pkey);
-    let hint = asked.or(of_routers).or(level.map(|level| level.sl)).unwrap_or_else(of_partition);
-    if dropped >> (hint.0 & 0xF) & 1 == 1 {
-        return Some(format!("ERR 1F24: Selected SL ({hint}) leads to VL15 [{pair}]"));
-    }
-    let sl = view.plan().routing.policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
-    let differs = asked.is_some_and(|asked| asked != sl);
-    differs.then(|| {
-        format!(
-            "ERR 1F2A: Requested SL ({hint}) doesn't match SL calculated by routing engine ({sl}) \
-             [{pair}]"
-        )
-    })
 }

@@ -31,6 +31,10 @@ pub(in crate::sa) struct NodeTransit {
 
 /// Properties of the path that the tables provide; `None` if they do not deliver its packets.
 pub(super) fn path_limits(view: &SubnetView<'_>, ends: &PathEnds) -> Option<PathLimits> {
+    let policy = &view.plan().routing.policy;
+    if ends.from != ends.to && !(policy.has_routes(ends.from) && policy.has_routes(ends.to)) {
+        return None;
+    }
     limits_of_uniform_core(view, ends).or_else(|| limits_by_walk(view, ends))
 }
 

@@ -103,7 +103,7 @@
 pub(in crate::verify) mod unicast;
 
 mod loops;
-mod multicast;
+pub(in crate::verify) mod multicast;
 
 use super::dependency_graph::DependencyGraph;
 use super::endpoints::{self, DestinationTree, SourcePorts};

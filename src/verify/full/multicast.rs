@@ -10,14 +10,14 @@ use crate::verify::triples::Triples;
 use crate::verify::verdict::FaultList;
 use rayon::prelude::*;
 
-pub(super) struct MulticastFindings {
+pub(in crate::verify) struct MulticastFindings {
     pub faults: FaultList,
     /// Messages about groups, ascending by MLID.
     pub notes: Vec<(Mlid, Note)>,
 }
 
 /// Follows all trees and adds their triples.
-pub(super) fn check(
+pub(in crate::verify) fn check(
     fabric: &Fabric,
     plan: &Plan,
     network: &SwitchNetwork,

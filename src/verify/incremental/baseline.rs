@@ -1,11 +1,12 @@
 //! Planning and verification in one step, based on the verified plan in force.
 
 use super::choose::{Findings, Known, prove_after, verify_with};
-use super::engine_choice::{Attempt, choose};
+use super::engine_choice::{Attempt, Planner, choose};
 use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
-use crate::plan::compute::{PlanError, PlanInput, compute};
+use crate::plan::compute::{PlanError, PlanInput, Planned, compute};
 use crate::plan::lids::Memory;
+use crate::plan::routing::chain::Chain;
 use crate::plan::update::{self, BaselineInputs, PlanBaseline, update};
 use crate::plan::{LidTable, Plan};
 use crate::verify::proof::Proof;
@@ -47,21 +48,8 @@ impl VerifiedBaseline {
     ) -> Option<Self> {
         let last = last.and_then(Self::proof);
         let fabric = inputs.fabric.clone();
-        let proven = choose(input.chain, checks, |chain, checks| {
-            let (mut plan, state) = compute(&PlanInput { chain, ..*input })?.split();
-            if let Some(previous) = input.previous {
-                plan.share_tables(previous);
-            }
-            let routing = plan.routing.clone();
-            let (findings, result) = match prove_after(&fabric, plan, checks, last) {
-                Ok((verified, proof)) => {
-                    (Ok(verified.summary.clone()), Some((state, verified, proof)))
-                }
-                Err(failure) => (Err(failure), None),
-            };
-            Ok::<_, Box<PlanError>>(Attempt { routing, findings, result })
-        });
-        let (state, verified, proof) = proven.ok()??;
+        let mut planner = BaselinePlanner { input, fabric: &fabric, last };
+        let (state, verified, proof) = choose(input.chain, checks, &mut planner).ok()??;
         let plan_baseline = PlanBaseline::new(inputs, state, verified.plan().clone());
         Some(Self { plan_baseline, proof })
     }
@@ -151,41 +139,84 @@ pub fn plan_and_verify_in_stages(
     checks: &Checks,
     begins: &mut dyn FnMut(Stage),
 ) -> Outcome {
-    choose(input.chain, checks, |chain, checks| {
-        attempt(&PlanInput { chain, ..*input }, baseline, checks, begins)
-    })
+    choose(input.chain, checks, &mut StagedPlanner { input, baseline, begins })
 }
 
-fn attempt(
-    input: &PlanInput<'_>,
-    baseline: Option<&VerifiedBaseline>,
-    checks: &Checks,
-    begins: &mut dyn FnMut(Stage),
-) -> Result<Attempt<PlanVerdict>, Box<PlanError>> {
-    begins(Stage::Planning);
-    let (planned, difference) = match baseline {
-        None => (compute(input)?, None),
-        Some(baseline) => {
-            let (planned, difference) = update(input, &baseline.plan_baseline);
-            (planned?, difference)
+/// Plans and verifies incrementally where possible.
+struct StagedPlanner<'a, 'i> {
+    input: &'a PlanInput<'i>,
+    baseline: Option<&'a VerifiedBaseline>,
+    begins: &'a mut dyn FnMut(Stage),
+}
+
+impl Planner for StagedPlanner<'_, '_> {
+    /// The plan, and the difference of the fabric from that of the baseline if it has the same
+    /// nodes.
+    type Planned = (Planned, Option<Difference>);
+    type Verdict = PlanVerdict;
+    type Error = Box<PlanError>;
+
+    fn plan(&mut self, chain: &Chain) -> Result<Self::Planned, Self::Error> {
+        (self.begins)(Stage::Planning);
+        let input = PlanInput { chain, ..*self.input };
+        let Some(baseline) = self.baseline else { return Ok((compute(&input)?, None)) };
+        let (planned, difference) = update(&input, &baseline.plan_baseline);
+        Ok((planned?, difference))
+    }
+
+    fn verify(&mut self, planned: &Self::Planned, checks: &Checks) -> Attempt<PlanVerdict> {
+        (self.begins)(Stage::Verifying);
+        let (planned, difference) = planned;
+        let known = self.baseline.and_then(|baseline| baseline.known(difference.as_ref()));
+        let (lids, memory) = (planned.plan.lids.clone(), planned.memory.clone());
+        let routing = planned.plan.routing.clone();
+        let (plan, planned) = planned.clone().split();
+        let (verdict, pending_baseline) = match verify_with(self.input.fabric, plan, checks, known)
+        {
+            Ok((verified, findings)) => {
+                let pending = PendingBaseline { verified: verified.clone(), planned, findings };
+                (Ok(verified), Some(pending))
+            }
+            Err(failure) => (Err(failure), None),
+        };
+        let findings = match &verdict {
+            Ok(verified) => Ok(verified.summary.clone()),
+            Err(failure) => Err(failure.clone()),
+        };
+        let verdict = PlanVerdict { verdict, lids, memory, pending_baseline };
+        Attempt { routing, findings, verdict }
+    }
+}
+
+/// Plans and verifies in full, with a proof.
+struct BaselinePlanner<'a, 'i> {
+    input: &'a PlanInput<'i>,
+    fabric: &'a Arc<Fabric>,
+    /// The proof of the last baseline.
+    last: Option<&'a Proof>,
+}
+
+impl Planner for BaselinePlanner<'_, '_> {
+    type Planned = Planned;
+    /// `None` if the plan is rejected.
+    type Verdict = Option<(update::BaselineState, Verified, Option<Proof>)>;
+    type Error = Box<PlanError>;
+
+    fn plan(&mut self, chain: &Chain) -> Result<Planned, Self::Error> {
+        let mut planned = compute(&PlanInput { chain, ..*self.input })?;
+        if let Some(previous) = self.input.previous {
+            planned.plan.share_tables(previous);
         }
-    };
-    begins(Stage::Verifying);
-    let known = baseline.and_then(|baseline| baseline.known(difference.as_ref()));
-    let (lids, memory) = (planned.plan.lids.clone(), planned.memory.clone());
-    let routing = planned.plan.routing.clone();
-    let (plan, planned) = planned.split();
-    let (verdict, pending_baseline) = match verify_with(input.fabric, plan, checks, known) {
-        Ok((verified, findings)) => {
-            let pending = PendingBaseline { verified: verified.clone(), planned, findings };
-            (Ok(verified), Some(pending))
-        }
-        Err(failure) => (Err(failure), None),
-    };
-    let findings = match &verdict {
-        Ok(verified) => Ok(verified.summary.clone()),
-        Err(failure) => Err(failure.clone()),
-    };
-    let result = PlanVerdict { verdict, lids, memory, pending_baseline };
-    Ok(Attempt { routing, findings, result })
+        Ok(planned)
+    }
+
+    fn verify(&mut self, planned: &Planned, checks: &Checks) -> Attempt<Self::Verdict> {
+        let (plan, state) = planned.clone().split();
+        let routing = plan.routing.clone();
+        let (findings, verdict) = match prove_after(self.fabric, plan, checks, self.last) {
+            Ok((verified, proof)) => (Ok(verified.summary.clone()), Some((state, verified, proof))),
+            Err(failure) => (Err(failure), None),
+        };
+        Attempt { routing, findings, verdict }
+    }
 }

@@ -12,59 +12,91 @@ use crate::verify::verdict::{Checks, Summary, VerifyFailure};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The plan of the first engine of a chain that routes.
+/// Plans with a chain of engines, and verifies the plans.
+pub(super) trait Planner {
+    type Planned;
+    type Verdict;
+    type Error;
+
+    /// Plans with the first engine of the chain that routes.
+    fn plan(&mut self, chain: &Chain) -> Result<Self::Planned, Self::Error>;
+
+    /// Verifies a plan, which may be verified again with other checks.
+    fn verify(&mut self, planned: &Self::Planned, checks: &Checks) -> Attempt<Self::Verdict>;
+}
+
+/// A verified or rejected plan.
 pub(super) struct Attempt<T> {
     pub routing: Arc<Routing>,
     /// The findings of verification, or the faults for which it rejected the plan.
     pub findings: Result<Summary, VerifyFailure>,
-    pub result: T,
+    pub verdict: T,
 }
 
-/// Plans and verifies with `attempt`, with the engines of `chain` and, where needed, those behind
-/// them.
-///
-/// # Errors
-/// That of the first attempt.
-pub(super) fn choose<T, E>(
-    chain: &Chain,
-    checks: &Checks,
-    mut attempt: impl FnMut(&Chain, &Checks) -> Result<Attempt<T>, E>,
-) -> Result<T, E> {
-    let mut chain = Cow::Borrowed(chain);
-    let mut chosen = attempt(&chain, checks)?;
-    let mut earlier: Option<Attempt<T>> = None;
-    loop {
-        let reason = match (&chosen.findings, &earlier) {
-            (Ok(findings), Some(Attempt { findings: Ok(before), .. }))
-                if !findings.is_better_than(before) =>
-            {
-                "its routes are no better than those of an engine before it".to_owned()
+/// What follows from an attempt.
+enum NextStep {
+    /// The plan is used.
+    Use,
+    /// The engines behind this one are tried, for this reason.
+    TryOthers(String),
+    /// Other engines would not help.
+    Stop,
+}
+
+impl<T> Attempt<T> {
+    /// `earlier` is the plan of an engine before this one, with a loop.
+    fn next_step(&self, earlier: Option<&Self>) -> NextStep {
+        match &self.findings {
+            Ok(findings) => {
+                let before = earlier.and_then(|earlier| earlier.findings.as_ref().ok());
+                if before.is_none_or(|before| findings.is_better_than(before)) {
+                    return NextStep::Use;
+                }
+                let reason = "its routes are no better than those of an engine before it";
+                NextStep::TryOthers(reason.to_owned())
             }
-            (Ok(_), _) => break,
-            (Err(failure), _) => match failure.credit_loop() {
+            Err(failure) => match failure.credit_loop() {
                 Some(credit_loop) => {
                     let cause = failure.cause.as_ref().map(|cause| format!("; {cause}"));
-                    format!("its routes are rejected: {credit_loop}{}", cause.unwrap_or_default())
+                    let cause = cause.unwrap_or_default();
+                    NextStep::TryOthers(format!("its routes are rejected: {credit_loop}{cause}"))
                 }
-                None => break,
+                None => NextStep::Stop,
             },
+        }
+    }
+}
+
+/// Plans and verifies with the engines of `chain` and, where needed, those behind the first that
+/// routes.
+///
+/// # Errors
+/// That of the first plan.
+pub(super) fn choose<P: Planner>(
+    chain: &Chain,
+    checks: &Checks,
+    planner: &mut P,
+) -> Result<P::Verdict, P::Error> {
+    let mut chain = Cow::Borrowed(chain);
+    let mut planned = planner.plan(&chain)?;
+    let mut attempt = planner.verify(&planned, checks);
+    let mut earlier: Option<Attempt<P::Verdict>> = None;
+    loop {
+        let reason = match attempt.next_step(earlier.as_ref()) {
+            NextStep::Use => return Ok(attempt.verdict),
+            NextStep::TryOthers(reason) => reason,
+            NextStep::Stop => break,
         };
         let note = Note::new(Severity::Error, None, reason);
-        let Some(rest) = chain.after(&chosen.routing, note) else { break };
-        let Ok(next) = attempt(&rest, checks) else { break };
+        let Some(rest) = chain.after(&attempt.routing, note) else { break };
+        let Ok(next) = planner.plan(&rest) else { break };
         if earlier.is_none() && !checks.is_strict {
             let accepting = Checks { accepts_loops: true, ..checks.clone() };
-            earlier = attempt(&chain, &accepting).ok().filter(|it| it.findings.is_ok());
+            earlier = Some(planner.verify(&planned, &accepting)).filter(|it| it.findings.is_ok());
         }
+        attempt = planner.verify(&next, checks);
         chain = Cow::Owned(rest);
-        chosen = next;
+        planned = next;
     }
-    let is_better = match (&chosen.findings, &earlier) {
-        (Ok(findings), Some(Attempt { findings: Ok(before), .. })) => {
-            findings.is_better_than(before)
-        }
-        (Ok(_), _) => true,
-        (Err(_), _) => false,
-    };
-    Ok(earlier.filter(|_| !is_better).unwrap_or(chosen).result)
+    Ok(earlier.unwrap_or(attempt).verdict)
 }

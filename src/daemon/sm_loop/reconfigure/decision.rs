@@ -1,10 +1,8 @@
 //! Turns the result of planning and verification into a plan or a rejection with its reasons.
 
 use crate::contained;
-use crate::fabric::Fabric;
 use crate::plan::compute::PlanError;
 use crate::plan::lids::Memory;
-use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
 use crate::verify::baseline::{Outcome, PendingBaseline, PlanVerdict};
 use crate::verify::{Verified, VerifyFailure};
@@ -13,22 +11,18 @@ use crate::verify::{Verified, VerifyFailure};
 pub(super) type Decision = (Result<Verified, PlanRejected>, Memory);
 
 /// The decision, and the baseline for the next plan, still to be completed.
-pub(super) fn decide(
-    outcome: Outcome,
-    last: Option<&Subnet>,
-    fabric: &Fabric,
-) -> (Decision, Option<PendingBaseline>) {
+pub(super) fn decide(outcome: Outcome) -> (Decision, Option<PendingBaseline>) {
     match outcome {
         Ok(PlanVerdict { verdict, memory, pending_baseline, .. }) => {
-            let verdict = verdict.map_err(|failure| verification_failed(&failure, last, fabric));
+            let verdict = verdict.map_err(|failure| verification_failed(&failure));
             ((verdict, memory), pending_baseline)
         }
-        Err(failure) => (planning_failed(*failure, last, fabric), None),
+        Err(failure) => (planning_failed(*failure), None),
     }
 }
 
 /// The rejection if no routing engine can route the fabric.
-fn planning_failed(failure: PlanError, last: Option<&Subnet>, fabric: &Fabric) -> Decision {
+fn planning_failed(failure: PlanError) -> Decision {
     let PlanError { mut notes, routing_errors, memory, .. } = failure;
     let engines: Vec<_> = routing_errors.iter().map(|error| error.engine).collect();
     // OpenSM's wording, which operators' scripts match.
@@ -42,17 +36,13 @@ fn planning_failed(failure: PlanError, last: Option<&Subnet>, fabric: &Fabric) -
         notes.extend(error.notes);
         dumps.extend(error.dump);
     }
-    (Err(PlanRejected::new(notes, dumps, headline, last, fabric)), memory)
+    (Err(PlanRejected::new(notes, dumps, headline)), memory)
 }
 
 /// The rejection of a plan that fails verification.
-fn verification_failed(
-    failure: &VerifyFailure,
-    last: Option<&Subnet>,
-    fabric: &Fabric,
-) -> PlanRejected {
+fn verification_failed(failure: &VerifyFailure) -> PlanRejected {
     let headline = format!("the plan is faulty and was not applied: {failure}");
-    PlanRejected::new(Vec::new(), Vec::new(), headline, last, fabric)
+    PlanRejected::new(Vec::new(), Vec::new(), headline)
 }
 
 /// Plans by `plan(false)`, incrementally, or, if that panics, by `plan(true)`, in full.

@@ -224,5 +224,8 @@ pub(super) fn log_extent(extent: Extent) {
         Extent::FaultFree => {
             debug!("verified the changes from the last fault-free fabric: no credit loop");
         }
+        Extent::KeptRoutes => {
+            debug!("verified multicast trees and limits, with the routes in force");
+        }
     }
 }

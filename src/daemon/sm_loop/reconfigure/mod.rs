@@ -8,7 +8,7 @@
 //!   the SA server;
 //! * `reregister`: the ports that are asked to register with the SA;
 //! * `decision`: turns the result of planning and verification into a plan or a rejection with
-//!   its reasons;
+//!   its reasons; `rejection`: what is done with the routes in force after a rejection;
 //! * `inherit`: what the devices hold when this SM becomes master; `warm_standby`: reads it before;
 //!   `audit`: compares it afterwards, and after `moved_cables`;
 //! * `balancing`: balances the routes in force again; `snapshot`: publishes a changed snapshot;
@@ -31,6 +31,7 @@ mod multicast;
 mod multicast_state;
 mod recording;
 mod registry_queries;
+mod rejection;
 mod request;
 mod reregister;
 mod shared_state;
@@ -54,7 +55,7 @@ use crate::fabric::Fabric;
 use crate::fabric::quarantined::QuarantinedLink;
 use crate::ids::Guid;
 use crate::manage::loop_status::ReconfigureFigures;
-use crate::notes::{Note, Severity, counted};
+use crate::notes::{Note, counted};
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
@@ -226,15 +227,24 @@ impl Reconfigurer {
         let (generation, groups) = registry_queries::groups(&context.sa_server, observation).await;
         let planned = self.plan(context, options, observation, groups).await;
         recording::plan_ended(context, &planned);
-        let verified = match planned {
-            Ok(verified) => verified,
-            Err(rejected) => {
-                let fabric = &observation.fabric;
-                // Ports that are absent now must be asked when they return.
-                self.master.registered.retain(|&guid| fabric.port_by_guid(guid).is_some());
-                return ReconfigureOutcome::Rejected(self.reject(context, options, rejected));
+        let (verified, rejected) = match planned {
+            Ok(verified) => (verified, None),
+            Err(mut rejected) => {
+                match self.plan_with_kept_routes(observation, &mut rejected).await {
+                    Some(kept) => (kept, Some(rejected)),
+                    None => {
+                        let fabric = &observation.fabric;
+                        // Ports that are absent now must be asked when they return.
+                        let registered = &mut self.master.registered;
+                        registered.retain(|&guid| fabric.port_by_guid(guid).is_some());
+                        let headline = self.reject(context, options, observation, rejected, None);
+                        return ReconfigureOutcome::Rejected(headline);
+                    }
+                }
             }
         };
+        let planned = self.plan.request.take();
+        let options = &planned.as_ref().map_or(options, |request| &request.options).clone();
         self.figures.planning = start.elapsed();
         self.devices.transitions.begin(&self.devices.acknowledged);
         self.inherit(context, observation, &verified).await;
@@ -259,13 +269,29 @@ impl Reconfigurer {
         let policy = self.effective_policy(context, options, observation, &verified).await;
         let failed = report.failures() + report.delayed_essential;
         self.devices.record_restarts(observation, self.plan.generation + 1, &report);
-        let subnet = self.publish(context, options, observation, &verified, (policy, failed));
-        self.write_files(options, Some(subnet), None);
+        let subnet = match self.unchanged_subnet(context, observation, &verified, &report) {
+            Some(subnet) => subnet,
+            None => self.publish(context, options, observation, &verified, (policy, failed)),
+        };
+        let is_rejected = rejected.is_some();
+        let headline = match rejected {
+            Some(rejected) => {
+                Some(self.reject(context, options, observation, rejected, Some(&verified)))
+            }
+            None => {
+                let qos_policy = planned.as_ref().and_then(|request| request.qos_policy.clone());
+                self.accept(context, &subnet, qos_policy);
+                self.write_files(options, Some(subnet), None);
+                None
+            }
+        };
         self.provide_files(context);
-        if let Some(request) = self.plan.request.take() {
-            let state = MulticastUpdateState::new(generation, observation, &request);
+        if let Some(request) = planned {
+            let state = MulticastUpdateState::new(generation, observation, &request, is_rejected);
             self.plan.multicast = Some(state);
-            self.prepare_baseline(observation, verified.plan(), request);
+            if !is_rejected {
+                self.prepare_baseline(observation, verified.plan(), request);
+            }
         }
         send(context, SaCommand::GroupsProgrammed).await;
         let outcome = outcome(&observation.fabric, &report);
@@ -275,6 +301,11 @@ impl Reconfigurer {
         self.needs_heavy_sweep |= withheld > 0 && !is_delayed;
         let checks = Checks::of(options);
         self.devices.transitions.end(&observation.fabric, &verified, checks, &mut report);
+        if let Some(headline) = headline
+            && !matches!(outcome, ReconfigureOutcome::EndedEarly(_))
+        {
+            return ReconfigureOutcome::Rejected(headline);
+        }
         match outcome {
             ReconfigureOutcome::Up => {
                 operator_log::subnet_up(verified.plan().routing.engine, !self.master.was_up);
@@ -319,27 +350,22 @@ impl Reconfigurer {
         observation: &Observation,
         groups: Vec<GroupMembers>,
     ) -> Result<Verified, PlanRejected> {
-        let published = context.subnet.borrow().clone();
-        let rejected = |problem: String| {
-            let (notes, dumps) = (Vec::new(), Vec::new());
-            PlanRejected::new(notes, dumps, problem, published.as_deref(), &observation.fabric)
-        };
+        let rejected = |problem: String| PlanRejected::new(Vec::new(), Vec::new(), problem);
         let request =
             self.request(context, options, observation, groups).await.map_err(rejected)?;
         let from_scratch = self.plan.from_scratch.take();
         let from_scratch = from_scratch.is_some_and(|it| Arc::ptr_eq(&it, &request.fabric));
-        let has_previous = self.plan.in_force.is_some() && !from_scratch;
-        recording::plan_begins(context, &request, has_previous);
-        let (previous, baseline) = (self.plan.in_force.clone(), self.plan.baselines.latest().await);
+        let previous = self.plan.accepted.as_ref().map(|accepted| accepted.subnet.plan.clone());
+        recording::plan_begins(context, &request, previous.is_some() && !from_scratch);
+        let baseline = self.plan.baselines.latest().await;
         self.plan.request = Some(request.clone());
-        let last = published.clone();
         let work = move |is_full: bool| {
             let is_full = is_full || from_scratch;
             let previous = previous.as_deref().filter(|_| !is_full);
             let baseline = baseline.as_deref().filter(|_| !is_full);
             let mut verifying = Duration::ZERO;
             let outcome = request.plan_timed(previous, baseline, &mut verifying);
-            let (decision, pending) = decide(outcome, last.as_deref(), &request.fabric);
+            let (decision, pending) = decide(outcome);
             (decision, (pending.map(|it| (request.clone(), it)), verifying))
         };
         let planned = spawn_low_priority(|| full_if_incremental_fails(work)).await;
@@ -373,28 +399,6 @@ impl Reconfigurer {
         };
         let plan = plan.clone();
         self.plan.baselines.compute(move |last| request.prepare_baseline(&plan, last));
-    }
-
-    /// Logs and publishes why there is no plan; returns the last error.
-    fn reject(
-        &mut self,
-        context: &ManagerContext,
-        options: &Arc<Options>,
-        rejected: PlanRejected,
-    ) -> String {
-        let mut errors = rejected.notes.iter().filter(|note| note.severity == Severity::Error);
-        let headline = errors.next_back().map(ToString::to_string).unwrap_or_default();
-        let notes = self.config.partitions.notes().iter().chain(&rejected.notes);
-        self.logged.log_notes(notes.cloned().collect());
-        let is_new = context.refused.borrow().as_deref() != Some(&rejected);
-        if is_new {
-            let rejected = Some(Arc::new(rejected));
-            context.refused.send_replace(rejected.clone());
-            // The job replaces one with the last snapshot that may not be written yet.
-            let subnet = context.subnet.borrow().clone();
-            self.write_files(options, subnet, rejected);
-        }
-        headline
     }
 
     fn write_files(
@@ -460,7 +464,6 @@ impl Reconfigurer {
             restarts: self.devices.restarts.clone(),
         });
         port_log::changes(context.subnet.send_replace(Some(subnet.clone())).as_deref(), &subnet);
-        context.refused.send_replace(None);
         subnet
     }
 }

@@ -6,7 +6,7 @@
 //! reasons.
 
 use super::log_once::log_failed_sets;
-use super::multicast_state::QUIET_TIME;
+use super::multicast_state::{MulticastUpdateState, QUIET_TIME};
 use super::state::{DeviceState, PlanState};
 use super::{ReconfigureOutcome, Reconfigurer, outcome, registry_queries, send};
 use crate::apply::{ApplyControl, ApplyReport, apply_groups};
@@ -23,6 +23,7 @@ use crate::observe::Observation;
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastDelta;
 use crate::plan::multicast_update::update_multicast;
+use crate::verify::kept_routes::verify_kept_routes;
 use crate::verify::multicast_delta::MulticastVerifier;
 use crate::verify::{Checks, Extent, Verified, verify_shared};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ struct UpdateJob {
     in_force: Arc<Plan>,
     change: MulticastDelta,
     verifier: Option<MulticastVerifier>,
+    /// The plan in force keeps the routes of an earlier one.
+    keeps_routes: bool,
 }
 
 struct UpdateResult {
@@ -48,11 +51,15 @@ struct UpdateResult {
 
 impl UpdateJob {
     fn run(self) -> UpdateResult {
-        let Self { fabric, options, in_force, change, mut verifier } = self;
+        let Self { fabric, options, in_force, change, mut verifier, keeps_routes } = self;
         let plan = Arc::new(update_multicast(&fabric, &options, &in_force, &change));
         let checks = Checks::of(&options);
         let incremental = verifier.as_mut().and_then(|known| known.check(&fabric, &plan, &checks));
-        let verified = incremental.or_else(|| verify_shared(&fabric, &plan, &checks).ok());
+        let full = || match keeps_routes {
+            true => verify_kept_routes(&fabric, &plan, &checks),
+            false => verify_shared(&fabric, &plan, &checks),
+        };
+        let verified = incremental.or_else(|| full().ok());
         UpdateResult { verified, change, verifier }
     }
 }
@@ -62,7 +69,7 @@ impl Reconfigurer {
     /// priority compute: a busy machine may keep them waiting for long. May be cancelled.
     pub async fn update_prepared(&mut self) {
         let multicast = self.plan.multicast.as_ref();
-        if multicast.is_some_and(|multicast| multicast.verifier.is_none()) {
+        if multicast.is_some_and(MulticastUpdateState::needs_verifier) {
             self.plan.baselines.until_computed().await;
         }
     }
@@ -72,7 +79,6 @@ impl Reconfigurer {
     pub async fn update_multicast(
         &mut self,
         context: &ManagerContext,
-        options: &Arc<Options>,
         observation: &mut Observation,
     ) -> Option<ReconfigureOutcome> {
         let start = Instant::now();
@@ -87,8 +93,18 @@ impl Reconfigurer {
             registry_queries::group_changes(&context.sa_server, observation, multicast.generation);
         let (generation, change) = changes.await?;
         let verifier = multicast.verifier.take();
-        let (fabric, options) = (observation.fabric.clone(), options.clone());
-        let job = UpdateJob { fabric, options: options.clone(), in_force, change, verifier };
+        let (fabric, keeps_routes) = (observation.fabric.clone(), multicast.keeps_routes);
+        // Those of the plan in force, also if others were rejected since.
+        let options = multicast.request.options.clone();
+        let planning_options = options.clone();
+        let job = UpdateJob {
+            fabric,
+            options: planning_options,
+            in_force,
+            change,
+            verifier,
+            keeps_routes,
+        };
         let done = spawn_low_priority(|| job.run()).await.ok()?;
         let (verified, mlids) = (done.verified?, done.change.mlids.len());
         multicast.verifier = done.verifier;
@@ -102,9 +118,12 @@ impl Reconfigurer {
         self.figures.sets = report.sets();
         let multicast = self.plan.multicast.as_mut()?;
         multicast.fabric = observation.fabric.clone();
-        multicast.renewal = Some(Instant::now() + QUIET_TIME);
+        multicast.renewal = (!keeps_routes).then(|| Instant::now() + QUIET_TIME);
         let (policy, failed) = (subnet.qos_policy.clone(), self.devices.essential_pending());
         let subnet = self.publish(context, &options, observation, &verified, (policy, failed));
+        if !keeps_routes {
+            self.accept_groups(context, &subnet);
+        }
         if options.log_flags & LOG_ROUTING != 0 {
             self.write_files(&options, Some(subnet), None);
         }
@@ -136,7 +155,10 @@ impl Reconfigurer {
     /// verifier yet.
     async fn update_verifier(&mut self, observation: &Observation, plan: &Plan) {
         let Some(multicast) = self.plan.multicast.as_mut() else { return };
-        let baseline = self.plan.baselines.computed(multicast.verifier.is_none()).await;
+        if multicast.keeps_routes {
+            return;
+        }
+        let baseline = self.plan.baselines.computed(multicast.needs_verifier()).await;
         let verifier =
             baseline.and_then(|known| MulticastVerifier::new(known, &observation.fabric, plan));
         if verifier.is_some() {

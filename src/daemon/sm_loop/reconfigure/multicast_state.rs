@@ -25,19 +25,31 @@ pub(super) struct MulticastUpdateState {
     /// The groups of the plan in force.
     pub(super) groups: BTreeMap<Mlid, Vec<GroupMembers>>,
     pub(super) verifier: Option<MulticastVerifier>,
+    /// The plan keeps the routes of an earlier one, because those with new routes are rejected.
+    pub(super) keeps_routes: bool,
     /// Time at which the baseline, whose groups are outdated, is computed again.
     pub(super) renewal: Option<Instant>,
 }
 
 impl MulticastUpdateState {
     /// The state after a full reconfiguration.
-    pub(super) fn new(generation: u64, observation: &Observation, request: &PlanRequest) -> Self {
+    pub(super) fn new(
+        generation: u64,
+        observation: &Observation,
+        request: &PlanRequest,
+        keeps_routes: bool,
+    ) -> Self {
         let mut groups: BTreeMap<Mlid, Vec<GroupMembers>> = BTreeMap::new();
         for group in &*request.groups {
             groups.entry(group.mlid).or_default().push(group.clone());
         }
         let (fabric, request) = (observation.fabric.clone(), request.clone());
-        Self { generation, fabric, request, groups, verifier: None, renewal: None }
+        Self { generation, fabric, request, groups, verifier: None, keeps_routes, renewal: None }
+    }
+
+    /// True if the next update has to wait for a baseline. There is none for kept routes.
+    pub(super) fn needs_verifier(&self) -> bool {
+        self.verifier.is_none() && !self.keeps_routes
     }
 
     pub(super) fn apply_delta(&mut self, change: MulticastDelta) {

@@ -4,6 +4,7 @@ use super::Reconfigurer;
 use super::audit::Audit;
 use super::moved_cables::MovedCables;
 use super::multicast_state::MulticastUpdateState;
+use super::rejection::AcceptedPlan;
 use crate::apply::{Acknowledged, ApplyReport};
 use crate::cli::configuration;
 use crate::config::config_files::ConfigFiles;
@@ -95,7 +96,10 @@ impl Reconfigurer {
 pub(super) struct PlanState {
     /// LIDs, MLIDs and P_Key indexes that the next plan keeps.
     pub(super) memory: Memory,
+    /// The plan that the devices hold: the accepted one, or a later one with its routes.
     pub(super) in_force: Option<Arc<Plan>>,
+    /// The last accepted plan. Later plans that are rejected keep its routes.
+    pub(super) accepted: Option<AcceptedPlan>,
     /// The fabric that is planned from scratch next, without the routes in force.
     pub(super) from_scratch: Option<Arc<Fabric>>,
     /// The input of the last plan.
@@ -112,6 +116,7 @@ impl PlanState {
         Self {
             memory,
             in_force: None,
+            accepted: None,
             from_scratch: None,
             request: None,
             baselines: BaselineCache::default(),
