@@ -37,6 +37,7 @@ struct UpdateJob {
     in_force: Arc<Plan>,
     change: MulticastDelta,
     verifier: Option<MulticastVerifier>,
+    checks: Checks,
 }
 
 struct UpdateResult {
@@ -48,9 +49,8 @@ struct UpdateResult {
 
 impl UpdateJob {
     fn run(self) -> UpdateResult {
-        let Self { fabric, options, in_force, change, mut verifier } = self;
+        let Self { fabric, options, in_force, change, mut verifier, checks } = self;
         let plan = Arc::new(update_multicast(&fabric, &options, &in_force, &change));
-        let checks = Checks::of(&options);
         let incremental = verifier.as_mut().and_then(|known| known.check(&fabric, &plan, &checks));
         let verified = incremental.or_else(|| verify_shared(&fabric, &plan, &checks).ok());
         UpdateResult { verified, change, verifier }
@@ -88,7 +88,10 @@ impl Reconfigurer {
         let (generation, change) = changes.await?;
         let verifier = multicast.verifier.take();
         let (fabric, options) = (observation.fabric.clone(), options.clone());
-        let job = UpdateJob { fabric, options: options.clone(), in_force, change, verifier };
+        let held = self.devices.mapping_reader.held.clone();
+        let checks = Checks::of(&options).with_held(held);
+        let job =
+            UpdateJob { fabric, options: options.clone(), in_force, change, verifier, checks };
         let done = spawn_low_priority(|| job.run()).await.ok()?;
         let (verified, mlids) = (done.verified?, done.change.mlids.len());
         multicast.verifier = done.verifier;

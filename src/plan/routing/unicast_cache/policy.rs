@@ -140,6 +140,10 @@ impl RoutingPolicy for CachedPolicy {
         }
     }
 
+    fn separates_paths_by_sl(&self) -> bool {
+        self.inner().separates_paths_by_sl()
+    }
+
     fn parts<'a>(&'a self, fabric: &'a Fabric, lids: &'a LidTable) -> Vec<RoutedPart<'a>> {
         if self.map.is_some() { Vec::new() } else { self.inner().parts(fabric, lids) }
     }
