@@ -95,7 +95,8 @@ fn configured_limits(
 
 /// The SL of a path. The routing engine chooses it from a hint: the SL of the query, else
 /// `rtr_pr_sl` for paths to other subnets, the SL of the QoS level, or that of the partition.
-/// `None` if the hint is one of `dropped_sls`, or if the query asks for another SL.
+/// `None` if the hint is one of `dropped_sls`, or if the query asks for another SL: for another QoS
+/// level, or for an SL that the engine does not choose.
 fn sl(
     query: &Query<'_>,
     wanted: &PathRecord,
@@ -109,16 +110,18 @@ fn sl(
         .filter(|&sl| sl != RTR_PR_INHERIT && leaves_subnet(query, wanted))
         .map(Sl);
     let configured = of_routers.or(level.map(|level| level.sl));
+    let policy = &view.plan().routing.policy;
     let hint = if query.has(PathRecord::SL) {
         let asked = wanted.sl();
-        configured.is_none_or(|configured| configured == asked).then_some(asked)?
+        let is_level_of = |sl: Sl| policy.qos_level(sl) == policy.qos_level(asked);
+        configured.is_none_or(is_level_of).then_some(asked)?
     } else {
         configured.unwrap_or_else(|| view.plan().partitions.service_level(pkey))
     };
     if dropped_sls >> (hint.0 & 0xF) & 1 == 1 {
         return None;
     }
-    let sl = view.plan().routing.policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
+    let sl = policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
     (!query.has(PathRecord::SL) || sl == hint).then_some(sl)
 }
 

@@ -101,8 +101,9 @@ fn sl_refusal(
         .map(Sl);
     let asked = query.has(PathRecord::SL).then(|| wanted.sl());
     let pair = [ends.from, ends.to].map(|port| name(query, port)).join(" <-> ");
+    let policy = &view.plan().routing.policy;
     if let (Some(asked), Some(level), None) = (asked, level, of_routers)
-        && level.sl != asked
+        && policy.qos_level(level.sl) != policy.qos_level(asked)
     {
         let (level, sl) = (level_name(level), level.sl);
         return Some(format!(
@@ -115,7 +116,7 @@ fn sl_refusal(
     if dropped >> (hint.0 & 0xF) & 1 == 1 {
         return Some(format!("ERR 1F24: Selected SL ({hint}) leads to VL15 [{pair}]"));
     }
-    let sl = view.plan().routing.policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
+    let sl = policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
     let differs = asked.is_some_and(|asked| asked != sl);
     differs.then(|| {
         format!(

@@ -140,6 +140,10 @@ impl RoutingPolicy for CachedPolicy {
         }
     }
 
+    fn qos_level(&self, sl: Sl) -> Sl {
+        self.inner().qos_level(sl)
+    }
+
     fn separates_paths_by_sl(&self) -> bool {
         self.inner().separates_paths_by_sl()
     }
