@@ -92,6 +92,11 @@ impl fmt::Display for Note {
     }
 }
 
+/// Several messages, one a line.
+pub fn in_words(notes: Vec<Note>) -> String {
+    notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
 /// A count with its noun: `1 switch`, `2 switches`.
 pub fn counted(count: usize, singular: &str, plural: &str) -> String {
     format!("{count} {}", if count == 1 { singular } else { plural })

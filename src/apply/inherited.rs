@@ -22,10 +22,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Maximum number of Gets queued in the client, enough to keep its window of outstanding MADs full.
-const MAX_OUTSTANDING_GETS: usize = 4096;
+pub(super) const MAX_OUTSTANDING_GETS: usize = 4096;
 
 /// Unanswered Gets, without an answered one between them, after which a device gets no others.
-const MAX_UNANSWERED: u32 = 2;
+pub(super) const MAX_UNANSWERED: u32 = 2;
 
 /// Maximum number of blocks that [`confirm`] reads: a fraction of a second at usual rates.
 pub const MAX_CONFIRMED_BLOCKS: usize = 20_000;
@@ -274,6 +274,6 @@ impl Readings {
 }
 
 /// The Get of the block that a Set writes.
-fn get(set: SmpRequest) -> SmpRequest {
+pub(super) fn get(set: SmpRequest) -> SmpRequest {
     SmpRequest { method: Method::GET, data: [0; 64], ..set }
 }

@@ -7,6 +7,7 @@
 //!   `fdr10`: of ExtendedPortInfo;
 //! * [`scope`]: the nodes that are compared; `changed`: those that may need Sets;
 //! * [`inherited`]: tables that devices hold from before, which are read first;
+//! * [`held_mappings`]: reads SL to VL mappings that a plan does not write;
 //! * [`link_down`]: takes links down;
 //! * [`set_id`]: identifiers of Sets; [`switch_info`]: SwitchInfo after a Set; [`phases`]: the
 //!   order of the phases, as data;
@@ -27,6 +28,7 @@ mod changed;
 pub mod control;
 pub mod delta;
 mod fdr10;
+pub mod held_mappings;
 pub mod inherited;
 pub mod link_down;
 mod pass;

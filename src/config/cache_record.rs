@@ -61,5 +61,12 @@ pub(super) fn end<'a>(
 
 /// The diagnostic of a wrong record.
 pub(super) fn diagnostic(file: &Path, line: u32, (column, message): RecordError) -> Diagnostic {
-    Diagnostic { file: file.to_owned(), line, column, severity: Severity::Error, message }
+    Diagnostic {
+        file: file.to_owned(),
+        line,
+        column,
+        severity: Severity::Error,
+        message,
+        code: None,
+    }
 }

@@ -111,12 +111,11 @@ impl ConfigFiles {
                 notes.extend(found);
                 policy.map(Arc::new)
             }
-            Some(Err(text)) => {
-                notes.push(Note::new(Severity::Error, None, text.clone()));
-                let consequence =
-                    "the QoS policy file is invalid; paths get the SLs of their partitions";
-                notes.push(Note::new(Severity::Error, None, consequence));
-                errors.push(text);
+            Some(Err(found)) => {
+                // The last note is the consequence at the start; a reload has another one.
+                let wrong = &found[..found.len().saturating_sub(1).max(1).min(found.len())];
+                errors.push(texts_of_errors(wrong).join("\n"));
+                notes.extend(found);
                 None
             }
         };
@@ -308,6 +307,34 @@ fn hexadecimal(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each error of a QoS policy has its code, and so has the consequence.
+    #[test]
+    fn errors_of_a_qos_policy_are_notes_with_codes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("qos-policy.conf");
+        let name = file.display().to_string();
+        let options =
+            Options { qos: true, qos_policy_file: Some(name.clone()), ..Options::default() };
+        let notes = |text: &str| -> Vec<String> {
+            std::fs::write(&file, text).expect("a file");
+            let files = ConfigFiles::read(&options);
+            assert_eq!(files.qos_policy, None);
+            let errors = files.notes.iter().filter(|note| note.severity == Severity::Error);
+            errors.map(ToString::to_string).collect()
+        };
+        let consequence = "paths have the SLs of their partitions";
+        let found = notes("qos-ulps\n default : 1\n sdp : 16\nend-qos-ulps\n");
+        assert!(found[0].starts_with(&format!("ERR AC05: {name}:3:8: error: an SL")), "{found:?}");
+        let parsing = format!("ERR AC03: Failed parsing QoS policy file ({name}): {consequence}");
+        assert_eq!(found[1..], [parsing]);
+        let found = notes("qos-levels\nqos-level\nname: x\nsl: 0\nend-qos-level\nend-qos-levels\n");
+        assert!(found[0].starts_with(&format!("ERR AC10: {name}: error: there is no default")));
+        assert_eq!(
+            found[1..],
+            [format!("ERR AC04: Error(s) in QoS policy file ({name}): {consequence}")]
+        );
+    }
 
     #[test]
     fn new_errors_and_vanished_files_are_regressions() {

@@ -16,6 +16,8 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The problem and, if known, its correction.
     pub message: String,
+    /// OpenSM's `ERR` number for the same fault, for the log.
+    pub code: Option<&'static str>,
 }
 
 impl fmt::Display for Diagnostic {
@@ -33,7 +35,7 @@ impl fmt::Display for Diagnostic {
 
 impl From<&Diagnostic> for Note {
     fn from(diagnostic: &Diagnostic) -> Self {
-        Self::new(diagnostic.severity, None, diagnostic.to_string())
+        Self::new(diagnostic.severity, diagnostic.code, diagnostic.to_string())
     }
 }
 
@@ -51,11 +53,24 @@ impl<'a> Diagnostics<'a> {
     /// Adds a diagnostic; `line` and `column` are as in [`Diagnostic`].
     pub(super) fn add(&mut self, severity: Severity, line: u32, column: u32, message: String) {
         let file = self.file.to_path_buf();
-        self.found.push(Diagnostic { file, line, column, severity, message });
+        self.found.push(Diagnostic { file, line, column, severity, message, code: None });
     }
 
     pub(super) fn error(&mut self, at: Span<'_>, message: impl Into<String>) {
         self.add(Severity::Error, at.line, at.column(), message.into());
+    }
+
+    /// Adds an error for which OpenSM has the `ERR` number `code`. Without a position, it is about the
+    /// whole file.
+    pub(super) fn coded_error(
+        &mut self,
+        code: Option<&'static str>,
+        at: Option<Span<'_>>,
+        message: String,
+    ) {
+        let (line, column) = at.map_or((0, 0), |at| (at.line, at.column()));
+        let (file, severity) = (self.file.to_path_buf(), Severity::Error);
+        self.found.push(Diagnostic { file, line, column, severity, message, code });
     }
 
     pub(super) fn warning(&mut self, at: Span<'_>, message: impl Into<String>) {

@@ -29,7 +29,7 @@ pub fn render_all(diagnostics: &[Diagnostic], text: &str) -> Vec<String> {
 }
 
 fn rendered(diagnostic: &Diagnostic, source: Option<&str>) -> String {
-    let Diagnostic { file, line, column, severity, message } = diagnostic;
+    let Diagnostic { file, line, column, severity, message, .. } = diagnostic;
     let severity = match severity {
         Severity::Info => "note",
         Severity::Warning => "warning",
@@ -70,7 +70,7 @@ mod tests {
 
     fn found(line: u32, column: u32) -> Diagnostic {
         let severity = Severity::Error;
-        Diagnostic { file: "f".into(), line, column, severity, message: "wrong".into() }
+        Diagnostic { file: "f".into(), line, column, severity, message: "wrong".into(), code: None }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::node_name_map::{self, NamedNode};
 use super::options::{Options, engine_names};
 use super::partitions::PartitionsConfig;
 use super::prefix_routes::{self, PrefixRoute};
-use super::qos_policy::QosPolicy;
+use super::qos_policy::{self, QosPolicy};
 use super::route_dumps;
 use super::routing_chain::steps::UnicastStep;
 use super::routing_chain::{
@@ -115,11 +115,14 @@ pub fn partitions_from(
     Ok((config, notes))
 }
 
+/// Effect of a missing or invalid QoS policy.
+const NO_POLICY: &str = "paths have the SLs of their partitions";
+
 /// Reads qos-policy.conf; `None` without the file. The notes are warnings.
 ///
 /// # Errors
-/// The file cannot be read, or has errors: the text shows each with its line and a caret.
-pub fn qos_policy(options: &Options) -> Result<(Option<QosPolicy>, Vec<Note>), String> {
+/// The file cannot be read, or has errors: each is shown with its line and a caret.
+pub fn qos_policy(options: &Options) -> Result<(Option<QosPolicy>, Vec<Note>), Vec<Note>> {
     qos_policy_from(&Disk, options)
 }
 
@@ -130,26 +133,31 @@ pub fn qos_policy(options: &Options) -> Result<(Option<QosPolicy>, Vec<Note>), S
 pub fn qos_policy_from(
     source: &dyn TextSource,
     options: &Options,
-) -> Result<(Option<QosPolicy>, Vec<Note>), String> {
+) -> Result<(Option<QosPolicy>, Vec<Note>), Vec<Note>> {
     let Some(file) = &options.qos_policy_file else { return Ok((None, Vec::new())) };
     let path = Path::new(file);
     let text = match source.read(path) {
         Ok(text) => text,
         Err(error) if error.is_not_found() => {
-            let consequence = "paths have the SLs of their partitions";
             // As in OpenSM, only the default file need not exist.
             let is_default = options.qos_policy_file == Options::default().qos_policy_file;
             let note = if is_default {
-                Note::info(format!("{file} does not exist: {consequence}"))
+                Note::info(format!("{file} does not exist: {NO_POLICY}"))
             } else {
                 let reason = error.reason();
-                let text =
-                    format!("Failed opening QoS policy file {file} - {reason}: {consequence}");
+                let text = format!("Failed opening QoS policy file {file} - {reason}: {NO_POLICY}");
                 Note::error("AC01", text)
             };
             return Ok((None, vec![note]));
         }
-        Err(error) => return Err(error.to_string()),
+        Err(error) if error.position().0 > 0 => {
+            return Err(vec![Note::error(qos_policy::SYNTAX_ERROR, error.to_string())]);
+        }
+        Err(error) => {
+            let reason = error.reason();
+            let text = format!("Failed opening QoS policy file {file} - {reason}: {NO_POLICY}");
+            return Err(vec![Note::error("AC01", text)]);
+        }
     };
     let (policy, diagnostics) = QosPolicy::parse(path, &text);
     match policy {
@@ -166,7 +174,20 @@ pub fn qos_policy_from(
             }
             Ok((Some(policy), notes))
         }
-        None => Err(excerpt::render_all(&diagnostics, &text).join("\n")),
+        None => {
+            let excerpts = excerpt::render_all(&diagnostics, &text);
+            let found = diagnostics.iter().zip(excerpts);
+            let mut notes: Vec<Note> = found
+                .map(|(found, excerpt)| Note::new(found.severity, found.code, excerpt))
+                .collect();
+            let is_syntax = notes.iter().any(|note| note.code == Some(qos_policy::SYNTAX_ERROR));
+            notes.push(if is_syntax {
+                Note::error("AC03", format!("Failed parsing QoS policy file ({file}): {NO_POLICY}"))
+            } else {
+                Note::error("AC04", format!("Error(s) in QoS policy file ({file}): {NO_POLICY}"))
+            });
+            Err(notes)
+        }
     }
 }
 

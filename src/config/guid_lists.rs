@@ -91,6 +91,7 @@ impl<T> Parsed<T> {
                     column: line.get(..at).map_or(0, |before| before.chars().count() as u32) + 1,
                     severity: Severity::Warning,
                     message: format!("{message}; the line is ignored"),
+                    code: None,
                 }),
             }
         }
@@ -193,6 +194,7 @@ impl<'a> ListLine<'a> {
             column: self.words.get(index).map_or(self.end, |&(column, _)| column),
             severity: Severity::Warning,
             message: format!("{message}; the line is ignored"),
+            code: None,
         }
     }
 

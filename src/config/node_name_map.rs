@@ -29,7 +29,14 @@ pub fn parse(file: &Path, text: &str) -> (Vec<NamedNode>, Vec<Diagnostic>) {
         let mut say = |(at, severity, message): Finding| {
             let column = line.get(..at).map_or(0, |before| before.chars().count() as u32) + 1;
             let file = file.to_path_buf();
-            diagnostics.push(Diagnostic { file, line: number, column, severity, message });
+            diagnostics.push(Diagnostic {
+                file,
+                line: number,
+                column,
+                severity,
+                message,
+                code: None,
+            });
         };
         match entry(line) {
             Ok(None) => {}

@@ -139,6 +139,7 @@ impl<'a> DumpLine<'a> {
             column: before.chars().count() as u32 + 1,
             severity: Severity::Error,
             message: message.to_owned(),
+            code: None,
         }
     }
 

@@ -144,7 +144,7 @@ impl Parser<'_> {
 
     fn place(&self, column: u32, severity: Severity, message: String) -> String {
         let (file, line) = (self.file.to_path_buf(), self.line);
-        Diagnostic { file, line, column, severity, message }.to_string()
+        Diagnostic { file, line, column, severity, message, code: None }.to_string()
     }
 
     fn apply(&mut self, keyword: Token<'_>, arguments: &Arguments<'_>) -> Result<(), LineError> {

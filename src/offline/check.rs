@@ -141,6 +141,7 @@ fn effect_on_any_fabric(files: &ConfigFiles) -> Effect {
         message: format!(
             "all sl2vl-scopes are rejected: {first} computes all SL to VL tables itself"
         ),
+        code: None,
     };
     effect.say_at(found, files.content(&policy.file));
     effect

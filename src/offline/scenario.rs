@@ -11,7 +11,7 @@ use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
 use crate::fabric::{Fabric, ibnet};
 use crate::ids::PortNum;
-use crate::notes::Note;
+use crate::notes::{Note, in_words};
 use crate::plan::LidTable;
 use crate::plan::partitions::{self, Partition};
 use crate::plan::routing::RoutingInput;
@@ -206,7 +206,7 @@ fn read_policy(options: &Options) -> Result<(Option<Arc<QosPolicy>>, Vec<Note>),
     if !options.qos || options.qos_policy_file == Options::default().qos_policy_file {
         return Ok((None, Vec::new()));
     }
-    let (policy, notes) = files::qos_policy(options)?;
+    let (policy, notes) = files::qos_policy(options).map_err(in_words)?;
     Ok((policy.map(Arc::new), notes))
 }
 

@@ -10,6 +10,7 @@ use super::multicast::{self, GroupMembers, MulticastTables};
 use super::multicast_sls;
 use super::paged_vec::PagedVec;
 use super::partitions::{self, Partition, PartitionTables};
+use super::qos::dropped_sls::SlUsers;
 use super::qos::setup::{self, QosSetup};
 use super::qos::{self, QosConfig, QosSources, QosTables};
 use super::routing::chain::Chain;
@@ -213,6 +214,7 @@ pub(super) fn finish(
     let PlanParts { lids, routing, ports, qos, partitions, multicast } = parts;
     let switch_infos = links::switch_targets(fabric, &lids, &multicast, options);
     let setup_notes = setup_notes(fabric, &routing, &ports, &qos);
+    let dropped = dropped_sl_notes(input, &routing, &qos);
     let earlier = stage_results.lids.iter().chain(&routing.notes).chain(&stage_results.partitions);
     let found = multicast.notes.iter().map(|(_, note)| note);
     let problem = |sl| routing.policy.multicast_sl_problem(sl);
@@ -221,9 +223,21 @@ pub(super) fn finish(
         multicast_sls::group_note(&multicast.sls, problem),
     ];
     let sls = sls.iter().flatten();
-    let notes = earlier.chain(&setup_notes).chain(sls).chain(found).cloned().collect();
+    let notes =
+        earlier.chain(&setup_notes).chain(&dropped).chain(sls).chain(found).cloned().collect();
     let aliases = super::aliases::tables(fabric, input.aliases);
     Plan { lids, ports, switch_infos, aliases, routing, qos, partitions, multicast, notes }
+}
+
+/// Notes about SLs of QoS levels and partitions that the options drop. Mappings of a routing engine
+/// drop none.
+fn dropped_sl_notes(input: &PlanInput<'_>, routing: &Routing, tables: &QosTables) -> Vec<Note> {
+    let PlanInput { fabric, options, partitions, qos_policy, .. } = *input;
+    if !options.qos || routing.policy.decides_sl_to_vl() {
+        return Vec::new();
+    }
+    let (config, policy) = (&QosConfig::read(options), qos_policy.map(|policy| &**policy));
+    SlUsers { fabric, config, tables, policy, partitions }.notes()
 }
 
 /// Notes about `qos-setup` scopes that the fabric cannot implement.

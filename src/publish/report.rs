@@ -74,7 +74,13 @@ pub fn bring_up(subnet: &Subnet) -> String {
         counted(summary.longest_path as usize, "switch", "switches"),
     );
     let _ = writeln!(text, "multicast: {}", counted(groups.len(), "group", "groups"));
-    let loops = if summary.cycle.is_some() { "CREDIT LOOP" } else { "no credit loop" };
+    let loops = match summary.cycle {
+        Some(_) => "CREDIT LOOP",
+        None if summary.assumes_mappings => {
+            "no credit loop if the mappings that switches hold are VL = SL"
+        }
+        None => "no credit loop",
+    };
     let _ = writeln!(
         text,
         "verified:  {} reachable from every source, {loops} in {} channel dependencies",

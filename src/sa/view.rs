@@ -112,7 +112,8 @@ impl<'a> SubnetView<'a> {
             .or_else(|| first_match(only(ours, false), only(theirs, true), Pkey::base_opensm_order))
     }
 
-    /// The P_Key of `from` for packets to `to` in the lowest of the `allowed` partitions.
+    /// The lowest P_Key of the `allowed` partitions that the ports share. As in OpenSM, it is the number
+    /// of the partition, without the membership bit.
     pub(super) fn common_pkey_of(
         &self,
         from: PortId,
@@ -121,7 +122,7 @@ impl<'a> SubnetView<'a> {
     ) -> Option<Pkey> {
         let (ours, theirs) = (self.pkeys(from), self.pkeys(to));
         let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other)) && allowed(**key);
-        ours.iter().filter(shared).min_by_key(|key| (key.base(), !key.is_full())).copied()
+        ours.iter().filter(shared).map(|key| Pkey(key.base())).min_by_key(|key| key.base())
     }
 
     /// True if the ports may exchange packets in some partition, or are the same port.

@@ -55,6 +55,7 @@ pub fn verify_kept_routes(
         unrouted: routes.unrouted,
         // Entries may lead to dead cables, so that nothing is known of a path before it is walked.
         has_cut_off_paths: true,
+        assumes_mappings: false,
         longest_path: routes.longest,
         dependencies: graph.dependencies(),
         has_host_loop: false,

@@ -14,6 +14,7 @@
 //! | `network` | the fabric reduced to switches and the channels between them, densely numbered |
 //! | `endpoints` | sources and destinations of packets |
 //! | `sl_to_vl` | the VL of a packet on each channel |
+//! | [`held_mappings`] | SL to VL mappings that the switches hold and the plan does not write |
 //! | `unrouted` | the pairs of end ports without a route |
 //! | `triples` | the SLs of packets by input, channel and next channel |
 //! | `dependency_graph` | the channel dependency graph and its cycles |
@@ -23,6 +24,7 @@
 //! | [`walk`] | one path hop by hop, for faults and reports |
 
 pub mod full;
+pub mod held_mappings;
 pub mod incremental;
 pub mod kept_routes;
 pub mod transition;

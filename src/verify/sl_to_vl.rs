@@ -3,8 +3,10 @@
 //! Where the plan writes no mapping (QoS off, or a device without SL mapping), a switch is assumed
 //! to use VL = SL modulo the number of data VLs of the output port. Devices commonly do so by
 //! default, and SL 0 is on VL 0 in any case. If an engine relies on other SLs and the plan writes
-//! no mapping at all, the check warns of credit loops that close with all SLs on VL 0, too.
+//! no mapping at all, the check warns of credit loops that close with the mappings that the switches
+//! hold ([`HeldMappings`]) or, while nothing is known of them, with all SLs on VL 0.
 
+use super::held_mappings::HeldMappings;
 use super::network::SwitchNetwork;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Sl;
@@ -48,10 +50,31 @@ struct SwitchMaps {
 
 impl SlToVlMaps {
     pub(super) fn new(fabric: &Fabric, plan: &Plan, network: &SwitchNetwork) -> Self {
+        Self::of_switches(fabric, network, |switch| of_switch(fabric, plan, network, switch))
+    }
+
+    /// The mappings that the switches hold, where the plan writes none.
+    pub(super) fn held(
+        fabric: &Fabric,
+        plan: &Plan,
+        network: &SwitchNetwork,
+        held: &HeldMappings,
+    ) -> Self {
+        Self::of_switches(fabric, network, |switch| {
+            let rows = held.rows(fabric.switch(switch).guid());
+            with_rows(fabric, plan, network, switch, &rows)
+        })
+    }
+
+    fn of_switches(
+        fabric: &Fabric,
+        network: &SwitchNetwork,
+        maps: impl Fn(SwitchId) -> SwitchMaps,
+    ) -> Self {
         let local = vec![[0; 16]; network.channels.len()];
         let mut sl_to_vl = Self { first: Vec::new(), through: Vec::new(), local };
         for switch in fabric.switch_ids() {
-            let SwitchMaps { through, local } = of_switch(fabric, plan, network, switch);
+            let SwitchMaps { through, local } = maps(switch);
             sl_to_vl.first.push(sl_to_vl.through.len());
             sl_to_vl.through.extend(through);
             sl_to_vl.local[network.out_of(switch)].copy_from_slice(&local);
@@ -149,6 +172,19 @@ fn of_switch(
     network: &SwitchNetwork,
     switch: SwitchId,
 ) -> SwitchMaps {
+    let id = fabric.switches()[switch.index()];
+    let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
+    with_rows(fabric, plan, network, switch, rows)
+}
+
+/// The mappings of a switch that holds `rows`.
+fn with_rows(
+    fabric: &Fabric,
+    plan: &Plan,
+    network: &SwitchNetwork,
+    switch: SwitchId,
+    rows: &[(u8, u8, SlToVl)],
+) -> SwitchMaps {
     let (degree, channels) = (network.degree(switch), network.out_of(switch));
     let unset: Vec<_> = network.channels[channels.clone()]
         .iter()
@@ -159,8 +195,6 @@ fn of_switch(
         through.extend_from_slice(&unset);
     }
     let mut local = vec![[0; 16]; degree];
-    let id = fabric.switches()[switch.index()];
-    let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
     let mut mapped = vec![0usize; degree];
     for &(input, output, map) in rows {
         let Some(output) = channel_at(network, switch, output) else { continue };

@@ -1,6 +1,7 @@
 //! Inputs and results of a check: [`Checks`], [`Verified`] with its [`Summary`], and the [`Fault`]s
 //! of a [`VerifyFailure`].
 
+use super::held_mappings::HeldMappings;
 use super::unrouted::UnroutedPairs;
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
@@ -22,6 +23,9 @@ pub struct Checks {
     /// True to reject pairs of hosts without a route, and credit loops of all engines whose rules
     /// are meant to exclude them (`refuse_faulty_routes`).
     pub is_strict: bool,
+    /// SL to VL mappings that the switches hold, as far as they are known, for plans without any;
+    /// `None` if nobody can read them.
+    pub held: Option<Arc<HeldMappings>>,
     /// True to accept credit loops even of engines that promise to have none.
     pub(in crate::verify) accepts_loops: bool,
 }
@@ -36,6 +40,11 @@ impl Checks {
     /// The checks that the options ask for.
     pub fn of(options: &Options) -> Self {
         Self { is_strict: options.refuse_faulty_routes, ..Self::new(options.qos) }
+    }
+
+    /// These checks with the SL to VL mappings of switches that plans without mappings rely on.
+    pub fn with_held(self, held: Arc<HeldMappings>) -> Self {
+        Self { held: Some(held), ..self }
     }
 
     /// These checks with the rules of `refuse_faulty_routes`.
@@ -105,6 +114,9 @@ pub struct Summary {
     pub cycle: Option<Cycle>,
     /// True if packets of hosts alone close a credit loop.
     pub has_host_loop: bool,
+    /// True if the absence of credit loops depends on SL to VL mappings that the plan does not write
+    /// and that are not known: those with VL = SL are assumed.
+    pub assumes_mappings: bool,
     /// Messages for the operator.
     pub notes: Vec<Note>,
 }

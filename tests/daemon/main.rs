@@ -5,6 +5,7 @@ mod core_dumps;
 mod disasters;
 mod fault_injection;
 mod foreign_sets;
+mod held_mappings;
 mod hung_managers;
 mod joins;
 mod m_keys;

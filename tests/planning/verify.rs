@@ -13,6 +13,7 @@ use torus_sm::plan::Plan;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::{PortMask, RoutingPolicy};
 use torus_sm::sim::generate::Shape;
+use torus_sm::verify::held_mappings::HeldMappings;
 use torus_sm::verify::walk::{WalkEnd, walk};
 use torus_sm::verify::{Checks, Cycle, Fault, Summary, verify};
 use torus_sm::wire::attr::tables::SlToVl;
@@ -390,6 +391,28 @@ fn layers_without_sl_to_vl_mappings_are_no_proof() {
         let expected = "no SL to VL mappings are written while qos is FALSE";
         assert!(warning.contains(expected) && warning.ends_with("set qos TRUE (-Q)"), "{warning}");
     }
+    let lash = PlanSetup::generated(&ring, "lash,no_fallback", false);
+    let plan = lash.plan(&[]).expect("a plan");
+    // Maps each SL to the VL of the same number, and all of a switch that could not be read to VL 0.
+    let read = |unread: usize| {
+        let mut held = HeldMappings::default();
+        for (node, pair) in held.missing(&lash.fabric) {
+            let at = lash.fabric.switches().iter().position(|&switch| switch == node);
+            let vls = SlToVl::new(std::array::from_fn(|sl| sl as u8));
+            let map = at.is_some_and(|at| at >= unread).then_some(vls);
+            held.record(lash.fabric.node(node).guid(), pair, map);
+        }
+        let checks = Checks::new(false).with_held(Arc::new(held));
+        let verified = verify(&lash.fabric, plan.clone(), &checks).expect("no fault");
+        verified.summary().clone()
+    };
+    let all = read(0);
+    assert_eq!((all.cycle, all.notes.len(), all.assumes_mappings), (None, 0, false));
+    let none = read(6);
+    assert!(none.cycle.is_some() && none.assumes_mappings);
+    let expected = "on the same VL (unread ones of 6 switches count as SLs on VL 0)";
+    assert!(none.notes[0].text.contains(expected), "{}", none.notes[0]);
+    assert_eq!(read(1).cycle, None, "one switch alone closes no ring");
     // A tree needs one layer, and no mapping.
     let tree = PlanSetup::new(
         &ibnet::parse(Path::new("tree"), crate::up_down::TREE).expect("a fabric"),

@@ -42,6 +42,7 @@ impl Options {
                     column: column(line, problem.at),
                     severity: problem.severity,
                     message: problem.message,
+                    code: None,
                 });
             }
         }

@@ -59,6 +59,10 @@ use super::diagnostic::Diagnostics;
 use crate::notes::Severity;
 use std::path::Path;
 
+/// OpenSM's number for errors other than those of names (`resolve`). Errors in `qos-setup` have no
+/// number, since OpenSM does not find them.
+pub const SYNTAX_ERROR: &str = "AC05";
+
 impl QosPolicy {
     /// Parses the text of `file`. The diagnostics are in file order. If one of them is an error,
     /// there is no policy; errors within `qos-setup`, which OpenSM ignores, cost that section only.
@@ -67,8 +71,12 @@ impl QosPolicy {
         let sections = reader::read(text, &mut diagnostics);
         let setup_lines = sections.setup_lines.clone();
         let mut policy = resolve::resolve(file, sections, &mut diagnostics);
-        let found = diagnostics.into_sorted();
+        let mut found = diagnostics.into_sorted();
         let is_setup = |line: u32| setup_lines.iter().any(|lines| lines.contains(&line));
+        let is_error = |found: &&mut Diagnostic| found.severity == Severity::Error;
+        for error in found.iter_mut().filter(is_error).filter(|error| !is_setup(error.line)) {
+            error.code.get_or_insert(SYNTAX_ERROR);
+        }
         let errors = found.iter().filter(|found| found.severity == Severity::Error);
         let (setup, others): (Vec<_>, Vec<_>) = errors.partition(|error| is_setup(error.line));
         if !setup.is_empty() {

@@ -13,6 +13,12 @@ use std::path::Path;
 /// Name of the level of queries that match no rule.
 const DEFAULT_LEVEL: &str = "default";
 
+// OpenSM's numbers of errors.
+const NO_DEFAULT: &str = "AC10";
+const NO_LEVEL: &str = "AC11";
+const NO_SOURCE: &str = "AC12";
+const NO_DESTINATION: &str = "AC13";
+
 /// Builds the policy. It is meaningless if a diagnostic is an error.
 pub(super) fn resolve(
     file: &Path,
@@ -61,35 +67,36 @@ impl Resolver<'_, '_> {
     }
 
     fn vlarb_scope(&mut self, section: Scope<'_, VlArbScope>) {
-        let groups = self.groups(&section.groups);
-        let across = self.groups(&section.across);
+        let groups = self.groups(&section.groups, None);
+        let across = self.groups(&section.across, None);
         self.policy.vl_arbitration.push(VlArbScope { groups, across, ..section.scope });
     }
 
     fn sl2vl_scope(&mut self, section: Scope<'_, SlToVlScope>) {
         let scope = SlToVlScope {
-            groups: self.groups(&section.groups),
-            across: self.groups(&section.across),
-            across_from: self.groups(&section.across_from),
-            across_to: self.groups(&section.across_to),
+            groups: self.groups(&section.groups, None),
+            across: self.groups(&section.across, None),
+            across_from: self.groups(&section.across_from, None),
+            across_to: self.groups(&section.across_to, None),
             ..section.scope
         };
         self.policy.sl_to_vl.push(scope);
     }
 
     fn rule(&mut self, section: Rule<'_>) {
-        let source = self.port_filter(&section.sources);
-        let destination = self.port_filter(&section.destinations);
+        let source = self.port_filter(&section.sources, Some(NO_SOURCE));
+        let destination = self.port_filter(&section.destinations, Some(NO_DESTINATION));
         let level = self.level(section.level_name, section.level_number);
         self.policy.rules.push(MatchRule { source, destination, level, ..section.rule });
     }
 
-    fn port_filter(&mut self, names: &Names<'_>) -> Option<PortFilter> {
-        let groups = self.groups(names);
+    fn port_filter(&mut self, names: &Names<'_>, code: Option<&'static str>) -> Option<PortFilter> {
+        let groups = self.groups(names, code);
         (!names.is_empty()).then(|| PortFilter { groups, ..PortFilter::default() })
     }
 
-    fn groups(&mut self, names: &Names<'_>) -> Vec<usize> {
+    /// The indexes of port groups; `code` is that of an error for a name without a group.
+    fn groups(&mut self, names: &Names<'_>, code: Option<&'static str>) -> Vec<usize> {
         let groups = &self.policy.groups;
         let mut indexes = Vec::new();
         for (name, at) in names {
@@ -97,7 +104,8 @@ impl Resolver<'_, '_> {
                 Some(index) => indexes.push(index),
                 None => {
                     let hint = did_you_mean(name, groups.iter().map(|group| &*group.name));
-                    self.diagnostics.error(*at, format!("there is no port group `{name}`{hint}"));
+                    let message = format!("there is no port group `{name}`{hint}");
+                    self.diagnostics.coded_error(code, Some(*at), message);
                 }
             }
         }
@@ -114,7 +122,8 @@ impl Resolver<'_, '_> {
             let level = levels.iter().position(|level| is_same_name(&level.name, &name));
             return level.unwrap_or_else(|| {
                 let hint = did_you_mean(&name, levels.iter().map(|level| &*level.name));
-                self.diagnostics.error(at, format!("there is no qos-level `{name}`{hint}"));
+                let message = format!("there is no qos-level `{name}`{hint}");
+                self.diagnostics.coded_error(Some(NO_LEVEL), Some(at), message);
                 0
             });
         }
@@ -124,7 +133,7 @@ impl Resolver<'_, '_> {
             let count = levels.len();
             let message =
                 format!("there is no qos-level {number}: the file has {count}, counted from 0");
-            self.diagnostics.error(at, message);
+            self.diagnostics.coded_error(Some(NO_LEVEL), Some(at), message);
         }
         index
     }
@@ -143,7 +152,7 @@ impl Resolver<'_, '_> {
         if named.is_none() && ulp_default.is_none() && !by_number {
             let message = "there is no default: write a qos-level named DEFAULT, or `default : SL` \
                            in qos-ulps";
-            self.diagnostics.add(Severity::Error, 0, 0, message.to_owned());
+            self.diagnostics.coded_error(Some(NO_DEFAULT), None, message.to_owned());
         }
     }
 }

@@ -167,6 +167,35 @@ fn a_missing_colon_is_asked_for() {
     assert_eq!(found[2], second);
 }
 
+/// OpenSM's numbers for the same errors, which the log shows.
+#[test]
+fn errors_have_the_codes_of_opensm() {
+    let codes = |text: &str| -> Vec<Option<&'static str>> {
+        let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), text);
+        assert!(policy.is_none(), "{text}");
+        findings.iter().map(|found| found.code).collect()
+    };
+    let level = "qos-levels\nqos-level\nname: DEFAULT\nsl: 0\nend-qos-level\nend-qos-levels\n";
+    let rule = |field: &str| {
+        format!(
+            "{level}qos-match-rules\nqos-match-rule\n{field}\nend-qos-match-rule\nend-qos-match-rules\n"
+        )
+    };
+    assert_eq!(codes(&level.replace("sl: 0", "sl: 16")), [Some("AC05")]);
+    assert_eq!(codes(&level.replace("DEFAULT", "other")), [Some("AC10")]);
+    assert_eq!(codes(&rule("qos-level-name: gold")), [Some("AC11")]);
+    assert_eq!(codes(&rule("qos-level-sn: 7")), [Some("AC11")]);
+    assert_eq!(codes(&rule("qos-level-name: default\nsource: x")), [Some("AC12")]);
+    assert_eq!(codes(&rule("qos-level-name: default\ndestination: x")), [Some("AC13")]);
+    // OpenSM does not look into qos-setup.
+    let setup = "qos-setup\n vlarb-tables\n  vlarb-scope\n   group: x\n  end-vlarb-scope\n \
+                 end-vlarb-tables\nend-qos-setup\n";
+    assert_eq!(
+        codes(&format!("{setup}qos-ulps\ndefault : 1\nsdp : 16\nend-qos-ulps\n")),
+        [None, Some("AC05")]
+    );
+}
+
 #[test]
 fn errors_in_qos_setup_cost_that_section_only() {
     let text = "qos-setup\n sl2vl-tables\n  sl2vl-scope\n   group: nowhere\n   sl2vl-table: 0,1,99\n  \

@@ -37,6 +37,7 @@ impl StepSettings {
                     "{} applies to the whole subnet and is ignored in the configuration of a step",
                     key.name
                 ),
+                code: None,
             });
         }
         diagnostics.sort_by_key(|found| (found.line, found.column));

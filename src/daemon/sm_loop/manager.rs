@@ -289,7 +289,7 @@ impl Manager {
                 }
                 self.watch_others(due, pending).await;
             }
-            () = self.reconfigurer.audited() => pending.plan = true,
+            () = self.reconfigurer.device_tables_read() => pending.plan = true,
             () = sleep_until(sweep.unwrap_or(now)), if sweep.is_some() => {
                 pending.causes.insert(Cause::Timer);
                 self.light_sweep(pending).await;

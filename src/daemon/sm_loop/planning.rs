@@ -23,6 +23,7 @@ use crate::plan::update::BaselineInputs;
 use crate::verify::baseline::{
     Outcome, PendingBaseline, Stage, VerifiedBaseline, plan_and_verify_in_stages,
 };
+use crate::verify::held_mappings::HeldMappings;
 use crate::verify::kept_routes::verify_kept_routes;
 use crate::verify::{Checks, Verified, VerifyFailure};
 use crate::wire::attr::tables::PkeyBlock;
@@ -50,6 +51,8 @@ pub struct PlanRequest {
     pub memory: Memory,
     /// End ports to set ClientReregister for.
     pub reregister: HashSet<PortId>,
+    /// SL to VL mappings that the switches hold, for plans that write none.
+    pub held_mappings: Arc<HeldMappings>,
 }
 
 impl PlanRequest {
@@ -65,7 +68,7 @@ impl PlanRequest {
         baseline: Option<&VerifiedBaseline>,
         verifying: &mut Duration,
     ) -> Outcome {
-        let checks = Checks::of(&self.options);
+        let checks = self.checks();
         let mut began: Option<Instant> = None;
         let mut begins = |stage| match stage {
             Stage::Verifying => *verifying += elapsed(began.replace(Instant::now())),
@@ -93,14 +96,13 @@ impl PlanRequest {
         if let Some(in_force) = in_force {
             plan.share_tables(in_force);
         }
-        let verified =
-            verify_kept_routes(&self.fabric, &Arc::new(plan), &Checks::of(&self.options))?;
+        let verified = verify_kept_routes(&self.fabric, &Arc::new(plan), &self.checks())?;
         Ok((verified, memory))
     }
 
     /// The carried baseline, from the results of planning this request.
     pub fn complete_baseline(&self, pending: PendingBaseline) -> VerifiedBaseline {
-        pending.complete(self.inputs(), &Checks::of(&self.options))
+        pending.complete(self.inputs(), &self.checks())
     }
 
     /// Computes the baseline for the plan after `plan`, or returns `last` if that is still valid.
@@ -115,10 +117,15 @@ impl PlanRequest {
         if last.as_deref().is_some_and(is_valid) {
             return last;
         }
-        let (checks, last) = (Checks::of(&self.options), last.as_deref());
+        let (checks, last) = (self.checks(), last.as_deref());
         let compute =
             |input: &PlanInput<'_>| VerifiedBaseline::compute(input, inputs, &checks, last);
         self.with_input(Some(plan), compute).map(Arc::new)
+    }
+
+    /// The checks of the plan.
+    pub fn checks(&self) -> Checks {
+        Checks::of(&self.options).with_held(self.held_mappings.clone())
     }
 
     fn inputs(&self) -> BaselineInputs {

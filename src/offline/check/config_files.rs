@@ -49,7 +49,7 @@ impl ConfigFile {
 
     fn say(&mut self, line: u32, severity: Severity, message: String) {
         let (file, column) = (self.path.clone(), u32::from(line > 0));
-        self.findings.push(Diagnostic { file, line, column, severity, message });
+        self.findings.push(Diagnostic { file, line, column, severity, message, code: None });
     }
 }
 
@@ -131,7 +131,14 @@ impl ConfigFiles {
                 let severity = Severity::Error;
                 let (line, column) = error.position();
                 let (path, message) = (file.path.clone(), error.reason());
-                file.findings.push(Diagnostic { file: path, line, column, severity, message });
+                file.findings.push(Diagnostic {
+                    file: path,
+                    line,
+                    column,
+                    severity,
+                    message,
+                    code: None,
+                });
             }
         }
         self.all.push(file);
@@ -367,5 +374,5 @@ fn located(note: &Note, path: &Path) -> Diagnostic {
     });
     let (line, column, message) = numbers.unwrap_or((0, 0, note.text.as_str()));
     let (severity, message) = (note.severity, message.to_owned());
-    Diagnostic { file: path.to_path_buf(), line, column, severity, message }
+    Diagnostic { file: path.to_path_buf(), line, column, severity, message, code: None }
 }

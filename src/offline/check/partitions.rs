@@ -42,6 +42,7 @@ pub(super) fn absent_members(
                 column: 0,
                 severity: Severity::Warning,
                 message,
+                code: None,
             });
         }
     }

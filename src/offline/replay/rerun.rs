@@ -8,7 +8,7 @@ use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Mlid, Pkey, PortNum, Sl};
-use crate::notes::{Note, Severity};
+use crate::notes::{Note, Severity, in_words};
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError, SweepSettings, heavy};
 use crate::plan::Plan;
@@ -154,7 +154,7 @@ impl Configuration {
         let (config, _) = files::partitions_from(&texts, &options)?;
         let (partitions, _) = partitions::partitions(&config, &options, &[]);
         let qos_policy = match options.qos {
-            true => files::qos_policy_from(&texts, &options)?.0.map(Arc::new),
+            true => files::qos_policy_from(&texts, &options).map_err(in_words)?.0.map(Arc::new),
             false => None,
         };
         // As in the daemon, an invalid map has no names.

@@ -4,9 +4,11 @@
 //! * [`policy`]: the rules of qos-policy.conf, which assign a QoS level to a path query;
 //! * [`setup`]: the `qos-setup` scopes of qos-policy.conf, which configure the tables of port
 //!   groups;
+//! * [`dropped_sls`]: warnings about SLs in use that are mapped to VL 15;
 //! * [`tables()`]: the tables of a fabric; `vls`: the ports that have tables, and their operational
 //!   VLs.
 
+pub mod dropped_sls;
 mod options;
 pub mod policy;
 pub mod setup;

@@ -1,5 +1,6 @@
 //! The `qos_*` options.
 
+use super::vls::dropped_by;
 use crate::config::options::Options;
 use crate::config::options::vl_lists::{arbitration, mapping};
 use crate::fabric::{Fabric, PortId};
@@ -97,6 +98,12 @@ impl QosConfig {
                 qos_swe_sl2vl
             )),
         }
+    }
+
+    /// The SLs that some kind of ports drops, one bit per SL.
+    pub(super) fn dropped_sls(&self) -> u16 {
+        let kinds = [&self.ca, &self.router, &self.switch0, &self.external];
+        kinds.iter().fold(0, |sls, kind| sls | dropped_by(&kind.sl_to_vl))
     }
 
     /// The options of a port.

@@ -3,6 +3,7 @@
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::plan::paged_vec::PagedVec;
+use crate::wire::attr::tables::SlToVl;
 use crate::wire::attr::{PortInfo, PortState};
 
 /// VL 15 in an SL to VL mapping drops the packets of that SL (IBA vol. 1, 14.2.5.8).
@@ -24,6 +25,13 @@ pub(super) fn configurable_info(
         info.port_state() != PortState::Down
     };
     lives.then(|| targets.get(port.index()).copied().flatten().unwrap_or(info))
+}
+
+/// The SLs that a mapping drops, one bit per SL.
+pub(super) fn dropped_by(map: &SlToVl) -> u16 {
+    let vls = map.vls();
+    let dropped = vls.iter().enumerate().filter(|(_, vl)| **vl == DROPPED_VL);
+    dropped.fold(0, |sls, (sl, _)| sls | 1 << sl)
 }
 
 /// The mask that reduces a VL number to the operational VLs of a port.

@@ -329,6 +329,17 @@ pub trait RoutingPolicy: Send + Sync {
         EngineStructure::default()
     }
 
+    /// The QoS level that an SL of a QoS level or of a query stands for: two SLs of one level ask for
+    /// the same service.
+    fn qos_level(&self, sl: Sl) -> Sl {
+        sl
+    }
+
+    /// True if paths of different SLs must stay on different VLs, so that they close no credit loop.
+    fn separates_paths_by_sl(&self) -> bool {
+        self.structure().layers.is_some_and(|layers| layers > 1)
+    }
+
     /// The routed parts of a routing chain, which have dump files of their own. Arguments are the
     /// routed fabric and its LIDs.
     fn parts<'a>(&'a self, _fabric: &'a Fabric, _lids: &'a LidTable) -> Vec<RoutedPart<'a>> {

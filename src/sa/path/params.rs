@@ -109,7 +109,8 @@ pub(super) enum SlRefusal {
 /// `rtr_pr_sl` for paths to other subnets, the SL of the QoS level, or that of the partition.
 ///
 /// # Errors
-/// The hint is one of `dropped_sls`, or the query asks for another SL.
+/// The hint is one of `dropped_sls`, or the query asks for an SL of another QoS level, or for one that the engine
+/// does not choose.
 pub(super) fn sl(
     query: &Query<'_>,
     wanted: &PathRecord,
@@ -124,9 +125,14 @@ pub(super) fn sl(
         .filter(|&sl| sl != RTR_PR_INHERIT && leaves_subnet(query, wanted))
         .map(Sl);
     let of_level = level.map(|level| level.sl);
+    let policy = &view.plan().routing.policy;
+    // torus-2QoS uses only the high bit of an SL: two SLs with the same one are the same QoS level.
+    let is_same_level = |a: Sl, b: Sl| policy.qos_level(a) == policy.qos_level(b);
     match (asked, of_routers, of_level) {
-        (Some(asked), Some(router), _) if asked != router => return Err(SlRefusal::RouterSl),
-        (Some(asked), None, Some(level)) if asked != level => {
+        (Some(asked), Some(router), _) if !is_same_level(asked, router) => {
+            return Err(SlRefusal::RouterSl);
+        }
+        (Some(asked), None, Some(level)) if !is_same_level(asked, level) => {
             return Err(SlRefusal::LevelSl { asked, level });
         }
         _ => {}
@@ -136,7 +142,7 @@ pub(super) fn sl(
     if dropped_sls >> (hint.0 & 0xF) & 1 == 1 {
         return Err(SlRefusal::Dropped(hint));
     }
-    let engine = view.plan().routing.policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
+    let engine = policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
     match asked {
         Some(asked) if asked != engine => Err(SlRefusal::EngineSl { asked, engine }),
         _ => Ok(engine),

@@ -82,7 +82,8 @@
 //!
 //! * Devices forward as programmed. Mappings that the plan does not program (QoS off, or no SL
 //!   mapping in the device) are VL = SL modulo the number of data VLs ([`super::sl_to_vl`]). If an
-//!   engine keeps paths apart by SLs and QoS is off, credit loops with all SLs on VL 0 are a warning.
+//!   engine keeps paths apart by SLs and QoS is off, credit loops with the mappings that the
+//!   switches hold are a warning; with all SLs on VL 0, if nobody can read them.
 //! * End ports consume packets, and arbitration serves each VL eventually.
 //! * Clients use the SL of the path record or of the multicast group.
 //! * VL 15 (SMPs) has no credits and takes part in no dependency (IBA vol. 1, 7.6).
@@ -107,6 +108,7 @@ pub(in crate::verify) mod multicast;
 
 use super::dependency_graph::DependencyGraph;
 use super::endpoints::{self, DestinationTree, SourcePorts};
+use super::held_mappings::{self, HeldMappings};
 use super::limits;
 use super::network::SwitchNetwork;
 use super::proof::Proof;
@@ -115,7 +117,7 @@ use super::triples::Triples;
 use super::verdict::{Checks, Cycle, Fault, FaultList, Summary, Verified, VerifyFailure};
 use crate::fabric::Fabric;
 use crate::ids::Mlid;
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 use crate::plan::Plan;
 use crate::plan::routing::Lft;
 use loops::{LoopOrigin, LoopSearch};
@@ -198,11 +200,16 @@ pub(super) fn check(
         }
         summary.has_host_loop = found.origin == LoopOrigin::Hosts;
         summary.cycle = Some(found.cycle);
-    } else if relies_on_unwritten_mappings(plan) {
-        let on_one_vl = SlToVlMaps::on_vl_0(&network);
-        let unmapped = DependencyGraph::new(&network, &on_one_vl, &triples);
+    } else if held_mappings::are_needed(plan) {
+        let held = checks.held.as_deref();
+        summary.assumes_mappings = held.is_none_or(|held| !held.missing(fabric).is_empty());
+        let maps = match held {
+            Some(held) => SlToVlMaps::held(fabric, plan, &network, held),
+            None => SlToVlMaps::on_vl_0(&network),
+        };
+        let unmapped = DependencyGraph::new(&network, &maps, &triples);
         if let Some(cycle) = unmapped.cycle(fabric, &network) {
-            summary.notes.push(unmapped_warning(plan, &cycle));
+            summary.notes.push(unmapped_warning(plan, held, &cycle));
             summary.cycle = Some(cycle);
         }
     }
@@ -231,8 +238,8 @@ impl Evidence {
         if summary.has_cut_off_paths || checks.is_strict && !summary.unrouted.is_empty() {
             return None;
         }
-        // The second graph, with all SLs on VL 0, is not part of a proof.
-        if relies_on_unwritten_mappings(plan) {
+        // The second graph, with mappings that the plan does not write, is not part of a proof.
+        if held_mappings::are_needed(plan) {
             return None;
         }
         let count = plan.lids.max().index() + 1;
@@ -271,20 +278,27 @@ impl Evidence {
     }
 }
 
-/// True if paths are free of credit loops in layers with an SL each, but the plan has no SL to VL
-/// mappings (`qos` is FALSE). The devices then keep maps that this subnet manager does not know, often
-/// that of all SLs to VL 0.
-fn relies_on_unwritten_mappings(plan: &Plan) -> bool {
-    plan.qos.sl_to_vl.iter().all(Vec::is_empty)
-        && plan.routing.policy.structure().layers.is_some_and(|layers| layers > 1)
-}
-
-fn unmapped_warning(plan: &Plan, cycle: &Cycle) -> Note {
+/// The warning of a credit loop with the mappings that switches hold, or may hold.
+fn unmapped_warning(plan: &Plan, held: Option<&HeldMappings>, cycle: &Cycle) -> Note {
     let engine = plan.routing.engine;
+    let Some(held) = held else {
+        return Note::warning(format!(
+            "routing engine {engine} keeps paths apart by SLs, but no SL to VL mappings are written \
+             while qos is FALSE: the fabric may deadlock where devices map these SLs to the same VL: \
+             {cycle}; set qos TRUE (-Q)"
+        ));
+    };
+    let unread = match held.unread_switches() {
+        0 => String::new(),
+        count => format!(
+            " (unread ones of {} count as SLs on VL 0)",
+            counted(count, "switch", "switches")
+        ),
+    };
     Note::warning(format!(
-        "routing engine {engine} keeps paths apart by SLs, but no SL to VL mappings are written while \
-         qos is FALSE: the fabric may deadlock where devices map these SLs to the same VL: {cycle}; \
-         set qos TRUE (-Q)"
+        "routing engine {engine} keeps paths apart by SLs, but qos is FALSE, and the SL to VL mappings \
+         that the switches hold put these SLs on the same VL{unread}: the fabric may deadlock: \
+         {cycle}; set qos TRUE (-Q)"
     ))
 }
 

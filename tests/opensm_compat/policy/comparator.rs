@@ -1,8 +1,8 @@
 //! Comparison of two answers, apart from intended differences.
 
 use super::differences::{
-    BOTH_KEYS, FLOW_LABELS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, QOS_CLASS,
-    TO_GROUPS, UNKNOWN_GIDS, WAY_BACK,
+    BOTH_KEYS, FLOW_LABELS, IN_PARTS, OF_MANY, OF_SEVERAL, PATH_BITS, QOS_CLASS, TO_GROUPS,
+    UNKNOWN_GIDS, WAY_BACK,
 };
 use super::questions::Question;
 use super::random_case::Case;
@@ -84,7 +84,7 @@ impl<'a> Comparator<'a> {
         }
         let is_by_routing = by_routing && matches!(question, Question::Multi { .. });
         let alike = |ours: &[PathRecord], theirs: &[PathRecord]| {
-            let levels = [Some(WAY_BACK), Some(MEMBERSHIP), Some(IN_PARTS)];
+            let levels = [Some(WAY_BACK), Some(IN_PARTS)];
             let levels = levels.into_iter().chain([is_by_routing.then_some(OF_SEVERAL)]);
             let is_same = |level: usize| {
                 let mut pairs = ours.iter().zip(theirs);
@@ -124,15 +124,11 @@ impl<'a> Comparator<'a> {
     }
 
     /// True if two records differ only by the intended differences up to `level`: 0: the reverse
-    /// path, 1: membership, 2: SLs of partitions in parts, 3: SLs of the routing.
+    /// path, 1: SLs of partitions in parts, 2: SLs of the routing.
     fn same(&self, mut our: PathRecord, mut their: PathRecord, level: usize) -> bool {
         our.set_reversible(true);
         their.set_reversible(true);
-        if level >= 1 && self.case.policy.is_some() && !their.pkey().is_full() {
-            our.set_pkey(Pkey(our.pkey().0 | 0x8000));
-            their.set_pkey(Pkey(their.pkey().0 | 0x8000));
-        }
-        if level >= 3 || level >= 2 && self.is_in_parts(&their) {
+        if level >= 2 || level >= 1 && self.is_in_parts(&their) {
             our.set_sl(Sl(0));
             their.set_sl(Sl(0));
         }

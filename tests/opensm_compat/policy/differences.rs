@@ -5,7 +5,7 @@ use super::site::{Site, TableKey};
 use std::collections::BTreeSet;
 
 /// Name and reason of each difference. Remove those that no longer occur.
-pub(crate) const BY_DESIGN: [(&str, &str); 24] = [
+pub(crate) const BY_DESIGN: [(&str, &str); 23] = [
     (
         "wrong partitions.conf",
         "If OpenSM cannot read the file, it puts every port into the default partition, which \
@@ -36,11 +36,6 @@ pub(crate) const BY_DESIGN: [(&str, &str); 24] = [
         BOTH_KEYS,
         "A full member of a partition may join its groups; with allow_both_pkeys, OpenSM finds only \
          the limited P_Key of a port.",
-    ),
-    (
-        MEMBERSHIP,
-        "Paths of a QoS level with P_Keys have the P_Key that the source holds; OpenSM returns the \
-         number from the file, which is the P_Key of a limited member.",
     ),
     (
         "IPoIB without its partition",
@@ -128,7 +123,6 @@ pub(crate) const BY_DESIGN: [(&str, &str); 24] = [
 
 pub(crate) const SHARED_NAME: &str = "two partitions of one name";
 pub(crate) const BOTH_KEYS: &str = "groups with allow_both_pkeys";
-pub(crate) const MEMBERSHIP: &str = "P_Keys of a QoS level";
 pub(crate) const UNKNOWN_GIDS: &str = "status for unknown GIDs";
 pub(crate) const OF_MANY: &str = "choice among many paths";
 pub(crate) const PROXY: &str = "ProxyJoin";

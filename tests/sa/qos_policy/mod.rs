@@ -225,11 +225,27 @@ fn paths_outside_the_level_have_no_record() {
     assert_eq!(refusal(&place, PathRecord::QOS_CLASS | mtu, limit), None, "the client's limit");
 }
 
+/// torus-2QoS decides all bits of an SL but the highest one, which is the QoS level.
+#[test]
+fn an_sl_counts_by_its_highest_bit_with_torus_2qos() {
+    let place = subnet(&LEVELS.replace("sl: 0", "sl: 5"));
+    let usual = path(&place, 0, |_| {}).expect("a path").sl();
+    assert_eq!(usual.0 & 8, 0);
+    assert_ne!(usual, Sl(5), "the SL of the level is not that of the path");
+    let with = |sl: Sl| path(&place, PathRecord::SL, |wanted| wanted.set_sl(sl));
+    assert_eq!(with(usual).map(|record| record.sl()), Ok(usual), "the level of the SL is the same");
+    let why =
+        |sl: Sl| refusal(&place, PathRecord::SL, |wanted| wanted.set_sl(sl)).unwrap_or_default();
+    assert_eq!((with(Sl(5)).err(), with(Sl(8)).err()), (Some(NO_RECORDS), Some(NO_RECORDS)));
+    assert!(why(Sl(5)).starts_with("ERR 1F2A: Requested SL (5) doesn't match"), "{}", why(Sl(5)));
+    assert!(why(Sl(8)).starts_with("ERR 1F1F: QoS constraints"), "{}", why(Sl(8)));
+}
+
 #[test]
 fn a_level_chooses_the_key_and_the_path_bits() {
     let place = subnet(LEVELS);
     let keyed = path(&place, SERVICE, |wanted| wanted.set_service_id(0x100)).expect("a path");
-    assert_eq!(keyed.pkey(), Pkey(0x8010));
+    assert_eq!(keyed.pkey(), Pkey(0x10), "as in the level, without the membership bit");
     let count = |mask: u64, id: u64| {
         let all = paths(&place, Method::GET_TABLE, mask, |wanted| wanted.set_service_id(id));
         all.expect("paths").iter().map(|record| record.dlid()).collect::<Vec<Lid>>()

@@ -4,7 +4,9 @@
 use super::Reconfigurer;
 use super::audit::Audit;
 use super::log_once::log_inherited;
+use super::state::DeviceState;
 use super::warm_standby::Follower;
+use crate::apply::Acknowledged;
 use crate::apply::inherited::{Confirmation, adopt, confirm};
 use crate::config::options::Options;
 use crate::daemon::sm_loop::context::ManagerContext;
@@ -112,32 +114,42 @@ impl Reconfigurer {
         }
     }
 
-    /// Waits until the audit has found a table that is not as expected, so that the fabric must be
-    /// configured again; for ever without an audit. Cancel safe.
-    pub async fn audited(&mut self) {
-        loop {
-            let Some(audit) = self.devices.audit.as_mut() else {
-                return std::future::pending().await;
-            };
-            let result = audit.result().await;
-            self.devices.audit = None;
-            match result {
-                Ok((None, blocks)) => {
-                    info!(
-                        "compared {} with the plan: all are as planned",
-                        counted(blocks, "table block", "table blocks")
-                    );
-                }
-                Ok((Some(set), _)) => {
-                    warn!(
-                        "a table is not as this SM left or read it ({set} is needed): all tables \
-                         are read again"
-                    );
-                    self.devices.acknowledged.forget_all();
-                    return;
-                }
-                Err(problem) => debug!("the audit of the tables ended: {problem}"),
+    /// Waits until the fabric must be configured again because of what was read from the devices after
+    /// the last plan was applied. Cancel safe.
+    pub async fn device_tables_read(&mut self) {
+        let DeviceState { audit, acknowledged, mapping_reader, .. } = &mut self.devices;
+        tokio::select! {
+            () = audited(audit, acknowledged) => {}
+            () = mapping_reader.changed() => {}
+        }
+    }
+}
+
+/// Waits until the audit has found a table that is not as expected; for ever without an audit. Cancel
+/// safe.
+async fn audited(audit: &mut Option<Audit>, acknowledged: &mut Acknowledged) {
+    loop {
+        let Some(running) = audit.as_mut() else {
+            return std::future::pending().await;
+        };
+        let result = running.result().await;
+        *audit = None;
+        match result {
+            Ok((None, blocks)) => {
+                info!(
+                    "compared {} with the plan: all are as planned",
+                    counted(blocks, "table block", "table blocks")
+                );
             }
+            Ok((Some(set), _)) => {
+                warn!(
+                    "a table is not as this SM left or read it ({set} is needed): all tables are read \
+                     again"
+                );
+                acknowledged.forget_all();
+                return;
+            }
+            Err(problem) => debug!("the audit of the tables ended: {problem}"),
         }
     }
 }

@@ -40,6 +40,7 @@ struct UpdateJob {
     verifier: Option<MulticastVerifier>,
     /// The plan in force keeps the routes of an earlier one.
     keeps_routes: bool,
+    checks: Checks,
 }
 
 struct UpdateResult {
@@ -51,9 +52,8 @@ struct UpdateResult {
 
 impl UpdateJob {
     fn run(self) -> UpdateResult {
-        let Self { fabric, options, in_force, change, mut verifier, keeps_routes } = self;
+        let Self { fabric, options, in_force, change, mut verifier, keeps_routes, checks } = self;
         let plan = Arc::new(update_multicast(&fabric, &options, &in_force, &change));
-        let checks = Checks::of(&options);
         let incremental = verifier.as_mut().and_then(|known| known.check(&fabric, &plan, &checks));
         let full = || match keeps_routes {
             true => verify_kept_routes(&fabric, &plan, &checks),
@@ -96,6 +96,8 @@ impl Reconfigurer {
         let (fabric, keeps_routes) = (observation.fabric.clone(), multicast.keeps_routes);
         // Those of the plan in force, also if others were rejected since.
         let options = multicast.request.options.clone();
+        let held = self.devices.mapping_reader.held.clone();
+        let checks = Checks::of(&options).with_held(held);
         let planning_options = options.clone();
         let job = UpdateJob {
             fabric,
@@ -104,6 +106,7 @@ impl Reconfigurer {
             change,
             verifier,
             keeps_routes,
+            checks,
         };
         let done = spawn_low_priority(|| job.run()).await.ok()?;
         let (verified, mlids) = (done.verified?, done.change.mlids.len());

@@ -34,6 +34,7 @@ impl Reconfigurer {
             memory: self.plan.memory.clone(),
             aliases: Arc::new(registry_queries::aliases(&context.sa_server, observation).await),
             reregister: self.clients_to_reregister(&observation.fabric, options),
+            held_mappings: self.devices.mapping_reader.held.clone(),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::Reconfigurer;
 use super::audit::Audit;
+use super::mapping_reader::MappingReader;
 use super::moved_cables::MovedCables;
 use super::multicast_state::MulticastUpdateState;
 use super::rejection::AcceptedPlan;
@@ -143,6 +144,7 @@ pub(super) struct DeviceState {
     /// Some tables may not be as believed, and must be compared.
     pub(super) needs_audit: bool,
     pub(super) audit: Option<Audit>,
+    pub(super) mapping_reader: MappingReader,
 }
 
 impl DeviceState {
@@ -154,6 +156,7 @@ impl DeviceState {
     pub(super) fn forget_tables(&mut self) {
         self.acknowledged.forget_all();
         (self.warm_blocks, self.needs_audit, self.audit) = (None, false, None);
+        self.mapping_reader = MappingReader::default();
     }
 
     /// Records the nodes of which nothing was known before the subnet `generation`.

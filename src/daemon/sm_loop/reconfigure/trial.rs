@@ -52,6 +52,7 @@ impl Reconfigurer {
             aliases: Arc::default(),
             memory: self.plan.memory.clone(),
             reregister: HashSet::new(),
+            held_mappings: self.devices.mapping_reader.held.clone(),
         };
         let planned = spawn_low_priority(move || match request.plan(Some(&previous), None) {
             Ok(planned) => planned.verdict.map_or_else(

@@ -167,6 +167,7 @@ impl Follower {
             aliases: Arc::new(aliases),
             memory: self.memory.clone(),
             reregister: HashSet::new(),
+            held_mappings: Arc::default(),
         };
         let planned = spawn_low_priority(move || {
             let planned = request.plan(None, None).ok()?;

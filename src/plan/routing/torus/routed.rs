@@ -4,7 +4,7 @@ use super::cabling::Cabling;
 use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
 use super::multicast::MasterTree;
-use super::path_sl::path_sl;
+use super::path_sl::{QOS_BIT, path_sl};
 use super::sl2vl::{PortClass, VlCounts, VlHistogram, classify, classify_switch, mapping};
 use super::snapshot::{PreviousTorus, TorusSnapshot};
 use super::unicast::{LftInputs, PreviousLfts};
@@ -219,6 +219,11 @@ impl Torus {
 }
 
 impl RoutingPolicy for Torus {
+    /// Bit 3; the other bits follow from the path.
+    fn qos_level(&self, sl: Sl) -> Sl {
+        Sl(sl.0 & QOS_BIT)
+    }
+
     fn path_sl(&self, source: PortId, destination: PortId, hint: Sl) -> Sl {
         match (self.attachment(source), self.attachment(destination)) {
             (Some((from, _)), Some((to, _))) => {

@@ -140,6 +140,14 @@ impl RoutingPolicy for CachedPolicy {
         }
     }
 
+    fn qos_level(&self, sl: Sl) -> Sl {
+        self.inner().qos_level(sl)
+    }
+
+    fn separates_paths_by_sl(&self) -> bool {
+        self.inner().separates_paths_by_sl()
+    }
+
     fn parts<'a>(&'a self, fabric: &'a Fabric, lids: &'a LidTable) -> Vec<RoutedPart<'a>> {
         if self.map.is_some() { Vec::new() } else { self.inner().parts(fabric, lids) }
     }

@@ -190,6 +190,11 @@ impl RoutingPolicy for ChainPolicy {
         self.routed().flat_map(of_step).collect()
     }
 
+    fn separates_paths_by_sl(&self) -> bool {
+        let routings = self.steps.iter().filter_map(|step| step.routing.as_deref());
+        routings.into_iter().any(|routing| routing.policy.separates_paths_by_sl())
+    }
+
     fn parts<'a>(&'a self, fabric: &'a Fabric, lids: &'a LidTable) -> Vec<RoutedPart<'a>> {
         let part = |step: &'a StepResult| {
             let (fabric, lids) = match &step.area {

@@ -83,7 +83,14 @@ pub(super) fn text(
 impl DumpReader<'_> {
     fn report(&mut self, line: u32, (column, message): FieldError) {
         let (file, severity) = (self.file.to_owned(), Severity::Error);
-        self.restored.findings.push(Diagnostic { file, line, column, severity, message });
+        self.restored.findings.push(Diagnostic {
+            file,
+            line,
+            column,
+            severity,
+            message,
+            code: None,
+        });
     }
 
     fn line(&mut self, number: u32, line: &str) -> Result<(), FieldError> {

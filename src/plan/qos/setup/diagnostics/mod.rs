@@ -44,7 +44,7 @@ pub fn diagnostics(context: &SetupContext<'_>) -> Vec<Diagnostic> {
 impl SetupContext<'_> {
     fn diagnostic(&self, severity: Severity, at: Place, message: String) -> Diagnostic {
         let file = self.setup.policy().file.clone();
-        Diagnostic { file, line: at.line, column: at.column, severity, message }
+        Diagnostic { file, line: at.line, column: at.column, severity, message, code: None }
     }
 
     /// Nodes without a port in any group, which the administrator may have overlooked.
