@@ -3,6 +3,7 @@
 use super::http::Client;
 use super::values::{duration, list, text};
 use crate::cli::{ExitCode, Failure};
+use crate::notes::counted;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -86,7 +87,9 @@ fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, Failure>> {
             "interrupted" => None,
             "up" => {
                 let time = event["total_seconds"].as_f64().map(duration).unwrap_or_default();
-                Some(Ok(format!("subnet up: {} Sets in {time}", event["sets"])))
+                let sets = event["sets"].as_u64().unwrap_or_default() as usize;
+                let sets = counted(sets, "Set", "Sets");
+                Some(Ok(format!("subnet up: {sets} in {time}")))
             }
             result => failed(ExitCode::Fatal, &format!("{result}: {}", problem())),
         },
