@@ -11,7 +11,8 @@
 //!   its reasons; `rejection`: what is done with the routes in force after a rejection;
 //! * `inherit`: what the devices hold when this SM becomes master; `warm_standby`: reads it before;
 //!   `audit`: compares it afterwards, and after `moved_cables`;
-//! * `mapping_reader`: SL to VL mappings that no plan writes; `balancing`: balances the routes in force again; `snapshot`: publishes a changed snapshot;
+//! * `mapping_reader`: SL to VL mappings that no plan writes;
+//! * `balancing`: balances the routes in force again; `snapshot`: publishes a changed snapshot;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `shared_state`: the files for other instances of this program, and those of a former master;
 //! * `log_once`, `fault_log`, `key_log`: log lines; `recording`: for the flight recorder;
@@ -249,7 +250,7 @@ impl Reconfigurer {
         self.links_in_init |= !report.reset_links.is_empty();
         applied_figures(&report, applying, &mut self.figures);
         self.start_audit(context, observation);
-        self.start_reading_mappings(context, observation, &verified, &report.unknown);
+        self.start_reading_mappings(context, observation, verified, &report.unknown);
         log_applied(observation, &report, self.figures.planning, start.elapsed());
         log_traffic(&context.client);
         recording::applied(context, &report);
