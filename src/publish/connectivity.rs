@@ -167,8 +167,8 @@ impl<'a> Survey<'a> {
             last.plan.routing.lfts.get(old.index()).map(|lft| &**lft)
         };
         let tables = now.switch_ids().map(table).collect();
-        let (hosts, inactive, added) = (Vec::new(), Vec::new(), Vec::new());
-        let mut survey = Self { hosts, gone: 0, inactive, added, tables };
+        let mut survey =
+            Self { hosts: Vec::new(), gone: 0, inactive: Vec::new(), added: Vec::new(), tables };
         for (old, lid) in routed_hosts(last) {
             let port = now.port_by_guid(last.fabric.port(old).guid);
             match port.and_then(|port| Some((port, now.switch_behind(port)?))) {

@@ -22,6 +22,11 @@ impl PlanRejected {
         Self { notes, dumps }
     }
 
+    /// A plan that is rejected for one reason.
+    pub fn of(problem: String) -> Self {
+        Self::new(Vec::new(), Vec::new(), problem)
+    }
+
     /// Adds the state of the fabric: what works in `fabric` with the routes of `routed`, the last
     /// subnet with an accepted plan.
     pub fn with_connectivity(mut self, routed: Option<&Subnet>, fabric: &Fabric) -> Self {

@@ -1,6 +1,7 @@
 //! A fabric whose plans are rejected: hosts that return, new ones, and multicast groups.
 
 use super::*;
+use testkit::ReloadableSm;
 use testkit::multicast::MulticastTrees;
 use testkit::sa_client::{Client, DEFAULT_PREFIX, joins, path_query};
 use torus_sm::ids::Mlid;
@@ -227,4 +228,32 @@ async fn hosts_and_groups_follow_the_fabric_after_a_rejection_by_verification() 
     join(&cluster, &MEMBERS).await;
     assert_eq!(tree(&cluster, &sm), hosts(&cluster, &MEMBERS));
     assert!(sm.refused.borrow().is_some(), "the plan is still rejected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reload_changes_partitions_but_no_lids_while_the_plan_is_rejected() {
+    let cluster = SimCluster::healthy("5x5x1", 1);
+    let file = cluster.file("partitions.conf");
+    std::fs::write(&file, "Default=0x7fff: ALL=full;\n").expect("a file");
+    let partition_config_file = Some(file.display().to_string());
+    let options = Options { partition_config_file, ..options(&cluster) };
+    let daemon = ReloadableSm::start(&cluster, ORIGIN, options);
+    settle().await;
+    break_ring(&cluster, &daemon.sm).await;
+    let hosts: Vec<Guid> = cluster.hosts().collect();
+    let lids = || -> Vec<(Lid, u8)> {
+        let infos = hosts.iter().map(|&host| cluster.fabric.port_info(host, PortNum(1)));
+        infos.map(|info| info.expect("a port")).map(|info| (info.lid(), info.lmc())).collect()
+    };
+    let before = lids();
+    let tables = cluster.tables();
+    std::fs::write(&file, "Default=0x7fff: ALL=full;\nA=0x10: ALL=full;\n").expect("a file");
+    // The routes in force lead to one LID per host.
+    daemon.reload(|options| options.lmc = 2);
+    sleep(Duration::from_secs(20)).await;
+    assert!(daemon.sm.refused.borrow().is_some(), "the plan is still rejected");
+    let keys = cluster.fabric.pkeys(hosts[3], PortNum(1), 0).expect("a table");
+    assert!(keys.chunks(2).any(|key| key == [0x80, 0x10]), "{keys:?}");
+    assert_eq!(lids(), before);
+    assert!(cluster.tables() == tables);
 }

@@ -42,7 +42,7 @@ fn planning_failed(failure: PlanError) -> Decision {
 /// The rejection of a plan that fails verification.
 fn verification_failed(failure: &VerifyFailure) -> PlanRejected {
     let headline = format!("the plan is faulty and was not applied: {failure}");
-    PlanRejected::new(Vec::new(), Vec::new(), headline)
+    PlanRejected::of(headline)
 }
 
 /// Plans by `plan(false)`, incrementally, or, if that panics, by `plan(true)`, in full.

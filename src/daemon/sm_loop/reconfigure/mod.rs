@@ -11,7 +11,8 @@
 //!   its reasons; `rejection`: what is done with the routes in force after a rejection;
 //! * `inherit`: what the devices hold when this SM becomes master; `warm_standby`: reads it before;
 //!   `audit`: compares it afterwards, and after `moved_cables`;
-//! * `mapping_reader`: SL to VL mappings that no plan writes; `balancing`: balances the routes in force again; `snapshot`: publishes a changed snapshot;
+//! * `mapping_reader`: SL to VL mappings that no plan writes;
+//! * `balancing`: balances the routes in force again; `snapshot`: publishes a changed snapshot;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `shared_state`: the files for other instances of this program, and those of a former master;
 //! * `log_once`, `fault_log`, `key_log`: log lines; `recording`: for the flight recorder;
@@ -60,7 +61,6 @@ use crate::notes::{Note, counted};
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
-use crate::plan::multicast::GroupMembers;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::publish::Subnet;
 use crate::publish::device_faults::DeviceFaults;
@@ -226,29 +226,16 @@ impl Reconfigurer {
         self.plan.multicast = None;
         self.update_sa_server(context, options, last_mlid(&observation.fabric)).await;
         let (generation, groups) = registry_queries::groups(&context.sa_server, observation).await;
-        let planned = self.plan(context, options, observation, groups).await;
-        recording::plan_ended(context, &planned);
-        let (verified, rejected) = match planned {
-            Ok(verified) => (verified, None),
-            Err(mut rejected) => {
-                match self.plan_with_kept_routes(observation, &mut rejected).await {
-                    Some(kept) => (kept, Some(rejected)),
-                    None => {
-                        let fabric = &observation.fabric;
-                        // Ports that are absent now must be asked when they return.
-                        let registered = &mut self.master.registered;
-                        registered.retain(|&guid| fabric.port_by_guid(guid).is_some());
-                        let headline = self.reject(context, options, observation, rejected, None);
-                        return ReconfigureOutcome::Rejected(headline);
-                    }
-                }
-            }
+        let programmable = self.programmable(context, options, observation, groups).await;
+        let plan = match programmable {
+            Ok(plan) => plan,
+            Err(headline) => return ReconfigureOutcome::Rejected(headline),
         };
-        let planned = self.plan.request.take();
-        let options = &planned.as_ref().map_or(options, |request| &request.options).clone();
+        let verified = &plan.verified;
+        let options = &plan.request.options;
         self.figures.planning = start.elapsed();
         self.devices.transitions.begin(&self.devices.acknowledged);
-        self.inherit(context, observation, &verified).await;
+        self.inherit(context, observation, verified).await;
         let DeviceState { acknowledged, unreachable_peers, quarantined, m_keys, .. } =
             &mut self.devices;
         let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);
@@ -256,44 +243,33 @@ impl Reconfigurer {
         let how = (&**options, &*m_keys, control);
         let applying = start.elapsed();
         let mut report =
-            apply(&context.client, observation, &verified, acknowledged, how, &unreachable).await;
+            apply(&context.client, observation, verified, acknowledged, how, &unreachable).await;
         self.plan.baselines.start_carrying();
         m_keys.learn(&observation.fabric);
         self.logged.log_unknown_keys(&observation.fabric, m_keys, &report);
         self.links_in_init |= !report.reset_links.is_empty();
         applied_figures(&report, applying, &mut self.figures);
         self.start_audit(context, observation);
-        self.start_reading_mappings(context, observation, &verified, &report.unknown);
+        self.start_reading_mappings(context, observation, verified, &report.unknown);
         log_applied(observation, &report, self.figures.planning, start.elapsed());
         log_traffic(&context.client);
         recording::applied(context, &report);
         self.record_registered(&observation.fabric, &report);
-        let policy = self.effective_policy(context, options, observation, &verified).await;
+        let policy = self.effective_policy(context, options, observation, verified).await;
         let failed = report.failures() + report.delayed_essential;
         self.devices.record_restarts(observation, self.plan.generation + 1, &report);
-        let subnet = match self.unchanged_subnet(context, observation, &verified, &report) {
+        let subnet = match self.unchanged_subnet(context, observation, verified, &report) {
             Some(subnet) => subnet,
-            None => self.publish(context, options, observation, &verified, (policy, failed)),
+            None => self.publish(context, options, observation, verified, (policy, failed)),
         };
-        let is_rejected = rejected.is_some();
-        let headline = match rejected {
-            Some(rejected) => {
-                Some(self.reject(context, options, observation, rejected, Some(&verified)))
-            }
-            None => {
-                let qos_policy = planned.as_ref().and_then(|request| request.qos_policy.clone());
-                self.accept(context, &subnet, qos_policy);
-                self.write_files(options, Some(subnet), None);
-                None
-            }
-        };
+        let headline = self.conclude(context, observation, &plan, subnet);
         self.provide_files(context);
-        if let Some(request) = planned {
-            let state = MulticastUpdateState::new(generation, observation, &request, is_rejected);
-            self.plan.multicast = Some(state);
-            if !is_rejected {
-                self.prepare_baseline(observation, verified.plan(), request);
-            }
+        let keeps_routes = headline.is_some();
+        let state = MulticastUpdateState::new(generation, observation, &plan.request, keeps_routes);
+        self.plan.multicast = Some(state);
+        self.plan.request = None;
+        if !keeps_routes {
+            self.prepare_baseline(observation, verified.plan(), plan.request.clone());
         }
         send(context, SaCommand::GroupsProgrammed).await;
         let outcome = outcome(&observation.fabric, &report);
@@ -302,7 +278,7 @@ impl Reconfigurer {
         let withheld = report.transition.map_or(0, |order| order.withheld);
         self.needs_heavy_sweep |= withheld > 0 && !is_delayed;
         let checks = Checks::of(options);
-        self.devices.transitions.end(&observation.fabric, &verified, checks, &mut report);
+        self.devices.transitions.end(&observation.fabric, verified, checks, &mut report);
         if let Some(headline) = headline
             && !matches!(outcome, ReconfigureOutcome::EndedEarly(_))
         {
@@ -345,16 +321,12 @@ impl Reconfigurer {
         self.devices.acknowledged.failures().has_due(Instant::now())
     }
 
+    /// Plans and verifies with the engines of the request.
     async fn plan(
         &mut self,
         context: &ManagerContext,
-        options: &Arc<Options>,
-        observation: &Observation,
-        groups: Vec<GroupMembers>,
+        request: PlanRequest,
     ) -> Result<Verified, PlanRejected> {
-        let rejected = |problem: String| PlanRejected::new(Vec::new(), Vec::new(), problem);
-        let request =
-            self.request(context, options, observation, groups).await.map_err(rejected)?;
         let from_scratch = self.plan.from_scratch.take();
         let from_scratch = from_scratch.is_some_and(|it| Arc::ptr_eq(&it, &request.fabric));
         let previous = self.plan.accepted.as_ref().map(|accepted| accepted.subnet.plan.clone());
@@ -374,7 +346,7 @@ impl Reconfigurer {
         let planned = planned.map_err(|error| error.to_string());
         let planned = planned.and_then(|planned| planned.map_err(|panic| panic.to_string()));
         let ((verified, memory), (pending, verifying)) =
-            planned.map_err(|problem| rejected(format!("planning failed: {problem}")))?;
+            planned.map_err(|problem| PlanRejected::of(format!("planning failed: {problem}")))?;
         (self.figures.verifying, self.plan.memory) = (verifying, memory);
         if let Some((request, pending)) = pending {
             self.plan.baselines.carry(move || request.complete_baseline(pending));

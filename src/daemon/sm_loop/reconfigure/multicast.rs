@@ -55,11 +55,8 @@ impl UpdateJob {
         let Self { fabric, options, in_force, change, mut verifier, keeps_routes, checks } = self;
         let plan = Arc::new(update_multicast(&fabric, &options, &in_force, &change));
         let incremental = verifier.as_mut().and_then(|known| known.check(&fabric, &plan, &checks));
-        let full = || match keeps_routes {
-            true => verify_kept_routes(&fabric, &plan, &checks),
-            false => verify_shared(&fabric, &plan, &checks),
-        };
-        let verified = incremental.or_else(|| full().ok());
+        let full = if keeps_routes { verify_kept_routes } else { verify_shared };
+        let verified = incremental.or_else(|| full(&fabric, &plan, &checks).ok());
         UpdateResult { verified, change, verifier }
     }
 }
@@ -93,15 +90,14 @@ impl Reconfigurer {
             registry_queries::group_changes(&context.sa_server, observation, multicast.generation);
         let (generation, change) = changes.await?;
         let verifier = multicast.verifier.take();
-        let (fabric, keeps_routes) = (observation.fabric.clone(), multicast.keeps_routes);
+        let keeps_routes = multicast.keeps_routes;
         // Those of the plan in force, also if others were rejected since.
         let options = multicast.request.options.clone();
         let held = self.devices.mapping_reader.held.clone();
         let checks = Checks::of(&options).with_held(held);
-        let planning_options = options.clone();
         let job = UpdateJob {
-            fabric,
-            options: planning_options,
+            fabric: observation.fabric.clone(),
+            options: options.clone(),
             in_force,
             change,
             verifier,

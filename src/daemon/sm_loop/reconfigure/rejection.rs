@@ -4,7 +4,7 @@
 //!
 //! The options and the QoS policy are those of the accepted plan, to which its routes belong.
 
-use super::Reconfigurer;
+use super::{Reconfigurer, recording};
 use crate::apply::ApplyReport;
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
@@ -15,6 +15,7 @@ use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::difference::Difference;
 use crate::notes::{Note, Severity};
 use crate::observe::Observation;
+use crate::plan::multicast::GroupMembers;
 use crate::plan::routing::kept_routes::RoutedFabric;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
@@ -29,26 +30,78 @@ pub(super) struct AcceptedPlan {
     qos_policy: Option<Arc<QosPolicy>>,
 }
 
+/// A plan that may be programmed.
+pub(super) struct ProgrammablePlan {
+    pub(super) verified: Verified,
+    pub(super) request: PlanRequest,
+    /// The plan with new routes, if it was rejected; `verified` keeps those in force then.
+    rejected: Option<PlanRejected>,
+}
+
 impl Reconfigurer {
-    /// Plans the observed fabric with the routes of the last accepted plan. Without one, and if
-    /// trees or tables are faulty, adds the reason to `rejected`.
-    pub(super) async fn plan_with_kept_routes(
+    /// Plans the observed fabric; with the routes of the last accepted plan if others are rejected.
+    ///
+    /// # Errors
+    /// The reason why nothing may be programmed, which is logged and published.
+    pub(super) async fn programmable(
         &mut self,
+        context: &ManagerContext,
+        options: &Arc<Options>,
         observation: &Observation,
-        rejected: &mut PlanRejected,
-    ) -> Option<Verified> {
-        let accepted = self.plan.accepted.as_ref()?;
-        let request = self.plan.request.clone()?;
-        if !Arc::ptr_eq(&request.fabric, &observation.fabric) {
-            return None;
+        groups: Vec<GroupMembers>,
+    ) -> Result<ProgrammablePlan, String> {
+        let planned = match self.request(context, options, observation, groups).await {
+            Ok(request) => self.plan_or_keep_routes(context, request).await,
+            Err(problem) => Err(PlanRejected::of(problem)),
+        };
+        planned.map_err(|rejected| {
+            // Ports that are absent now must be asked when they return.
+            let fabric = &observation.fabric;
+            self.master.registered.retain(|&guid| fabric.port_by_guid(guid).is_some());
+            self.reject(context, options, observation, rejected, None)
+        })
+    }
+
+    async fn plan_or_keep_routes(
+        &mut self,
+        context: &ManagerContext,
+        request: PlanRequest,
+    ) -> Result<ProgrammablePlan, PlanRejected> {
+        let planned = self.plan(context, request.clone()).await;
+        recording::plan_ended(context, &planned);
+        let mut rejected = match planned {
+            Ok(verified) => return Ok(ProgrammablePlan { verified, request, rejected: None }),
+            Err(rejected) => rejected,
+        };
+        match self.plan_with_kept_routes(request).await {
+            Ok((verified, request)) => {
+                Ok(ProgrammablePlan { verified, request, rejected: Some(rejected) })
+            }
+            Err(problem) => {
+                rejected.notes.extend(problem);
+                Err(rejected)
+            }
         }
+    }
+
+    /// Plans the fabric of `request`, and whatever of it does not belong to the routes, with the
+    /// last accepted plan. Returns the plan with its own request.
+    ///
+    /// # Errors
+    /// The reason why trees or tables are faulty; `None` without an accepted plan.
+    async fn plan_with_kept_routes(
+        &mut self,
+        request: PlanRequest,
+    ) -> Result<(Verified, PlanRequest), Option<Note>> {
+        let accepted = self.plan.accepted.as_ref().ok_or(None)?;
         let request = PlanRequest {
             options: accepted.subnet.options.clone(),
             qos_policy: accepted.qos_policy.clone(),
             memory: self.plan.memory.clone(),
             ..request
         };
-        let (subnet, in_force) = (accepted.subnet.clone(), self.plan.in_force.clone());
+        let subnet = accepted.subnet.clone();
+        let in_force = self.plan.in_force.clone();
         let work = {
             let request = request.clone();
             move || {
@@ -60,18 +113,35 @@ impl Reconfigurer {
         let problem = match spawn_low_priority(work).await {
             Ok(Ok(Ok((verified, memory)))) => {
                 self.plan.memory = memory;
-                self.plan.request = Some(request);
-                return Some(verified);
+                return Ok((verified, request));
             }
             Ok(Ok(Err(failure))) => failure.to_string(),
             Ok(Err(panic)) => panic.to_string(),
             Err(problem) => problem.to_string(),
         };
-        rejected.notes.push(Note::warning(format!(
+        Err(Some(Note::warning(format!(
             "returned hosts and multicast groups cannot be configured with the routes in force: \
              {problem}"
-        )));
-        None
+        ))))
+    }
+
+    /// Records that a plan was programmed and published as `subnet`. Returns the reason why the one
+    /// with new routes was rejected, if it was.
+    pub(super) fn conclude(
+        &mut self,
+        context: &ManagerContext,
+        observation: &Observation,
+        plan: &ProgrammablePlan,
+        subnet: Arc<Subnet>,
+    ) -> Option<String> {
+        let ProgrammablePlan { verified, request, rejected } = plan;
+        let Some(rejected) = rejected else {
+            self.accept(context, &subnet, request.qos_policy.clone());
+            self.write_files(&request.options, Some(subnet), None);
+            return None;
+        };
+        let rejected = rejected.clone();
+        Some(self.reject(context, &request.options, observation, rejected, Some(verified)))
     }
 
     /// Records the plan of a published subnet as accepted.
@@ -110,9 +180,9 @@ impl Reconfigurer {
         is_same.then_some(subnet)
     }
 
-    /// Logs and publishes why there is no plan; returns the last error. `kept` is the plan with the
-    /// routes in force, if it was programmed.
-    pub(super) fn reject(
+    /// Logs and publishes why there is no plan with new routes; returns the last error.
+    /// `kept`: the plan with the routes in force, if it was programmed.
+    fn reject(
         &mut self,
         context: &ManagerContext,
         options: &Arc<Options>,
@@ -126,18 +196,17 @@ impl Reconfigurer {
             rejected.notes.extend(kept.plan().notes.iter().chain(&kept.summary().notes).cloned());
         }
         let routed = self.plan.accepted.as_ref().map(|accepted| &*accepted.subnet);
-        let rejected = rejected.with_connectivity(routed, &observation.fabric);
+        let rejected = Arc::new(rejected.with_connectivity(routed, &observation.fabric));
         let notes = self.config.partitions.notes().iter().chain(&rejected.notes);
         self.logged.log_notes(notes.cloned().collect());
         let is_new = context.refused.borrow().as_deref() != Some(&rejected);
+        if is_new {
+            context.refused.send_replace(Some(rejected.clone()));
+        }
         if is_new || kept.is_some() {
-            let rejected = Some(Arc::new(rejected));
-            if is_new {
-                context.refused.send_replace(rejected.clone());
-            }
             // The job replaces one with the last snapshot that may not be written yet.
             let subnet = context.subnet.borrow().clone();
-            self.write_files(options, subnet, rejected);
+            self.write_files(options, subnet, Some(rejected));
         }
         headline
     }

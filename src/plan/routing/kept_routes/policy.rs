@@ -39,8 +39,13 @@ impl KeptPolicy {
                 attachments[port.index()] = switch.map(|switch| (switch, fabric.port(far).num));
             }
         }
-        let (routed_fabric, routing) = (routed.fabric.clone(), routed.routing.clone());
-        Self { routed_fabric, routing, map, is_routed, attachments }
+        Self {
+            routed_fabric: routed.fabric.clone(),
+            routing: routed.routing.clone(),
+            map,
+            is_routed,
+            attachments,
+        }
     }
 
     fn inner(&self) -> &dyn RoutingPolicy {

@@ -42,14 +42,14 @@ fn host(fabric: &Fabric, switch: usize) -> PortId {
     fabric.port_by_guid(host_guid(switch)).expect("a host")
 }
 
-struct Routed {
+struct RoutedRing {
     fabric: Arc<Fabric>,
     lids: LidTable,
     memory: Memory,
     routing: Arc<Routing>,
 }
 
-impl Routed {
+impl RoutedRing {
     fn new(fabric: Arc<Fabric>) -> Self {
         let options = Options::default();
         let (lids, memory, _) = lids::assign(&fabric, &options, &Memory::default());
@@ -81,7 +81,7 @@ impl Routed {
 
 #[test]
 fn entries_stay_and_new_hosts_have_none() {
-    let routed = Routed::new(fabric(&[host_cable(1)]));
+    let routed = RoutedRing::new(fabric(&[host_cable(1)]));
     let present = fabric(&[link(2)]);
     let (lids, kept) = routed.keep(&present);
     for switch in present.switch_ids() {
@@ -101,7 +101,7 @@ fn entries_stay_and_new_hosts_have_none() {
 
 #[test]
 fn a_host_that_returns_has_its_routes_again() {
-    let routed = Routed::new(fabric(&[]));
+    let routed = RoutedRing::new(fabric(&[]));
     let (_, without) = routed.keep(&fabric(&[host_cable(1)]));
     assert_eq!(without.lfts.len(), SWITCHES);
     let (lids, kept) = routed.keep(&fabric(&[]));
@@ -111,7 +111,7 @@ fn a_host_that_returns_has_its_routes_again() {
 
 #[test]
 fn a_host_elsewhere_loses_its_routes() {
-    let routed = Routed::new(fabric(&[]));
+    let routed = RoutedRing::new(fabric(&[]));
     let mut topology = Topology { cables: cables(&[host_cable(1)]), ..ring(SWITCHES, &[]) };
     topology.cables.push([(2, PortNum(1)), (7, PortNum(4))]);
     let present = fabric_of(&topology);
@@ -125,7 +125,7 @@ fn a_host_elsewhere_loses_its_routes() {
 
 #[test]
 fn known_hosts_keep_their_lids_whatever_was_assigned_since() {
-    let routed = Routed::new(fabric(&[host_cable(1)]));
+    let routed = RoutedRing::new(fabric(&[host_cable(1)]));
     let first = routed.lids.base(host(&routed.fabric, 0)).expect("a LID");
     let entries = [(host_guid(1), (first, first)), (host_guid(0), (Lid(500), Lid(500)))];
     let stolen = Memory::new(entries.into_iter().collect());
@@ -156,9 +156,10 @@ impl RoutingPolicy for OneLink {
         masks[1].insert(3);
         for &member in members {
             let switch = routed.switch_behind(member)?;
-            let exit = match routed.node_of(member).is_switch() {
-                true => 0,
-                false => routed.port(routed.port(member).peer?).num.0,
+            let exit = if routed.node_of(member).is_switch() {
+                0
+            } else {
+                routed.port(routed.port(member).peer?).num.0
             };
             masks.get_mut(switch.index())?.insert(exit);
         }
@@ -174,7 +175,7 @@ impl RoutingPolicy for OneLink {
 
 #[test]
 fn trees_of_the_engine_include_new_members_while_their_cables_are_there() {
-    let routed = Routed::new(fabric(&[host_cable(1)])).with_policy(OneLink);
+    let routed = RoutedRing::new(fabric(&[host_cable(1)])).with_policy(OneLink);
     let present = fabric(&[link(2)]);
     let members = [host(&present, 0), host(&present, 1)];
     let (_, kept) = routed.keep(&present);
@@ -191,7 +192,7 @@ fn trees_of_the_engine_include_new_members_while_their_cables_are_there() {
 
 #[test]
 fn path_sls_are_those_of_the_routed_fabric() {
-    let routed = Routed::new(fabric(&[])).with_policy(OneLink);
+    let routed = RoutedRing::new(fabric(&[])).with_policy(OneLink);
     // The SM is at host 0; without host 1, other ids are lower than before.
     let present = fabric(&[host_cable(1), link(1)]);
     let (_, kept) = routed.keep(&present);
