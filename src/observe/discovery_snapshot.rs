@@ -36,6 +36,7 @@ impl DiscoveryState {
     /// local port is unknown.
     pub fn finish(mut self) -> Option<Snapshot> {
         let reached = self.reroute();
+        self.forget_unreached_ports(&reached);
         self.name_unresponsive(&reached);
         let (names, last) = (self.names.clone(), self.last.clone());
         let (mut fabric, pkeys) = match last.clone().filter(|last| self.has_ids_of(last, &reached))
@@ -54,6 +55,30 @@ impl DiscoveryState {
             }
         }
         Some((fabric, pkeys))
+    }
+
+    /// Forgets ports of channel adapters and routers whose cables lead to no device of the snapshot,
+    /// although the device is reached by another port: packets cannot reach them, and nobody has
+    /// asked them.
+    fn forget_unreached_ports(&mut self, reached: &[bool]) {
+        let adapters = self
+            .nodes
+            .iter()
+            .zip(reached)
+            .filter(|(node, is_reached)| **is_reached && !node.is_switch());
+        let slots = adapters.flat_map(|(node, _)| {
+            let first = node.first_port.index();
+            first + 1..=first + usize::from(node.num_ports())
+        });
+        for slot in slots.collect::<Vec<_>>() {
+            let port = &self.ports[slot];
+            let is_local = self.local == Some((port.node.index(), port.num));
+            let has_peer =
+                port.peer.is_some_and(|peer| reached[self.ports[peer.index()].node.index()]);
+            if !is_local && !has_peer {
+                (self.ports[slot].guid, self.ports[slot].info) = (Guid(0), None);
+            }
+        }
     }
 
     /// Renews the faults of unresponsive devices: those that answered or are cut off have none.

@@ -9,6 +9,7 @@ use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::manage::loop_status::LoopStatus;
+use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
 const HOME: [u16; 3] = [0, 0, 0];
@@ -139,6 +140,43 @@ async fn a_switch_without_power_is_routed_around_at_once() {
     // The host behind it is gone with it.
     assert!(!is_known(&sm, cluster.shape.host_guid(FAR, 0)));
     assert_eq!(sm.engine(), "torus-2QoS");
+}
+
+/// A torus in which the host of the switch at [`FAR`] has a second port at another switch.
+fn with_two_ports() -> SimCluster {
+    let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 1]) };
+    let mut topology = shape.build().expect("a torus");
+    let index = |guid: Guid| topology.nodes.iter().position(|node| node.guid == guid);
+    let host = index(shape.host_guid(FAR, 0)).expect("a host");
+    let switch = index(shape.switch_guid([2, 2, 0])).expect("a switch");
+    topology.nodes[host].num_ports = 2;
+    topology.nodes[switch].num_ports += 1;
+    let port = PortNum(topology.nodes[switch].num_ports);
+    topology.cables.push([(host, PortNum(2)), (switch, port)]);
+    SimCluster::wired(shape, topology, Default::default(), 1)
+}
+
+/// Whether both ports of that host are end ports of the subnet.
+fn are_end_ports(cluster: &SimCluster, sm: &Sm) -> [bool; 2] {
+    let subnet = sm.subnet.borrow().clone().expect("a subnet");
+    let ports = [1, 2].map(|num| Guid(cluster.shape.host_guid(FAR, 0).0 + num));
+    ports.map(|guid| subnet.fabric.port_by_guid(guid).is_some())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_port_at_a_switch_without_power_is_gone_though_its_host_answers() {
+    let cluster = with_two_ports();
+    let sm = start(&cluster, cluster.options()).await;
+    assert_eq!(are_end_ports(&cluster, &sm), [true, true]);
+    let dead = cluster.shape.switch_guid(FAR);
+    power_off(&cluster, dead);
+    // Another device does not answer, so that the sweep keeps what is known of such devices.
+    let hung = cluster.shape.host_guid([0, 4, 0], 0);
+    assert!(cluster.fabric.silence(hung));
+    sm.tell(SmEvent::Resweep);
+    until(60, || unresponsive(&sm).contains(&hung)).await;
+    assert!(!is_known(&sm, dead));
+    assert_eq!(are_end_ports(&cluster, &sm), [false, true]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -73,7 +73,7 @@ pub(in crate::sa) fn walk(
     let path_index = view.path_index();
     let mut entry = None;
     let mut exit = match view.fabric().node_of(ends.from).switch {
-        Some(switch) if ends.from != ends.to => view.egress(switch, ends.dlid),
+        Some(switch) => view.egress(switch, ends.dlid),
         _ => Some(ends.from),
     };
     for _ in 0..MAX_LINKS {
