@@ -423,3 +423,33 @@ impl StateFiles {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{Guid, Lid, PortNum};
+    use crate::transport::sysfs::LinkState;
+
+    fn port(guid: u64) -> LocalPort {
+        LocalPort {
+            device: "mlx5_0".into(),
+            port: PortNum(1),
+            node_guid: Guid(guid - 1),
+            guid: Guid(guid),
+            lid: Lid(0),
+            sm_lid: Lid(0),
+            state: LinkState::Active,
+            phys_state: 5,
+            is_sm_disabled: false,
+            umad: Some(0),
+        }
+    }
+
+    /// `-g 0` in a script or unit: there is nothing to ask if there is one port.
+    #[test]
+    fn the_only_port_is_taken_without_a_question() {
+        let found = LocalPorts { ports: vec![port(0x11)], others: Vec::new() };
+        let chosen = ask_for_port(&found).map_err(|failure| format!("{failure:?}"));
+        assert_eq!(chosen.expect("no question").expect("a port").guid, Guid(0x11));
+    }
+}

@@ -255,6 +255,7 @@ impl Daemon {
             events: self.receiver.take()?,
             query_sa,
             control: Arc::new(control),
+            earlier: Arc::new(self.setup.files.earlier_ports(&self.setup.options)),
         })
     }
 

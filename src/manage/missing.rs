@@ -1,11 +1,13 @@
 //! Nodes and links that were in the fabric and are not found any more.
 
+use super::earlier_ports::EarlierPorts;
 use super::event::{LinkEnd, NodeName};
 use super::fabric_changes::{link_end, links, name};
 use crate::fabric::{End, Fabric};
 use crate::ids::{Guid, Lid};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Maximum number of nodes, and of links, that are kept; the latest ones are.
 const MAX_KEPT: usize = 4096;
@@ -28,11 +30,13 @@ pub struct MissingLink {
     pub since: DateTime<Utc>,
 }
 
-/// All of them, since the start of the daemon.
+/// All of them since the start of the daemon, and ports from before.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MissingParts {
     pub nodes: BTreeMap<Guid, MissingNode>,
     pub links: BTreeMap<[End; 2], MissingLink>,
+    /// Ports that an earlier run has seen.
+    pub earlier: Arc<EarlierPorts>,
 }
 
 impl MissingParts {

@@ -14,7 +14,7 @@
 //! * [`feed`]: the side of the daemon; [`sources`]: the side of the server;
 //! * [`event`]: events; [`event_log`]: the latest events, numbered; [`fabric_changes`]: events from
 //!   two snapshots of the fabric;
-//! * [`missing`]: nodes and links that are not found any more;
+//! * [`missing`]: nodes and links that are not found any more; `earlier_ports`: those of an earlier run;
 //! * [`action`]: what a client may request of the daemon; [`sa_query`]: queries to the SA server,
 //!   [`sa_names`];
 //! * [`socket`]: runtime folder and sockets; [`server`]: connections, limits and permissions;
@@ -27,6 +27,7 @@ pub mod action;
 pub mod api;
 pub mod client;
 pub mod console;
+pub mod earlier_ports;
 pub mod event;
 pub mod event_log;
 pub mod fabric_changes;

@@ -1,6 +1,7 @@
 //! The server's side: its inputs from the daemon.
 
 use super::action::Control;
+use super::earlier_ports::EarlierPorts;
 use super::feed::EventReceiver;
 use super::loop_status::LoopStatus;
 use super::sa_query::SaQuery;
@@ -24,4 +25,6 @@ pub struct Sources {
     pub events: EventReceiver,
     pub query_sa: SaQueryFn,
     pub control: Arc<dyn Control>,
+    /// Ports that an earlier run has seen.
+    pub earlier: Arc<EarlierPorts>,
 }

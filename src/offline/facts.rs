@@ -92,6 +92,8 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
     report.unreachable_hosts = hosts.filter(is_unreachable).count();
     report.checks = Some(ChecksFacts {
         reached_lids: summary.lids,
+        unrouted_hosts: summary.unrouted.hosts,
+        unrouted_with_switches: summary.unrouted.with_switches,
         left_out: summary.left_out.iter().map(|&port| fabric.describe(port)).collect(),
         longest_path: summary.longest_path,
         dependencies: summary.dependencies,

@@ -144,8 +144,12 @@ pub struct Lids {
 /// Results of the verification.
 #[derive(Serialize, Debug)]
 pub struct ChecksFacts {
-    /// LIDs that every host reaches.
+    /// LIDs that all hosts with a route to them reach.
     pub reached_lids: usize,
+    /// Pairs of hosts without a route.
+    pub unrouted_hosts: usize,
+    /// Pairs without a route in which at least one end is a switch.
+    pub unrouted_with_switches: usize,
     /// End ports without a route.
     pub left_out: Vec<String>,
     /// Length of the longest path in switches.

@@ -2,6 +2,7 @@
 
 use super::json::*;
 use crate::notes::{Note, Severity, counted};
+use crate::verify::UnroutedPairs;
 use std::fmt::Write as _;
 
 /// Maximum number of placed switches, messages and failures of one cause listed one by one.
@@ -197,9 +198,15 @@ fn put_hops(out: &mut String, hops: &[HopCount]) {
 }
 
 fn put_checks(out: &mut String, checks: &ChecksFacts) {
+    let (hosts, with_switches) = (checks.unrouted_hosts, checks.unrouted_with_switches);
+    let unrouted = UnroutedPairs { hosts, with_switches, first: None };
+    let reached = match unrouted.counted() {
+        Some(pairs) => format!("routed, but {pairs} without a route"),
+        None => "reachable from all hosts".to_owned(),
+    };
     put!(
         out,
-        "verified:    {} reachable from all hosts, longest path {}",
+        "verified:    {} {reached}, longest path {}",
         counted(checks.reached_lids, "LID", "LIDs"),
         counted(checks.longest_path as usize, "switch", "switches")
     );

@@ -74,6 +74,10 @@ pub fn bring_up(subnet: &Subnet) -> String {
         counted(summary.longest_path as usize, "switch", "switches"),
     );
     let _ = writeln!(text, "multicast: {}", counted(groups.len(), "group", "groups"));
+    let reached = match summary.unrouted.counted() {
+        Some(pairs) => format!("routed, but {pairs} without a route"),
+        None => "reachable from every source".to_owned(),
+    };
     let loops = match summary.cycle {
         Some(_) => "CREDIT LOOP",
         None if summary.assumes_mappings => {
@@ -83,7 +87,7 @@ pub fn bring_up(subnet: &Subnet) -> String {
     };
     let _ = writeln!(
         text,
-        "verified:  {} reachable from every source, {loops} in {} channel dependencies",
+        "verified:  {} {reached}, {loops} in {} channel dependencies",
         counted(summary.lids, "LID", "LIDs"),
         summary.dependencies,
     );

@@ -69,6 +69,18 @@ impl UnroutedPairs {
         self.first = self.first.into_iter().chain(other.first).min();
     }
 
+    /// The numbers of pairs in words; `None` without a pair.
+    pub fn counted(&self) -> Option<String> {
+        let hosts = counted(self.hosts, "pair of hosts", "pairs of hosts");
+        let switches = counted(self.with_switches, "pair with a switch", "pairs with a switch");
+        match (self.hosts, self.with_switches) {
+            (0, 0) => None,
+            (0, _) => Some(switches),
+            (_, 0) => Some(hosts),
+            _ => Some(format!("{hosts} and {switches}")),
+        }
+    }
+
     /// The warning about these pairs. Pairs with switches are worth none if the engine omits
     /// routes of switches by design.
     pub(super) fn note(&self, fabric: &Fabric, plan: &Plan) -> Option<Note> {
@@ -77,13 +89,7 @@ impl UnroutedPairs {
             return None;
         }
         let UnroutedPair { lid, source, .. } = self.first?;
-        let hosts = counted(self.hosts, "pair of hosts", "pairs of hosts");
-        let switches = counted(self.with_switches, "pair with a switch", "pairs with a switch");
-        let what = match (self.hosts, self.with_switches) {
-            (0, _) => switches,
-            (_, 0) => hosts,
-            _ => format!("{hosts} and {switches}"),
-        };
+        let what = self.counted()?;
         let destination = plan.lids.port(lid).map_or_else(String::new, |to| fabric.describe(to));
         let source = fabric.describe(source);
         let (engine, remedy) = (plan.routing.engine, policy.unrouted_remedy());

@@ -60,11 +60,30 @@ fn a_byte_order_mark_is_skipped() {
 #[test]
 fn a_cut_partitions_file_and_partitions_without_members_are_found() {
     let conf = ("opensm.conf", "partition_config_file partitions.conf\n");
-    let (_, text) =
-        checked(&[conf, ("partitions.conf", "Default=0x7fff: ALL=full;\nA=0x11: 0x1,\n 0x2")]);
-    let cut =
-        "partitions.conf:3:5: warning: the file ends within the definition of `A` from line 2";
-    assert!(text.contains(cut), "{text}");
+    // (contents, position, severity): cut within a line, after a list item, at the end of a line.
+    let other = "Default=0x7fff: ALL=full;\n";
+    for (text, place, severity) in [
+        (format!("{other}A=0x11: 0x1,\n 0x2"), "3:5", "error"),
+        (format!("{other}A=0x11: 0x1,\n"), "2:13", "error"),
+        (format!("{other}A=0x11:\n 0x1,\n 0x2\n"), "4:5", "error"),
+        (format!("{other}A=0x11: 0x1"), "2:12", "error"),
+        ("A=0x11: 0x1".to_owned(), "1:12", "warning"),
+    ] {
+        let (code, found) = checked(&[conf, ("partitions.conf", &text)]);
+        let line = format!(
+            "partitions.conf:{place}: {severity}: the file ends within the definition of `A`"
+        );
+        assert!(found.contains(&line), "{text}: {found}");
+        assert_eq!(code == Some(4), severity == "error", "{text}: {found}");
+    }
+    for whole in [
+        "A=0x11: 0x1\n",
+        "Default=0x7fff: ALL=full;\nA=0x11: 0x1\n",
+        "Default=0x7fff: ALL=full;\nA=0x11:\n 0x1,\n 0x2;",
+    ] {
+        let (_, found) = checked(&[conf, ("partitions.conf", whole)]);
+        assert!(!found.contains("ends within"), "{whole}: {found}");
+    }
     let (_, text) = checked(&[
         conf,
         ("partitions.conf", "Default=0x7fff: ALL=full;\nA=0x11:;\nB=0x12:;\nB=0x12: ALL;\n"),
@@ -74,6 +93,22 @@ fn a_cut_partitions_file_and_partitions_without_members_are_found() {
         "{text}"
     );
     assert!(!text.contains("partition `B`"), "{text}");
+}
+
+/// The policy files of routing chains have an effect only if `chain` is among the engines.
+#[test]
+fn policy_files_without_a_chain_are_reported() {
+    for key in ["rch_policy_file", "topo_policy_file", "pgrp_policy_file"] {
+        let conf = |engines: &str| format!("routing_engine {engines}\n{key} policy.conf\n");
+        let warning =
+            format!("warning: {key} has no effect, because routing_engine does not contain chain");
+        let policy = ("policy.conf", "");
+        let (code, found) = checked(&[("opensm.conf", &conf("updn,minhop")), policy]);
+        assert!(found.contains(&warning), "{found}");
+        assert_eq!(code, Some(0), "{found}");
+        let (_, found) = checked(&[("opensm.conf", &conf("chain")), policy]);
+        assert!(!found.contains("has no effect"), "{found}");
+    }
 }
 
 #[test]

@@ -31,6 +31,20 @@ fn error(line: &str) -> String {
     }
 }
 
+/// The help of `-R` names all engines, chains among them.
+#[test]
+fn the_help_lists_the_engines() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_torus-sm")).arg("--help").output();
+    let text = String::from_utf8_lossy(&output.expect("the help").stdout).into_owned();
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains(
+            "minhop, updn, dnup, dor, file, ftree, lash, sssp, dfsssp, nue, torus-2QoS, chain"
+        ),
+        "{text}"
+    );
+}
+
 #[test]
 fn hints_name_the_command() {
     let hint = |line: &str| {

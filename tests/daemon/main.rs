@@ -14,6 +14,7 @@ mod own_failures;
 mod process;
 mod recordings;
 mod recovery;
+mod returned_switch;
 mod roles;
 mod service_manager;
 mod shared_state;

@@ -18,6 +18,7 @@ use torus_sm::sa::Responder;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::Address;
 use torus_sm::wire::attr::NodeKind;
+use torus_sm::wire::attr::tables::LFT_NO_PATH;
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{MultiPathRecord, PathRecord, Record, Selector, TraceRecord};
 use torus_sm::wire::sa::{DATA_OFFSET, RMPP_OFFSET, RmppHeader, SaAttr};
@@ -185,6 +186,33 @@ fn independent_paths_come_first() {
     let (_, paths) = f.multi(&Wanted::new(&sources[..1], &[targets[0], sources[0]]));
     assert_eq!(paths.len(), 2);
     assert_eq!((paths[0].preference(), paths[1].preference()), (0, 0), "one needs no cable");
+}
+
+/// Switches without an entry for a LID drop its packets: no record has that path, whether the other
+/// pairs of the request have a route or not.
+#[test]
+fn a_pair_without_a_route_has_no_record() {
+    let mut f = fixture(0);
+    let (here, lost, there) = (f.gid([0, 0], 0), f.gid([1, 1], 0), f.gid([2, 1], 0));
+    assert_eq!(f.multi(&Wanted::new(&[here], &[lost])).0, 0, "with a route");
+    let port = f.subnet.fabric.port_by_guid(lost.guid()).expect("a port");
+    let own = f.subnet.fabric.switch_behind(port).expect("a switch");
+    let plan = Arc::make_mut(&mut f.subnet.plan);
+    let lid = plan.lids.base(port).expect("a LID").index();
+    let routing = Arc::make_mut(&mut plan.routing);
+    for (switch, lft) in routing.lfts.iter_mut().enumerate() {
+        if switch != own.index() {
+            Arc::make_mut(lft).0[lid] = LFT_NO_PATH;
+        }
+    }
+    // A new snapshot, as after a sweep.
+    f.subnet.generation += 1;
+    assert_eq!(f.multi(&Wanted::new(&[here], &[lost])), (0, vec![]), "no records, as OpenSM");
+    let (status, paths) = f.multi(&Wanted::new(&[here], &[lost, there]));
+    assert_eq!((status, paths.len()), (0, 1));
+    assert_eq!(paths[0].dgid(), there);
+    let neighbour = f.gid([1, 1], 1);
+    assert_eq!(f.multi(&Wanted::new(&[neighbour], &[lost])).0, 0, "at the same switch");
 }
 
 #[test]

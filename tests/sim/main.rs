@@ -2,6 +2,7 @@
 
 mod command;
 mod congestion;
+mod daemon_files;
 mod device;
 mod tools;
 mod umad_ibsim;

@@ -53,15 +53,8 @@ pub(super) fn parse(file: &Path, text: &str) -> (PartitionsConfig, Vec<Diagnosti
         }
         parser.line(code);
     }
-    // Many files lack the last semicolon. One that ends within a line or a list was probably cut.
-    let is_cut = |last: &Span<'_>| !text.ends_with('\n') || last.text().ends_with(',');
-    if let (State::InBody(open), Some(last)) = (&parser.state, last.filter(is_cut)) {
-        let (name, line) = (quoted(&open.definition.name), open.definition.line);
-        let message = format!(
-            "the file ends within the definition of {name} from line {line}, which has no semicolon: \
-             if the file was cut, the partitions after it are missing"
-        );
-        parser.diagnostics.warning(last.after(), message);
+    if let Some(last) = last {
+        parser.check_end(text.ends_with('\n'), last);
     }
     // OpenSM does without the semicolon of the last definition.
     parser.end_definition();
@@ -107,6 +100,29 @@ impl<'a> Parser<'a> {
                 self.end_definition();
             }
             rest = after;
+        }
+    }
+
+    /// Reports a last definition without a semicolon, which is optional. The file was cut if that
+    /// definition has several lines or ends with a comma, or, where the others have semicolons, if it
+    /// ends within a line. `last` is the last code of the file.
+    fn check_end(&mut self, ends_with_line: bool, last: Span<'_>) {
+        let State::InBody(open) = &self.state else { return };
+        let (name, line) = (quoted(&open.definition.name), open.definition.line);
+        let is_in_list = last.line > line || last.text().ends_with(',');
+        let is_alone = self.definitions.is_empty();
+        let is_cut = is_in_list || !ends_with_line && !is_alone;
+        let message = format!(
+            "the file ends within the definition of {name} from line {line}, which has no semicolon"
+        );
+        if is_cut {
+            let message = format!(
+                "{message}: if the file was cut, members and partitions are missing; if not, add the \
+                 semicolon"
+            );
+            self.diagnostics.error(last.after(), message);
+        } else if !ends_with_line {
+            self.diagnostics.warning(last.after(), message);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::config::guid2mkey::{self, Guid2MKey};
 use crate::config::neighbors::{self, Neighbors};
 use crate::config::options::Options;
 use crate::fabric::Fabric;
+use crate::manage::earlier_ports::EarlierPorts;
 use crate::notes::counted;
 use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
@@ -53,6 +54,17 @@ impl StateFiles {
         let ports = counted(guid2lid.len(), "port has", "ports have");
         info!("{}: {ports} a stored LID", path.display());
         Memory::new(guid2lid)
+    }
+
+    /// The ports in guid2lid and neighbors, whose errors are reported elsewhere.
+    pub fn earlier_ports(&self, options: &Options) -> EarlierPorts {
+        let read = |name: &str| {
+            let path = self.cache_dir.as_ref()?.join(name);
+            fs::read_to_string(&path).ok().map(|text| (path, text))
+        };
+        let lids = read(GUID2LID).map(|(path, text)| guid2lid::parse(&path, &text, options.lmc).0);
+        let cables = read(NEIGHBORS).map(|(path, text)| neighbors::parse(&path, &text).0);
+        EarlierPorts { lids: lids.unwrap_or_default(), cables: cables.unwrap_or_default() }
     }
 
     /// Writes guid2lid if its contents changed.

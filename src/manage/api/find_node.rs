@@ -45,6 +45,10 @@ fn node(fabric: &Fabric, missing: &MissingParts, name: &str) -> Result<NodeId, A
     if let Some(lost) = lost {
         return Err(ApiError::new(404, lost_text(lost)));
     }
+    let earlier = if found.is_err() { missing.earlier.describe(name, fabric) } else { None };
+    if let Some(earlier) = earlier {
+        return Err(ApiError::new(404, earlier));
+    }
     found.map_err(|error| match error {
         NodeNameError::NoDescription(_) => ApiError::new(404, unknown(fabric, name)),
         NodeNameError::Ambiguous { .. } => ApiError::new(400, format!("{error}: give a GUID")),
@@ -76,7 +80,8 @@ pub(super) fn end_port(
     name: &str,
 ) -> Result<PortId, ApiError> {
     if let Ok(lid) = name.parse::<u16>() {
-        let lost = || missing.find(name).map(lost_text);
+        let earlier = || missing.earlier.describe(name, fabric);
+        let lost = || missing.find(name).map(lost_text).or_else(earlier);
         let unknown = || lost().unwrap_or_else(|| format!("no port has the LID {lid}"));
         return lids.port(Lid(lid)).ok_or_else(|| ApiError::new(404, unknown()));
     }

@@ -163,8 +163,12 @@ struct FailedEngine {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Verification {
-    /// Unicast LIDs that every source reaches.
+    /// Unicast LIDs that every source with a route reaches.
     lids: usize,
+    /// Pairs of hosts without a route.
+    unrouted_hosts: usize,
+    /// Pairs without a route in which at least one end is a switch.
+    unrouted_with_switches: usize,
     /// Switches on the longest path.
     longest_path: u32,
     /// Channel dependencies that were examined.
@@ -417,6 +421,8 @@ fn verification(subnet: &Subnet) -> Verification {
     let is_shown = |note: &&Note| note.severity >= Severity::Warning;
     Verification {
         lids: summary.lids,
+        unrouted_hosts: summary.unrouted.hosts,
+        unrouted_with_switches: summary.unrouted.with_switches,
         longest_path: summary.longest_path,
         dependencies: summary.dependencies,
         credit_loop: summary.cycle.as_ref().map(ToString::to_string),

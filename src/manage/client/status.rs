@@ -4,6 +4,7 @@ use super::replication;
 use super::table::Table;
 use super::values::{duration, list, text};
 use crate::notes::counted;
+use crate::verify::UnroutedPairs;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -117,9 +118,16 @@ fn put_routing(out: &mut String, status: &Value) {
     }
     let cycle = verified["credit_loop"].as_str();
     let cycle = cycle.map_or("no credit loop".to_owned(), |cycle| format!("CREDIT LOOP {cycle}"));
+    let pairs = |key: &str| verified[key].as_u64().unwrap_or_default() as usize;
+    let (hosts, with_switches) = (pairs("unrouted_hosts"), pairs("unrouted_with_switches"));
+    let unrouted = UnroutedPairs { hosts, with_switches, first: None }.counted();
+    let reached = match unrouted {
+        Some(pairs) => format!("routed, but {pairs} without a route"),
+        None => "reachable".to_owned(),
+    };
     put!(
         out,
-        "  verified    {} LIDs reachable, longest path {} switches, {cycle} in {} dependencies",
+        "  verified    {} LIDs {reached}, longest path {} switches, {cycle} in {} dependencies",
         verified["lids"],
         verified["longest_path"],
         verified["dependencies"]

@@ -206,7 +206,7 @@ async fn serve(
     policy: Policy,
     mut closing: watch::Receiver<bool>,
 ) {
-    let Sources { status, perf, congestion, events, query_sa, control, .. } = sources;
+    let Sources { status, perf, congestion, events, query_sa, control, earlier, .. } = sources;
     let state = Arc::new(State {
         status,
         perf,
@@ -219,7 +219,7 @@ async fn serve(
         network,
         workers: Arc::new(Semaphore::new(MAX_WORKERS)),
         reply_kib: Arc::new(Semaphore::new(MAX_REPLY_KIB as usize)),
-        missing: ArcSwap::default(),
+        missing: ArcSwap::from_pointee(MissingParts { earlier, ..MissingParts::default() }),
         requests: AtomicU64::new(0),
         connections: Arc::default(),
         closing: closing.clone(),

@@ -170,7 +170,7 @@ impl<'a> Balancing<'a> {
 
     /// The routing with tables that are known already.
     pub(super) fn with_tables(self, lfts: Vec<Arc<Lft>>) -> Routing {
-        let notes = without_lid(self.fabric, self.lids).collect();
+        let notes = without_lid(self.fabric, self.lids).into_iter().collect();
         let record =
             TopologyRecord::new(self.fabric, self.lids, Arc::clone(self.lists), self.options);
         self.finish(lfts, record, notes)
@@ -326,9 +326,15 @@ fn route_switches<'a, S: PortSet>(
     routed
 }
 
-fn without_lid(fabric: &Fabric, lids: &LidTable) -> impl Iterator<Item = Note> {
-    let missing = fabric.end_ports().filter(|&port| lids.base(port).is_none());
-    missing.map(|port| {
-        Note::error("3A04", format!("{} has no LID and is not routed", fabric.describe(port)))
-    })
+/// The error about end ports without a LID, of which a large fabric may have thousands.
+fn without_lid(fabric: &Fabric, lids: &LidTable) -> Option<Note> {
+    let mut missing = fabric.end_ports().filter(|&port| lids.base(port).is_none());
+    let first = fabric.describe(missing.next()?);
+    let text = match missing.count() {
+        0 => format!("{first} has no LID and is not routed"),
+        others => {
+            format!("{} ports have no LID and are not routed, the first is {first}", others + 1)
+        }
+    };
+    Some(Note::error("3A04", text))
 }

@@ -235,6 +235,13 @@ fn ports_without_lid_and_unreachable_switches_are_noted() {
     let host = fabric.end_ports().last().expect("a host");
     lids.assign(host, Lid(7), 0);
     let routing = route(&fabric, &lids, &Options::default(), None);
-    let codes: Vec<_> = routing.notes.iter().map(|note| note.code).collect();
-    assert_eq!(codes, [Some("3A04"); 3]);
+    let [note] = &routing.notes[..] else { panic!("one line for all ports: {:?}", routing.notes) };
+    assert_eq!(note.code, Some("3A04"));
+    let expected = "3 ports have no LID and are not routed, the first is Switch 0x";
+    assert!(note.text.starts_with(expected), "{note}");
+    lids.assign(fabric.end_ports().next().expect("a switch"), Lid(8), 0);
+    lids.assign(fabric.end_ports().nth(1).expect("a switch"), Lid(9), 0);
+    let routing = route(&fabric, &lids, &Options::default(), None);
+    let single = |note: &Note| note.text.ends_with(" has no LID and is not routed");
+    assert!(routing.notes.iter().all(single) && routing.notes.len() == 1, "{:?}", routing.notes);
 }
