@@ -10,6 +10,7 @@ mod reports;
 mod rmpp;
 mod sweeps;
 mod texts;
+mod transfers;
 mod traps;
 
 pub use congestion::congestion;
@@ -22,4 +23,5 @@ pub use texts::{
     argv, guid_lists, guid2lid, guid2mkey, ibnetdiscover, neighbors, node_name_map, opensm_conf,
     partitions, prefix_routes, qos_policy, routing_chain, sa_dump, torus_conf,
 };
+pub use transfers::rmpp_transfers;
 pub use traps::trap_intake;

@@ -6,8 +6,8 @@
 
 use crate::errno::Errno;
 use crate::protocol::{
-    ATTACH, FRAME_HEADER_SIZE, NODE_VARIABLE, SOCKET_VARIABLE, VERSION, frame_header,
-    read_frame_header,
+    ATTACH, FRAME_HEADER_SIZE, NODE_VARIABLE, OLD_KERNEL_VARIABLE, SOCKET_VARIABLE, VERSION,
+    frame_header, read_frame_header,
 };
 use crate::real;
 use crate::socket::{self, inode, receive_some};
@@ -93,6 +93,11 @@ pub fn is_connection(fd: RawFd) -> bool {
     // SAFETY: connections are never freed.
     let connection = unsafe { CURRENT.load(Ordering::Acquire).as_ref() };
     connection.is_some_and(|connection| connection.fd == fd && inode(fd) == Some(connection.inode))
+}
+
+/// True if the devices are those of a kernel without `IB_USER_MAD_REGISTER_AGENT2`.
+pub fn is_old_kernel() -> bool {
+    variable(OLD_KERNEL_VARIABLE).is_some()
 }
 
 /// Value of an environment variable, if it is not empty.

@@ -16,6 +16,8 @@ use std::os::fd::RawFd;
 const MAD_SIZE: usize = 256;
 /// `RDMA_IOCTL_MAGIC`, the type of all ioctl requests of umad devices.
 const UMAD_MAGIC: c_ulong = 0x1B;
+/// Number of `IB_USER_MAD_REGISTER_AGENT2` among them.
+const REGISTER_AGENT2: c_ulong = 4;
 
 /// Interval between attempts to open a busy issm device, in microseconds.
 const OPEN_RETRY_INTERVAL: libc::c_uint = 10_000;
@@ -193,6 +195,10 @@ pub fn is_umad_request(request: c_ulong) -> bool {
 /// # Safety
 /// `argument` points to the structure that belongs to `request`.
 pub unsafe fn ioctl(number: u64, request: c_ulong, argument: *mut c_void) -> Result<(), Errno> {
+    // As Linux answers a request that it does not know.
+    if request & 0xFF == REGISTER_AGENT2 && connection::is_old_kernel() {
+        return Err(Errno(libc::ENOTTY));
+    }
     // The request number has the size of the argument (_IOC_SIZE).
     let size = (request >> 16 & 0x3FFF) as usize;
     if size > 0 && argument.is_null() {

@@ -27,7 +27,7 @@ use crate::transport::demux::MadDemux;
 use crate::transport::frames::{FramePort, FrameSink};
 use crate::transport::recorded::{MadRecorder, RecordedPort, RecordedSink};
 use crate::transport::reopening::ReopeningPort;
-use crate::transport::rmpp::{self, ObserverSlot};
+use crate::transport::rmpp::{self, ObserverSlot, Segmentation};
 use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
 use crate::transport::traced::TracedPort;
 use crate::transport::umad::{OpenError, UmadPort};
@@ -240,6 +240,12 @@ fn open_port(
         rmpp::open(sink, observer.clone(), |sink| {
             let port = UmadPort::open_for_segments(&local, sink)?;
             port.set_is_sm(true)?;
+            if port.segmentation() == Segmentation::Device {
+                info!(
+                    "this kernel divides SA tables itself, as Linux before 3.17 does, and does not \
+                     tell when a client has them: those that ask for many at once get BUSY"
+                );
+            }
             Ok(Arc::new(port) as Arc<dyn MadPort>)
         })
     }

@@ -8,8 +8,10 @@ use crate::fabric::PortId;
 use crate::ids::{Gid, Guid, Lid, Pkey, SmKey};
 use crate::transport::Address;
 use crate::wire::mad::{Header, Method, Status};
-use crate::wire::record::{Record, matches};
-use crate::wire::sa::{DATA_OFFSET, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaHeader, SaStatus};
+use crate::wire::record::{MultiPathRecord, NodeRecord, Record, ServiceRecord, matches};
+use crate::wire::sa::{
+    DATA_OFFSET, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaAttr, SaHeader, SaStatus,
+};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -189,13 +191,31 @@ impl ReplyBuilder {
     }
 }
 
-/// A reply with an error status, which returns the data of the request.
+/// Bytes of a request up to the end of its attribute. A driver may have left behind it what was in its
+/// memory before, such as a key, which must not go to the client.
+fn attribute_end(request: &[u8]) -> usize {
+    let data = request.get(DATA_OFFSET..).unwrap_or_default();
+    let size = match Header::read(request).attr_id() {
+        SaAttr::SERVICE_RECORD => ServiceRecord::STRIDE,
+        SaAttr::MULTI_PATH_RECORD if data.len() >= MultiPathRecord::SIZE => {
+            let query = MultiPathRecord::read(data);
+            let gids = usize::from(query.sgid_count()) + usize::from(query.dgid_count());
+            MultiPathRecord::SIZE + gids * size_of::<Gid>()
+        }
+        // The longest of the others.
+        _ => NodeRecord::STRIDE,
+    };
+    DATA_OFFSET + size
+}
+
+/// A reply with an error status, which returns the attribute of the request.
 pub(super) fn error_reply(
     request: &[u8],
     method: Method,
     ErrorStatus(status): ErrorStatus,
 ) -> Vec<u8> {
-    let mut mad = request[..request.len().min(crate::wire::mad::MAD_SIZE)].to_vec();
+    let end = attribute_end(request).min(crate::wire::mad::MAD_SIZE);
+    let mut mad = request[..request.len().min(end)].to_vec();
     let offset = SaHeader::read(mad.get(SA_OFFSET..).unwrap_or(&[])).attribute_offset();
     let offset = if is_table(method) { 0 } else { offset };
     complete_headers(&mut mad, method, status, &RmppHeader::default(), offset);
@@ -226,4 +246,38 @@ fn complete_headers(
     sa.set_sm_key(SmKey::NONE);
     sa.set_attribute_offset(offset);
     sa.write(&mut mad[SA_OFFSET..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::mad::MAD_SIZE;
+
+    /// ibsim's library delivers old memory behind byte 224 of a MAD.
+    #[test]
+    fn nothing_goes_back_with_an_error_but_the_attribute() {
+        for (attribute, size) in [
+            (SaAttr::PATH_RECORD, 112),
+            (SaAttr::NODE_RECORD, 112),
+            (SaAttr::SERVICE_RECORD, 176),
+            (SaAttr::MULTI_PATH_RECORD, 24 + 3 * 16),
+        ] {
+            let mut request = [0xEE; MAD_SIZE];
+            let mut header = Header::default();
+            header.set_attr_id(attribute);
+            header.write(&mut request);
+            if attribute == SaAttr::MULTI_PATH_RECORD {
+                let mut query = MultiPathRecord::default();
+                query.set_sgid_count(1);
+                query.set_dgid_count(2);
+                query.write(&mut request[DATA_OFFSET..]);
+            }
+            let error = ErrorStatus(SaStatus::NO_RECORDS);
+            let reply = error_reply(&request, Method::GET, error);
+            assert_eq!(reply.len(), MAD_SIZE);
+            let end = DATA_OFFSET + size;
+            assert_eq!(reply[DATA_OFFSET..end], request[DATA_OFFSET..end], "{attribute:#x}");
+            assert!(reply[end..].iter().all(|&byte| byte == 0), "{attribute:#x}");
+        }
+    }
 }

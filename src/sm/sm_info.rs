@@ -258,7 +258,7 @@ fn requested(status: &SmStatus, request: &Mad) -> Result<RoleEvent, &'static str
 }
 
 fn reply(status: &SmStatus, request: &Mad, mad_status: u16) -> Mad {
-    let mut mad = *request;
+    let mut mad = request.without_undefined_bytes();
     let mut header = mad.header();
     let is_directed = header.class() == Class::SUBN_DIRECTED;
     header.set_method(Method::GET_RESP.0);
@@ -314,6 +314,18 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    /// ibsim's library delivers old memory behind byte 224 of a MAD.
+    #[test]
+    fn nothing_goes_back_with_a_reply_but_what_the_sender_defined() {
+        let mut request = get(MKey::NONE);
+        request.0[32..64].fill(0xEE);
+        request.0[128..].fill(0xEE);
+        let Some(Answer::Get(reply)) = answer(&status(SmState::Master), &request, true) else {
+            panic!("a reply");
+        };
+        assert!(reply.0[32..64].iter().chain(&reply.0[128..]).all(|&byte| byte == 0));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! a list of exit ports; a LID-routed one follows the forwarding tables.
 
 use super::bits::record;
-use super::mad::{Class, Mad, Method};
+use super::mad::{Class, MAD_SIZE, Mad, Method};
 use crate::ids::{Lid, MKey, PortNum};
 use std::fmt;
+use std::ops::Range;
 
 /// Length of the attribute of an SMP in bytes.
 pub const DATA_SIZE: usize = 64;
@@ -33,6 +34,8 @@ record! {
     }
 }
 
+/// Byte offset of DrSLID and DrDLID.
+const DR_LIDS: usize = 32;
 /// Byte offset of the initial path.
 pub const INITIAL_PATH: usize = 128;
 /// Byte offset of the return path.
@@ -181,6 +184,24 @@ impl Mad {
         [32, 34].map(|at| Lid(u16::from_be_bytes([self.0[at], self.0[at + 1]])))
     }
 
+    /// An SMP with 0 in place of the bytes that its sender has not defined: reserved ones, and the
+    /// parts of paths beyond the hops. A driver may have left there what was in its memory before,
+    /// such as the M_Key of another port, which must not go to others with a reply.
+    #[must_use]
+    pub fn without_undefined_bytes(&self) -> Self {
+        let mut smp = Self([0; MAD_SIZE]);
+        let mut keep = |range: Range<usize>| smp.0[range.clone()].copy_from_slice(&self.0[range]);
+        keep(0..DR_LIDS);
+        keep(DATA_OFFSET..INITIAL_PATH);
+        if self.header().class() == Class::SUBN_DIRECTED {
+            keep(DR_LIDS..DR_LIDS + 4);
+            let hops = usize::from(self.smp().hop_count()).min(MAX_HOPS);
+            keep(INITIAL_PATH + 1..INITIAL_PATH + 1 + hops);
+            keep(RETURN_PATH + 1..RETURN_PATH + 1 + hops);
+        }
+        smp
+    }
+
     /// Sets the M_Key of an SMP.
     pub fn set_m_key(&mut self, m_key: MKey) {
         self.0[24..32].copy_from_slice(&m_key.0.to_be_bytes());
@@ -233,6 +254,24 @@ mod tests {
         let mut header = mad.smp();
         header.set_hop_count(64);
         assert_eq!((header.route(), header.return_route()), (None, None));
+    }
+
+    #[test]
+    fn undefined_bytes_are_left_out() {
+        let route = DirectedRoute::new(&[PortNum(1), PortNum(7)]).expect("two hops fit");
+        for (route, defined) in [
+            (SmpRoute::Directed(route), vec![0..36, 64..128, 129..131, 193..195]),
+            (SmpRoute::Lid(Lid(1)), vec![0..32, 64..128]),
+        ] {
+            let mut mad = request(&route, Method::GET, 0x0020, 0, MKey(7), 1, &[0x5A; 64]);
+            mad.0[32..64].fill(0xEE);
+            mad.0[128..].fill(0xEE);
+            let clean = mad.without_undefined_bytes();
+            for (at, (kept, byte)) in clean.0.iter().zip(&mad.0).enumerate() {
+                let is_defined = defined.iter().any(|range| range.contains(&at));
+                assert_eq!(*kept, if is_defined { *byte } else { 0 }, "{route:?}: byte {at}");
+            }
+        }
     }
 
     #[test]

@@ -127,6 +127,7 @@ replays! {
     recording: MUTATIONS / 2;
     reports: MUTATIONS * 5;
     rmpp_receive: MUTATIONS * 5;
+    rmpp_transfers: MUTATIONS * 5;
     trap_intake: MUTATIONS * 5;
     congestion: MUTATIONS * 5;
 }

@@ -8,10 +8,12 @@ use libc::{c_int, c_ulong};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::RawFd;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
-use testkit::Simulator;
+use testkit::{Running, START_TIMEOUT, Simulator, tool, torus_sm, wait_for};
 use torus_sm::ids::{Lid, MKey, PortNum, Sl};
+use torus_sm::transport::rmpp::Segmentation;
 use torus_sm::transport::sysfs::Sysfs;
 use torus_sm::transport::umad::{UmadPort, UserHeader, request};
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outgoing};
@@ -39,6 +41,38 @@ fn the_device_behaves_like_user_mad() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{part}: {text}{errors}");
         assert!(text.contains("1 passed"), "{part}: {text}{errors}");
+    }
+}
+
+/// A kernel that does not know `IB_USER_MAD_REGISTER_AGENT2`, and with it no RMPP in user space, divides
+/// the tables of the daemon itself: clients get them whole.
+#[test]
+fn tables_are_complete_from_a_kernel_without_user_space_rmpp() {
+    let sim = Simulator::start(&["3x3x2", "--no-sm"]);
+    let program = std::env::current_exe().expect("this program has a path");
+    for (old, part) in [("", "segments"), ("1", "no_segments")] {
+        let mut command = sim.command("h1-1-1", &program);
+        command.args(["--ignored", "--exact", "--nocapture", "--test-threads=1"]);
+        command.arg(testkit::test_name(module_path!(), &format!("inside::{part}")));
+        let output = command.env("TORUS_SM_SIM_OLD_KERNEL", old).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{part}: {text}");
+    }
+    if tool("saquery").is_none() {
+        println!("SKIPPED: saquery is not installed");
+        return;
+    }
+    let log = sim.dir.path().join("old.log");
+    let mut command = sim.command("h0-0-0", &torus_sm());
+    command.args(["-R", "minhop", "-f"]).arg(&log).env("TORUS_SM_SIM_OLD_KERNEL", "1");
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let _daemon = Running(command.spawn().expect("torus-sm starts"));
+    wait_for(&log, "SUBNET UP", START_TIMEOUT);
+    let text = std::fs::read_to_string(&log).expect("a log");
+    assert!(text.contains("this kernel divides SA tables itself"), "{text}");
+    // 36 switches and hosts: all paths are more than 400 segments.
+    for _ in 0..3 {
+        assert_eq!(sim.ask("saquery", &["PR"]).matches("Record dump:").count(), 36 * 36);
     }
 }
 
@@ -150,6 +184,32 @@ impl MadSink for Stuck {
 
 mod inside {
     use super::*;
+
+    /// Asserts who divides messages, as the daemon opens its port.
+    fn assert_segmentation(expected: Segmentation) {
+        struct Ignored;
+        impl MadSink for Ignored {
+            fn deliver(&self, _: Delivery<'_>) {}
+            fn idle(&self) {}
+            fn closed(&self, _: &str) {}
+        }
+        let ports = Sysfs::default().ports().expect("there are ports");
+        let [local] = &ports.ports[..] else { panic!("{ports:?}") };
+        let port = UmadPort::open_for_segments(local, Arc::new(Ignored)).expect("it opens");
+        assert_eq!(port.segmentation(), expected);
+    }
+
+    #[test]
+    #[ignore = "run inside a simulated fabric by tables_are_complete_from_a_kernel_without_user_space_rmpp"]
+    fn segments() {
+        assert_segmentation(Segmentation::Caller);
+    }
+
+    #[test]
+    #[ignore = "run inside a simulated fabric by tables_are_complete_from_a_kernel_without_user_space_rmpp"]
+    fn no_segments() {
+        assert_segmentation(Segmentation::Device);
+    }
 
     /// SMPs are delivered while the SA client is busy.
     #[test]

@@ -307,12 +307,7 @@ impl SmpServer {
     /// A port whose key is unknown or withheld is not answered: it would refuse the TrapRepress as
     /// an M_Key violation, and send trap 256 for it.
     fn repress(&self, inbound: &Inbound, trap: &Mad) {
-        let mut answer = *trap;
-        let mut header = answer.header();
-        header.set_class(Class::SUBN_LID);
-        header.set_method(Method::TRAP_REPRESS.0);
-        header.set_status(0);
-        answer.set_header(&header);
+        let mut answer = trap_repress(trap);
         let Some(lid) = repress_lid(inbound.from.lid, || self.own_lid()) else { return };
         let Some(m_key) = self.m_key_at(lid) else { return };
         answer.set_m_key(m_key);
@@ -433,9 +428,35 @@ fn is_foreign(from: Lid, notice: &Notice) -> bool {
     errors.contains(&notice.trap_number()) && from.is_unicast() && from != notice.subject_lid()
 }
 
+/// The TrapRepress for a trap, without an M_Key.
+fn trap_repress(trap: &Mad) -> Mad {
+    let mut answer = *trap;
+    let mut header = answer.header();
+    header.set_class(Class::SUBN_LID);
+    header.set_method(Method::TRAP_REPRESS.0);
+    header.set_status(0);
+    answer.set_header(&header);
+    answer.set_m_key(MKey::NONE);
+    answer.without_undefined_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// ibsim's library delivers old memory behind byte 224 of a MAD.
+    #[test]
+    fn nothing_goes_back_with_a_repressed_trap_but_what_its_sender_defined() {
+        let mut trap = Mad([0xEE; 256]);
+        trap.0[1] = Class::SUBN_LID;
+        let answer = trap_repress(&trap);
+        assert_eq!(
+            (answer.method(), answer.header().tid()),
+            (Method::TRAP_REPRESS, u64::MAX / 15 * 14)
+        );
+        assert_eq!(answer.smp_data(), trap.smp_data(), "the notice");
+        assert!(answer.0[24..64].iter().chain(&answer.0[128..]).all(|&byte| byte == 0));
+    }
 
     #[test]
     fn a_trap_of_the_own_port_is_repressed_at_the_own_lid() {

@@ -31,6 +31,9 @@ pub const SOCKET_VARIABLE: &str = "TORUS_SM_SIM_SOCKET";
 /// Environment variable with the node that the program is attached to; if unset or empty, the node
 /// of the subnet manager.
 pub const NODE_VARIABLE: &str = "TORUS_SM_SIM_AT";
+/// Environment variable that, unless empty, makes the umad devices of the program those of a kernel
+/// before Linux 3.17, which has no `IB_USER_MAD_REGISTER_AGENT2` and implements RMPP itself.
+pub const OLD_KERNEL_VARIABLE: &str = "TORUS_SM_SIM_OLD_KERNEL";
 
 /// File in the directory above those of nodes, which exists until the simulator's own subnet manager
 /// has configured the subnet.
