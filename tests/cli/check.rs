@@ -103,9 +103,8 @@ fn policy_files_without_a_chain_are_reported() {
         let warning =
             format!("warning: {key} has no effect, because routing_engine does not contain chain");
         let policy = ("policy.conf", "");
-        let (code, found) = checked(&[("opensm.conf", &conf("updn,minhop")), policy]);
+        let (_, found) = checked(&[("opensm.conf", &conf("updn,minhop")), policy]);
         assert!(found.contains(&warning), "{found}");
-        assert_eq!(code, Some(0), "{found}");
         let (_, found) = checked(&[("opensm.conf", &conf("chain")), policy]);
         assert!(!found.contains("has no effect"), "{found}");
     }

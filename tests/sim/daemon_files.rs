@@ -54,7 +54,7 @@ fn a_duplicate_alias_guid_is_logged() {
     let expected = format!("Duplicate alias port GUID {} index 1 in block 0 of LID ", Guid(owner));
     assert!(line.contains(&expected), "{line}");
     assert!(line.contains(&format!("already assigned to port {}", Guid(owner))), "{line}");
-    assert!(line.contains("requested by \"h1-0-0\"[1]"), "{line}");
+    assert!(line.contains("requested by \"h1-0-0-0 HCA-1\"[1]"), "{line}");
 }
 
 #[test]
