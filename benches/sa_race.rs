@@ -1,16 +1,18 @@
-//! PathRecord Gets per second from a subnet administrator on the other side of a umad device.
-//! `scripts/race-sa` starts Debian's ibsim, subnet managers and this program, attached by the
-//! preloaded library, and prints the figures side by side.
+//! PathRecord Gets and tables per second from a subnet administrator on the other side of a umad
+//! device. `scripts/race-sa` and `scripts/race-tables` start simulated fabrics, subnet managers and
+//! this program, attached by a preloaded library, and print the figures side by side.
 //!
 //! ```text
 //! sa_race ask SHAPE HOSTS gid|lid WINDOW SECONDS
 //! sa_race echo SECONDS
+//! sa_race table RECORDS SECONDS
 //! ```
 //!
 //! `ask` requests paths between random hosts of a torus, as rdma_cm does, with WINDOW requests
 //! under way, and checks every reply. `echo` replaces the administrator by the simplest responder:
 //! it returns each request as its own reply. The rate of `ask` against `echo` is the capacity of
-//! the relay between them.
+//! the relay between them. `table` asks for all paths from its own port, one table after the other,
+//! and checks that each has RECORDS records.
 
 use std::collections::HashMap;
 use std::sync::mpsc;
@@ -41,6 +43,9 @@ fn main() {
             let hosts = hosts_of(&Shape { hosts: number(hosts) as u8, ..shape });
             let by = if by == "lid" { By::Lid } else { By::Gid };
             ask(hosts, by, number(window) as usize, Duration::from_secs(number(seconds).into()));
+        }
+        ["table", records, seconds] => {
+            table(number(records) as usize, Duration::from_secs(number(seconds).into()));
         }
         ["echo", seconds] => echo(Duration::from_secs(number(seconds).into())),
         _ => println!("this needs a simulated fabric around it: scripts/race-sa"),
@@ -329,4 +334,55 @@ fn echo(time: Duration) {
     port.set_is_sm(true).expect("the port accepts the MAD");
     println!("echoing");
     let _ = is_closed.recv_timeout(time);
+}
+
+/// Passes on the bytes of replies, or nothing for a request without a reply.
+struct Replies(Mutex<mpsc::Sender<Option<Vec<u8>>>>);
+
+impl MadSink for Replies {
+    fn deliver(&self, delivery: Delivery<'_>) {
+        let reply = (delivery.outcome == Outcome::Arrived).then(|| delivery.mad.to_vec());
+        let _ = self.0.lock().expect("no thread failed").send(reply);
+    }
+    fn idle(&self) {}
+    fn closed(&self, _: &str) {}
+}
+
+fn table(records: usize, time: Duration) {
+    let local = local();
+    let (sender, replies) = mpsc::channel();
+    let sink = Arc::new(Replies(Mutex::new(sender)));
+    let port = UmadPort::open(&local, sink).expect("the port opens");
+    let wanted = {
+        let mut wanted = PathRecord::default();
+        wanted.set_slid(local.lid);
+        wanted
+    };
+    let mad = |tid: u64| {
+        let mask = PathRecord::SLID;
+        let mad =
+            testkit::sa_client::request(SaAttr::PATH_RECORD, Method::GET_TABLE, mask, &wanted);
+        testkit::sa_client::with_tid(mad, tid)
+    };
+    let to = Address::gsi(local.sm_lid, Sl(0));
+    let mut waits = Vec::new();
+    let start = Instant::now();
+    while start.elapsed() < time {
+        let asked = Instant::now();
+        let mad = mad(waits.len() as u64 + 1);
+        let timeout = Some(LOST);
+        port.post(&Outgoing { agent: Agent::Sa, to, timeout, retries: 3, mad: &mad.0 })
+            .expect("the port accepts the MAD");
+        let reply = replies.recv_timeout(4 * LOST).expect("a reply").expect("no timeout");
+        assert_eq!(Header::read(&reply).status(), 0, "the table is complete");
+        assert_eq!((reply.len() - DATA_OFFSET) / PathRecord::STRIDE, records);
+        waits.push(asked.elapsed());
+    }
+    let rate = waits.len() as f64 / start.elapsed().as_secs_f64();
+    waits.sort_unstable();
+    println!(
+        "{rate:.1} tables/s of {records} records; median {:?}, longest {:?}",
+        waits[waits.len() / 2],
+        waits.last().copied().unwrap_or_default()
+    );
 }

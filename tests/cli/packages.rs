@@ -65,8 +65,8 @@ impl Root {
     }
 }
 
-/// A package with the names of the files of Debian's OpenSM.
-fn opensm_package(dir: &Path) -> PathBuf {
+/// A package with the names of the files of Debian's OpenSM, which has its units in the folder `units`.
+fn opensm_package(dir: &Path, units: &str) -> PathBuf {
     let tree = dir.join("opensm");
     for (file, content) in [
         (
@@ -77,7 +77,8 @@ fn opensm_package(dir: &Path) -> PathBuf {
         ("DEBIAN/conffiles", "/etc/logrotate.d/opensm\n/etc/default/opensm\n"),
         ("etc/logrotate.d/opensm", "/var/log/opensm*.log {\n    weekly\n}\n"),
         ("etc/default/opensm", "PORTS=ALL\n"),
-        ("lib/systemd/system/opensm.service", "[Service]\nExecStart=/usr/sbin/opensm\n"),
+        (&format!("{units}/opensm.service"), "[Service]\nExecStart=/usr/sbin/opensm\n"),
+        (&format!("{units}/opensm@.service"), "[Service]\nExecStart=/usr/sbin/opensm\n"),
         ("usr/sbin/opensm", "#!/bin/sh\necho OpenSM\n"),
     ] {
         let path = tree.join(file);
@@ -120,6 +121,25 @@ fn logrotate(root: &Root) -> String {
     text(&output)
 }
 
+/// Debian 13 has OpenSM's units in /usr/lib, to which /lib is a link: dpkg takes them for other files
+/// than those of `package`, and removes them after it has unpacked these.
+fn units_survive_the_removal_of_opensm(dir: &Path, package: &Path) {
+    let root = Root::new();
+    fs::create_dir_all(root.path("usr/lib")).expect("a folder");
+    std::os::unix::fs::symlink("usr/lib", root.path("lib")).expect("a link");
+    root.dpkg("--install", &opensm_package(dir, "usr/lib/systemd/system"));
+    root.dpkg("--install", package);
+    for (link, target) in
+        [("opensm.service", "torus-sm-ports.service"), ("opensm@.service", "torus-sm@.service")]
+    {
+        let link = root.path("lib/systemd/system").join(link);
+        assert_eq!(fs::read_link(&link).expect("a link"), Path::new(target));
+        assert!(link.exists(), "{}", link.display());
+    }
+    root.dpkg("--purge", Path::new("torus-sm"));
+    assert!(!root.path("lib/systemd/system/opensm.service").is_symlink());
+}
+
 #[test]
 fn the_debian_package_replaces_opensm_and_is_removed_without_a_trace() {
     if !have(&["dpkg-shlibdeps", "logrotate", "strip"]) {
@@ -127,8 +147,9 @@ fn the_debian_package_replaces_opensm_and_is_removed_without_a_trace() {
     }
     let dir = tempfile::tempdir().expect("a folder");
     let root = Root::new();
-    root.dpkg("--install", &opensm_package(dir.path()));
+    root.dpkg("--install", &opensm_package(dir.path(), "lib/systemd/system"));
     let package = package("deb", dir.path());
+    let other = dir.path().join("other");
     root.dpkg("--install", &package);
     let status = fs::read_to_string(root.path("var/lib/dpkg/status")).expect("a text");
     let (_, ours) = status.split_once("Package: torus-sm\n").expect("torus-sm is installed");
@@ -165,6 +186,7 @@ fn the_debian_package_replaces_opensm_and_is_removed_without_a_trace() {
     root.dpkg("--purge", Path::new("torus-sm"));
     root.dpkg("--purge", Path::new("opensm"));
     assert_eq!(root.files(), Vec::<String>::new());
+    units_survive_the_removal_of_opensm(&other, &package);
 }
 
 #[test]
