@@ -30,7 +30,7 @@ pub fn lfts(text: &str) -> Lfts {
 }
 
 /// Output port by (switch GUID, LID), and the port GUID of each LID.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct LidLfts {
     pub entries: BTreeMap<(u64, u16), u8>,
     pub owners: BTreeMap<u16, u64>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use testkit::sa_client::{DEFAULT_PREFIX, UmadClient, is_inside, request, run_inside, with_tid};
 use testkit::{Ibsim, own_program};
-use torus_sm::ids::{Gid, Guid, Pkey, Sl};
+use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
 use torus_sm::transport::{Agent, Outcome};
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{JoinState, McMemberRecord, PathRecord, Record, Selector};
@@ -26,6 +26,8 @@ const WINDOW: usize = 64;
 pub(crate) enum Question {
     /// A path between two end ports, with this SL if given.
     Path { from: Guid, to: Guid, sl: Option<Sl> },
+    /// A path between two LIDs.
+    LidPath { from: Lid, to: Lid },
     /// A join of a port as a full member of a group, which is created if it does not exist.
     Join { group: u32, member: Guid },
 }
@@ -72,6 +74,7 @@ impl Question {
         match self {
             Self::Path { from, to, sl: None } => format!("path {} {}", from.0, to.0),
             Self::Path { from, to, sl: Some(sl) } => format!("path {} {} {}", from.0, to.0, sl.0),
+            Self::LidPath { from, to } => format!("lids {} {}", from.0, to.0),
             Self::Join { group, member } => format!("join {group} {}", member.0),
         }
     }
@@ -84,6 +87,9 @@ impl Question {
             (Some("path"), [from, to, sl @ ..]) => {
                 let sl = sl.first().map(|&sl| Sl(sl as u8));
                 Self::Path { from: Guid(*from), to: Guid(*to), sl }
+            }
+            (Some("lids"), [from, to]) => {
+                Self::LidPath { from: Lid(*from as u16), to: Lid(*to as u16) }
             }
             (Some("join"), [group, member]) => {
                 Self::Join { group: *group as u32, member: Guid(*member) }
@@ -108,6 +114,14 @@ impl Question {
                     record.set_sl(sl);
                     mask |= PathRecord::SL;
                 }
+                request(SaAttr::PATH_RECORD, Method::GET, mask, &record)
+            }
+            Self::LidPath { from, to } => {
+                let mut record = PathRecord::default();
+                record.set_slid(from);
+                record.set_dlid(to);
+                record.set_numb_path(1);
+                let mask = PathRecord::SLID | PathRecord::DLID | PathRecord::NUMB_PATH;
                 request(SaAttr::PATH_RECORD, Method::GET, mask, &record)
             }
             Self::Join { group, member } => {
@@ -145,7 +159,7 @@ impl Question {
         let data = &reply[DATA_OFFSET..];
         let value = match self {
             _ if status != 0 => 0,
-            Self::Path { .. } => PathRecord::parse(data).sl().0.into(),
+            Self::Path { .. } | Self::LidPath { .. } => PathRecord::parse(data).sl().0.into(),
             Self::Join { .. } => McMemberRecord::parse(data).mlid().0,
         };
         Answer { status, value }

@@ -1,8 +1,11 @@
 //! Random fabrics of the usual topologies, damaged and uneven. A seed gives the same fabric on
 //! every machine.
 
+mod attached;
 mod draft;
 mod families;
+
+pub use attached::{AGGREGATION_NODE, attach, attach_aggregation_nodes};
 
 use crate::torus::random::Random;
 use draft::Draft;

@@ -14,6 +14,7 @@ use torus_sm::wire::attr::NodeKind;
 const FIRST_MLID: u16 = 0xc010;
 
 /// A fabric, the options of both programs and multicast groups.
+#[derive(Clone)]
 pub(crate) struct EngineCase {
     pub seed: u64,
     pub family: Family,
@@ -30,15 +31,29 @@ pub(crate) struct EngineCase {
 }
 
 impl EngineCase {
+    /// The case of a seed, in which half of the fabrics have aggregation nodes.
     pub(crate) fn random(
         engine: &'static str,
         families: &[Family],
         seed: u64,
         options: Options,
     ) -> Self {
+        Self::draw(engine, families, seed, options, &[0, 0, 40, 100])
+    }
+
+    /// The case of a seed. `shares`: of switches with an aggregation node, in percent.
+    pub(crate) fn draw(
+        engine: &'static str,
+        families: &[Family],
+        seed: u64,
+        options: Options,
+        shares: &[usize],
+    ) -> Self {
         let family = families[seed as usize % families.len()];
         let mut random = Random::new(seed);
-        let RandomFabric { topology, local } = fabrics::random(family, &mut random);
+        let RandomFabric { mut topology, local } = fabrics::random(family, &mut random);
+        let share = shares[random.below(shares.len())];
+        fabrics::attach_aggregation_nodes(&mut topology, &mut random, share);
         let lmc = [0, 0, 0, 0, 1, 1, 2, 3][random.below(8)];
         let mut case = Self {
             seed,
@@ -56,13 +71,8 @@ impl EngineCase {
     }
 
     /// Four groups of random end ports; the first of all hosts.
-    fn add_groups(&mut self, random: &mut Random) {
-        let nodes = self.topology.nodes.iter();
-        let ports = nodes.flat_map(|node| {
-            let nums = if node.kind == NodeKind::Switch { 0..=0 } else { 1..=node.num_ports };
-            nums.map(|num| (node.kind, node.port_guid(PortNum(num))))
-        });
-        let mut ports: Vec<(NodeKind, Guid)> = ports.collect();
+    pub(crate) fn add_groups(&mut self, random: &mut Random) {
+        let mut ports = self.end_ports();
         let hosts = ports.iter().filter(|(kind, _)| *kind == NodeKind::Ca);
         self.groups.push(hosts.map(|&(_, guid)| guid).collect());
         for share in [10, 30, 60] {
@@ -70,6 +80,15 @@ impl EngineCase {
             let count = 2 + ports.len() * share / 100;
             self.groups.push(ports.iter().take(count).map(|&(_, guid)| guid).collect());
         }
+    }
+
+    /// The end ports, with the kind of their nodes.
+    pub(crate) fn end_ports(&self) -> Vec<(NodeKind, Guid)> {
+        let ports = self.topology.nodes.iter().flat_map(|node| {
+            let nums = if node.kind == NodeKind::Switch { 0..=0 } else { 1..=node.num_ports };
+            nums.map(|num| (node.kind, node.port_guid(PortNum(num))))
+        });
+        ports.collect()
     }
 
     /// The MLIDs of the groups.

@@ -4,7 +4,7 @@ use super::EngineCase;
 use super::ours::Ours;
 use super::theirs::{self, Tables, Theirs};
 use std::collections::BTreeMap;
-use testkit::dumps::differences;
+use testkit::dumps::{Mfts, differences};
 use torus_sm::plan::Plan;
 use torus_sm::plan::routing::ftree::{self, FtreePolicy};
 use torus_sm::plan::routing::nue;
@@ -22,6 +22,7 @@ const CREDIT_LOOP: &str = "OpenSM's tables have a credit loop, we refuse";
 const SWITCH_SLS: &str = "OpenSM's packets from switches close a credit loop on VL 0";
 const NUE_LOOP: &str = "OpenSM's nue closes a credit loop, ours does not";
 const UNORDERED: &str = "OpenSM's ftree sorts hosts as if they were switches, by addresses";
+pub(crate) const KEPT: &str = "OpenSM keeps entries of the engine before, ours has none of them";
 const LEFT_OUT: &str = "OpenSM's ftree leaves out hosts";
 
 /// The engines that promise routes between all end ports without credit loops.
@@ -52,25 +53,27 @@ impl Verdict {
 
 /// Routes a case by both programs and compares the results.
 pub(crate) fn compare(case: &EngineCase) -> Verdict {
-    let theirs = match theirs::run(case) {
-        Theirs::Routed(tables) => tables,
-        Theirs::Refused(reasons) => {
-            return match Ours::new(case, "").plan() {
-                Err(_) => Verdict::BothRefuse,
-                Ok(_) => Verdict::Differs(format!("OpenSM refuses, we route:\n{reasons}")),
-            };
-        }
-        Theirs::Crashed(text) => return Verdict::Differs(format!("OpenSM crashes: {text}")),
-    };
+    match theirs::run(case) {
+        Theirs::Routed(tables) => judge(case, &tables),
+        Theirs::Refused(reasons) => match Ours::new(case, "").plan() {
+            Err(_) => Verdict::BothRefuse,
+            Ok(_) => Verdict::Differs(format!("OpenSM refuses, we route:\n{reasons}")),
+        },
+        Theirs::Crashed(text) => Verdict::Differs(format!("OpenSM crashes: {text}")),
+    }
+}
+
+/// Compares the plan of a case with OpenSM's tables.
+pub(crate) fn judge(case: &EngineCase, theirs: &Tables) -> Verdict {
     let ours = Ours::new(case, &theirs.lids);
     let plan = match ours.plan() {
         Ok(plan) => plan,
-        Err(reasons) => return explain(&ours, &theirs, format!("we refuse:\n{reasons}")),
+        Err(reasons) => return explain(&ours, theirs, format!("we refuse:\n{reasons}")),
     };
-    let found = differing_tables(&ours, &plan, &theirs);
+    let found = differing_tables(&ours, &plan, theirs);
     if !found.is_empty() && case.engine == nue::NAME {
         // Layers are those of LIDs in both programs.
-        return match (ours.verify_their_lfts(plan.clone(), &theirs), ours.verify(plan)) {
+        return match (ours.verify_their_lfts(plan.clone(), theirs), ours.verify(plan)) {
             (Err(faults), Ok(_)) if faults.contains("credit loop") => Verdict::Known(NUE_LOOP),
             (theirs, ours) => {
                 Verdict::Differs(format!("{found}theirs: {theirs:?}\nours: {ours:?}"))
@@ -78,7 +81,7 @@ pub(crate) fn compare(case: &EngineCase) -> Verdict {
         };
     }
     if !found.is_empty() {
-        return match explain(&ours, &theirs, found) {
+        return match explain(&ours, theirs, found) {
             Verdict::Differs(_) if is_unordered(&plan) => Verdict::Known(UNORDERED),
             verdict if case.engine == ftree::NAME => verdict,
             Verdict::Known(reason) => Verdict::Differs(format!("tables differ, and {reason}")),
@@ -87,13 +90,9 @@ pub(crate) fn compare(case: &EngineCase) -> Verdict {
     }
     let trees = differences(&ours.mfts(&plan), &theirs.mfts);
     if !trees.is_empty() {
-        return match ours.verify_their_mfts(&plan, &theirs) {
-            Err(faults) if faults.contains("loops") => Verdict::Known(MULTICAST_LOOP),
-            _ if is_unordered(&plan) => Verdict::Known(UNORDERED),
-            _ if ours.reaches_more_members(&ours.mfts(&plan), &theirs.mfts) => {
-                Verdict::Known(MEMBERS_LEFT_OUT)
-            }
-            _ => Verdict::Differs(trees),
+        return match known_trees(&ours, &plan, &ours.mfts(&plan), theirs) {
+            Some(reason) => Verdict::Known(reason),
+            None => Verdict::Differs(trees),
         };
     }
     let switch_vls = differences(&ours.path_vls(&plan, &theirs.path_vls), &theirs.path_vls);
@@ -107,6 +106,20 @@ pub(crate) fn compare(case: &EngineCase) -> Verdict {
         Ok(_) => Verdict::Equal,
         Err(faults) if faults.contains("credit loop") => Verdict::Known(CREDIT_LOOP),
         Err(faults) => Verdict::Differs(format!("our plan does not pass: {faults}")),
+    }
+}
+
+/// The known difference of OpenSM's multicast trees from ours, if it is one.
+pub(crate) fn known_trees(
+    ours: &Ours<'_>,
+    plan: &Plan,
+    own: &Mfts,
+    theirs: &Tables,
+) -> Option<&'static str> {
+    match ours.verify_their_mfts(plan, theirs) {
+        Err(faults) if faults.contains("loops") => Some(MULTICAST_LOOP),
+        _ if is_unordered(plan) => Some(UNORDERED),
+        _ => ours.reaches_more_members(own, &theirs.mfts).then_some(MEMBERS_LEFT_OUT),
     }
 }
 

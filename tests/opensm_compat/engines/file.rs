@@ -1,7 +1,7 @@
 //! The engine `file` with the tables and min hop tables that minhop dumped, whose LIDs are others
 //! than OpenSM's.
 
-use super::EngineCase;
+use super::{EngineCase, daemons};
 use testkit::fabrics::Family;
 use testkit::planning::{PlanSetup, options as plan_options};
 use testkit::torus::random::Random;
@@ -12,7 +12,12 @@ fn file_equals_opensm() {
     super::compare("file", &Family::ALL, options, 80);
 }
 
-fn options(case: &mut EngineCase, random: &mut Random) {
+#[test]
+fn file_runs_as_opensm() {
+    daemons::compare("file", &Family::ALL, options, 3);
+}
+
+pub(super) fn options(case: &mut EngineCase, random: &mut Random) {
     let mut options = plan_options("minhop", false);
     options.port_shifting = random.percent(50);
     options.scatter_ports = if random.percent(50) { 1 + random.below(1000) as u32 } else { 0 };

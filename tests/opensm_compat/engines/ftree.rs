@@ -1,26 +1,32 @@
 //! Fat Tree with roots, compute nodes and I/O nodes given or not, on damaged and uneven trees.
 
-use super::EngineCase;
-use testkit::fabrics::Family;
+use super::{EngineCase, daemons};
+use testkit::fabrics::{self, Family};
 use testkit::torus::random::Random;
 use torus_sm::fabric::topology::TopologyNode;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::wire::attr::NodeKind;
 
+pub(super) const FAMILIES: [Family; 6] = [
+    Family::FatTree2,
+    Family::FatTree3,
+    Family::FatTree2,
+    Family::FatTree3,
+    Family::Irregular,
+    Family::FatTree3,
+];
+
 #[test]
 fn ftree_equals_opensm() {
-    let families = [
-        Family::FatTree2,
-        Family::FatTree3,
-        Family::FatTree2,
-        Family::FatTree3,
-        Family::Irregular,
-        Family::FatTree3,
-    ];
-    super::compare("ftree", &families, options, 30);
+    super::compare("ftree", &FAMILIES, options, 30);
 }
 
-fn options(case: &mut EngineCase, random: &mut Random) {
+#[test]
+fn ftree_runs_as_opensm() {
+    daemons::compare("ftree", &FAMILIES, options, 1);
+}
+
+pub(super) fn options(case: &mut EngineCase, random: &mut Random) {
     // With another LMC, both programs only refuse.
     if random.percent(95) {
         case.set("lmc", 0);
@@ -30,13 +36,24 @@ fn options(case: &mut EngineCase, random: &mut Random) {
             case.set(key, "TRUE");
         }
     }
-    if random.percent(60) {
+    // Aggregation nodes make a leaf of each switch unless roots are given.
+    let is_aggregation_node = |node: &TopologyNode| node.description == fabrics::AGGREGATION_NODE;
+    let has_aggregation_nodes = case.topology.nodes.iter().any(is_aggregation_node);
+    if random.percent(if has_aggregation_nodes { 95 } else { 60 }) {
         let roots = upper_switches(case);
         case.add_file("root_guid_file", lines(&roots));
     }
     let mut hosts = case.host_ports();
     random.shuffle(&mut hosts);
-    if random.percent(20) {
+    if has_aggregation_nodes && random.percent(80) {
+        // As the administrator of such a tree: the hosts compute, aggregation nodes do not.
+        let nodes = case.topology.nodes.iter().filter(|node| !is_aggregation_node(node));
+        let compute: Vec<Guid> = nodes
+            .filter(|node| node.kind == NodeKind::Ca)
+            .flat_map(|node| (1..=node.num_ports).map(|num| node.port_guid(PortNum(num))))
+            .collect();
+        case.add_file("cn_guid_file", lines(&compute));
+    } else if random.percent(20) {
         let compute = hosts.len() - random.below(hosts.len().div_ceil(3));
         case.add_file("cn_guid_file", lines(&hosts[..compute]));
     }
@@ -65,27 +82,23 @@ fn attach_hosts(case: &mut EngineCase, random: &mut Random) -> Vec<Guid> {
         let guid = Guid(0x0011_0000_0000_0000 | (random.below(1 << 20) as u64) << 24);
         let guid = Guid(guid.0 | (switch as u64) << 8);
         added.push(Guid(guid.0 + 1));
-        case.topology.cables.push([(case.topology.nodes.len(), PortNum(1)), (switch, port)]);
-        case.topology.nodes.push(TopologyNode {
-            model: Default::default(),
-            kind: NodeKind::Ca,
-            guid,
-            system_guid: guid,
-            description: format!("I/O node {:x}", guid.0),
-            num_ports: 1,
-            port_guids: Vec::new(),
-            lids: Vec::new(),
-        });
+        let description = format!("I/O node {:x}", guid.0);
+        fabrics::attach(&mut case.topology, &description, guid, (switch, port));
     }
     added
 }
 
-/// The switches without hosts and without a neighbour that is farther from all hosts.
+/// The switches without hosts and without a neighbour that is farther from all hosts; aggregation
+/// nodes are no hosts.
 fn upper_switches(case: &EngineCase) -> Vec<Guid> {
     let topology = &case.topology;
     let is_switch = |node: usize| node < case.switches().len();
     let mut heights = vec![usize::MAX; topology.nodes.len()];
-    heights[case.switches().len()..].fill(0);
+    for (height, node) in heights.iter_mut().zip(&topology.nodes) {
+        if node.kind == NodeKind::Ca && node.description != fabrics::AGGREGATION_NODE {
+            *height = 0;
+        }
+    }
     for _ in 0..case.switches().len() {
         for &[(from, _), (to, _)] in &topology.cables {
             heights[from] = heights[from].min(heights[to].saturating_add(1));
@@ -95,8 +108,8 @@ fn upper_switches(case: &EngineCase) -> Vec<Guid> {
     let is_root = |node: usize| {
         let ends = |&[(from, _), (to, _)]: &[(usize, _); 2]| [(from, to), (to, from)];
         let neighbours = topology.cables.iter().flat_map(ends);
-        let mut above =
-            neighbours.filter(|&(from, to)| from == node && heights[to] > heights[node]);
+        let mut above = neighbours
+            .filter(|&(from, to)| from == node && is_switch(to) && heights[to] > heights[node]);
         is_switch(node) && heights[node] > 1 && above.next().is_none()
     };
     let roots = (0..topology.nodes.len()).filter(|&node| is_root(node));

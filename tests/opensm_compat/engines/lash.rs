@@ -1,7 +1,7 @@
 //! LASH on fabrics that need one layer and several, with and without the analysis of meshes.
 
-use super::EngineCase;
 use super::minhop::switch_ports;
+use super::{EngineCase, daemons};
 use testkit::fabrics::Family;
 use testkit::torus::random::Random;
 
@@ -22,6 +22,11 @@ fn lash_equals_opensm() {
 }
 
 #[test]
+fn lash_runs_as_opensm() {
+    daemons::compare("lash", &Family::ALL, options, 7);
+}
+
+#[test]
 fn lash_with_mesh_analysis_equals_opensm() {
     super::compare("lash", &MESHES, mesh_options, 80);
 }
@@ -31,7 +36,7 @@ fn mesh_options(case: &mut EngineCase, random: &mut Random) {
     options(case, random);
 }
 
-fn options(case: &mut EngineCase, random: &mut Random) {
+pub(super) fn options(case: &mut EngineCase, random: &mut Random) {
     if random.percent(30) {
         case.set("qos", "TRUE");
     }

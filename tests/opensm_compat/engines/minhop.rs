@@ -1,6 +1,6 @@
 //! Min Hop with random balancing options.
 
-use super::EngineCase;
+use super::{EngineCase, daemons};
 use std::fmt::Write as _;
 use testkit::fabrics::Family;
 use testkit::torus::random::Random;
@@ -8,6 +8,11 @@ use testkit::torus::random::Random;
 #[test]
 fn minhop_equals_opensm() {
     super::compare("minhop", &Family::ALL, balancing, 90);
+}
+
+#[test]
+fn minhop_runs_as_opensm() {
+    daemons::compare("minhop", &Family::ALL, balancing, 0);
 }
 
 /// Random options of the balancing that minhop, updn, dnup and dor share.

@@ -10,6 +10,8 @@
 //! | `ours` | the plan of the same fabric with the same LIDs and files, and its verification |
 //! | `members` | the members of multicast groups that packets reach |
 //! | `differences` | comparison, and the known differences |
+//! | `daemons` | both programs as they run, with cables cut meanwhile |
+//! | `strict` | the effect of `refuse_faulty_routes` |
 //! | one file per engine | its fabrics and random options |
 //!
 //! An engine's test calls [`compare`] with the families that suit it and a function that adds
@@ -17,6 +19,7 @@
 //! files of cases that differ.
 
 mod case;
+mod daemons;
 mod dfsssp;
 mod differences;
 mod dnup;
@@ -29,12 +32,15 @@ mod minhop;
 mod nue;
 mod ours;
 mod sssp;
+mod strict;
 mod theirs;
+mod torus_2qos;
 mod updn;
 
 pub(crate) use case::EngineCase;
 use differences::Verdict;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use testkit::fabrics::Family;
 use testkit::torus::random::Random;
@@ -46,7 +52,7 @@ const THREADS: usize = 4;
 const SEEDS: &str = "TORUS_SM_ENGINE_SEEDS";
 
 /// Number of seeds of each engine by default.
-const DEFAULT_SEEDS: u64 = 21;
+const DEFAULT_SEEDS: u64 = 14;
 
 /// Adds random options and files of an engine to a case.
 pub(crate) type Options = fn(&mut EngineCase, &mut Random);
@@ -68,11 +74,23 @@ pub(crate) fn compare(engine: &'static str, families: &[Family], options: Option
         }
         (case, verdict)
     });
+    let equal = report(engine, &seeds, &verdicts);
+    assert!(
+        count < DEFAULT_SEEDS as usize || equal * 100 >= count * routed,
+        "only {equal} of {count} fabrics are routed by both programs"
+    );
+}
+
+/// Prints how many cases have each verdict, and returns how many are equal.
+///
+/// # Panics
+/// A case differs.
+fn report(title: &str, seeds: &Range<u64>, verdicts: &[(EngineCase, Verdict)]) -> usize {
     let mut tally = BTreeMap::<&str, Vec<u64>>::new();
-    for (case, verdict) in &verdicts {
+    for (case, verdict) in verdicts {
         tally.entry(verdict.name()).or_default().push(case.seed);
     }
-    println!("{engine}, seeds {}..{}:", seeds.start, seeds.end);
+    println!("{title}, seeds {}..{}:", seeds.start, seeds.end);
     for (verdict, seeds) in &tally {
         println!("{:5} {verdict}, seeds {:?}", seeds.len(), &seeds[..seeds.len().min(5)]);
     }
@@ -85,15 +103,12 @@ pub(crate) fn compare(engine: &'static str, families: &[Family], options: Option
         .collect();
     assert!(
         differing.is_empty(),
-        "{} of {count} differ\n{}",
+        "{} of {} differ\n{}",
         differing.len(),
+        verdicts.len(),
         differing.join("\n")
     );
-    let equal = tally.get(Verdict::Equal.name()).map_or(0, Vec::len);
-    assert!(
-        count < DEFAULT_SEEDS as usize || equal * 100 >= count * routed,
-        "only {equal} of {count} fabrics are routed by both programs"
-    );
+    tally.get(Verdict::Equal.name()).map_or(0, Vec::len)
 }
 
 /// Writes the files of a case to a folder of TORUS_SM_ENGINE_KEEP.

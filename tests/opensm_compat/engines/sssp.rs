@@ -1,12 +1,17 @@
 //! SSSP with compute and I/O nodes given or not.
 
-use super::EngineCase;
+use super::{EngineCase, daemons};
 use testkit::fabrics::Family;
 use testkit::torus::random::Random;
 
 #[test]
 fn sssp_equals_opensm() {
     super::compare("sssp", &Family::ALL, options, 90);
+}
+
+#[test]
+fn sssp_runs_as_opensm() {
+    daemons::compare("sssp", &Family::ALL, options, 5);
 }
 
 /// Random lists of compute and I/O nodes.

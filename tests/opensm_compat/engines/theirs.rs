@@ -62,7 +62,10 @@ pub(crate) fn run(case: &EngineCase) -> Theirs {
         .expect("opensm starts");
     let mut process = Running(opensm);
     match wait_for_end(&mut process, &log) {
-        End::Up => Theirs::Routed(Box::new(tables(sim.dir(), &log))),
+        End::Up => {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            Theirs::Routed(Box::new(tables(sim.dir(), &log)))
+        }
         End::Refused => Theirs::Refused(errors(&log)),
         End::Crashed(status) => Theirs::Crashed(format!("{status}\n{}", errors(&log))),
     }
@@ -117,26 +120,25 @@ fn log_flags(case: &EngineCase) -> &'static str {
 }
 
 /// Reads the VLs of DFSSSP from its log.
-fn path_vls(log: &Path) -> BTreeMap<(u16, u16), u8> {
-    let text = fs::read_to_string(log).unwrap_or_default();
+fn path_vls(log: &str) -> BTreeMap<(u16, u16), u8> {
     let entry = |line: &str| {
         let (_, line) = line.split_once("route from src_lid=")?;
         let (source, line) = line.split_once(" to dest_lid=")?;
         let (destination, vl) = line.split_once(" on vl=")?;
         Some(((source.parse().ok()?, destination.parse().ok()?), vl.trim().parse().ok()?))
     };
-    text.lines().filter_map(entry).collect()
+    log.lines().filter_map(entry).collect()
 }
 
 /// Reads the layers of LASH from its log.
-fn layers(log: &Path) -> Vec<usize> {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    let before = text.split("Lanes needed").next().unwrap_or_default();
+fn layers(log: &str) -> Vec<usize> {
+    let before = log.split("Lanes needed").next().unwrap_or_default();
     let paths = |line: &str| line.split_once("Lanes in layer ")?.1.split(": ").nth(1)?.parse().ok();
     before.lines().filter_map(paths).collect()
 }
 
-fn tables(folder: &Path, log: &Path) -> Tables {
+/// The tables of a sweep, whose log is `log`.
+pub(crate) fn tables(folder: &Path, log: &str) -> Tables {
     let path = |name: &str| -> PathBuf { folder.join(name) };
     let text = |name: &str| fs::read_to_string(path(name)).unwrap_or_default();
     let sl_to_vls = path("opensm-sl2vl.dump");

@@ -1,13 +1,13 @@
 //! UPDN with roots found or given, IDs, and the balancing options.
 
-use super::EngineCase;
 use super::minhop::balancing;
+use super::{EngineCase, daemons};
 use std::fmt::Write as _;
 use testkit::fabrics::Family;
 use testkit::torus::random::Random;
 
 /// Fat trees twice, because the roots of other fabrics are given in a file only.
-const FAMILIES: [Family; 9] = [
+pub(super) const FAMILIES: [Family; 9] = [
     Family::FatTree2,
     Family::FatTree3,
     Family::Mesh,
@@ -24,7 +24,12 @@ fn updn_equals_opensm() {
     super::compare("updn", &FAMILIES, options, 35);
 }
 
-fn options(case: &mut EngineCase, random: &mut Random) {
+#[test]
+fn updn_runs_as_opensm() {
+    daemons::compare("updn", &FAMILIES, options, 1);
+}
+
+pub(super) fn options(case: &mut EngineCase, random: &mut Random) {
     let is_tree = matches!(case.family, Family::FatTree2 | Family::FatTree3);
     if random.percent(if is_tree { 25 } else { 90 }) {
         let mut switches = case.switches();
