@@ -65,8 +65,8 @@ fn a_cut_partitions_file_and_partitions_without_members_are_found() {
     for (text, place, severity) in [
         (format!("{other}A=0x11: 0x1,\n 0x2"), "3:5", "error"),
         (format!("{other}A=0x11: 0x1,\n"), "2:13", "error"),
-        (format!("{other}A=0x11:\n 0x1,\n 0x2\n"), "4:5", "error"),
-        (format!("{other}A=0x11: 0x1"), "2:12", "error"),
+        (format!("{other}A=0x11:\n 0x1,\n 0x2\n"), "4:5", "warning"),
+        (format!("{other}A=0x11: 0x1"), "2:12", "warning"),
         ("A=0x11: 0x1".to_owned(), "1:12", "warning"),
     ] {
         let (code, found) = checked(&[conf, ("partitions.conf", &text)]);

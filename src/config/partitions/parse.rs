@@ -103,25 +103,21 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reports a last definition without a semicolon, which is optional. The file was cut if that
-    /// definition has several lines or ends with a comma, or, where the others have semicolons, if it
-    /// ends within a line. `last` is the last code of the file.
+    /// Reports a last definition without a semicolon, which OpenSM does without. Written by hand, it ends
+    /// with its line. The file was certainly cut if it ends with a comma, or within a further line of the
+    /// definition; other signs are a warning, because a subnet manager that refuses to start is worse.
+    /// `last` is the last code of the file.
     fn check_end(&mut self, ends_with_line: bool, last: Span<'_>) {
         let State::InBody(open) = &self.state else { return };
         let (name, line) = (quoted(&open.definition.name), open.definition.line);
-        let is_in_list = last.line > line || last.text().ends_with(',');
-        let is_alone = self.definitions.is_empty();
-        let is_cut = is_in_list || !ends_with_line && !is_alone;
+        let has_lines = last.line > line;
         let message = format!(
-            "the file ends within the definition of {name} from line {line}, which has no semicolon"
+            "the file ends within the definition of {name} from line {line}, which has no semicolon: if the \
+             file was cut, members and partitions are missing; if not, add the semicolon"
         );
-        if is_cut {
-            let message = format!(
-                "{message}: if the file was cut, members and partitions are missing; if not, add the \
-                 semicolon"
-            );
+        if last.text().ends_with(',') || has_lines && !ends_with_line {
             self.diagnostics.error(last.after(), message);
-        } else if !ends_with_line {
+        } else if has_lines || !ends_with_line {
             self.diagnostics.warning(last.after(), message);
         }
     }
