@@ -49,7 +49,7 @@ pub enum Command {
     /// Run the daemon on a port of this machine.
     Daemon(DaemonArgs),
     /// Run the daemon on an embedded simulated fabric.
-    Sim(SimArgs),
+    Sim(Box<SimArgs>),
     /// Run a program, with arguments, on the simulated fabric of another process.
     SimExec(AttachArgs, Vec<OsString>),
     /// Start a shell for such programs.

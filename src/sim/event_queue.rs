@@ -1,9 +1,9 @@
 //! Queue of timed events.
 
+use super::event_signal::EventSignal;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Handle of a scheduled event: due time and a serial number.
@@ -13,23 +13,27 @@ pub(super) type Timer = (Instant, u64);
 pub(super) struct EventQueue<E> {
     events: BTreeMap<Timer, E>,
     next_serial: u64,
-    /// Notified when the first event has a new due time.
-    pub(super) rescheduled: Arc<Notify>,
+    /// Raised when the first event has a new due time.
+    pub(super) rescheduled: Arc<EventSignal>,
 }
 
 impl<E> EventQueue<E> {
     pub(super) fn new() -> Self {
-        let rescheduled = Arc::new(Notify::new());
+        let rescheduled = Arc::new(EventSignal::default());
         Self { events: BTreeMap::new(), next_serial: 0, rescheduled }
     }
 
     pub(super) fn schedule(&mut self, after: Duration, event: E) -> Timer {
-        let key = (Instant::now() + after, self.next_serial);
+        self.schedule_at(Instant::now() + after, event)
+    }
+
+    pub(super) fn schedule_at(&mut self, due: Instant, event: E) -> Timer {
+        let key = (due, self.next_serial);
         self.next_serial += 1;
         let is_first = self.events.first_key_value().is_none_or(|(first, _)| key < *first);
         self.events.insert(key, event);
         if is_first {
-            self.rescheduled.notify_one();
+            self.rescheduled.raise();
         }
         key
     }

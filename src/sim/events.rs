@@ -10,6 +10,8 @@ pub(super) enum Event {
     Deliver(Box<Packet>),
     /// A packet that links delayed reaches its destination.
     Arrive(Box<Arrival>),
+    /// A subnet management agent with a service time has served an SMP.
+    Serve(Box<Arrival>),
     /// A slow node sends its response.
     Respond(Box<Packet>),
     /// No response to a request within its timeout.

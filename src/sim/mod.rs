@@ -6,7 +6,8 @@
 //! in others ([`serve`]). Packets follow their directed route or the forwarding tables.
 //!
 //! * `devices`: nodes, ports and switches; `link`: link state machine; `port_info`: Set(PortInfo);
-//!   `tables`: table attributes; `sma`: subnet management agent; `m_key`: its M_Key check
+//!   `tables`: table attributes; `sma`: subnet management agent; `sma_load`: its speed and
+//!   queue; `m_key`: its M_Key check
 //! * `pma`: performance management agent; `counters`: performance counters; `congestion`:
 //!   congestion control agent
 //! * `forwarding`: routes of packets; `fault_injector`: faults and counters on a packet's links;
@@ -15,7 +16,7 @@
 //!   management agents; `cable_fault`: of cables; `random`: pseudo-random numbers
 //! * `kernel`: model of the Linux kernel's MAD layer; `addressing`: addresses at either end
 //! * `net`: packets in transit, timers and dispatch to agents; `packet`, `message`, `events`,
-//!   `event_queue`: their types
+//!   `event_queue`: their types; `timers`, `event_signal`: when events are handled
 //! * `sim_fabric`: [`SimFabric`], the handle of a fabric; `fault_controls`: its faults
 //! * `port`, `delivery_queue`: ports of programs in this process; [`umad`]: the same as device
 //!   files
@@ -42,6 +43,7 @@ mod counters;
 mod delivery_queue;
 mod devices;
 mod event_queue;
+mod event_signal;
 mod events;
 mod extended_ports;
 mod fault_controls;
@@ -62,7 +64,9 @@ mod random;
 mod redirection;
 mod sim_fabric;
 mod sma;
+mod sma_load;
 mod tables;
+mod timers;
 mod transit_faults;
 mod trap;
 
@@ -71,6 +75,7 @@ pub use devices::PortEvents;
 pub use node_faults::{Misbehaviour, SetFault};
 pub use port::SimPort;
 pub use sim_fabric::SimFabric;
+pub use sma_load::SmaSpeed;
 pub use transit_faults::MadKind;
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use super::congestion::CongestionSettings;
 use super::devices::{Devices, PortEvents};
+use super::event_signal::EventSignal;
 use super::forwarding::NoFaults;
 use super::net::Net;
+use super::timers::{self, NextEvent};
 use crate::fabric::synthetic::Hardware;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, PortNum};
@@ -17,8 +19,9 @@ use std::time::Duration;
 /// State shared by all handles and ports of a fabric.
 pub(super) struct Shared {
     net: Mutex<Net>,
-    rescheduled: Arc<tokio::sync::Notify>,
+    rescheduled: Arc<EventSignal>,
     started: AtomicBool,
+    has_timer_thread: AtomicBool,
 }
 
 impl Shared {
@@ -29,7 +32,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.rescheduled.notify_one();
+        self.rescheduled.raise();
     }
 }
 
@@ -48,33 +51,43 @@ impl SimFabric {
     pub fn new(topology: &Topology, hardware: Hardware, seed: u64) -> Self {
         let net = Net::new(Devices::new(topology, hardware), seed);
         let rescheduled = net.events.rescheduled.clone();
-        let started = AtomicBool::new(false);
-        Self { shared: Arc::new(Shared { net: Mutex::new(net), rescheduled, started }) }
+        Self {
+            shared: Arc::new(Shared {
+                net: Mutex::new(net),
+                rescheduled,
+                started: AtomicBool::new(false),
+                has_timer_thread: AtomicBool::new(false),
+            }),
+        }
     }
 
-    /// Starts the task that handles timed events, unless it runs already.
+    /// Lets a thread handle timed events, with the resolution of the kernel's timers in real time, instead
+    /// of a task with that of tokio's, one millisecond. Has no effect on a fabric with programs.
+    pub fn use_timer_thread(&self) {
+        self.shared.has_timer_thread.store(true, Ordering::Relaxed);
+    }
+
+    /// Starts the task or thread that handles timed events, unless it runs already.
     pub(super) fn start(&self) {
         if self.shared.started.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (weak, rescheduled) = (Arc::downgrade(&self.shared), self.shared.rescheduled.clone());
-        tokio::spawn(async move {
-            loop {
-                let due = {
-                    let Some(shared) = weak.upgrade() else { return };
-                    let mut net = shared.lock();
-                    net.run_due_events();
-                    net.events.next_due()
-                };
-                match due {
-                    Some(due) => tokio::select! {
-                        () = tokio::time::sleep_until(due) => {}
-                        () = rescheduled.notified() => {}
-                    },
-                    None => rescheduled.notified().await,
-                }
+        let signal = self.shared.rescheduled.clone();
+        let weak = Arc::downgrade(&self.shared);
+        let handle_due = move || {
+            let Some(shared) = weak.upgrade() else { return NextEvent::Ended };
+            let mut net = shared.lock();
+            net.run_due_events();
+            net.events.next_due().map_or(NextEvent::Never, NextEvent::At)
+        };
+        if self.shared.has_timer_thread.load(Ordering::Relaxed) {
+            let thread = std::thread::Builder::new().name("sim-timers".to_owned());
+            let (handle_due, signal) = (handle_due.clone(), signal.clone());
+            if thread.spawn(move || timers::run_in_thread(handle_due, &signal)).is_ok() {
+                return;
             }
-        });
+        }
+        tokio::spawn(async move { timers::run(handle_due, &signal).await });
     }
 
     pub(super) fn at_port<R>(

@@ -26,7 +26,7 @@ use crate::daemon::sm_loop::manager::Exit;
 use crate::daemon::start::{Daemon, ServerThreads, Setup};
 use crate::fabric::synthetic::Hardware;
 use crate::manage::socket;
-use crate::sim::SimFabric;
+use crate::sim::{SimFabric, SmaSpeed};
 use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
 use crate::transport::frames::{FramePort, FrameSink};
@@ -35,6 +35,7 @@ use crate::transport::rmpp;
 use crate::transport::traced::TracedPort;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Runs the daemon on the simulated fabric that `args` describe, until it is interrupted or, with
@@ -59,7 +60,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     log.set_module_flags(files.module_flags.clone());
     configured.notes.iter().chain(&files.notes).for_each(operator_log::note);
     let (threads, servers) = launch::start_threads(&options)?;
-    let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
+    let simulated = simulate(&fabric, args);
     print_or_end(&format!("{}\n", fabric.summary()))?;
     let starting = match args.no_sm {
         true => None,
@@ -91,6 +92,17 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     threads.shut_down();
     log.flush();
     Ok(launch::exit_code(&exit))
+}
+
+fn simulate(fabric: &RequestedFabric, args: &SimArgs) -> SimFabric {
+    let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
+    simulated.use_timer_thread();
+    if let Some(service_time) = args.sma_time {
+        let queue = args.sma_queue.unwrap_or(SmaSpeed::UNLIMITED);
+        simulated.set_sma_speed(SmaSpeed { service_time, queue });
+    }
+    simulated.set_smp_round_trip(args.round_trip.unwrap_or(Duration::ZERO));
+    simulated
 }
 
 /// A simulated fabric with a port for the daemon.

@@ -2,8 +2,10 @@
 
 use super::fabric::FabricArgs;
 use crate::cli::DaemonArgs;
+use crate::sim::console;
 use clap::Parser;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Simulate a fabric, run the subnet manager on it, and print a short report.
 ///
@@ -29,6 +31,18 @@ pub struct SimArgs {
     /// the commands
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
+    /// Time that each subnet management agent needs for an SMP, such as 50us; it serves one at a
+    /// time [default: none]
+    #[arg(long, value_name = "TIME", value_parser = console::parse_duration)]
+    pub sma_time: Option<Duration>,
+    /// SMPs at an agent at a time, the one in service included; it drops further ones [default: no
+    /// limit]
+    #[arg(long, value_name = "SMPS", requires = "sma_time",
+          value_parser = clap::value_parser!(u32).range(1..=65535))]
+    pub sma_queue: Option<u32>,
+    /// Time that an SMP and its response are on their way, in all [default: none]
+    #[arg(long, value_name = "TIME", value_parser = console::parse_duration)]
+    pub round_trip: Option<Duration>,
     #[command(flatten)]
     pub daemon: DaemonArgs,
 }

@@ -32,6 +32,6 @@ pub(super) fn from_matches(matches: &ArgMatches) -> Result<Command, Error> {
         }
         Some(("shell", matches)) => Command::SimShell(ShellArgs::from_arg_matches(matches)?.attach),
         Some((_, matches)) => Command::SimCtl(CtlArgs::from_arg_matches(matches)?),
-        None => Command::Sim(SimArgs::from_arg_matches(matches)?),
+        None => Command::Sim(Box::new(SimArgs::from_arg_matches(matches)?)),
     })
 }

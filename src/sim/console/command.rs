@@ -5,6 +5,7 @@ use crate::ids::{CcKey, Guid, Lid};
 use crate::sim::congestion::CongestionFault;
 use crate::sim::faults::Corruption;
 use crate::sim::node_faults::{Misbehaviour, SetFault};
+use crate::sim::sma_load::SmaSpeed;
 use crate::sim::transit_faults::MadKind;
 use crate::wire::perf::{Counter, Group};
 use std::time::Duration;
@@ -47,6 +48,9 @@ pub(super) enum ConsoleCommand {
         times: u32,
     },
     NodeFault(TargetName, NodeFault),
+    SmaSpeed(SmaNodes, SmaSpeed),
+    /// Time that SMPs and their responses are on their way, in all.
+    RoundTrip(Duration),
     /// End the faults of a node.
     Back(TargetName),
     Reboot {
@@ -96,6 +100,16 @@ pub(super) enum ConsoleCommand {
     Message(&'static str),
 }
 
+/// The nodes whose subnet management agents get a speed.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum SmaNodes {
+    All,
+    Switches,
+    /// Adapters and routers.
+    Hosts,
+    Node(TargetName),
+}
+
 /// A fault of a node's management agents.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum NodeFault {
@@ -134,6 +148,8 @@ pub(super) enum Show {
     Links,
     Faults,
     Paths,
+    /// Load of the subnet management agents.
+    Sma,
     Node(TargetName),
     Port(TargetName),
 }

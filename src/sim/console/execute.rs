@@ -1,7 +1,7 @@
 //! Execution of console commands. Errors are found before anything is changed.
 
 use super::ConsoleError;
-use super::command::{ConsoleCommand, CounterName, NodeFault, TargetName, TransitFault};
+use super::command::{ConsoleCommand, CounterName, NodeFault, SmaNodes, TargetName, TransitFault};
 use super::resolve::{self, Target};
 use super::{cables, congestion, help, random_faults, show};
 use crate::ids::{Guid, Lid};
@@ -10,6 +10,7 @@ use crate::sim::devices::NONE;
 use crate::sim::net::Net;
 use crate::sim::node_faults::NodeFaults;
 use crate::sim::redirection::PerfRedirection;
+use crate::sim::sma_load::SmaSpeed;
 use crate::sim::transit_faults::{MadKind, TransitFaults};
 use crate::sim::trap::TrapStorm;
 use crate::wire::perf::GROUPS;
@@ -59,6 +60,8 @@ fn change(net: &mut Net, command: ConsoleCommand) -> Result<(), ConsoleError> {
             let node = resolve::node(&net.devices, &name)?;
             net.faults.nodes.change(node, |faults| apply_node_fault(faults, fault));
         }
+        ConsoleCommand::SmaSpeed(nodes, speed) => return set_sma_speed(net, &nodes, speed),
+        ConsoleCommand::RoundTrip(time) => net.smp_round_trip = time,
         ConsoleCommand::Redirect(name, to, qpn) => {
             let node = resolve::node(&net.devices, &name)?;
             let to = net.devices.end_port(resolve::port(&net.devices, &to)?);
@@ -110,6 +113,25 @@ fn apply_node_fault(faults: &mut NodeFaults, fault: NodeFault) {
         NodeFault::Set { attr_id, fault } => faults.fail_sets(attr_id, fault),
         NodeFault::Congestion(fault) => faults.congestion = Some(fault),
     }
+}
+
+fn set_sma_speed(net: &mut Net, nodes: &SmaNodes, speed: SmaSpeed) -> Result<(), ConsoleError> {
+    let node = match nodes {
+        SmaNodes::Node(name) => Some(resolve::node(&net.devices, name)?),
+        _ => None,
+    };
+    for index in 0..net.devices.nodes.len() as u32 {
+        let is_selected = match nodes {
+            SmaNodes::All => true,
+            SmaNodes::Switches => net.devices.is_switch(index),
+            SmaNodes::Hosts => !net.devices.is_switch(index),
+            SmaNodes::Node(_) => node == Some(index),
+        };
+        if is_selected {
+            net.sma_loads.set(index, speed);
+        }
+    }
+    Ok(())
 }
 
 fn set_transit_fault(

@@ -15,7 +15,7 @@ const fn entry(name: &'static str, arguments: &'static str, text: &'static str) 
 }
 
 /// All commands, one entry for each form.
-pub const COMMANDS: [Entry; 60] = [
+pub const COMMANDS: [Entry; 64] = [
     entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
     entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
     entry(
@@ -23,6 +23,7 @@ pub const COMMANDS: [Entry; 60] = [
         "paths",
         "count the pairs of hosts that reach each other, and time the last reroute",
     ),
+    entry("show", "sma", "list agents with a service time: longest queues and dropped SMPs"),
     entry("show", "node NODE", "show a node and its ports"),
     entry("show", "port PORT", "show a port and its counters"),
     entry("link", "PORT down", "unplug the cable at a port"),
@@ -45,6 +46,9 @@ pub const COMMANDS: [Entry; 60] = [
     entry("degrade", "PORT off", "train a link again, without limits"),
     entry("silent", "NODE", "stop responses and traps of a node; packets are still forwarded"),
     entry("slow", "NODE DURATION", "delay the responses of a node"),
+    entry("sma", "NODES DURATION [QUEUE]", "serve SMPs one at a time, and drop those beyond QUEUE"),
+    entry("sma", "NODES off", "answer SMPs at once"),
+    entry("round-trip", "DURATION", "let SMPs and their responses need this time on their way"),
     entry("garbage", "NODE", "fill the responses of a node with random data"),
     entry("wrong-tid", "NODE", "put wrong transaction IDs into the responses of a node"),
     entry("numports", "NODE COUNT", "change the number of ports that a node reports"),
@@ -90,6 +94,8 @@ pub const COMMANDS: [Entry; 60] = [
 const NOTATION: &str = "\
 NODE         a GUID (0x..., S-..., H-...), a position (1,0,2), or a node description or
              its beginning; in quotes if it contains blanks
+NODES        NODE, or all, switches or hosts
+QUEUE        1 to 65535 SMPs, the one in service included; without, no limit
 PORT         NODE[3] or NODE/3; the number may be omitted if NODE has one port
 PROBABILITY  0 to 1, or 25%
 PERCENT      0 to 100
@@ -98,7 +104,7 @@ ATTRIBUTE    a number such as 0x15 (PortInfo); STATUS: a MAD status such as 0x1c
              (the default)
 KEY          a number, such as 0x77
 TRAP         128, 129, 130, 131, 144 or 145
-DURATION     250ms, 1.5s, 2m; without unit in seconds
+DURATION     50us, 250ms, 1.5s, 2m; without unit in seconds
 ";
 
 /// Output of `help`: all commands, or those that begin with `name`.

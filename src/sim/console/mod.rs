@@ -24,6 +24,7 @@ mod resolve;
 mod scan;
 mod show;
 mod show_faults;
+mod show_sma;
 
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,14 @@ pub fn run_line(fabric: &SimFabric, line: &str) -> Result<String, ConsoleError> 
         Some(verb) => execute::execute(fabric, verb),
         None => Ok(String::new()),
     }
+}
+
+/// Parses a duration as the commands do, such as `50us`; without a unit in seconds.
+///
+/// # Errors
+/// It is none, or longer than one day.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    parse::duration(text).ok_or_else(|| format!("'{text}' is not a duration such as 50us or 1.5ms"))
 }
 
 /// Duration of a `wait` line; `None` for all other lines.

@@ -145,15 +145,16 @@ impl<'a> Args<'a> {
     }
 
     fn show(&mut self) -> Parsed<Show> {
-        let what = self.word("nodes, links, faults, node or port")?;
+        let what = self.word("nodes, links, faults, sma, node or port")?;
         Ok(match what.text.to_ascii_lowercase().as_str() {
             "nodes" => Show::Nodes,
             "links" => Show::Links,
             "faults" => Show::Faults,
             "paths" => Show::Paths,
+            "sma" => Show::Sma,
             "node" => Show::Node(self.target()?),
             "port" => Show::Port(self.target()?),
-            _ => return Err(what.error("expected nodes, links, faults, paths, node or port")),
+            _ => return Err(what.error("expected nodes, links, faults, paths, sma, node or port")),
         })
     }
 
@@ -289,18 +290,23 @@ impl<'a> Args<'a> {
                 "'{text}' is not a duration such as 250ms, 1.5s or 2m, of one day at most"
             ))
         };
-        let digits = word.text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let scale = match &word.text[digits.len()..] {
-            "us" => 1e-6,
-            "ms" => 1e-3,
-            "" | "s" => 1.0,
-            "m" | "min" => 60.0,
-            "h" => 3600.0,
-            _ => return Err(invalid()),
-        };
-        let seconds = decimal(digits).filter(|_| word.port.is_none()).ok_or_else(invalid)? * scale;
-        if seconds <= MAX_DURATION { Ok(Duration::from_secs_f64(seconds)) } else { Err(invalid()) }
+        duration(&word.text).filter(|_| word.port.is_none()).ok_or_else(invalid)
     }
+}
+
+/// Parses a duration such as `50us` or `1.5s`, of one day at most; without a unit in seconds.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match &text[digits.len()..] {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    let seconds = decimal(digits)? * scale;
+    (seconds <= MAX_DURATION).then(|| Duration::from_secs_f64(seconds))
 }
 
 fn is_misspelt_down(word: &Word) -> bool {

@@ -1,13 +1,15 @@
 //! Parser of the commands for faults of nodes, links and MADs on their way.
 
-use super::command::{ConsoleCommand, NodeFault, TransitFault};
+use super::command::{ConsoleCommand, NodeFault, SmaNodes, TransitFault};
 use super::parse::{Args, Parsed};
 use super::scan::Word;
 use crate::fabric::link_rate::WIDTHS;
 use crate::sim::node_faults::{Misbehaviour, SetFault};
+use crate::sim::sma_load::SmaSpeed;
 use crate::sim::transit_faults::MadKind;
 use crate::wire::attr::{LinkWidth, TrapNumber};
 use crate::wire::mad::Status;
+use std::time::Duration;
 
 /// Names of link speeds and their bits in the masks of the simulator.
 const SPEEDS: [(&str, u8); 8] = [
@@ -49,6 +51,8 @@ impl Args<'_> {
                 let node = self.target()?;
                 ConsoleCommand::NodeFault(node, NodeFault::ResponseTime(self.duration()?))
             }
+            "sma" => self.sma_speed()?,
+            "round-trip" => ConsoleCommand::RoundTrip(self.duration()?),
             "numports" => {
                 let node = self.target()?;
                 let count = self.number(0, u8::MAX, "a number of ports from 0 to 255")?;
@@ -76,6 +80,26 @@ impl Args<'_> {
             },
             _ => return Ok(None),
         }))
+    }
+
+    fn sma_speed(&mut self) -> Parsed<ConsoleCommand> {
+        let nodes = match self.word("a node, all, switches or hosts")? {
+            word if word.is("all") => SmaNodes::All,
+            word if word.is("switches") => SmaNodes::Switches,
+            word if word.is("hosts") => SmaNodes::Hosts,
+            node => SmaNodes::Node(node.clone()),
+        };
+        if self.peek().is_some_and(|word| word.is("off")) {
+            self.rest.next();
+            let off = SmaSpeed { service_time: Duration::ZERO, queue: SmaSpeed::UNLIMITED };
+            return Ok(ConsoleCommand::SmaSpeed(nodes, off));
+        }
+        let service_time = self.duration()?;
+        let queue = match self.peek() {
+            Some(_) => self.number(1, u16::MAX, "a queue of 1 to 65535 SMPs")?.into(),
+            None => SmaSpeed::UNLIMITED,
+        };
+        Ok(ConsoleCommand::SmaSpeed(nodes, SmaSpeed { service_time, queue }))
     }
 
     fn refuse(&mut self) -> Parsed<ConsoleCommand> {

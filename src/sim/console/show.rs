@@ -3,7 +3,7 @@
 use super::ConsoleError;
 use super::command::{Show, TargetName};
 use super::port_name::port_name;
-use super::{paths, resolve, show_faults};
+use super::{paths, resolve, show_faults, show_sma};
 use crate::ids::{Lid, PortNum};
 use crate::sim::devices::{Devices, NONE};
 use crate::sim::forwarding::LinkObserver;
@@ -25,6 +25,7 @@ pub(super) fn show(net: &Net, what: &Show) -> Output {
         Show::Links => links(&net.devices, &mut text),
         Show::Faults => text = show_faults::faults(net),
         Show::Paths => text = paths::show(net),
+        Show::Sma => text = show_sma::show(net),
         Show::Node(name) => {
             let node = resolve::node(&net.devices, name)?;
             text += &node_line(&net.devices, node);

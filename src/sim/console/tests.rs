@@ -27,6 +27,7 @@ fn every_command_of_the_help_is_accepted() {
     let fabric = row();
     let arguments = |text: &str| {
         let words = text.replace("nodes|links|faults", "links").replace("NODE|PORT", "0,0/3");
+        let words = words.replace("NODES", "hosts").replace("QUEUE", "8");
         let words = words.replace("ATTRIBUTE.NAME=VALUE", "PortCounters.PortRcvErrors=1");
         let words = words.replace("NAME=VALUE", "VL15Dropped=0x2").replace("LID LID", "1 2");
         let words =
@@ -69,6 +70,27 @@ fn every_command_of_the_help_is_accepted() {
     let all = ok(&fabric, "help");
     assert!(help::COMMANDS.iter().all(|entry| all.contains(entry.text)));
     assert_eq!(ok(&fabric, "help swap").lines().count(), 1);
+}
+
+#[test]
+fn the_speed_of_agents_is_set_by_kind_and_by_node() {
+    let fabric = row();
+    assert_eq!(ok(&fabric, "show sma"), "none\n");
+    ok(&fabric, "sma switches 50us 16");
+    ok(&fabric, "sma h0-1 1ms");
+    ok(&fabric, "round-trip 10us");
+    assert_eq!(
+        ok(&fabric, "show sma"),
+        "3 agents, 50µs for an SMP, queue 16: at most 0 at a time, 0 dropped\n\
+         1 agent, 1ms for an SMP, no limit: at most 0 at a time, 0 dropped\n\
+         round trip 10µs\n"
+    );
+    ok(&fabric, "sma all off");
+    assert_eq!(ok(&fabric, "show sma"), "round trip 10µs\n");
+    for (line, column) in [("sma all 50us 0", 14), ("sma all fast", 9), ("sma nowhere 1us", 5)] {
+        let error = run_line(&fabric, line).expect_err(line);
+        assert_eq!(error.column, column, "{line}: {error}");
+    }
 }
 
 #[test]

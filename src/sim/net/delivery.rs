@@ -12,6 +12,7 @@ use crate::sim::packet::{Arrival, Packet};
 use crate::sim::pma;
 use crate::sim::redirection::{self, GSI_QPN, PerfRedirection};
 use crate::sim::sma::AgentAction;
+use crate::sim::sma_load::Service;
 use crate::sim::transit_faults::{Crossing, MadKind};
 use crate::transport::Address;
 use crate::wire::attr::AttrId;
@@ -28,6 +29,7 @@ impl Net {
             match event {
                 Event::Deliver(packet) => self.deliver(*packet, false),
                 Event::Arrive(arrival) => self.receive(*arrival),
+                Event::Serve(arrival) => self.process_smp(*arrival),
                 Event::Respond(packet) => self.transmit(*packet),
                 Event::RequestTimeout(key) => self.request_timed_out(key),
                 Event::TransferTimeout(key) => self.transfer_timed_out(key),
@@ -223,29 +225,40 @@ impl Net {
         if !self.faults.accepts_request(slot, header.attr_id()) {
             return;
         }
-        match method {
+        let arrival = Arrival { slot, qpn: 0, from, mad };
+        match self.sma_loads.admit(node, Instant::now()) {
+            Service::AtOnce => self.process_smp(arrival),
+            Service::At(due) => {
+                self.events.schedule_at(due, Event::Serve(Box::new(arrival)));
+            }
+            Service::Dropped => {}
+        }
+    }
+
+    /// Lets the subnet management agent of a port process a request, and sends its response.
+    fn process_smp(&mut self, Arrival { slot, from, mut mad, .. }: Arrival) {
+        let header = mad.header();
+        match mad.method() {
             Method::GET => self.requests.entry(header.attr_id()).or_default()[0] += 1,
             Method::SET => self.requests.entry(header.attr_id()).or_default()[1] += 1,
             _ => {}
         }
-        self.process_smp(slot, from, mad, is_directed);
-        self.report_link_changes();
-    }
-
-    /// Lets the subnet management agent of `slot` process a request, and sends its response.
-    fn process_smp(&mut self, slot: u32, from: Address, mut mad: Mad, is_directed: bool) {
         let node = self.devices.port(slot).node;
         match self.faults.nodes.process_smp(&mut self.devices, slot, &mut mad) {
             AgentAction::Drop => {}
             AgentAction::BadMKey => self.raise_bad_m_key(slot, from, &mad),
             AgentAction::Respond => {
                 self.falsify(node, &mut mad);
-                if is_directed {
+                if header.class() == Class::SUBN_DIRECTED {
                     mad.0[4] |= 0x80;
                 }
-                self.respond(node, Packet { from: slot, to: from, mad });
+                self.respond_after(
+                    self.faults.nodes.response_time(node) + self.smp_round_trip,
+                    Packet { from: slot, to: from, mad },
+                );
             }
         }
+        self.report_link_changes();
     }
 
     /// Falsifies the response of a node, as its faults want.
@@ -256,11 +269,14 @@ impl Net {
 
     /// Sends the response of a node's agent, after the node's response time.
     fn respond(&mut self, node: u32, packet: Packet) {
-        let response_time = self.faults.nodes.response_time(node);
-        if response_time.is_zero() {
+        self.respond_after(self.faults.nodes.response_time(node), packet);
+    }
+
+    fn respond_after(&mut self, time: Duration, packet: Packet) {
+        if time.is_zero() {
             self.transmit(packet);
         } else {
-            self.schedule(response_time, Event::Respond(Box::new(packet)));
+            self.schedule(time, Event::Respond(Box::new(packet)));
         }
     }
 }

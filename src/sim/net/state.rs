@@ -8,6 +8,7 @@ use crate::sim::event_queue::{EventQueue, Timer};
 use crate::sim::events::Event;
 use crate::sim::faults::Faults;
 use crate::sim::kernel::Kernel;
+use crate::sim::sma_load::SmaLoads;
 use crate::sim::trap::PendingTrap;
 use crate::wire::attr::{CapMask, TrapNumber};
 use std::collections::BTreeMap;
@@ -22,6 +23,9 @@ pub(in crate::sim) struct Net {
     pub(in crate::sim) faults: Faults,
     pub(in crate::sim) counters: PerfCounters,
     pub(in crate::sim) congestion: CongestionAgents,
+    pub(in crate::sim) sma_loads: SmaLoads,
+    /// Time that an SMP and its response are on their way, in all.
+    pub(in crate::sim) smp_round_trip: Duration,
     pub(in crate::sim) kernel: Kernel,
     pub(in crate::sim) events: EventQueue<Event>,
     /// SMPs that the devices' agents received: `[Get, Set]` by attribute ID.
@@ -40,6 +44,8 @@ impl Net {
         Self {
             counters: PerfCounters::new(devices.ports.len()),
             congestion: CongestionAgents::default(),
+            sma_loads: SmaLoads::default(),
+            smp_round_trip: Duration::ZERO,
             devices,
             faults: Faults::new(seed),
             kernel: Kernel::default(),

@@ -23,6 +23,24 @@ async fn a_request_times_out_once_after_all_retries() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_agent_answers_one_smp_at_a_time_and_drops_those_beyond_its_queue() {
+    let (fabric, mut sm) = sm();
+    let service_time = Duration::from_millis(5);
+    fabric.set_sma_speed(SmaSpeed { service_time, queue: 3 });
+    fabric.set_smp_round_trip(Duration::from_millis(2));
+    let start = Instant::now();
+    for _ in 0..4 {
+        sm.send(route(&[1]), Method::GET, (AttrId::NODE_INFO, 0), &[]);
+    }
+    for answer in 1..=3 {
+        assert_eq!(sm.next().await.0, Outcome::Arrived);
+        assert_eq!(start.elapsed().as_millis(), 5 * answer + 2);
+    }
+    assert_eq!(sm.next().await.0, Outcome::Unanswered);
+    assert_eq!((fabric.dropped_smps(), fabric.longest_sma_queue()), (1, 3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn injected_faults_take_effect() {
     let (fabric, mut sm) = sm();
     let healthy = sm.get(&[1], AttrId::NODE_INFO, 0).await.unwrap();

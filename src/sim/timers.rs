@@ -1,0 +1,46 @@
+//! The task or thread that handles a fabric's timed events.
+
+use super::event_signal::EventSignal;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// When the next event is due.
+pub(super) enum NextEvent {
+    At(Instant),
+    /// There is none.
+    Never,
+    /// The fabric was dropped.
+    Ended,
+}
+
+/// Handles timed events until the fabric is dropped. `handle_due` handles those that are due.
+pub(super) async fn run(handle_due: impl Fn() -> NextEvent, signal: &EventSignal) {
+    loop {
+        match handle_due() {
+            NextEvent::At(due) => tokio::select! {
+                () = tokio::time::sleep_until(due) => {}
+                () = signal.raised() => {}
+            },
+            NextEvent::Never => signal.raised().await,
+            NextEvent::Ended => return,
+        }
+    }
+}
+
+/// As [`run`], in real time.
+pub(super) fn run_in_thread(handle_due: impl Fn() -> NextEvent, signal: &EventSignal) {
+    signal.wake_this_thread();
+    // The kernel may otherwise let the thread sleep 50 microseconds longer. Without, times are less exact.
+    let _ = nix::sys::prctl::set_timerslack(1);
+    loop {
+        match handle_due() {
+            NextEvent::At(due) => std::thread::park_timeout(time_to(due)),
+            NextEvent::Never => std::thread::park(),
+            NextEvent::Ended => return,
+        }
+    }
+}
+
+fn time_to(due: Instant) -> Duration {
+    due.saturating_duration_since(Instant::now())
+}
