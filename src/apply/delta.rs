@@ -2,9 +2,10 @@
 //! large fabric has over a million table blocks.
 
 use super::acknowledged::{Acknowledged, NodeTables};
-use super::scope::Scope;
+use super::in_turn::in_turn;
+use super::scope::{Scope, slots_of};
 use super::set_id::SetId;
-use super::slvl;
+use super::slvl::{self, Combine};
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
 use crate::observe::Observation;
@@ -156,7 +157,8 @@ impl<'a> Delta<'a> {
     /// True if a node of the scope needs Sets of tables or ports, apart from forwarding tables,
     /// GUIDs and FDR10.
     pub(super) fn needs_sets(self) -> bool {
-        let tables = self.sl_to_vls().chain(self.vl_arbitrations());
+        let tables = self.sl_to_vls().chain(self.sl_to_vl_exceptions());
+        let tables = tables.chain(self.vl_arbitrations());
         let tables = tables.chain(self.pkey_tables_and_doubtful());
         let ports = self.port_infos().chain(self.activations(|slot| self.is_ready(slot)));
         tables.chain(ports).next().is_some() || self.reset_links().next().is_some()
@@ -198,7 +200,8 @@ impl<'a> Delta<'a> {
 
     /// Linear forwarding table blocks.
     pub fn lfts(self) -> impl Iterator<Item = SetRequest> + 'a {
-        self.lft_sets().map(move |set| (set, self.request(set, self.lft_block(set))))
+        let by_switch = self.fabric.switch_ids().map(move |switch| self.lft_of(switch));
+        in_turn(by_switch).map(move |set| (set, self.request(set, self.lft_block(set))))
     }
 
     /// The linear forwarding table blocks that differ, by switch and block.
@@ -257,7 +260,7 @@ impl<'a> Delta<'a> {
 
     /// Multicast forwarding table blocks.
     pub fn mfts(self) -> impl Iterator<Item = SetRequest> + 'a {
-        self.fabric.switch_ids().flat_map(move |switch| self.mft_of(switch))
+        in_turn(self.fabric.switch_ids().map(move |switch| self.mft_of(switch).into_iter()))
     }
 
     fn mft_of(self, switch: SwitchId) -> Vec<SetRequest> {
@@ -324,49 +327,73 @@ impl<'a> Delta<'a> {
         (0..cap.div_ceil(MFT_BLOCK as u16)).filter(is_pending).collect()
     }
 
+    /// SL to VL mappings, without those of [`Self::sl_to_vl_exceptions`].
     pub fn sl_to_vls(self) -> impl Iterator<Item = SetRequest> + 'a {
-        self.scope.nodes(self.fabric).flat_map(move |node| {
-            let wanted = self.plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
-            let held = self.known(node).map_or(&[][..], |known| known.sl_to_vl());
-            let all_held = wanted == held && !self.may_have_exceptions(node);
-            let wanted = if all_held { &[][..] } else { wanted };
-            let is_switch = self.fabric.node(node).is_switch();
-            slvl::writes(wanted, is_switch, self.knows_optimized(node))
-                .into_iter()
-                .filter(move |write| {
-                    let rows = wanted.iter().enumerate().skip(write.first).take(write.count);
-                    let differs = |(index, row)| !holds(held, index, row);
-                    // The Set that was not acknowledged may have covered other rows than this one.
-                    let mut names =
-                        rows.clone().flat_map(|(_, row)| slvl::modifiers(row, is_switch));
-                    let pending = |name| self.is_pending(node, AttrId::SL_TO_VL, name);
-                    names.any(pending) || rows.clone().any(differs)
-                })
-                .map(move |write| {
-                    let id = AttrId::SL_TO_VL;
-                    self.change(node, write.port, id, write.modifier, &write.map.0)
-                })
+        let nodes = self.scope.nodes(self.fabric);
+        in_turn(nodes.map(move |node| self.sl_to_vls_of(node, |write| !write.is_exception)))
+    }
+
+    /// SL to VL mappings that follow all others.
+    pub(super) fn sl_to_vl_exceptions(self) -> impl Iterator<Item = SetRequest> + 'a {
+        let nodes = self.scope.nodes(self.fabric);
+        in_turn(nodes.map(move |node| self.sl_to_vls_of(node, |write| write.is_exception)))
+    }
+
+    fn sl_to_vls_of(
+        self,
+        node: NodeId,
+        is_selected: impl Fn(&slvl::Write) -> bool,
+    ) -> impl Iterator<Item = SetRequest> {
+        let wanted = self.plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+        let held = self.known(node).map_or(&[][..], |known| known.sl_to_vl());
+        let all_held = wanted == held && !self.may_have_exceptions(node);
+        let wanted = if all_held { &[][..] } else { wanted };
+        let is_switch = self.fabric.node(node).is_switch();
+        let mut writes = slvl::writes(wanted, is_switch, self.combination(node));
+        writes.retain(is_selected);
+        let writes = writes.into_iter().filter(move |write| {
+            let rows = wanted.iter().enumerate().skip(write.first).take(write.count);
+            let differs = |(index, row)| !holds(held, index, row);
+            // The Set that was not acknowledged may have covered other rows than this one.
+            let mut names = rows.clone().flat_map(|(_, row)| slvl::modifiers(row, is_switch));
+            let pending = |name| self.is_pending(node, AttrId::SL_TO_VL, name);
+            names.any(pending) || rows.clone().any(differs)
+        });
+        writes.map(move |write| {
+            self.change(node, write.port, AttrId::SL_TO_VL, write.modifier, &write.map.0)
         })
     }
 
-    fn knows_optimized(&self, node: NodeId) -> bool {
-        self.optimized_sl_to_vl && self.fabric.node(node).switch_info.optimized_sl2vl() & 1 != 0
+    fn combination(&self, node: NodeId) -> Combine {
+        let switch = self.fabric.node(node);
+        if !self.optimized_sl_to_vl || switch.switch_info.optimized_sl2vl() & 1 == 0 {
+            return Combine::Nothing;
+        }
+        // The exceptions are written if no mapping is held: otherwise some of them may not differ.
+        let mut ports = self.fabric.ports_of(node).iter();
+        let forwards = ports.any(|port| port.state() == PortState::Active);
+        if forwards || self.known(node).is_some() { Combine::Alike } else { Combine::Mostly }
     }
 
     pub fn vl_arbitrations(self) -> impl Iterator<Item = SetRequest> + 'a {
-        self.scope.slots(self.fabric).flat_map(move |slot| {
-            let wanted = self.plan.qos.vl_arbitration.get(slot.index());
-            let wanted = wanted.map_or(&[][..], Vec::as_slice);
-            let port = self.fabric.port(slot);
-            let known = if wanted.is_empty() { None } else { self.known(port.node) };
-            let held = known.map_or(&[][..], |known| known.vl_arbitration(port.num.0));
-            wanted.iter().filter_map(move |&(block, table)| {
-                let modifier = u32::from(block) << 16 | u32::from(port.num.0);
-                let same = held.contains(&(block, table));
-                let id = AttrId::VL_ARBITRATION;
-                (!same || self.is_pending(port.node, id, modifier))
-                    .then(|| self.change(port.node, port.num, id, modifier, &table.0))
-            })
+        let nodes = self.scope.nodes(self.fabric);
+        in_turn(nodes.map(move |node| {
+            slots_of(self.fabric, node).flat_map(move |slot| self.vl_arbitration_of(slot))
+        }))
+    }
+
+    fn vl_arbitration_of(self, slot: PortId) -> impl Iterator<Item = SetRequest> + 'a {
+        let wanted = self.plan.qos.vl_arbitration.get(slot.index());
+        let wanted = wanted.map_or(&[][..], Vec::as_slice);
+        let port = self.fabric.port(slot);
+        let known = if wanted.is_empty() { None } else { self.known(port.node) };
+        let held = known.map_or(&[][..], |known| known.vl_arbitration(port.num.0));
+        wanted.iter().filter_map(move |&(block, table)| {
+            let modifier = u32::from(block) << 16 | u32::from(port.num.0);
+            let same = held.contains(&(block, table));
+            let id = AttrId::VL_ARBITRATION;
+            (!same || self.is_pending(port.node, id, modifier))
+                .then(|| self.change(port.node, port.num, id, modifier, &table.0))
         })
     }
 

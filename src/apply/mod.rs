@@ -4,7 +4,7 @@
 //! * [`acknowledged`]: the state that the devices acknowledged;
 //! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table;
 //!   `port_infos`: Sets of PortInfo; `slvl`: of SL to VL mappings; `pkeys`: of P_Key tables;
-//!   `fdr10`: of ExtendedPortInfo;
+//!   `fdr10`: of ExtendedPortInfo; `in_turn`: Sets of several devices in turn;
 //! * [`scope`]: the nodes that are compared; `changed`: those that may need Sets;
 //! * [`inherited`]: tables that devices hold from before, which are read first;
 //! * [`held_mappings`]: reads SL to VL mappings that a plan does not write;
@@ -29,6 +29,7 @@ pub mod control;
 pub mod delta;
 mod fdr10;
 pub mod held_mappings;
+mod in_turn;
 pub mod inherited;
 pub mod link_down;
 mod pass;

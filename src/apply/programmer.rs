@@ -252,7 +252,8 @@ impl PhaseRun<'_, '_> {
                     .chain(delta.vl_arbitrations())
                     .chain(delta.pkey_tables_and_doubtful())
                     .chain(delta.guid_tables());
-                self.send(fabric, changes).await
+                let sent = self.send(fabric, changes).await;
+                sent + self.send(fabric, delta.sl_to_vl_exceptions()).await
             }
             Phase::Keys => self.send(fabric, delta.pkey_tables()).await,
             Phase::Ports => {

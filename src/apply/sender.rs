@@ -38,8 +38,7 @@ pub(super) struct Sender<'c, 'a> {
     /// Results of held Sets.
     results: VecDeque<(Sent, SetResult)>,
     cut: CutSets,
-    /// Maximum number of the client's requests in flight.
-    window: usize,
+    client: SmpClient,
 }
 
 /// The Sets that programming had no result of when it ended early.
@@ -54,8 +53,8 @@ pub(super) struct CutSets {
 impl<'c, 'a> Sender<'c, 'a> {
     pub(super) fn new(client: &SmpClient, control: &'c mut ApplyControl<'a>) -> Self {
         let (held, doubled, results, cut) = Default::default();
-        let (batch, window) = (Tagged::new(client), client.window());
-        Self { batch, control, held, doubled, results, cut, window }
+        let (batch, client) = (Tagged::new(client), client.clone());
+        Self { batch, client, control, held, doubled, results, cut }
     }
 
     /// True if another Set may be submitted.
@@ -65,7 +64,7 @@ impl<'c, 'a> Sender<'c, 'a> {
 
     /// True if another Set may be submitted that neither moves nor restores a path.
     pub(super) fn has_room_for_secondary(&self) -> bool {
-        self.has_room() && self.batch.waiting() < MAX_WINDOWS_QUEUED * self.window
+        self.has_room() && self.batch.waiting() < MAX_WINDOWS_QUEUED * self.client.window()
     }
 
     pub(super) fn is_stopped(&self) -> bool {

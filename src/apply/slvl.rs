@@ -3,7 +3,10 @@
 //! A switch has a mapping for each pair of input and output ports; a 36-port switch takes over a
 //! thousand Sets. Switches with OptimizedSLtoVLMappingProgramming (IBA vol. 1, 14.2.5.8) accept one
 //! mapping for all inputs of an output, or for all inputs and outputs, which takes few Sets if the
-//! mappings are equal. Sets of one phase may be reordered, so no two Sets may cover the same pair.
+//! mappings are equal. Where most inputs of an output have the same mapping, it is written for all of
+//! them, and then the exceptions: until these are written, packets that meet them take a wrong VL, so this
+//! is for switches that forward none yet. Sets may be reordered, so no two Sets that are sent together may
+//! cover the same pair; the exceptions are sent when all others are answered.
 
 use crate::ids::PortNum;
 use crate::wire::attr::tables::SlToVl;
@@ -25,6 +28,19 @@ pub(super) struct Write {
     pub port: PortNum,
     pub modifier: u32,
     pub map: SlToVl,
+    /// True if it must follow the others, one of which covers its row as well.
+    pub is_exception: bool,
+}
+
+/// How the mappings of a node are combined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Combine {
+    /// A Set for each mapping.
+    Nothing,
+    /// One Set for mappings that are alike.
+    Alike,
+    /// One Set for an output, then one for each input with another mapping, where this takes fewer.
+    Mostly,
 }
 
 /// The attribute modifier of a single row.
@@ -44,8 +60,8 @@ pub(super) fn modifiers(row: &Row, is_switch: bool) -> impl Iterator<Item = u32>
 }
 
 /// The Sets for `rows`, which are grouped by output port.
-pub(super) fn writes(rows: &[Row], is_switch: bool, optimized: bool) -> Vec<Write> {
-    if !(is_switch && optimized) {
+pub(super) fn writes(rows: &[Row], is_switch: bool, combine: Combine) -> Vec<Write> {
+    if !is_switch || combine == Combine::Nothing {
         return (0..rows.len()).map(|index| single(rows, index, is_switch)).collect();
     }
     // Port 0 is written separately, because not all switches include it in "all outputs".
@@ -60,9 +76,16 @@ pub(super) fn writes(rows: &[Row], is_switch: bool, optimized: bool) -> Vec<Writ
         return writes;
     }
     for group in groups {
-        if group.len() > 1 && is_one(group) {
+        let (common, count) = most_common(group);
+        let is_alike = count == group.len();
+        if count > 1 && (is_alike || combine == Combine::Mostly) {
             let name = ALL_INPUTS | u32::from(group[0].1);
-            writes.push(Write { count: group.len(), ..many(group[0], first, name) });
+            let all = Write { count: group.len(), ..many(group[0], first, name) };
+            writes.push(Write { map: common, ..all });
+            let others = (first..first + group.len()).filter(|&index| rows[index].2 != common);
+            writes.extend(
+                others.map(|index| Write { is_exception: true, ..single(rows, index, true) }),
+            );
         } else {
             writes.extend((first..first + group.len()).map(|index| single(rows, index, true)));
         }
@@ -71,14 +94,28 @@ pub(super) fn writes(rows: &[Row], is_switch: bool, optimized: bool) -> Vec<Writ
     writes
 }
 
+/// The mapping that most of the rows have, and how many have it.
+fn most_common(rows: &[Row]) -> (SlToVl, usize) {
+    let count = |map: SlToVl| rows.iter().filter(|row| row.2 == map).count();
+    let mut best = (rows[0].2, count(rows[0].2));
+    for row in rows {
+        // Mostly there are one or two mappings.
+        if row.2 != best.0 && count(row.2) > best.1 {
+            best = (row.2, count(row.2));
+        }
+    }
+    best
+}
+
 fn single(rows: &[Row], index: usize, is_switch: bool) -> Write {
     let row = &rows[index];
     let port = if is_switch { PortNum::ZERO } else { PortNum(row.1) };
-    Write { first: index, count: 1, port, modifier: modifier(row, is_switch), map: row.2 }
+    let modifier = modifier(row, is_switch);
+    Write { first: index, count: 1, port, modifier, map: row.2, is_exception: false }
 }
 
 fn many(row: Row, first: usize, modifier: u32) -> Write {
-    Write { first, count: 1, port: PortNum::ZERO, modifier, map: row.2 }
+    Write { first, count: 1, port: PortNum::ZERO, modifier, map: row.2, is_exception: false }
 }
 
 #[cfg(test)]
@@ -88,8 +125,8 @@ mod tests {
     const A: SlToVl = SlToVl([0; 8]);
     const B: SlToVl = SlToVl([1; 8]);
 
-    fn names(rows: &[Row], is_switch: bool, optimized: bool) -> Vec<(u32, usize, usize)> {
-        let writes = writes(rows, is_switch, optimized);
+    fn names(rows: &[Row], is_switch: bool, combine: Combine) -> Vec<(u32, usize, usize)> {
+        let writes = writes(rows, is_switch, combine);
         let covered: usize = writes.iter().map(|write| write.count).sum();
         assert_eq!(covered, rows.len(), "every row is in one Set");
         writes.iter().map(|write| (write.modifier, write.first, write.count)).collect()
@@ -102,8 +139,8 @@ mod tests {
                 .iter()
                 .flat_map(|&(output, maps)| (0..).zip(maps).map(move |(i, map)| (i, output, map)))
                 .collect();
-            for optimized in [false, true] {
-                for write in writes(&rows, true, optimized) {
+            for combine in [Combine::Nothing, Combine::Alike, Combine::Mostly] {
+                for write in writes(&rows, true, combine) {
                     let mut covered = rows.iter().skip(write.first).take(write.count);
                     assert!(covered.all(|row| modifiers(row, true).any(|m| m == write.modifier)));
                 }
@@ -121,11 +158,11 @@ mod tests {
             rows.collect()
         };
         let alike = table(&[(1, [A; 3]), (2, [A; 3])]);
-        assert_eq!(names(&alike, true, false).len(), 6);
-        assert_eq!(names(&alike, true, true), [(0x3_0000, 0, 6)]);
+        assert_eq!(names(&alike, true, Combine::Nothing).len(), 6);
+        assert_eq!(names(&alike, true, Combine::Alike), [(0x3_0000, 0, 6)]);
         let mixed = table(&[(0, [A; 3]), (1, [B; 3]), (2, [A, B, A])]);
         assert_eq!(
-            names(&mixed, true, true),
+            names(&mixed, true, Combine::Alike),
             [
                 (0x000, 0, 1),
                 (0x100, 1, 1),
@@ -137,7 +174,34 @@ mod tests {
             ]
         );
         let ports = [(0, 1, A), (0, 2, A)];
-        assert_eq!(names(&ports, false, true), [(0, 0, 1), (0, 1, 1)]);
-        assert_eq!(names(&[], true, true), []);
+        assert_eq!(names(&ports, false, Combine::Mostly), [(0, 0, 1), (0, 1, 1)]);
+        assert_eq!(names(&[], true, Combine::Mostly), []);
+    }
+
+    #[test]
+    fn exceptions_follow_the_mapping_of_most_inputs() {
+        let maps = [A, B, A, A, B, A];
+        let mut rows: Vec<Row> = (0..).zip(maps).map(|(input, map)| (input, 1, map)).collect();
+        rows.extend((0..).zip([B, B, A]).map(|(input, map)| (input, 2, map)));
+        let found = writes(&rows, true, Combine::Mostly);
+        let found: Vec<_> = found.iter().map(|w| (w.modifier, w.map, w.is_exception)).collect();
+        let expected = [
+            (0x2_0001, A, false),
+            (0x101, B, true),
+            (0x401, B, true),
+            (0x2_0002, B, false),
+            (0x202, A, true),
+        ];
+        assert_eq!(found, expected);
+        // What a switch holds after all of them.
+        let mut held = [[A; 6]; 3];
+        for (modifier, map, _) in found {
+            let output = (modifier & 0xFF) as usize;
+            match modifier >> 16 {
+                2 => held[output] = [map; 6],
+                _ => held[output][(modifier >> 8 & 0xFF) as usize] = map,
+            }
+        }
+        assert!(rows.iter().all(|row| held[usize::from(row.1)][usize::from(row.0)] == row.2));
     }
 }
