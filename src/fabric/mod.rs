@@ -407,6 +407,15 @@ impl Fabric {
         }
     }
 
+    /// The port at the end of a directed route; `None` if a link on it is not in the snapshot.
+    pub fn end_of_route(&self, route: &DirectedRoute) -> Option<PortId> {
+        let mut at = self.local();
+        for exit in route.exits() {
+            at = self.port(self.port_of(self.port(at).node, exit)?).peer?;
+        }
+        Some(at)
+    }
+
     /// The ExtendedPortInfo of a port; `None` if it does not support FDR10, or was not asked.
     pub fn extended_port_info(&self, id: PortId) -> Option<&MlnxExtPortInfo> {
         self.extended_ports.get(&id)

@@ -108,8 +108,10 @@ impl SmpClient {
     }
 
     pub fn counters(&self) -> SmpCounters {
-        let counters = self.demux.transactions().counters.clone();
-        SmpCounters { dropped: self.demux.overflowed(), ..counters }
+        let transactions = self.demux.transactions();
+        let (counters, window) = (transactions.counters.clone(), transactions.window());
+        drop(transactions);
+        SmpCounters { dropped: self.demux.overflowed(), window, ..counters }
     }
 
     /// The number of unsolicited SMPs above the limits since the last call, by the LID of their

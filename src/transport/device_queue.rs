@@ -78,6 +78,11 @@ impl DeviceQueue {
         }
     }
 
+    /// True if a request may be sent, as far as the devices are concerned.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.circle.is_empty()
+    }
+
     /// Records that a request to the device ended or stalled.
     pub(super) fn release(&mut self, id: DeviceId, limit: usize) {
         let device = self.device(id);

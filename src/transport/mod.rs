@@ -8,11 +8,13 @@
 //!
 //! [`demux`] is the sink of the daemon: it matches responses to their [`transactions`] and queues
 //! requests (traps, SA requests, SMInfo) for their servers, each sender up to a limit
-//! ([`smp_intake`]). [`client`] sends SMPs,
+//! ([`smp_intake`]). [`client`] sends SMPs, to devices in turn (`device_queue`), in a fixed window or in
+//! one that follows the round trips (`adaptive_window`), and
 //! those of background work at a limited rate (`pacing`); [`gsi`] sends requests of other classes.
 //!
 //! This module decides no policy. Only its reader threads block.
 
+mod adaptive_window;
 pub mod client;
 pub mod demux;
 mod device_queue;

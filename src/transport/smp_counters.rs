@@ -3,7 +3,15 @@
 use super::smp_request::{SmpError, SmpRequest, SmpResult};
 use crate::histogram::ResponseTimes;
 use crate::wire::mad::Method;
+use crate::wire::smp::SmpRoute;
+use rustc_hash::FxHashMap;
 use std::time::Duration;
+
+/// Devices whose repeated requests are counted one by one.
+const MAX_REPEATED_ROUTES: usize = 1024;
+
+/// Weight of the former average of round trips and a new one together.
+const AVERAGED: u32 = 32;
 
 /// Number of kinds of results.
 const RESULTS: usize = 5;
@@ -85,6 +93,8 @@ pub struct SmpCounters {
     pub sets: u64,
     /// Requests sent again because there was no response.
     pub retransmissions: u64,
+    /// Requests sent again by the route to their device, for the first 1024 routes.
+    pub repeated: FxHashMap<SmpRoute, u64>,
     /// MADs sent that have no response.
     pub posted: u64,
     /// Responses with status 0.
@@ -103,6 +113,11 @@ pub struct SmpCounters {
     pub dropped: u64,
     /// Requests by attribute, in the order of first use.
     pub attributes: Vec<AttributeCount>,
+    /// Requests that may be in flight now: the configured number, or the one that the round trips
+    /// suggest.
+    pub window: usize,
+    /// Time from the first transmission of a request to its response, a moving average.
+    pub round_trip: Option<Duration>,
     /// Times from the first transmission of a SubnGet to its response.
     pub get_times: ResponseTimes,
     /// Times from the first transmission of a SubnSet to its response.
@@ -118,8 +133,18 @@ impl SmpCounters {
         self.attribute(attr_id).method(method).sent += 1;
     }
 
+    /// Counts a request that is sent again.
+    pub(super) fn repeated(&mut self, route: SmpRoute) {
+        self.retransmissions += 1;
+        if self.repeated.len() < MAX_REPEATED_ROUTES || self.repeated.contains_key(&route) {
+            *self.repeated.entry(route).or_default() += 1;
+        }
+    }
+
     /// Counts a response that came `after` the first transmission of its request.
     pub(super) fn responded(&mut self, method: Method, after: Duration) {
+        let mean = self.round_trip.unwrap_or(after);
+        self.round_trip = Some((mean * (AVERAGED - 1) + after) / AVERAGED);
         match method {
             Method::SET => self.set_times.observe(after),
             _ => self.get_times.observe(after),

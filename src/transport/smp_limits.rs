@@ -35,6 +35,9 @@ pub struct SmpLimits {
     /// Maximum number of requests in flight (`--maxsmps`): 1..=[`MAX_WINDOW`], 0 for
     /// [`UNLIMITED_WINDOW`].
     pub window: usize,
+    /// Maximum of a window that begins at 4 requests and follows the round trips, in place of
+    /// `window`; 0 for none (`max_adaptive_wire_smps`).
+    pub adaptive: usize,
     /// Maximum number of requests in flight, stalled ones included (`max_wire_smps2`); without
     /// effect up to `window`.
     pub total: usize,
@@ -85,11 +88,12 @@ impl SmpLimits {
     }
 }
 
-/// OpenSM's defaults: 4 requests in flight, 200 ms, 3 retries.
+/// OpenSM's defaults: 4 requests in flight, 200 ms, 3 retries; no window that adapts.
 impl Default for SmpLimits {
     fn default() -> Self {
         Self {
             window: 4,
+            adaptive: 0,
             total: 4,
             per_device: DEFAULT_PER_DEVICE,
             timeout: Duration::from_millis(200),

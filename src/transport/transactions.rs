@@ -26,6 +26,7 @@ pub use super::smp_counters::{AttributeCount, MethodCount, SmpCounters, SmpResul
 pub use super::smp_limits::{DEFAULT_PER_DEVICE, MAX_WINDOW, SmpLimits, UNLIMITED_WINDOW};
 pub use super::smp_request::{SmpError, SmpReply, SmpRequest, SmpResult};
 
+use super::adaptive_window::AdaptiveWindow;
 use super::device_queue::{DeviceQueue, Queued};
 use super::in_flight::{InFlight, check_response};
 use crate::wire::mad::{Mad, low_tid_of};
@@ -63,8 +64,14 @@ struct Slot {
     request: Option<InFlight>,
 }
 
+/// Queued requests of a batch above which its task is not woken for each response: it has nothing to do
+/// that could not wait, and a wake-up costs more than to take a result.
+const WAKE_BELOW: usize = 1024;
+
 #[derive(Default)]
 struct Batch {
+    /// Requests that wait to be sent.
+    queued: usize,
     results: Results,
     /// Tags of requests that stalled, not taken yet.
     stalls: Vec<Tag>,
@@ -74,6 +81,8 @@ struct Batch {
 /// The transactions of a port.
 pub(super) struct Transactions {
     limits: SmpLimits,
+    /// The window, unless it is fixed.
+    adaptive: Option<AdaptiveWindow>,
     slots: Vec<Slot>,
     free_slots: Vec<u16>,
     /// Requests in flight that count towards the window.
@@ -96,6 +105,7 @@ impl Transactions {
     pub(super) fn new(limits: SmpLimits) -> Self {
         Self {
             limits,
+            adaptive: adaptive_window(&limits),
             slots: Vec::new(),
             free_slots: Vec::new(),
             in_flight: 0,
@@ -112,12 +122,15 @@ impl Transactions {
 
     /// Sets the limits of future transmissions.
     pub(super) fn set_limits(&mut self, limits: SmpLimits) {
+        if limits.adaptive != self.limits.adaptive {
+            self.adaptive = adaptive_window(&limits);
+        }
         self.limits = limits;
     }
 
     /// Maximum number of requests in flight.
     pub(super) fn window(&self) -> usize {
-        self.limits.slots()
+        self.adaptive.as_ref().map_or(self.limits.slots(), AdaptiveWindow::window)
     }
 
     pub(super) fn open_batch(&mut self) -> BatchId {
@@ -169,7 +182,11 @@ impl Transactions {
         is_cancelled: impl Fn(Tag) -> bool,
     ) -> Vec<Tag> {
         let is_selected = |queued: &Queued| queued.batch == batch && is_cancelled(queued.tag);
-        self.queue.remove(is_selected).into_iter().map(|queued| queued.tag).collect()
+        let removed = self.queue.remove(is_selected);
+        if let Some(batch) = &mut self.batches[batch.0] {
+            batch.queued -= removed.len();
+        }
+        removed.into_iter().map(|queued| queued.tag).collect()
     }
 
     pub(super) fn submit(&mut self, batch: BatchId, tag: Tag, request: SmpRequest) {
@@ -181,6 +198,9 @@ impl Transactions {
             None => {
                 let limit = self.limits.device_slots();
                 self.queue.push(Queued { batch, tag, request }, limit);
+                if let Some(batch) = &mut self.batches[batch.0] {
+                    batch.queued += 1;
+                }
             }
         }
     }
@@ -188,11 +208,17 @@ impl Transactions {
     /// Takes the next request to send; `None` if the window is full, or if no device with queued
     /// requests may be sent another one.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if self.in_flight >= self.limits.slots() {
+        if self.in_flight >= self.window() {
+            if let Some(adaptive) = self.adaptive.as_mut().filter(|_| self.queue.has_ready()) {
+                adaptive.full();
+            }
             return None;
         }
         let (device, queued) = self.queue.pop(self.limits.device_slots())?;
         let Queued { batch, tag, request } = queued;
+        if let Some(batch) = &mut self.batches[batch.0] {
+            batch.queued -= 1;
+        }
         let at = self.free_slots.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, request: None });
             // At most MAX_WINDOW slots are in use.
@@ -230,7 +256,14 @@ impl Transactions {
         };
         let result = check_response(&request, mad);
         self.latest_answered = self.latest_answered.max(Some(request.sent));
-        self.counters.responded(request.request.method, now.duration_since(request.sent));
+        let round_trip = now.duration_since(request.sent);
+        self.counters.responded(request.request.method, round_trip);
+        if let Some(adaptive) = &mut self.adaptive
+            && !request.is_stalled
+            && request.retransmissions_left == self.limits.retries
+        {
+            adaptive.answered(round_trip);
+        }
         self.finish_sent(&request, result);
         true
     }
@@ -256,7 +289,10 @@ impl Transactions {
             && sent.retransmissions_left > 0
         {
             sent.retransmissions_left -= 1;
-            self.counters.retransmissions += 1;
+            self.counters.repeated(sent.request.route);
+            if let Some(adaptive) = &mut self.adaptive {
+                adaptive.lost();
+            }
             let (request, timeout) = (sent.request, sent.timeout);
             return TimeoutEffect::Retransmit(Transmit { tid, request, timeout });
         }
@@ -298,6 +334,9 @@ impl Transactions {
             request.is_stalled = true;
             self.stalled += 1;
             self.in_flight -= 1;
+            if let Some(adaptive) = &mut self.adaptive {
+                adaptive.lost();
+            }
             // Its repetition by the sender of the batch must be able to go out.
             self.queue.release(request.device, self.limits.device_slots());
             if let Some(batch) = &mut self.batches[id.0] {
@@ -329,6 +368,9 @@ impl Transactions {
             }
         }
         for queued in self.queue.remove(|_| true) {
+            if let Some(batch) = &mut self.batches[queued.batch.0] {
+                batch.queued -= 1;
+            }
             let error = SmpError::Send(reason.to_owned());
             self.finish(Some(queued.batch), queued.tag, &queued.request, Err(error));
         }
@@ -400,9 +442,14 @@ impl Transactions {
         self.counters.ended(request, &result);
         let Some(id) = batch else { return };
         let Some(batch) = &mut self.batches[id.0] else { return };
+        let is_urgent = batch.queued < WAKE_BELOW || result.is_err();
         batch.results.push_back((tag, result));
-        if batch.waker.is_some() && !self.to_wake.contains(&id) {
+        if is_urgent && batch.waker.is_some() && !self.to_wake.contains(&id) {
             self.to_wake.push(id);
         }
     }
+}
+
+fn adaptive_window(limits: &SmpLimits) -> Option<AdaptiveWindow> {
+    (limits.adaptive > 0).then(|| AdaptiveWindow::new(limits.adaptive.min(MAX_WINDOW)))
 }

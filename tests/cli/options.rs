@@ -87,7 +87,7 @@ fn getopt_spellings_are_equivalent() {
     let cases: Vec<(&[&str], Options)> = vec![
         (
             &["-n64", "-n 64", "-n=64", "--maxsmps 64", "--maxsmps=64", "-maxsmps 64", "--maxs 64"],
-            Options { max_wire_smps: 64, ..base() },
+            Options { max_wire_smps: 64, max_adaptive_wire_smps: 0, ..base() },
         ),
         (
             &["-g 0x12", "-g0x12", "-g=0x12", "-g 12", "--guid=0x12", "-guid=0x12", "--guid 12"],

@@ -332,7 +332,12 @@ fn opensm_knows_every_key_of_ours() {
                 .chain(&["perfmgr_window_s", "replication_", "_policy_file", "offsweep_"])
                 .chain(&trust);
             let own = own.chain(&["core_dump_", "log_format", "syslog_"]);
-            let own = own.chain(&["max_smps_per_device", "refuse_faulty_routes", "unresponsive_"]);
+            let own = own.chain(&[
+                "max_smps_per_device",
+                "max_adaptive_wire_smps",
+                "refuse_faulty_routes",
+                "unresponsive_",
+            ]);
             !newer.iter().chain(own).any(|key| line.contains(key))
         })
         .collect();

@@ -78,7 +78,13 @@ impl FromArgMatches for DaemonArgs {
 impl DaemonArgs {
     fn take(&mut self, effect: Effect, value: &str) -> Result<(), String> {
         match effect {
-            Effect::Key(key) => self.set_forgiving(key, value)?,
+            Effect::Key(key) => {
+                self.set_forgiving(key, value)?;
+                if key == "max_wire_smps" {
+                    // A limit from the command line is a limit, also that of the default.
+                    self.set("max_adaptive_wire_smps", "0")?;
+                }
+            }
             Effect::HexKey(key) => self.set(key, &hexadecimal(value))?,
             Effect::Set(key, value) => self.set(key, value)?,
             Effect::Guid => self.take_guid(&hexadecimal(value))?,

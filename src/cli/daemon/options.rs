@@ -119,7 +119,7 @@ options! {
         "retries"; NUMBER => Effect::Key("transaction_retries"),
             "Set the number of retries of an unanswered request [default: 3]";
         "maxsmps"; 'n'; NUMBER => Effect::Key("max_wire_smps"),
-            "Limit the number of SMPs in flight; 0 is no limit [default: 4]";
+            "Limit the number of SMPs in flight; 0 is no limit [default: 4 to 64, by their round trips]";
     }
     "Routing" {
         "routing_engine"; 'R'; ENGINES => Effect::Key("routing_engine"),

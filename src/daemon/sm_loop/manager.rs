@@ -458,10 +458,12 @@ impl Manager {
     }
 }
 
-/// The limits of the SMP client as configured.
+/// The limits of the SMP client as configured. The window adapts only if none is configured.
 pub fn limits(options: &Options) -> SmpLimits {
+    let is_fixed = options.max_wire_smps != Options::default().max_wire_smps;
     SmpLimits {
         window: options.max_wire_smps as usize,
+        adaptive: if is_fixed { 0 } else { options.max_adaptive_wire_smps as usize },
         total: options.max_wire_smps2 as usize,
         per_device: options.max_smps_per_device as usize,
         timeout: Duration::from_millis(options.transaction_timeout.into()),

@@ -25,6 +25,7 @@ mod replication;
 mod reply;
 mod routes;
 mod sa;
+mod smps;
 mod status;
 mod table;
 mod torus;

@@ -7,6 +7,7 @@ use super::offenders::{self, OffenderView};
 use super::query::Query;
 use super::replication::{self, ReplicationPeer};
 use super::reply::{Reply, time};
+use super::smps::{self, SmpsView};
 use crate::contained;
 use crate::manage::loop_status::{
     Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SetsByPhase, SweepKind,
@@ -52,6 +53,7 @@ pub(super) struct Status {
     /// Devices that do not answer although no neighbour reports their links down: their LIDs and
     /// routes stay.
     unresponsive: Unresponsive,
+    smps: SmpsView,
     sweeps: Vec<Sweep>,
     reconfigurations: Vec<Reconfiguration>,
     configuration: Configuration,
@@ -318,6 +320,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
             subnet.devices.notes(&subnet.fabric).iter().map(Message::from).collect()
         }),
         unresponsive: unresponsive(&status.unresponsive),
+        smps: smps::view(context),
         sweeps: status.sweeps.iter().map(sweep).collect(),
         reconfigurations: status.reconfigurations.iter().map(reconfiguration).collect(),
         configuration: configuration(context),

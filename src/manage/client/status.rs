@@ -75,6 +75,7 @@ pub(super) fn status(status: &Value) -> String {
     put_messages(&mut out, "plan", &status["verification"]["messages"]);
     put_messages(&mut out, "device", &status["device_faults"]);
     put_unresponsive(&mut out, &status["unresponsive"]);
+    put_smps(&mut out, &status["smps"]);
     put_offenders(&mut out, status);
     put_sweeps(&mut out, status);
     out.push_str(&replication::peers(&status["replication"]));
@@ -183,6 +184,21 @@ fn put_unresponsive(out: &mut String, unresponsive: &Value) {
     }
     if devices.len() > MAX_LISTED {
         put!(out, "  {:<11} and {} more", "silent", devices.len() - MAX_LISTED);
+    }
+}
+
+/// The window of SMPs, and the devices to which requests were sent again.
+fn put_smps(out: &mut String, smps: &Value) {
+    let Some(round_trip) = smps["round_trip_seconds"].as_f64() else { return };
+    let micros = (round_trip * 1e6).round();
+    let repeated = &smps["repeated"];
+    put!(
+        out,
+        "  SMPs        at most {} in flight, round trip {micros} us, {repeated} sent again",
+        smps["window"]
+    );
+    for device in list(&smps["repeated_to"]).iter().take(MAX_LISTED) {
+        put!(out, "              {} to {}", device["count"], text(&device["node"]));
     }
 }
 

@@ -5,6 +5,7 @@ use crate::manage::api::ApiContext;
 use crate::transport::transactions::AttributeCount;
 use crate::wire::attr::AttrId;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Samples of a counter.
 type Counts = Vec<(Labels, u64)>;
@@ -34,6 +35,16 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
             "torus_sm_smp_retransmissions",
             "Retransmissions of SubnGet and SubnSet requests",
             counters.retransmissions,
+        ),
+        Family::gauge(
+            "torus_sm_smp_window",
+            "SubnGet and SubnSet requests that may be in flight",
+            counters.window as f64,
+        ),
+        Family::gauge(
+            "torus_sm_smp_round_trip_seconds",
+            "Moving average of the time from a request to its response",
+            counters.round_trip.unwrap_or(Duration::ZERO).as_secs_f64(),
         ),
         Family::counter(
             "torus_sm_smps_posted",

@@ -53,11 +53,15 @@ pub(super) use election;
 macro_rules! timing {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Timing and threads";
-        /// Limit of SMPs in flight; 0 is no limit.
+        /// Limit of SMPs in flight; 0 is no limit. Without -n and with the value 4, the default, it is the
+        /// limit at the start, which then adapts up to max_adaptive_wire_smps.
         max_wire_smps: u32 = 4, reload, implemented, range(0, 0x7fff_ffff).else_use(4);
         /// Limit of SMPs in flight, overdue ones included: they do not count towards max_wire_smps.
         /// With values up to max_wire_smps, 256 SMPs may be overdue.
         max_wire_smps2: u32 = 4, reload, implemented, range(0, 0x7fff_ffff).else_use(4);
+        /// Bound of the limit of SMPs in flight where none is configured (see max_wire_smps): it grows while
+        /// round trips stay below twice the shortest, and is halved otherwise. 0: it does not adapt.
+        max_adaptive_wire_smps: u32 = 64, reload, implemented, range(0, 4096);
         /// Limit of SMPs in flight to one device, overdue ones aside; 0 is no limit. A device handles
         /// one SMP at a time and loses those beyond its short queue.
         max_smps_per_device: u32 = 2, reload, implemented, range(0, 4096);

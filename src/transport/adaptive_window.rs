@@ -1,0 +1,168 @@
+//! A window of requests in flight that follows the round trips, where no limit is configured.
+//!
+//! Requests go to devices in turn, few to each ([`super::device_queue`]), so a larger window loads more
+//! devices, not a device more. But directed-route requests may all pass the management processor of one
+//! slow switch, whose queue then grows with the window, and with it the round trip. The window therefore
+//! grows by one request in each round, which are as many answers as it has requests, while the mean round
+//! trip of the round is below twice the lowest one. Otherwise, and if a request stalls or is sent again, it
+//! is halved.
+//!
+//! At its start the window itself causes no queue worth mentioning, so the mean of a round there is the
+//! lowest round trip from then on: devices answer some attributes much later than others.
+
+use std::time::Duration;
+
+/// The window at the start, and at least: that of OpenSM.
+pub(super) const START: usize = 4;
+
+/// Answers in a round at least, so that the mean means something.
+const MIN_ROUND: u32 = 8;
+
+pub(super) struct AdaptiveWindow {
+    bound: usize,
+    window: usize,
+    /// The lowest mean round trip of a round since the window was last at its start.
+    lowest: Option<Duration>,
+    /// The answers of this round, and the sum of their round trips.
+    answers: u32,
+    total: Duration,
+    /// True if a request had to wait for the window in this round.
+    is_used: bool,
+    /// True if the window was halved in this round.
+    is_halved: bool,
+}
+
+impl AdaptiveWindow {
+    /// A window of [`START`] up to `bound` requests.
+    pub(super) fn new(bound: usize) -> Self {
+        Self {
+            bound: bound.max(START),
+            window: START,
+            lowest: None,
+            answers: 0,
+            total: Duration::ZERO,
+            is_used: false,
+            is_halved: false,
+        }
+    }
+
+    pub(super) fn window(&self) -> usize {
+        self.window
+    }
+
+    /// A request waits because the window is full.
+    pub(super) fn full(&mut self) {
+        self.is_used = true;
+    }
+
+    /// A request that was sent once and did not stall was answered.
+    pub(super) fn answered(&mut self, round_trip: Duration) {
+        self.answers += 1;
+        self.total += round_trip;
+        if self.answers >= MIN_ROUND.max(self.window as u32) {
+            self.end_round();
+        }
+    }
+
+    /// A request stalled or is sent again. The window is halved once in a round, because requests that were
+    /// sent together are lost together.
+    pub(super) fn lost(&mut self) {
+        if !self.is_halved {
+            self.halve();
+            self.is_halved = true;
+        }
+    }
+
+    fn end_round(&mut self) {
+        let mean = self.total / self.answers;
+        let lowest = match self.lowest {
+            Some(lowest) if self.window > START => lowest.min(mean),
+            _ => mean,
+        };
+        self.lowest = Some(lowest);
+        if mean > lowest * 2 {
+            self.halve();
+        } else if self.is_used && !self.is_halved {
+            self.window = self.bound.min(self.window + 1);
+        }
+        self.answers = 0;
+        self.total = Duration::ZERO;
+        self.is_used = false;
+        self.is_halved = false;
+    }
+
+    fn halve(&mut self) {
+        self.window = START.max(self.window / 2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRIP: Duration = Duration::from_micros(60);
+
+    fn rounds(window: &mut AdaptiveWindow, count: usize, round_trip: impl Fn(usize) -> Duration) {
+        for _ in 0..count {
+            window.full();
+            let answers = MIN_ROUND.max(window.window() as u32);
+            let round_trip = round_trip(window.window());
+            (0..answers).for_each(|_| window.answered(round_trip));
+        }
+    }
+
+    #[test]
+    fn it_grows_to_its_bound_while_round_trips_stay_short() {
+        let mut window = AdaptiveWindow::new(64);
+        rounds(&mut window, 1, |_| TRIP);
+        assert_eq!(window.window(), 5);
+        rounds(&mut window, 100, |window| TRIP + TRIP * window as u32 / 70);
+        assert_eq!(window.window(), 64);
+    }
+
+    #[test]
+    fn it_stays_small_behind_one_slow_device() {
+        let mut window = AdaptiveWindow::new(64);
+        let mut largest = 0;
+        for _ in 0..200 {
+            rounds(&mut window, 1, |window| TRIP * window as u32);
+            largest = largest.max(window.window());
+        }
+        assert!((8..=9).contains(&largest), "{largest}");
+    }
+
+    #[test]
+    fn it_grows_again_among_slower_answers() {
+        let mut window = AdaptiveWindow::new(64);
+        rounds(&mut window, 100, |_| TRIP);
+        rounds(&mut window, 5, |_| TRIP * 9);
+        assert!(window.window() < 8, "{}", window.window());
+        rounds(&mut window, 100, |_| TRIP * 9);
+        assert_eq!(window.window(), 64);
+    }
+
+    #[test]
+    fn a_loss_halves_it_once_in_a_round() {
+        let mut window = AdaptiveWindow::new(64);
+        rounds(&mut window, 100, |_| TRIP);
+        window.lost();
+        window.lost();
+        assert_eq!(window.window(), 32);
+        rounds(&mut window, 1, |_| TRIP);
+        assert_eq!(window.window(), 32, "no growth in the round of the loss");
+        window.lost();
+        assert_eq!(window.window(), 16);
+        (0..9).for_each(|_| {
+            rounds(&mut window, 1, |_| TRIP);
+            window.lost();
+        });
+        assert_eq!(window.window(), START);
+    }
+
+    #[test]
+    fn it_does_not_grow_unused() {
+        let mut window = AdaptiveWindow::new(64);
+        (0..1000).for_each(|_| window.answered(TRIP));
+        assert_eq!(window.window(), START);
+    }
+}
