@@ -152,17 +152,33 @@ impl Connection {
     ) -> Result<Option<RawFd>, Errno> {
         let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let _cancellation = CancellationDisabled::new();
-        let body = parts.iter().map(|part| part.len()).sum();
-        let result = send(self.fd, &frame_header(operation, body), parts)
-            .and_then(|()| receive(self.fd, reply));
-        let (errno, fd) = result.map_err(|_| {
-            self.drop_current();
-            Errno(libc::EIO)
-        })?;
+        let result = self.send(operation, parts).and_then(|()| receive(self.fd, reply));
+        let (errno, fd) = result.map_err(|_| self.lost())?;
         match errno {
             0 => Ok(fd),
             errno => Err(Errno(errno)),
         }
+    }
+
+    /// Sends a request that has no reply.
+    ///
+    /// # Errors
+    /// EIO if the connection is lost.
+    pub fn post(&self, operation: u32, parts: &[&[u8]]) -> Result<(), Errno> {
+        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _cancellation = CancellationDisabled::new();
+        self.send(operation, parts).map_err(|_| self.lost())
+    }
+
+    fn send(&self, operation: u32, parts: &[&[u8]]) -> Result<(), Errno> {
+        let body = parts.iter().map(|part| part.len()).sum();
+        send(self.fd, &frame_header(operation, body), parts)
+    }
+
+    /// Drops the connection, which is lost.
+    fn lost(&self) -> Errno {
+        self.drop_current();
+        Errno(libc::EIO)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::connection;
 use crate::device_table::{self, ReadLock};
 use crate::errno::Errno;
 use crate::protocol::{
-    IOCTL, ISSM_BIT, MAX_INLINE, OPEN, PACKET_HEADER_SIZE, WRITE, read_packet_header,
+    IOCTL, ISSM_BIT, MAX_INLINE, OPEN, PACKET_HEADER_SIZE, POST, WRITE, read_packet_header,
 };
 use crate::real;
 use crate::redirected_path::RedirectedPath;
@@ -14,6 +14,12 @@ use std::os::fd::RawFd;
 
 /// Size in bytes of a MAD, and of the first segment of a longer RMPP message.
 const MAD_SIZE: usize = 256;
+/// Size in bytes of `struct ib_user_mad_hdr`, and the offset of its timeout.
+const UMAD_HEADER_SIZE: usize = 64;
+const UMAD_TIMEOUT: usize = 8;
+/// Offset of the method in a MAD, and its bit for responses.
+const MAD_METHOD: usize = 3;
+const RESPONSE_BIT: u8 = 0x80;
 /// `RDMA_IOCTL_MAGIC`, the type of all ioctl requests of umad devices.
 const UMAD_MAGIC: c_ulong = 0x1B;
 /// Number of `IB_USER_MAD_REGISTER_AGENT2` among them.
@@ -179,10 +185,23 @@ pub unsafe fn write(number: u64, buffer: *const c_void, count: size_t) -> Result
         0 => &[],
         _ => unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) },
     };
+    if is_plain_response(bytes) {
+        connection::current()?.post(POST, &[&number.to_ne_bytes(), bytes])?;
+        return Ok(count as ssize_t);
+    }
     let mut reply = Vec::new();
     connection::current()?.request(WRITE, &[&number.to_ne_bytes(), bytes], &mut reply)?;
     let written = reply.first_chunk().map_or(0, |raw| u32::from_ne_bytes(*raw));
     Ok(written as ssize_t)
+}
+
+/// True for a MAD with the umad header that has a P_Key index, whose method is a response and which waits
+/// for no answer: a segment of a table, or a short reply.
+fn is_plain_response(bytes: &[u8]) -> bool {
+    let timeout = bytes.get(UMAD_TIMEOUT..UMAD_TIMEOUT + 4);
+    bytes.len() == UMAD_HEADER_SIZE + MAD_SIZE
+        && timeout == Some(&[0; 4])
+        && bytes.get(UMAD_HEADER_SIZE + MAD_METHOD).is_some_and(|method| method & RESPONSE_BIT != 0)
 }
 
 /// True for ioctl requests of umad devices; all others go to the socket.

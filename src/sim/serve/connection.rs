@@ -13,6 +13,8 @@ const READ_SIZE: usize = 64 * 1024;
 pub(super) struct Connection {
     stream: UnixStream,
     received: Vec<u8>,
+    /// Bytes of `received` that were decoded.
+    decoded: usize,
     unsent: Vec<u8>,
 }
 
@@ -45,7 +47,7 @@ pub(super) struct Disconnected;
 impl Connection {
     pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, received: Vec::new(), unsent: Vec::new() })
+        Ok(Self { stream, received: Vec::new(), decoded: 0, unsent: Vec::new() })
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -59,6 +61,7 @@ impl Connection {
     /// Reads all available bytes.
     pub(super) fn fill(&mut self) -> Result<(), Disconnected> {
         let mut buffer = [0; READ_SIZE];
+        self.received.drain(..std::mem::take(&mut self.decoded));
         loop {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(Disconnected),
@@ -77,13 +80,14 @@ impl Connection {
 
     /// The next request, once it has been received completely.
     pub(super) fn request(&mut self) -> Result<Option<Request>, Disconnected> {
-        let Some(header) = self.received.first_chunk() else { return Ok(None) };
+        let rest = self.received.get(self.decoded..).unwrap_or_default();
+        let Some(header) = rest.first_chunk() else { return Ok(None) };
         let (operation, length) = read_frame_header(*header).ok_or(Disconnected)?;
-        let Some(body) = self.received.get(FRAME_HEADER_SIZE..FRAME_HEADER_SIZE + length) else {
+        let Some(body) = rest.get(FRAME_HEADER_SIZE..FRAME_HEADER_SIZE + length) else {
             return Ok(None);
         };
         let body = body.to_vec();
-        self.received.drain(..FRAME_HEADER_SIZE + length);
+        self.decoded += FRAME_HEADER_SIZE + length;
         Ok(Some(Request { operation, body }))
     }
 

@@ -4,7 +4,7 @@ use super::attach_point::AttachPoint;
 use super::connection::{Connection, Disconnected, Reply, Request};
 use super::directories::{DeviceKind, NodeDirectories};
 use super::open_file::{Device, OpenFile};
-use super::protocol::{ATTACH, CONSOLE, IOCTL, ISSM_BIT, OPEN, REFRESH, VERSION, WRITE};
+use super::protocol::{ATTACH, CONSOLE, IOCTL, ISSM_BIT, OPEN, POST, REFRESH, VERSION, WRITE};
 use super::wakeup::{Wakeup, WakeupReceiver};
 use crate::local_socket::Listener;
 use crate::sim::SimFabric;
@@ -173,6 +173,11 @@ impl EventLoop {
         connection.flush()?;
         connection.fill()?;
         while let Some(request) = connection.request()? {
+            if request.operation == POST {
+                // An invalid one is dropped, as no one waits for the error.
+                let _ = at.map(|_| self.write(&request.body));
+                continue;
+            }
             let reply = self.handle_request(&request, at);
             connection.reply(reply)?;
         }

@@ -2,7 +2,7 @@
 //! this file and run on the same machine, so that numbers are in host byte order.
 //!
 //! The library has one connection per process, a stream of request frames. The simulator replies to
-//! them in order.
+//! them in order, except to [`POST`].
 //!
 //! ```text
 //! request:  length u32 | operation u32 | body      length excludes itself
@@ -23,7 +23,7 @@
 //! device is closed with the last copy of its descriptor.
 
 /// Version of the protocol; the first word of [`ATTACH`].
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Environment variable with the path of the simulator's socket. Without it, the library does
 /// nothing.
@@ -52,6 +52,10 @@ pub const WRITE: u32 = 3;
 pub const IOCTL: u32 = 4;
 /// Updates a file in the directory, or all files of a subdirectory. Body: path. Reply: empty.
 pub const REFRESH: u32 = 5;
+
+/// write(2) of a response, which no error but a defect of the program prevents. Body: number u64, bytes. No
+/// reply, so that the segments of a long message need not wait for each other.
+pub const POST: u32 = 7;
 
 /// Executes a console command; allowed without [`ATTACH`]. Body: the line. Reply: the output; or
 /// EINVAL with the column u32 of the error and a message.
