@@ -95,7 +95,7 @@ impl<'a> NodeTables<'a> {
 
     pub fn vl_arbitration(&self, num: u8) -> &'a [(u8, VlArbBlock)] {
         let slot = self.fabric.node(self.node).first_port.index() + usize::from(num);
-        self.plan.qos.vl_arbitration.get(slot).map_or(&[], Vec::as_slice)
+        self.plan.qos.vl_arbitration.get(slot).map_or(&[], AsRef::as_ref)
     }
 }
 

@@ -384,7 +384,7 @@ impl<'a> Delta<'a> {
 
     fn vl_arbitration_of(self, slot: PortId) -> impl Iterator<Item = SetRequest> + 'a {
         let wanted = self.plan.qos.vl_arbitration.get(slot.index());
-        let wanted = wanted.map_or(&[][..], Vec::as_slice);
+        let wanted = wanted.map_or(&[][..], AsRef::as_ref);
         let port = self.fabric.port(slot);
         let known = if wanted.is_empty() { None } else { self.known(port.node) };
         let held = known.map_or(&[][..], |known| known.vl_arbitration(port.num.0));

@@ -126,10 +126,10 @@ pub fn qos_policy(options: &Options) -> Result<(Option<QosPolicy>, Vec<Note>), V
     qos_policy_from(&Disk, options)
 }
 
-/// [`qos_policy`] with the files of `source`.
+/// [`qos_policy()`] with the files of `source`.
 ///
 /// # Errors
-/// As [`qos_policy`].
+/// As [`qos_policy()`].
 pub fn qos_policy_from(
     source: &dyn TextSource,
     options: &Options,

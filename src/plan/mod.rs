@@ -18,6 +18,7 @@
 
 pub mod aliases;
 pub mod compute;
+mod interned;
 pub mod lids;
 pub mod links;
 pub mod multicast;

@@ -114,7 +114,7 @@ fn planned(fabric: &Fabric, plan: &Plan, id: NodeId) -> PlannedDigest {
             ports.update(&settings(&info).0);
         }
         ports.update(b" ");
-        let blocks = plan.qos.vl_arbitration.get(slot.index()).map_or(&[][..], Vec::as_slice);
+        let blocks = plan.qos.vl_arbitration.get(slot.index()).map_or(&[][..], AsRef::as_ref);
         blocks.iter().for_each(|(number, block)| {
             arbitration.update(&[*number]);
             arbitration.update(&block.0);

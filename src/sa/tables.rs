@@ -170,7 +170,7 @@ pub(super) fn vl_arbitration(
             wanted.set_out_port(query.view.fabric().port(end).num);
         }
         for port in owned_ports(query, end) {
-            let written = tables.get(port.index()).map_or(&[][..], Vec::as_slice);
+            let written = tables.get(port.index()).map_or(&[][..], AsRef::as_ref);
             for block in VL_ARBITRATION_BLOCKS {
                 let mut record = VlArbitrationRecord::default();
                 record.set_lid(lid);

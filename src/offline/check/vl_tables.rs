@@ -13,7 +13,7 @@ pub(super) fn shown(fabric: &Fabric, plan: &Plan) -> String {
     // Number of ports by kind and text.
     let mut lines: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for port in fabric.port_ids() {
-        let blocks = plan.qos.vl_arbitration.get(port.index()).map_or(&[][..], Vec::as_slice);
+        let blocks = plan.qos.vl_arbitration.get(port.index()).map_or(&[][..], AsRef::as_ref);
         if !blocks.is_empty() {
             let info = plan.ports.get(port.index()).copied().flatten().or(fabric.port(port).info);
             let text = arbitration(blocks, info.as_ref());

@@ -16,11 +16,13 @@ use super::setup::QosSetup;
 use super::vls::{DROPPED_VL, configurable_info, vl_mask};
 use crate::config::qos_policy::{VlArbEntry, VlArbScope};
 use crate::fabric::{Fabric, NodeId, PortId};
+use crate::plan::interned::Interned;
 use crate::plan::paged_vec::PagedVec;
 use crate::plan::routing::RoutingPolicy;
 use crate::wire::attr::tables::{SlToVl, VLARB_BLOCK, VlArbBlock};
 use crate::wire::attr::{CapMask, PortInfo};
 use rayon::prelude::*;
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// The QoS tables of a fabric; empty if QoS is disabled.
@@ -31,7 +33,7 @@ pub struct QosTables {
     /// live port.
     pub sl_to_vl: PagedVec<Vec<(u8, u8, SlToVl)>>,
     /// VL arbitration blocks (block number 1 to 4, block), by port slot.
-    pub vl_arbitration: PagedVec<Vec<(u8, VlArbBlock)>>,
+    pub vl_arbitration: PagedVec<Arc<[(u8, VlArbBlock)]>>,
     /// The `qos-setup` scopes that were applied.
     pub setup: Option<Arc<QosSetup>>,
 }
@@ -73,9 +75,25 @@ pub fn tables(
     let nodes: Vec<NodeId> = fabric.node_ids().collect();
     let ports: Vec<PortId> = fabric.port_ids().collect();
     let maps: Vec<_> = nodes.par_iter().map(|&node| builder.sl_to_vl_of(node)).collect();
-    let blocks: Vec<_> = ports.par_iter().map(|&port| builder.vl_arbitration_of(port)).collect();
+    let vl_arbitration = shared(&ports, |&port| builder.vl_arbitration_of(port));
     let setup = sources.setup.clone();
-    QosTables { sl_to_vl: maps.into(), vl_arbitration: blocks.into(), setup }
+    QosTables { sl_to_vl: maps.into(), vl_arbitration, setup }
+}
+
+/// The tables of all owners, equal ones stored once. They are computed in parallel, a part at a time, since all of
+/// them would take more memory than the result.
+fn shared<O: Sync, T: Eq + Hash + Send>(
+    owners: &[O],
+    table: impl Fn(&O) -> Vec<T> + Sync,
+) -> PagedVec<Arc<[T]>> {
+    const PART: usize = 4096;
+    let mut known = Interned::new();
+    let mut tables = Vec::with_capacity(owners.len());
+    for part in owners.chunks(PART) {
+        let computed: Vec<Vec<T>> = part.par_iter().map(&table).collect();
+        tables.extend(computed.into_iter().map(|table| known.share(table)));
+    }
+    tables.into()
 }
 
 /// Updates tables after fabric, targets or the engine's policy changed at the ports `changed`.
@@ -90,7 +108,7 @@ pub fn update(
 ) {
     let builder = TableBuilder { fabric, sources, policy, targets };
     for &port in changed {
-        tables.vl_arbitration.replace(port.index(), builder.vl_arbitration_of(port));
+        tables.vl_arbitration.replace(port.index(), builder.vl_arbitration_of(port).into());
     }
     let mut nodes: Vec<NodeId> = changed.iter().map(|&port| fabric.port(port).node).collect();
     nodes.sort_unstable();

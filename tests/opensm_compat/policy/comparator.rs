@@ -1,8 +1,8 @@
 //! Comparison of two answers, apart from intended differences.
 
 use super::differences::{
-    BOTH_KEYS, FLOW_LABELS, IN_PARTS, OF_MANY, OF_SEVERAL, PATH_BITS, QOS_CLASS, TO_GROUPS,
-    UNKNOWN_GIDS, WAY_BACK,
+    BOTH_KEYS, FLOW_LABELS, HIGH_BIT, IN_PARTS, OF_MANY, OF_SEVERAL, PATH_BITS, QOS_CLASS,
+    TO_GROUPS, UNKNOWN_GIDS, WAY_BACK,
 };
 use super::questions::Question;
 use super::random_case::Case;
@@ -55,7 +55,8 @@ impl<'a> Comparator<'a> {
             }
             _ => self
                 .paths(question, ours, theirs)
-                .or_else(|| self.without_way_back(question, ours, theirs)),
+                .or_else(|| self.without_way_back(question, ours, theirs))
+                .or_else(|| self.without_sl(question, ours, theirs)),
         }
     }
 
@@ -157,6 +158,31 @@ impl<'a> Comparator<'a> {
         let is_alike = ours == theirs || self.paths(&either, &ours, &theirs).is_some();
         let is_multi = matches!(either, Question::Multi { .. });
         (is_alike && (is_irreversible || is_multi)).then_some(WAY_BACK)
+    }
+
+    /// Repeats a query for paths with an SL without it, to see whether OpenSM refuses an SL that it returns.
+    fn without_sl(&self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
+        let Question::Path { mask, wanted, .. } = *question else { return None };
+        let has_level =
+            self.case.options.contains("routing_engine torus-2QoS") && self.case.policy.is_some();
+        if !has_level || mask & PathRecord::SL == 0 || !is_nothing(theirs) || is_nothing(ours) {
+            return None;
+        }
+        // All paths: a Get returns one of them.
+        let others = mask & !(PathRecord::SL | PathRecord::NUMB_PATH);
+        let any = Question::Path { method: Method::GET_TABLE, mask: others, wanted };
+        let [ours, theirs] = self.sites.map(|site| site.ask(&[any], 1).remove(0));
+        let is_alike = ours == theirs || self.between_paths(&any, &ours, &theirs);
+        let is_returned = records(&theirs).iter().any(|path| path.sl() == wanted.sl());
+        (is_alike && is_returned).then_some(HIGH_BIT)
+    }
+
+    /// True if two answers differ as intended.
+    fn between_paths(&self, question: &Question, ours: &Answer, theirs: &Answer) -> bool {
+        let is_class = ours.status == theirs.status && records(ours) == records(theirs);
+        is_class
+            || self.paths(question, ours, theirs).is_some()
+            || self.without_way_back(question, ours, theirs).is_some()
     }
 
     /// The name of the difference between paths to a group.

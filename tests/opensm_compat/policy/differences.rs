@@ -5,7 +5,7 @@ use super::site::{Site, TableKey};
 use std::collections::BTreeSet;
 
 /// Name and reason of each difference. Remove those that no longer occur.
-pub(crate) const BY_DESIGN: [(&str, &str); 23] = [
+pub(crate) const BY_DESIGN: [(&str, &str); 24] = [
     (
         "wrong partitions.conf",
         "If OpenSM cannot read the file, it puts every port into the default partition, which \
@@ -110,6 +110,11 @@ pub(crate) const BY_DESIGN: [(&str, &str); 23] = [
          name one; OpenSM reads and ignores them.",
     ),
     (
+        HIGH_BIT,
+        "With torus-2QoS the highest bit of an SL in a query selects the QoS level, as torus-2QoS(8) says; OpenSM \
+         compares all bits with the SL of the level, and finds no path with the SL that it returns itself.",
+    ),
+    (
         IN_PARTS,
         "A partition with several definitions has the SL of the last one that sets an SL; in OpenSM \
          a definition without an SL resets it.",
@@ -137,6 +142,7 @@ pub(crate) const SCOPES: &str = "scopes of broadcast groups";
 pub(crate) const MEMBERLESS: &str = "groups without members in the fabric";
 pub(crate) const REPEATED: &str = "one MGID in several scopes";
 pub(crate) const PATH_BITS: &str = "path bits of a level";
+pub(crate) const HIGH_BIT: &str = "SL of a QoS level with torus-2QoS";
 pub(crate) const IN_PARTS: &str = "SL of a partition with several definitions";
 
 /// The name of the difference between two tables.

@@ -327,7 +327,7 @@ fn fits(fabric: &Fabric, plan: &Plan) -> Result<(), TestCaseError> {
     }
     for port in fabric.port_ids() {
         let info = fabric.port(port).info.unwrap_or_default();
-        for &(number, block) in &plan.qos.vl_arbitration[port.index()] {
+        for &(number, block) in plan.qos.vl_arbitration[port.index()].iter() {
             let caps = [info.vl_arb_low_cap(), info.vl_arb_high_cap()];
             let cap = usize::from(caps[usize::from(number > 2)]);
             let before = usize::from(number - 1) % 2 * 32;

@@ -1,0 +1,38 @@
+//! Equal lists, stored once: most ports of a fabric have one of a few tables.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// The different lists so far.
+pub(super) struct Interned<T>(HashSet<Arc<[T]>>);
+
+impl<T: Eq + Hash> Interned<T> {
+    pub(super) fn new() -> Self {
+        Self(HashSet::new())
+    }
+
+    /// The list equal to this one.
+    pub(super) fn share(&mut self, list: Vec<T>) -> Arc<[T]> {
+        if let Some(known) = self.0.get(list.as_slice()) {
+            return known.clone();
+        }
+        let list: Arc<[T]> = list.into();
+        self.0.insert(list.clone());
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_lists_are_one() {
+        let mut lists = Interned::new();
+        let first = lists.share(vec![1, 2]);
+        assert!(Arc::ptr_eq(&first, &lists.share(vec![1, 2])));
+        let other = lists.share(vec![1]);
+        assert_eq!((&first[..], &other[..]), (&[1, 2][..], &[1][..]));
+    }
+}
