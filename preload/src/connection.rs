@@ -6,8 +6,8 @@
 
 use crate::errno::Errno;
 use crate::protocol::{
-    ATTACH, FRAME_HEADER_SIZE, NODE_VARIABLE, OLD_KERNEL_VARIABLE, SOCKET_VARIABLE, VERSION,
-    frame_header, read_frame_header,
+    ATTACH, FRAME_HEADER_SIZE, NO_REPLY_VARIABLE, NODE_VARIABLE, OLD_KERNEL_VARIABLE,
+    SOCKET_VARIABLE, VERSION, frame_header, read_frame_header,
 };
 use crate::real;
 use crate::socket::{self, inode, receive_some};
@@ -16,7 +16,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 /// Size of the buffer for the first part of a reply, in bytes; most replies are shorter.
 const REPLY_BUFFER: usize = 512;
@@ -98,6 +98,12 @@ pub fn is_connection(fd: RawFd) -> bool {
 /// True if the devices are those of a kernel without `IB_USER_MAD_REGISTER_AGENT2`.
 pub fn is_old_kernel() -> bool {
     variable(OLD_KERNEL_VARIABLE).is_some()
+}
+
+/// True if the program does not wait for the replies to its writes.
+pub fn writes_without_reply() -> bool {
+    static IS_SET: OnceLock<bool> = OnceLock::new();
+    *IS_SET.get_or_init(|| variable(NO_REPLY_VARIABLE).is_some())
 }
 
 /// Value of an environment variable, if it is not empty.

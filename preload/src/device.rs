@@ -185,7 +185,8 @@ pub unsafe fn write(number: u64, buffer: *const c_void, count: size_t) -> Result
         0 => &[],
         _ => unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) },
     };
-    if is_plain_response(bytes) {
+    let is_mad = bytes.len() == UMAD_HEADER_SIZE + MAD_SIZE;
+    if is_mad && (is_plain_response(bytes) || connection::writes_without_reply()) {
         connection::current()?.post(POST, &[&number.to_ne_bytes(), bytes])?;
         return Ok(count as ssize_t);
     }
@@ -199,8 +200,7 @@ pub unsafe fn write(number: u64, buffer: *const c_void, count: size_t) -> Result
 /// for no answer: a segment of a table, or a short reply.
 fn is_plain_response(bytes: &[u8]) -> bool {
     let timeout = bytes.get(UMAD_TIMEOUT..UMAD_TIMEOUT + 4);
-    bytes.len() == UMAD_HEADER_SIZE + MAD_SIZE
-        && timeout == Some(&[0; 4])
+    timeout == Some(&[0; 4])
         && bytes.get(UMAD_HEADER_SIZE + MAD_METHOD).is_some_and(|method| method & RESPONSE_BIT != 0)
 }
 

@@ -35,6 +35,10 @@ pub const NODE_VARIABLE: &str = "TORUS_SM_SIM_AT";
 /// before Linux 3.17, which has no `IB_USER_MAD_REGISTER_AGENT2` and implements RMPP itself.
 pub const OLD_KERNEL_VARIABLE: &str = "TORUS_SM_SIM_OLD_KERNEL";
 
+/// Environment variable that, unless empty, makes the library write requests too without waiting for the simulator's
+/// reply ([`POST`]). A write then reports no error of the packet, and costs as much as one to a kernel: for benchmarks.
+pub const NO_REPLY_VARIABLE: &str = "TORUS_SM_SIM_NO_REPLY";
+
 /// File in the directory above those of nodes, which exists until the simulator's own subnet manager
 /// has configured the subnet.
 pub const STARTING_FILE: &str = "starting";
@@ -53,8 +57,8 @@ pub const IOCTL: u32 = 4;
 /// Updates a file in the directory, or all files of a subdirectory. Body: path. Reply: empty.
 pub const REFRESH: u32 = 5;
 
-/// write(2) of a response, which no error but a defect of the program prevents. Body: number u64, bytes. No
-/// reply, so that the segments of a long message need not wait for each other.
+/// write(2) of a response, which no error but a defect of the program prevents, and of any MAD with
+/// [`NO_REPLY_VARIABLE`]. Body: number u64, bytes. No reply, so that the segments of a long message need not wait for each other.
 pub const POST: u32 = 7;
 
 /// Executes a console command; allowed without [`ATTACH`]. Body: the line. Reply: the output; or
