@@ -157,8 +157,7 @@ impl<'a> Delta<'a> {
     /// True if a node of the scope needs Sets of tables or ports, apart from forwarding tables,
     /// GUIDs and FDR10.
     pub(super) fn needs_sets(self) -> bool {
-        let tables = self.sl_to_vls().chain(self.sl_to_vl_exceptions());
-        let tables = tables.chain(self.vl_arbitrations());
+        let tables = self.sl_to_vls().chain(self.vl_arbitrations());
         let tables = tables.chain(self.pkey_tables_and_doubtful());
         let ports = self.port_infos().chain(self.activations(|slot| self.is_ready(slot)));
         tables.chain(ports).next().is_some() || self.reset_links().next().is_some()
@@ -333,9 +332,10 @@ impl<'a> Delta<'a> {
         in_turn(nodes.map(move |node| self.sl_to_vls_of(node, |write| !write.is_exception)))
     }
 
-    /// SL to VL mappings that follow all others.
+    /// SL to VL mappings that follow all others. Few fabrics have any: other nodes are not looked at again.
     pub(super) fn sl_to_vl_exceptions(self) -> impl Iterator<Item = SetRequest> + 'a {
         let nodes = self.scope.nodes(self.fabric);
+        let nodes = nodes.filter(move |&node| self.combination(node) == Combine::Mostly);
         in_turn(nodes.map(move |node| self.sl_to_vls_of(node, |write| write.is_exception)))
     }
 
