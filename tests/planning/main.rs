@@ -6,6 +6,7 @@ mod engine_failures;
 mod hop_weights;
 mod route_files;
 mod spine_hosts;
+mod strict_mode;
 mod transitions;
 mod unicast_cache;
 mod up_down;
