@@ -3,7 +3,7 @@
 
 use super::acknowledged::{Acknowledged, NodeTables};
 use super::in_turn::in_turn;
-use super::scope::{Scope, slots_of};
+use super::scope::Scope;
 use super::set_id::SetId;
 use super::slvl::{self, Combine};
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
@@ -378,7 +378,7 @@ impl<'a> Delta<'a> {
     pub fn vl_arbitrations(self) -> impl Iterator<Item = SetRequest> + 'a {
         let nodes = self.scope.nodes(self.fabric);
         in_turn(nodes.map(move |node| {
-            slots_of(self.fabric, node).flat_map(move |slot| self.vl_arbitration_of(slot))
+            self.fabric.node(node).slots().flat_map(move |slot| self.vl_arbitration_of(slot))
         }))
     }
 

@@ -24,15 +24,8 @@ impl<'a> Scope<'a> {
 
     /// The port slots of the nodes, ascending.
     pub(super) fn slots(self, fabric: &'a Fabric) -> impl Iterator<Item = PortId> + 'a {
-        self.nodes(fabric).flat_map(move |node| slots_of(fabric, node))
+        self.nodes(fabric).flat_map(move |node| fabric.node(node).slots())
     }
-}
-
-/// The port slots of a node, ascending.
-pub(super) fn slots_of(fabric: &Fabric, node: NodeId) -> impl Iterator<Item = PortId> + use<> {
-    let node = fabric.node(node);
-    let first = node.first_port.0;
-    (first..=first + u32::from(node.num_ports())).map(PortId)
 }
 
 /// What was true after a reconfiguration that left no exception.

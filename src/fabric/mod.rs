@@ -106,6 +106,12 @@ impl Node {
     pub fn num_ports(&self) -> u8 {
         self.info.num_ports()
     }
+
+    /// Ids of the port slots, port 0 first.
+    pub fn slots(&self) -> impl Iterator<Item = PortId> + use<> {
+        let first = self.first_port.0;
+        (first..=first + u32::from(self.num_ports())).map(PortId)
+    }
 }
 
 /// A port slot, whether or not the port exists.
@@ -126,6 +132,14 @@ impl Port {
     pub fn state(&self) -> PortState {
         self.info.map_or(PortState::Down, |info| info.port_state())
     }
+}
+
+/// The end of a directed route in a snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RouteEnd {
+    Port(PortId),
+    /// The route leaves the snapshot by this port, which has no cable there.
+    Behind(PortId),
 }
 
 /// The snapshot of a fabric.
@@ -359,10 +373,8 @@ impl Fabric {
     pub fn end_ports(&self) -> impl Iterator<Item = PortId> + '_ {
         // Skips the external ports of switches, which are most slots of a fabric.
         let candidates = self.nodes().iter().flat_map(|node| {
-            let first = node.first_port.0;
-            let last = first + u32::from(node.num_ports());
-            let range = if node.is_switch() { first..=first } else { first + 1..=last };
-            range.map(PortId)
+            let last = if node.is_switch() { 0 } else { usize::from(node.num_ports()) };
+            node.slots().take(last + 1).skip(usize::from(!node.is_switch()))
         });
         candidates.filter(|&id| self.port(id).info.is_some())
     }
@@ -407,13 +419,18 @@ impl Fabric {
         }
     }
 
-    /// The port at the end of a directed route; `None` if a link on it is not in the snapshot.
-    pub fn end_of_route(&self, route: &DirectedRoute) -> Option<PortId> {
+    /// The end of a directed route; `None` if a node on it does not have the port by which the route
+    /// leaves it.
+    pub fn end_of_route(&self, route: &DirectedRoute) -> Option<RouteEnd> {
         let mut at = self.local();
         for exit in route.exits() {
-            at = self.port(self.port_of(self.port(at).node, exit)?).peer?;
+            let port = self.port_of(self.port(at).node, exit)?;
+            match self.port(port).peer {
+                Some(peer) => at = peer,
+                None => return Some(RouteEnd::Behind(port)),
+            }
         }
-        Some(at)
+        Some(RouteEnd::Port(at))
     }
 
     /// The ExtendedPortInfo of a port; `None` if it does not support FDR10, or was not asked.

@@ -66,11 +66,8 @@ impl DiscoveryState {
             .iter()
             .zip(reached)
             .filter(|(node, is_reached)| **is_reached && !node.is_switch());
-        let slots = adapters.flat_map(|(node, _)| {
-            let first = node.first_port.index();
-            first + 1..=first + usize::from(node.num_ports())
-        });
-        for slot in slots.collect::<Vec<_>>() {
+        let slots = adapters.flat_map(|(node, _)| node.slots().skip(1));
+        for slot in slots.map(|slot| slot.index()).collect::<Vec<_>>() {
             let port = &self.ports[slot];
             let is_local = self.local == Some((port.node.index(), port.num));
             let has_peer =

@@ -8,7 +8,7 @@
 use crate::config::guid2mkey::Guid2MKey;
 use crate::config::neighbors::{self, Neighbors};
 use crate::config::options::Options;
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{Fabric, Port, PortId, RouteEnd};
 use crate::ids::{Guid, MKey, PortNum};
 use crate::wire::attr::PortInfo;
 use crate::wire::smp::DirectedRoute;
@@ -94,10 +94,10 @@ impl MKeys {
 
     /// The key for requests to the end of a route. The last device on it may be unknown.
     pub fn at_end(&self, fabric: &Fabric, route: &DirectedRoute) -> MKey {
-        match fabric_end(fabric, route) {
+        match fabric.end_of_route(route) {
             Some(RouteEnd::Port(port)) => self.of_port(fabric, port),
-            Some(RouteEnd::Behind(near, num)) => {
-                self.neighbor(near, num).map_or(self.configured, |guid| self.of(guid))
+            Some(RouteEnd::Behind(near)) => {
+                self.neighbor_of(fabric.port(near)).map_or(self.configured, |guid| self.of(guid))
             }
             None => self.configured,
         }
@@ -105,10 +105,14 @@ impl MKeys {
 
     /// The port that was at the end of a route before; `None` if the snapshot has it.
     pub fn last_at(&self, fabric: &Fabric, route: &DirectedRoute) -> Option<Guid> {
-        match fabric_end(fabric, route)? {
+        match fabric.end_of_route(route)? {
             RouteEnd::Port(_) => None,
-            RouteEnd::Behind(near, num) => self.neighbor(near, num),
+            RouteEnd::Behind(near) => self.neighbor_of(fabric.port(near)),
         }
+    }
+
+    fn neighbor_of(&self, near: &Port) -> Option<Guid> {
+        self.neighbor(near.guid, near.num)
     }
 
     /// The port that was found at the far end of a cable before.
@@ -201,25 +205,6 @@ impl MKeys {
     pub fn stored_neighbors(&self) -> &Neighbors {
         &self.neighbors
     }
-}
-
-/// The end of a route in a snapshot.
-enum RouteEnd {
-    Port(PortId),
-    /// The far end of a cable that the snapshot does not have, by the near port.
-    Behind(Guid, PortNum),
-}
-
-fn fabric_end(fabric: &Fabric, route: &DirectedRoute) -> Option<RouteEnd> {
-    let mut at = fabric.local();
-    for exit in route.exits() {
-        let port = fabric.port(fabric.port_of(fabric.port(at).node, exit)?);
-        match port.peer {
-            Some(peer) => at = peer,
-            None => return Some(RouteEnd::Behind(port.guid, exit)),
-        }
-    }
-    Some(RouteEnd::Port(at))
 }
 
 /// The cables of a snapshot, once each, between ports with a GUID.

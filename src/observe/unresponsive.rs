@@ -121,9 +121,8 @@ impl<'a> Retention<'a> {
 
     /// The ports of a node that had a peer, with that.
     fn cabled_ports(&self, id: NodeId) -> impl Iterator<Item = (PortId, PortId)> + use<'a> {
-        let (last, first) = (self.last, self.last.node(id).first_port);
-        let slots = (0..=u32::from(last.node(id).num_ports())).map(move |num| first.0 + num);
-        slots.map(PortId).filter_map(move |slot| Some((slot, last.port(slot).peer?)))
+        let last = self.last;
+        last.node(id).slots().filter_map(move |slot| Some((slot, last.port(slot).peer?)))
     }
 
     /// The evidence of the port `near` of the last snapshot about its cable.

@@ -60,17 +60,12 @@ pub fn update(
     others: impl IntoIterator<Item = PortId>,
 ) {
     let fabric = input.fabric;
-    let of_node = |id| {
-        let node = fabric.node(id);
-        let first = node.first_port.0;
-        (first..=first + u32::from(node.num_ports())).map(PortId)
-    };
     // The capability mask of port 0 applies to all ports of a switch.
     let changed_port_0s = difference.ports.iter().map(|&id| fabric.port(id));
     let whole_switches =
         changed_port_0s.filter(|port| port.num == PortNum::ZERO).map(|port| port.node);
     let nodes = difference.nodes.iter().copied().chain(whole_switches);
-    let own = difference.ports.iter().copied().chain(nodes.flat_map(of_node));
+    let own = difference.ports.iter().copied().chain(nodes.flat_map(|id| fabric.node(id).slots()));
     let ports = own.flat_map(|id| std::iter::once(id).chain(fabric.port(id).peer));
     for id in ports.chain(others) {
         targets.replace(id.index(), target(input, id));

@@ -133,10 +133,11 @@ fn programmed(old: &Fabric, plan: &super::Plan) -> Fabric {
         if let Some(switch) = node.switch {
             switch_info = plan.switch_infos[switch.index()];
         }
-        let ports = (node.first_port.0..=node.first_port.0 + u32::from(node.num_ports()))
+        let ports = node
+            .slots()
             .map(|slot| {
-                let port = old.port(PortId(slot));
-                let target = plan.ports[slot as usize];
+                let port = old.port(slot);
+                let target = plan.ports[slot.index()];
                 let info = match (port.info, target) {
                     (Some(observed), Some(target)) => Some(reported_after_set(&observed, &target)),
                     (observed, _) => observed,

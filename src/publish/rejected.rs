@@ -13,13 +13,15 @@ pub struct PlanRejected {
     pub notes: Vec<Note>,
     /// Dump files of the routing engines that failed.
     pub dumps: Vec<Dump>,
+    /// The reason in one sentence, which is among the messages.
+    pub headline: String,
 }
 
 impl PlanRejected {
     /// A plan that is rejected for the reasons in `notes`, summed up by `headline`.
     pub fn new(mut notes: Vec<Note>, dumps: Vec<Dump>, headline: String) -> Self {
-        notes.push(Note::new(Severity::Error, None, headline));
-        Self { notes, dumps }
+        notes.push(Note::new(Severity::Error, None, headline.clone()));
+        Self { notes, dumps, headline }
     }
 
     /// A plan that is rejected for one reason.

@@ -99,16 +99,12 @@ fn port_bytes(fabric: &Fabric, port: &Port) -> Vec<u8> {
 
 fn planned(fabric: &Fabric, plan: &Plan, id: NodeId) -> PlannedDigest {
     let node = fabric.node(id);
-    let slots = || {
-        let first = node.first_port.0;
-        (first..=first + u32::from(node.num_ports())).map(crate::fabric::PortId)
-    };
     let mut lids = Hasher::new();
     let mut ports = Hasher::new();
     let mut arbitration = Hasher::new();
     let mut pkeys = Hasher::new();
     let mut guids = Hasher::new();
-    for slot in slots() {
+    for slot in node.slots() {
         lids.update(format!("{:?} {} ", plan.lids.base(slot), plan.lids.lmc(slot)).as_bytes());
         if let Some(info) = plan.ports.get(slot.index()).copied().flatten() {
             ports.update(&settings(&info).0);

@@ -116,7 +116,7 @@ fn each_manager_reads_the_dump_of_the_other() {
     let second = site.manage(&torus_sm(), "second", Some(&dump));
     let log = fs::read_to_string(site.folder("second").join("sm.log")).expect("a log");
     let restored = log.lines().find(|line| line.contains("of alias GUIDs")).unwrap_or(&log);
-    let counts = "3 groups with 4 members, 3 subscriptions, 2 services (0 have ended), 4 blocks of \
+    let counts = "3 groups with 4 members, 3 subscriptions, 2 services (0 ended), 4 blocks of \
                   alias GUIDs; 0 lines were of no use";
     assert!(restored.contains(counts), "{restored}");
     assert_eq!(site.registry(), records);

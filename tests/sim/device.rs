@@ -44,6 +44,18 @@ fn the_device_behaves_like_user_mad() {
     }
 }
 
+#[test]
+fn writes_need_not_wait_for_the_simulator() {
+    let sim = Simulator::start(&["3x3x2"]);
+    let program = std::env::current_exe().expect("this program has a path");
+    let mut command = sim.command("h1-1-1", &program);
+    command.args(["--ignored", "--exact", "--nocapture", "--test-threads=1"]);
+    command.arg(testkit::test_name(module_path!(), "inside::unanswered_writes"));
+    let output = command.env("TORUS_SM_SIM_NO_REPLY", "1").output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
 /// A kernel that does not know `IB_USER_MAD_REGISTER_AGENT2`, and with it no RMPP in user space, divides
 /// the tables of the daemon itself: clients get them whole.
 #[test]
@@ -234,6 +246,28 @@ mod inside {
         let smp = smp::request(&route, Method::GET, NODE_INFO, 0, MKey::NONE, 8, &[0; 64]);
         ask(Agent::SmiDirected, Address::smi(Lid::PERMISSIVE), &smp.0);
         assert_eq!(heard.recv_timeout(wait), Ok("free"));
+    }
+
+    /// Replies arrive as ever, but no write reports an error of its MAD.
+    #[test]
+    #[ignore = "run inside a simulated fabric by writes_need_not_wait_for_the_simulator"]
+    fn unanswered_writes() {
+        let (fd, id) = smi(0);
+        let wrong = node_info(31, &DirectedRoute::LOCAL, 1);
+        assert_eq!(write(fd, &wrong).expect("taken"), wrong.len());
+        for tid in 2..40 {
+            let request = node_info(id, &DirectedRoute::LOCAL, tid);
+            assert_eq!(write(fd, &request).expect("taken"), request.len());
+        }
+        let mut buffer = [0; 320];
+        for tid in 2..40 {
+            assert!(readable(fd, 5000), "a reply to request {tid}");
+            assert_eq!(read(fd, &mut buffer).expect("a reply"), 320);
+            let mad = Header::read(&buffer[64..]);
+            assert_eq!((mad.method(), mad.tid() as u32), (Method::GET_RESP.0, tid as u32));
+        }
+        assert!(!readable(fd, 0), "no reply to the wrong request");
+        close(fd);
     }
 
     #[test]

@@ -30,9 +30,7 @@ impl<'a> Targets<'a> {
     /// enhanced one.
     pub(super) fn ports(&self, id: NodeId) -> Vec<PortId> {
         let node = self.fabric.node(id);
-        let first = node.first_port.0 + u32::from(!has_port0(node));
-        let last = node.first_port.0 + u32::from(node.num_ports());
-        let ports = (first..=last).map(PortId);
+        let ports = node.slots().skip(usize::from(!has_port0(node)));
         ports.filter(|&port| self.fabric.port(port).info.is_some()).collect()
     }
 

@@ -7,6 +7,7 @@
 use crate::config::options::Options;
 use crate::daemon::process::logging::flags;
 use crate::daemon::process::priority::spawn_low_priority;
+use crate::notes::counted;
 use crate::publish::atomic_file::FileWriteError;
 use crate::publish::dump_file;
 use crate::sa::registry::dump::Timestamp;
@@ -57,16 +58,15 @@ pub fn restore(registry: &mut Registry, options: &Options, permanent: &[GroupSpe
         warn!("{finding}");
     }
     info!(
-        "{}: {} groups with {} members, {} subscriptions, {} services ({} have ended), {} blocks \
-         of alias GUIDs; {} lines were of no use",
+        "{}: {} with {}, {}, {} ({} ended), {} of alias GUIDs; {} of no use",
         file.display(),
-        restored.groups,
-        restored.members,
-        restored.subscriptions,
-        restored.services,
+        counted(restored.groups, "group", "groups"),
+        counted(restored.members, "member", "members"),
+        counted(restored.subscriptions, "subscription", "subscriptions"),
+        counted(restored.services, "service", "services"),
         restored.expired,
-        restored.aliases,
-        restored.findings.len()
+        counted(restored.aliases, "block", "blocks"),
+        counted(restored.findings.len(), "line was", "lines were")
     );
     restored.findings.is_empty()
 }

@@ -442,11 +442,10 @@ impl Manager {
             self.record_reconfiguration(outcome, (start, None));
         }
         match outcome {
-            // There was no sweep, so the time of the next one does not change.
-            Some(ReconfigureOutcome::Up) => None,
-            Some(
-                ReconfigureOutcome::Incomplete(problem) | ReconfigureOutcome::Rejected(problem),
-            ) => self.failed(problem),
+            // There was no sweep, so the time of the next one does not change. The groups are
+            // programmed, also if plans with new routes are rejected.
+            Some(ReconfigureOutcome::Up | ReconfigureOutcome::Rejected(_)) => None,
+            Some(ReconfigureOutcome::Incomplete(problem)) => self.failed(problem),
             Some(ReconfigureOutcome::Delayed(_)) => None,
             Some(ReconfigureOutcome::EndedEarly(_)) | None => self.configure(pending).await,
         }

@@ -276,20 +276,16 @@ fn node_view(fabric: &Fabric, id: NodeId) -> NodeView {
 
 /// The base LIDs that a node's ports carry.
 fn lids(fabric: &Fabric, node: &Node) -> Vec<u16> {
-    let first = node.first_port.0;
-    let last = if node.is_switch() { first } else { first + u32::from(node.num_ports()) };
-    let ports = (first..=last).map(PortId);
+    let last = if node.is_switch() { 0 } else { usize::from(node.num_ports()) };
+    let ports = node.slots().take(last + 1);
     ports.filter_map(|port| fabric.observed_lid(port)).map(|lid| lid.0).collect()
 }
 
 /// All ports that exist.
 pub(super) fn ports(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
     let fabric = context.fabric()?;
-    let slots = find_nodes(fabric, &context.missing, query)?.flat_map(|id| {
-        let node = fabric.node(id);
-        let first = node.first_port.0;
-        (first..=first + u32::from(node.num_ports())).map(PortId)
-    });
+    let nodes = find_nodes(fabric, &context.missing, query)?;
+    let slots = nodes.flat_map(|id| fabric.node(id).slots());
     let number = query.number("port")?;
     let slots =
         slots.filter(|&id| number.is_none_or(|number| u64::from(fabric.port(id).num.0) == number));

@@ -1,7 +1,7 @@
 //! Subnet management requests in the status.
 
 use super::context::ApiContext;
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, RouteEnd};
 use crate::wire::smp::SmpRoute;
 use serde::Serialize;
 
@@ -50,7 +50,10 @@ pub(super) fn view(context: &ApiContext<'_>) -> SmpsView {
 fn name(fabric: Option<&Fabric>, route: &SmpRoute) -> String {
     let node = fabric.and_then(|fabric| {
         let port = match route {
-            SmpRoute::Directed(route) => fabric.end_of_route(route)?,
+            SmpRoute::Directed(route) => match fabric.end_of_route(route)? {
+                RouteEnd::Port(port) => port,
+                RouteEnd::Behind(_) => return None,
+            },
             SmpRoute::Lid(lid) => {
                 fabric.end_ports().find(|&port| fabric.observed_lid(port) == Some(*lid))?
             }

@@ -61,13 +61,12 @@ pub(super) fn status(status: &Value) -> String {
         put!(out, "  other SM    {guid} {state}, priority {}", other["priority"]);
     }
     let queues = &status["queues"];
-    let sa = queues["sa_requests"].as_u64().map_or("?".to_owned(), |count| count.to_string());
-    let activity = text(&status["activity"]);
-    put!(
-        out,
-        "  now         {activity}; {} SM events, {sa} SA requests queued",
-        queues["sm_events"]
-    );
+    let sa = match queues["sa_requests"].as_u64() {
+        Some(count) => counted(count as usize, "SA request", "SA requests"),
+        None => "? SA requests".to_owned(),
+    };
+    let sm = count_of(&queues["sm_events"], "SM event", "SM events");
+    put!(out, "  now         {}; {sm}, {sa} queued", text(&status["activity"]));
     put_fabric(&mut out, &status["fabric"]);
     put_routing(&mut out, status);
     put_congestion_control(&mut out, &status["congestion_control"]);
@@ -83,14 +82,17 @@ pub(super) fn status(status: &Value) -> String {
     out
 }
 
+/// A number of the reply with its noun.
+pub(super) fn count_of(number: &Value, one: &str, many: &str) -> String {
+    counted(number.as_u64().unwrap_or_default() as usize, one, many)
+}
+
 /// Counts of nodes and links.
 fn put_fabric(out: &mut String, fabric: &Value) {
     if fabric.is_null() {
         return;
     }
-    let count = |name: &str, one, many| {
-        counted(fabric[name].as_u64().unwrap_or_default() as usize, one, many)
-    };
+    let count = |name: &str, one, many| count_of(&fabric[name], one, many);
     let mut parts = vec![
         count("switches", "switch", "switches"),
         count("channel_adapters", "channel adapter", "channel adapters"),
@@ -128,13 +130,14 @@ fn put_routing(out: &mut String, status: &Value) {
     };
     put!(
         out,
-        "  verified    {} LIDs {reached}, longest path {} switches, {cycle} in {} dependencies",
-        verified["lids"],
-        verified["longest_path"],
-        verified["dependencies"]
+        "  verified    {} {reached}, longest path {}, {cycle} in {}",
+        count_of(&verified["lids"], "LID", "LIDs"),
+        count_of(&verified["longest_path"], "switch", "switches"),
+        count_of(&verified["dependencies"], "dependency", "dependencies")
     );
     if verified["failed_sets"] != 0 {
-        put!(out, "  incomplete  {} Sets not acknowledged", verified["failed_sets"]);
+        let sets = count_of(&verified["failed_sets"], "Set", "Sets");
+        put!(out, "  incomplete  {sets} not acknowledged");
     }
 }
 
@@ -167,10 +170,10 @@ fn put_unresponsive(out: &mut String, unresponsive: &Value) {
     if unresponsive["alarm"] == true {
         put!(
             out,
-            "  {:<11} ERROR: {} devices do not answer, and nothing shows that they are gone: SMPs are \
-             lost, or management agents hang; the tables in force stay",
+            "  {:<11} ERROR: {}, and nothing shows that links are down: SMPs are lost, or \
+             management agents hang; the tables in force stay",
             "silent",
-            devices.len()
+            counted(devices.len(), "device does not answer", "devices do not answer")
         );
     }
     for device in devices.iter().take(MAX_LISTED) {
@@ -280,5 +283,36 @@ mod tests {
     #[test]
     fn a_reply_without_fields_is_shown_all_the_same() {
         assert!(status(&Value::Null).contains("no subnet configured"));
+    }
+
+    #[test]
+    fn counts_agree_with_their_nouns() {
+        let reply = |count: usize| {
+            serde_json::json!({
+                "fabric": { "switches": count, "channel_adapters": count, "links": count },
+                "queues": { "sm_events": count, "sa_requests": count },
+                "verification": {
+                    "lids": count, "longest_path": count, "dependencies": count, "failed_sets": count,
+                },
+                "unresponsive": { "alarm": true, "devices": vec![Value::Null; count] },
+            })
+        };
+        let (one, two) = (status(&reply(1)), status(&reply(2)));
+        for text in [
+            "1 SM event, 1 SA request queued",
+            "1 LID reachable, longest path 1 switch, no credit loop in 1 dependency",
+            "1 Set not acknowledged",
+            "1 device does not answer",
+        ] {
+            assert!(one.contains(text), "{text}: {one}");
+        }
+        for text in [
+            "2 SM events, 2 SA requests queued",
+            "2 LIDs reachable, longest path 2 switches, no credit loop in 2 dependencies",
+            "2 Sets not acknowledged",
+            "2 devices do not answer",
+        ] {
+            assert!(two.contains(text), "{text}: {two}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::http::Client;
 use super::lists::port_name;
 use super::show::CLEAR;
+use super::status::count_of;
 use super::table::Table;
 use super::values::{duration, list, text};
 use crate::cli::Failure;
@@ -56,12 +57,12 @@ fn heading(status: &Value) -> String {
     });
     let queues = &status["queues"];
     format!(
-        "{}, {up}, {}; now: {}; last sweep: {sweep}; {} SM events, {} SA requests queued\n",
+        "{}, {up}, {}; now: {}; last sweep: {sweep}; {}, {} queued\n",
         text(&sm["state"]),
         status["routing"]["in_use"].as_str().unwrap_or("no routes"),
         text(&status["activity"]),
-        queues["sm_events"],
-        queues["sa_requests"].as_u64().unwrap_or_default(),
+        count_of(&queues["sm_events"], "SM event", "SM events"),
+        count_of(&queues["sa_requests"], "SA request", "SA requests"),
     )
 }
 

@@ -138,13 +138,13 @@ impl TableBuilder<'_> {
             return Vec::new();
         }
         let mut maps = Vec::new();
-        for output in self.ids(node) {
+        for output in self.fabric.node(node).slots() {
             let Some(info) = self.configurable_info(output) else { continue };
             let scopes = self.scopes_out_of(output);
             if is_switch {
                 let out = self.fabric.port(output).num.0;
                 maps.reserve_exact(usize::from(self.fabric.node(node).num_ports()) + 1);
-                maps.extend(self.ids(node).map(|input| {
+                maps.extend(self.fabric.node(node).slots().map(|input| {
                     (self.fabric.port(input).num.0, out, self.mapped(input, output, &scopes, &info))
                 }));
             } else if info.has(CapMask::SL_MAPPING) {
@@ -153,12 +153,6 @@ impl TableBuilder<'_> {
             }
         }
         maps
-    }
-
-    fn ids(&self, node: NodeId) -> impl Iterator<Item = PortId> + use<> {
-        let node = self.fabric.node(node);
-        let first = node.first_port.0;
-        (first..=first + u32::from(node.num_ports())).map(PortId)
     }
 
     /// The scopes that apply to this output for some input; none if the engine decides the

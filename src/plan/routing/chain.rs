@@ -31,7 +31,7 @@ const NO_FALLBACK: &str = "no_fallback";
 const NONE: &str = "none";
 
 /// The engine names of OpenSM, in its order.
-const OPENSM_ENGINES: [&str; 12] = [
+pub const OPENSM_ENGINES: [&str; 12] = [
     NONE,
     "minhop",
     "updn",

@@ -11,11 +11,7 @@ use std::fmt;
 pub fn subnet(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
     let mut nodes: Vec<NodeId> = fabric.node_ids().collect();
     nodes.sort_by_key(|&id| fabric.node(id).guid().opensm_order());
-    let ports = nodes.into_iter().flat_map(|node| {
-        let node = fabric.node(node);
-        (0..=u32::from(node.num_ports())).map(|num| PortId(node.first_port.0 + num))
-    });
-    for id in ports {
+    for id in nodes.into_iter().flat_map(|node| fabric.node(node).slots()) {
         let port = fabric.port(id);
         let Some(peer) = port.peer else { continue };
         subnet_end(out, fabric, plan, id, 6);

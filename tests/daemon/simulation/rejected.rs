@@ -5,6 +5,7 @@ use testkit::ReloadableSm;
 use testkit::multicast::MulticastTrees;
 use testkit::sa_client::{Client, DEFAULT_PREFIX, joins, path_query};
 use torus_sm::ids::Mlid;
+use torus_sm::manage::loop_status::ReconfigureResult;
 use torus_sm::notes::Severity;
 use torus_sm::wire::attr::PortState;
 use torus_sm::wire::mad::Header;
@@ -168,7 +169,13 @@ async fn joins_and_leaves_are_programmed_while_the_plan_is_rejected() {
     assert_eq!(tree(&cluster, &sm), hosts(&cluster, &MEMBERS[..2]));
     join(&cluster, &MEMBERS[2..]).await;
     assert_eq!(tree(&cluster, &sm), hosts(&cluster, &MEMBERS));
-    assert!(sm.refused.borrow().is_some(), "the plan is still rejected");
+    let refused = sm.refused.borrow().clone().expect("the plan is still rejected");
+    {
+        let status = sm.management.as_ref().expect("not taken").status.load();
+        let last = status.reconfigurations.back().expect("the update of the groups");
+        assert!(last.figures.multicast_only);
+        assert_eq!(last.result, ReconfigureResult::Rejected(refused.headline.clone()));
+    }
     let gone = cluster.shape.host_guid(MEMBERS[2], 0);
     let stats =
         joins::all(&cluster.fabric, &[(gone, Guid(gone.0 + 1))], Method::DELETE, 1, 1).await;

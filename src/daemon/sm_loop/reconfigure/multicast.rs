@@ -128,7 +128,10 @@ impl Reconfigurer {
         }
         send(context, SaCommand::GroupsProgrammed).await;
         self.needs_heavy_sweep |= report.transition.is_some_and(|order| order.withheld > 0);
-        Some(outcome(&observation.fabric, &report))
+        let result = outcome(&observation.fabric, &report);
+        let is_rejected = keeps_routes && result == ReconfigureOutcome::Up;
+        let rejected = context.refused.borrow().clone().filter(|_| is_rejected);
+        Some(rejected.map_or(result, |it| ReconfigureOutcome::Rejected(it.headline.clone())))
     }
 
     /// Time at which [`Self::renew_baseline`] is due.

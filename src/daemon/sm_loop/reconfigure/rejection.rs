@@ -13,7 +13,7 @@ use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::difference::Difference;
-use crate::notes::{Note, Severity};
+use crate::notes::Note;
 use crate::observe::Observation;
 use crate::plan::multicast::GroupMembers;
 use crate::plan::routing::kept_routes::RoutedFabric;
@@ -180,7 +180,7 @@ impl Reconfigurer {
         is_same.then_some(subnet)
     }
 
-    /// Logs and publishes why there is no plan with new routes; returns the last error.
+    /// Logs and publishes why there is no plan with new routes; returns the reason in one sentence.
     /// `kept`: the plan with the routes in force, if it was programmed.
     fn reject(
         &mut self,
@@ -190,8 +190,6 @@ impl Reconfigurer {
         mut rejected: PlanRejected,
         kept: Option<&Verified>,
     ) -> String {
-        let mut errors = rejected.notes.iter().filter(|note| note.severity == Severity::Error);
-        let headline = errors.next_back().map(ToString::to_string).unwrap_or_default();
         if let Some(kept) = kept {
             rejected.notes.extend(kept.plan().notes.iter().chain(&kept.summary().notes).cloned());
         }
@@ -199,6 +197,7 @@ impl Reconfigurer {
         let rejected = Arc::new(rejected.with_connectivity(routed, &observation.fabric));
         let notes = self.config.partitions.notes().iter().chain(&rejected.notes);
         self.logged.log_notes(notes.cloned().collect());
+        let headline = rejected.headline.clone();
         let is_new = context.refused.borrow().as_deref() != Some(&rejected);
         if is_new {
             context.refused.send_replace(Some(rejected.clone()));

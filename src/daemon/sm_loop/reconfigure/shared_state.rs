@@ -5,6 +5,7 @@ use super::Reconfigurer;
 use crate::config::options::Options;
 use crate::config::{guid2lid, guid2mkey, neighbors};
 use crate::daemon::sm_loop::context::ManagerContext;
+use crate::notes::counted;
 use crate::observe::m_keys::MKeys;
 use crate::replication::protocol::Files;
 use std::path::Path;
@@ -29,10 +30,10 @@ impl Reconfigurer {
         context.replication.received.set(None);
         let (lids, keys, cables) = parse(&files, options);
         info!(
-            "the former master has left the LIDs of {} ports, the M_Keys of {} and {} cables",
-            lids.len(),
-            keys.values().filter(|key| key.is_set()).count(),
-            cables.len() / 2
+            "the former master has left the LIDs of {}, the M_Keys of {} and {}",
+            counted(lids.len(), "port", "ports"),
+            counted(keys.values().filter(|key| key.is_set()).count(), "port", "ports"),
+            counted(cables.len() / 2, "cable", "cables")
         );
         let memory = std::mem::take(&mut self.plan.memory);
         self.plan.memory = memory.after_standby(options, Arc::new(lids));

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use testkit::dumps::{self, LidLfts};
 use testkit::{Ibsim, Running};
 use torus_sm::ids::{Guid, PortNum};
+use torus_sm::plan::routing::chain::OPENSM_ENGINES;
 
 /// Time limit for a sweep, which usually takes half a second.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(120);
@@ -172,7 +173,7 @@ impl Manager {
         let ends = |line: &&str| [IN_FORCE, REFUSED, REJECTED].iter().any(|end| line.contains(end));
         let (before, _) = log.lines().rfind(ends)?.split_once(IN_FORCE)?;
         let name = before.rsplit(' ').next()?;
-        ENGINES.into_iter().find(|engine| *engine == name)
+        OPENSM_ENGINES.into_iter().find(|engine| *engine == name)
     }
 
     /// The text of guid2lid.
@@ -212,18 +213,3 @@ impl Manager {
         }
     }
 }
-
-/// The engines as logs name them.
-const ENGINES: [&str; 11] = [
-    "minhop",
-    "updn",
-    "dnup",
-    "file",
-    "ftree",
-    "lash",
-    "dor",
-    "torus-2QoS",
-    "nue",
-    "dfsssp",
-    "sssp",
-];

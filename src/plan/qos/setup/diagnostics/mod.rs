@@ -50,11 +50,7 @@ impl SetupContext<'_> {
     /// Nodes without a port in any group, which the administrator may have overlooked.
     fn ungrouped_nodes(&self) -> Option<Diagnostic> {
         let all: Vec<usize> = (0..self.setup.policy().groups.len()).collect();
-        let is_forgotten = |node: &&Node| {
-            let first = node.first_port.0;
-            let mut ports = (first..=first + u32::from(node.num_ports())).map(PortId);
-            !ports.any(|port| self.setup.is_in(&all, port))
-        };
+        let is_forgotten = |node: &&Node| !node.slots().any(|port| self.setup.is_in(&all, port));
         let mut forgotten = self.fabric.nodes().iter().filter(is_forgotten);
         let node = forgotten.next()?;
         let more = match forgotten.count() {
