@@ -11,6 +11,7 @@
 //! * [`link_down`]: takes links down;
 //! * [`set_id`]: identifiers of Sets; [`switch_info`]: SwitchInfo after a Set; [`phases`]: the
 //!   order of the phases, as data;
+//! * `idle_ports`: brings up ports that carry no data, and writes no tables of switches;
 //! * [`transition`]: the order of table changes on a fabric that carries traffic; `progress`: the
 //!   state of such a transition;
 //! * [`programmer`]: sends the Sets, many at a time; `answers`: records the answers; [`report`]:
@@ -29,6 +30,7 @@ pub mod control;
 pub mod delta;
 mod fdr10;
 pub mod held_mappings;
+mod idle_ports;
 mod in_turn;
 pub mod inherited;
 pub mod link_down;
@@ -50,5 +52,6 @@ pub mod transition;
 
 pub use acknowledged::Acknowledged;
 pub use control::{ApplyControl, Stop};
+pub use idle_ports::apply_idle_ports;
 pub use programmer::{apply, apply_groups};
 pub use report::ApplyReport;

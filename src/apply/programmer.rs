@@ -232,15 +232,15 @@ fn record(
     }
 }
 
-struct PhaseRun<'r, 'c> {
-    client: &'r SmpClient,
-    answers: Answers<'r>,
-    control: &'r mut ApplyControl<'c>,
+pub(super) struct PhaseRun<'r, 'c> {
+    pub client: &'r SmpClient,
+    pub answers: Answers<'r>,
+    pub control: &'r mut ApplyControl<'c>,
 }
 
 impl PhaseRun<'_, '_> {
     /// Sends the Sets of a phase in any order.
-    async fn phase(&mut self, phase: Phase, delta: Delta<'_>) -> usize {
+    pub(super) async fn phase(&mut self, phase: Phase, delta: Delta<'_>) -> usize {
         let fabric = delta.fabric;
         match phase {
             Phase::Tables => {

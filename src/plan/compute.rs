@@ -119,14 +119,18 @@ pub fn compute_with_kept_routes(input: &PlanInput<'_>, routed: &RoutedFabric<'_>
 }
 
 /// The result of LID assignment.
-struct Assigned {
-    lids: Arc<LidTable>,
-    memory: Memory,
-    notes: Vec<Note>,
+pub(super) struct Assigned {
+    pub lids: Arc<LidTable>,
+    pub memory: Memory,
+    pub notes: Vec<Note>,
 }
 
 /// Runs the stages after routing.
-fn with_routes(input: &PlanInput<'_>, assigned: Assigned, routing: Arc<Routing>) -> Planned {
+pub(super) fn with_routes(
+    input: &PlanInput<'_>,
+    assigned: Assigned,
+    routing: Arc<Routing>,
+) -> Planned {
     let PlanInput { fabric, options, .. } = *input;
     let Assigned { lids, mut memory, notes: lid_notes } = assigned;
     let (observed, gone) = (input.observed_pkeys, &input.memory.removed_pkeys);

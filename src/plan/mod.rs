@@ -11,6 +11,7 @@
 //! * [`qos`]: SL to VL mapping and VL arbitration tables, and qos-policy.conf resolved for a
 //!   fabric;
 //! * [`routing`]: the routing engines, and the chain in which they are tried;
+//! * [`idle_ports`]: ports that carry no data, while there is no acceptable plan;
 //! * [`multicast`]: multicast forwarding tables; * [`aliases`]: GUID tables (alias GUIDs);
 //! * [`mod@update`]: incremental planning after a small change of the fabric;
 //! * [`mod@multicast_update`]: incremental planning after a change of multicast groups;
@@ -18,6 +19,7 @@
 
 pub mod aliases;
 pub mod compute;
+pub mod idle_ports;
 mod interned;
 pub mod lids;
 pub mod links;

@@ -38,8 +38,9 @@ impl PlanRejected {
                 self.notes.extend(connectivity.notes(fabric));
             }
             None => self.notes.push(Note::warning(
-                "nothing is programmed, and links in INIT stay there: the switches keep the tables \
-                 they had before this subnet manager started",
+                "no tables are programmed: the switches keep those they had before this subnet manager \
+                 started; only LIDs, P_Keys and the states of ports that were not ACTIVE are set, and \
+                 the SA does not answer",
             )),
         }
         self

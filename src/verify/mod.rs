@@ -2,7 +2,8 @@
 //!
 //! [`full`] examines a complete plan. [`incremental`] examines where a plan differs from one that
 //! passed, and falls back to the full check if that is inconclusive; both verdicts are the same.
-//! [`kept_routes`] examines the rest of a plan whose routes are in force already.
+//! [`kept_routes`] examines the rest of a plan whose routes are in force already, and [`idle_ports`] a plan
+//! without routes.
 //! Each of the two modules opens with its invariant and the argument for it. [`transition`] checks
 //! what packets may meet while a fabric is brought from one plan to the next.
 //!
@@ -25,6 +26,7 @@
 
 pub mod full;
 pub mod held_mappings;
+pub mod idle_ports;
 pub mod incremental;
 pub mod kept_routes;
 pub mod transition;

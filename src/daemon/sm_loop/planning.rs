@@ -14,6 +14,7 @@ use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::aliases::AliasBlock;
 use crate::plan::compute::{PlanInput, Planned, compute_with_kept_routes};
+use crate::plan::idle_ports::compute_idle_ports;
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::plan::partitions::Partition;
@@ -24,6 +25,7 @@ use crate::verify::baseline::{
     Outcome, PendingBaseline, Stage, VerifiedBaseline, plan_and_verify_in_stages,
 };
 use crate::verify::held_mappings::HeldMappings;
+use crate::verify::idle_ports::{IdlePorts, verify_idle_ports};
 use crate::verify::kept_routes::verify_kept_routes;
 use crate::verify::{Checks, Verified, VerifyFailure};
 use crate::wire::attr::tables::PkeyBlock;
@@ -98,6 +100,15 @@ impl PlanRequest {
         }
         let verified = verify_kept_routes(&self.fabric, &Arc::new(plan), &self.checks())?;
         Ok((verified, memory))
+    }
+
+    /// Plans and verifies the ports that carry no data, while there is no acceptable plan.
+    ///
+    /// # Errors
+    /// As [`verify_idle_ports`].
+    pub fn plan_idle_ports(&self) -> Result<(IdlePorts, Memory), String> {
+        let (plan, memory) = self.with_input(None, compute_idle_ports);
+        Ok((verify_idle_ports(&self.fabric, plan)?, memory))
     }
 
     /// The carried baseline, from the results of planning this request.

@@ -264,3 +264,88 @@ async fn a_reload_changes_partitions_but_no_lids_while_the_plan_is_rejected() {
     assert_eq!(lids(), before);
     assert!(cluster.tables() == tables);
 }
+
+/// The LIDs and states of the ports of all hosts.
+fn host_ports(cluster: &SimCluster) -> Vec<(Guid, Lid, PortState)> {
+    let hosts = cluster.hosts().map(|host| (host, cluster.fabric.port_info(host, PortNum(1))));
+    let ports = hosts.map(|(host, info)| (host, info.expect("a port")));
+    ports.map(|(host, info)| (host, info.lid(), info.port_state())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_starts_with_a_rejected_plan_brings_up_what_returns() {
+    let cluster = SimCluster::healthy("5x5x1", 1);
+    let [host, other, new] =
+        [[3, 3, 0], [1, 1, 0], [4, 4, 0]].map(|at| cluster.shape.host_guid(at, 0));
+    assert!(cluster.fabric.unlink(new, PortNum(1)));
+    let first = cluster.start(ORIGIN, options(&cluster));
+    settle().await;
+    let lid = cluster.host_lid([3, 3, 0]);
+    break_ring(&cluster, &first).await;
+    assert!(cluster.fabric.unlink(host, PortNum(1)));
+    sleep(Duration::from_secs(20)).await;
+    first.stop().await;
+    let (before, tables) = (host_ports(&cluster), cluster.tables());
+
+    let second = cluster.start(ORIGIN, options(&cluster));
+    settle().await;
+    assert!(second.subnet.borrow().is_none(), "no plan is accepted");
+    assert_eq!(host_ports(&cluster), before, "nothing changes");
+    assert!(cluster.fabric.relink(host, PortNum(1)) && cluster.fabric.relink(new, PortNum(1)));
+    sleep(Duration::from_secs(20)).await;
+    for at in [host, new] {
+        assert_eq!(state(&cluster, at), PortState::Active);
+    }
+    assert_eq!(cluster.host_lid([3, 3, 0]), lid, "it has its LID again");
+    assert!(cluster.fabric.reaches(other, PortNum(1), lid, true), "the switches have its routes");
+    let new_lid = cluster.host_lid([4, 4, 0]);
+    let mut lids: Vec<Lid> = host_ports(&cluster).iter().map(|&(_, lid, _)| lid).collect();
+    lids.sort_unstable();
+    assert!(lids[0] != Lid(0) && lids.windows(2).all(|pair| pair[0] != pair[1]), "{lids:?}");
+    assert!(cluster.tables() == tables, "no table of a switch changes");
+    assert!(second.subnet.borrow().is_none(), "no plan is accepted");
+    let text = warnings(&second).join("\n");
+    assert!(text.contains("only LIDs, P_Keys and the states of ports"), "{text}");
+
+    let cable = cluster.shape.switch_guid([0, 2, 0]);
+    assert!(cluster.fabric.relink(cable, PortNum(1)));
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(cluster.faults(&second), [""; 0]);
+    assert_eq!([cluster.host_lid([3, 3, 0]), cluster.host_lid([4, 4, 0])], [lid, new_lid]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_switch_that_restarts_while_there_is_no_plan_comes_up_without_routes() {
+    let cluster = SimCluster::healthy("5x5x1", 1);
+    let first = cluster.start(ORIGIN, options(&cluster));
+    settle().await;
+    break_ring(&cluster, &first).await;
+    first.stop().await;
+    let second = cluster.start(ORIGIN, options(&cluster));
+    settle().await;
+    let tables = cluster.tables();
+    let switch = cluster.shape.switch_guid([3, 3, 0]);
+    let lid = cluster.fabric.port_info(switch, PortNum::ZERO).expect("a port").lid();
+    assert!(cluster.fabric.reboot(switch));
+    sleep(Duration::from_secs(20)).await;
+    assert!(second.subnet.borrow().is_none(), "no plan is accepted");
+    for num in [1, 2, 3, 4].map(PortNum) {
+        let info = cluster.fabric.port_info(switch, num).expect("a port");
+        assert_eq!(info.port_state(), PortState::Active, "port {num}");
+    }
+    assert_eq!(state(&cluster, cluster.shape.host_guid([3, 3, 0], 0)), PortState::Active);
+    assert_eq!(cluster.fabric.port_info(switch, PortNum::ZERO).expect("a port").lid(), lid);
+    for (before, now) in
+        tables.iter().zip(cluster.tables()).filter(|(before, _)| before.0 != switch)
+    {
+        assert!(*before == now, "the tables of {} are as before", now.0);
+    }
+    let forwards = cluster.fabric.lft(switch).expect("a table").iter().any(|&exit| exit != 0xFF);
+    assert!(!forwards, "it got no routes");
+
+    // Its links are ACTIVE by now, which must not look as if it had its tables.
+    let cable = cluster.shape.switch_guid([0, 2, 0]);
+    assert!(cluster.fabric.relink(cable, PortNum(1)));
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(cluster.faults(&second), [""; 0]);
+}

@@ -4,8 +4,9 @@
 //!
 //! The options and the QoS policy are those of the accepted plan, to which its routes belong.
 
+use super::log_once::log_failed_sets;
 use super::{Reconfigurer, recording};
-use crate::apply::ApplyReport;
+use crate::apply::{ApplyReport, apply_idle_ports};
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::contained;
@@ -47,13 +48,14 @@ impl Reconfigurer {
         &mut self,
         context: &ManagerContext,
         options: &Arc<Options>,
-        observation: &Observation,
+        observation: &mut Observation,
         groups: Vec<GroupMembers>,
     ) -> Result<ProgrammablePlan, String> {
         let planned = match self.request(context, options, observation, groups).await {
-            Ok(request) => self.plan_or_keep_routes(context, request).await,
+            Ok(request) => self.plan_or_keep_routes(context, request, observation).await,
             Err(problem) => Err(PlanRejected::of(problem)),
         };
+        let observation = &*observation;
         planned.map_err(|rejected| {
             // Ports that are absent now must be asked when they return.
             let fabric = &observation.fabric;
@@ -66,6 +68,7 @@ impl Reconfigurer {
         &mut self,
         context: &ManagerContext,
         request: PlanRequest,
+        observation: &mut Observation,
     ) -> Result<ProgrammablePlan, PlanRejected> {
         let planned = self.plan(context, request.clone()).await;
         recording::plan_ended(context, &planned);
@@ -73,6 +76,11 @@ impl Reconfigurer {
             Ok(verified) => return Ok(ProgrammablePlan { verified, request, rejected: None }),
             Err(rejected) => rejected,
         };
+        if self.plan.accepted.is_none() {
+            let problem = self.bring_up_idle_ports(context, request, observation).await;
+            rejected.notes.extend(problem.err().map(Note::warning));
+            return Err(rejected);
+        }
         match self.plan_with_kept_routes(request).await {
             Ok((verified, request)) => {
                 Ok(ProgrammablePlan { verified, request, rejected: Some(rejected) })
@@ -82,6 +90,40 @@ impl Reconfigurer {
                 Err(rejected)
             }
         }
+    }
+
+    /// Brings up the ports that carry no data, while there is no accepted plan: after a start, the
+    /// routes that the switches hold and their service levels are not known.
+    ///
+    /// # Errors
+    /// The reason why nothing was sent.
+    async fn bring_up_idle_ports(
+        &mut self,
+        context: &ManagerContext,
+        request: PlanRequest,
+        observation: &mut Observation,
+    ) -> Result<(), String> {
+        let request = PlanRequest { memory: self.plan.memory.clone(), ..request };
+        let work = move || contained::run(|| request.plan_idle_ports());
+        let planned = match spawn_low_priority(work).await {
+            Ok(Ok(planned)) => planned,
+            Ok(Err(panic)) => Err(panic.to_string()),
+            Err(problem) => Err(problem.to_string()),
+        };
+        let (plan, memory) = planned.map_err(|problem| {
+            format!("hosts and links that are not ACTIVE cannot be configured: {problem}")
+        })?;
+        self.plan.memory = memory;
+        let devices = &mut self.devices;
+        let known = &mut devices.acknowledged;
+        let report =
+            apply_idle_ports(&context.client, observation, &plan, known, &devices.m_keys).await;
+        devices.m_keys.learn(&observation.fabric);
+        self.logged.log_unknown_keys(&observation.fabric, &devices.m_keys, &report);
+        log_failed_sets(observation, &report);
+        recording::applied(context, &report);
+        self.figures.sets = report.sets();
+        Ok(())
     }
 
     /// Plans the fabric of `request`, and whatever of it does not belong to the routes, with the
