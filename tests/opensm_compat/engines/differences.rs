@@ -22,7 +22,8 @@ const CREDIT_LOOP: &str = "OpenSM's tables have a credit loop, we refuse";
 const SWITCH_SLS: &str = "OpenSM's packets from switches close a credit loop on VL 0";
 const NUE_LOOP: &str = "OpenSM's nue closes a credit loop, ours does not";
 const UNORDERED: &str = "OpenSM's ftree sorts hosts as if they were switches, by addresses";
-pub(crate) const KEPT: &str = "OpenSM keeps entries of the engine before, ours has none of them";
+pub(crate) const KEPT: &str =
+    "OpenSM keeps entries of the engine before and balances the others with them, ours does not";
 const LEFT_OUT: &str = "OpenSM's ftree leaves out hosts";
 
 /// The engines that promise routes between all end ports without credit loops.

@@ -19,7 +19,7 @@ use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::lash::LashPolicy;
 use torus_sm::plan::routing::sssp::SsspPolicy;
-use torus_sm::plan::routing::{Lft, PortMask, Routing, RoutingPolicy, dnup, ftree, updn};
+use torus_sm::plan::routing::{Lft, PortMask, Routing, RoutingPolicy, dnup, ftree, minhop, updn};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::verify::{Checks, Summary, VerifyFailure, verify};
 
@@ -47,10 +47,21 @@ impl<'a> Ours<'a> {
     /// # Errors
     /// The reasons of the engine.
     pub(crate) fn plan(&self) -> Result<Plan, String> {
-        self.plan_by(&format!("{},no_fallback", self.case.engine))
+        self.plan_by(&format!("{},no_fallback", self.case.engine), None)
     }
 
-    fn plan_by(&self, engines: &str) -> Result<Plan, String> {
+    /// The plan of minhop if `lfts` are its own tables of the fabric `before`: entries that still have
+    /// the least hops stay, and the others are balanced together with them.
+    ///
+    /// # Errors
+    /// The reasons of minhop.
+    pub(crate) fn plan_after(&self, before: &Self, lfts: &LidLfts) -> Result<Plan, String> {
+        let earlier = before.plan_by(minhop::NAME, None)?;
+        let routing = Arc::new(before.with_lfts(&earlier, lfts));
+        self.plan_by(minhop::NAME, Some(&Plan { routing, ..earlier }))
+    }
+
+    fn plan_by(&self, engines: &str, previous: Option<&Plan>) -> Result<Plan, String> {
         let folder = tempfile::tempdir().expect("a folder");
         self.case.write(folder.path());
         let text = fs::read_to_string(folder.path().join("opensm.conf")).expect("a file");
@@ -69,7 +80,7 @@ impl<'a> Ours<'a> {
             observed_pkeys: &[],
             groups: &self.groups(),
             aliases: &[],
-            previous: None,
+            previous,
             reregister: &|_| false,
             chain: &chain,
             qos_policy: None,
@@ -114,8 +125,8 @@ impl<'a> Ours<'a> {
         &self,
         theirs: &Tables,
     ) -> Result<Result<Summary, VerifyFailure>, String> {
-        let plan = self.plan_by("minhop")?;
-        let mut routing = self.with_their_lfts(&plan, theirs);
+        let plan = self.plan_by(minhop::NAME, None)?;
+        let mut routing = self.with_lfts(&plan, &theirs.lfts);
         if [ftree::NAME, updn::NAME, dnup::NAME].contains(&self.case.engine) {
             routing.policy = Arc::new(OmitsSwitchRoutes);
         }
@@ -129,18 +140,18 @@ impl<'a> Ours<'a> {
     /// # Errors
     /// The faults, as a text.
     pub(crate) fn verify_their_lfts(&self, plan: Plan, theirs: &Tables) -> Result<Summary, String> {
-        let routing = Arc::new(self.with_their_lfts(&plan, theirs));
+        let routing = Arc::new(self.with_lfts(&plan, &theirs.lfts));
         self.verify_strictly(Plan { routing, ..plan })
     }
 
-    /// Our routing with OpenSM's forwarding tables.
-    fn with_their_lfts(&self, plan: &Plan, theirs: &Tables) -> Routing {
+    /// Our routing with other forwarding tables.
+    fn with_lfts(&self, plan: &Plan, lfts: &LidLfts) -> Routing {
         let mut routing = (*plan.routing).clone();
         for switch in self.fabric.switch_ids() {
             let guid = self.fabric.switch(switch).guid().0;
             let mut lft = Lft::empty(plan.lids.max());
             for (lid, _) in plan.lids.iter() {
-                if let Some(&port) = theirs.lfts.entries.get(&(guid, lid.0)) {
+                if let Some(&port) = lfts.entries.get(&(guid, lid.0)) {
                     lft.0[lid.index()] = port;
                 }
             }

@@ -24,6 +24,8 @@ use state::State;
 use testkit::dumps::{self, LidLfts};
 use testkit::fabrics::Family;
 use testkit::torus::random::Random;
+use torus_sm::plan::Plan;
+use torus_sm::plan::routing::minhop;
 
 /// Number of seeds of each engine by default.
 const DEFAULT_SEEDS: u64 = 1;
@@ -83,7 +85,7 @@ fn before_and_after_cuts(case: &EngineCase) -> Vec<Verdict> {
         Verdict::Differs(text) => differs(case, text),
         verdict => verdict,
     }];
-    let before = Before { engine: theirs.engine(), lfts: theirs.lfts() };
+    let before = Before { case, engine: theirs.engine(), lids: theirs.lids(), lfts: theirs.lfts() };
     let (cables, remaining) = cuts::draw(case, &mut random);
     for manager in [&mut theirs, &mut ours] {
         manager.cut(&cables);
@@ -116,7 +118,7 @@ fn differs(case: &EngineCase, text: String) -> Verdict {
 }
 
 /// Compares both managers, OpenSM first. `case` has the cables that are left.
-fn judge(case: &EngineCase, before: Option<&Before>, managers: [&Manager; 2]) -> Verdict {
+fn judge(case: &EngineCase, before: Option<&Before<'_>>, managers: [&Manager; 2]) -> Verdict {
     match compare_states(case, before, managers) {
         Verdict::Differs(text) => {
             Verdict::Differs(format!("{text}\n{}\n{}", managers[0].errors(), managers[1].errors()))
@@ -127,7 +129,7 @@ fn judge(case: &EngineCase, before: Option<&Before>, managers: [&Manager; 2]) ->
 
 fn compare_states(
     case: &EngineCase,
-    before: Option<&Before>,
+    before: Option<&Before<'_>>,
     [theirs, ours]: [&Manager; 2],
 ) -> Verdict {
     let (their_engine, our_engine) = (theirs.engine(), ours.engine());
@@ -152,7 +154,7 @@ fn compare_states(
     };
     let known = if our_state.differs_in_trees_only(&their_state, &questions, engine) {
         differences::known_trees(&plans, &plan, &our_state.mfts, &tables)
-    } else if before.is_some_and(|before| before.is_kept(engine, &our_state, &their_state)) {
+    } else if before.is_some_and(|before| before.is_kept(&plans, &our_state, &their_state)) {
         Some(differences::KEPT)
     } else {
         match differences::judge(&case, &tables) {
@@ -177,24 +179,25 @@ fn compare_states(
 }
 
 /// OpenSM's result before cables were cut.
-struct Before {
+struct Before<'a> {
+    case: &'a EngineCase,
     engine: Option<&'static str>,
+    /// The text of guid2lid.
+    lids: String,
     lfts: LidLfts,
 }
 
-impl Before {
-    /// True if OpenSM's entries that differ from ours are those of another engine before, which it
-    /// fell back from (torus-sm(8), differences from OpenSM).
-    fn is_kept(&self, engine: &str, ours: &State, theirs: &State) -> bool {
-        let entries = &theirs.lfts.entries;
-        let is_of_before =
-            |(key, out): (&_, &_)| self.lfts.entries.get(key).is_some_and(|before| before == out);
-        self.engine.is_some_and(|before| before != engine)
+impl Before<'_> {
+    /// True if OpenSM's tables are those of minhop after the tables of another engine, which failed after
+    /// the cut: entries that still have the least hops are kept, and the others balanced together with
+    /// them (torus-sm(8), differences from OpenSM). `plans` has the fabric after the cut.
+    fn is_kept(&self, plans: &Ours<'_>, ours: &State, theirs: &State) -> bool {
+        let before = Ours::new(self.case, &self.lids);
+        let is_theirs = |plan: &Plan| plans.lfts(plan).entries == theirs.lfts.entries;
+        plans.case.engine == minhop::NAME
+            && self.engine.is_some_and(|before| before != minhop::NAME)
             && ours.mfts == theirs.mfts
             && ours.lfts.owners == theirs.lfts.owners
-            && entries
-                .iter()
-                .filter(|(key, out)| ours.lfts.entries.get(key) != Some(out))
-                .all(is_of_before)
+            && plans.plan_after(&before, &self.lfts).is_ok_and(|plan| is_theirs(&plan))
     }
 }
