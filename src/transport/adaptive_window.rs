@@ -2,31 +2,33 @@
 //!
 //! Requests go to devices in turn, few to each ([`super::device_queue`]), so a larger window loads more
 //! devices, not a device more. But directed-route requests may all pass the management processor of one
-//! slow switch, whose queue then grows with the window, and with it the round trip. The window therefore
-//! grows by one request in each round trip while the mean round trip is below twice the lowest one. Otherwise,
-//! and if a request stalls or is sent again, it is halved. The mean is taken over rounds of at least
-//! [`MIN_ROUND`] answers, because single ones vary with the load of this machine, and the window grows by at
-//! most a quarter in a round.
+//! slow switch, whose queue then grows with the window, and with it the round trip of every request. The window
+//! therefore grows while round trips are below twice the lowest ones, by one request in each round trip.
+//! Otherwise, and if a request stalls or is sent again, it is halved.
 //!
-//! At its start the window itself causes no queue worth mentioning, so the mean of a round there is the
-//! lowest round trip from then on: devices answer some attributes much later than others.
+//! Round trips are judged by rounds of at least [`MIN_ROUND`] answers, of which an eighth took at most the
+//! time that counts. A queue that all requests pass delays these, too, while the mean follows the load of this
+//! machine and the few devices that are slow themselves. A single answer would not do: those of the local
+//! port come at once. In a round, the window grows by at most a quarter.
+//!
+//! At its start the window itself causes no queue worth mentioning, so a round there says what the
+//! lowest round trip is from then on: devices answer some attributes much later than others.
 
 use std::time::Duration;
 
 /// The window at the start, and at least: that of OpenSM.
 pub(super) const START: usize = 4;
 
-/// Answers in a round at least, so that the mean means something.
+/// Answers in a round at least.
 const MIN_ROUND: usize = 64;
 
 pub(super) struct AdaptiveWindow {
     bound: usize,
     window: usize,
-    /// The lowest mean round trip of a round since the window was last at its start.
+    /// The lowest round trip of a round since the window was last at its start.
     lowest: Option<Duration>,
-    /// The answers of this round, and the sum of their round trips.
-    answers: usize,
-    total: Duration,
+    /// The round trips of the answers of this round.
+    round_trips: Vec<Duration>,
     /// True if a request had to wait for the window in this round.
     is_used: bool,
     /// True if the window was halved in this round.
@@ -40,8 +42,7 @@ impl AdaptiveWindow {
             bound: bound.max(START),
             window: START,
             lowest: None,
-            answers: 0,
-            total: Duration::ZERO,
+            round_trips: Vec::new(),
             is_used: false,
             is_halved: false,
         }
@@ -58,9 +59,8 @@ impl AdaptiveWindow {
 
     /// A request that was sent once and did not stall was answered.
     pub(super) fn answered(&mut self, round_trip: Duration) {
-        self.answers += 1;
-        self.total += round_trip;
-        if self.answers >= MIN_ROUND.max(self.window) {
+        self.round_trips.push(round_trip);
+        if self.round_trips.len() >= MIN_ROUND.max(self.window) {
             self.end_round();
         }
     }
@@ -75,21 +75,21 @@ impl AdaptiveWindow {
     }
 
     fn end_round(&mut self) {
-        let mean = self.total / u32::try_from(self.answers).unwrap_or(u32::MAX);
+        let answers = self.round_trips.len();
+        let (_, round_trip, _) = self.round_trips.select_nth_unstable(answers / 8);
+        let round_trip = *round_trip;
         let lowest = match self.lowest {
-            Some(lowest) if self.window > START => lowest.min(mean),
-            _ => mean,
+            Some(lowest) if self.window > START => lowest.min(round_trip),
+            _ => round_trip,
         };
         self.lowest = Some(lowest);
-        if mean > lowest * 2 {
+        if round_trip > lowest * 2 {
             self.halve();
         } else if self.is_used && !self.is_halved {
-            let round_trips = self.answers / self.window;
-            let growth = round_trips.min(self.window / 4).max(1);
+            let growth = (answers / self.window).min(self.window / 4).max(1);
             self.window = self.bound.min(self.window + growth);
         }
-        self.answers = 0;
-        self.total = Duration::ZERO;
+        self.round_trips.clear();
         self.is_used = false;
         self.is_halved = false;
     }
@@ -132,6 +132,20 @@ mod tests {
             largest = largest.max(window.window());
         }
         assert!((8..=10).contains(&largest), "{largest}");
+    }
+
+    #[test]
+    fn neither_a_busy_machine_nor_answers_of_the_local_port_stop_it() {
+        let mut window = AdaptiveWindow::new(64);
+        for answer in 0..100_000_u32 {
+            window.full();
+            window.answered(match answer % 32 {
+                0 => TRIP / 20,
+                1..24 => TRIP * (answer % 32),
+                _ => TRIP,
+            });
+        }
+        assert_eq!(window.window(), 64);
     }
 
     #[test]

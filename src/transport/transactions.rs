@@ -209,9 +209,7 @@ impl Transactions {
     /// requests may be sent another one.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
         if self.in_flight >= self.window() {
-            if let Some(adaptive) = self.adaptive.as_mut().filter(|_| self.queue.has_ready()) {
-                adaptive.full();
-            }
+            self.note_full_window();
             return None;
         }
         let (device, queued) = self.queue.pop(self.limits.device_slots())?;
@@ -244,7 +242,18 @@ impl Transactions {
         let check_at = now + STALL_TIME;
         self.check_at = Some(self.check_at.map_or(check_at, |earlier| earlier.min(check_at)));
         self.counters.sent(request.method, request.attr_id);
+        self.note_full_window();
         Some(Transmit { tid, request, timeout })
+    }
+
+    /// Tells the window that adapts if a request waits for nothing but the window.
+    fn note_full_window(&mut self) {
+        if let Some(adaptive) = &mut self.adaptive
+            && self.in_flight >= adaptive.window()
+            && self.queue.has_ready()
+        {
+            adaptive.full();
+        }
     }
 
     /// Completes a transaction by its response, which arrived at `now`. Returns false if no
