@@ -3,6 +3,7 @@
 use super::message::Message;
 use crate::transport::{Address, Agent, Delivery, MadSink, Outcome};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -20,24 +21,52 @@ struct Contents {
     closed: bool,
 }
 
-/// Deliveries for one attached port.
+/// Tasks with deliveries that have not been woken yet. They are woken when the lock of the fabric is released:
+/// they need it at once, and to wake up one of them takes longer than to handle a packet.
 #[derive(Default)]
+pub(super) struct PendingWakeups {
+    is_any: AtomicBool,
+    tasks: Mutex<Vec<Arc<Notify>>>,
+}
+
+impl PendingWakeups {
+    fn add(&self, task: &Arc<Notify>) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task.clone());
+        self.is_any.store(true, Ordering::Release);
+    }
+
+    pub(super) fn wake(&self) {
+        if self.is_any.swap(false, Ordering::AcqRel) {
+            let tasks =
+                std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+            tasks.iter().for_each(|task| task.notify_one());
+        }
+    }
+}
+
+/// Deliveries for one attached port.
 pub(super) struct DeliveryQueue {
     contents: Mutex<Contents>,
     /// Notified when the queue is no longer empty, or is closed.
-    changed: Notify,
+    changed: Arc<Notify>,
+    wakeups: Arc<PendingWakeups>,
 }
 
 impl DeliveryQueue {
+    pub(super) fn new(wakeups: Arc<PendingWakeups>) -> Self {
+        Self { contents: Mutex::default(), changed: Arc::default(), wakeups }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Appends a delivery, under the lock of the fabric.
     pub(super) fn push(&self, delivery: QueuedDelivery) {
         let mut contents = self.lock();
         contents.deliveries.push_back(delivery);
         if contents.deliveries.len() == 1 {
-            self.changed.notify_one();
+            self.wakeups.add(&self.changed);
         }
     }
 

@@ -1,25 +1,25 @@
-//! Wakes up what waits for the next timed event: a task, or a thread.
+//! Wakes up what waits for the next timed event: a task, or the thread of a server.
 
 use std::sync::OnceLock;
-use std::thread::Thread;
 use tokio::sync::Notify;
 
 #[derive(Default)]
 pub(super) struct EventSignal {
     task: Notify,
-    thread: OnceLock<Thread>,
+    /// Wakes up the thread that handles the events, if a thread does.
+    thread: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl EventSignal {
-    /// Lets the current thread, which parks, be woken up from now on.
-    pub(super) fn wake_this_thread(&self) {
+    /// Lets `wake` be called from now on: it wakes up the thread that handles the events.
+    pub(super) fn wake_thread(&self, wake: impl Fn() + Send + Sync + 'static) {
         // There is one such thread; a second call changes nothing.
-        let _ = self.thread.set(std::thread::current());
+        let _ = self.thread.set(Box::new(wake));
     }
 
     pub(super) fn raise(&self) {
         match self.thread.get() {
-            Some(thread) => thread.unpark(),
+            Some(wake) => wake(),
             None => self.task.notify_one(),
         }
     }

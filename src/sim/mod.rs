@@ -76,6 +76,7 @@ pub use node_faults::{Misbehaviour, SetFault};
 pub use port::SimPort;
 pub use sim_fabric::SimFabric;
 pub use sma_load::SmaSpeed;
+pub use timers::TimedEvents;
 pub use transit_faults::MadKind;
 
 #[cfg(test)]

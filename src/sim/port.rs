@@ -87,7 +87,7 @@ impl SimFabric {
         role: PortRole,
     ) -> Option<SimPort> {
         let PortRole { is_sm, segmentation } = role;
-        let queue = Arc::new(DeliveryQueue::default());
+        let queue = Arc::new(DeliveryQueue::new(self.shared.wakeups.clone()));
         let mut net = self.shared.lock();
         let slot = net.end_port_at(guid, num)?;
         let mut agents = [0; AGENTS.len()];

@@ -1,32 +1,68 @@
 //! Handle of a simulated fabric: properties of its devices to change, tables to read.
 
 use super::congestion::CongestionSettings;
+use super::delivery_queue::PendingWakeups;
 use super::devices::{Devices, PortEvents};
+use super::event_queue::EventQueue;
 use super::event_signal::EventSignal;
+use super::events::Event;
 use super::forwarding::NoFaults;
 use super::net::Net;
-use super::timers::{self, NextEvent};
+use super::timers::{self, NextEvent, TimedEvents};
 use crate::fabric::synthetic::Hardware;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::tables::{MftBlock, SlToVl};
 use crate::wire::attr::{PortInfo, SwitchInfo};
 use std::collections::HashSet;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// State shared by all handles and ports of a fabric.
 pub(super) struct Shared {
     net: Mutex<Net>,
+    pub(super) wakeups: Arc<PendingWakeups>,
     rescheduled: Arc<EventSignal>,
     started: AtomicBool,
-    has_timer_thread: AtomicBool,
+    timed_events: Mutex<TimedEvents>,
+}
+
+/// Exclusive access to the fabric. Tasks that have received packets are woken after it ends.
+pub(super) struct LockedNet<'a> {
+    // Dropped in this order.
+    net: MutexGuard<'a, Net>,
+    _wake: WakeOnDrop<'a>,
+}
+
+struct WakeOnDrop<'a>(&'a PendingWakeups);
+
+impl Drop for WakeOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.wake();
+    }
+}
+
+impl Deref for LockedNet<'_> {
+    type Target = Net;
+
+    fn deref(&self) -> &Net {
+        &self.net
+    }
+}
+
+impl DerefMut for LockedNet<'_> {
+    fn deref_mut(&mut self) -> &mut Net {
+        &mut self.net
+    }
 }
 
 impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Net> {
-        self.net.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> LockedNet<'_> {
+        let net = self.net.lock().unwrap_or_else(PoisonError::into_inner);
+        LockedNet { net, _wake: WakeOnDrop(&self.wakeups) }
     }
 }
 
@@ -54,40 +90,64 @@ impl SimFabric {
         Self {
             shared: Arc::new(Shared {
                 net: Mutex::new(net),
+                wakeups: Arc::default(),
                 rescheduled,
                 started: AtomicBool::new(false),
-                has_timer_thread: AtomicBool::new(false),
+                timed_events: Mutex::default(),
             }),
         }
     }
 
-    /// Lets a thread handle timed events, with the resolution of the kernel's timers in real time, instead
-    /// of a task with that of tokio's, one millisecond. Has no effect on a fabric with programs.
-    pub fn use_timer_thread(&self) {
-        self.shared.has_timer_thread.store(true, Ordering::Relaxed);
+    /// Chooses what handles timed events. Has no effect on a fabric with attached ports.
+    pub fn set_timed_events(&self, how: TimedEvents) {
+        *self.shared.timed_events.lock().unwrap_or_else(PoisonError::into_inner) = how;
     }
 
-    /// Starts the task or thread that handles timed events, unless it runs already.
+    fn timed_events(&self) -> TimedEvents {
+        *self.shared.timed_events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the task that handles timed events, unless something does so already.
     pub(super) fn start(&self) {
         if self.shared.started.swap(true, Ordering::Relaxed) {
             return;
         }
         let signal = self.shared.rescheduled.clone();
         let weak = Arc::downgrade(&self.shared);
-        let handle_due = move || {
+        let handle_due = move |next_due: fn(&EventQueue<Event>) -> Option<Instant>| {
             let Some(shared) = weak.upgrade() else { return NextEvent::Ended };
             let mut net = shared.lock();
             net.run_due_events();
-            net.events.next_due().map_or(NextEvent::Never, NextEvent::At)
+            next_due(&net.events).map_or(NextEvent::Never, NextEvent::At)
         };
-        if self.shared.has_timer_thread.load(Ordering::Relaxed) {
-            let thread = std::thread::Builder::new().name("sim-timers".to_owned());
-            let (handle_due, signal) = (handle_due.clone(), signal.clone());
-            if thread.spawn(move || timers::run_in_thread(handle_due, &signal)).is_ok() {
-                return;
+        let is_exact = self.timed_events() != TimedEvents::Task;
+        tokio::spawn(async move {
+            if is_exact {
+                timers::run_exact(|| handle_due(EventQueue::next_batch_due), &signal).await;
+            } else {
+                timers::run(|| handle_due(EventQueue::next_due), &signal).await;
             }
+        });
+    }
+
+    /// Lets the thread of a server handle timed events, if it is to do so and nothing does yet. `wake` is
+    /// called when [`Self::next_event`] has become earlier. Returns false if others handle them.
+    pub(super) fn take_over_events(&self, wake: impl Fn() + Send + Sync + 'static) -> bool {
+        let is_taken_over = self.timed_events() == TimedEvents::ServerThread
+            && !self.shared.started.swap(true, Ordering::Relaxed);
+        if is_taken_over {
+            self.shared.rescheduled.wake_thread(wake);
         }
-        tokio::spawn(async move { timers::run(handle_due, &signal).await });
+        is_taken_over
+    }
+
+    pub(super) fn handle_due_events(&self) {
+        self.shared.lock().run_due_events();
+    }
+
+    /// When timed events are to be handled next; `None` if there is none.
+    pub(super) fn next_event(&self) -> Option<Instant> {
+        self.shared.lock().events.next_batch_due()
     }
 
     pub(super) fn at_port<R>(

@@ -26,7 +26,7 @@ use crate::daemon::sm_loop::manager::Exit;
 use crate::daemon::start::{Daemon, ServerThreads, Setup};
 use crate::fabric::synthetic::Hardware;
 use crate::manage::socket;
-use crate::sim::{SimFabric, SmaSpeed};
+use crate::sim::{SimFabric, SmaSpeed, TimedEvents};
 use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
 use crate::transport::frames::{FramePort, FrameSink};
@@ -96,7 +96,8 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
 
 fn simulate(fabric: &RequestedFabric, args: &SimArgs) -> SimFabric {
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
-    simulated.use_timer_thread();
+    let timed_events = if args.no_sm { TimedEvents::ServerThread } else { TimedEvents::ExactTask };
+    simulated.set_timed_events(timed_events);
     if let Some(service_time) = args.sma_time {
         let queue = args.sma_queue.unwrap_or(SmaSpeed::UNLIMITED);
         simulated.set_sma_speed(SmaSpeed { service_time, queue });

@@ -226,13 +226,15 @@ impl Net {
             return;
         }
         let arrival = Arrival { slot, qpn: 0, from, mad };
-        match self.sma_loads.admit(node, Instant::now()) {
-            Service::AtOnce => self.process_smp(arrival),
-            Service::At(due) => {
-                self.events.schedule_at(due, Event::Serve(Box::new(arrival)));
-            }
-            Service::Dropped => {}
-        }
+        // The time of the whole round trip passes on the way to the agent: one event instead of two.
+        let arrives = Instant::now() + self.smp_round_trip;
+        let due = match self.sma_loads.admit(node, arrives) {
+            Service::AtOnce if self.smp_round_trip.is_zero() => return self.process_smp(arrival),
+            Service::AtOnce => arrives,
+            Service::At(due) => due,
+            Service::Dropped => return,
+        };
+        self.events.schedule_at(due, Event::Serve(Box::new(arrival)));
     }
 
     /// Lets the subnet management agent of a port process a request, and sends its response.
@@ -252,10 +254,7 @@ impl Net {
                 if header.class() == Class::SUBN_DIRECTED {
                     mad.0[4] |= 0x80;
                 }
-                self.respond_after(
-                    self.faults.nodes.response_time(node) + self.smp_round_trip,
-                    Packet { from: slot, to: from, mad },
-                );
+                self.respond(node, Packet { from: slot, to: from, mad });
             }
         }
         self.report_link_changes();
@@ -269,10 +268,7 @@ impl Net {
 
     /// Sends the response of a node's agent, after the node's response time.
     fn respond(&mut self, node: u32, packet: Packet) {
-        self.respond_after(self.faults.nodes.response_time(node), packet);
-    }
-
-    fn respond_after(&mut self, time: Duration, packet: Packet) {
+        let time = self.faults.nodes.response_time(node);
         if time.is_zero() {
             self.transmit(packet);
         } else {

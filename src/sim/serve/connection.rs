@@ -12,6 +12,7 @@ const READ_SIZE: usize = 64 * 1024;
 
 pub(super) struct Connection {
     stream: UnixStream,
+    buffer: Box<[u8]>,
     received: Vec<u8>,
     /// Bytes of `received` that were decoded.
     decoded: usize,
@@ -47,7 +48,8 @@ pub(super) struct Disconnected;
 impl Connection {
     pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, received: Vec::new(), decoded: 0, unsent: Vec::new() })
+        let buffer = vec![0; READ_SIZE].into_boxed_slice();
+        Ok(Self { stream, buffer, received: Vec::new(), decoded: 0, unsent: Vec::new() })
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -60,13 +62,12 @@ impl Connection {
 
     /// Reads all available bytes.
     pub(super) fn fill(&mut self) -> Result<(), Disconnected> {
-        let mut buffer = [0; READ_SIZE];
         self.received.drain(..std::mem::take(&mut self.decoded));
         loop {
-            match self.stream.read(&mut buffer) {
+            match self.stream.read(&mut self.buffer) {
                 Ok(0) => return Err(Disconnected),
                 Ok(got) => {
-                    self.received.extend_from_slice(&buffer[..got]);
+                    self.received.extend_from_slice(&self.buffer[..got]);
                     if got < READ_SIZE {
                         return Ok(());
                     }

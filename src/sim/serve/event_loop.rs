@@ -9,14 +9,17 @@ use super::wakeup::{Wakeup, WakeupReceiver};
 use crate::local_socket::Listener;
 use crate::sim::SimFabric;
 use crate::sim::console::{self, ConsoleError};
+use crate::sim::timers;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
+use nix::sys::time::TimeSpec;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) struct EventLoop {
     fabric: SimFabric,
@@ -28,6 +31,9 @@ pub(super) struct EventLoop {
     /// Connections, and the nodes that their programs are attached to.
     connections: BTreeMap<u64, (Connection, Option<AttachPoint>)>,
     files: BTreeMap<u64, OpenFile>,
+    /// True if this thread handles the fabric's timed events. Handled by another thread, each response would
+    /// pass a lock that the wake-up of this thread holds for longer than all other work on it takes.
+    has_timed_events: bool,
     /// Number of the last connection or open file.
     last_number: u64,
 }
@@ -51,6 +57,8 @@ impl EventLoop {
         receiver: WakeupReceiver,
     ) -> io::Result<Self> {
         let directories = NodeDirectories::new(fabric.clone(), directory.canonicalize()?);
+        let waker = Arc::clone(&wakeup);
+        let has_timed_events = fabric.take_over_events(move || waker.wake());
         Ok(Self {
             fabric,
             default,
@@ -60,16 +68,23 @@ impl EventLoop {
             receiver,
             connections: BTreeMap::new(),
             files: BTreeMap::new(),
+            has_timed_events,
             last_number: 0,
         })
     }
 
     /// Runs until the server is stopped.
     pub(super) fn run(mut self) {
+        if self.has_timed_events {
+            timers::make_timers_exact();
+        }
         while !self.wakeup.is_stopped() {
             let ready = self.wait();
             for (source, events) in ready {
                 self.handle(source, events);
+            }
+            if self.has_timed_events {
+                self.fabric.handle_due_events();
             }
             for number in self.wakeup.take_readable() {
                 self.send_packets(number);
@@ -95,14 +110,24 @@ impl EventLoop {
             // POLLHUP is reported regardless of the events requested.
             fds.push(PollFd::new(file.socket(), if file.is_blocked() { output } else { idle }));
         }
-        let timeout = if self.wakeup.may_block() { PollTimeout::NONE } else { PollTimeout::ZERO };
-        let polled = poll(&mut fds, timeout);
+        let timeout =
+            if self.wakeup.may_block() { self.time_to_next_event() } else { Some(Duration::ZERO) };
+        let polled = ppoll(&mut fds, timeout.map(TimeSpec::from_duration), None);
         self.wakeup.woken(&self.receiver);
         if polled.is_err() {
             return Vec::new();
         }
         let events = fds.iter().map(|fd| fd.revents().unwrap_or(idle));
         sources.into_iter().zip(events).filter(|(_, events)| !events.is_empty()).collect()
+    }
+
+    /// `None` if this thread has no event to wait for.
+    fn time_to_next_event(&self) -> Option<Duration> {
+        if !self.has_timed_events {
+            return None;
+        }
+        let due = self.fabric.next_event()?;
+        Some(timers::time_to(due))
     }
 
     fn handle(&mut self, source: Source, events: PollFlags) {

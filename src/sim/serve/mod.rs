@@ -16,7 +16,8 @@
 //!   and their contents
 //!
 //! The server has one thread outside of the tokio runtime, which waits for all descriptors with
-//! poll(2). The fabric wakes it up (`wakeup`) when MADs arrive for an open file.
+//! poll(2). The fabric wakes it up (`wakeup`) when MADs arrive for an open file. It handles the timed events of a fabric
+//! that [leaves them to it](super::TimedEvents::ServerThread), too.
 
 pub mod protocol;
 

@@ -45,7 +45,8 @@ impl Wakeup {
         self.wake();
     }
 
-    fn wake(&self) {
+    /// Wakes the server up if it waits, as an event is due earlier than it knows.
+    pub(super) fn wake(&self) {
         if !self.is_awake.swap(true, Ordering::SeqCst) {
             // A full socket wakes the server as well.
             let _ = (&self.sender).write(&[1]);

@@ -10,6 +10,9 @@ use torus_sm::wire::mad::{Class, Mad};
 /// Consecutive Sets in which many devices must be met: the largest window that adapts.
 const WINDOW: usize = 64;
 
+const SMA_SPEED: SmaSpeed =
+    SmaSpeed { service_time: Duration::from_micros(50), queue: SmaSpeed::UNLIMITED };
+
 /// Offset and size of the initial path in a directed-route SMP.
 const PATH: std::ops::Range<usize> = 128..192;
 
@@ -50,8 +53,14 @@ async fn sets_of_a_cold_start(cluster: &SimCluster, options: Options) -> Vec<Sen
     };
     let sm = cluster.start_behind(ORIGIN, options, reload, wrap);
     let late = Instant::now() + Duration::from_secs(300);
+    let mut is_discovered = false;
     while sm.subnet.borrow().is_none() && Instant::now() < late {
-        sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(1)).await;
+        if !is_discovered && !sent.0.lock().expect("no panic").is_empty() {
+            is_discovered = true;
+            // Discovery meets a switch by several routes before it knows that they lead to one switch.
+            cluster.fabric.set_sma_speed(SMA_SPEED);
+        }
     }
     assert_eq!(cluster.faults(&sm), [""; 0]);
     assert_eq!(sm.stop().await, Exit::Clean);
@@ -61,13 +70,13 @@ async fn sets_of_a_cold_start(cluster: &SimCluster, options: Options) -> Vec<Sen
 #[tokio::test(start_paused = true)]
 async fn sets_meet_many_devices_and_queue_at_none() {
     for (max_wire_smps, max_adaptive_wire_smps) in [(4, 64), (64, 0)] {
-        let cluster = SimCluster::healthy("6x5x4", 1);
-        let service_time = Duration::from_micros(50);
-        cluster.fabric.set_sma_speed(SmaSpeed { service_time, queue: SmaSpeed::UNLIMITED });
+        let cluster = SimCluster::healthy("4x4x4", 1);
+        cluster.fabric.set_sma_speed(SMA_SPEED);
         let options =
             Options { max_wire_smps, max_adaptive_wire_smps, qos: true, ..cluster.options() };
         let sets = sets_of_a_cold_start(&cluster, options).await;
-        assert!(cluster.fabric.longest_sma_queue() <= 2, "{}", cluster.fabric.longest_sma_queue());
+        let longest_queue = cluster.fabric.longest_sma_queue();
+        assert!((1..=2).contains(&longest_queue), "{longest_queue}");
         let mut attributes = HashMap::new();
         for phase in phases(&sets) {
             for part in phase.windows(WINDOW) {
