@@ -1,4 +1,4 @@
-//! Wakes up what waits for the next timed event: a task, or the thread of a server.
+//! Wakes up what waits for the next timed event: a task, or a thread.
 
 use std::sync::OnceLock;
 use tokio::sync::Notify;

@@ -3,9 +3,7 @@
 use super::congestion::CongestionSettings;
 use super::delivery_queue::PendingWakeups;
 use super::devices::{Devices, PortEvents};
-use super::event_queue::EventQueue;
 use super::event_signal::EventSignal;
-use super::events::Event;
 use super::forwarding::NoFaults;
 use super::net::Net;
 use super::timers::{self, NextEvent, TimedEvents};
@@ -107,27 +105,27 @@ impl SimFabric {
         *self.shared.timed_events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the task that handles timed events, unless something does so already.
+    /// Starts the task or thread that handles timed events, unless something does so already.
     pub(super) fn start(&self) {
         if self.shared.started.swap(true, Ordering::Relaxed) {
             return;
         }
         let signal = self.shared.rescheduled.clone();
         let weak = Arc::downgrade(&self.shared);
-        let handle_due = move |next_due: fn(&EventQueue<Event>) -> Option<Instant>| {
+        let handle_due = move || {
             let Some(shared) = weak.upgrade() else { return NextEvent::Ended };
             let mut net = shared.lock();
             net.run_due_events();
-            next_due(&net.events).map_or(NextEvent::Never, NextEvent::At)
+            net.events.next_due().map_or(NextEvent::Never, NextEvent::At)
         };
-        let is_exact = self.timed_events() != TimedEvents::Task;
-        tokio::spawn(async move {
-            if is_exact {
-                timers::run_exact(|| handle_due(EventQueue::next_batch_due), &signal).await;
-            } else {
-                timers::run(|| handle_due(EventQueue::next_due), &signal).await;
+        if self.timed_events() != TimedEvents::Task {
+            let thread = std::thread::Builder::new().name("sim-timers".to_owned());
+            let (handle_due, signal) = (handle_due.clone(), signal.clone());
+            if thread.spawn(move || timers::run_in_thread(handle_due, &signal)).is_ok() {
+                return;
             }
-        });
+        }
+        tokio::spawn(async move { timers::run(handle_due, &signal).await });
     }
 
     /// Lets the thread of a server handle timed events, if it is to do so and nothing does yet. `wake` is
@@ -145,9 +143,9 @@ impl SimFabric {
         self.shared.lock().run_due_events();
     }
 
-    /// When timed events are to be handled next; `None` if there is none.
+    /// When the next timed event is due; `None` if there is none.
     pub(super) fn next_event(&self) -> Option<Instant> {
-        self.shared.lock().events.next_batch_due()
+        self.shared.lock().events.next_due()
     }
 
     pub(super) fn at_port<R>(

@@ -96,7 +96,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
 
 fn simulate(fabric: &RequestedFabric, args: &SimArgs) -> SimFabric {
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
-    let timed_events = if args.no_sm { TimedEvents::ServerThread } else { TimedEvents::ExactTask };
+    let timed_events = if args.no_sm { TimedEvents::ServerThread } else { TimedEvents::Thread };
     simulated.set_timed_events(timed_events);
     if let Some(service_time) = args.sma_time {
         let queue = args.sma_queue.unwrap_or(SmaSpeed::UNLIMITED);

@@ -16,7 +16,10 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// Capacity in requests above which an empty queue of a device is given back.
-const MAX_IDLE_CAPACITY: usize = 64;
+const MAX_IDLE_CAPACITY: usize = 16;
+
+/// Devices whose empty queues may be kept; discovery has requests to all devices waiting at a time.
+const MAX_IDLE_QUEUES: u32 = 512;
 
 /// A request that waits to be sent.
 pub(super) struct Queued {
@@ -139,7 +142,7 @@ impl DeviceQueue {
         if device.is_in_circle || device.in_flight > 0 || !device.waiting.is_empty() {
             return;
         }
-        if device.waiting.capacity() > MAX_IDLE_CAPACITY {
+        if id.0 >= MAX_IDLE_QUEUES || device.waiting.capacity() > MAX_IDLE_CAPACITY {
             device.waiting = VecDeque::new();
         }
         if let Some(route) = device.route.take() {
