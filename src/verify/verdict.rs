@@ -191,6 +191,16 @@ pub enum Fault {
         /// Description of the end of the path, such as a switch without an entry.
         end: String,
     },
+    /// A switch forwards packets to a LID to which it has no route by the account of the engine.
+    #[error(
+        "{switch} has an entry for LID {lid} of {destination}, which the plan lists as without a route"
+    )]
+    ListedAsUnrouted {
+        switch: String,
+        lid: Lid,
+        /// The end port that owns the LID.
+        destination: String,
+    },
     /// A path in use meets an SL to VL mapping to VL 15, which drops its packets.
     #[error("{switch} drops SL {sl} from port {input} to port {output}: it is mapped to VL 15")]
     Dropped {

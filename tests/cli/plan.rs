@@ -218,7 +218,11 @@ fn drawings_show_hosts_datelines_and_loads() {
 fn rejected_fabrics_are_explained_and_drawn() {
     let folder = tempfile::tempdir().expect("a folder");
     let picture = folder.path().join("torus.svg");
-    let holes = ["5x5x1", "--missing-switch", "1,1", "--missing-switch", "3,3"];
+    let conf = folder.path().join("opensm.conf");
+    fs::write(&conf, "qos TRUE\nrouting_engine torus-2QoS\ntorus_repair FALSE\n").expect("written");
+    let conf = ["-F", conf.to_str().expect("UTF-8")];
+    let missing = ["5x5x1", "--missing-switch", "1,1", "--missing-switch", "3,3"];
+    let holes = [&missing[..], &conf].concat();
     let draw = ["--draw", picture.to_str().expect("UTF-8")];
     let (code, report) = json(&strict(&[&holes[..], &draw].concat()));
     assert_eq!(code, Some(1));
@@ -243,6 +247,25 @@ fn rejected_fabrics_are_explained_and_drawn() {
     // The reason is printed once.
     let reasons = notes.iter().filter(|note| note["code"] == "4E38");
     assert_eq!(reasons.count(), 1, "{notes:?}");
+}
+
+#[test]
+fn two_missing_switches_are_routed_around() {
+    let missing = ["5x5x1", "--missing-switch", "1,1", "--missing-switch", "3,3"];
+    let (code, report) = json(&strict(&missing));
+    assert_eq!((code, &report["engine"]), (Some(0), &"torus-2QoS".into()));
+    let notes = report["notes"].as_array().expect("notes");
+    let texts: Vec<&str> = notes.iter().filter_map(|note| note["text"].as_str()).collect();
+    let summary = texts.iter().find(|text| text.contains("routed around: "));
+    let summary = summary.unwrap_or_else(|| panic!("{texts:#?}"));
+    assert!(
+        summary.starts_with("torus-2QoS: 2 switches are missing; routed around: "),
+        "{summary}"
+    );
+    assert!(summary.contains(" of 506 pairs of switches use detours (mean "), "{summary}");
+    assert!(summary.ends_with("; all connected, SLs unchanged, no credit loops"), "{summary}");
+    let reason = "without torus_repair, torus-2QoS would refuse the fabric: ";
+    assert!(texts.iter().any(|text| text.starts_with(reason)), "{texts:#?}");
 }
 
 #[test]
@@ -432,9 +455,8 @@ fn what_if_agrees_with_separate_runs() {
     }
     assert_eq!(what_if["unrouted"], unrouted);
     assert_eq!(what_if["routed"], failures.len() - unrouted);
-    // The link across from the gap, and the four switches that the only seed names, at least. (A
-    // link beside the gap leaves a switch without a ring, which then counts as missing.)
-    assert!(unrouted > 4, "{unrouted}");
+    // The four switches that the only seed names. The link across from the gap is routed around.
+    assert_eq!(unrouted, 4);
     let by_cause = what_if["causes"].as_array().expect("causes").iter();
     let counted: u64 = by_cause.filter_map(|cause| cause["failures"].as_u64()).sum();
     assert_eq!(counted, unrouted as u64);

@@ -152,7 +152,10 @@ async fn a_rejected_fabric_keeps_its_tables_and_the_reason_is_logged() {
     let cluster = SimCluster::healthy("5x5x1", 1);
     let dumps = |options: Options| Options { log_flags: 0x43, ..options };
     let alone = Some("torus-2QoS,no_fallback".into());
-    let sm = cluster.start(ORIGIN, dumps(Options { routing_engine: alone, ..cluster.options() }));
+    let sm = cluster.start(
+        ORIGIN,
+        dumps(Options { routing_engine: alone, torus_repair: false, ..cluster.options() }),
+    );
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
     let (tables, generation) = (cluster.tables(), sm.generation());
@@ -200,7 +203,8 @@ async fn a_rejected_fabric_keeps_its_tables_and_the_reason_is_logged() {
 async fn working_paths_are_counted_by_following_packets() {
     let cluster = SimCluster::healthy("3x3x1", 2);
     let alone = Some("torus-2QoS,no_fallback".into());
-    let sm = cluster.start(ORIGIN, Options { routing_engine: alone, ..cluster.options() });
+    let options = Options { routing_engine: alone, torus_repair: false, ..cluster.options() };
+    let sm = cluster.start(ORIGIN, options);
     settle().await;
     // The loss of two switches that are not neighbours removes their four hosts and all paths
     // through them.

@@ -115,8 +115,10 @@ pub(crate) struct Comparison {
 /// Routes a case by both programs and compares all results.
 pub(crate) fn compare(case: &Case) -> Comparison {
     let theirs = OpenSm::start(case);
-    let subnet = Subnet::new(case);
+    let mut subnet = Subnet::new(case);
     let routed = theirs.routed;
+    // The repair must not change what OpenSM routes, and routes what OpenSM refuses.
+    subnet.options.torus_repair = routed;
     let differ = |differences| Comparison { routed, differences, ..Comparison::default() };
     let ours = match (subnet.route(None), routed) {
         (Ok(ours), true) => ours,

@@ -336,6 +336,7 @@ fn opensm_knows_every_key_of_ours() {
                 "max_smps_per_device",
                 "max_adaptive_wire_smps",
                 "refuse_faulty_routes",
+                "torus_repair",
                 "unresponsive_",
             ]);
             !newer.iter().chain(own).any(|key| line.contains(key))

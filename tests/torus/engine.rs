@@ -51,7 +51,8 @@ impl Subnet {
         config: &str,
         previous: Option<&Routing>,
     ) -> Result<Routing, RoutingError> {
-        let options = Options { qos: true, ..Options::default() };
+        // These tests are about torus-2QoS itself, and its refusals.
+        let options = Options { qos: true, torus_repair: false, ..Options::default() };
         let torus_config = TorusConfig::parse(Path::new("torus-2QoS.conf"), config);
         Torus2Qos.route(&RoutingInput {
             fabric: &self.fabric,

@@ -3,5 +3,6 @@
 mod derive;
 mod engine;
 mod failures;
+mod repair;
 mod rerouting;
 mod vectors;

@@ -291,6 +291,19 @@ pub trait RoutingPolicy: Send + Sync {
         false
     }
 
+    /// The pairs of switches (source, destination) whose end ports have no route to each other, by the
+    /// engine's own account, ascending. A plan that leaves out more or fewer pairs is rejected. `None`
+    /// for engines without such an account: any pairs may lack a route, with a warning.
+    fn unrouted_switches(&self) -> Option<&[[SwitchId; 2]]> {
+        None
+    }
+
+    /// True if the trees of groups with suitable SLs ([`Self::multicast_sl_problem`]) close no credit loop
+    /// with unicast routes. One that they close rejects the plan; otherwise it is a warning.
+    fn guarantees_multicast(&self) -> bool {
+        false
+    }
+
     /// True if entries may lead to ports without a cable, because the administrator gave the tables.
     /// The pairs of hosts behind them count as without a route.
     fn may_use_uncabled_ports(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The packets that close a credit loop, and the verdict on it.
 
-use super::unicast;
+use super::{multicast, unicast};
 use crate::fabric::Fabric;
 use crate::notes::Note;
 use crate::plan::Plan;
@@ -21,6 +21,9 @@ pub(super) enum LoopOrigin {
     /// trees were not made for; and the torus-2QoS trees around a missing switch are those of
     /// OpenSM, free of credit loops or not.
     Multicast,
+    /// Packets of multicast groups with SLs that the trees were made for close it, although the engine
+    /// guarantees that they do not.
+    GuaranteedMulticast,
 }
 
 /// A credit loop.
@@ -55,6 +58,13 @@ impl LoopSearch<'_> {
         unicast::check(fabric, plan, checks, network, &of_unicast);
         match self.cycle(&of_unicast) {
             Some(cycle) => CreditLoop { origin: LoopOrigin::Switches, cycle },
+            None if plan.routing.policy.guarantees_multicast() => {
+                multicast::add_triples_of_suitable_sls(fabric, plan, network, &of_unicast);
+                match self.cycle(&of_unicast) {
+                    Some(cycle) => CreditLoop { origin: LoopOrigin::GuaranteedMulticast, cycle },
+                    None => CreditLoop { origin: LoopOrigin::Multicast, cycle },
+                }
+            }
             None => CreditLoop { origin: LoopOrigin::Multicast, cycle },
         }
     }
@@ -71,6 +81,7 @@ impl CreditLoop {
         let policy = &plan.routing.policy;
         match self.origin {
             LoopOrigin::Multicast => false,
+            LoopOrigin::GuaranteedMulticast => !checks.accepts_loops,
             _ if checks.is_strict => policy.avoids_credit_loops(),
             LoopOrigin::Switches => false,
             LoopOrigin::Hosts => policy.guarantees_no_credit_loops() && !checks.accepts_loops,
@@ -93,7 +104,7 @@ impl CreditLoop {
                 "packets from or to switches close a credit loop with the routes of {engine}, those \
                  between hosts do not; the fabric may deadlock: {cycle}"
             ),
-            LoopOrigin::Multicast => format!(
+            LoopOrigin::Multicast | LoopOrigin::GuaranteedMulticast => format!(
                 "multicast groups close a credit loop with these routes, the fabric may deadlock: \
                  {cycle}"
             ),

@@ -36,7 +36,9 @@
 //! summary lists the destinations and the log warns about them. Nor is there a warning about pairs
 //! with a switch if the engine omits such routes by design
 //! ([`may_omit_switch_routes`](crate::plan::routing::RoutingPolicy::may_omit_switch_routes)): those
-//! between the roots of a tree, for instance.
+//! between the roots of a tree, for instance. An engine may list the pairs of switches without a route
+//! ([`unrouted_switches`](crate::plan::routing::RoutingPolicy::unrouted_switches)): then these pairs lack
+//! one, and no others.
 //!
 //! # Why an acyclic CDG excludes deadlock
 //!
@@ -95,7 +97,9 @@
 //! A credit loop rejects the plan if the routing engine promises to have none and packets of hosts
 //! alone close it, else it is a warning. A cycle that disappears without multicast is a warning as
 //! well: any client may create a group, and must not be able to take down the routes of the whole
-//! fabric. So is one that packets from or to switches close: they are rare management packets.
+//! fabric. Only if the engine guarantees its trees
+//! ([`guarantees_multicast`](crate::plan::routing::RoutingPolicy::guarantees_multicast)), a cycle with
+//! groups whose SLs suit them rejects the plan. So is one that packets from or to switches close: they are rare management packets.
 //!
 //! Strict checks ([`Checks::is_strict`]) reject pairs of hosts without a route, too, and credit loops
 //! of unicast packets under each engine whose rules are meant to exclude them
@@ -103,6 +107,7 @@
 
 pub(in crate::verify) mod unicast;
 
+mod listed_pairs;
 mod loops;
 pub(in crate::verify) mod multicast;
 
@@ -176,6 +181,7 @@ pub(super) fn check(
     summary.unrouted = routes.unrouted;
     summary.has_cut_off_paths = routes.has_cut_off_paths;
     failure.add(routes.faults);
+    failure.add(listed_pairs::routed_against_list(fabric, plan));
     let groups = multicast::check(fabric, plan, &network, &triples);
     failure.add(groups.faults);
     summary.notes.extend(groups.notes.iter().map(|(_, note)| note.clone()));

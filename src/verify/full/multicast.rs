@@ -1,7 +1,7 @@
 //! The trees of all multicast groups.
 
 use crate::fabric::Fabric;
-use crate::ids::Mlid;
+use crate::ids::{Mlid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::verify::multicast_tree::{Tree, trees};
@@ -14,6 +14,26 @@ pub(in crate::verify) struct MulticastFindings {
     pub faults: FaultList,
     /// Messages about groups, ascending by MLID.
     pub notes: Vec<(Mlid, Note)>,
+}
+
+/// Follows the trees of all groups whose SLs the engine's trees are made for, and adds the triples of
+/// these SLs.
+pub(super) fn add_triples_of_suitable_sls(
+    fabric: &Fabric,
+    plan: &Plan,
+    network: &SwitchNetwork,
+    triples: &Triples,
+) {
+    let policy = &plan.routing.policy;
+    let is_suitable = |sl: u8| policy.multicast_sl_problem(Sl(sl)).is_none();
+    let suitable: u16 = (0..16).filter(|&sl| is_suitable(sl)).map(|sl| 1 << sl).sum();
+    for tree in trees(fabric, plan, network, |_| true) {
+        let sls = plan.multicast.sls_of(tree.mlid) & suitable;
+        tree.check(|channel, input, next| {
+            let hop = network.hop_of(channel);
+            triples.add((hop.triples, hop.width), input, next, sls);
+        });
+    }
 }
 
 /// Follows all trees and adds their triples.

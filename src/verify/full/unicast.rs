@@ -60,6 +60,8 @@ struct UnicastPass<'a> {
     hints: &'a [Sl],
     /// True if pairs without a route are faults.
     is_strict: bool,
+    /// The only pairs of switches without a route that are no faults, if the engine lists them.
+    unrouted: Option<&'a [[SwitchId; 2]]>,
     sources: &'a [SourcePorts],
 }
 
@@ -100,7 +102,9 @@ pub(in crate::verify) fn check_some(
 ) -> UnicastFindings {
     let (policy, hints) = (&*plan.routing.policy, checks.hints());
     let is_strict = checks.is_strict;
-    let pass = UnicastPass { fabric, plan, policy, network, triples, hints, is_strict, sources };
+    let unrouted = policy.unrouted_switches();
+    let pass =
+        UnicastPass { fabric, plan, policy, network, triples, hints, is_strict, unrouted, sources };
     let parts: Vec<_> =
         destinations.par_chunks(LIDS_PER_CHUNK).map(|chunk| pass.chunk(chunk)).collect();
 
@@ -337,10 +341,16 @@ impl UnicastPass<'_> {
         let switches = self.sources.iter().enumerate().zip(route);
         for ((switch, sources), _) in switches.filter(|(_, port)| **port == LFT_NO_PATH) {
             found.unrouted.add(self.fabric, switch, sources, to);
-            if self.is_strict {
+            if self.is_fault(switch, to) {
                 self.add_faults(to, switch, true, &mut found.faults);
             }
         }
+    }
+
+    /// True if packets from a switch to a destination may not be dropped.
+    fn is_fault(&self, switch: usize, to: &Endpoint) -> bool {
+        let pair = [SwitchId(switch as u32), SwitchId(to.switch)];
+        self.is_strict || self.unrouted.is_some_and(|pairs| pairs.binary_search(&pair).is_err())
     }
 
     /// Finds the ends of the paths to a LID that does not get all packets.
@@ -361,7 +371,8 @@ impl UnicastPass<'_> {
                 RouteEnd::Dropped { at_source } => {
                     found.has_cut_off_paths |= !at_source;
                     found.unrouted.add(self.fabric, switch, sources, to);
-                    if self.is_strict {
+                    let is_listed = at_source && !self.is_fault(switch, to);
+                    if self.is_strict || self.unrouted.is_some() && !is_listed {
                         self.add_faults(to, switch, at_source, &mut found.faults);
                     }
                 }

@@ -16,7 +16,7 @@ const MEMBERS: [[u16; 3]; 3] = [[1, 1, 0], [3, 3, 0], [4, 4, 0]];
 
 fn options(cluster: &SimCluster) -> Options {
     let alone = Some("torus-2QoS,no_fallback".into());
-    Options { routing_engine: alone, ..cluster.options() }
+    Options { routing_engine: alone, torus_repair: false, ..cluster.options() }
 }
 
 /// Removes two cables of the x ring at y=2 at once, after which torus-2QoS rejects the fabric.

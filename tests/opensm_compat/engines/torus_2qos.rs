@@ -15,7 +15,10 @@ fn torus_2qos_runs_as_opensm() {
             engine: "torus-2QoS",
             topology: torus.topology,
             local: torus.local,
-            conf: format!("qos TRUE\nmax_op_vls {}\nlmc {}\n", torus.max_op_vls, torus.lmc),
+            conf: format!(
+                "qos TRUE\ntorus_repair FALSE\nmax_op_vls {}\nlmc {}\n",
+                torus.max_op_vls, torus.lmc
+            ),
             files: vec![("torus_config", torus.config)],
             groups: Vec::new(),
         };

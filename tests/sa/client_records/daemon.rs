@@ -318,7 +318,8 @@ async fn paths(client: &Client, hosts: &[Guid]) -> Vec<(u16, Lid, Lid, Sl)> {
 async fn paths_stay_the_same_while_the_engine_rejects_the_fabric() {
     let cluster = SimCluster::healthy("5x5x1", 1);
     let alone = Some("torus-2QoS,no_fallback".into());
-    let sm = cluster.start([0, 0, 0], Options { routing_engine: alone, ..cluster.options() });
+    let options = Options { routing_engine: alone, torus_repair: false, ..cluster.options() };
+    let sm = cluster.start([0, 0, 0], options);
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
     let client = Client::at(&cluster, [4, 3, 0], false);

@@ -76,7 +76,8 @@ impl Case {
     }
 
     pub(crate) fn route(&self, config: TorusConfig) -> Result<Routing, RoutingError> {
-        let options = Options { qos: true, ..Options::default() };
+        // Readings of a fabric are compared by whether torus-2QoS itself routes them.
+        let options = Options { qos: true, torus_repair: false, ..Options::default() };
         let (lids, ..) = lids::assign(&self.fabric, &options, &Memory::default());
         Torus2Qos.route(&RoutingInput {
             fabric: &self.fabric,

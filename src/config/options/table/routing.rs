@@ -20,6 +20,9 @@ macro_rules! routing {
         /// Refuse routes that leave pairs of hosts without a route or have a credit loop (updn, dnup,
         /// ftree), also one that packets of switches close. FALSE programs them with a warning.
         refuse_faulty_routes: bool = false, reload, implemented;
+        /// Route around damage for which torus-2QoS refuses a fabric, such as two missing switches, with
+        /// the same SLs and VLs and without credit loops (torus-2QoS). FALSE refuses such fabrics.
+        torus_repair: bool = true, reload, implemented;
         /// Path of the port groups of routing chains (engine chain).
         pgrp_policy_file: Option<String> = None, restart, implemented;
         /// Path of the topologies of routing chains (engine chain).

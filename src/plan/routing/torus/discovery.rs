@@ -1,9 +1,10 @@
-//! The discovery of a torus from one seed, with its messages.
+//! The discovery of a torus from one seed, with its messages, and its completion under damage.
 
 use super::cabling::Cabling;
 use super::lattice::Lattice;
 use super::placement::{Discovered, Placement, PlacementError, origin};
-use crate::config::torus::TorusConfig;
+use super::seeds;
+use crate::config::torus::{Seed, TorusConfig};
 use crate::fabric::Fabric;
 use crate::notes::Note;
 
@@ -31,6 +32,52 @@ pub(super) fn discover(
     )));
     placement.discover();
     placement.finish(fabric).map_err(messages)
+}
+
+/// Discovers the torus again and completes it: with the other seeds of the configuration, as far as they
+/// agree with the first one, and by the cables of single switches. Returns the torus if that places
+/// further switches, and warnings about those that stay out.
+pub(super) fn complete(
+    fabric: &Fabric,
+    config: &TorusConfig,
+    lattice: &Lattice,
+    cabling: &Cabling,
+    used: usize,
+) -> (Option<Discovered>, Vec<Note>) {
+    let from_seed = |seed: &Seed| {
+        let mut placement = Placement::new(lattice, cabling, config.portgroup_max_ports);
+        placement.place_seed(fabric, seed).ok()?;
+        placement.discover();
+        Some(placement)
+    };
+    let first = config.seeds.get(used).copied().unwrap_or_default();
+    let Some(mut placement) = from_seed(&first) else { return (None, Vec::new()) };
+    let before = placement.unplaced_count();
+    if before == 0 {
+        return (None, Vec::new());
+    }
+    let others = config.seeds.iter().enumerate().filter(|&(index, seed)| {
+        index != used && seeds::contradiction(lattice, seed, index).is_none()
+    });
+    let others: Vec<Placement<'_>> = others.filter_map(|(_, seed)| from_seed(seed)).collect();
+    loop {
+        let mut is_larger = false;
+        for other in &others {
+            is_larger |= placement.merge(other);
+        }
+        placement.complete();
+        if !is_larger {
+            break;
+        }
+    }
+    let ambiguous = placement.ambiguous(fabric);
+    if placement.unplaced_count() == before {
+        return (None, ambiguous);
+    }
+    match placement.finish(fabric) {
+        Ok(discovered) => (Some(discovered), ambiguous),
+        Err(_) => (None, Vec::new()),
+    }
 }
 
 fn messages(error: PlacementError) -> Vec<Note> {

@@ -28,8 +28,8 @@
 //!   An open dimension counts as interrupted at its edge. If the switch where a packet would turn
 //!   is missing, the packet turns early into the next dimension and covers the remaining
 //!   distance behind the missing switch. Several switches may be missing only if they form one
-//!   contiguous run along z. A torus with other damage is rejected, because it cannot be
-//!   routed without the risk of credit loops.
+//!   contiguous run along z. Other damage cannot be routed by these rules without the risk of credit
+//!   loops: a torus with it is repaired ([`repair`], `torus_repair TRUE`), or rejected.
 //!
 //! # Stages of a routing pass
 //!
@@ -44,6 +44,7 @@
 //! | conditions for routing without credit loops | [`rings`] |
 //! | radices and port group sizes that do not fit the fabric | [`radices`], [`port_group_limit`] |
 //! | switches without the cables that tell their position | [`cut_off`] |
+//! | routes around damage that these conditions exclude | [`repair`] |
 //! | names of missing parts, suggested repairs | [`part_names`], [`repairs`], [`failure_model`] |
 //! | forwarding tables | [`unicast`], [`ring_directions`], [`destinations`] |
 //! | spanning tree, multicast groups | [`multicast`] |
@@ -66,7 +67,7 @@
 //! # Differences from OpenSM
 //!
 //! Forwarding tables, path SLs, SL to VL tables and multicast trees equal OpenSM's for every fabric
-//! that both route. This engine also refuses a torus of 1 x 1 x 1, seeds whose y and z links have
+//! that OpenSM routes. This engine also refuses a torus of 1 x 1 x 1, seeds whose y and z links have
 //! different origins, and `port_order` values above 254, which OpenSM accepts and mishandles.
 
 mod cabling;
@@ -85,6 +86,7 @@ mod path_sl;
 mod placement;
 mod port_group_limit;
 mod radices;
+mod repair;
 mod repairs;
 mod report;
 mod ring_directions;

@@ -7,6 +7,7 @@
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
 use super::part_names::PartNames;
+use super::repair::SpanningTree;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid};
 use crate::notes::{Note, counted};
@@ -68,6 +69,13 @@ impl MasterTree {
             notes.push(Note::error("4E43", text));
         }
         Err(notes)
+    }
+
+    /// The tree of a repaired torus.
+    pub(super) fn of_repaired(fabric: &Fabric, grid: &Grid, tree: &SpanningTree) -> Self {
+        let SpanningTree { root, from, order } = tree.clone();
+        let cut = TreeBuilder { grid, from: from.clone(), order }.cuts(fabric, root);
+        Self { root, from, cut }
     }
 
     /// True if the tree equals `before`, the tree of the torus `old`, cable by cable. The two
@@ -245,7 +253,7 @@ impl<'a> TreeBuilder<'a> {
 /// The root: the crossing of a complete row and a complete column of a plane z, on the diagonal
 /// through the centre and as close to the centre as possible. The plane is
 /// the complete one closest to the centre, else the central one.
-fn root(grid: &Grid) -> Option<Position> {
+pub(super) fn root(grid: &Grid) -> Option<Position> {
     let lattice = &grid.lattice;
     let [rx, ry, rz] = lattice.radices().map(i64::from);
     let (xm, ym, zm) = (rx / 2, ry / 2, rz / 2);

@@ -7,6 +7,8 @@
 //! ends when a round adds no cable. The order of placement is part of the result: it is the order
 //! of destinations when they are distributed over parallel cables.
 
+mod completion;
+
 use super::cabling::{Cabling, LocalPort};
 use super::cube::{Candidate, CubeRules};
 use super::grid::{Grid, LocalPorts, PortGroups, TorusCable};
@@ -36,6 +38,13 @@ pub(super) struct Discovered {
     pub leftover: Vec<usize>,
     /// Port groups with more cables than fit.
     pub exceeded: Option<PortGroupLimit>,
+}
+
+impl Discovered {
+    /// The message about port groups with more cables than fit.
+    pub(super) fn port_group_note(&self, fabric: &Fabric, is_unroutable: bool) -> Option<Note> {
+        self.exceeded.as_ref().map(|found| found.note(fabric, &self.grid, is_unroutable))
+    }
 }
 
 /// A torus under construction.

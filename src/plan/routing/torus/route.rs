@@ -2,19 +2,26 @@
 
 use super::cabling::Cabling;
 use super::grid::Grid;
+use super::lattice::Position;
 use super::multicast::MasterTree;
 use super::part_names::PartNames;
 use super::placement::Discovered;
 use super::radices::WrongRadices;
+use super::repair::RepairedRoutes;
 use super::routed::{Torus, TorusParts};
-use super::sl2vl::VlHistogram;
+use super::sl2vl::{VlCounts, VlHistogram};
 use super::snapshot::TorusSnapshot;
+use super::unicast::LftInputs;
 use super::{
-    DUMP_FILE, NAME, checks, cut_off, discovery, repairs, report, rings, seeds, unicast, vlarb,
+    DUMP_FILE, NAME, checks, cut_off, discovery, repair, repairs, report, rings, seeds, unicast,
+    vlarb,
 };
+use crate::config::torus::TorusConfig;
 use crate::fabric::Fabric;
 use crate::notes::Note;
-use crate::plan::routing::{Dump, Engine, Routing, RoutingError, RoutingInput};
+use crate::plan::routing::{
+    Dump, Engine, Lft, PreviousFabric, Routing, RoutingError, RoutingInput,
+};
 use std::sync::Arc;
 
 /// The torus-2QoS engine.
@@ -88,24 +95,11 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     }
     let config = input.torus_config.as_ref().map_err(Clone::clone)?;
     notes.extend(config.notes.iter().cloned());
-    let previous = input.previous.and_then(Torus::of);
-
-    // Present only if the fabric has the nodes and LIDs of the previous pass.
-    let since = previous.zip(input.previous_fabric);
-    let (cabling, vl_histogram) = match since {
-        Some((torus, since)) => {
-            let before = torus.parts();
-            let cabling = before.cabling.updated(fabric, since.difference);
-            (cabling, before.vl_histogram.updated(&since, fabric))
-        }
-        None => rayon::join(|| Cabling::new(fabric), || VlHistogram::new(fabric)),
-    };
-    let vls = vl_histogram.counts(options.max_op_vls);
-    notes.push(report::found(&cabling, vls));
-    let port_order = config.full_port_order();
+    let pass = Pass::new(input, config);
+    notes.push(report::found(&pass.cabling, pass.vls));
     let lattice = checks::lattice(config)?;
-    notes.extend(checks::vls(vls)?);
-    checks::port_order(fabric, &port_order)?;
+    notes.extend(checks::vls(pass.vls)?);
+    checks::port_order(fabric, &pass.port_order)?;
     let seed = checks::usable_seed(fabric, &lattice, &config.seeds)?;
     if let Some(text) = config.seeds.get(seed).and_then(|s| seeds::contradiction(&lattice, s, seed))
     {
@@ -115,72 +109,204 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     notes.push(report::looking_for(&lattice));
     notes.extend(report::single_dimension(&lattice));
 
-    let Discovered { grid, leftover, exceeded } =
-        discovery::discover(fabric, config, &lattice, &cabling, seed, notes)?;
-    notes.push(report::built(&grid));
-    notes.extend(seeds::coordinate_warnings(fabric, &grid, &config.seeds, seed));
-    notes.extend(report::leftovers(fabric, &grid, &cabling, &leftover));
-    // Positions with other cables, if nodes and LIDs are those of the previous pass.
-    let changed = since.and_then(|(torus, _)| grid.differences(torus.grid()));
+    let discovered = discovery::discover(fabric, config, &lattice, &pass.cabling, seed, notes)?;
+    let grid = &discovered.grid;
+    notes.push(report::built(grid));
+    notes.extend(seeds::coordinate_warnings(fabric, grid, &config.seeds, seed));
+    notes.extend(report::leftovers(fabric, grid, &pass.cabling, &discovered.leftover));
+    let changed = pass.changed(grid);
     let changed = changed.as_deref();
-    let is_in_place =
-        |torus: &Torus| grid.switches == torus.grid().switches && grid.local == torus.grid().local;
-    let same = since.zip(changed).filter(|((torus, _), _)| is_in_place(torus));
-    let previous_lfts =
-        previous.zip(input.previous).map(|(torus, routing)| torus.previous_lfts(routing, changed));
-    let names = PartNames::new(fabric, &grid, previous.map(Torus::previous));
+    let names = PartNames::new(fabric, grid, pass.previous.map(Torus::previous));
     // The snapshot serves reports only, and is taken while the routes are computed.
-    let ((snapshot, changes), routed) = rayon::join(
-        || match (same, previous) {
-            (Some(((torus, since), _)), _) => {
-                let before = torus.snapshot();
-                let (snapshot, touched) = before.updated(fabric, &grid, since.difference);
-                let changes = snapshot.changes_at(touched, before, config.max_changes);
-                (snapshot, changes)
-            }
-            (None, previous) => {
-                let snapshot = TorusSnapshot::new(fabric, &grid);
-                let since =
-                    |torus: &Torus| snapshot.changes_since(torus.snapshot(), config.max_changes);
-                let changes = previous.map(since).unwrap_or_default();
-                (snapshot, changes)
-            }
-        },
-        || {
-            let faults = rings::faults(&grid, &names, changed);
-            if !faults.is_empty() {
-                return Err(faults);
-            }
-            let (lids, previous) = (input.lids, previous_lfts.as_ref());
-            let tables = unicast::forwarding_tables(fabric, &grid, lids, &port_order, previous)?;
-            Ok((tables, MasterTree::build(fabric, &grid, &names)?))
-        },
-    );
-    notes.extend(changes);
-    notes.extend(report::unused(fabric, &grid, &cabling));
-    notes.extend(cut_off::warnings(fabric, &grid, &cabling));
-    notes.extend(report::missing(fabric, &grid));
-    let radices = WrongRadices::find(fabric, &grid, &cabling, &leftover);
-    let port_groups =
-        |is_unroutable| exceeded.as_ref().map(|found| found.note(fabric, &grid, is_unroutable));
-    let ((lfts, lft_inputs), tree) = routed.map_err(|faults| {
-        let mut errors: Vec<Note> = port_groups(true).into_iter().collect();
-        errors.extend(radices.fault().map(report::error));
-        errors.extend(faults);
-        TorusError::unroutable(fabric, &grid, &names, &radices, errors)
-    })?;
-    notes.extend(port_groups(false));
-    notes.extend(radices.fault().map(report::warning));
-    let parts = TorusParts { cabling, vl_histogram, vls, grid, snapshot, tree, lft_inputs };
-    let torus = match same {
-        Some(((torus, since), changed)) => torus.updated(&since, fabric, parts, changed),
-        None => Torus::new(fabric, parts),
+    let (taken, routed) =
+        rayon::join(|| pass.snapshot(grid, changed), || pass.by_rule(grid, &names, changed));
+    let radices = WrongRadices::find(fabric, grid, &pass.cabling, &discovered.leftover);
+    let faults = match routed {
+        Ok(routes) => {
+            notes.extend(taken.changes);
+            notes.extend(pass.about_parts(&discovered));
+            notes.extend(radices.fault().map(report::warning));
+            return Ok(pass.finish(discovered.grid.clone(), taken.snapshot, routes));
+        }
+        Err(faults) => faults,
     };
-    Ok(Routing {
-        engine: NAME,
-        lfts,
-        policy: Arc::new(torus),
-        notes: vlarb::option_notes(options),
-        routing_errors: Vec::new(),
-    })
+    // Parts that seem to be missing because of wrong radices cannot be routed around.
+    let mut refusal = None;
+    if options.torus_repair && radices.fault().is_none() {
+        let (completed, ambiguous) =
+            discovery::complete(fabric, config, &lattice, &pass.cabling, seed);
+        let whole = completed.as_ref().unwrap_or(&discovered);
+        match repair::routes(fabric, &whole.grid, pass.vls) {
+            Ok(repaired) => {
+                notes.extend(repair::because(&faults));
+                notes.extend(repair::placed_by_completion(fabric, grid, &whole.grid));
+                notes.extend(ambiguous);
+                let changed = pass.changed(&whole.grid);
+                let taken = pass.snapshot(&whole.grid, changed.as_deref());
+                notes.extend(taken.changes);
+                notes.extend(pass.about_parts(whole));
+                notes.extend(radices.doubt().map(report::warning));
+                notes.extend(repair::summary(fabric, &whole.grid, &repaired));
+                let routes = pass.repaired(&whole.grid, repaired);
+                return Ok(pass.finish(whole.grid.clone(), taken.snapshot, routes));
+            }
+            Err(note) => refusal = Some(note),
+        }
+    }
+    notes.extend(taken.changes);
+    notes.extend(report::unused(fabric, grid, &pass.cabling));
+    notes.extend(cut_off::warnings(fabric, grid, &pass.cabling));
+    notes.extend(report::missing(fabric, grid));
+    let mut errors: Vec<Note> = discovered.port_group_note(fabric, true).into_iter().collect();
+    errors.extend(radices.fault().map(report::error));
+    errors.extend(faults);
+    errors.extend(refusal);
+    Err(TorusError::unroutable(fabric, grid, &names, &radices, errors))
+}
+
+/// A routing pass: its input, and what is known from the previous one.
+struct Pass<'a> {
+    input: &'a RoutingInput<'a>,
+    config: &'a TorusConfig,
+    /// The torus of the previous pass.
+    previous: Option<&'a Torus>,
+    /// Present only if the fabric has the nodes and LIDs of the previous pass.
+    since: Option<(&'a Torus, PreviousFabric<'a>)>,
+    cabling: Cabling,
+    vl_histogram: VlHistogram,
+    vls: VlCounts,
+    port_order: Vec<u8>,
+}
+
+/// The snapshot of a torus, and its differences from the previous one.
+struct TakenSnapshot {
+    snapshot: TorusSnapshot,
+    changes: Vec<Note>,
+}
+
+/// The routes of a torus.
+struct GridRoutes {
+    lfts: Vec<Arc<Lft>>,
+    lft_inputs: LftInputs,
+    tree: MasterTree,
+    repaired: Option<RepairedRoutes>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(input: &'a RoutingInput<'a>, config: &'a TorusConfig) -> Self {
+        let fabric = input.fabric;
+        let previous = input.previous.and_then(Torus::of);
+        let since = previous.zip(input.previous_fabric);
+        let (cabling, vl_histogram) = match since {
+            Some((torus, since)) => {
+                let before = torus.parts();
+                let cabling = before.cabling.updated(fabric, since.difference);
+                (cabling, before.vl_histogram.updated(&since, fabric))
+            }
+            None => rayon::join(|| Cabling::new(fabric), || VlHistogram::new(fabric)),
+        };
+        let vls = vl_histogram.counts(input.options.max_op_vls);
+        let port_order = config.full_port_order();
+        Self { input, config, previous, since, cabling, vl_histogram, vls, port_order }
+    }
+
+    /// Positions with other cables, if nodes and LIDs are those of the previous pass.
+    fn changed(&self, grid: &Grid) -> Option<Vec<Position>> {
+        self.since.and_then(|(torus, _)| grid.differences(torus.grid()))
+    }
+
+    /// The previous pass, if each switch has its position from then, with the same end ports.
+    fn in_place(&self, grid: &Grid) -> Option<(&'a Torus, PreviousFabric<'a>)> {
+        self.since.filter(|(torus, _)| {
+            let before = torus.grid();
+            grid.lattice == before.lattice
+                && grid.switches == before.switches
+                && grid.local == before.local
+        })
+    }
+
+    fn snapshot(&self, grid: &Grid, changed: Option<&[Position]>) -> TakenSnapshot {
+        let (fabric, max_changes) = (self.input.fabric, self.config.max_changes);
+        if let Some((torus, since)) = self.in_place(grid).filter(|_| changed.is_some()) {
+            let before = torus.snapshot();
+            let (snapshot, touched) = before.updated(fabric, grid, since.difference);
+            let changes = snapshot.changes_at(touched, before, max_changes);
+            return TakenSnapshot { snapshot, changes };
+        }
+        let snapshot = TorusSnapshot::new(fabric, grid);
+        let since = |torus: &Torus| snapshot.changes_since(torus.snapshot(), max_changes);
+        let changes = self.previous.map(since).unwrap_or_default();
+        TakenSnapshot { snapshot, changes }
+    }
+
+    /// The routes of torus-2QoS itself.
+    ///
+    /// # Errors
+    /// Returns the reasons why it refuses the torus.
+    fn by_rule(
+        &self,
+        grid: &Grid,
+        names: &PartNames<'_>,
+        changed: Option<&[Position]>,
+    ) -> Result<GridRoutes, Vec<Note>> {
+        let RoutingInput { fabric, lids, .. } = *self.input;
+        // A repaired torus has rings with faults, and tables that do not follow from its rings.
+        let before = self.previous.filter(|torus| torus.repaired().is_none());
+        let changed = changed.filter(|_| before.is_some());
+        let faults = rings::faults(grid, names, changed);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let previous = before.zip(self.input.previous);
+        let previous = previous.map(|(torus, routing)| torus.previous_lfts(routing, changed));
+        let (lfts, lft_inputs) =
+            unicast::forwarding_tables(fabric, grid, lids, &self.port_order, previous.as_ref())?;
+        let tree = MasterTree::build(fabric, grid, names)?;
+        Ok(GridRoutes { lfts, lft_inputs, tree, repaired: None })
+    }
+
+    /// The tables of a repaired torus. Those that equal the previous ones are shared with them.
+    fn repaired(&self, grid: &Grid, repaired: RepairedRoutes) -> GridRoutes {
+        let RoutingInput { fabric, lids, previous, .. } = *self.input;
+        let (mut lfts, lft_inputs) =
+            unicast::repaired_tables(grid, lids, &self.port_order, &repaired);
+        let before = previous.map_or(&[][..], |routing| &routing.lfts);
+        for (lft, before) in lfts.iter_mut().zip(before) {
+            if lft == before {
+                *lft = before.clone();
+            }
+        }
+        let tree = MasterTree::of_repaired(fabric, grid, &repaired.tree);
+        GridRoutes { lfts, lft_inputs, tree, repaired: Some(repaired) }
+    }
+
+    /// Messages about unused, cut off and missing parts of a torus that is routed.
+    fn about_parts(&self, discovered: &Discovered) -> Vec<Note> {
+        let (fabric, grid) = (self.input.fabric, &discovered.grid);
+        let mut notes = report::unused(fabric, grid, &self.cabling);
+        notes.extend(cut_off::warnings(fabric, grid, &self.cabling));
+        notes.extend(report::missing(fabric, grid));
+        notes.extend(discovered.port_group_note(fabric, false));
+        notes
+    }
+
+    fn finish(self, grid: Grid, snapshot: TorusSnapshot, routes: GridRoutes) -> Routing {
+        let changed = self.changed(&grid);
+        let in_place = self.in_place(&grid).zip(changed);
+        let Self { input, cabling, vl_histogram, vls, .. } = self;
+        let GridRoutes { lfts, lft_inputs, tree, repaired } = routes;
+        let parts =
+            TorusParts { cabling, vl_histogram, vls, grid, snapshot, tree, lft_inputs, repaired };
+        let torus = match in_place {
+            Some(((torus, since), changed)) => torus.updated(&since, input.fabric, parts, &changed),
+            None => Torus::new(input.fabric, parts),
+        };
+        Routing {
+            engine: NAME,
+            lfts,
+            policy: Arc::new(torus),
+            notes: vlarb::option_notes(input.options),
+            routing_errors: Vec::new(),
+        }
+    }
 }

@@ -5,6 +5,7 @@ use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
 use super::multicast::MasterTree;
 use super::path_sl::{QOS_BIT, path_sl};
+use super::repair::RepairedRoutes;
 use super::sl2vl::{PortClass, VlCounts, VlHistogram, classify, classify_switch, mapping};
 use super::snapshot::{PreviousTorus, TorusSnapshot};
 use super::unicast::{LftInputs, PreviousLfts};
@@ -33,6 +34,8 @@ pub(super) struct TorusParts {
     pub snapshot: TorusSnapshot,
     pub tree: MasterTree,
     pub lft_inputs: LftInputs,
+    /// `None` where torus-2QoS itself routes.
+    pub repaired: Option<RepairedRoutes>,
 }
 
 /// A routed torus. Port and switch ids are those of the routed fabric.
@@ -170,7 +173,10 @@ impl Torus {
     pub fn next_hop(&self, from: SwitchId, to: SwitchId) -> Option<Direction> {
         let at =
             |switch: SwitchId| self.parts.grid.positions.get(switch.index()).copied().flatten();
-        ring_directions::next_hop(&self.parts.grid, at(from)?, at(to)?)
+        match &self.parts.repaired {
+            Some(repaired) => repaired.next_hop(at(from)?, at(to)?),
+            None => ring_directions::next_hop(&self.parts.grid, at(from)?, at(to)?),
+        }
     }
 
     /// Numbers of data VLs for which the SL to VL mappings are computed.
@@ -211,6 +217,11 @@ impl Torus {
 
     pub(super) fn parts(&self) -> &TorusParts {
         &self.parts
+    }
+
+    /// The routes around damage that torus-2QoS refuses; `None` where torus-2QoS itself routes.
+    pub(super) fn repaired(&self) -> Option<&RepairedRoutes> {
+        self.parts.repaired.as_ref()
     }
 
     fn attachment(&self, port: PortId) -> Option<Attachment> {
@@ -290,12 +301,23 @@ impl RoutingPolicy for Torus {
         true
     }
 
+    fn unrouted_switches(&self) -> Option<&[[SwitchId; 2]]> {
+        self.parts.repaired.as_ref().map(|repaired| &repaired.unrouted_switches[..])
+    }
+
+    fn guarantees_multicast(&self) -> bool {
+        self.parts.repaired.is_some()
+    }
+
     fn multicast_sl_problem(&self, sl: Sl) -> Option<&'static str> {
         multicast_sl_problem(sl)
     }
 
     /// With fewer than 4 data VLs, turns back to an earlier dimension share the VLs of other turns.
     fn credit_loop_cause(&self) -> Option<String> {
+        if self.parts.repaired.is_some() {
+            return None;
+        }
         let TorusParts { grid, vls, vl_histogram, .. } = &*self.parts;
         let missing: Vec<Position> = grid.missing().collect();
         let &first = missing.first().filter(|_| vls.switch_links < VLS_FOR_MISSING_SWITCHES)?;

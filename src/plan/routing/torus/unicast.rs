@@ -17,6 +17,7 @@
 use super::destinations::{DestinationChange, Destinations, TorusDestination, changes};
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
+use super::repair::RepairedRoutes;
 use super::ring_directions::{NO_DIRECTION, RingDirections};
 use crate::fabric::Fabric;
 use crate::ids::Lid;
@@ -269,13 +270,46 @@ fn forwarding_table(
     at: Position,
     by_position: &mut Vec<u8>,
 ) -> TableResult {
-    let mut lft = Lft::empty(inputs.max);
-    let mut unreachable = Vec::new();
     directions(&inputs.directions, at, by_position);
+    filled_table(grid, inputs.max, at, by_position, inputs.destinations.groups())
+}
+
+/// The forwarding tables of a repaired torus, and their inputs. Undamaged destinations take their turn on
+/// parallel cables before detours.
+pub(super) fn repaired_tables(
+    grid: &Grid,
+    lids: &LidTable,
+    port_order: &[u8],
+    repaired: &RepairedRoutes,
+) -> (Vec<Arc<Lft>>, LftInputs) {
+    let inputs = LftInputs::new(grid, lids, port_order);
+    let table = |by_position: &mut Vec<u8>, at: &Option<Position>| {
+        let Some(at) = *at else { return Arc::new(Lft::empty(inputs.max)) };
+        repaired.next_hops(at, OWN_SWITCH, NO_DIRECTION, by_position);
+        let is_detour = |to: &Position| repaired.is_detour(at, *to);
+        let groups = || inputs.destinations.groups();
+        let intact = groups().filter(|(to, _)| !is_detour(to));
+        let groups = intact.chain(groups().filter(|(to, _)| is_detour(to)));
+        filled_table(grid, inputs.max, at, by_position, groups).0
+    };
+    let lfts = grid.positions.par_iter().with_min_len(64).map_init(Vec::new, table).collect();
+    (lfts, inputs)
+}
+
+/// Fills the forwarding table of the switch at `at` by the directions in `by_position`.
+fn filled_table<'a>(
+    grid: &Grid,
+    max: Lid,
+    at: Position,
+    by_position: &[u8],
+    groups: impl Iterator<Item = (Position, &'a [TorusDestination])>,
+) -> TableResult {
+    let mut lft = Lft::empty(max);
+    let mut unreachable = Vec::new();
     let port_groups = Direction::ALL.map(|direction| grid.port_group(at, direction));
     // Next cable of each port group, for host ports and for management ports.
     let mut turns = [[0usize; 2]; 6];
-    for (destination, ports) in inputs.destinations.groups() {
+    for (destination, ports) in groups {
         match by_position[destination.index()] {
             OWN_SWITCH => {
                 ports.iter().for_each(|destination| fill(&mut lft, destination, destination.port))

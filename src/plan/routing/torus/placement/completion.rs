@@ -1,0 +1,206 @@
+//! Completion of a placement under damage: switches that the discovery leaves out, because they are on
+//! no face of four switches with all its cables.
+//!
+//! Each cable from such a switch to a placed one restricts it to the vacant neighbours of that one. A
+//! switch to which all its cables leave one position is placed there. One with several positions stays
+//! out, and so do two switches with the same single position.
+
+use super::Placement;
+use crate::fabric::{Fabric, SwitchId};
+use crate::notes::{Note, counted};
+use crate::plan::routing::torus::lattice::{Direction, Position};
+use std::collections::BTreeMap;
+
+/// Maximum number of switches that are named.
+const MAX_LISTED_SWITCHES: usize = 8;
+/// Maximum number of positions that are named for one switch.
+const MAX_LISTED_POSITIONS: usize = 6;
+
+impl Placement<'_> {
+    /// Number of switches of the fabric without a position.
+    pub(in crate::plan::routing::torus) fn unplaced_count(&self) -> usize {
+        self.positions().iter().filter(|at| at.is_none()).count()
+    }
+
+    /// By switch: its position.
+    fn positions(&self) -> Vec<Option<Position>> {
+        let mut positions = vec![None; self.cabling.switch_count()];
+        for at in self.lattice.positions() {
+            if let Some(switch) = self.switches[at.index()] {
+                positions[switch.index()] = Some(at);
+            }
+        }
+        positions
+    }
+
+    /// Takes over the switches of another placement, unless the two contradict each other. Returns true
+    /// if that adds a switch.
+    pub(in crate::plan::routing::torus) fn merge(&mut self, other: &Self) -> bool {
+        let (own, others) = (self.positions(), other.positions());
+        let placed_once = others.iter().flatten().count() == other.order.len();
+        let agrees = |(own, other): (&Option<Position>, &Option<Position>)| {
+            own.is_none() || other.is_none() || own == other
+        };
+        let is_vacant = |&at: &Position| {
+            let [here, there] = [&self.switches, &other.switches].map(|found| found[at.index()]);
+            here.is_none() || here == there
+        };
+        let is_consistent =
+            placed_once && own.iter().zip(&others).all(agrees) && other.order.iter().all(is_vacant);
+        if !is_consistent {
+            return false;
+        }
+        let new: Vec<Position> =
+            other.order.iter().copied().filter(|at| self.switches[at.index()].is_none()).collect();
+        for &at in &new {
+            if let Some(switch) = other.switches[at.index()] {
+                self.place(at, switch);
+            }
+        }
+        if !new.is_empty() {
+            self.discover_again();
+        }
+        !new.is_empty()
+    }
+
+    /// Places switches whose cables leave them one position, until there are no more.
+    pub(in crate::plan::routing::torus) fn complete(&mut self) {
+        loop {
+            let positions = self.positions();
+            let mut claims: BTreeMap<Position, Vec<SwitchId>> = BTreeMap::new();
+            for switch in unplaced(&positions) {
+                if let [only] = self.candidates(&positions, switch)[..] {
+                    claims.entry(only).or_default().push(switch);
+                }
+            }
+            claims.retain(|_, switches| switches.len() == 1);
+            if claims.is_empty() {
+                return;
+            }
+            for (at, switches) in claims {
+                self.place(at, switches[0]);
+            }
+            self.discover_again();
+        }
+    }
+
+    /// Adopts the cables between all neighbours, and continues the discovery.
+    fn discover_again(&mut self) {
+        for at in self.lattice.positions() {
+            for axis in (0..3).filter(|&axis| self.lattice.is_active(axis)) {
+                let up = Direction::plus(axis);
+                if !self.lattice.is_edge(at, up) {
+                    self.adopt([at, self.lattice.step(at, up)], axis);
+                }
+            }
+        }
+        self.settled.fill(false);
+        self.discover();
+    }
+
+    /// The vacant positions that all cables from a switch to placed ones allow, ascending. Empty without
+    /// such a cable.
+    fn candidates(&self, positions: &[Option<Position>], switch: SwitchId) -> Vec<Position> {
+        let links = self.cabling.links(switch).iter();
+        let neighbors = links.filter_map(|link| positions[link.peer.index()]);
+        let allowed = neighbors.map(|at| self.vacant_neighbors(at));
+        let common = allowed.reduce(|mut common, allowed| {
+            common.retain(|at| allowed.contains(at));
+            common
+        });
+        common.unwrap_or_default()
+    }
+
+    fn vacant_neighbors(&self, at: Position) -> Vec<Position> {
+        let leads_on = |direction: &Direction| {
+            self.lattice.is_active(direction.axis()) && !self.lattice.is_edge(at, *direction)
+        };
+        let directions = Direction::ALL.into_iter().filter(leads_on);
+        let mut vacant: Vec<Position> = directions
+            .map(|direction| self.lattice.step(at, direction))
+            .filter(|next| self.switches[next.index()].is_none())
+            .collect();
+        vacant.sort_unstable();
+        vacant.dedup();
+        vacant
+    }
+
+    /// Warnings about switches that stay out of the torus, with the cable or seed that would settle
+    /// their position.
+    pub(in crate::plan::routing::torus) fn ambiguous(&self, fabric: &Fabric) -> Vec<Note> {
+        let positions = self.positions();
+        let mut notes: Vec<Note> =
+            unplaced(&positions).map(|switch| self.ambiguity(fabric, &positions, switch)).collect();
+        let more = notes.len().saturating_sub(MAX_LISTED_SWITCHES);
+        if more > 0 {
+            notes.truncate(MAX_LISTED_SWITCHES);
+            let others = counted(more, "more switch stays", "more switches stay");
+            notes.push(Note::warning(format!("{others} out of the torus")));
+        }
+        notes
+    }
+
+    fn ambiguity(&self, fabric: &Fabric, positions: &[Option<Position>], switch: SwitchId) -> Note {
+        let node = fabric.switch(switch);
+        let candidates = self.candidates(positions, switch);
+        let list = |places: &[Position]| {
+            let shown = places.iter().take(MAX_LISTED_POSITIONS);
+            let shown: Vec<String> =
+                shown.map(|&at| self.lattice.coordinates(at).to_string()).collect();
+            let more = if places.len() > MAX_LISTED_POSITIONS { " or others" } else { "" };
+            format!("{}{more}", shown.join(" or "))
+        };
+        let is_linked =
+            self.cabling.links(switch).iter().any(|l| positions[l.peer.index()].is_some());
+        let reason = match (&candidates[..], is_linked) {
+            ([], false) => "has no cable to a switch with a position".to_owned(),
+            ([], true) => "has cables that fit no vacant position: check its cables".to_owned(),
+            ([only], _) => format!("and another switch both fit {} only", list(&[*only])),
+            (several, _) => format!("fits {}", list(several)),
+        };
+        let wanted = self.settling_cable(fabric, switch, &candidates);
+        Note::warning(format!(
+            "switch {} \"{}\" {reason}: it and {} behind it stay out of the torus and cannot be reached; \
+             {wanted}name it in the links of a seed of torus-2QoS.conf",
+            node.guid(),
+            node.name(),
+            counted(self.cabling.hosts(switch).len(), "end port", "end ports"),
+        ))
+    }
+
+    /// The repair of a cable that would tell which of several positions a switch has.
+    fn settling_cable(&self, fabric: &Fabric, switch: SwitchId, candidates: &[Position]) -> String {
+        let &[first, second, ..] = candidates else { return String::new() };
+        let is_cabled =
+            |peer: SwitchId| self.cabling.links(switch).iter().any(|link| link.peer == peer);
+        let placed_around = |at: Position| {
+            Direction::ALL
+                .into_iter()
+                .filter(move |&way| {
+                    self.lattice.is_active(way.axis()) && !self.lattice.is_edge(at, way)
+                })
+                .map(move |way| self.lattice.step(at, way))
+        };
+        let settles = |&peer: &Position| {
+            let touches = |at: Position| placed_around(at).any(|next| next == peer);
+            touches(first) != touches(second)
+        };
+        let peers = [first, second].into_iter().flat_map(placed_around).filter(settles);
+        let mut names = peers.filter_map(|at| {
+            let peer = self.switches[at.index()].filter(|&peer| !is_cabled(peer))?;
+            let node = fabric.switch(peer);
+            let coordinates = self.lattice.coordinates(at);
+            Some(format!(
+                "repair its cable to {coordinates} (GUID {} \"{}\"), if it is one of its neighbours, or ",
+                node.guid(),
+                node.name()
+            ))
+        });
+        names.next().unwrap_or_default()
+    }
+}
+
+fn unplaced(positions: &[Option<Position>]) -> impl Iterator<Item = SwitchId> + '_ {
+    let switches = positions.iter().zip(0..).filter(|(at, _)| at.is_none());
+    switches.map(|(_, index)| SwitchId(index))
+}

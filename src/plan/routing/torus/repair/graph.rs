@@ -1,0 +1,238 @@
+//! The channel dependency graph of a torus, which stays acyclic while dependencies are added.
+//!
+//! A node is a channel (the cables from a switch in one direction) with a VL of the lower QoS level:
+//! 24 nodes for each position. The second level has the same dependencies on VLs of its own. The
+//! successors of a node leave the same switch, its predecessors enter the same switch, so one mask of
+//! 24 bits holds either. An edge against the topological order starts a search from both of its
+//! ends; the side that ends first is moved.
+
+use super::links::Links;
+use super::order::NodeOrder;
+
+/// Nodes of a position: 6 directions by 4 VLs.
+const NODES: u32 = 24;
+const VLS: u32 = 4;
+
+/// The node of the channel from a position in a direction, with a VL.
+#[inline]
+pub(super) fn node(at: u32, direction: u8, vl: u8) -> u32 {
+    at * NODES + branch(direction, vl)
+}
+
+/// The number of a node among those of its position.
+#[inline]
+pub(super) fn branch(direction: u8, vl: u8) -> u32 {
+    u32::from(direction) * VLS + u32::from(vl)
+}
+
+fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (bit < u32::BITS).then_some(bit)
+    })
+}
+
+/// A dependency: a node, and the branch that its packets wait for at the next switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Dependency {
+    pub node: u32,
+    pub branch: u32,
+}
+
+/// The result of an attempt to add a dependency.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Added {
+    Present,
+    New,
+    /// It would close a cycle, and was not added.
+    Cycle,
+}
+
+/// The side from which a search visited a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Forward,
+    Backward,
+}
+
+/// An acyclic channel dependency graph.
+#[derive(Clone)]
+pub(super) struct ChannelGraph<'a> {
+    links: &'a Links,
+    successors: Vec<u32>,
+    predecessors: Vec<u32>,
+    /// Dependencies that are known to close a cycle.
+    blocked: Vec<u32>,
+    order: NodeOrder,
+    /// By node: number of the search that visited it, and from which side.
+    visited: Vec<(u32, Side)>,
+    search: u32,
+    /// Number of nodes that searches have visited, and of dependencies looked up: the measure of
+    /// work.
+    pub visits: u64,
+}
+
+impl<'a> ChannelGraph<'a> {
+    /// The graph with the dependencies in `successors`, by node; `None` if they have a cycle.
+    pub(super) fn new(links: &'a Links, successors: Vec<u32>) -> Option<Self> {
+        let count = successors.len();
+        let mut graph = Self {
+            links,
+            predecessors: vec![0; count],
+            blocked: vec![0; count],
+            order: NodeOrder::new(&[]),
+            visited: vec![(0, Side::Forward); count],
+            search: 0,
+            visits: 0,
+            successors,
+        };
+        for from in 0..count as u32 {
+            for to in graph.followers(from) {
+                graph.predecessors[to as usize] |= graph.own_bit(from);
+            }
+        }
+        graph.order = NodeOrder::new(&graph.sorted()?);
+        Some(graph)
+    }
+
+    /// Copies the state of another graph of the same links, but for the count of visits.
+    pub(super) fn reset_to(&mut self, base: &Self) {
+        self.successors.clone_from(&base.successors);
+        self.predecessors.clone_from(&base.predecessors);
+        self.blocked.clone_from(&base.blocked);
+        self.order.reset_to(&base.order);
+    }
+
+    /// All nodes in topological order; `None` if there is a cycle.
+    fn sorted(&self) -> Option<Vec<u32>> {
+        let mut pending: Vec<u32> =
+            self.predecessors.iter().map(|mask| mask.count_ones()).collect();
+        let mut sorted: Vec<u32> =
+            (0..pending.len() as u32).filter(|&node| pending[node as usize] == 0).collect();
+        let mut next = 0;
+        while let Some(&node) = sorted.get(next) {
+            next += 1;
+            for to in self.followers(node) {
+                pending[to as usize] -= 1;
+                if pending[to as usize] == 0 {
+                    sorted.push(to);
+                }
+            }
+        }
+        (sorted.len() == pending.len()).then_some(sorted)
+    }
+
+    /// The bit of a node in the masks of its successors' predecessors.
+    #[inline]
+    fn own_bit(&self, node: u32) -> u32 {
+        1 << (node % NODES)
+    }
+
+    /// First node of the switch to which a channel leads.
+    #[inline]
+    fn end(&self, node: u32) -> u32 {
+        self.links.neighbor(node / NODES, (node % NODES / VLS) as u8) * NODES
+    }
+
+    #[inline]
+    fn followers(&self, node: u32) -> impl Iterator<Item = u32> + use<> {
+        let mask = self.successors[node as usize];
+        let end = if mask == 0 { 0 } else { self.end(node) };
+        bits(mask).map(move |branch| end + branch)
+    }
+
+    #[inline]
+    fn forerunners(&self, node: u32) -> impl Iterator<Item = u32> + use<'_> {
+        let at = node / NODES;
+        bits(self.predecessors[node as usize]).map(move |branch| {
+            let back = (branch / VLS) as u8 ^ 1;
+            self.links.neighbor(at, back) * NODES + branch
+        })
+    }
+
+    /// Adds a dependency unless it closes a cycle.
+    pub(super) fn add(&mut self, dependency: Dependency) -> Added {
+        let Dependency { node: from, branch } = dependency;
+        let bit = 1 << branch;
+        self.visits += 1;
+        if self.successors[from as usize] & bit != 0 {
+            return Added::Present;
+        }
+        if self.blocked[from as usize] & bit != 0 {
+            return Added::Cycle;
+        }
+        let to = self.end(from) + branch;
+        if self.order.label(from) > self.order.label(to) && !self.reorder(from, to) {
+            return Added::Cycle;
+        }
+        self.successors[from as usize] |= bit;
+        self.predecessors[to as usize] |= self.own_bit(from);
+        Added::New
+    }
+
+    /// Remembers that a dependency closes a cycle with dependencies that will not be removed.
+    pub(super) fn block(&mut self, dependency: Dependency) {
+        self.blocked[dependency.node as usize] |= 1 << dependency.branch;
+    }
+
+    /// Removes dependencies. The order remains valid.
+    pub(super) fn remove(&mut self, dependencies: &[Dependency]) {
+        for &Dependency { node: from, branch } in dependencies {
+            let to = self.end(from) + branch;
+            self.successors[from as usize] &= !(1 << branch);
+            self.predecessors[to as usize] &= !self.own_bit(from);
+        }
+    }
+
+    /// Changes the order so that `from` comes before `to`; false if `from` can be reached from `to`.
+    fn reorder(&mut self, from: u32, to: u32) -> bool {
+        self.search += 1;
+        let (lower, upper) = (self.order.label(to), self.order.label(from));
+        let mut ahead = vec![to];
+        let mut behind = vec![from];
+        self.visited[to as usize] = (self.search, Side::Forward);
+        self.visited[from as usize] = (self.search, Side::Backward);
+        for step in 0.. {
+            self.visits += 1;
+            let Some(&next) = ahead.get(step) else {
+                ahead.sort_unstable_by_key(|&node| self.order.label(node));
+                self.order.move_behind(from, &ahead);
+                return true;
+            };
+            for node in self.followers(next) {
+                let (search, side) = self.visited[node as usize];
+                if search == self.search {
+                    if side == Side::Backward {
+                        return false;
+                    }
+                } else if self.order.label(node) < upper {
+                    self.visited[node as usize] = (self.search, Side::Forward);
+                    ahead.push(node);
+                }
+            }
+            let Some(&next) = behind.get(step) else {
+                behind.sort_unstable_by_key(|&node| self.order.label(node));
+                self.order.move_before(to, &behind);
+                return true;
+            };
+            let before: [u32; NODES as usize] = {
+                let mut nodes = [u32::MAX; NODES as usize];
+                nodes.iter_mut().zip(self.forerunners(next)).for_each(|(slot, node)| *slot = node);
+                nodes
+            };
+            for node in before.into_iter().take_while(|&node| node != u32::MAX) {
+                let (search, side) = self.visited[node as usize];
+                if search == self.search {
+                    if side == Side::Forward {
+                        return false;
+                    }
+                } else if self.order.label(node) > lower {
+                    self.visited[node as usize] = (self.search, Side::Backward);
+                    behind.push(node);
+                }
+            }
+        }
+        unreachable!("the graph is finite")
+    }
+}

@@ -1,0 +1,164 @@
+//! Routes of the complete torus: next hops, SLs and channel dependencies. They are those of
+//! torus-2QoS without any damage, and follow from one table for each dimension.
+
+use super::graph::{branch, node};
+use super::links::Links;
+use crate::plan::routing::torus::lattice::{Direction, Lattice};
+
+/// The direction at the destination itself.
+pub(super) const ARRIVED: u8 = 6;
+
+/// The way from one coordinate of a dimension to another.
+#[derive(Clone, Copy, Default, Debug)]
+struct Way {
+    /// Index of the direction; [`ARRIVED`] if the coordinates are equal.
+    direction: u8,
+    /// 1 if the SL bit of the dimension is set.
+    dateline: u8,
+    hops: u16,
+}
+
+/// Next hops, lengths and SLs between all positions of the complete torus.
+#[derive(Clone, Debug)]
+pub(super) struct HealthyRoutes {
+    coordinates: Vec<[u32; 3]>,
+    radix: [u32; 3],
+    /// By dimension, coordinate and coordinate of the destination.
+    ways: [Vec<Way>; 3],
+}
+
+/// The dateline bits that packets of a channel may have, as masks of 2 bits by coordinate and sign.
+struct ChannelBits {
+    /// Of packets whose first hop along the dimension it is.
+    first: Vec<[u8; 2]>,
+    /// Of packets whose last hop along the dimension it is.
+    last: Vec<[u8; 2]>,
+    /// Of packets that take the next channel of the dimension, too.
+    through: Vec<[u8; 2]>,
+}
+
+impl HealthyRoutes {
+    pub(super) fn new(lattice: &Lattice) -> Self {
+        let ways = std::array::from_fn(|axis| {
+            let radix = lattice.radix(axis);
+            let pairs = (0..radix).flat_map(|here| (0..radix).map(move |there| (here, there)));
+            pairs.map(|(here, there)| Way::new(lattice, axis, here, there)).collect()
+        });
+        let coordinates = lattice.positions().map(|at| lattice.coordinates(at).0).collect();
+        Self { coordinates, radix: lattice.radices(), ways }
+    }
+
+    #[inline]
+    fn way(&self, axis: usize, from: u32, to: u32) -> Way {
+        let (here, there) =
+            (self.coordinates[from as usize][axis], self.coordinates[to as usize][axis]);
+        self.ways[axis][(here * self.radix[axis] + there) as usize]
+    }
+
+    /// Index of the direction of the next hop; [`ARRIVED`] at the destination.
+    #[inline]
+    pub(super) fn next(&self, from: u32, to: u32) -> u8 {
+        let directions = (0..3).map(|axis| self.way(axis, from, to).direction);
+        directions.into_iter().find(|&direction| direction != ARRIVED).unwrap_or(ARRIVED)
+    }
+
+    /// The dateline bits of the SL.
+    #[inline]
+    pub(super) fn sl(&self, from: u32, to: u32) -> u8 {
+        (0..3).map(|axis| self.way(axis, from, to).dateline << axis).sum()
+    }
+
+    /// Number of channels of the path.
+    pub(super) fn hops(&self, from: u32, to: u32) -> u16 {
+        (0..3).map(|axis| self.way(axis, from, to).hops).sum()
+    }
+
+    /// The dependencies between the channels of `links`, by node: a mask of the branches at the next
+    /// switch.
+    pub(super) fn dependencies(&self, lattice: &Lattice, links: &Links) -> Vec<u32> {
+        let bits: [ChannelBits; 3] = std::array::from_fn(|axis| self.channel_bits(axis));
+        let mut successors = vec![0; 24 * lattice.len()];
+        for at in lattice.positions() {
+            for direction in 0..6u8 {
+                let next = links.neighbor(at.0, direction);
+                if next == super::links::NONE {
+                    continue;
+                }
+                let (axis, sign) = (usize::from(direction / 2), usize::from(direction % 2));
+                let here = self.coordinates[at.index()][axis] as usize;
+                for vl in 0..2u8 {
+                    let mut mask = 0;
+                    if bits[axis].through[here][sign] >> vl & 1 == 1 && links.has(next, direction) {
+                        mask |= 1 << branch(direction, vl);
+                    }
+                    if bits[axis].last[here][sign] >> vl & 1 == 1 {
+                        mask |= self.turns(&bits, links, next, axis);
+                    }
+                    successors[node(at.0, direction, vl) as usize] = mask;
+                }
+            }
+        }
+        successors
+    }
+
+    /// The branches into which packets turn at a switch from dimension `axis`.
+    fn turns(&self, bits: &[ChannelBits; 3], links: &Links, at: u32, axis: usize) -> u32 {
+        let mut mask = 0;
+        for direction in 2 * (axis as u8 + 1)..6 {
+            let (axis, sign) = (usize::from(direction / 2), usize::from(direction % 2));
+            let here = self.coordinates[at as usize][axis] as usize;
+            let first = bits[axis].first[here][sign];
+            if links.has(at, direction) {
+                let vls = (0..2u8).filter(|vl| first >> vl & 1 == 1);
+                mask |= vls.map(|vl| 1 << branch(direction, vl)).sum::<u32>();
+            }
+        }
+        mask
+    }
+
+    fn channel_bits(&self, axis: usize) -> ChannelBits {
+        let radix = self.radix[axis];
+        let none = || vec![[0; 2]; radix as usize];
+        let mut bits = ChannelBits { first: none(), last: none(), through: none() };
+        for from in 0..radix {
+            for to in (0..radix).filter(|&to| to != from) {
+                let Way { direction, dateline, hops } =
+                    self.ways[axis][(from * radix + to) as usize];
+                let sign = usize::from(direction % 2);
+                let bit = 1 << dateline;
+                let step = if sign == 1 { 1 } else { radix - 1 };
+                let mut here = from;
+                bits.first[here as usize][sign] |= bit;
+                for _ in 1..hops {
+                    bits.through[here as usize][sign] |= bit;
+                    here = (here + step) % radix;
+                }
+                bits.last[here as usize][sign] |= bit;
+            }
+        }
+        bits
+    }
+}
+
+impl Way {
+    fn new(lattice: &Lattice, axis: usize, here: u32, there: u32) -> Self {
+        if here == there {
+            return Self { direction: ARRIVED, ..Self::default() };
+        }
+        let is_plus = match lattice.is_looped(axis) {
+            true => lattice.shorter(axis, here, there).is_plus(),
+            false => there > here,
+        };
+        let direction = if is_plus { Direction::plus(axis) } else { Direction::minus(axis) };
+        let ahead = if is_plus {
+            there + lattice.radix(axis) - here
+        } else {
+            here + lattice.radix(axis) - there
+        };
+        Self {
+            direction: direction.index() as u8,
+            dateline: u8::from(lattice.crosses(axis, here, there)),
+            hops: (ahead % lattice.radix(axis)) as u16,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Messages about a repaired torus.
+
+use super::result::{PositionPair, RepairedRoutes};
+use crate::fabric::Fabric;
+use crate::notes::{Note, Severity, counted};
+use crate::plan::routing::torus::NAME;
+use crate::plan::routing::torus::grid::Grid;
+use crate::plan::routing::torus::lattice::Direction;
+
+/// Maximum number of pairs without a route that are listed one by one.
+const MAX_LISTED_PAIRS: usize = 32;
+/// Maximum number of switches listed one by one.
+const MAX_LISTED_SWITCHES: usize = 8;
+
+/// The reason why torus-2QoS itself does not route the torus.
+pub(in crate::plan::routing::torus) fn because(faults: &[Note]) -> Option<Note> {
+    let first = faults.iter().find(|note| note.severity == Severity::Error)?;
+    let more = faults.len() - 1;
+    let others = match more {
+        0 => String::new(),
+        _ => format!(" (and {})", counted(more, "more reason", "more reasons")),
+    };
+    Some(Note::info(format!(
+        "without torus_repair, {NAME} would refuse the fabric: {}{others}",
+        first.text
+    )))
+}
+
+/// The switches that are placed only with the completion for damaged tori.
+pub(in crate::plan::routing::torus) fn placed_by_completion(
+    fabric: &Fabric,
+    before: &Grid,
+    after: &Grid,
+) -> Option<Note> {
+    let mut added = after.placed().map(|(at, _)| at).filter(|&at| !before.is_present(at));
+    let names: Vec<String> =
+        added.by_ref().take(MAX_LISTED_SWITCHES).map(|at| after.describe(fabric, at)).collect();
+    let more = match added.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let count = after.order.len().saturating_sub(before.order.len());
+    (!names.is_empty()).then(|| {
+        Note::info(format!(
+            "{} that no complete square of cables places: {}{more}",
+            counted(
+                count,
+                "switch is placed by its cables or another seed",
+                "switches are placed by their cables or another seed"
+            ),
+            names.join(", ")
+        ))
+    })
+}
+
+/// A summary of the detours, followed by the pairs without a route.
+pub(in crate::plan::routing::torus) fn summary(
+    fabric: &Fabric,
+    grid: &Grid,
+    routes: &RepairedRoutes,
+) -> Vec<Note> {
+    let mut notes = vec![Note::warning(format!("{NAME}: {}", overview(grid, routes)))];
+    let unrouted = &routes.unrouted;
+    let listed = unrouted.iter().take(MAX_LISTED_PAIRS);
+    notes.extend(listed.map(|&unrouted| {
+        Note::warning(format!("{NAME}: no route {}", pair(fabric, grid, unrouted)))
+    }));
+    let more = unrouted.len().saturating_sub(MAX_LISTED_PAIRS);
+    if more > 0 {
+        let more = counted(more, "more pair of switches", "more pairs of switches");
+        notes.push(Note::warning(format!("{NAME}: no route between {more}")));
+    }
+    notes
+}
+
+/// What is missing, and what that does to the routes.
+pub(in crate::plan::routing::torus) fn overview(grid: &Grid, routes: &RepairedRoutes) -> String {
+    let stats = &routes.stats;
+    let mean = |hops: u64| hops as f64 / stats.detours.max(1) as f64;
+    let connected = match routes.unrouted.len() {
+        0 => "all connected".to_owned(),
+        count => {
+            format!("{} no route", counted(count, "pair of switches has", "pairs of switches have"))
+        }
+    };
+    let detours = match stats.detours {
+        0 => "no pair of switches uses a detour".to_owned(),
+        count => format!(
+            "{count} of {} pairs of switches use detours (mean {:.1} hops instead of {:.1}, longest {})",
+            stats.pairs,
+            mean(stats.hops),
+            mean(stats.healthy_hops),
+            stats.longest
+        ),
+    };
+    format!(
+        "{}; routed around: {detours}; {connected}, SLs unchanged, no credit loops",
+        missing_parts(grid)
+    )
+}
+
+/// Numbers of missing switches and cables in words.
+fn missing_parts(grid: &Grid) -> String {
+    let lattice = &grid.lattice;
+    let switches = grid.missing().count();
+    let ways = || (0..3).filter(|&axis| lattice.is_active(axis)).map(Direction::plus);
+    let lacks_cable = |&way: &Direction| {
+        move |at| {
+            !lattice.is_edge(at, way)
+                && grid.is_present(lattice.step(at, way))
+                && !grid.has_cable(at, way)
+        }
+    };
+    let cables = ways()
+        .map(|way| grid.placed().map(|(at, _)| at).filter(|&at| lacks_cable(&way)(at)).count())
+        .sum::<usize>();
+    let verb = |count: usize| if count == 1 { "is" } else { "are" };
+    let switches_text = counted(switches, "switch", "switches");
+    let cables_text = counted(cables, "cable between neighbours", "cables between neighbours");
+    match (switches, cables) {
+        (0, 0) => "no switch or cable is missing".to_owned(),
+        (_, 0) => format!("{switches_text} {} missing", verb(switches)),
+        (0, _) => format!("{cables_text} {} missing", verb(cables)),
+        _ => format!("{switches_text} and {cables_text} are missing"),
+    }
+}
+
+/// A pair of switches in words.
+pub(super) fn pair(fabric: &Fabric, grid: &Grid, pair: PositionPair) -> String {
+    let [from, to] = [pair.from, pair.to].map(|at| grid.describe(fabric, at));
+    format!("from switch {from} to switch {to}")
+}
