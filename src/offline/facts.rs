@@ -12,9 +12,9 @@ use crate::ids::{Lid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::qos::policy::EffectivePolicy;
-use crate::plan::routing::RoutingPolicy;
 use crate::plan::routing::structure::EngineStructure;
-use crate::plan::routing::torus::{AXIS_NAMES, Direction, Torus, TorusLayout};
+use crate::plan::routing::torus::{AXIS_NAMES, Direction, Torus, TorusLayout, TorusRepair};
+use crate::plan::routing::{Routing, RoutingPolicy};
 use crate::publish::path::{WalkEnd, vl, walk};
 use crate::publish::report::{mean_load, worst_link};
 use crate::verify::Verified;
@@ -40,6 +40,7 @@ pub(super) fn report(
         worst_link: None,
         mean_link: None,
         links: 0,
+        repair: None,
         structure: None,
         sls: Vec::new(),
         vls: Vec::new(),
@@ -104,12 +105,18 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
     if let Some((mean, links)) = mean_load(fabric, plan) {
         (report.mean_link, report.links) = (Some(mean), links);
     }
+    report.repair = repair(&plan.routing);
     report.structure = structure(fabric, &*plan.routing.policy);
     let lanes = lanes::in_use(fabric, plan);
     (report.sls, report.vls) = (lanes::numbers(lanes.sls), lanes::numbers(lanes.vls));
     report.hops = hops::histogram(fabric, plan);
     add_notes(&mut report.notes, &plan.notes);
     add_notes(&mut report.notes, &summary.notes);
+}
+
+fn repair(routing: &Routing) -> Option<Repair> {
+    let TorusRepair { summary, pairs, detours, unrouted } = Torus::of(routing)?.repair()?;
+    Some(Repair { summary, pairs, detours, unrouted })
 }
 
 fn structure(fabric: &Fabric, policy: &dyn RoutingPolicy) -> Option<Structure> {

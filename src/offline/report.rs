@@ -28,6 +28,9 @@ pub fn text(report: &Report, with_placement: bool) -> String {
     if let Some(structure) = &report.structure {
         put_structure(&mut out, structure);
     }
+    if let Some(repair) = &report.repair {
+        put!(out, "repair:      {}", repair.summary);
+    }
     put!(out, "LIDs:        {} in use, the highest is {}", report.lids.count, report.lids.highest);
     if let Some(worst) = &report.worst_link {
         put!(

@@ -21,6 +21,7 @@ pub(super) mod offenders;
 mod partitions;
 mod quarantine;
 mod query;
+mod repair;
 mod replication;
 mod reply;
 mod routes;

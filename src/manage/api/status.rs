@@ -5,6 +5,7 @@ use super::context::ApiContext;
 use super::error::ApiError;
 use super::offenders::{self, OffenderView};
 use super::query::Query;
+use super::repair::RepairView;
 use super::replication::{self, ReplicationPeer};
 use super::reply::{Reply, time};
 use super::smps::{self, SmpsView};
@@ -151,6 +152,8 @@ struct RoutingView {
     in_use: Option<&'static str>,
     /// Engines that could not route the fabric of the plan in force.
     failed: Vec<FailedEngine>,
+    /// Routes of torus-2QoS around damage that its rules exclude; null if there are none.
+    repair: Option<RepairView>,
     /// Generation of the published subnet; null if there is none.
     generation: Option<u64>,
 }
@@ -414,6 +417,7 @@ fn routing(status: &LoopStatus) -> RoutingView {
                 reason: error.reason().map(ToString::to_string),
             })
             .collect(),
+        repair: in_force.and_then(|routing| RepairView::of(routing)),
         generation: status.subnet.as_ref().map(|subnet| subnet.generation),
     }
 }

@@ -115,6 +115,9 @@ fn put_routing(out: &mut String, status: &Value) {
     for failed in list(&routing["failed"]) {
         put!(out, "              {} failed: {}", text(&failed["engine"]), text(&failed["reason"]));
     }
+    if let Some(summary) = routing["repair"]["summary"].as_str() {
+        put!(out, "  repair      {summary}");
+    }
     let verified = &status["verification"];
     if verified.is_null() {
         return;

@@ -109,7 +109,7 @@ pub(crate) use lattice::Lattice;
 pub use lattice::{AXIS_NAMES, Coordinates, Direction, Position};
 pub use layout::{Ring, TorusLayout};
 pub use route::Torus2Qos;
-pub use routed::Torus;
+pub use routed::{Torus, TorusRepair};
 pub use sl2vl::{PortClass, VlCounts};
 pub(crate) use trial::SeedTrial;
 pub(crate) use vlarb::option_notes;

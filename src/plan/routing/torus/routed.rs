@@ -9,7 +9,7 @@ use super::repair::RepairedRoutes;
 use super::sl2vl::{PortClass, VlCounts, VlHistogram, classify, classify_switch, mapping};
 use super::snapshot::{PreviousTorus, TorusSnapshot};
 use super::unicast::{LftInputs, PreviousLfts};
-use super::{DUMP_FILE, NAME, multicast_sl_problem, report, ring_directions, vlarb};
+use super::{DUMP_FILE, NAME, multicast_sl_problem, repair, report, ring_directions, vlarb};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid, Sl};
 use crate::plan::LidTable;
@@ -50,6 +50,19 @@ pub struct Torus {
     attachments: Arc<Vec<Option<Attachment>>>,
     /// Port GUIDs by port slot, for messages.
     guids: Arc<Vec<Guid>>,
+}
+
+/// How a damaged torus is routed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TorusRepair {
+    /// The missing parts and what they do to the routes, in words.
+    pub summary: String,
+    /// Ordered pairs of switches.
+    pub pairs: usize,
+    /// Those whose path differs from that of the undamaged torus.
+    pub detours: usize,
+    /// Those without a route.
+    pub unrouted: usize,
 }
 
 impl Torus {
@@ -147,6 +160,18 @@ impl Torus {
     /// Coordinates without a switch, x running fastest.
     pub fn missing(&self) -> impl Iterator<Item = Coordinates> + '_ {
         self.parts.grid.missing().map(|at| self.parts.grid.lattice.coordinates(at))
+    }
+
+    /// The routes around damage that torus-2QoS refuses, in numbers; `None` where torus-2QoS itself
+    /// routes.
+    pub fn repair(&self) -> Option<TorusRepair> {
+        let repaired = self.parts.repaired.as_ref()?;
+        Some(TorusRepair {
+            summary: repair::overview(&self.parts.grid, repaired),
+            pairs: repaired.stats.pairs,
+            detours: repaired.stats.detours,
+            unrouted: repaired.unrouted.len(),
+        })
     }
 
     /// Coordinates of the root of the multicast spanning tree.

@@ -8,7 +8,7 @@ use crate::plan::routing::torus::grid::Grid;
 use crate::plan::routing::torus::lattice::Position;
 use crate::plan::routing::torus::sl2vl::VlCounts;
 
-/// Maximum share of the pairs of switches that may stay without a route: one in 1,000.
+/// Maximum share of the pairs of switches that may stay without a route: one in 1,000, rounded up.
 const PAIRS_PER_UNROUTED: usize = 1_000;
 /// Data VLs with which turns back to an earlier dimension have a VL of their own.
 const VLS_FOR_TURNS: u8 = 4;
@@ -35,7 +35,7 @@ pub(in crate::plan::routing::torus) fn routes(
             report::pair(fabric, grid, *pair)
         )));
     }
-    if unrouted.len() * PAIRS_PER_UNROUTED > routes.stats.pairs {
+    if unrouted.len() > routes.stats.pairs.div_ceil(PAIRS_PER_UNROUTED) {
         return Err(refusal(&format!(
             "{} of {} would stay without a route, more than one in {PAIRS_PER_UNROUTED}; the first {}",
             unrouted.len(),

@@ -38,7 +38,7 @@ mod router;
 mod tree;
 
 pub(super) use acceptance::routes;
-pub(super) use report::{because, placed_by_completion, summary};
+pub(super) use report::{because, overview, placed_by_completion, summary};
 pub(super) use result::RepairedRoutes;
 pub(super) use tree::SpanningTree;
 
