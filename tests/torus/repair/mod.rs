@@ -3,15 +3,17 @@
 
 mod patterns;
 mod trial;
+mod verdict;
 
+use testkit::torus::random::Random;
 use torus_sm::sim::generate::Shape;
-use trial::{Outcome, Undamaged, places};
+use trial::{Outcome, Undamaged, places, random_damage};
 
 fn shape(text: &str) -> Shape {
     text.parse().expect("a shape")
 }
 
-/// Every 41st pair of dead switches.
+/// Every 101st pair of dead switches.
 #[test]
 fn pairs_of_dead_switches_are_routed_around() {
     for text in ["6x6", "4x4x4"] {
@@ -19,11 +21,35 @@ fn pairs_of_dead_switches_are_routed_around() {
         let places = places(&torus.shape);
         let pairs =
             places.iter().enumerate().flat_map(|(i, &a)| places[..i].iter().map(move |&b| [a, b]));
-        for pair in pairs.step_by(41) {
+        for pair in pairs.step_by(101) {
             let damaged = Shape { missing_switches: pair.to_vec(), ..torus.shape.clone() };
             let outcome = torus.trial(&damaged);
             let is_complete = matches!(outcome, Outcome::Complete | Outcome::Itself);
             assert!(is_complete, "{text} without {pair:?}: {outcome:?}");
         }
+    }
+}
+
+/// Dead switches and cut cables, parallel cables and meshes.
+#[test]
+fn random_damage_is_routed_around() {
+    let parallel = Shape { parallel: 2, ..shape("4x4x3") };
+    for (healthy, switches, cables) in [
+        (shape("6x6"), 4, 0),
+        (shape("6x6"), 0, 8),
+        (shape("6mx6m"), 2, 0),
+        (shape("4x5x3"), 3, 3),
+        (parallel, 3, 4),
+    ] {
+        let torus = Undamaged::new(&healthy);
+        let mut random = Random::new(77);
+        let outcomes = (0..5).map(|_| {
+            let damaged = random_damage(&healthy, &mut random, switches, cables);
+            torus.trial(&damaged)
+        });
+        let is_complete =
+            |outcome: &Outcome| matches!(outcome, Outcome::Complete | Outcome::Itself);
+        let complete = outcomes.filter(is_complete).count();
+        assert!(complete >= 4, "{healthy}: {complete} of 5");
     }
 }
