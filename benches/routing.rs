@@ -1,5 +1,5 @@
 //! Time to recognise and route tori with two hosts per switch, from a snapshot to all forwarding
-//! tables: from scratch, and after a failure.
+//! tables: from scratch, after a failure, and with the repair of a torus that torus-2QoS refuses.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -76,6 +76,9 @@ fn torus(c: &mut Criterion) {
         reroute(c, &format!("{name} rerouted after one cable"), &shape, &broken);
         let broken = Shape { missing_switches: vec![[3, 4, 5]], ..shape.clone() };
         reroute(c, &format!("{name} rerouted after one switch"), &shape, &broken);
+        let two = Shape { missing_switches: vec![[3, 4, 5], [6, 1, 2]], ..shape.clone() };
+        scratch(c, &format!("{name} repaired without two switches"), &two);
+        reroute(c, &format!("{name} repaired after the second switch"), &broken, &two);
     }
 }
 

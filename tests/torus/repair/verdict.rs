@@ -47,7 +47,10 @@ fn exactly_the_listed_pairs_may_lack_a_route() {
     for [from, to] in &listed {
         let names = [from, to].map(|&at| format!("\"{}\"", subnet.fabric.switch(at).name()));
         let is_named = |text: &&&String| {
-            text.contains("no route from switch") && names.iter().all(|name| text.contains(name))
+            let is_pair = text.contains("no route from switch");
+            is_pair
+                && text.ends_with("to restore it")
+                && names.iter().all(|name| text.contains(name))
         };
         assert_eq!(texts.iter().filter(is_named).count(), 1, "{names:?} in {texts:#?}");
     }
@@ -98,4 +101,29 @@ fn the_subnet_manager_reaches_all_switches_or_the_torus_is_refused() {
         assert!(refusal.notes.iter().any(|note| note.text.starts_with(reason)), "{refusal:#?}");
         assert!(refusal.notes.iter().any(|note| note.code == Some("4E38")), "{refusal:#?}");
     }
+}
+
+/// The repair that the warnings name restores the routes.
+#[test]
+fn the_named_repair_restores_the_routes() {
+    let torus = Undamaged::new(&shape("8x8"));
+    let damaged = Shape { missing_switches: DEAD.to_vec(), ..torus.shape.clone() };
+    let routing = Subnet::new(&torus.case(&damaged)).route(None).expect("a partial result");
+    let named = |text: &str| -> Vec<[u16; 3]> {
+        let Some((_, parts)) = text.split_once("; repair ") else { return Vec::new() };
+        let parts = parts.trim_end_matches(" to restore it").split(" and ");
+        let place = |part: &str| {
+            let numbers = part.trim_start_matches("switch ").split(',');
+            numbers.map(|n| n.parse().expect("a coordinate")).collect::<Vec<u16>>()
+        };
+        parts.map(|part| place(part).try_into().expect("three coordinates")).collect()
+    };
+    let is_pair = |text: &&str| text.contains("no route from switch");
+    let mut pairs = routing.notes.iter().map(|note| &*note.text).filter(is_pair);
+    let repair = named(pairs.next().expect("a pair"));
+    assert!(!repair.is_empty() && repair.iter().all(|at| DEAD.contains(at)), "{repair:?}");
+    let missing_switches = DEAD.into_iter().filter(|at| !repair.contains(at)).collect();
+    let repaired = Shape { missing_switches, ..torus.shape.clone() };
+    let outcome = torus.trial(&repaired);
+    assert!(matches!(outcome, Outcome::Itself | Outcome::Complete), "{outcome:?}");
 }

@@ -14,7 +14,9 @@ use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid, Sl};
 use crate::plan::LidTable;
 use crate::plan::paged_vec::PagedVec;
-use crate::plan::routing::{Dump, MulticastTree, PreviousFabric, Routing, RoutingPolicy};
+use crate::plan::routing::{
+    DEFAULT_UNROUTED_REMEDY, Dump, MulticastTree, PreviousFabric, Routing, RoutingPolicy,
+};
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::sync::Arc;
 
@@ -328,6 +330,13 @@ impl RoutingPolicy for Torus {
 
     fn unrouted_switches(&self) -> Option<&[[SwitchId; 2]]> {
         self.parts.repaired.as_ref().map(|repaired| &repaired.unrouted_switches[..])
+    }
+
+    fn unrouted_remedy(&self) -> &'static str {
+        match self.parts.repaired {
+            Some(_) => "repair the switches and cables that the warnings about these pairs name",
+            None => DEFAULT_UNROUTED_REMEDY,
+        }
     }
 
     fn guarantees_multicast(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Messages about a repaired torus.
 
-use super::result::{PositionPair, RepairedRoutes};
+use super::result::{HealthyStep, PositionPair, RepairedRoutes};
 use crate::fabric::Fabric;
 use crate::notes::{Note, Severity, counted};
 use crate::plan::routing::torus::NAME;
@@ -63,7 +63,9 @@ pub(in crate::plan::routing::torus) fn summary(
     let unrouted = &routes.unrouted;
     let listed = unrouted.iter().take(MAX_LISTED_PAIRS);
     notes.extend(listed.map(|&unrouted| {
-        Note::warning(format!("{NAME}: no route {}", pair(fabric, grid, unrouted)))
+        let pair = pair(fabric, grid, unrouted);
+        let lost = lost_parts(grid, routes, unrouted).join(" and ");
+        Note::warning(format!("{NAME}: no route {pair}; repair {lost} to restore it"))
     }));
     let more = unrouted.len().saturating_sub(MAX_LISTED_PAIRS);
     if more > 0 {
@@ -123,6 +125,22 @@ fn missing_parts(grid: &Grid) -> String {
         (0, _) => format!("{cables_text} {} missing", verb(cables)),
         _ => format!("{switches_text} and {cables_text} are missing"),
     }
+}
+
+/// The missing parts of the path of a pair in the complete torus. With them it has a route again,
+/// because intact paths are kept.
+fn lost_parts(grid: &Grid, routes: &RepairedRoutes, pair: PositionPair) -> Vec<String> {
+    let lattice = &grid.lattice;
+    let mut parts = Vec::new();
+    for HealthyStep { at, way, next } in routes.healthy_steps(grid, pair) {
+        let [here, there] = [at, next].map(|at| lattice.coordinates(at));
+        if !grid.is_present(next) {
+            parts.push(format!("switch {there}"));
+        } else if grid.is_present(at) && !grid.has_cable(at, way) {
+            parts.push(format!("the cable between switches {here} and {there}"));
+        }
+    }
+    parts
 }
 
 /// A pair of switches in words.

@@ -30,6 +30,14 @@ pub(in crate::plan::routing::torus) struct PositionPair {
     pub to: Position,
 }
 
+/// A step of a path in the complete torus.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct HealthyStep {
+    pub at: Position,
+    pub way: Direction,
+    pub next: Position,
+}
+
 /// How much of a torus uses detours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::plan::routing::torus) struct DetourStats {
@@ -125,6 +133,18 @@ impl RepairedRoutes {
             Err(_) => self.healthy.next(at.0, to.0),
         };
         Direction::ALL.get(usize::from(way)).copied()
+    }
+
+    /// The steps of the path in the complete torus.
+    pub(super) fn healthy_steps(&self, grid: &Grid, pair: PositionPair) -> Vec<HealthyStep> {
+        let mut at = pair.from;
+        let mut steps = Vec::new();
+        while let Some(&way) = Direction::ALL.get(usize::from(self.healthy.next(at.0, pair.to.0))) {
+            let next = grid.lattice.step(at, way);
+            steps.push(HealthyStep { at, way, next });
+            at = next;
+        }
+        steps
     }
 
     /// True if the switch has another next hop for this destination than in the complete torus, or
