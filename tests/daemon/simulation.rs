@@ -10,6 +10,7 @@ mod multicast;
 mod quarantine;
 mod rejected;
 mod reload;
+mod repaired;
 mod sma_load;
 mod tables;
 mod unacknowledged;

@@ -3,6 +3,8 @@
 use crate::client::Managed;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
+use testkit::SimCluster;
+use torus_sm::config::options::Options;
 
 /// Breaks a cable between switches; returns the GUID of one.
 pub(crate) fn break_cable(managed: &Managed) -> torus_sm::ids::Guid {
@@ -80,7 +82,9 @@ async fn streams_follow_and_resume() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_plan_names_causes_and_repairs() {
-    let managed = Managed::start("5x5x1").await;
+    let cluster = SimCluster::healthy("5x5x1", 1);
+    let options = Options { torus_repair: false, ..cluster.options() };
+    let managed = Managed::start_configured(cluster, options, |_| ()).await;
     let last = managed.events(0).len() as u64;
     // Two cables of a ring: a single one is routed around.
     for x in [0, 2] {

@@ -7,6 +7,7 @@ mod verification;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use testkit::torus::random::Random;
 use testkit::torus::subnet::{Case, Subnet};
 use torus_sm::fabric::difference::Difference;
 use torus_sm::fabric::{Fabric, PortId};
@@ -128,7 +129,7 @@ impl FailingTorus {
 }
 
 /// All decisions of an engine, by GUID.
-#[derive(PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Decisions {
     placement: Vec<String>,
     lfts: testkit::dumps::Lfts,
@@ -209,6 +210,45 @@ fn crossed_links_change_the_trees() {
         changed += usize::from(trees[0] != trees[1]);
     }
     assert!(kept > 0 && changed > 0, "{kept} keep their trees, {changed} do not");
+}
+
+/// Faults and repairs in random orders that end in the same damage, around which the torus is routed.
+fn orders_end_in_equal_tables(orders: usize) {
+    /// Parts that are lost in the end.
+    const LOST: [(Part, usize); 4] =
+        [(Part::Switch, 7), (Part::Switch, 22), (Part::Cable, 40), (Part::Cable, 90)];
+    /// Parts that are lost and repaired.
+    const REPAIRED: [(Part, usize); 3] = [(Part::Switch, 15), (Part::Cable, 60), (Part::Cable, 11)];
+    let shape = Shape { hosts: 1, ..Shape::torus([6, 6, 1]) };
+    let mut random = Random::new(43);
+    let mut expected = None;
+    for order in 0..orders {
+        let mut torus = FailingTorus::new(&shape);
+        let mut last = torus.whole.route(None).expect("a healthy torus");
+        let mut events: Vec<_> = LOST.into_iter().chain(REPAIRED).chain(REPAIRED).collect();
+        random.shuffle(&mut events);
+        let mut end = None;
+        for event in events {
+            torus.happen(&[event]);
+            let subnet = torus.subnet();
+            let routed = subnet.route(Some(&last));
+            end = routed.as_ref().ok().map(|routing| decisions(&subnet, routing));
+            last = routed.unwrap_or(last);
+        }
+        let end = end.expect("the final damage is routed around");
+        assert!(*expected.get_or_insert(end.clone()) == end, "order {order}");
+    }
+}
+
+#[test]
+fn any_order_of_faults_and_repairs_ends_in_equal_tables() {
+    orders_end_in_equal_tables(20);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn a_thousand_orders_of_faults_and_repairs_end_in_equal_tables() {
+    orders_end_in_equal_tables(1000);
 }
 
 proptest! {

@@ -8,6 +8,7 @@ use super::reply::Reply;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
+use crate::plan::routing::torus::Torus;
 use crate::publish::path::{self, WalkEnd, WalkHop};
 use serde::Serialize;
 
@@ -18,6 +19,8 @@ pub(super) struct RouteView {
     to: EndPort,
     /// SL of the path without QoS level.
     sl: u8,
+    /// True if torus-2QoS leads the path around damage that its own rules exclude (`torus_repair`).
+    detour: bool,
     hops: Vec<Hop>,
     /// Why packets do not arrive; null if they do.
     problem: Option<String>,
@@ -70,9 +73,16 @@ pub(super) fn routes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, A
         from: view(fabric, plan, from, None),
         to: view(fabric, plan, to, Some(lid)),
         sl: sl.0,
+        detour: is_detour(fabric, plan, from, to),
         hops: walk.hops.iter().map(|hop| hop_view(fabric, plan, hop, sl)).collect(),
         problem: (walk.end != WalkEnd::Delivered).then(|| walk.end.describe(fabric)),
     })
+}
+
+fn is_detour(fabric: &Fabric, plan: &Plan, from: PortId, to: PortId) -> bool {
+    let torus = Torus::of(&plan.routing);
+    let ends = fabric.switch_behind(from).zip(fabric.switch_behind(to));
+    torus.zip(ends).is_some_and(|(torus, (from, to))| torus.is_detour(from, to))
 }
 
 fn view(fabric: &Fabric, plan: &Plan, port: PortId, lid: Option<Lid>) -> EndPort {

@@ -11,11 +11,12 @@ pub(super) fn path(reply: &Value) -> String {
     let end =
         |end: &Value| format!("{} {} (LID {})", port_name(end), text(&end["guid"]), end["lid"]);
     let mut out = format!(
-        "{} to {}: SL {}, {}\n",
+        "{} to {}: SL {}, {}{}\n",
         end(&reply["from"]),
         end(&reply["to"]),
         reply["sl"],
-        counted(list(&reply["hops"]).len(), "switch", "switches")
+        counted(list(&reply["hops"]).len(), "switch", "switches"),
+        if reply["detour"] == true { ", a detour around missing parts" } else { "" }
     );
     let mut table = Table::new(&["SWITCH", "IN", "OUT", "VL", "DESCRIPTION"]);
     for hop in list(&reply["hops"]) {

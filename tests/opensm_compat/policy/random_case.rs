@@ -86,7 +86,8 @@ pub(crate) fn end_ports(topology: &Topology) -> Vec<(NodeKind, Guid)> {
 }
 
 fn options(random: &mut Random, lmc: u8, both_keys: bool) -> String {
-    let mut text = format!("sweep_interval 0\nlmc {lmc}\n");
+    // OpenSM refuses what torus_repair routes.
+    let mut text = format!("sweep_interval 0\nlmc {lmc}\ntorus_repair FALSE\n");
     let engine = ["minhop", "torus-2QoS,no_fallback"][random.below(2)];
     let _ = writeln!(text, "routing_engine {engine}");
     let qos = engine != "minhop" || random.percent(80);

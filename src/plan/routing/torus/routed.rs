@@ -206,6 +206,16 @@ impl Torus {
         }
     }
 
+    /// True if packets from one switch to another are led around damage, other than in the undamaged torus.
+    pub fn is_detour(&self, from: SwitchId, to: SwitchId) -> bool {
+        let at =
+            |switch: SwitchId| self.parts.grid.positions.get(switch.index()).copied().flatten();
+        match (&self.parts.repaired, at(from), at(to)) {
+            (Some(repaired), Some(from), Some(to)) => repaired.is_detour(from, to),
+            _ => false,
+        }
+    }
+
     /// Numbers of data VLs for which the SL to VL mappings are computed.
     pub fn vls(&self) -> VlCounts {
         self.parts.vls
