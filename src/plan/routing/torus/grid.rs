@@ -119,6 +119,11 @@ pub(super) struct Grid {
 }
 
 impl Grid {
+    /// The position of a switch of the fabric; `None` outside the torus.
+    pub(super) fn position_of(&self, switch: SwitchId) -> Option<Position> {
+        self.positions.get(switch.index()).copied().flatten()
+    }
+
     pub(super) fn switch(&self, at: Position) -> Option<SwitchId> {
         self.switches[at.index()]
     }

@@ -138,7 +138,7 @@ impl Torus {
 
     /// Coordinates of a switch; `None` if it is not part of the torus.
     pub fn coordinates(&self, switch: SwitchId) -> Option<Coordinates> {
-        let at = self.parts.grid.positions.get(switch.index()).copied().flatten()?;
+        let at = self.parts.grid.position_of(switch)?;
         Some(self.parts.grid.lattice.coordinates(at))
     }
 
@@ -189,7 +189,7 @@ impl Torus {
     /// Ports of a switch whose cables lead one step in a direction; empty for switches outside the
     /// torus.
     pub fn cables(&self, switch: SwitchId, direction: Direction) -> &[u8] {
-        match self.parts.grid.positions.get(switch.index()).copied().flatten() {
+        match self.parts.grid.position_of(switch) {
             Some(at) => self.parts.grid.port_group(at, direction),
             None => &[],
         }
@@ -198,8 +198,7 @@ impl Torus {
     /// The direction of the next hop from one switch to another; `None` if they are the same or one
     /// is outside the torus.
     pub fn next_hop(&self, from: SwitchId, to: SwitchId) -> Option<Direction> {
-        let at =
-            |switch: SwitchId| self.parts.grid.positions.get(switch.index()).copied().flatten();
+        let at = |switch: SwitchId| self.parts.grid.position_of(switch);
         match &self.parts.repaired {
             Some(repaired) => repaired.next_hop(at(from)?, at(to)?),
             None => ring_directions::next_hop(&self.parts.grid, at(from)?, at(to)?),
@@ -208,8 +207,7 @@ impl Torus {
 
     /// True if packets from one switch to another are led around damage, other than in the undamaged torus.
     pub fn is_detour(&self, from: SwitchId, to: SwitchId) -> bool {
-        let at =
-            |switch: SwitchId| self.parts.grid.positions.get(switch.index()).copied().flatten();
+        let at = |switch: SwitchId| self.parts.grid.position_of(switch);
         match (&self.parts.repaired, at(from), at(to)) {
             (Some(repaired), Some(from), Some(to)) => repaired.is_detour(from, to),
             _ => false,

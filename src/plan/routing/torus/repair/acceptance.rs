@@ -69,5 +69,5 @@ fn own_position(fabric: &Fabric, grid: &Grid) -> Option<Position> {
     let own = fabric.node_of(local).switch;
     let peer = || fabric.node_of(fabric.port(local).peer?).switch;
     let switch = own.or_else(peer)?;
-    grid.positions.get(switch.index()).copied().flatten()
+    grid.position_of(switch)
 }
