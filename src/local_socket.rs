@@ -2,10 +2,14 @@
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use nix::sys::stat::{Mode, umask};
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
+};
+use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::Gid;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -96,11 +100,7 @@ impl Listener {
             Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
             _ => {}
         }
-        // The umask prevents other users from connecting before the mode is set.
-        let old = umask(Mode::from_bits_truncate(0o177));
-        let bound = UnixListener::bind(path);
-        umask(old);
-        let socket = bound.map_err(error)?;
+        let socket = bind_private(path).map_err(error)?;
         if let Clients::Group(group) = clients {
             nix::unistd::chown(path, None, Some(group)).map_err(|errno| error(errno.into()))?;
         }
@@ -108,6 +108,19 @@ impl Listener {
         socket.set_nonblocking(true).map_err(error)?;
         Ok(Self { socket, path: path.to_owned(), _lock: lock })
     }
+}
+
+/// A listening socket that only this user and root may connect to. The file of a socket takes the
+/// mode that the socket has when it is bound (unix_bind_bsd in the kernel's net/unix/af_unix.c), so
+/// there is no moment at which others may connect. A umask(2) for the time of the call would hold for
+/// the files that other threads create meanwhile, too, and for good if two threads set it at once.
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    listen(&socket, Backlog::MAXCONN)?;
+    Ok(UnixListener::from(socket))
 }
 
 impl Drop for Listener {
@@ -169,6 +182,37 @@ mod tests {
         drop(first);
         assert_eq!(fs::read_dir(folder.path().join("deeper")).expect("a directory").count(), 0);
         Listener::bind(&path, Clients::Owner).expect("free again");
+    }
+
+    #[test]
+    fn a_socket_is_private_as_soon_as_it_exists() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("sm.sock");
+        let _socket = bind_private(&path).expect("a socket");
+        let mode = fs::metadata(&path).expect("it exists").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    /// A shell that starts meanwhile has the umask of this process, and so have its files.
+    #[test]
+    fn files_of_others_keep_their_mode_while_sockets_are_bound() {
+        let own_umask = || {
+            let status = fs::read_to_string("/proc/self/status").expect("the state of the process");
+            status.lines().find(|line| line.starts_with("Umask:")).map(str::to_owned)
+        };
+        let before = own_umask();
+        let folder = tempfile::tempdir().expect("a directory");
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let path = folder.path().join(format!("{thread}.sock"));
+                scope.spawn(move || {
+                    for _ in 0..100 {
+                        Listener::bind(&path, Clients::Owner).expect("a socket");
+                    }
+                });
+            }
+        });
+        assert_eq!(own_umask(), before);
     }
 
     #[test]
