@@ -45,7 +45,9 @@ pub mod transition;
 pub use cluster::{SimCluster, Sm, settle};
 pub use ibsim::{Ibsim, have};
 pub use observer::{Observer, directed_route};
-pub use process::{Running, START_TIMEOUT, own_program, test_name, tool, torus_sm, wait_for};
+pub use process::{
+    Running, START_TIMEOUT, own_program, test_name, tool, torus_sm, wait_for, wait_until_settled,
+};
 pub use reloadable::ReloadableSm;
 pub use simulator::Simulator;
 

@@ -55,6 +55,26 @@ pub fn wait_for(file: &Path, text: &str, limit: Duration) -> Duration {
     }
 }
 
+/// Waits until the log of a subnet manager says SUBNET UP and has not grown for two seconds: links
+/// that became active make switches send traps, and each of them a further sweep, which may reach a
+/// switch through another of its ports (PortInfo:LocalPortNum).
+pub fn wait_until_settled(log: &Path) {
+    const QUIET: Duration = Duration::from_secs(2);
+    wait_for(log, "SUBNET UP", START_TIMEOUT);
+    let start = Instant::now();
+    let mut grown = start;
+    let mut size = 0;
+    while grown.elapsed() < QUIET {
+        assert!(start.elapsed() < START_TIMEOUT, "{} grows without end", log.display());
+        std::thread::sleep(Duration::from_millis(50));
+        let now = fs::metadata(log).map_or(0, |file| file.len());
+        if now != size {
+            size = now;
+            grown = Instant::now();
+        }
+    }
+}
+
 /// The running test binary.
 pub fn own_program() -> PathBuf {
     std::env::current_exe().expect("the path of the running program")

@@ -5,7 +5,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use testkit::{Running, tool, torus_sm, wait_for};
+use testkit::{Running, tool, torus_sm, wait_for, wait_until_settled};
 use testkit::{START_TIMEOUT, Simulator};
 use torus_sm::fabric::ibnet;
 use torus_sm::fabric::topology::Topology;
@@ -188,7 +188,7 @@ fn opensm_and_its_tools_find_the_whole_fabric() {
     let expected = Expected::of([3, 3, 2]);
     let sim = Simulator::start(&["3x3x2", "--no-sm"]);
     let _opensm = sim.opensm("", "opensm.log", &[]);
-    wait_for(&sim.dir.path().join("opensm.log"), "SUBNET UP", START_TIMEOUT);
+    wait_until_settled(&sim.dir.path().join("opensm.log"));
     let (switches, hosts, ports) = (expected.switches, expected.hosts, expected.ports);
     // Two blocks at each port; opensm omits a switch's base port 0.
     let blocks = 2 * (hosts + switches * ports);
@@ -208,7 +208,7 @@ fn opensm_passes_osmtest_with_services() {
     let pass = |flow: &'static str| {
         let sim = Simulator::start(&["2x2x1", "--no-sm"]);
         let _opensm = sim.opensm("", "opensm.log", &[]);
-        wait_for(&sim.dir.path().join("opensm.log"), "SUBNET UP", START_TIMEOUT);
+        wait_until_settled(&sim.dir.path().join("opensm.log"));
         flows_pass(&sim, &["c", flow]);
     };
     std::thread::scope(|scope| {
