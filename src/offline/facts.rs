@@ -1,8 +1,7 @@
 //! Creates the report from fabric and plan.
 
-use super::hops;
+use super::host_paths::{HostPaths, numbers};
 use super::json::*;
-use super::lanes;
 use super::scenario::Scenario;
 use super::trial::{Trial, TrialOutcome};
 use crate::cli::{ExitCode, Failure};
@@ -107,9 +106,10 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
     }
     report.repair = repair(&plan.routing);
     report.structure = structure(fabric, &*plan.routing.policy);
-    let lanes = lanes::in_use(fabric, plan);
-    (report.sls, report.vls) = (lanes::numbers(lanes.sls), lanes::numbers(lanes.vls));
-    report.hops = hops::histogram(fabric, plan);
+    let paths = HostPaths::new(fabric, plan);
+    report.sls = numbers(paths.sls);
+    report.vls = numbers(paths.vls);
+    report.hops = paths.lengths;
     add_notes(&mut report.notes, &plan.notes);
     add_notes(&mut report.notes, &summary.notes);
 }

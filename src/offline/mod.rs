@@ -7,8 +7,8 @@
 //! * [`trial`]: one pass through planning and verification;
 //! * [`json`]: the types of the report; their field names are the names in JSON output and do not
 //!   change;
-//! * `facts`: fills in the report from fabric and plan; `hops`: its histogram of path lengths;
-//!   `lanes`: its SLs and VLs;
+//! * `facts`: fills in the report from fabric and plan; `host_paths`: lengths, SLs and VLs of all paths
+//!   between hosts;
 //! * [`report`]: the report as text;
 //! * `compare`: several engines side by side;
 //! * [`what_if`]: failure analysis, with the progress bar of `progress`;
@@ -28,9 +28,8 @@ pub mod check;
 mod compare;
 pub mod draw;
 mod facts;
-mod hops;
+mod host_paths;
 pub mod json;
-mod lanes;
 mod progress;
 pub mod replay;
 pub mod report;
