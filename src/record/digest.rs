@@ -5,6 +5,7 @@ use crate::fabric::{Fabric, Node, NodeId, Port};
 use crate::ids::{Guid, MKey, PortNum};
 use crate::plan::Plan;
 use crate::plan::links::settable;
+use crate::plan::routing::Lft;
 use crate::wire::attr::PortInfo;
 use crc32fast::Hasher;
 
@@ -131,7 +132,7 @@ fn planned(fabric: &Fabric, plan: &Plan, id: NodeId) -> PlannedDigest {
         switch: node
             .switch
             .map_or(0, |switch| crc32fast::hash(&plan.switch_infos[switch.index()].0)),
-        lft: node.switch.map_or(0, |switch| forwarding_table(&plan.routing.lft(switch).0)),
+        lft: node.switch.map_or(0, |switch| forwarding_table(plan.routing.lft(switch))),
         mft: node.switch.map_or(0, |switch| {
             crc32fast::hash(
                 format!("{:?}", plan.multicast.by_switch.get(switch.index())).as_bytes(),
@@ -152,8 +153,13 @@ fn settings(info: &PortInfo) -> PortInfo {
 }
 
 /// Digest of a forwarding table, whatever the number of unused entries at its end.
-fn forwarding_table(entries: &[u8]) -> u32 {
-    use crate::wire::attr::tables::LFT_NO_PATH;
-    let used = entries.iter().rposition(|&port| port != LFT_NO_PATH).map_or(0, |last| last + 1);
-    crc32fast::hash(&entries[..used])
+fn forwarding_table(table: &Lft) -> u32 {
+    let mut hasher = Hasher::new();
+    let mut left = table.top().map_or(0, |top| top + 1);
+    for block in table.blocks() {
+        let used = left.min(block.len());
+        hasher.update(&block[..used]);
+        left -= used;
+    }
+    hasher.finalize()
 }

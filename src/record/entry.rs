@@ -2,6 +2,7 @@
 
 use super::bytes::{DecodeError, Reader, put_number};
 use super::mad_code::{put_mad, read_mad};
+use super::requests::{Requests, difference};
 use crate::ids::Lid;
 use crate::transport::Agent;
 use crate::transport::recorded::MadFate;
@@ -106,19 +107,38 @@ event_kinds! {
 
 /// Bit of the code of events.
 const EVENT: u8 = 0x80;
+
+/// Bit of the code of a MAD that is stored as its difference from a request before it.
+const AS_DIFFERENCE: u8 = 0x40;
+
 const FATES: [MadFate; 4] =
     [MadFate::Sent, MadFate::NotSent, MadFate::Received, MadFate::Unanswered];
 const AGENTS: [Agent; 4] = [Agent::SmiDirected, Agent::SmiLid, Agent::Sa, Agent::Congestion];
 
-/// Appends a MAD at `delta` microseconds after the entry before.
-pub(super) fn put_mad_entry(out: &mut Vec<u8>, delta: u64, entry: &RecordedMad) {
+/// Appends a MAD at `delta` microseconds after the entry before. `requests` are those of the entries
+/// before it.
+pub(super) fn put_mad_entry(
+    out: &mut Vec<u8>,
+    delta: u64,
+    entry: &RecordedMad,
+    requests: &mut Requests,
+) {
     let fate = FATES.iter().position(|&fate| fate == entry.fate).unwrap_or_default();
     let agent = AGENTS.iter().position(|&agent| agent == entry.agent).unwrap_or_default();
-    out.push((agent << 2 | fate) as u8);
+    let answered = requests.answered_by(entry.fate, &entry.mad);
+    let form = if answered.is_some() { AS_DIFFERENCE } else { 0 };
+    out.push((agent << 2 | fate) as u8 | form);
     put_number(out, delta);
     put_number(out, entry.lid.0.into());
     put_number(out, entry.qpn.into());
-    put_mad(out, &entry.mad);
+    match answered {
+        Some((place, request)) => {
+            out.push(place);
+            put_mad(out, &difference(&entry.mad, request));
+        }
+        None => put_mad(out, &entry.mad),
+    }
+    requests.note(entry.fate, &entry.mad);
 }
 
 /// Appends an event at `delta` microseconds after the entry before.
@@ -136,14 +156,19 @@ fn truncated(text: &str, max: usize) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
-/// Reads an entry; `before` is the time of the entry before.
-pub(super) fn read_entry(reader: &mut Reader<'_>, before: u64) -> Result<Entry, DecodeError> {
+/// Reads an entry; `before` is the time of the entry before, `requests` are those of the entries before
+/// it.
+pub(super) fn read_entry(
+    reader: &mut Reader<'_>,
+    before: u64,
+    requests: &mut Requests,
+) -> Result<Entry, DecodeError> {
     let start = reader.clone();
     let code = reader.byte("the code of an entry")?;
     let delta = reader.number("the time of an entry")?;
     let at = before.checked_add(delta).ok_or_else(|| start.error("the time exceeds 64 bits"))?;
     let body = match code & EVENT {
-        0 => EntryBody::Mad(Box::new(read_mad_entry(reader, code, &start)?)),
+        0 => EntryBody::Mad(Box::new(read_mad_entry(reader, code, &start, requests)?)),
         _ => read_event(reader, code & !EVENT, &start)?,
     };
     Ok(Entry { at, body })
@@ -153,13 +178,22 @@ fn read_mad_entry(
     reader: &mut Reader<'_>,
     code: u8,
     start: &Reader<'_>,
+    requests: &mut Requests,
 ) -> Result<RecordedMad, DecodeError> {
-    let agent = AGENTS.get(usize::from(code >> 2));
+    let agent = AGENTS.get(usize::from((code & !AS_DIFFERENCE) >> 2));
     let agent = *agent.ok_or_else(|| start.error(format!("unknown entry code 0x{code:02x}")))?;
     let lid = reader.number_to(u16::MAX.into(), "a LID")?;
     let qpn = reader.number_to(u32::MAX.into(), "a queue pair")?;
-    let mad = read_mad(reader)?;
+    let mad = match code & AS_DIFFERENCE {
+        0 => read_mad(reader)?,
+        _ => {
+            let request = requests.at(reader.byte("the place of a request")?).copied();
+            let request = request.ok_or_else(|| start.error("a response to a missing request"))?;
+            difference(&read_mad(reader)?, &request)
+        }
+    };
     let fate = FATES[usize::from(code & 3)];
+    requests.note(fate, &mad);
     Ok(RecordedMad { fate, agent, lid: Lid(lid as u16), qpn: qpn as u32, mad })
 }
 
@@ -185,7 +219,12 @@ pub(super) mod tests {
 
     /// Any entry body.
     pub(in crate::record) fn body() -> impl Strategy<Value = EntryBody> {
-        let mad = (0..4usize, 0..3usize, any::<u16>(), any::<u32>(), any::<[u8; 32]>());
+        // Few transaction IDs, so that some MADs answer others.
+        let bytes = (any::<[u8; 32]>(), 0..3u8).prop_map(|(mut bytes, transaction)| {
+            bytes[8..16].copy_from_slice(&[0, 0, 0, 1, 0, 0, 0, transaction]);
+            bytes
+        });
+        let mad = (0..4usize, 0..3usize, any::<u16>(), any::<u32>(), bytes);
         let mad = mad.prop_map(|(fate, agent, lid, qpn, bytes)| {
             let (fate, agent, mad) = (FATES[fate], AGENTS[agent], Mad::read(&bytes));
             EntryBody::Mad(Box::new(RecordedMad { fate, agent, lid: Lid(lid), qpn, mad }))
@@ -197,24 +236,61 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn entries_are_read_as_written(body in body(), before in 0..1u64 << 40, delta in 0..1u64 << 40) {
-            let mut out = Vec::new();
-            match &body {
-                EntryBody::Mad(mad) => put_mad_entry(&mut out, delta, mad),
-                EntryBody::Event(kind, text) => put_event(&mut out, delta, *kind, text),
+        fn entries_are_read_as_written(
+            bodies in proptest::collection::vec(body(), 1..20),
+            before in 0..1u64 << 40,
+            delta in 0..1u64 << 30,
+        ) {
+            let (mut out, mut requests) = (Vec::new(), Requests::new());
+            for body in &bodies {
+                match body {
+                    EntryBody::Mad(mad) => put_mad_entry(&mut out, delta, mad, &mut requests),
+                    EntryBody::Event(kind, text) => put_event(&mut out, delta, *kind, text),
+                }
             }
-            let mut reader = Reader::new(&out, 0);
-            let entry = Entry { at: before + delta, body };
-            prop_assert_eq!(read_entry(&mut reader, before), Ok(entry));
+            let (mut reader, mut requests) = (Reader::new(&out, 0), Requests::new());
+            let mut at = before;
+            for body in bodies {
+                let read = read_entry(&mut reader, at, &mut requests);
+                at += delta;
+                prop_assert_eq!(read, Ok(Entry { at, body }));
+            }
             prop_assert!(reader.is_empty());
         }
+    }
+
+    #[test]
+    fn a_response_takes_a_fraction_of_its_request() {
+        let mut request = Mad::default();
+        request.0[..16].copy_from_slice(&[1, 0x81, 1, 2, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 7]);
+        request.0[64..128].fill(9);
+        let mut response = request;
+        response.0[3] = 0x81;
+        // The kernel's half of the transaction ID.
+        response.0[8..12].copy_from_slice(&[0, 0, 0, 12]);
+        let entry = |fate, mad| RecordedMad {
+            fate,
+            agent: Agent::SmiDirected,
+            lid: Lid(0xFFFF),
+            qpn: 0,
+            mad,
+        };
+        let (mut out, mut requests) = (Vec::new(), Requests::new());
+        put_mad_entry(&mut out, 1, &entry(MadFate::Sent, request), &mut requests);
+        let size = out.len();
+        put_mad_entry(&mut out, 1, &entry(MadFate::Received, response), &mut requests);
+        assert!(size > 80 && out.len() - size < 16, "{size}, {}", out.len() - size);
+        let lost = &out[size..];
+        let error = read_entry(&mut Reader::new(lost, 0), 0, &mut Requests::new());
+        assert!(error.is_err_and(|error| error.problem.contains("missing request")));
     }
 
     #[test]
     fn long_texts_are_cut_at_a_character() {
         let mut out = Vec::new();
         put_event(&mut out, 0, EventKind::Trap, &"é".repeat(MAX_EVENT_TEXT));
-        let entry = read_entry(&mut Reader::new(&out, 0), 0).expect("an entry");
+        let entry = read_entry(&mut Reader::new(&out, 0), 0, &mut Requests::new());
+        let entry = entry.expect("an entry");
         let text = "é".repeat(MAX_EVENT_TEXT / 2);
         assert_eq!(entry.body, EntryBody::Event(EventKind::Trap, text));
     }

@@ -5,6 +5,7 @@ use super::entry::{Entry, read_entry};
 use super::json::{ConfigurationJson, DevicesJson, HeaderJson, PlanJson};
 use super::plans::PlanRecord;
 use super::recorder::RecorderSnapshot;
+use super::requests::Requests;
 use super::ring::Block;
 use crate::config::files::ConfigTexts;
 use crate::config::options::Options;
@@ -12,7 +13,10 @@ use crate::notes::counted;
 use std::sync::Arc;
 
 /// The first bytes of a recording: text, and the version of the format as one byte.
-const MAGIC: &[u8] = b"torus-sm recording\n\x01";
+const MAGIC: &[u8] = b"torus-sm recording\n\x02";
+
+/// The first version of the format, which has no responses as differences and is otherwise the same.
+const FIRST_VERSION: u8 = 1;
 
 /// Maximum size of a section in bytes.
 const MAX_SECTION: usize = 1 << 30;
@@ -174,13 +178,13 @@ fn check_magic(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
     }
     let place = reader.clone();
     let version = reader.byte("the version of the format")?;
-    match version == MAGIC[text] {
-        true => Ok(()),
-        false => Err(place.error(format!(
-            "the format has version {version}; this program reads version {}",
+    if !(FIRST_VERSION..=MAGIC[text]).contains(&version) {
+        return Err(place.error(format!(
+            "the format has version {version}; this program reads versions {FIRST_VERSION} to {}",
             MAGIC[text]
-        ))),
+        )));
     }
+    Ok(())
 }
 
 /// Reads a section and checks its checksum.
@@ -241,8 +245,9 @@ fn read_block(
     let count = payload.number("the number of entries")?;
     let mut at = payload.number("the time of a block")?;
     let before = entries.len();
+    let mut requests = Requests::new();
     while !payload.is_empty() {
-        let entry = read_entry(payload, at)?;
+        let entry = read_entry(payload, at, &mut requests)?;
         at = entry.at;
         entries.push(entry);
     }
@@ -331,7 +336,7 @@ mod tests {
         assert_eq!(text(&[0; 100]), "byte 0: this is not a recording of torus-sm");
         let mut newer = bytes.clone();
         newer[19] = 9;
-        let expected = "byte 19: the format has version 9; this program reads version 1";
+        let expected = "byte 19: the format has version 9; this program reads versions 1 to 2";
         assert_eq!(text(&newer), expected);
         let surplus = [&bytes[..], b"x"].concat();
         let expected =

@@ -2,7 +2,7 @@
 //! inputs.
 //!
 //! * [`recorder`]: [`FlightRecorder`], which the daemon feeds; [`ring`]: its bounded memory;
-//! * [`entry`], `mad_code`: MADs and events as bytes; `bytes`: numbers as bytes;
+//! * [`entry`], `mad_code`, `requests`: MADs and events as bytes; `bytes`: numbers as bytes;
 //! * [`plans`]: plans with their inputs; [`digest`]: digests of devices and plans, for comparison;
 //! * [`file`](mod@file), [`json`]: the recording as a file;
 //! * [`devices`]: the devices as the MADs of a recording show them; [`replay_port`]: a port that
@@ -11,7 +11,7 @@
 //! # Format of recordings
 //!
 //! A recording begins with the text `torus-sm recording`, a line feed, and the version of the
-//! format as one byte, 1. Sections follow: kind (one byte), size of the contents (32 bits),
+//! format as one byte, 2. Sections follow: kind (one byte), size of the contents (32 bits),
 //! checksum (CRC-32 of kind, size and contents, 32 bits), contents. Numbers of fixed size are
 //! big-endian, others are LEB128: 7 bits a byte, the low ones first.
 //!
@@ -28,6 +28,10 @@
 //! pairs of a run of zeros and other bytes: the length of each in one byte, then the other bytes. A
 //! pair without other bytes ends the MAD.
 //!
+//! A response has 0x40 added to its code if its request is in the same block. The last byte of the
+//! transaction ID modulo 128 then precedes the 256 bytes, which are the exclusive or of response and
+//! request: the last MAD of the block that was sent with this number. Version 1 lacks this form.
+//!
 //! Keys (M_Key, SM_Key, ServiceKey, CC_Key) are recorded as 0, and so are bytes that the sender of a
 //! MAD has not defined: reserved ones, those behind an attribute, and unknown attributes
 //! ([`crate::wire::defined`]). Queries of subnet administration and replies to its clients are not
@@ -43,6 +47,7 @@ mod mad_code;
 pub mod plans;
 pub mod recorder;
 pub mod replay_port;
+mod requests;
 pub mod ring;
 
 pub use bytes::DecodeError;

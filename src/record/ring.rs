@@ -2,6 +2,7 @@
 //! whole when the bound in bytes or in time is exceeded.
 
 use super::entry::{EventKind, RecordedMad, put_event, put_mad_entry};
+use super::requests::Requests;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,13 +49,16 @@ pub(super) struct Ring {
     limits: RingLimits,
     full: VecDeque<Arc<Block>>,
     open: Option<Block>,
+    /// Requests in the open block.
+    requests: Requests,
     /// Number of entries since the recorder was started.
     count: u64,
 }
 
 impl Ring {
     pub(super) fn new(limits: RingLimits) -> Self {
-        Self { limits, full: VecDeque::new(), open: None, count: 0 }
+        let (full, requests) = (VecDeque::new(), Requests::new());
+        Self { limits, full, open: None, requests, count: 0 }
     }
 
     pub(super) fn set_limits(&mut self, limits: RingLimits) {
@@ -62,6 +66,7 @@ impl Ring {
         if limits.bytes == 0 {
             self.full.clear();
             self.open = None;
+            self.requests.clear();
         }
         self.drop_old(0);
     }
@@ -78,26 +83,27 @@ impl Ring {
     }
 
     pub(super) fn push_mad(&mut self, now: u64, mad: &RecordedMad) {
-        self.push(now, |out, delta| put_mad_entry(out, delta, mad));
+        self.push(now, |out, delta, requests| put_mad_entry(out, delta, mad, requests));
     }
 
     pub(super) fn push_event(&mut self, now: u64, kind: EventKind, text: &str) {
-        self.push(now, |out, delta| put_event(out, delta, kind, text));
+        self.push(now, |out, delta, _| put_event(out, delta, kind, text));
     }
 
-    fn push(&mut self, now: u64, put: impl FnOnce(&mut Vec<u8>, u64)) {
+    fn push(&mut self, now: u64, put: impl FnOnce(&mut Vec<u8>, u64, &mut Requests)) {
         if self.limits.bytes == 0 {
             return;
         }
         let block = self.open.get_or_insert_with(|| Block::new(self.count, now));
         // Threads may take the lock in another order than they read the clock.
         let now = now.max(block.end);
-        put(&mut block.bytes, now - block.end);
+        put(&mut block.bytes, now - block.end, &mut self.requests);
         block.end = now;
         block.count += 1;
         self.count += 1;
         if block.bytes.len() + MAX_ENTRY_SIZE > BLOCK_SIZE {
             self.full.extend(self.open.take().map(Arc::new));
+            self.requests.clear();
             self.drop_old(now);
         }
     }
@@ -134,8 +140,9 @@ mod tests {
         let mut texts = Vec::new();
         for block in ring.blocks(now) {
             let (mut reader, mut at) = (Reader::new(&block.bytes, 0), block.start);
+            let mut requests = Requests::new();
             while !reader.is_empty() {
-                let entry = read_entry(&mut reader, at).expect("an entry");
+                let entry = read_entry(&mut reader, at, &mut requests).expect("an entry");
                 at = entry.at;
                 if let EntryBody::Event(_, text) = entry.body {
                     texts.push((entry.at, text));

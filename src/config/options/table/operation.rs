@@ -209,7 +209,7 @@ macro_rules! recorder {
         section "Flight recorder";
         /// Memory in MB for the MADs and events of the last minutes, which SIGUSR2, a failed sweep
         /// and a panic write to dump_files_dir for torus-sm replay; 0 records nothing.
-        recorder_size: u32 = 32, reload, implemented, range(0, 65_536);
+        recorder_size: u32 = 20, reload, implemented, range(0, 65_536);
         /// Age in minutes above which recorded MADs and events are dropped, 1 to 10080.
         recorder_time: u32 = 15, reload, implemented, range(1, 10_080);
         /// Number of recordings to keep in dump_files_dir, 1 to 1000; older ones are removed.
