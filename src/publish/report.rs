@@ -6,22 +6,34 @@ use crate::fabric::{Fabric, PortId};
 use crate::ids::{Mlid, Sl};
 use crate::notes::{Note, Severity, counted};
 use crate::plan::Plan;
+use crate::plan::routing::Lft;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Number of LIDs that switches forward through each port, by port slot.
 pub fn link_loads(fabric: &Fabric, plan: &Plan) -> Vec<usize> {
+    let mut is_used = vec![false; plan.lids.max().index() + 1];
+    plan.lids.iter().for_each(|(lid, _)| is_used[lid.index()] = true);
     let mut load = vec![0; fabric.ports().len()];
     for (switch, table) in fabric.switch_ids().zip(&plan.routing.lfts) {
-        for (lid, _) in plan.lids.iter() {
-            let port = table.out(lid).and_then(|num| fabric.switch_port(switch, num.into()));
-            if let Some(port) = port {
-                load[port.index()] += 1;
+        let lids = lids_by_port(table, &is_used);
+        for num in 0..=fabric.switch(switch).num_ports() {
+            if let Some(port) = fabric.switch_port(switch, num.into()) {
+                load[port.index()] = lids[usize::from(num)];
             }
         }
     }
     load
+}
+
+/// The number of LIDs in use by output port; index 255 is that of LIDs without a path.
+fn lids_by_port(table: &Lft, is_used: &[bool]) -> [usize; 256] {
+    let mut lids = [0; 256];
+    for (port, &is_used) in table.entries().zip(is_used) {
+        lids[usize::from(port)] += usize::from(is_used);
+    }
+    lids
 }
 
 /// True for the ports of switches with links to switches.
@@ -31,9 +43,8 @@ fn joins_switches(fabric: &Fabric, port: PortId) -> bool {
 }
 
 /// The mean number of LIDs that are forwarded through an egress port between switches, and the
-/// number of such ports; `None` without such ports.
-pub fn mean_load(fabric: &Fabric, plan: &Plan) -> Option<(f64, usize)> {
-    let load = link_loads(fabric, plan);
+/// number of such ports; `None` without such ports. `load` is [`link_loads`].
+pub fn mean_load(fabric: &Fabric, load: &[usize]) -> Option<(f64, usize)> {
     let between = fabric.port_ids().filter(|&port| joins_switches(fabric, port));
     let (total, ports) =
         between.fold((0, 0), |(total, ports), port| (total + load[port.index()], ports + 1));
@@ -41,9 +52,8 @@ pub fn mean_load(fabric: &Fabric, plan: &Plan) -> Option<(f64, usize)> {
 }
 
 /// The egress port of an inter-switch link that the most LIDs are forwarded through, with their
-/// number. If several ports carry equally many, returns the first.
-pub fn worst_link(fabric: &Fabric, plan: &Plan) -> Option<(PortId, usize)> {
-    let load = link_loads(fabric, plan);
+/// number. If several ports carry equally many, returns the first. `load` is [`link_loads`].
+pub fn worst_link(fabric: &Fabric, load: &[usize]) -> Option<(PortId, usize)> {
     let between = fabric.port_ids().filter(|&port| joins_switches(fabric, port));
     let loads = between.map(|port| (port, load[port.index()]));
     loads.reduce(|most, next| if next.1 > most.1 { next } else { most })
@@ -91,7 +101,7 @@ pub fn bring_up(subnet: &Subnet) -> String {
         counted(summary.lids, "LID", "LIDs"),
         summary.dependencies,
     );
-    if let Some((port, lids)) = worst_link(fabric, plan) {
+    if let Some((port, lids)) = worst_link(fabric, &link_loads(fabric, plan)) {
         let lids = counted(lids, "LID", "LIDs");
         let _ = writeln!(text, "load:      {lids} on the busiest link, {}", fabric.describe(port));
     }

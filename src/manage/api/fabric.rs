@@ -14,6 +14,7 @@ use crate::manage::fabric_changes::kind_name;
 use crate::manage::loop_status::LoopStatus;
 use crate::perfmgr::database::PortEntry;
 use crate::plan::Plan;
+use crate::publish::report::{link_loads, worst_link};
 use crate::wire::attr::{NodeKind, PhysState, PortInfo, PortState};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -217,7 +218,7 @@ pub(super) fn fabric(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         mlids.collect::<std::collections::BTreeSet<_>>().len()
     };
     let busiest = subnet.and_then(|subnet| {
-        let (port, lids) = crate::publish::report::worst_link(&subnet.fabric, &subnet.plan)?;
+        let (port, lids) = worst_link(&subnet.fabric, &link_loads(&subnet.fabric, &subnet.plan))?;
         Some(BusiestLink { port: PortName::of(&subnet.fabric, port), lids })
     });
     let active = |link: &(PortId, PortId)| link_state(fabric, *link) == PortState::Active;
@@ -339,7 +340,7 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     let subnet = context.status.subnet.as_deref();
     // Loads are those of the planned fabric, whose port indices may differ.
     let planned = subnet.filter(|subnet| std::sync::Arc::ptr_eq(&subnet.fabric, fabric));
-    let loads = planned.map(|subnet| crate::publish::report::link_loads(fabric, &subnet.plan));
+    let loads = planned.map(|subnet| link_loads(fabric, &subnet.plan));
     let sent = |port| {
         let rates = counters_of(context, fabric, port)?.history.latest()?;
         Some(rates.transmit_bytes_per_second)

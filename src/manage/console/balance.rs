@@ -54,13 +54,9 @@ fn outputs(subnet: &Subnet, switch: SwitchId, port: PortId) -> impl Iterator<Ite
     let base = lids.base(port).map_or(0, |lid| lid.0);
     let count = if base == 0 { 0 } else { 1u16 << lids.lmc(port) };
     let lft = subnet.plan.routing.lfts.get(switch.index());
-    let output = move |lid: Lid| lft?.0.get(lid.index()).copied();
-    let outputs = (base..base.saturating_add(count)).filter_map(move |lid| output(Lid(lid)));
-    outputs.filter(|&num| num != NO_PATH).map(PortNum)
+    let outputs = (base..base.saturating_add(count)).filter_map(move |lid| lft?.out(Lid(lid)));
+    outputs.map(PortNum)
 }
-
-/// Entry of a forwarding table without a path.
-const NO_PATH: u8 = 255;
 
 /// End ports of channel adapters and routers.
 fn end_nodes(fabric: &Fabric) -> impl Iterator<Item = PortId> + '_ {

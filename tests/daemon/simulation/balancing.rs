@@ -12,14 +12,14 @@ use torus_sm::ids::{Guid, PortNum};
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::routing::{Routing, RoutingInput};
 use torus_sm::publish::Subnet;
-use torus_sm::publish::report::worst_link;
+use torus_sm::publish::report::{link_loads, worst_link};
 
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Number of LIDs that the busiest link carries.
 fn busiest(sm: &Sm) -> usize {
     let subnet = sm.subnet.borrow().clone().expect("a subnet");
-    worst_link(&subnet.fabric, &subnet.plan).expect("links").1
+    worst_link(&subnet.fabric, &link_loads(&subnet.fabric, &subnet.plan)).expect("links").1
 }
 
 /// The routes of the present fabric without those before it.
@@ -45,7 +45,7 @@ fn busiest_of(sm: &Sm, routing: Routing) -> usize {
     let subnet = sm.subnet.borrow().clone().expect("a subnet");
     let mut plan = (*subnet.plan).clone();
     plan.routing = Arc::new(routing);
-    worst_link(&subnet.fabric, &plan).expect("links").1
+    worst_link(&subnet.fabric, &link_loads(&subnet.fabric, &plan)).expect("links").1
 }
 
 /// The cables between switches.

@@ -18,7 +18,7 @@ use crate::notes::counted;
 use crate::observe::Observation;
 use crate::plan::Plan;
 use crate::plan::routing::{dor, minhop, updn};
-use crate::publish::report::worst_link;
+use crate::publish::report::{link_loads, worst_link};
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{info, warn};
@@ -96,7 +96,7 @@ struct Busiest {
 
 impl Busiest {
     fn of(fabric: &Fabric, plan: &Plan) -> Option<Self> {
-        let (port, lids) = worst_link(fabric, plan)?;
+        let (port, lids) = worst_link(fabric, &link_loads(fabric, plan))?;
         Some(Self { port: fabric.describe(port), lids })
     }
 }
