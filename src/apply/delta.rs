@@ -217,8 +217,7 @@ impl<'a> Delta<'a> {
     /// A planned linear forwarding table block.
     pub(super) fn lft_block(&self, set: SetId) -> &'a [u8] {
         let Some(switch) = self.fabric.node(set.node).switch else { return &[] };
-        let table = &self.plan.routing.lft(switch).0;
-        table.chunks(LFT_BLOCK).nth(set.attr_mod as usize).unwrap_or(&[])
+        self.plan.routing.lft(switch).block(set.attr_mod)
     }
 
     /// A linear forwarding table block as the switch holds it; empty beyond the end of its table,
@@ -230,7 +229,7 @@ impl<'a> Delta<'a> {
 
     fn held_block(&self, node: NodeId, held: &'a Lft, block: u32) -> &'a [u8] {
         let kept = self.acknowledged.withheld_block(self.fabric.node(node).guid(), block);
-        kept.unwrap_or_else(|| planned_block(held, block))
+        kept.unwrap_or_else(|| held.block(block))
     }
 
     fn lft_of(self, switch: SwitchId) -> impl Iterator<Item = SetId> + 'a {
@@ -243,14 +242,14 @@ impl<'a> Delta<'a> {
         let is_settled = is_shared && !has_exceptions;
         let capacity = usize::from(self.fabric.node(node).switch_info.linear_fdb_cap());
         let count = if is_settled { 0 } else { capacity.div_ceil(LFT_BLOCK) };
-        let blocks = wanted.0.chunks(LFT_BLOCK).take(count).enumerate();
+        let blocks = wanted.blocks().take(count).enumerate();
         blocks.filter_map(move |(index, block)| {
             let modifier = index as u32;
             let attr_id = AttrId::LINEAR_FT;
             let set = SetId { node, port: PortNum::ZERO, attr_id, attr_mod: modifier };
             let same = held.is_some_and(|held| match has_exceptions {
                 true => self.held_block(node, held, modifier) == block,
-                false => planned_block(held, modifier) == block,
+                false => held.block(modifier) == block,
             });
             let is_pending = has_exceptions && self.is_pending(node, attr_id, modifier);
             (!same || is_pending).then_some(set)
@@ -409,12 +408,6 @@ impl<'a> Delta<'a> {
             (!same).then(|| self.change(port.node, port.num, id, modifier, &data))
         })
     }
-}
-
-/// A block of a linear forwarding table; empty beyond its end.
-fn planned_block(table: &Lft, block: u32) -> &[u8] {
-    let start = block as usize * LFT_BLOCK;
-    table.0.get(start..table.0.len().min(start + LFT_BLOCK)).unwrap_or(&[])
 }
 
 /// True if `held` contains the mapping, usually at the same index.

@@ -15,7 +15,7 @@ use crate::plan::routing::structure::EngineStructure;
 use crate::plan::routing::torus::{AXIS_NAMES, Direction, Torus, TorusLayout, TorusRepair};
 use crate::plan::routing::{Routing, RoutingPolicy};
 use crate::publish::path::{WalkEnd, vl, walk};
-use crate::publish::report::{mean_load, worst_link};
+use crate::publish::report::{link_loads, mean_load, worst_link};
 use crate::verify::Verified;
 use crate::wire::attr::NodeKind;
 
@@ -99,9 +99,10 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
         dependencies: summary.dependencies,
         credit_loop: summary.cycle.as_ref().map(ToString::to_string),
     });
-    report.worst_link = worst_link(fabric, plan)
+    let load = link_loads(fabric, plan);
+    report.worst_link = worst_link(fabric, &load)
         .map(|(port, lids)| WorstLink { port: fabric.describe(port), lids });
-    if let Some((mean, links)) = mean_load(fabric, plan) {
+    if let Some((mean, links)) = mean_load(fabric, &load) {
         (report.mean_link, report.links) = (Some(mean), links);
     }
     report.repair = repair(&plan.routing);

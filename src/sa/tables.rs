@@ -5,7 +5,7 @@ use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
 use crate::fabric::{PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
-use crate::wire::attr::tables::{LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock};
+use crate::wire::attr::tables::{MFT_BLOCK, MFT_POSITION_PORTS, MftBlock};
 use crate::wire::record::tables::{
     LinearFtRecord, MulticastFtRecord, PkeyTableRecord, SlToVlRecord, SwitchInfoRecord,
     VlArbitrationRecord,
@@ -45,7 +45,7 @@ pub(super) fn linear(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), 
     let wanted: LinearFtRecord = query.record();
     for (switch, lid) in switches(query, LinearFtRecord::LID, wanted.lid()) {
         let Some(lft) = query.view.plan().routing.lfts.get(switch.index()) else { continue };
-        for (block, entries) in lft.0.chunks_exact(LFT_BLOCK).enumerate() {
+        for (block, entries) in lft.blocks().enumerate() {
             if query.has(LinearFtRecord::BLOCK) && usize::from(wanted.block()) != block {
                 continue;
             }

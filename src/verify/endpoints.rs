@@ -4,7 +4,6 @@ use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
 use crate::plan::routing::RoutingPolicy;
-use crate::wire::attr::tables::LFT_NO_PATH;
 
 /// A unicast LID that sources must reach.
 #[derive(Clone, Copy)]
@@ -104,7 +103,7 @@ fn sources_where(
     let has_table: Vec<bool> = (0..sources.len())
         .map(|index| {
             let table = plan.routing.lfts.get(index);
-            table.is_some_and(|table| table.0.iter().any(|&port| port != LFT_NO_PATH))
+            table.is_some_and(|table| table.top().is_some())
         })
         .collect();
     let with_lid = fabric.end_ports().filter(|&port| plan.lids.base(port).is_some());

@@ -6,7 +6,6 @@ use crate::fabric::{Fabric, NodeId, SwitchId};
 use crate::ids::{Mlid, PortNum};
 use crate::plan::Plan;
 use crate::wire::attr::SwitchInfo;
-use crate::wire::attr::tables::LFT_NO_PATH;
 
 /// Checks LIDs against LinearFDBCap and MLIDs against MulticastFDBCap (IBA vol. 1, 14.2.5.4) of
 /// switches that answered SwitchInfo, and VLs against the operational VLs of the output port. VL
@@ -65,7 +64,7 @@ fn linear(
     faults: &mut FaultList,
 ) {
     let table = plan.routing.lfts.get(switch.index());
-    let top = table.and_then(|table| table.0.iter().rposition(|&port| port != LFT_NO_PATH));
+    let top = table.and_then(|table| table.top());
     let cap = usize::from(info.linear_fdb_cap());
     if let Some(top) = top.filter(|&top| top >= cap) {
         faults.add(|| Fault::Limit {

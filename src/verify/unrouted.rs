@@ -122,8 +122,8 @@ pub(super) fn survey<'a>(
         if here.ports.is_empty() {
             return pairs;
         }
-        let entries = table.0.iter().chain(std::iter::repeat(&LFT_NO_PATH));
-        for (lid, (&port, &is_wanted)) in entries.zip(&is_wanted).enumerate() {
+        let entries = table.entries().chain(std::iter::repeat(LFT_NO_PATH));
+        for (lid, (port, &is_wanted)) in entries.zip(&is_wanted).enumerate() {
             if port == LFT_NO_PATH
                 && is_wanted
                 && let Some(to) = by_lid[lid]

@@ -126,7 +126,7 @@ impl Torus {
         let (here, ways) = (self.at[switch.index()], self.ways(switch));
         for (lid, port) in lids.iter() {
             let to = self.fabric.switch_behind(port).expect("a switch");
-            lft.0[lid.index()] = match self.step(here, self.at[to.index()]) {
+            let port = match self.step(here, self.at[to.index()]) {
                 Some(next) => {
                     let ports = &ways[&next];
                     ports[lid.index() % ports.len()]
@@ -137,6 +137,7 @@ impl Torus {
                     self.fabric.port(peer).num.0
                 }
             };
+            lft.set(lid, port);
         }
         lft
     }
@@ -226,9 +227,9 @@ impl Torus {
 /// The plan with changed forwarding tables.
 pub fn with_lfts(mut plan: Plan, change: impl FnOnce(&mut [Vec<u8>])) -> Plan {
     let mut routing = Routing::clone(&plan.routing);
-    let mut tables: Vec<Vec<u8>> = routing.lfts.iter().map(|lft| lft.0.clone()).collect();
+    let mut tables: Vec<Vec<u8>> = routing.lfts.iter().map(|lft| lft.entries().collect()).collect();
     change(&mut tables);
-    routing.lfts = tables.into_iter().map(|table| Arc::new(Lft(table))).collect();
+    routing.lfts = tables.into_iter().map(|table| Arc::new(Lft::from(&table[..]))).collect();
     plan.routing = Arc::new(routing);
     plan
 }

@@ -198,11 +198,11 @@ fn a_pair_without_a_route_has_no_record() {
     let port = f.subnet.fabric.port_by_guid(lost.guid()).expect("a port");
     let own = f.subnet.fabric.switch_behind(port).expect("a switch");
     let plan = Arc::make_mut(&mut f.subnet.plan);
-    let lid = plan.lids.base(port).expect("a LID").index();
+    let lid = plan.lids.base(port).expect("a LID");
     let routing = Arc::make_mut(&mut plan.routing);
     for (switch, lft) in routing.lfts.iter_mut().enumerate() {
         if switch != own.index() {
-            Arc::make_mut(lft).0[lid] = LFT_NO_PATH;
+            Arc::make_mut(lft).set(lid, LFT_NO_PATH);
         }
     }
     // A new snapshot, as after a sweep.

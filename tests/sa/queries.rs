@@ -79,13 +79,13 @@ fn route(fabric: &Fabric, lids: &LidTable) -> Vec<Arc<Lft>> {
         let mut queue = VecDeque::new();
         let mut seen = vec![false; fabric.switches().len()];
         if let Some(switch) = fabric.node_of(port).switch {
-            lfts[switch.index()].0[lid.index()] = 0;
+            lfts[switch.index()].set(lid, 0);
             seen[switch.index()] = true;
             queue.push_back(switch);
         } else if let Some(peer) = fabric.port(port).peer
             && let Some(switch) = fabric.node_of(peer).switch
         {
-            lfts[switch.index()].0[lid.index()] = fabric.port(peer).num.0;
+            lfts[switch.index()].set(lid, fabric.port(peer).num.0);
             seen[switch.index()] = true;
             queue.push_back(switch);
         }
@@ -95,7 +95,7 @@ fn route(fabric: &Fabric, lids: &LidTable) -> Vec<Arc<Lft>> {
                 let Some(next) = fabric.node_of(peer).switch else { continue };
                 if !seen[next.index()] {
                     seen[next.index()] = true;
-                    lfts[next.index()].0[lid.index()] = fabric.port(peer).num.0;
+                    lfts[next.index()].set(lid, fabric.port(peer).num.0);
                     queue.push_back(next);
                 }
             }
@@ -348,7 +348,7 @@ fn records_read_off_the_fabric() {
     assert_eq!(links.len(), 27 * 2);
     let lfts = all(SaAttr::LINEAR_FT_RECORD).of(&mut sa, &subnet, &LinearFtRecord::default()).1;
     assert_eq!(lfts.len(), 9);
-    assert_eq!(lfts[0].0[8..], subnet.plan.routing.lfts[0].0[..64]);
+    assert_eq!(&lfts[0].0[8..], subnet.plan.routing.lfts[0].block(0));
     let get = ask(SaAttr::NODE_RECORD, Method::GET, 0);
     assert_eq!(get.of(&mut sa, &subnet, &NodeRecord::default()).0, 0x0400);
     let mut wanted = NodeRecord::default();

@@ -16,6 +16,7 @@ use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::notes::{Note, Severity};
 use crate::plan::LidTable;
+use crate::wire::attr::tables::LFT_NO_PATH;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -148,10 +149,10 @@ fn present_lid(fabric: &Fabric, lids: &LidTable, lid: Lid, destination: Option<G
 
 /// The forwarding tables of a dump, for the switches of this fabric.
 fn tables(fabric: &Fabric, lids: &LidTable, dump: &LftDump) -> Result<Vec<Arc<Lft>>, Note> {
-    let mut tables = vec![Lft::empty(lids.max()); fabric.switches().len()];
+    let mut tables = vec![Lft::unused_entries(lids.max()); fabric.switches().len()];
     for (guid, entries) in &dump.switches {
         let Some(switch) = switch_of(fabric, *guid) else { continue };
-        tables[switch.index()] = Lft::empty(lids.max());
+        tables[switch.index()].fill(LFT_NO_PATH);
         for entry in entries {
             let ports = fabric.switch(switch).num_ports();
             if entry.port > ports {
@@ -161,12 +162,12 @@ fn tables(fabric: &Fabric, lids: &LidTable, dump: &LftDump) -> Result<Vec<Arc<Lf
             }
             let lid = present_lid(fabric, lids, entry.lid, entry.destination);
             // LIDs that no port has any more may be beyond the table.
-            if let Some(out) = tables[switch.index()].0.get_mut(lid.index()) {
+            if let Some(out) = tables[switch.index()].get_mut(lid.index()) {
                 *out = entry.port;
             }
         }
     }
-    Ok(tables.into_iter().map(Arc::new).collect())
+    Ok(Lft::shared(tables))
 }
 
 /// The hops of a dump.

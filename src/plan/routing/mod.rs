@@ -12,6 +12,7 @@ pub mod file;
 pub mod ftree;
 pub mod kept_routes;
 pub mod lash;
+mod lft;
 mod link_rate;
 pub mod minhop;
 pub mod nue;
@@ -33,34 +34,13 @@ use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, Sl};
 use crate::notes::{Note, Severity};
-use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
+use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use structure::EngineStructure;
 
-/// A linear forwarding table: the output port by LID, 0xFF for LIDs without a path.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Lft(pub Vec<u8>);
-
-impl Lft {
-    /// Creates a table without paths for LIDs 0 to `max`, rounded up to whole blocks of 64.
-    pub fn empty(max: Lid) -> Self {
-        use crate::wire::attr::tables::LFT_BLOCK;
-        Self(vec![LFT_NO_PATH; (max.index() / LFT_BLOCK + 1) * LFT_BLOCK])
-    }
-
-    /// The output port for `lid`; `None` if packets to `lid` are dropped.
-    pub fn out(&self, lid: Lid) -> Option<u8> {
-        self.0.get(lid.index()).copied().filter(|&port| port != LFT_NO_PATH)
-    }
-}
-
-impl fmt::Debug for Lft {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lft({} entries)", self.0.iter().filter(|&&port| port != LFT_NO_PATH).count())
-    }
-}
+pub use lft::Lft;
 
 /// The input of a routing engine.
 #[derive(Clone, Copy)]

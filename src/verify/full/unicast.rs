@@ -236,9 +236,7 @@ impl UnicastPass<'_> {
             self.plan.routing.lfts.iter().enumerate().take(stride - ROUTE_PADDING)
         {
             for (index, to) in chunk.iter().enumerate() {
-                if let Some(&port) = table.0.get(to.lid.index()) {
-                    routes[index * stride + switch] = port;
-                }
+                routes[index * stride + switch] = table.entry(to.lid);
             }
         }
         routes

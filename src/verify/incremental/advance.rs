@@ -220,8 +220,8 @@ mod tests {
                 proof.destinations[tree.lid.index()].is_some_and(|to| to.switch == table.0)
             };
             let same = |switch: SwitchId| {
-                let table = &plan.routing.lft(switch).0;
-                table[tree.lid.index()] == table[tree.leader.index()]
+                let table = plan.routing.lft(switch);
+                table.entry(tree.lid) == table.entry(tree.leader)
             };
             assert!(
                 fabric.switch_ids().all(|switch| is_end(switch) || same(switch)),

@@ -119,7 +119,7 @@ impl Proof {
         let (mut known, mut trees) = (vec![None; count], vec![None; count]);
         let (mut arrived, mut left_out) = (Vec::new(), Vec::new());
         let tables = self.tables.iter().chain(&plan.routing.lfts);
-        let shortest = tables.map(|table| table.0.len()).min().unwrap_or(0);
+        let shortest = tables.map(|table| table.len()).min().unwrap_or(0);
         for to in endpoints::destinations(fabric, plan, policy) {
             let lid = to.lid.index();
             let before = self.destinations.get(lid).copied().flatten();

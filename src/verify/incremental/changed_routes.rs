@@ -3,20 +3,22 @@
 use super::changes::Changes;
 use crate::ids::Lid;
 use crate::plan::Plan;
+use crate::plan::routing::Lft;
 use crate::verify::endpoints::DestinationTree;
 use crate::verify::network::NONE;
 use crate::verify::proof::Proof;
-use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
+use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
+use std::sync::LazyLock;
 
 /// The forwarding tables of a plan and of the proven one, and where they differ.
 pub(super) struct ChangedRoutes<'a> {
     pub proof: &'a Proof,
     pub plan: &'a Plan,
     /// Tables of the proven plan, by switch.
-    pub old: Vec<&'a [u8]>,
+    old: Vec<&'a Lft>,
     /// Tables of the new plan, by switch.
-    pub new: Vec<&'a [u8]>,
+    new: Vec<&'a Lft>,
     /// Changed entries as (LID, switch), ascending.
     changes: Vec<(u16, u32)>,
     /// By LID: offset of its entries in `changes`; one more offset at the end.
@@ -28,23 +30,23 @@ pub(super) struct ChangedRoutes<'a> {
 }
 
 /// The new table of a removed switch.
-static NO_ENTRIES: [u8; 0x1_0000] = [LFT_NO_PATH; 0x1_0000];
+static NO_ENTRIES: LazyLock<Lft> = LazyLock::new(|| Lft::empty(Lid(u16::MAX)));
 
 impl<'a> ChangedRoutes<'a> {
     pub(super) fn new(proof: &'a Proof, plan: &'a Plan, changes: &'a Changes) -> Self {
         let Changes { switches, channels: dead, removed, .. } = changes;
-        let old: Vec<&[u8]> = proof.tables.iter().map(|table| &table.0[..]).collect();
+        let old: Vec<&Lft> = proof.tables.iter().map(|table| &**table).collect();
         let mut new = old.clone();
         removed.iter().for_each(|&switch| new[switch as usize] = &NO_ENTRIES);
         for &switch in switches {
-            new[switch as usize] = &plan.routing.lfts[switch as usize].0;
+            new[switch as usize] = &*plan.routing.lfts[switch as usize];
         }
         let lids = proof.destinations.len();
         let is_used = |&lid: &u16| proof.destinations[usize::from(lid)].is_some();
         let changed = |&switch: &u32| {
-            let mut changed = differing_lids(old[switch as usize], new[switch as usize], lids);
-            changed.retain(is_used);
-            changed
+            let differing = old[switch as usize].differences(new[switch as usize]);
+            let differing = differing.take_while(|&(lid, ..)| lid < lids);
+            differing.map(|(lid, ..)| lid as u16).filter(is_used).collect()
         };
         let by_switch: Vec<Vec<u16>> = switches.par_iter().map(changed).collect();
         let mut first = vec![0u32; lids + 1];
@@ -64,6 +66,18 @@ impl<'a> ChangedRoutes<'a> {
         Self { proof, plan, old, new, changes, first, dead, removed }
     }
 
+    /// The entry of a LID in the proven plan.
+    #[inline]
+    pub(super) fn old_entry(&self, switch: u32, lid: Lid) -> u8 {
+        self.old[switch as usize].entry(lid)
+    }
+
+    /// The entry of a LID in the new plan.
+    #[inline]
+    pub(super) fn new_entry(&self, switch: u32, lid: Lid) -> u8 {
+        self.new[switch as usize].entry(lid)
+    }
+
     /// The changed entries of a LID as (LID, switch).
     pub(super) fn of(&self, lid: Lid) -> &[(u16, u32)] {
         let (first, end) = (self.first[lid.index()], self.first[lid.index() + 1]);
@@ -72,9 +86,7 @@ impl<'a> ChangedRoutes<'a> {
 
     /// True if a switch loses its entry for a LID.
     pub(super) fn lose_entries(&self) -> bool {
-        self.changes
-            .iter()
-            .any(|&(lid, switch)| self.new[switch as usize][usize::from(lid)] == LFT_NO_PATH)
+        self.changes.iter().any(|&(lid, switch)| self.new_entry(switch, Lid(lid)) == LFT_NO_PATH)
     }
 
     /// LIDs with changed entries, ascending.
@@ -93,22 +105,9 @@ impl<'a> ChangedRoutes<'a> {
     /// then they share the new tree.
     pub(super) fn follows_leader(&self, tree: DestinationTree) -> bool {
         let (own, leaders) = (self.of(tree.lid), self.of(tree.leader));
-        let entry = |&(lid, switch): &(u16, u32)| self.new[switch as usize][usize::from(lid)];
+        let entry = |&(lid, switch): &(u16, u32)| self.new_entry(switch, Lid(lid));
         tree.lid != tree.leader
             && own.len() == leaders.len()
             && own.iter().zip(leaders).all(|(a, b)| a.1 == b.1 && entry(a) == entry(b))
     }
-}
-
-/// LIDs below `lids` whose entries differ, ascending.
-fn differing_lids(old: &[u8], new: &[u8], lids: usize) -> Vec<u16> {
-    let mut differing = Vec::new();
-    // The comparison of whole blocks skips most of a table quickly.
-    let blocks = old.chunks(LFT_BLOCK).zip(new.chunks(LFT_BLOCK)).enumerate();
-    for (number, (old, new)) in blocks.filter(|(_, (old, new))| old != new) {
-        let entries = old.iter().zip(new).zip(number * LFT_BLOCK..lids);
-        let unequal = entries.filter(|((old, new), _)| old != new);
-        differing.extend(unequal.map(|(_, lid)| lid as u16));
-    }
-    differing
 }

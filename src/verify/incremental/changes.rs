@@ -9,7 +9,6 @@ use crate::verify::limits;
 use crate::verify::network::{CableChanges, NONE};
 use crate::verify::proof::Proof;
 use crate::verify::verdict::Checks;
-use crate::wire::attr::tables::LFT_NO_PATH;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -36,7 +35,7 @@ pub(super) struct Changes {
 /// table are skipped.
 pub(super) fn changed_switches(old: &[Arc<Lft>], new: &[Arc<Lft>]) -> Vec<u32> {
     let pairs = old.iter().zip(new).zip(0..);
-    let changed = pairs.filter(|((old, new), _)| !Arc::ptr_eq(old, new) && old.0 != new.0);
+    let changed = pairs.filter(|((old, new), _)| !Arc::ptr_eq(old, new) && old != new);
     changed.map(|(_, switch)| switch).collect()
 }
 
@@ -84,7 +83,7 @@ impl Changes {
         fabric: &Fabric,
         plan: &Plan,
     ) -> bool {
-        let has_routes = |table: &Lft| table.0.iter().any(|&port| port != LFT_NO_PATH);
+        let has_routes = |table: &Lft| table.top().is_some();
         let (old, new) = (&*proof.tables, &plan.routing.lfts);
         let is_back = |switch: &u32| self.returned.contains(switch);
         let mut changed = self.switches.iter().filter(|&switch| !is_back(switch));
@@ -96,9 +95,9 @@ impl Changes {
         changed.all(|&at| has_routes(&old[at as usize]) == has_routes(&new[at as usize]))
             && lost.all(|port| {
                 let table = fabric.node(port.node).switch.map(|switch| plan.routing.lft(switch));
-                table.is_some_and(|table| !table.0.contains(&port.num.0))
+                table.is_some_and(|table| !table.uses(port.num.0))
             })
-            && repaired.all(|(switch, num)| !old[switch.index()].0.contains(&num))
+            && repaired.all(|(switch, num)| !old[switch.index()].uses(num))
     }
 
     /// True if the changed tables fit their devices.
@@ -116,7 +115,7 @@ impl Changes {
 fn has_same_shape(proof: &Proof, plan: &Plan, checks: &Checks) -> bool {
     let (old, policy) = (&*proof.plan, &plan.routing.policy);
     let (tables, lfts) = (&proof.tables, &plan.routing.lfts);
-    let is_same_size = |(old, new): (&Arc<Lft>, &Arc<Lft>)| old.0.len() == new.0.len();
+    let is_same_size = |(old, new): (&Arc<Lft>, &Arc<Lft>)| old.len() == new.len();
     *checks == proof.checks
         && (Arc::ptr_eq(&old.lids, &plan.lids) || old.lids == plan.lids)
         && old.ports.len() == plan.ports.len()

@@ -39,10 +39,8 @@ impl MemoisedRoutes {
         let changed = routes.of(to.lid);
         let Self { classes, key } = self;
         let classes = classes.get(&(changed.first()?.1, changed.len()))?;
-        let lid = to.lid.index();
         let is_same = |&(switch, old, new): &EntryRead| {
-            let switch = switch as usize;
-            routes.old[switch][lid] == old && routes.new[switch][lid] == new
+            routes.old_entry(switch, to.lid) == old && routes.new_entry(switch, to.lid) == new
         };
         let has_same_switches = |class: &RouteClass| {
             changed.iter().zip(&class.reads).all(|(&(_, switch), read)| switch == read.0)
@@ -85,7 +83,7 @@ fn fill(key: &mut Vec<u32>, routes: &ChangedRoutes<'_>, to: &Endpoint, merge_poi
     key.clear();
     let mut here = merge_point;
     for _ in 0..2 {
-        let port = routes.old[here as usize][to.lid.index()];
+        let port = routes.old_entry(here, to.lid);
         let channel = if here == to.switch { NONE } else { routes.channel(here, port) };
         key.push(channel);
         if channel == NONE {

@@ -95,7 +95,7 @@ impl MergePointFinder {
                     break 0;
                 }
                 self.path.push(here);
-                here = next(routes, here, routes.old[here as usize][lid.index()])?;
+                here = next(routes, here, routes.old_entry(here, lid))?;
                 if self.path.len() as u32 > MAX_PATH_SWITCHES {
                     return None;
                 }
@@ -122,7 +122,7 @@ fn steps_to(routes: &ChangedRoutes<'_>, to: &Endpoint, from: u32, goal: u32) -> 
         if here == to.switch || steps > MAX_PATH_SWITCHES {
             return None;
         }
-        here = next(routes, here, routes.old[here as usize][to.lid.index()])?;
+        here = next(routes, here, routes.old_entry(here, to.lid))?;
         steps += 1;
     }
     Some(steps)
@@ -139,8 +139,11 @@ fn first_met(routes: &ChangedRoutes<'_>, to: &Endpoint, exit: u32, changed: u32)
             return Some(here);
         }
         if here != to.switch {
-            let tables = [&routes.old, &routes.new][own];
-            routes_to[own].push(next(routes, here, tables[here as usize][to.lid.index()])?);
+            let entry = match own {
+                0 => routes.old_entry(here, to.lid),
+                _ => routes.new_entry(here, to.lid),
+            };
+            routes_to[own].push(next(routes, here, entry)?);
         }
     }
     None

@@ -150,7 +150,7 @@ impl<'a> RouteTracer<'a> {
             return self.record_length(u32::from(tree.longest).saturating_add_signed(excess));
         }
         let changed = routes.of(lid);
-        let is_routed = |switch: u32| routes.new[switch as usize][lid.index()] != LFT_NO_PATH;
+        let is_routed = |switch: u32| routes.new_entry(switch, lid) != LFT_NO_PATH;
         let shortcut = self.shorten(&to, changed);
         if shortcut.is_none() {
             self.begin(changed);
@@ -190,7 +190,7 @@ impl<'a> RouteTracer<'a> {
         switch != to.switch
             && network.into(SwitchId(switch)).all(|input| {
                 let from = network.channels[input as usize].from.0;
-                routes.channel(from, routes.new[from as usize][lid.index()]) != input
+                routes.channel(from, routes.new_entry(from, lid)) != input
             })
     }
 
@@ -204,9 +204,7 @@ impl<'a> RouteTracer<'a> {
     /// the routes to the merge point, and of neighbours from which packets may arrive.
     fn reads(&self, lid: Lid, merge_point: &MergePoint) -> Vec<EntryRead> {
         let (routes, proof) = (self.routes, self.routes.proof);
-        let lid = lid.index();
-        let mut switches: Vec<u32> =
-            routes.of(Lid(lid as u16)).iter().map(|&(_, switch)| switch).collect();
+        let mut switches: Vec<u32> = routes.of(lid).iter().map(|&(_, switch)| switch).collect();
         let changed = switches.len();
         let mut add = |switch: u32| {
             if switch != merge_point.at && !switches.contains(&switch) {
@@ -216,7 +214,7 @@ impl<'a> RouteTracer<'a> {
         let mut exit = merge_point.exit;
         while exit != merge_point.at {
             add(exit);
-            exit = proof.packed.of(routes.channel(exit, routes.old[exit as usize][lid])).to;
+            exit = proof.packed.of(routes.channel(exit, routes.old_entry(exit, lid))).to;
         }
         routes.removed.iter().for_each(|&switch| add(switch));
         for &(_, switch) in &self.scratch.order[..changed] {
@@ -225,7 +223,7 @@ impl<'a> RouteTracer<'a> {
                 add(here);
                 here = proof.packed.of(self.scratch.new_hops[here as usize].1).to;
             }
-            let before = routes.channel(switch, routes.old[switch as usize][lid]);
+            let before = routes.channel(switch, routes.old_entry(switch, lid));
             for out in proof.network.out_of(SwitchId(switch)) {
                 let input = proof.network.reverse(out as u32);
                 if proof.sls_between(input, before) != 0 {
@@ -233,10 +231,8 @@ impl<'a> RouteTracer<'a> {
                 }
             }
         }
-        let read = |&switch: &u32| {
-            let at = switch as usize;
-            (switch, routes.old[at][lid], routes.new[at][lid])
-        };
+        let read =
+            |&switch: &u32| (switch, routes.old_entry(switch, lid), routes.new_entry(switch, lid));
         switches.iter().map(read).collect()
     }
 
@@ -264,7 +260,7 @@ impl<'a> RouteTracer<'a> {
         let mut here = merge_point.at;
         for left in (1..=SWITCHES_FROM_MERGE_POINT).rev() {
             let is_last = left == 1 || here == to.switch;
-            let port = routes.old[here as usize][to.lid.index()];
+            let port = routes.old_entry(here, to.lid);
             let channel = if is_last { NONE } else { routes.channel(here, port) };
             new_hops[here as usize] = (*stamp, channel, left);
             if channel == NONE {
@@ -287,7 +283,7 @@ impl<'a> RouteTracer<'a> {
         path.clear();
         let mut here = from;
         while new_hops[here as usize].0 != *stamp {
-            let port = routes.new[here as usize][lid.index()];
+            let port = routes.new_entry(here, lid);
             let channel = routes.channel(here, port);
             if channel == NONE
                 || routes.dead.contains(&channel)
@@ -318,7 +314,7 @@ impl<'a> RouteTracer<'a> {
         let (routes, proof) = (self.routes, self.routes.proof);
         let steps = &proof.packed;
         let (_, out, left) = self.scratch.new_hops[switch as usize];
-        let before = routes.channel(switch, routes.old[switch as usize][to.lid.index()]);
+        let before = routes.channel(switch, routes.old_entry(switch, to.lid));
         let policy = &*routes.plan.routing.policy;
         let own = proof.sources[switch as usize].sls(policy, to, proof.checks.hints());
         self.inflows(switch, to.lid, before);
@@ -369,8 +365,8 @@ impl<'a> RouteTracer<'a> {
                 continue;
             }
             let from = network.channels[input as usize].from.0;
-            let port = routes.new[from as usize][lid.index()];
-            let is_same = routes.old[from as usize][lid.index()] == port;
+            let port = routes.new_entry(from, lid);
+            let is_same = routes.old_entry(from, lid) == port;
             if is_same && routes.channel(from, port) == input {
                 inflows.push((input, sls));
             }
@@ -384,7 +380,7 @@ impl<'a> RouteTracer<'a> {
         let mut old_route = [NONE; MAX_PATH_SWITCHES as usize];
         let (mut here, mut passed) = (switch, 1);
         while here != to.switch {
-            let channel = routes.channel(here, routes.old[here as usize][to.lid.index()]);
+            let channel = routes.channel(here, routes.old_entry(here, to.lid));
             let step = old_route.get_mut(passed as usize - 1).filter(|_| channel != NONE)?;
             *step = channel;
             here = proof.packed.of(channel).to;

@@ -412,9 +412,7 @@ fn routes(plan: &Plan, chunk: &[(Lid, Owners)], switches: usize) -> Vec<u8> {
     let mut routes = vec![LFT_NO_PATH; chunk.len() * switches];
     for (switch, table) in plan.routing.lfts.iter().enumerate().take(switches) {
         for (index, (lid, _)) in chunk.iter().enumerate() {
-            if let Some(&port) = table.0.get(lid.index()) {
-                routes[index * switches + switch] = port;
-            }
+            routes[index * switches + switch] = table.entry(*lid);
         }
     }
     routes

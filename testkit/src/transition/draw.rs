@@ -191,11 +191,11 @@ fn lfts(
             let node = before.node_by_guid(fabric.switch(switch).guid())?;
             plan.routing.lft(before.node(node).switch?).out(lid)
         };
-        tables[root.index()].0[lid.index()] = num;
+        tables[root.index()].set(lid, num);
         let ways = tree(fabric, root, keep, dice);
         for (table, way) in tables.iter_mut().zip(ways) {
             if let Some(num) = way {
-                table.0[lid.index()] = num;
+                table.set(lid, num);
             }
         }
     }

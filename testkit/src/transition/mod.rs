@@ -111,9 +111,9 @@ impl<'a> Devices<'a> {
     /// Gives a switch the old plan's tables of `there`, its index in the old snapshot.
     pub fn hold(&mut self, switch: SwitchId, there: SwitchId) {
         let scene = self.scene;
-        let table = &scene.old.routing.lft(there).0;
+        let table: Vec<u8> = scene.old.routing.lft(there).entries().collect();
         self.tops[switch.index()] = scene.old.switch_infos[there.index()].linear_fdb_top();
-        self.lfts[switch.index()][..table.len()].copy_from_slice(table);
+        self.lfts[switch.index()][..table.len()].copy_from_slice(&table);
         self.mfts[switch.index()] =
             scene.old.multicast.by_switch[there.index()].iter().copied().collect();
     }
@@ -129,8 +129,8 @@ impl<'a> Devices<'a> {
         let mut devices = Self::new(scene);
         devices.ports_are_up = true;
         for switch in scene.fabric.switch_ids() {
-            let table = &scene.new.routing.lft(switch).0;
-            devices.lfts[switch.index()][..table.len()].copy_from_slice(table);
+            let table: Vec<u8> = scene.new.routing.lft(switch).entries().collect();
+            devices.lfts[switch.index()][..table.len()].copy_from_slice(&table);
             devices.tops[switch.index()] = scene.new.switch_infos[switch.index()].linear_fdb_top();
             devices.mfts[switch.index()] =
                 scene.new.multicast.by_switch[switch.index()].iter().copied().collect();
@@ -157,10 +157,9 @@ impl<'a> Devices<'a> {
         match item.attr_id {
             AttrId::LINEAR_FT => {
                 let start = item.attr_mod as usize * LFT_BLOCK;
-                let planned = &self.scene.new.routing.lft(switch).0;
                 let data = match &step.data {
                     Some(data) => &data[..],
-                    None => &planned[start..start + LFT_BLOCK],
+                    None => self.scene.new.routing.lft(switch).block(item.attr_mod),
                 };
                 self.lfts[switch.index()][start..start + LFT_BLOCK].copy_from_slice(data);
                 (start..start + LFT_BLOCK).map(|lid| Lid(lid as u16)).collect()

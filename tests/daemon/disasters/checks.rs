@@ -19,7 +19,6 @@ use torus_sm::plan::routing::torus::{Coordinates, Torus};
 use torus_sm::plan::routing::{Lft, Routing};
 use torus_sm::publish::Subnet;
 use torus_sm::verify::{Checks, Summary, verify};
-use torus_sm::wire::attr::tables::LFT_NO_PATH;
 use torus_sm::wire::attr::{NodeKind, PortState, SmState};
 use torus_sm::wire::mad::{Header, Status};
 use torus_sm::wire::record::{PathRecord, Record};
@@ -290,10 +289,11 @@ fn check_pairs(cluster: &SimCluster, lids: &[(EndPort, Vec<Lid>)], found: &mut F
 /// engine excludes them.
 fn check_loops(scenario: &Scenario, cluster: &SimCluster, subnet: &Subnet, found: &mut Findings) {
     let guid = |switch| subnet.fabric.switch(switch).guid();
-    let read = |switch| Arc::new(Lft(cluster.fabric.lft(guid(switch)).expect("a switch")));
+    let read =
+        |switch| Arc::new(Lft::from(&cluster.fabric.lft(guid(switch)).expect("a switch")[..]));
     let planned = &subnet.plan.routing.lfts;
     // A switch without routes keeps entries of before, which lead to nobody.
-    let has_routes = |lft: &Lft| lft.0.iter().any(|&out| out != LFT_NO_PATH);
+    let has_routes = |lft: &Lft| lft.top().is_some();
     let tables = subnet.fabric.switch_ids().zip(planned);
     let tables =
         tables.map(|(switch, lft)| if has_routes(lft) { read(switch) } else { lft.clone() });

@@ -152,7 +152,7 @@ impl<'a> Ours<'a> {
             let mut lft = Lft::empty(plan.lids.max());
             for (lid, _) in plan.lids.iter() {
                 if let Some(&port) = lfts.entries.get(&(guid, lid.0)) {
-                    lft.0[lid.index()] = port;
+                    lft.set(lid, port);
                 }
             }
             routing.lfts[switch.index()] = Arc::new(lft);

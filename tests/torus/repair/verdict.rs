@@ -29,7 +29,7 @@ fn partial() -> (Subnet, Plan) {
 fn set_entry(subnet: &Subnet, plan: &mut Plan, [from, to]: [SwitchId; 2], port: u8) {
     let lid = plan.lids.base(subnet.fabric.switch(to).first_port).expect("a LID");
     let routing = Arc::make_mut(&mut plan.routing);
-    Arc::make_mut(&mut routing.lfts[from.index()]).0[lid.index()] = port;
+    Arc::make_mut(&mut routing.lfts[from.index()]).set(lid, port);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn exactly_the_listed_pairs_may_lack_a_route() {
     // An entry more.
     let mut routed = plan.clone();
     let lft = plan.routing.lft(from);
-    let port = lft.0.iter().copied().find(|&port| (1..=4).contains(&port)).expect("a cable");
+    let port = lft.entries().find(|&port| (1..=4).contains(&port)).expect("a cable");
     set_entry(&subnet, &mut routed, listed[0], port);
     let failure = verify(&subnet.fabric, routed, &checks).expect_err("a listed pair with an entry");
     let is_listed = |fault: &Fault| matches!(fault, Fault::ListedAsUnrouted { .. });

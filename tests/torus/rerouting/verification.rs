@@ -2,6 +2,7 @@
 //! suffices for common failures and repairs.
 
 use super::*;
+use torus_sm::ids::Lid;
 
 /// Some hosts in one group.
 fn group(fabric: &Fabric, mlid: u16, sl: u8, step: usize) -> GroupMembers {
@@ -95,10 +96,11 @@ fn corrupt(plan: &mut Plan, entries: &[(usize, usize, u8, usize)], vls: Option<(
     let mut routing = (*plan.routing).clone();
     for &(switch, lid, port, count) in entries {
         let switch = switch % routing.lfts.len();
-        let table = &mut Arc::make_mut(&mut routing.lfts[switch]).0;
+        let table = Arc::make_mut(&mut routing.lfts[switch]);
         let first = lid % plan.lids.max().index();
         let port = if port == 15 { 0xFF } else { port };
-        table.iter_mut().skip(first).take(count).for_each(|entry| *entry = port);
+        let lids = (first..table.len()).take(count);
+        lids.for_each(|lid| table.set(Lid(lid as u16), port));
     }
     plan.routing = Arc::new(routing);
     if let Some((node, vl)) = vls {
@@ -181,9 +183,9 @@ proptest! {
             let mut plan = scratch.plan;
             let mut routing = (*plan.routing).clone();
             for &(switch, lid, port) in &corrupt {
-                let table = &mut Arc::make_mut(&mut routing.lfts[switch % subnet.fabric.switches().len()]).0;
+                let table = Arc::make_mut(&mut routing.lfts[switch % subnet.fabric.switches().len()]);
                 let lid = 1 + lid % plan.lids.max().index();
-                table[lid] = port;
+                table.set(Lid(lid as u16), port);
             }
             plan.routing = Arc::new(routing);
             let whole = verify(&subnet.fabric, plan.clone(), &checks);

@@ -163,7 +163,7 @@ impl<'a> Balancing<'a> {
         notes.extend(without_lid(fabric, lids));
         let lid = |index: Option<usize>| index.map(|index| destinations[index].base);
         let missing = routed.iter().map(|routed| routed.missing.map(lid)).collect();
-        let lfts = routed.into_iter().map(|switch| Arc::new(switch.lft)).collect();
+        let lfts = Lft::shared(routed.into_iter().map(|switch| switch.entries).collect());
         let routing = self.finish(lfts, record, notes);
         Balanced { routing, missing }
     }

@@ -72,7 +72,8 @@ impl UsedNeighbour {
 /// The result for one switch.
 #[derive(Default)]
 pub(super) struct RoutedSwitch {
-    pub lft: Lft,
+    /// Its forwarding table.
+    pub entries: Vec<u8>,
     /// The first host and the first switch without an entry, as indexes of `destinations`.
     pub missing: [Option<usize>; 2],
 }
@@ -142,10 +143,12 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
 
     /// [`Self::route`] without the options that need more than the number of paths per port.
     fn route_by_paths_only(mut self, kept: Option<&Lft>) -> RoutedSwitch {
-        let mut routed =
-            RoutedSwitch { lft: Lft::empty(self.context.max_lid), ..RoutedSwitch::default() };
+        let mut routed = RoutedSwitch {
+            entries: Lft::unused_entries(self.context.max_lid),
+            ..RoutedSwitch::default()
+        };
         for (index, destination) in self.context.destinations.iter().enumerate() {
-            let entry = &mut routed.lft.0[destination.base.index()];
+            let entry = &mut routed.entries[destination.base.index()];
             if destination.switch == self.switch {
                 *entry = destination.port;
                 continue;
@@ -178,7 +181,7 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
         kept: Option<&Lft>,
         mut random: Option<&mut Random>,
     ) -> RoutedSwitch {
-        let mut lft = Lft::empty(self.context.max_lid);
+        let mut entries = Lft::unused_entries(self.context.max_lid);
         let mut missing = [None; 2];
         for offset in 0..self.context.lids_per_port {
             for (index, destination) in self.context.destinations.iter().enumerate() {
@@ -187,13 +190,13 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
                 }
                 let lid = Lid(destination.base.0 + offset);
                 if destination.switch == self.switch {
-                    lft.0[lid.index()] = destination.port;
+                    entries[lid.index()] = destination.port;
                     continue;
                 }
                 let start = match offset {
                     0 => 1,
                     _ if self.context.dimension_order => 1,
-                    _ => usize::from(lft.0[lid.index() - 1]) + 1,
+                    _ => usize::from(entries[lid.index() - 1]) + 1,
                 };
                 self.collect_candidates(destination.switch, start);
                 let draw =
@@ -201,14 +204,14 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
                 let kept = kept.and_then(|lft| lft.out(lid));
                 match self.choose(index, kept, draw) {
                     Some(output) => {
-                        lft.0[lid.index()] = self.outputs[usize::from(output)].port;
+                        entries[lid.index()] = self.outputs[usize::from(output)].port;
                         self.count(index, output);
                     }
                     None => miss(&mut missing, index, destination),
                 }
             }
         }
-        RoutedSwitch { lft, missing }
+        RoutedSwitch { entries, missing }
     }
 
     /// Collects the outputs with the least hops to `target`, in search order beginning at position

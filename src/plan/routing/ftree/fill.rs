@@ -12,6 +12,7 @@ use crate::plan::routing::Lft;
 use crate::plan::routing::port_hops::{Detours, Hops, PortHops};
 use crate::plan::routing::switch_graph::{NO_PATH, SwitchGraph};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Number of destinations that are walked while the tables of as many before them are filled.
 const BATCH: usize = 256;
@@ -37,7 +38,8 @@ pub(super) struct WalkOptions {
 
 /// The tables of all switches.
 pub(super) struct Tables {
-    pub lfts: Vec<Lft>,
+    /// The entries of each switch.
+    pub lfts: Vec<Vec<u8>>,
     pub port_hops: PortHops,
 }
 
@@ -49,7 +51,7 @@ pub(super) fn fill(
     options: WalkOptions,
     walk: &mut Walk,
 ) -> Tables {
-    let lfts = vec![Lft::empty(lids.max()); tree.groups.len()];
+    let lfts = vec![Lft::unused_entries(lids.max()); tree.groups.len()];
     let mut tables = Tables { lfts, port_hops: PortHops::default() };
     let mut turn = leaves.last().filter(|_| options.connect_roots).map(|&leaf| LeafTurn::new(leaf));
     let (mut next, mut ready) = (Batch::default(), Batch::default());
@@ -140,7 +142,7 @@ impl Batch {
         tasks.for_each(|(task, lfts)| {
             for (row, &lid) in self.outputs.chunks_exact(switches).zip(&self.lids) {
                 for (lft, &output) in lfts.iter_mut().zip(&row[task * TABLES_PER_TASK..]) {
-                    lft.0[lid.index()] = output;
+                    lft[lid.index()] = output;
                 }
             }
         });
@@ -209,7 +211,7 @@ impl LeafTurn {
     fn connect_roots(&self, tree: &Tree<'_>, lids: &LidTable, tables: &mut Tables) {
         let lid = |switch: SwitchId| lids.base(tree.fabric.switch(switch).first_port);
         let Some(leaf_lid) = lid(self.leaf) else { return };
-        let output = |lft: &Lft| lft.0[leaf_lid.index()];
+        let output = |lft: &Vec<u8>| lft[leaf_lid.index()];
         let outward = tables.lfts.iter().map(output).zip(self.outward.iter().copied()).collect();
         let mut detours = Detours::new(outward);
         let is_upper = |&switch: &SwitchId| tree.ranks.of(switch) < tree.leaf_rank;
@@ -218,7 +220,7 @@ impl LeafTurn {
             let output = output(lft);
             for &(target, hops) in &self.reached {
                 let Some(lid) = lid(target) else { continue };
-                let entry = &mut lft.0[lid.index()];
+                let entry = &mut lft[lid.index()];
                 if *entry == NONE && output != NONE {
                     *entry = output;
                     detours.add(switch, target, hops);
@@ -230,7 +232,7 @@ impl LeafTurn {
 }
 
 /// Checks that every switch with hosts has a route to all hosts.
-pub(super) fn check_hosts(tree: &Tree<'_>, lfts: &[Lft]) -> Result<(), Note> {
+pub(super) fn check_hosts(tree: &Tree<'_>, lfts: &[Arc<Lft>]) -> Result<(), Note> {
     let mut sources = vec![None; lfts.len()];
     for host in &tree.hosts {
         sources[host.switch.index()].get_or_insert(host);
@@ -256,9 +258,13 @@ pub(super) fn check_hosts(tree: &Tree<'_>, lfts: &[Lft]) -> Result<(), Note> {
 }
 
 /// A note about switches without a route to some switch or host, which `connect_roots` may add.
-pub(super) fn unconnected_switches(tree: &Tree<'_>, lids: &LidTable, lfts: &[Lft]) -> Option<Note> {
+pub(super) fn unconnected_switches(
+    tree: &Tree<'_>,
+    lids: &LidTable,
+    lfts: &[Arc<Lft>],
+) -> Option<Note> {
     let targets: Vec<_> = lids.iter().map(|(lid, _)| lid).collect();
-    let lacks = |lft: &&Lft| targets.iter().any(|&lid| lft.out(lid).is_none());
+    let lacks = |lft: &&Arc<Lft>| targets.iter().any(|&lid| lft.out(lid).is_none());
     let count = tree.order.par_iter().map(|switch| &lfts[switch.index()]).filter(lacks).count();
     (count > 0).then(|| {
         let switches = counted(count, "switch lacks", "switches lack");

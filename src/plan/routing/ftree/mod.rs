@@ -108,7 +108,7 @@ fn route(
     match route_with_notes(fabric, lids, options, &mut notes) {
         Ok((lfts, policy)) => Ok(Routing {
             engine: NAME,
-            lfts: lfts.into_iter().map(Arc::new).collect(),
+            lfts,
             policy: Arc::new(policy),
             notes,
             routing_errors: Vec::new(),
@@ -125,7 +125,7 @@ fn route_with_notes(
     lids: &LidTable,
     options: &FtreeOptions<'_>,
     notes: &mut Vec<Note>,
-) -> Result<(Vec<Lft>, FtreePolicy), Note> {
+) -> Result<(Vec<Arc<Lft>>, FtreePolicy), Note> {
     options::check(fabric, options)?;
     let mut tree = ranked_tree(fabric, lids, options, notes)?;
     validate::rank_count(&tree)?;
@@ -148,6 +148,7 @@ fn route_with_notes(
         let hops = options.max_reverse_hops;
         return Err(refusal(format!("max_reverse_hops {hops} takes too long on this fabric")));
     }
+    let lfts = Lft::shared(lfts);
     if options.refuses_gaps {
         fill::check_hosts(&tree, &lfts)?;
     }

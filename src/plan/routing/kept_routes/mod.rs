@@ -61,14 +61,13 @@ fn is_in_place(fabric: &Fabric, map: &Renumbering, port: PortId) -> bool {
 
 /// The table with the size for this highest LID, and without entries for some LIDs.
 fn adapted(kept: &Arc<Lft>, max: Lid, without_route: &[Lid]) -> Arc<Lft> {
-    let size = Lft::empty(max).0.len();
-    if kept.0.len() == size && without_route.iter().all(|&lid| kept.out(lid).is_none()) {
+    if kept.has_size_for(max) && without_route.iter().all(|&lid| kept.out(lid).is_none()) {
         return Arc::clone(kept);
     }
     let mut table = (**kept).clone();
-    table.0.resize(size, LFT_NO_PATH);
-    for lid in without_route {
-        table.0[lid.index()] = LFT_NO_PATH;
+    table.resize(max);
+    for &lid in without_route {
+        table.set(lid, LFT_NO_PATH);
     }
     Arc::new(table)
 }

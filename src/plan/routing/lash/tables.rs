@@ -58,10 +58,10 @@ pub(super) fn tables(
         let own = cables.neighbours.numbers[switch.index()];
         let mut ports: Vec<_> =
             cables.of(switch).into_iter().map(|ports| ports.into_iter().cycle()).collect();
-        let mut lft = Lft::empty(lids.max());
+        let mut entries = Lft::unused_entries(lids.max());
         for target in &targets {
             let next = paths.to(target.switch)[own as usize];
-            lft.0[target.lid.index()] = match next {
+            entries[target.lid.index()] = match next {
                 _ if target.switch == own => target.exit,
                 NONE => continue,
                 next => match ports[usize::from(next)].next() {
@@ -70,10 +70,10 @@ pub(super) fn tables(
                 },
             };
         }
-        Arc::new(lft)
+        entries
     };
     let switches: Vec<_> = fabric.switch_ids().collect();
-    switches.into_par_iter().map(table).collect()
+    Lft::shared(switches.into_par_iter().map(table).collect())
 }
 
 /// All LIDs with a switch, in ascending order.

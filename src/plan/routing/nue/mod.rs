@@ -100,15 +100,15 @@ fn route(input: &RoutingInput<'_>) -> Result<Routing, Note> {
         layers: by_layer,
         include_switches: input.options.nue_include_switches,
         one_hop: one_hop(fabric, lids),
-        table_size: Lft::empty(lids.max()).0.len(),
+        table_size: Lft::empty(lids.max()).len(),
         lids_by_switch: lids_by_switch(&network, &targets),
     };
     let mut routes = setup.routes();
     routes.columns.flush(&mut routes.tables);
     let Routes { tables, lengths, hops, by_lid, escapes, .. } = routes;
     let mut lfts = vec![Arc::default(); network.len()];
-    for (switch, table) in network.switches.iter().zip(tables) {
-        lfts[switch.index()] = Arc::new(Lft(table));
+    for (switch, table) in network.switches.iter().zip(Lft::shared(tables)) {
+        lfts[switch.index()] = table;
     }
     let note = Note::info(format!(
         "{} used; {} routed by escape paths",

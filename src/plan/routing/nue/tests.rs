@@ -278,7 +278,7 @@ fn with_setup(fabric: &Fabric, lids: &LidTable, run: impl FnOnce(Setup<'_>)) {
         layers: HostLayer::all(&network, hosts),
         include_switches: false,
         one_hop: one_hop(fabric, lids),
-        table_size: Lft::empty(lids.max()).0.len(),
+        table_size: Lft::empty(lids.max()).len(),
         lids_by_switch: lids_by_switch(&network, &targets),
     });
 }

@@ -146,8 +146,8 @@ impl Routes {
         router.route(&destinations);
         let (tables, lengths) = router.into_tables();
         let mut lfts = vec![Arc::default(); network.len()];
-        for (switch, table) in network.switches.iter().zip(tables) {
-            lfts[switch.index()] = Arc::new(Lft(table));
+        for (switch, table) in network.switches.iter().zip(Lft::shared(tables)) {
+            lfts[switch.index()] = table;
         }
         Ok(Self { network, destinations, lfts, lengths })
     }

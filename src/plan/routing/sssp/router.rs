@@ -36,7 +36,7 @@ impl<'a> Router<'a> {
     ) -> Self {
         Self {
             network,
-            tables: vec![Lft::empty(max_lid).0; network.len()],
+            tables: vec![Lft::unused_entries(max_lid); network.len()],
             lengths: Lengths::new(network, one_hop, destinations.lids_by_switch()),
             columns: Columns::new(network),
             search: Search::over_links_from(one_hop),

@@ -24,6 +24,7 @@ use crate::ids::Lid;
 use crate::notes::{Note, counted};
 use crate::plan::LidTable;
 use crate::plan::routing::Lft;
+use crate::plan::routing::lft::{BlockPool, SHARING_TABLES};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -182,18 +183,18 @@ fn with_changes(
     changes: &[DestinationChange<'_>],
 ) -> Option<Arc<Lft>> {
     let mut lft = lft.clone();
-    lft.0.resize(Lft::empty(inputs.max).0.len(), LFT_NO_PATH);
+    lft.resize(inputs.max);
     for destination in changes.iter().flat_map(|patch| patch.before) {
         clear(&mut lft, destination);
     }
     for &DestinationChange { at: destination, now, .. } in changes {
         if destination == at {
-            now.iter().for_each(|destination| fill(&mut lft, destination, destination.port));
+            now.iter().for_each(|destination| set(&mut lft, destination, destination.port));
         } else if !now.is_empty() {
             let way = inputs.directions.first_hop(&grid.lattice, at, destination);
             let direction = Direction::ALL.get(usize::from(way))?;
             let &only = grid.port_group(at, *direction).first()?;
-            now.iter().for_each(|destination| fill(&mut lft, destination, only));
+            now.iter().for_each(|destination| set(&mut lft, destination, only));
         }
     }
     Some(Arc::new(lft))
@@ -236,21 +237,21 @@ pub(super) fn forwarding_tables(
     let comparison = known.map(|known| known.compare(grid, &inputs));
     let known = known.zip(comparison.as_ref());
     let may_differ = known.and_then(|(known, comparison)| known.may_differ(comparison.0, grid));
-    let row =
-        |by_position: &mut Vec<u8>, (at, switch): (&Option<Position>, usize)| -> TableResult {
-            let Some(at) = *at else { return (Arc::new(Lft::empty(inputs.max)), Vec::new()) };
-            let held = known.and_then(|(known, comparison)| match &may_differ {
-                Some(may_differ) if !may_differ[at.index()] => known.lfts.get(switch).cloned(),
-                _ => known.lft((comparison.0, &comparison.1), grid, &inputs, at),
-            });
-            // Tables of a successful pass reach all destinations.
-            held.map_or_else(
-                || forwarding_table(grid, &inputs, at, by_position),
-                |lft| (lft, Vec::new()),
-            )
-        };
-    let switches = grid.positions.par_iter().zip(0..grid.positions.len());
-    let rows: Vec<TableResult> = switches.with_min_len(64).map_init(Vec::new, row).collect();
+    let row = |work: &mut TableWork, at: &Option<Position>, switch: usize| -> TableResult {
+        let Some(at) = *at else { return (Arc::new(Lft::empty(inputs.max)), Vec::new()) };
+        let held = known.and_then(|(known, comparison)| match &may_differ {
+            Some(may_differ) if !may_differ[at.index()] => known.lfts.get(switch).cloned(),
+            _ => known.lft((comparison.0, &comparison.1), grid, &inputs, at),
+        });
+        // Tables of a successful pass reach all destinations.
+        if let Some(lft) = held {
+            return (lft, Vec::new());
+        }
+        let (entries, unreachable) = forwarding_table(grid, &inputs, at, &mut work.by_position);
+        let before = previous.and_then(|known| known.lfts.get(switch));
+        (Arc::new(work.pool.table(&entries, before.map(|before| &**before))), unreachable)
+    };
+    let rows: Vec<TableResult> = all_tables(grid, row);
     let notes = unrouted(fabric, grid, &rows);
     drop(comparison);
     if notes.is_empty() {
@@ -263,13 +264,36 @@ pub(super) fn forwarding_tables(
 /// A forwarding table, and the positions to which it has no route.
 type TableResult = (Arc<Lft>, Vec<Position>);
 
+/// What the tables of successive switches are made with.
+#[derive(Default)]
+struct TableWork {
+    /// The direction by position of the destination.
+    by_position: Vec<u8>,
+    pool: BlockPool,
+}
+
+/// Calls `table` for each switch, with its position and number.
+fn all_tables<T: Send>(
+    grid: &Grid,
+    table: impl Fn(&mut TableWork, &Option<Position>, usize) -> T + Sync,
+) -> Vec<T> {
+    let chunks = grid.positions.par_chunks(SHARING_TABLES).enumerate();
+    let tables = chunks.flat_map_iter(|(chunk, positions)| {
+        let mut work = TableWork::default();
+        let table = &table;
+        let numbers = chunk * SHARING_TABLES..;
+        positions.iter().zip(numbers).map(move |(at, switch)| table(&mut work, at, switch))
+    });
+    tables.collect()
+}
+
 /// Computes the forwarding table of the switch at `at`.
 fn forwarding_table(
     grid: &Grid,
     inputs: &LftInputs,
     at: Position,
     by_position: &mut Vec<u8>,
-) -> TableResult {
+) -> (Vec<u8>, Vec<Position>) {
     directions(&inputs.directions, at, by_position);
     filled_table(grid, inputs.max, at, by_position, inputs.destinations.groups())
 }
@@ -283,17 +307,17 @@ pub(super) fn repaired_tables(
     repaired: &RepairedRoutes,
 ) -> (Vec<Arc<Lft>>, LftInputs) {
     let inputs = LftInputs::new(grid, lids, port_order);
-    let table = |by_position: &mut Vec<u8>, at: &Option<Position>| {
+    let table = |work: &mut TableWork, at: &Option<Position>, _| {
         let Some(at) = *at else { return Arc::new(Lft::empty(inputs.max)) };
-        repaired.next_hops(at, OWN_SWITCH, NO_DIRECTION, by_position);
+        repaired.next_hops(at, OWN_SWITCH, NO_DIRECTION, &mut work.by_position);
         let is_detour = |to: &Position| repaired.is_detour(at, *to);
         let groups = || inputs.destinations.groups();
         let intact = groups().filter(|(to, _)| !is_detour(to));
         let groups = intact.chain(groups().filter(|(to, _)| is_detour(to)));
-        filled_table(grid, inputs.max, at, by_position, groups).0
+        let (entries, _) = filled_table(grid, inputs.max, at, &work.by_position, groups);
+        Arc::new(work.pool.table(&entries, None))
     };
-    let lfts = grid.positions.par_iter().with_min_len(64).map_init(Vec::new, table).collect();
-    (lfts, inputs)
+    (all_tables(grid, table), inputs)
 }
 
 /// Fills the forwarding table of the switch at `at` by the directions in `by_position`.
@@ -303,34 +327,34 @@ fn filled_table<'a>(
     at: Position,
     by_position: &[u8],
     groups: impl Iterator<Item = (Position, &'a [TorusDestination])>,
-) -> TableResult {
-    let mut lft = Lft::empty(max);
+) -> (Vec<u8>, Vec<Position>) {
+    let mut entries = Lft::unused_entries(max);
     let mut unreachable = Vec::new();
     let port_groups = Direction::ALL.map(|direction| grid.port_group(at, direction));
     // Next cable of each port group, for host ports and for management ports.
     let mut turns = [[0usize; 2]; 6];
     for (destination, ports) in groups {
         match by_position[destination.index()] {
-            OWN_SWITCH => {
-                ports.iter().for_each(|destination| fill(&mut lft, destination, destination.port))
-            }
+            OWN_SWITCH => ports
+                .iter()
+                .for_each(|destination| fill(&mut entries, destination, destination.port)),
             NO_DIRECTION => unreachable.push(destination),
             direction => {
                 let direction = usize::from(direction);
                 let (group_ports, turns) = (port_groups[direction], &mut turns[direction]);
                 if let &[only] = group_ports {
-                    ports.iter().for_each(|destination| fill(&mut lft, destination, only));
+                    ports.iter().for_each(|destination| fill(&mut entries, destination, only));
                     continue;
                 }
                 for destination in ports {
                     let turn = &mut turns[usize::from(destination.is_management)];
-                    fill(&mut lft, destination, group_ports[*turn]);
+                    fill(&mut entries, destination, group_ports[*turn]);
                     *turn = if *turn + 1 == group_ports.len() { 0 } else { *turn + 1 };
                 }
             }
         }
     }
-    (Arc::new(lft), unreachable)
+    (entries, unreachable)
 }
 
 /// Number of ordered pairs of switches without a route; `directions` are those of `grid`.
@@ -354,24 +378,29 @@ pub(super) fn unrouted_pairs(grid: &Grid, directions: &RingDirections) -> usize 
 
 /// Sets the output port for all LIDs of a destination.
 #[inline]
-fn fill(lft: &mut Lft, destination: &TorusDestination, port: u8) {
+fn fill(entries: &mut [u8], destination: &TorusDestination, port: u8) {
     let first = usize::from(destination.lid);
     match destination.lids {
         _ if first == 0 => {}
         // The most frequent case: a call of memset for one byte would double the time.
-        1 => lft.0[first] = port,
-        lids => lft.0[first..first + usize::from(lids)].fill(port),
+        1 => entries[first] = port,
+        lids => entries[first..first + usize::from(lids)].fill(port),
+    }
+}
+
+/// Sets the output port of a finished table for all LIDs of a destination. LIDs beyond its end are left
+/// out.
+fn set(lft: &mut Lft, destination: &TorusDestination, port: u8) {
+    if destination.lid != 0 {
+        let lids = destination.lid..destination.lid.saturating_add(destination.lids);
+        lids.for_each(|lid| lft.set(Lid(lid), port));
     }
 }
 
 /// Removes the entries of a destination of the previous table. The table may have been shortened
 /// below its LIDs, if these were the highest ones.
 fn clear(lft: &mut Lft, destination: &TorusDestination) {
-    let first = usize::from(destination.lid);
-    let end = lft.0.len().min(first + usize::from(destination.lids));
-    if let Some(entries) = lft.0.get_mut(first..end).filter(|_| first != 0) {
-        entries.fill(LFT_NO_PATH);
-    }
+    set(lft, destination, LFT_NO_PATH);
 }
 
 fn unrouted(fabric: &Fabric, grid: &Grid, rows: &[TableResult]) -> Vec<Note> {

@@ -121,12 +121,11 @@ fn tables(input: &RoutingInput<'_>, cache: &UnicastCache, map: &IdMap) -> Option
 
 /// The table with the size for this highest LID.
 fn resized(kept: &Arc<Lft>, max: Lid) -> Arc<Lft> {
-    let size = Lft::empty(max).0.len();
-    if kept.0.len() == size {
+    if kept.has_size_for(max) {
         return Arc::clone(kept);
     }
     let mut table = (**kept).clone();
-    table.0.resize(size, LFT_NO_PATH);
+    table.resize(max);
     Arc::new(table)
 }
 
@@ -140,7 +139,7 @@ fn far_end(fabric: &Fabric, switch: SwitchId, port: u8) -> Option<PortId> {
 /// packets, for which routes of an engine may turn at leaf switches.
 fn detour(fabric: &Fabric, lfts: &mut [Arc<Lft>], dead: &[(SwitchId, Lid)]) {
     for &(switch, lid) in dead {
-        Arc::make_mut(&mut lfts[switch.index()]).0[lid.index()] = LFT_NO_PATH;
+        Arc::make_mut(&mut lfts[switch.index()]).set(lid, LFT_NO_PATH);
     }
     let found = dead.iter().map(|&(switch, lid)| {
         let mut ports = 1..=fabric.switch(switch).num_ports();
@@ -153,7 +152,7 @@ fn detour(fabric: &Fabric, lfts: &mut [Arc<Lft>], dead: &[(SwitchId, Lid)]) {
     let found: Vec<_> = found.collect();
     for (switch, lid, port) in found {
         if let Some(port) = port {
-            Arc::make_mut(&mut lfts[switch.index()]).0[lid.index()] = port;
+            Arc::make_mut(&mut lfts[switch.index()]).set(lid, port);
         }
     }
 }

@@ -187,10 +187,8 @@ fn combine(input: &RoutingInput<'_>, steps: &[StepResult]) -> Vec<Arc<Lft>> {
             let Some(inner) = part.switch(switch) else { continue };
             let table = Arc::make_mut(&mut lfts[switch.index()]);
             for &(lid, _) in &wanted {
-                if let Some(port) = routing.lft(inner).out(lid)
-                    && let Some(entry) = table.0.get_mut(lid.index())
-                {
-                    *entry = port;
+                if let Some(port) = routing.lft(inner).out(lid) {
+                    table.set(lid, port);
                 }
             }
         }
