@@ -55,11 +55,14 @@ fn skip_zeros(bytes: &[u8; MAD_SIZE], mut at: usize) -> usize {
 /// they take no less as a run.
 fn end_of_run(bytes: &[u8; MAD_SIZE], start: usize) -> usize {
     let limit = MAD_SIZE.min(start + 255);
-    let mut end = start;
-    while end < limit && !bytes[end..].starts_with(&[0, 0, 0]) {
-        end += 1;
+    let mut zeros = 0;
+    for (at, &byte) in bytes[..limit].iter().enumerate().skip(start) {
+        zeros = if byte == 0 { zeros + 1 } else { 0 };
+        if zeros == 3 {
+            return at - 2;
+        }
     }
-    end
+    limit
 }
 
 /// Reads a MAD that [`put_mad`] wrote.
