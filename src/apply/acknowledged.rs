@@ -43,6 +43,8 @@ pub struct Acknowledged {
     /// Ports of switches that reconfigurations brought up, with the time.
     raised: HashMap<End, Instant>,
     failures: SetFailures,
+    /// The time when a strict transition removed entries and was ended before packets had drained.
+    undrained_since: Option<Instant>,
     settled: Option<Settled>,
     /// The last plan was compared with what the devices hold, but never applied.
     is_adopted: bool,
@@ -137,6 +139,16 @@ impl Acknowledged {
 
     pub(super) fn failures_mut(&mut self) -> &mut SetFailures {
         &mut self.failures
+    }
+
+    /// The time when entries were removed whose packets may not have drained. Tables that another
+    /// program wrote may have changed just now.
+    pub(super) fn undrained_since(&self) -> Option<Instant> {
+        if self.is_adopted { Some(Instant::now()) } else { self.undrained_since }
+    }
+
+    pub(super) fn record_undrained(&mut self, since: Option<Instant>) {
+        self.undrained_since = since;
     }
 
     /// True if nothing is known of any device.

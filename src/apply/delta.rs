@@ -227,6 +227,17 @@ impl<'a> Delta<'a> {
         Some(self.held_block(set.node, held, set.attr_mod))
     }
 
+    /// The tables of a node in the last plan, even if it may have lost them since.
+    pub(super) fn last(&self, node: NodeId) -> Option<NodeTables<'a>> {
+        self.acknowledged.last_tables(self.fabric.node(node).guid())
+    }
+
+    /// A linear forwarding table block as the switch held it when the last plan was applied.
+    pub(super) fn last_lft_block(&self, set: SetId) -> Option<&'a [u8]> {
+        let held = self.last(set.node)?.lft()?;
+        Some(self.held_block(set.node, held, set.attr_mod))
+    }
+
     fn held_block(&self, node: NodeId, held: &'a Lft, block: u32) -> &'a [u8] {
         let kept = self.acknowledged.withheld_block(self.fabric.node(node).guid(), block);
         kept.unwrap_or_else(|| held.block(block))

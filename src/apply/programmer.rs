@@ -54,8 +54,12 @@ pub async fn apply(
     acknowledged.record_restarted(restarted);
     let mut failures = PassFailures::new(&observation.fabric, keys);
     let delta = Delta { scope, ..Delta::new(observation, plan.plan(), acknowledged, keys) };
-    let steps = ordered(&delta, &mut report);
-    let mut progress = steps.as_ref().map(Progress::new);
+    let undrained_since = acknowledged.undrained_since();
+    let steps = ordered(&delta, options, &mut report);
+    let mut progress = steps.as_ref().map(|steps| match options.strict_transitions {
+        true => Progress::strict(steps, transition::strict::drain_time(options), undrained_since),
+        false => Progress::new(steps),
+    });
     for phase in PHASES {
         let phase_start = Instant::now();
         let mut sets = 0;
@@ -129,9 +133,11 @@ pub async fn apply(
         (transition.forced, transition.withheld) =
             progress.outcome(&delta, report.stop.is_some(), &mut left);
     }
+    let undrained_since = progress.as_ref().and_then(Progress::undrained_since);
     drop(progress);
     report.committed_routes = steps.map(Steps::into_committed_routes).unwrap_or_default();
     record(acknowledged, observation, plan.plan(), left);
+    acknowledged.record_undrained(undrained_since);
     if report.stop.is_none() && report.reset_links.is_empty() && unreachable.is_empty() {
         let delta = Delta::new(observation, plan.plan(), acknowledged, keys);
         let settled = changed::settled_after(&delta, &observation.pkeys, failures.admitted());
@@ -198,13 +204,14 @@ fn restarted(delta: &Delta<'_>) -> HashSet<Guid> {
 }
 
 /// Orders the tables, if the fabric is live.
-fn ordered(delta: &Delta<'_>, report: &mut ApplyReport) -> Option<Steps> {
+fn ordered(delta: &Delta<'_>, options: &Options, report: &mut ApplyReport) -> Option<Steps> {
     if !transition::is_live(delta) {
         return None;
     }
     let start = Instant::now();
-    let steps = transition::order(delta);
-    report.transition = Some(order_report(&steps, start));
+    let is_strict = options.strict_transitions;
+    let steps = if is_strict { transition::strict::order(delta) } else { transition::order(delta) };
+    report.transition = Some(TransitionReport { is_strict, ..order_report(&steps, start) });
     Some(steps)
 }
 
@@ -214,6 +221,7 @@ fn order_report(steps: &Steps, start: Instant) -> TransitionReport {
         sets: sets().count(),
         intermediate: steps.intermediate(),
         deferred: sets().filter(|step| step.is_deferred && !step.is_secondary).count(),
+        removed_entries: steps.removed_entries(),
         ordering: start.elapsed(),
         ..TransitionReport::default()
     }
@@ -365,6 +373,19 @@ impl PhaseRun<'_, '_> {
                 }
             }
             let Some((sent, answer)) = sender.next().await else {
+                if !sender.is_stopped()
+                    && let Some(end) = progress.drain_end()
+                {
+                    let start = Instant::now();
+                    sender.wait_until(end).await;
+                    if let Some(report) = &mut answers.report.transition {
+                        report.drained_for = start.elapsed();
+                    }
+                    if !sender.is_stopped() {
+                        progress.dispatch.drained();
+                    }
+                    continue;
+                }
                 if !sender.is_stopped() && progress.dispatch.break_cycle() {
                     continue;
                 }

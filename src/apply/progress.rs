@@ -7,6 +7,8 @@ use super::transition::dispatch::Dispatch;
 use crate::wire::attr::AttrId;
 use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The planned state that devices do not hold.
 pub(super) struct Unapplied {
@@ -20,6 +22,11 @@ pub(super) struct Unapplied {
 pub(super) struct Progress<'a> {
     pub steps: &'a Steps,
     pub dispatch: Dispatch<'a>,
+    /// Time for which packets drain in a strict transition.
+    drain_time: Duration,
+    /// Time since when packets drain: of the last removal of entries, in this transition or an earlier
+    /// one that was ended before they had drained.
+    removed_at: Option<Instant>,
     /// Acknowledged intermediate versions of table blocks.
     intermediate: HashMap<SetId, Box<[u8; LFT_BLOCK]>>,
     /// Sets whose planned version was acknowledged.
@@ -29,7 +36,29 @@ pub(super) struct Progress<'a> {
 impl<'a> Progress<'a> {
     pub(super) fn new(steps: &'a Steps) -> Self {
         let (intermediate, complete) = Default::default();
-        Self { steps, dispatch: Dispatch::new(steps), intermediate, complete }
+        let (drain_time, removed_at) = (Duration::ZERO, None);
+        let dispatch = Dispatch::new(steps);
+        Self { steps, dispatch, drain_time, removed_at, intermediate, complete }
+    }
+
+    /// Progress of a strict transition; entries were removed at `removed_at` by an earlier one.
+    pub(super) fn strict(
+        steps: &'a Steps,
+        drain_time: Duration,
+        removed_at: Option<Instant>,
+    ) -> Self {
+        Self { drain_time, removed_at, ..Self::new(steps) }
+    }
+
+    /// The time when packets have drained, if the next steps wait for it.
+    pub(super) fn drain_end(&self) -> Option<Instant> {
+        let waits = self.dispatch.awaits_drain();
+        waits.then(|| self.removed_at.map_or_else(Instant::now, |at| at + self.drain_time))
+    }
+
+    /// The time of the last removal of entries, if packets may not have drained since.
+    pub(super) fn undrained_since(&self) -> Option<Instant> {
+        self.removed_at.filter(|_| !self.dispatch.is_drained())
     }
 
     /// The Set of a step, and the request for it; `None` for a barrier.
@@ -46,6 +75,9 @@ impl<'a> Progress<'a> {
         if let Some((step, set)) = self.steps.get(index).and_then(|s| Some((s, s.set?)))
             && acknowledged
         {
+            if self.steps.drain().is_some_and(|drain| index < drain) {
+                self.removed_at = Some(Instant::now());
+            }
             match &step.data {
                 _ if step.is_last => drop(self.complete.insert(set)),
                 Some(data) => drop(self.intermediate.insert(set, data.clone())),

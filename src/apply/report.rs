@@ -76,6 +76,12 @@ pub struct TransitionReport {
     pub withheld: usize,
     /// Time to compute the order.
     pub ordering: Duration,
+    /// True if changed entries were removed before new ones were written (`strict_transitions`).
+    pub is_strict: bool,
+    /// Entries that were removed before new ones were written.
+    pub removed_entries: usize,
+    /// Time for which no Set was sent because packets drained.
+    pub drained_for: Duration,
 }
 
 impl ApplyReport {

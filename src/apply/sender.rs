@@ -11,6 +11,7 @@ use crate::transport::client::SmpClient;
 use crate::transport::tagged::{Tagged, TaggedEvent};
 use crate::transport::transactions::{SmpError, SmpReply, SmpRequest};
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use tokio::time::Instant;
 
 /// Maximum number of Sets queued in the client, enough to keep its window of outstanding MADs full.
 const MAX_OUTSTANDING_SETS: usize = 4096;
@@ -76,6 +77,11 @@ impl<'c, 'a> Sender<'c, 'a> {
             Some(held) => held.push((sent, request)),
             None => self.batch.submit((sent, request), request),
         }
+    }
+
+    /// Waits until `end`, unless programming ends early.
+    pub(super) async fn wait_until(&mut self, end: Instant) {
+        self.control.unless_stopped(tokio::time::sleep_until(end)).await;
     }
 
     /// Cancels the Sets to a device.

@@ -12,6 +12,7 @@ mod rejected;
 mod reload;
 mod repaired;
 mod sma_load;
+mod strict_transitions;
 mod tables;
 mod unacknowledged;
 

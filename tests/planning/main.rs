@@ -7,6 +7,7 @@ mod hop_weights;
 mod route_files;
 mod spine_hosts;
 mod strict_mode;
+mod strict_transitions;
 mod transitions;
 mod unicast_cache;
 mod up_down;

@@ -337,6 +337,8 @@ fn opensm_knows_every_key_of_ours() {
                 "max_adaptive_wire_smps",
                 "refuse_faulty_routes",
                 "torus_repair",
+                "strict_transitions",
+                "transition_drain_time",
                 "unresponsive_",
             ]);
             !newer.iter().chain(own).any(|key| line.contains(key))

@@ -17,6 +17,9 @@ pub struct Dispatch<'a> {
     /// Steps that wait only for ports to become ACTIVE.
     deferred: Vec<u32>,
     ports_active: bool,
+    /// True from when all entries that change are removed until packets have drained.
+    awaits_drain: bool,
+    is_drained: bool,
     /// True, by step, if a predecessor failed.
     is_forced: Vec<bool>,
     /// True, by step, if the step was made ready.
@@ -37,6 +40,8 @@ impl<'a> Dispatch<'a> {
             secondary: VecDeque::new(),
             deferred: Vec::new(),
             ports_active: false,
+            awaits_drain: false,
+            is_drained: false,
             is_forced: vec![false; count],
             entered: vec![false; count],
             is_withheld: vec![false; count],
@@ -101,6 +106,25 @@ impl<'a> Dispatch<'a> {
         }
     }
 
+    /// True if the next steps wait until packets have drained.
+    pub fn awaits_drain(&self) -> bool {
+        self.awaits_drain
+    }
+
+    /// True if steps waited until packets had drained, and no longer do.
+    pub fn is_drained(&self) -> bool {
+        self.is_drained
+    }
+
+    /// Records that packets have drained.
+    pub fn drained(&mut self) {
+        self.awaits_drain = false;
+        self.is_drained = true;
+        if let Some(barrier) = self.steps.drain() {
+            self.begin(barrier);
+        }
+    }
+
     /// The withheld steps.
     pub fn withheld(&self) -> impl Iterator<Item = &'a Step> + '_ {
         self.steps.iter().zip(&self.is_withheld).filter(|(_, stays)| **stays).map(|(step, _)| step)
@@ -130,6 +154,10 @@ impl<'a> Dispatch<'a> {
             return None;
         }
         self.entered[at] = true;
+        if self.steps.drain() == Some(step) && !self.is_drained {
+            self.awaits_drain = !self.followers[at].is_empty();
+            return None;
+        }
         if self.is_barrier(step) {
             return Some((step, self.is_forced[at]));
         }

@@ -28,7 +28,8 @@
 //! * Routes over links that come up with this plan are set after the ports are ACTIVE, unless there
 //!   is no route at present ([`Step::is_deferred`]).
 //!
-//! Nothing is ordered on an unprogrammed fabric (see [`is_live`]).
+//! Nothing is ordered on an unprogrammed fabric (see [`is_live`]). With `strict_transitions` the order is
+//! that of [`strict`].
 
 mod block;
 pub mod dispatch;
@@ -37,6 +38,7 @@ mod lid_change;
 mod link_table;
 mod multicast;
 mod schedule;
+pub mod strict;
 mod strong_components;
 mod switch_update;
 
@@ -79,6 +81,10 @@ pub struct Step {
 pub struct Steps {
     steps: Vec<Step>,
     committed_routes: CommittedRoutes,
+    /// The barrier that is done when packets have drained; `None` unless the transition is strict.
+    drain: Option<u32>,
+    /// Entries of linear forwarding tables that are removed before new ones are written.
+    removed_entries: usize,
 }
 
 /// The (switch, LID) pairs for which the next switch on the new route that changes has its new
@@ -123,6 +129,16 @@ impl Steps {
     /// Converts the steps to their committed routes.
     pub fn into_committed_routes(self) -> CommittedRoutes {
         self.committed_routes
+    }
+
+    /// The barrier that waits until packets have drained.
+    pub fn drain(&self) -> Option<u32> {
+        self.drain
+    }
+
+    /// Number of entries that a strict transition removes before it writes new ones.
+    pub fn removed_entries(&self) -> usize {
+        self.removed_entries
     }
 
     /// Number of Sets of intermediate versions.

@@ -14,15 +14,18 @@
 //! intersection of both masks), and after all of them have, to the new one. A step that changes
 //! nothing is omitted.
 //!
+//! A strict transition ([`super::strict`]) changes all groups break before make.
+//!
 //! The intermediate masks of a switch whose entries are unknown are written at once, even if those of
 //! others wait for links. A switch that was rebooted, or all of whose links came up again, may hold
 //! stale entries that loop with new ones: these must be gone before its links are ACTIVE. An
 //! unanswered Set may have left the old entries or the new ones.
 
 use super::{Steps, is_active};
+use crate::apply::acknowledged::NodeTables;
 use crate::apply::delta::{Delta, mft_block};
 use crate::apply::set_id::SetId;
-use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Mlid, PortNum};
 use crate::plan::routing::PortMask;
 use crate::verify::transition::has_ring;
@@ -61,10 +64,61 @@ pub(super) fn add(delta: &Delta<'_>, barrier: Option<u32>, steps: &mut Steps) {
     if blocks.is_empty() {
         return;
     }
-    let transition = MulticastTransition::new(delta);
+    let transition = MulticastTransition::new(delta, |node| delta.known(node));
     for (block, sets) in blocks {
         transition.add_block(delta, block, &sets, barrier, steps);
     }
+}
+
+/// The changes of blocks with all branches that change removed first.
+pub(super) struct SeparatedBlocks {
+    pub removals: Vec<Removal>,
+    pub writes: Vec<(SetId, MftBlock)>,
+}
+
+/// A block without the branches that change.
+pub(super) struct Removal {
+    pub set: SetId,
+    pub block: MftBlock,
+    /// True if the content of the block at present is known.
+    pub is_known: bool,
+    /// True if nothing is left to write afterwards.
+    pub is_last: bool,
+}
+
+/// The changes of multicast forwarding tables, separated in removals and writes.
+pub(super) fn separated(delta: &Delta<'_>) -> SeparatedBlocks {
+    let mut blocks = SeparatedBlocks { removals: Vec::new(), writes: Vec::new() };
+    let sets: Vec<SetId> = delta.mfts().map(|(set, _)| set).collect();
+    if sets.is_empty() {
+        return blocks;
+    }
+    // A switch that may have lost its tables holds entries of the last plan, or none.
+    let transition = MulticastTransition::new(delta, |node| delta.last(node));
+    for set in sets {
+        let number = (set.attr_mod & 0x1FF) as u16;
+        let strategies = all_groups(number, |_| Strategy::BreakBeforeMake);
+        let Some(versions) = transition.versions(delta, set, number, &strategies) else { continue };
+        let Versions { old, between, new } = versions;
+        let removes = old != Some(between);
+        let is_last = removes && between == new;
+        if removes {
+            let is_known = old.is_some();
+            blocks.removals.push(Removal { set, block: between, is_known, is_last });
+        }
+        // Also if nothing changes: the switch may have lost its entries.
+        if !is_last {
+            blocks.writes.push((set, new));
+        }
+    }
+    blocks
+}
+
+/// The strategy of each group of a block.
+fn all_groups(block: u16, strategy: impl Fn(Mlid) -> Strategy) -> HashMap<Mlid, Strategy> {
+    let first = Mlid::FIRST.0 + block * MFT_BLOCK as u16;
+    let mlids = (first..first + MFT_BLOCK as u16).map(Mlid);
+    mlids.map(|mlid| (mlid, strategy(mlid))).collect()
 }
 
 struct MulticastTransition<'a> {
@@ -73,12 +127,12 @@ struct MulticastTransition<'a> {
 }
 
 impl<'a> MulticastTransition<'a> {
-    fn new(delta: &Delta<'a>) -> Self {
+    fn new(delta: &Delta<'a>, held: impl Fn(NodeId) -> Option<NodeTables<'a>>) -> Self {
         let masks = delta.fabric.switch_ids().map(|switch| {
             let node = delta.fabric.switches()[switch.index()];
             let wanted = delta.plan.multicast.by_switch.get(switch.index());
             Masks {
-                held: delta.known(node).map(|known| known.mft()),
+                held: held(node).map(|tables| tables.mft()),
                 wanted: wanted.map_or(&[][..], Vec::as_slice),
             }
         });
@@ -146,12 +200,9 @@ impl<'a> MulticastTransition<'a> {
 
     /// The strategy of each group in a block.
     fn strategies(&self, block: u16) -> HashMap<Mlid, Strategy> {
-        let first = Mlid::FIRST.0 + block * MFT_BLOCK as u16;
-        let mlids = (first..first + MFT_BLOCK as u16).map(Mlid);
-        let strategy = |mlid| {
+        all_groups(block, |mlid| {
             if self.has_ring(mlid) { Strategy::BreakBeforeMake } else { Strategy::MakeBeforeBreak }
-        };
-        mlids.map(|mlid| (mlid, strategy(mlid))).collect()
+        })
     }
 
     /// True if the union of the cables of the old and the new tree has a cycle.

@@ -5,6 +5,7 @@
 //! to the next plan. If the fabric changes faster than transitions can be checked, some checks are
 //! skipped, which is logged.
 
+use crate::apply::report::TransitionReport;
 use crate::apply::transition::CommittedRoutes;
 use crate::apply::{Acknowledged, ApplyReport};
 use crate::daemon::process::priority::{lower_to_idle, spawn_low_priority};
@@ -62,6 +63,9 @@ impl TransitionMonitor {
     ) {
         log_order(report);
         let Some(before) = self.before.take().filter(|_| report.table_sets() > 0) else { return };
+        if report.transition.is_some_and(|order| order.is_strict && order.forced == 0) {
+            return;
+        }
         let was_ordered = report.transition.is_some_and(|order| order.forced == 0);
         let committed_routes = match was_ordered {
             true => std::mem::take(&mut report.committed_routes),
@@ -142,6 +146,44 @@ fn coexistence(
 
 fn log_order(report: &ApplyReport) {
     let Some(order) = report.transition.filter(|order| order.sets > 0) else { return };
+    if order.is_strict {
+        log_strict_order(&order, report.stop.is_some());
+    } else {
+        log_loop_free_order(&order);
+    }
+    if order.forced > 0 {
+        warn!(
+            "transition: {} sent although an earlier one failed; packets may have looped or been \
+             dropped for a moment",
+            counted(order.forced, "table Set was", "table Sets were")
+        );
+    }
+}
+
+fn log_strict_order(order: &TransitionReport, ended_early: bool) {
+    let entries = counted(order.removed_entries, "entry", "entries");
+    let were_removed =
+        if order.removed_entries == 1 { "that changes was" } else { "that change were" };
+    let drained = time_text(order.drained_for);
+    if order.removed_entries == 0 {
+        info!(
+            "transition: strict: {} without removals",
+            counted(order.sets, "table Set", "table Sets")
+        );
+    } else if ended_early {
+        info!(
+            "transition: strict: {entries} {were_removed} removed, and packets drained for {drained}; \
+             new entries come with the next plan, because the fabric has changed meanwhile"
+        );
+    } else {
+        info!(
+            "transition: strict: {entries} {were_removed} removed, packets drained for {drained}, \
+             and new entries were written; no deadlock was possible"
+        );
+    }
+}
+
+fn log_loop_free_order(order: &TransitionReport) {
     let mut details = vec![format!("order computed in {}", time_text(order.ordering))];
     if order.intermediate > 0 {
         details.insert(
@@ -159,13 +201,6 @@ fn log_order(report: &ApplyReport) {
             "transition: {} withheld, because the links of the new routes are not ACTIVE yet; the \
              old routes stay in force",
             counted(order.withheld, "table Set is", "table Sets are")
-        );
-    }
-    if order.forced > 0 {
-        warn!(
-            "transition: {} sent although an earlier one failed; packets may have looped or been \
-             dropped for a moment",
-            counted(order.forced, "table Set was", "table Sets were")
         );
     }
 }

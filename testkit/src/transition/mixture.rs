@@ -58,7 +58,7 @@ pub fn waits(scene: &Scene, steps: &Steps) -> Waits {
 }
 
 /// The devices with the old plan's tables, rebooted or not.
-fn held(scene: &Scene) -> Devices<'_> {
+pub fn held(scene: &Scene) -> Devices<'_> {
     let mut devices = Devices::new(scene);
     for switch in scene.fabric.switch_ids() {
         let node = scene.before.node_by_guid(scene.fabric.switch(switch).guid());

@@ -11,7 +11,7 @@ use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::Delta;
 use torus_sm::apply::scope::Scope;
 use torus_sm::apply::set_id::SetId;
-use torus_sm::apply::transition::{Step, Steps, order};
+use torus_sm::apply::transition::{Step, Steps, order, strict};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Lid, Mlid, PortNum};
 use torus_sm::observe::m_keys::MKeys;
@@ -47,6 +47,11 @@ impl Scene {
     /// The steps from the tables that devices have acknowledged.
     pub fn steps_from(&self, acknowledged: &Acknowledged) -> Steps {
         order(&self.delta(acknowledged))
+    }
+
+    /// The steps of a strict transition.
+    pub fn strict_steps(&self) -> Steps {
+        strict::order(&self.delta(&self.acknowledged()))
     }
 
     fn delta<'a>(&'a self, acknowledged: &'a Acknowledged) -> Delta<'a> {
@@ -148,6 +153,25 @@ impl<'a> Devices<'a> {
             tables.map(|(lft, &top)| lft[..=usize::from(top)].to_vec()).collect::<Vec<_>>()
         };
         lids(self) == lids(other) && self.mfts == other.mfts && self.tops == other.tops
+    }
+
+    /// True if each entry that is in effect here is in effect in `whole`, too.
+    pub fn is_part_of(&self, whole: &Self) -> bool {
+        let switches = (0..self.lfts.len() as u32).map(SwitchId);
+        let mut lids = switches.flat_map(|switch| self.lids().map(move |lid| (switch, lid)));
+        let holds = |switch, lid| {
+            let port = self.out(switch, lid);
+            port.is_none() || port == whole.out(switch, lid)
+        };
+        let mut masks = self.mfts.iter().zip(&whole.mfts);
+        let no_ports = PortMask::default();
+        lids.all(|(switch, lid)| holds(switch, lid))
+            && masks.all(|(part, whole)| {
+                part.iter().all(|(mlid, ports)| {
+                    let whole = whole.get(mlid).unwrap_or(&no_ports);
+                    ports.iter().all(|port| whole.contains(port))
+                })
+            })
     }
 
     /// Applies a Set; returns the LIDs that it may concern.

@@ -23,6 +23,14 @@ macro_rules! routing {
         /// Route around damage for which torus-2QoS refuses a fabric, such as two missing switches, with
         /// the same SLs and VLs and without credit loops (torus-2QoS). FALSE refuses such fabrics.
         torus_repair: bool = true, reload, implemented;
+        /// Remove the entries of forwarding tables that change before new ones are written, so that
+        /// old and new routes are never mixed and no credit loop can form. The pairs concerned are
+        /// not connected meanwhile, for transition_drain_time. FALSE keeps them connected.
+        strict_transitions: bool = false, reload, implemented;
+        /// Time in milliseconds between the removal of entries and new ones (strict_transitions), at
+        /// most 600000; 0 is twice the time that a switch keeps a packet (packet_life_time), 2147 by
+        /// default.
+        transition_drain_time: u32 = 0, reload, implemented, range(0, 600_000);
         /// Path of the port groups of routing chains (engine chain).
         pgrp_policy_file: Option<String> = None, restart, implemented;
         /// Path of the topologies of routing chains (engine chain).
