@@ -1,6 +1,7 @@
 //! Arguments of `torus-sm plan`.
 
 use super::DaemonArgs;
+use super::number::natural;
 use super::sim::fabric::FabricArgs;
 use clap::Parser;
 use std::path::PathBuf;
@@ -34,12 +35,20 @@ pub struct PlanArgs {
     #[arg(long)]
     pub path_sl: bool,
     /// Remove every switch and every cable between switches in turn, and report the effect of
-    /// each failure
-    #[arg(long)]
-    pub what_if: bool,
-    /// As --what-if, and also remove every pair of them
+    /// each failure; with 2 also pairs of them
+    #[arg(long, value_name = "FAILURES", num_args = 0..=1, default_missing_value = "1",
+          value_parser = failures)]
+    pub what_if: Option<u8>,
+    /// As --what-if 2
     #[arg(long)]
     pub what_if_pairs: bool,
+    /// Failures of each kind that --what-if tries, drawn from --seed if there are more; 0 tries all
+    /// [default: all single failures, 1000 of each kind of pair]
+    #[arg(long, value_name = "N", value_parser = natural::<usize>)]
+    pub samples: Option<usize>,
+    /// Seed of samples
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = natural::<u64>)]
+    pub seed: u64,
     /// Draw the torus plane by plane, with missing switches and cables marked
     #[arg(long, value_name = "FILE.svg")]
     pub draw: Option<PathBuf>,
@@ -54,4 +63,13 @@ pub struct PlanArgs {
     pub json: bool,
     #[command(flatten)]
     pub daemon: DaemonArgs,
+}
+
+/// The number of components that fail together.
+fn failures(text: &str) -> Result<u8, String> {
+    match text {
+        "1" => Ok(1),
+        "2" => Ok(2),
+        _ => Err("the number of failures is 1 or 2; write a SHAPE before --what-if".to_owned()),
+    }
 }

@@ -5,7 +5,7 @@ use super::json::{Comparison, EngineErrors, Report};
 use super::report;
 use super::scenario::Scenario;
 use super::trial::Trial;
-use super::what_if;
+use super::{what_if, what_if_extent};
 use crate::cli::{Failure, PlanArgs};
 use crate::fabric::Fabric;
 use crate::notes::Severity;
@@ -25,9 +25,8 @@ pub(super) fn run(
         scenario.use_engine(engine)?;
         let trial = Trial::run(scenario, fabric, None);
         let mut report = facts::report(scenario, fabric, &trial, None);
-        if args.what_if || args.what_if_pairs {
-            let what_if = what_if::run(scenario, fabric, &trial, args.what_if_pairs);
-            report.what_if = Some(what_if);
+        if let Some(extent) = what_if_extent(args) {
+            report.what_if = Some(what_if::run(scenario, fabric, &trial, extent));
         }
         reports.push(report);
     }

@@ -272,10 +272,48 @@ pub struct WhatIf {
     pub fallback: usize,
     /// Number of failures without a verified plan.
     pub unrouted: usize,
+    /// Seed of samples.
+    pub seed: u64,
+    /// The results by kind of failure.
+    pub kinds: Vec<KindFacts>,
+    /// The failures that cost most routes although the same engine routes the fabric, worst first.
+    pub worst: Vec<FailureFacts>,
     /// Causes of failures with fallback or without a plan, most frequent first.
     pub causes: Vec<Cause>,
-    /// Results of all failures.
+    /// Results of all failures that were tried.
     pub failures: Vec<FailureFacts>,
+}
+
+/// A kind of failure.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    Switch,
+    Cable,
+    TwoSwitches,
+    SwitchAndCable,
+    TwoCables,
+}
+
+/// The results of one kind of failure.
+#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+pub struct KindFacts {
+    pub kind: FailureKind,
+    /// Number of such failures of the fabric.
+    pub possible: usize,
+    /// Number of those that were tried: all, or a sample.
+    pub tried: usize,
+    /// Number after which the same engine routes everything that is left.
+    pub complete: usize,
+    /// Number after which the same engine routes the fabric, but not all pairs or ports that are
+    /// left.
+    pub partial: usize,
+    /// Number after which another engine routes the fabric.
+    pub fallback: usize,
+    /// Number without a verified plan.
+    pub unrouted: usize,
+    /// Number after which torus-2QoS routes around damage that its rules exclude.
+    pub repaired: usize,
 }
 
 /// A cause of failures with fallback or without a plan.
@@ -290,7 +328,7 @@ pub struct Cause {
 }
 
 /// The result of a failure.
-#[derive(Serialize, Debug)]
+#[derive(Serialize, Clone, Debug)]
 pub struct FailureFacts {
     /// Failed components.
     pub components: Vec<FailedComponent>,
@@ -298,8 +336,21 @@ pub struct FailureFacts {
     /// Number of end ports that lose their routes, besides those of failed switches and their
     /// hosts.
     pub cut_off: usize,
+    /// Number of pairs of hosts without a route, beside those of ports that are cut off.
+    pub unrouted_pairs: usize,
+    /// True if torus-2QoS routes around damage that its rules exclude.
+    pub is_repaired: bool,
+    /// Length of the longest path in switches.
+    pub longest_path: Option<u32>,
     /// Why it is not routed by the same engine.
     pub reason: Option<Reason>,
+}
+
+impl FailureFacts {
+    /// End ports and pairs of hosts without a route.
+    pub fn loss(&self) -> (usize, usize) {
+        (self.cut_off, self.unrouted_pairs)
+    }
 }
 
 /// Result for the fabric.

@@ -94,12 +94,20 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         let title = picture_title(args.fabric.file.as_deref());
         write_file(file, &draw::svg(&Drawn { fabric, layout, loads, title: &title }))?;
     }
-    if args.what_if || args.what_if_pairs {
-        report.what_if = Some(what_if::run(&scenario, &fabric, &trial, args.what_if_pairs));
+    if let Some(extent) = what_if_extent(args) {
+        report.what_if = Some(what_if::run(&scenario, &fabric, &trial, extent));
     }
     write_report(out, &report, |report| report::text(report, args.placement), args.json)?;
     let is_complete = report.routed && !report.fallback && report.unreachable_hosts == 0;
     Ok(if is_complete { ExitCode::Ok } else { ExitCode::Fatal })
+}
+
+/// The failures to try; `None` if none are asked for.
+fn what_if_extent(args: &PlanArgs) -> Option<what_if::Extent> {
+    let pairs = args.what_if_pairs.then_some(2);
+    let at_a_time = pairs.or(args.what_if)?;
+    let samples = args.samples.map(|samples| if samples == 0 { usize::MAX } else { samples });
+    Some(what_if::Extent { at_a_time, samples, seed: args.seed })
 }
 
 /// Name and date of the fabric file; a generated fabric has the date of today.

@@ -288,6 +288,7 @@ fn put_what_if(out: &mut String, what_if: &WhatIf) {
         what_if.fallback,
         what_if.unrouted
     );
+    put_kinds(out, what_if);
     let cutting = what_if.failures.iter().filter(|failure| failure.cut_off > 0).count();
     if cutting > 0 {
         put!(out, "  {} end ports off", counted(cutting, "failure cuts", "failures cut"));
@@ -312,6 +313,51 @@ fn put_what_if(out: &mut String, what_if: &WhatIf) {
         put_more(out, of_cause().count());
     }
     put_survivors(out, what_if);
+    if !what_if.worst.is_empty() {
+        put!(out, "  worst of those that are routed:");
+    }
+    for failure in &what_if.worst {
+        let mut effects = Vec::new();
+        if failure.unrouted_pairs > 0 {
+            let pairs = counted(failure.unrouted_pairs, "pair of hosts", "pairs of hosts");
+            effects.push(format!("{pairs} without a route"));
+        }
+        effects.extend(
+            failure.longest_path.map(|path| {
+                format!("longest path {}", counted(path as usize, "switch", "switches"))
+            }),
+        );
+        put!(out, "    {}: {}", components(failure), effects.join(", "));
+    }
+}
+
+/// A line for each kind of failure.
+fn put_kinds(out: &mut String, what_if: &WhatIf) {
+    for kind in &what_if.kinds {
+        let name = match kind.kind {
+            FailureKind::Switch => "a switch",
+            FailureKind::Cable => "a cable",
+            FailureKind::TwoSwitches => "two switches",
+            FailureKind::SwitchAndCable => "a switch and a cable",
+            FailureKind::TwoCables => "two cables",
+        };
+        let extent = match kind.tried == kind.possible {
+            true => format!("all {}", kind.possible),
+            false => format!("{} of {} (seed {})", kind.tried, kind.possible, what_if.seed),
+        };
+        let mut parts = vec![
+            format!("{} completely", kind.complete),
+            format!("{} partly", kind.partial),
+            format!("{} not at all", kind.unrouted),
+        ];
+        if kind.fallback > 0 {
+            parts.insert(2, format!("{} by another engine", kind.fallback));
+        }
+        if kind.repaired > 0 {
+            parts.push(format!("{} routed around by torus_repair", kind.repaired));
+        }
+        put!(out, "  {name:<20}  {extent}: {}", parts.join(", "));
+    }
 }
 
 /// Lists the failures that the engine routes around, unless they are too many.

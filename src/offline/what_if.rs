@@ -1,9 +1,17 @@
-//! Failure analysis: removes switches and cables in turn, and plans the remaining fabric.
+//! Failure analysis: removes switches and cables in turn, alone and in pairs, and plans the remaining
+//! fabric. `choice` selects the failures.
 //!
 //! Only cables between switches are removed. Each failure is planned as by the daemon on the
 //! running fabric: with the LIDs and the routes from before the failure.
 
-use super::json::{CableEnd, Cause, FailedComponent, FailureFacts, FailureResult, Reason, WhatIf};
+mod choice;
+
+pub use choice::{DEFAULT_SAMPLES, Extent};
+
+use super::json::{
+    CableEnd, Cause, FailedComponent, FailureFacts, FailureKind, FailureResult, KindFacts, Reason,
+    WhatIf,
+};
 use super::progress;
 use super::scenario::{Scenario, SmLocation, snapshot};
 use super::trial::{PreviousPlan, Trial, TrialOutcome};
@@ -12,72 +20,75 @@ use crate::fabric::topology::Topology;
 use crate::ids::PortNum;
 use crate::plan::Plan;
 use crate::plan::routing::RoutingError;
+use crate::plan::routing::torus::Torus;
 use crate::wire::attr::NodeKind;
+use choice::{Components, FailedPart};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// A component that fails.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum FailedPart {
-    /// Index of a node of the topology.
-    Switch(usize),
-    /// Index of a cable of the topology.
-    Cable(usize),
-}
-
-/// Plans the fabric without each switch and each cable in turn; with `pairs` also without each pair
-/// of them. `whole` is the plan of the whole fabric.
-pub fn run(scenario: &Scenario, fabric: &Fabric, whole: &Trial, pairs: bool) -> WhatIf {
-    let topology = &scenario.topology;
-    let is_switch = |index: usize| topology.nodes[index].kind == NodeKind::Switch;
-    let switches: Vec<FailedPart> = (0..topology.nodes.len())
-        .filter(|&index| is_switch(index))
-        .map(FailedPart::Switch)
-        .collect();
-    let joins = |cable: &usize| topology.cables[*cable].iter().all(|&(node, _)| is_switch(node));
-    let cables: Vec<FailedPart> =
-        (0..topology.cables.len()).filter(joins).map(FailedPart::Cable).collect();
-    let parts: Vec<FailedPart> = switches.iter().chain(&cables).copied().collect();
-    let failures = failures(topology, &parts, pairs);
+/// Plans the fabric without each component in turn, and without pairs of them, as `extent` says.
+/// `whole` is the plan of the whole fabric.
+pub fn run(scenario: &Scenario, fabric: &Fabric, whole: &Trial, extent: Extent) -> WhatIf {
+    let components = Components::new(&scenario.topology);
+    let kinds = components.failures(extent);
     let study = FailureStudy::new(scenario, fabric, whole);
-    let bar = progress::bar(failures.len());
+    let bar = progress::bar(kinds.iter().map(|kind| kind.tried.len()).sum());
     let try_one = |failure: &Vec<FailedPart>| {
         let facts = study.without(failure);
         bar.inc(1);
         facts
     };
-    let facts: Vec<FailureFacts> = failures.par_iter().map(try_one).collect();
+    let (mut by_kind, mut facts) = (Vec::new(), Vec::new());
+    for kind in &kinds {
+        let results: Vec<FailureFacts> = kind.tried.par_iter().map(try_one).collect();
+        by_kind.push(kind_facts(kind.kind, kind.possible, &results));
+        facts.extend(results);
+    }
     bar.finish_and_clear();
     let count = |result| facts.iter().filter(|failure| failure.result == result).count();
     WhatIf {
-        at_a_time: if pairs { 2 } else { 1 },
-        switches: switches.len(),
-        cables: cables.len(),
+        at_a_time: usize::from(extent.at_a_time),
+        switches: components.switches.len(),
+        cables: components.cables.len(),
         routed: count(FailureResult::Routed),
         fallback: count(FailureResult::Fallback),
         unrouted: count(FailureResult::Unrouted),
+        seed: extent.seed,
+        kinds: by_kind,
+        worst: worst(&facts),
         causes: causes(&facts),
         failures: facts,
     }
 }
 
-/// All single failures; with `pairs` then all double failures, except those of a switch and one of
-/// its own cables.
-fn failures(topology: &Topology, parts: &[FailedPart], pairs: bool) -> Vec<Vec<FailedPart>> {
-    let mut failures: Vec<Vec<FailedPart>> = parts.iter().map(|&part| vec![part]).collect();
-    if !pairs {
-        return failures;
+/// Maximum number of failures listed as the worst.
+const MAX_WORST: usize = 10;
+
+fn kind_facts(kind: FailureKind, possible: usize, failures: &[FailureFacts]) -> KindFacts {
+    let count = |is_such: &dyn Fn(&FailureFacts) -> bool| {
+        failures.iter().filter(|failure| is_such(failure)).count()
+    };
+    let is_routed = |failure: &FailureFacts| failure.result == FailureResult::Routed;
+    KindFacts {
+        kind,
+        possible,
+        tried: failures.len(),
+        complete: count(&|failure| is_routed(failure) && failure.loss() == (0, 0)),
+        partial: count(&|failure| is_routed(failure) && failure.loss() != (0, 0)),
+        fallback: count(&|failure| failure.result == FailureResult::Fallback),
+        unrouted: count(&|failure| failure.result == FailureResult::Unrouted),
+        repaired: count(&|failure| failure.is_repaired),
     }
-    for (index, &first) in parts.iter().enumerate() {
-        let others = parts.iter().skip(index + 1).filter(|&&second| match (first, second) {
-            (FailedPart::Switch(node), FailedPart::Cable(cable)) => {
-                topology.cables[cable].iter().all(|&(end, _)| end != node)
-            }
-            _ => true,
-        });
-        failures.extend(others.map(|&second| vec![first, second]));
-    }
-    failures
+}
+
+/// The failures that cost most routes although the same engine routes the fabric; without any such,
+/// those with the longest paths around damage.
+fn worst(failures: &[FailureFacts]) -> Vec<FailureFacts> {
+    let routed = failures.iter().filter(|failure| failure.result == FailureResult::Routed);
+    let mut worst: Vec<&FailureFacts> =
+        routed.filter(|failure| failure.loss() != (0, 0) || failure.is_repaired).collect();
+    worst.sort_by_key(|failure| std::cmp::Reverse((failure.loss(), failure.longest_path)));
+    worst.into_iter().take(MAX_WORST).cloned().collect()
 }
 
 /// The fabric before the failures.
@@ -114,32 +125,39 @@ impl<'a> FailureStudy<'a> {
     fn without(&self, parts: &[FailedPart]) -> FailureFacts {
         let topology = &self.scenario.topology;
         let components = parts.iter().map(|&part| component(topology, part)).collect();
-        let facts = |result, cut_off, reason| FailureFacts { components, result, cut_off, reason };
-        let lost = |text: &str| Some(Reason { code: None, text: text.to_owned() });
         let left = remaining(topology, parts);
-        let Some(sm_location) = self.sm_location(&left, parts) else {
-            return facts(
-                FailureResult::Unrouted,
-                self.end_ports,
-                lost("no node with a cable is left"),
-            );
-        };
-        let Some(fabric) = snapshot(&left, sm_location) else {
-            return facts(
-                FailureResult::Unrouted,
-                self.end_ports,
-                lost("no node with a cable is left"),
-            );
+        let location = self.sm_location(&left, parts);
+        let Some(fabric) = location.and_then(|location| snapshot(&left, location)) else {
+            let text = "no node with a cable is left".to_owned();
+            return FailureFacts {
+                components,
+                result: FailureResult::Unrouted,
+                cut_off: self.end_ports,
+                unrouted_pairs: 0,
+                is_repaired: false,
+                longest_path: None,
+                reason: Some(Reason { code: None, text }),
+            };
         };
         let trial = Trial::run(self.scenario, &fabric, self.before.as_ref());
-        let plan = match &trial.outcome {
-            TrialOutcome::Routed(verified) => Some(&**verified.plan()),
+        let verified = match &trial.outcome {
+            TrialOutcome::Routed(verified) => Some(verified),
             _ => None,
         };
+        let plan = verified.map(|verified| &**verified.plan());
+        let summary = verified.map(|verified| verified.summary());
+        let torus = plan.and_then(|plan| Torus::of(&plan.routing));
         let gone = self.gone_with(parts);
-        let cut_off = self.end_ports.saturating_sub(reached(&fabric, plan) + gone);
         let (result, reason) = self.judge(&trial);
-        facts(result, cut_off, reason)
+        FailureFacts {
+            components,
+            result,
+            cut_off: self.end_ports.saturating_sub(reached(&fabric, plan) + gone),
+            unrouted_pairs: summary.map_or(0, |summary| summary.unrouted.hosts),
+            is_repaired: torus.is_some_and(|torus| torus.repair().is_some()),
+            longest_path: summary.map(|summary| summary.longest_path),
+            reason,
+        }
     }
 
     /// Location of the subnet manager; if that fails with `parts`, the first host left, as for a

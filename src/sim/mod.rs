@@ -60,7 +60,7 @@ mod packet;
 mod pma;
 mod port;
 mod port_info;
-mod random;
+pub(crate) mod random;
 mod redirection;
 mod sim_fabric;
 mod sma;

@@ -15,3 +15,4 @@ mod replay;
 mod routing_chain;
 mod service;
 mod torus_config;
+mod what_if;

@@ -16,19 +16,19 @@ fn plan(words: &[&str]) -> Output {
     command.arg("plan").args(words).output().expect("the program starts")
 }
 
-fn text(words: &[&str]) -> (Option<i32>, String) {
+pub(crate) fn text(words: &[&str]) -> (Option<i32>, String) {
     let output = plan(words);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(errors, "", "{words:?}");
     (output.status.code(), String::from_utf8(output.stdout).expect("UTF-8"))
 }
 
-fn json(words: &[&str]) -> (Option<i32>, Value) {
+pub(crate) fn json(words: &[&str]) -> (Option<i32>, Value) {
     let (code, text) = text(&[words, &["--json"]].concat());
     (code, serde_json::from_str(&text).expect("JSON"))
 }
 
-fn strict<'a>(words: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn strict<'a>(words: &[&'a str]) -> Vec<&'a str> {
     [words, &STRICT].concat()
 }
 
@@ -532,6 +532,7 @@ fn wrong_requests_have_distinct_errors() {
     for (words, code, text) in [
         (&["3x3", "--path", "1", "nobody"][..], 2, "no node has the description \"nobody\""),
         (&["3x3", "--path", "1"], 2, "--path <A> <B>"),
+        (&["--what-if", "4x4"], 2, "write a SHAPE before --what-if"),
         (&["3x3", "--missing-switch", "3,0,0"], 2, "3,0,0"),
         (&["--file", "/nonexistent.net"], 4, "/nonexistent.net"),
         (&["3x3", "-R", "torus-3"], 4, "unknown routing engine"),
