@@ -143,5 +143,6 @@ pub(super) fn small_subnet() -> Subnet {
         failed_sets: 0,
         devices: Arc::default(),
         restarts: Arc::default(),
+        repair_view: Arc::default(),
     }
 }

@@ -36,6 +36,21 @@ pub struct NodeName {
     pub description: String,
 }
 
+/// Routes of torus-2QoS around damage, in ordered pairs of switches.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RepairNotice {
+    /// The missing parts and what they do to the routes, in words.
+    pub summary: String,
+    /// Pairs whose path differs from that of the undamaged torus.
+    pub detours: usize,
+    /// Pairs without a route.
+    pub unrouted: usize,
+    /// These pairs, each with the repair that restores it; at most 32.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub restored_by: Vec<String>,
+}
+
 /// An event of the daemon.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -172,6 +187,12 @@ pub enum Event {
         /// Warnings and errors in order, repairs included.
         messages: Vec<String>,
     },
+    /// torus-2QoS routes around damage that its rules exclude (`torus_repair`).
+    RepairBegan(RepairNotice),
+    /// The damage has changed, and the routes around it.
+    RepairChanged(RepairNotice),
+    /// The rules of torus-2QoS hold again, or another engine routes.
+    RepairEnded,
     /// The subnet is configured for the first time as master.
     SubnetUp {
         generation: u64,
@@ -291,6 +312,9 @@ impl Event {
             Self::MoreChanges { .. } => "more_changes",
             Self::Reconfigured { .. } => "reconfigured",
             Self::PlanRejected { .. } => "plan_rejected",
+            Self::RepairBegan(_) => "repair_began",
+            Self::RepairChanged(_) => "repair_changed",
+            Self::RepairEnded => "repair_ended",
             Self::SubnetUp { .. } => "subnet_up",
             Self::ConfigReloaded { .. } => "config_reloaded",
             Self::ConfigRejected { .. } => "config_rejected",

@@ -11,10 +11,11 @@ use crate::ids::{Lid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::qos::policy::EffectivePolicy;
+use crate::plan::routing::RoutingPolicy;
 use crate::plan::routing::structure::EngineStructure;
-use crate::plan::routing::torus::{AXIS_NAMES, Direction, Torus, TorusLayout, TorusRepair};
-use crate::plan::routing::{Routing, RoutingPolicy};
+use crate::plan::routing::torus::{AXIS_NAMES, Direction, Torus, TorusLayout};
 use crate::publish::path::{WalkEnd, vl, walk};
+use crate::publish::repair::RepairView;
 use crate::publish::report::{link_loads, mean_load, worst_link};
 use crate::verify::Verified;
 use crate::wire::attr::NodeKind;
@@ -105,7 +106,7 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
     if let Some((mean, links)) = mean_load(fabric, &load) {
         (report.mean_link, report.links) = (Some(mean), links);
     }
-    report.repair = repair(&plan.routing);
+    report.repair = RepairView::of(plan);
     report.structure = structure(fabric, &*plan.routing.policy);
     let paths = HostPaths::new(fabric, plan);
     report.sls = numbers(paths.sls);
@@ -113,11 +114,6 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
     report.hops = paths.lengths;
     add_notes(&mut report.notes, &plan.notes);
     add_notes(&mut report.notes, &summary.notes);
-}
-
-fn repair(routing: &Routing) -> Option<Repair> {
-    let TorusRepair { summary, pairs, detours, unrouted } = Torus::of(routing)?.repair()?;
-    Some(Repair { summary, pairs, detours, unrouted })
 }
 
 fn structure(fabric: &Fabric, policy: &dyn RoutingPolicy) -> Option<Structure> {

@@ -2,6 +2,7 @@
 
 use crate::ids::{Guid, Lid, Sl, Vl};
 use crate::notes::Note;
+use crate::publish::repair::RepairView;
 use serde::{Serialize, Serializer};
 
 /// Report of `torus-sm plan`.
@@ -29,7 +30,7 @@ pub struct Report {
     /// Number of directions of links between switches.
     pub links: usize,
     /// The routes around damage that torus-2QoS refuses.
-    pub repair: Option<Repair>,
+    pub repair: Option<RepairView>,
     /// Ranks, roots and layers that the engine found.
     pub structure: Option<Structure>,
     /// SLs of the paths between hosts.
@@ -134,18 +135,6 @@ pub struct BrokenRing {
     pub first: [u32; 3],
     /// Coordinates of the last switch before each gap.
     pub gaps: Vec<[u32; 3]>,
-}
-
-/// Routes of torus-2QoS around damage that its rules exclude, in ordered pairs of switches.
-#[derive(Serialize, Debug)]
-pub struct Repair {
-    /// The missing parts and what they do to the routes, in words.
-    pub summary: String,
-    pub pairs: usize,
-    /// Pairs whose path differs from that of the undamaged torus.
-    pub detours: usize,
-    /// Pairs without a route.
-    pub unrouted: usize,
 }
 
 /// LIDs in use.

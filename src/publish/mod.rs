@@ -8,6 +8,7 @@
 //!   still work with the tables of the last accepted plan
 //! * [`device_faults`]: devices and links that do not work as planned; [`restarts`]: nodes that
 //!   are new or have restarted
+//! * [`repair`]: the routes of a repaired torus, in numbers
 
 pub mod atomic_file;
 pub mod connectivity;
@@ -16,6 +17,7 @@ pub mod dump_file;
 pub mod dumps;
 pub mod path;
 pub mod rejected;
+pub mod repair;
 pub mod report;
 pub mod restarts;
 
@@ -26,8 +28,9 @@ use crate::plan::Plan;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::verify::Summary;
 use device_faults::DeviceFaults;
+use repair::RepairView;
 use restarts::Restarts;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One generation of the subnet: immutable, and shared by all threads that answer SA requests.
 #[derive(Clone, Debug)]
@@ -48,9 +51,16 @@ pub struct Subnet {
     pub failed_sets: usize,
     pub devices: Arc<DeviceFaults>,
     pub restarts: Arc<Restarts>,
+    /// Computed when it is first read.
+    pub repair_view: Arc<OnceLock<Option<RepairView>>>,
 }
 
 impl Subnet {
+    /// The routes around damage that torus-2QoS refuses; `None` if there are none.
+    pub fn repair(&self) -> Option<&RepairView> {
+        self.repair_view.get_or_init(|| RepairView::of(&self.plan)).as_ref()
+    }
+
     /// The SL of the path from the SM's port to a LID, by which routing engines avoid credit loops;
     /// 0 if no port has the LID.
     pub fn sl_to(&self, lid: Lid) -> Sl {

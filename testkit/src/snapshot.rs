@@ -61,6 +61,7 @@ pub fn published(
         failed_sets: 0,
         devices: Arc::default(),
         restarts: Arc::default(),
+        repair_view: Arc::default(),
     })
 }
 

@@ -15,4 +15,5 @@ mod page;
 mod perfmgr;
 mod promtool;
 mod random_requests;
+mod repair;
 mod words;

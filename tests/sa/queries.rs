@@ -152,6 +152,7 @@ fn subnet(lmc: u8) -> Subnet {
         failed_sets: 0,
         devices: Arc::default(),
         restarts: Arc::default(),
+        repair_view: Arc::default(),
     }
 }
 

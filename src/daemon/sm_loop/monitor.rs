@@ -7,7 +7,7 @@ use crate::daemon::sm_loop::config_status;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::fabric::{End, Fabric};
 use crate::ids::Guid;
-use crate::manage::event::Event;
+use crate::manage::event::{Event, RepairNotice};
 use crate::manage::fabric_changes::{link_end, name};
 use crate::manage::feed::{EventSender, Feed};
 use crate::manage::loop_status::{
@@ -17,6 +17,9 @@ use crate::manage::loop_status::{
 };
 use crate::observe::Observation;
 use crate::observe::traps::TrapEvent;
+use crate::plan::Plan;
+use crate::plan::routing::torus::{Torus, TorusRepair};
+use crate::publish::repair::restored_by;
 use crate::replication::status::SharedStatus;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::transactions::SmpCounters;
@@ -33,6 +36,10 @@ pub struct Monitor {
     feed: Feed,
     /// The subnet was up since this SM became master.
     was_up: bool,
+    /// The last repair of a torus that an event told of, until its end.
+    repair: Option<RepairNotice>,
+    /// Generation of the subnet whose repair was looked at.
+    repair_generation: u64,
 }
 
 impl Monitor {
@@ -64,7 +71,13 @@ impl Monitor {
     }
 
     pub fn new(feed: Feed) -> Self {
-        Self { status: LoopStatus::clone(&feed.status.load()), feed, was_up: false }
+        Self {
+            status: LoopStatus::clone(&feed.status.load()),
+            feed,
+            was_up: false,
+            repair: None,
+            repair_generation: 0,
+        }
     }
 
     pub fn events(&self) -> &EventSender {
@@ -91,7 +104,27 @@ impl Monitor {
             status.fabric = Some(observation.fabric.clone());
             self.managers_seen(observation);
         }
+        self.repair_seen();
         self.store();
+    }
+
+    /// Sends an event if the repair of a torus began, changed or ended with the present routes.
+    fn repair_seen(&mut self) {
+        let Some(subnet) = &self.status.subnet else { return };
+        if std::mem::replace(&mut self.repair_generation, subnet.generation) == subnet.generation {
+            return;
+        }
+        let now = repair_notice(&subnet.plan);
+        if now == self.repair {
+            return;
+        }
+        let event = match (&self.repair, now.clone()) {
+            (None, Some(notice)) => Event::RepairBegan(notice),
+            (Some(_), Some(notice)) => Event::RepairChanged(notice),
+            (_, None) => Event::RepairEnded,
+        };
+        self.repair = now;
+        self.feed.events.send(event);
     }
 
     fn store(&self) {
@@ -341,6 +374,11 @@ impl Monitor {
     pub fn exiting(&self) {
         self.feed.events.send(Event::Exiting);
     }
+}
+
+fn repair_notice(plan: &Plan) -> Option<RepairNotice> {
+    let TorusRepair { summary, detours, unrouted, .. } = Torus::of(&plan.routing)?.repair()?;
+    Some(RepairNotice { summary, detours, unrouted, restored_by: restored_by(plan) })
 }
 
 fn push<T>(records: &mut VecDeque<T>, record: T) {

@@ -21,7 +21,6 @@ pub(super) mod offenders;
 mod partitions;
 mod quarantine;
 mod query;
-mod repair;
 mod replication;
 mod reply;
 mod routes;

@@ -5,7 +5,6 @@ use super::context::ApiContext;
 use super::error::ApiError;
 use super::offenders::{self, OffenderView};
 use super::query::Query;
-use super::repair::RepairView;
 use super::replication::{self, ReplicationPeer};
 use super::reply::{Reply, time};
 use super::smps::{self, SmpsView};
@@ -17,6 +16,7 @@ use crate::manage::loop_status::{
 use crate::manage::sa_query::SaQuery;
 use crate::notes::{Note, Severity};
 use crate::publish::Subnet;
+use crate::publish::repair::RepairView;
 use crate::wire::attr::NodeKind;
 use chrono::Utc;
 use serde::Serialize;
@@ -417,7 +417,7 @@ fn routing(status: &LoopStatus) -> RoutingView {
                 reason: error.reason().map(ToString::to_string),
             })
             .collect(),
-        repair: in_force.and_then(|routing| RepairView::of(routing)),
+        repair: status.subnet.as_ref().and_then(|subnet| subnet.repair().cloned()),
         generation: status.subnet.as_ref().map(|subnet| subnet.generation),
     }
 }

@@ -4,6 +4,8 @@ use super::family::{Family, Labels};
 use crate::contained;
 use crate::manage::api::ApiContext;
 use crate::manage::loop_status::{LoopStatistics, LoopStatus};
+use crate::publish::Subnet;
+use crate::publish::repair::RepairView;
 use crate::replication::status::PeerStatus;
 use crate::wire::attr::SmState;
 
@@ -54,7 +56,8 @@ fn plan(status: &LoopStatus) -> Vec<Family> {
     let engine = subnet.map(|subnet| vec![("engine", subnet.plan.routing.engine.to_owned())]);
     let generation = subnet.map_or(0, |subnet| subnet.generation);
     let config_rejected = status.config.error.is_some();
-    vec![
+    let mut families = repair(subnet);
+    families.extend([
         Family::gauge(
             "torus_sm_subnet_up",
             "1 if this SM is master and all devices are configured",
@@ -84,6 +87,46 @@ fn plan(status: &LoopStatus) -> Vec<Family> {
             "torus_sm_config_read_timestamp_seconds",
             "Time at which the configuration in force was read",
             status.config.read.timestamp_millis() as f64 / 1000.0,
+        ),
+    ]);
+    families
+}
+
+/// The routes around damage that torus-2QoS refuses; pairs and hops are those of switches.
+fn repair(subnet: Option<&Subnet>) -> Vec<Family> {
+    let Some(subnet) = subnet else { return Vec::new() };
+    let repair = subnet.repair();
+    let value = |of: &dyn Fn(&RepairView) -> f64| repair.map_or(0.0, of);
+    vec![
+        Family::gauge(
+            "torus_sm_routes_repaired",
+            "1 while torus-2QoS routes around damage that its own rules exclude",
+            flag(repair.is_some()),
+        ),
+        Family::gauge(
+            "torus_sm_repair_detours",
+            "Ordered pairs of switches whose path differs from that of the undamaged torus",
+            value(&|repair| repair.detours as f64),
+        ),
+        Family::gauge(
+            "torus_sm_repair_unrouted_pairs",
+            "Ordered pairs of switches that the repaired routes leave without a route",
+            value(&|repair| repair.unrouted as f64),
+        ),
+        Family::gauge(
+            "torus_sm_repair_mean_hops",
+            "Mean length of detours in links between switches; 0 without any",
+            value(&|repair| repair.mean_hops),
+        ),
+        Family::gauge(
+            "torus_sm_repair_longest_hops",
+            "Length of the longest detour in links between switches; 0 without any",
+            value(&|repair| repair.longest_hops.into()),
+        ),
+        Family::gauge(
+            "torus_sm_unrouted_host_pairs",
+            "Pairs of hosts without a route, beside those of unreachable ports",
+            subnet.summary.unrouted.hosts as f64,
         ),
     ]
 }

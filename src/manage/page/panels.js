@@ -35,6 +35,10 @@ const showStatus = (status) => {
   byId("role").textContent = `${status.sm.state}${status.sm.state !== "MASTER" || up ? "" : ", subnet not configured"}`;
   byId("role").className = `badge ${up ? "good" : status.sm.state === "STANDBY" ? "" : "bad"}`;
   byId("engine").textContent = status.routing.in_use ?? `no routes (${status.routing.requested} asked for)`;
+  const repair = status.routing.repair;
+  byId("repair").hidden = !repair;
+  byId("repair").textContent = repair
+    ? [`Routed around damage: ${repair.summary}`, ...repair.restored_by].join("\n") : "";
   const others = status.other_sms.map((sm) => `${sm.state} ${sm.port_guid} (priority ${sm.priority})`);
   byId("standbys").textContent = others.length ? `other SMs: ${others.join(", ")}` : "no other SM";
   const messages = status.refused?.messages ?? [];
@@ -151,6 +155,8 @@ const describeEvent = (event) => {
     case "sweep_finished": return event.sweep === "light" && event.result === "done" ? null
       : [`${event.sweep} sweep ${event.result} in ${(event.duration_seconds * 1000).toFixed(0)} ms`];
     case "reconfigured": return [`tables ${event.result}: ${counted(event.sets, "Set", "Sets")} in ${(event.total_seconds * 1000).toFixed(0)} ms`];
+    case "repair_began": case "repair_changed": return [`routed around damage: ${event.summary}`, "bad"];
+    case "repair_ended": return ["no route leads around damage any more", "good"];
     case "plan_rejected": return [`no valid plan: ${event.problem}`, "bad"];
     case "recording_written": return [`recording ${event.path}`];
     case "trap": return [`trap ${event.number} from LID ${event.issuer}`];

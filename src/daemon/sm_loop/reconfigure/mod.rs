@@ -436,6 +436,7 @@ impl Reconfigurer {
                 self.devices.quarantined.clone(),
             )),
             restarts: self.devices.restarts.clone(),
+            repair_view: Arc::default(),
         });
         port_log::changes(context.subnet.send_replace(Some(subnet.clone())).as_deref(), &subnet);
         subnet
