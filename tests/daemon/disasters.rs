@@ -1,6 +1,7 @@
 //! Disasters: random fabrics, bursts of random faults and reloads, and simulated hours of quiet,
 //! with the whole daemon on a paused clock. After each quiet period the devices must be in order,
-//! as [`checks`] defines it.
+//! as [`checks`] defines it. Seeds from 1000000 on are those of tori with several dead switches and
+//! cables ([`damage`]).
 //!
 //! TORUS_SM_DISASTERS=7 runs seed 7 and shortens its list of events if it fails; 100..200 runs a
 //! range. `scripts/disasters` runs many in parallel processes. TORUS_SM_DISASTER_EVENTS names a file
@@ -8,6 +9,7 @@
 //! =trace each MAD, too.
 
 mod checks;
+mod damage;
 mod disk;
 mod members;
 mod scenario;
@@ -15,10 +17,10 @@ mod scenario;
 use checks::{Memories, check};
 use disk::CacheDisk;
 use members::Member;
-use scenario::{Burst, Dice, Scenario};
+use scenario::{Burst, Dice, FIRST_DAMAGE_SEED, Scenario};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 use testkit::{SimCluster, Sm};
 use tokio::time::{Instant, sleep};
@@ -33,6 +35,8 @@ const FOUND_DEFECTS: [u64; 19] = [
     439, 523, 807, 1382, 2076, 2350, 3559, 3998, 4569, 4909, 5557, 5592, 6535, 7123, 7350, 7723,
     8030, 8665, 9784,
 ];
+/// Seeds of tori with several dead switches and cables.
+const DAMAGE_SEEDS: Range<u64> = FIRST_DAMAGE_SEED..FIRST_DAMAGE_SEED + 12;
 /// Time limit until the devices are in order after the last fault.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(240);
 /// The time that flapping links and storms of traps may last.
@@ -45,11 +49,14 @@ const MAX_MEMBERS: usize = 6;
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn record_panics() {
-    let show = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        PANICS.lock().expect("no panic").push(panic.to_string());
-        show(panic);
-    }));
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let show = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            PANICS.lock().expect("no panic").push(panic.to_string());
+            show(panic);
+        }));
+    });
 }
 
 /// A daemon with its fabric and the hosts in multicast groups.
@@ -250,6 +257,27 @@ fn show_log() {
         let level = level.parse::<tracing::Level>().expect("TORUS_SM_DISASTER_LOG is a level");
         tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).init();
     }
+}
+
+/// Routes lead around damage that the rules of torus-2QoS exclude, in a quarter of these scenarios at least.
+#[test]
+fn damaged_tori_survive_disasters() {
+    if std::env::var_os("TORUS_SM_DISASTERS").is_some() {
+        return;
+    }
+    record_panics();
+    let repaired = AtomicUsize::new(0);
+    let count = (DAMAGE_SEEDS.end - DAMAGE_SEEDS.start) as usize;
+    let outcomes = testkit::in_parallel(count, |index| {
+        let before = checks::repaired_checks();
+        let failure = survive(DAMAGE_SEEDS.start + index as u64, false);
+        repaired.fetch_add(usize::from(checks::repaired_checks() > before), Ordering::Relaxed);
+        failure.iter().for_each(|failure| eprintln!("{failure}"));
+        failure
+    });
+    assert_eq!(outcomes.iter().flatten().count(), 0, "some of {count} seeds failed");
+    let repaired = repaired.into_inner();
+    assert!(4 * repaired >= count, "{repaired} of {count} scenarios repair routes");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The scenario of a seed: a fabric, options, and events in bursts, as lines of text.
 
-use super::disk;
+use super::{damage, disk};
 use std::time::Duration;
 use testkit::SimCluster;
 use torus_sm::config::options::Options;
@@ -17,6 +17,9 @@ const LEFT_OUT: [&str; 1] = ["jitter"];
 /// Faults of nodes that may leave them with other tables than they acknowledged or reported. Such a
 /// node is rebooted in the end.
 const LIES: [&str; 3] = ["ignore-sets", "garbage", "numports"];
+
+/// Seeds from this one on are those of [`damage`].
+pub(super) const FIRST_DAMAGE_SEED: u64 = 1_000_000;
 
 /// Pseudo-random numbers from a seed (SplitMix64).
 pub(super) struct Dice(u64);
@@ -48,6 +51,7 @@ pub(super) struct Scenario {
     pub(super) engine: &'static str,
     pub(super) lmc: u8,
     pub(super) qos: bool,
+    pub(super) strict_transitions: bool,
     pub(super) bursts: Vec<Burst>,
 }
 
@@ -83,6 +87,9 @@ impl Burst {
 
 impl Scenario {
     pub(super) fn draw(seed: u64) -> Self {
+        if seed >= FIRST_DAMAGE_SEED {
+            return damage::draw(seed);
+        }
         let dice = &mut Dice::new(seed);
         let mut scenario = Self {
             seed,
@@ -95,6 +102,7 @@ impl Scenario {
             engine: dice.pick(&["torus-2QoS", "torus-2QoS", "torus-2QoS,no_fallback", "minhop"]),
             lmc: dice.pick(&[0, 0, 1, 2]),
             qos: dice.below(4) > 0,
+            strict_transitions: false,
             bursts: Vec::new(),
         };
         let cluster = scenario.cluster();
@@ -116,6 +124,8 @@ impl Scenario {
             lmc: self.lmc,
             qos: self.qos,
             exit_on_fatal: false,
+            strict_transitions: self.strict_transitions,
+            transition_drain_time: 300,
             ..cluster.options()
         }
     }
