@@ -34,32 +34,38 @@ pub(super) fn discover(
     placement.finish(fabric).map_err(messages)
 }
 
-/// Discovers the torus again and completes it: with the other seeds of the configuration, as far as they
-/// agree with the first one, and by the cables of single switches. Returns the torus if that places
-/// further switches, and warnings about those that stay out.
+/// Completes a discovered torus: by the cables of single switches, and with the other seeds of the
+/// configuration, as far as they agree with it. Returns the torus if that places further switches, and
+/// warnings about those that stay out.
 pub(super) fn complete(
     fabric: &Fabric,
     config: &TorusConfig,
-    lattice: &Lattice,
+    discovered: &Discovered,
     cabling: &Cabling,
     used: usize,
 ) -> (Option<Discovered>, Vec<Note>) {
-    let from_seed = |seed: &Seed| {
-        let mut placement = Placement::new(lattice, cabling, config.portgroup_max_ports);
-        placement.place_seed(fabric, seed).ok()?;
-        placement.discover();
-        Some(placement)
-    };
-    let first = config.seeds.get(used).copied().unwrap_or_default();
-    let Some(mut placement) = from_seed(&first) else { return (None, Vec::new()) };
-    let before = placement.unplaced_count();
-    if before == 0 {
+    if discovered.grid.positions.iter().all(Option::is_some) {
         return (None, Vec::new());
     }
+    let lattice = &discovered.grid.lattice;
+    let max_ports = config.portgroup_max_ports;
+    let mut placement = Placement::resume(&discovered.grid, cabling, max_ports);
+    let before = placement.unplaced_count();
+    // A seed whose switches all have their position already leads to no others.
+    let is_new = |seed: &Seed| {
+        let mut only_seed = Placement::new(lattice, cabling, max_ports);
+        only_seed.place_seed(fabric, seed).is_ok() && placement.lacks_switch_of(&only_seed)
+    };
     let others = config.seeds.iter().enumerate().filter(|&(index, seed)| {
-        index != used && seeds::contradiction(lattice, seed, index).is_none()
+        index != used && seeds::contradiction(lattice, seed, index).is_none() && is_new(seed)
     });
-    let others: Vec<Placement<'_>> = others.filter_map(|(_, seed)| from_seed(seed)).collect();
+    let discover_from = |(_, seed): (usize, &Seed)| {
+        let mut other = Placement::new(lattice, cabling, max_ports);
+        other.place_seed(fabric, seed).ok()?;
+        other.discover();
+        Some(other)
+    };
+    let others: Vec<Placement<'_>> = others.filter_map(discover_from).collect();
     loop {
         let mut is_larger = false;
         for other in &others {
@@ -75,7 +81,7 @@ pub(super) fn complete(
         return (None, ambiguous);
     }
     match placement.finish(fabric) {
-        Ok(discovered) => (Some(discovered), ambiguous),
+        Ok(completed) => (Some(completed), ambiguous),
         Err(_) => (None, Vec::new()),
     }
 }

@@ -47,6 +47,7 @@
 //! | routes around damage that these conditions exclude | [`repair`] |
 //! | names of missing parts, suggested repairs | [`part_names`], [`repairs`], [`failure_model`] |
 //! | forwarding tables | [`unicast`], [`ring_directions`], [`destinations`] |
+//! | forwarding tables of a repaired torus | [`repaired_tables`] |
 //! | spanning tree, multicast groups | [`multicast`] |
 //! | path SLs, SL to VL mappings, VL arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
 //! | interface to other modules: routed torus, layout for reports | [`routed`], [`layout`] |
@@ -87,6 +88,7 @@ mod placement;
 mod port_group_limit;
 mod radices;
 mod repair;
+mod repaired_tables;
 mod repairs;
 mod report;
 mod ring_directions;

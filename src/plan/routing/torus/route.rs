@@ -8,6 +8,7 @@ use super::part_names::PartNames;
 use super::placement::Discovered;
 use super::radices::WrongRadices;
 use super::repair::RepairedRoutes;
+use super::repaired_tables::{PreviousTables, repaired_tables};
 use super::routed::{Torus, TorusParts};
 use super::sl2vl::{VlCounts, VlHistogram};
 use super::snapshot::TorusSnapshot;
@@ -134,9 +135,10 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     let mut refusal = None;
     if options.torus_repair && radices.fault().is_none() {
         let (completed, ambiguous) =
-            discovery::complete(fabric, config, &lattice, &pass.cabling, seed);
+            discovery::complete(fabric, config, &discovered, &pass.cabling, seed);
         let whole = completed.as_ref().unwrap_or(&discovered);
-        match repair::routes(fabric, &whole.grid, pass.vls) {
+        let before = pass.previous.and_then(Torus::repaired);
+        match repair::routes(fabric, &whole.grid, pass.vls, before) {
             Ok(repaired) => {
                 notes.extend(repair::because(&faults));
                 notes.extend(repair::placed_by_completion(fabric, grid, &whole.grid));
@@ -265,17 +267,14 @@ impl<'a> Pass<'a> {
         Ok(GridRoutes { lfts, lft_inputs, tree, repaired: None })
     }
 
-    /// The tables of a repaired torus. Those that equal the previous ones are shared with them.
     fn repaired(&self, grid: &Grid, repaired: RepairedRoutes) -> GridRoutes {
-        let RoutingInput { fabric, lids, previous, .. } = *self.input;
-        let (mut lfts, lft_inputs) =
-            unicast::repaired_tables(grid, lids, &self.port_order, &repaired);
-        let before = previous.map_or(&[][..], |routing| &routing.lfts);
-        for (lft, before) in lfts.iter_mut().zip(before) {
-            if lft == before {
-                *lft = before.clone();
-            }
-        }
+        let RoutingInput { fabric, lids, .. } = *self.input;
+        let previous = self.previous.zip(self.input.previous).map(|(torus, routing)| {
+            let lfts = torus.previous_lfts(routing, None);
+            PreviousTables { lfts, repaired: torus.repaired() }
+        });
+        let (lfts, lft_inputs) =
+            repaired_tables(grid, lids, &self.port_order, &repaired, previous.as_ref());
         let tree = MasterTree::of_repaired(fabric, grid, &repaired.tree);
         GridRoutes { lfts, lft_inputs, tree, repaired: Some(repaired) }
     }

@@ -17,7 +17,6 @@
 use super::destinations::{DestinationChange, Destinations, TorusDestination, changes};
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
-use super::repair::RepairedRoutes;
 use super::ring_directions::{NO_DIRECTION, RingDirections};
 use crate::fabric::Fabric;
 use crate::ids::Lid;
@@ -30,17 +29,17 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Marks the switch itself in tables of directions by position.
-const OWN_SWITCH: u8 = 6;
+pub(super) const OWN_SWITCH: u8 = 6;
 /// Maximum number of unroutable pairs of switches listed one by one.
 const MAX_LISTED_PAIRS: usize = 32;
 
 /// The inputs of all forwarding tables of a torus, except its port groups.
 #[derive(Debug)]
 pub(super) struct LftInputs {
-    max: Lid,
+    pub max: Lid,
     port_order: Vec<u8>,
-    destinations: Arc<Destinations>,
-    directions: RingDirections,
+    pub destinations: Arc<Destinations>,
+    pub directions: RingDirections,
 }
 
 /// Forwarding tables of the previous successful pass.
@@ -55,7 +54,7 @@ pub(super) struct PreviousLfts<'a> {
 }
 
 impl LftInputs {
-    fn new(grid: &Grid, lids: &LidTable, port_order: &[u8]) -> Self {
+    pub(super) fn new(grid: &Grid, lids: &LidTable, port_order: &[u8]) -> Self {
         Self {
             max: lids.max(),
             port_order: port_order.to_vec(),
@@ -67,7 +66,7 @@ impl LftInputs {
 
 /// Comparison of the destinations with those of the previous pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+pub(super) enum Comparison {
     /// The lattice or too many destinations changed.
     Different,
     /// Few destinations changed; the order may differ, too.
@@ -79,6 +78,11 @@ enum Comparison {
 }
 
 impl PreviousLfts<'_> {
+    /// The table of the switch at a position.
+    pub(super) fn table(&self, at: Position) -> Option<&Arc<Lft>> {
+        self.lfts.get(self.grid.switches.get(at.index())?.as_ref()?.index())
+    }
+
     /// The inputs of the new tables.
     fn inputs(&self, grid: &Grid, lids: &LidTable, port_order: &[u8]) -> LftInputs {
         let Some(changed) = self.changed else { return LftInputs::new(grid, lids, port_order) };
@@ -116,7 +120,7 @@ impl PreviousLfts<'_> {
     }
 
     /// Compares the destinations. Also returns the changed ones for [`Comparison::FewChanged`].
-    fn compare<'a>(
+    pub(super) fn compare<'a>(
         &'a self,
         grid: &Grid,
         inputs: &'a LftInputs,
@@ -202,7 +206,7 @@ fn with_changes(
 
 /// Writes to `out` the directions from `at` by position of the destination: a direction's index,
 /// [`OWN_SWITCH`], or [`NO_DIRECTION`] if there is no route (or no switch).
-fn directions(directions: &RingDirections, at: Position, out: &mut Vec<u8>) {
+pub(super) fn directions(directions: &RingDirections, at: Position, out: &mut Vec<u8>) {
     let [x, y, z] = [0, 1, 2].map(|axis| directions.along(at, axis));
     out.clear();
     for &along_z in z {
@@ -262,7 +266,7 @@ pub(super) fn forwarding_tables(
 }
 
 /// A forwarding table, and the positions to which it has no route.
-type TableResult = (Arc<Lft>, Vec<Position>);
+pub(super) type TableResult = (Arc<Lft>, Vec<Position>);
 
 /// What the tables of successive switches are made with.
 #[derive(Default)]
@@ -272,14 +276,15 @@ struct TableWork {
     pool: BlockPool,
 }
 
-/// Calls `table` for each switch, with its position and number.
-fn all_tables<T: Send>(
+/// Calls `table` for each switch, with its position and number. Successive switches have the work space `W` in
+/// common.
+pub(super) fn all_tables<W: Default, T: Send>(
     grid: &Grid,
-    table: impl Fn(&mut TableWork, &Option<Position>, usize) -> T + Sync,
+    table: impl Fn(&mut W, &Option<Position>, usize) -> T + Sync,
 ) -> Vec<T> {
     let chunks = grid.positions.par_chunks(SHARING_TABLES).enumerate();
     let tables = chunks.flat_map_iter(|(chunk, positions)| {
-        let mut work = TableWork::default();
+        let mut work = W::default();
         let table = &table;
         let numbers = chunk * SHARING_TABLES..;
         positions.iter().zip(numbers).map(move |(at, switch)| table(&mut work, at, switch))
@@ -298,30 +303,8 @@ fn forwarding_table(
     filled_table(grid, inputs.max, at, by_position, inputs.destinations.groups())
 }
 
-/// The forwarding tables of a repaired torus, and their inputs. Undamaged destinations take their turn on
-/// parallel cables before detours.
-pub(super) fn repaired_tables(
-    grid: &Grid,
-    lids: &LidTable,
-    port_order: &[u8],
-    repaired: &RepairedRoutes,
-) -> (Vec<Arc<Lft>>, LftInputs) {
-    let inputs = LftInputs::new(grid, lids, port_order);
-    let table = |work: &mut TableWork, at: &Option<Position>, _| {
-        let Some(at) = *at else { return Arc::new(Lft::empty(inputs.max)) };
-        repaired.next_hops(at, OWN_SWITCH, NO_DIRECTION, &mut work.by_position);
-        let is_detour = |to: &Position| repaired.is_detour(at, *to);
-        let groups = || inputs.destinations.groups();
-        let intact = groups().filter(|(to, _)| !is_detour(to));
-        let groups = intact.chain(groups().filter(|(to, _)| is_detour(to)));
-        let (entries, _) = filled_table(grid, inputs.max, at, &work.by_position, groups);
-        Arc::new(work.pool.table(&entries, None))
-    };
-    (all_tables(grid, table), inputs)
-}
-
 /// Fills the forwarding table of the switch at `at` by the directions in `by_position`.
-fn filled_table<'a>(
+pub(super) fn filled_table<'a>(
     grid: &Grid,
     max: Lid,
     at: Position,
@@ -390,7 +373,7 @@ fn fill(entries: &mut [u8], destination: &TorusDestination, port: u8) {
 
 /// Sets the output port of a finished table for all LIDs of a destination. LIDs beyond its end are left
 /// out.
-fn set(lft: &mut Lft, destination: &TorusDestination, port: u8) {
+pub(super) fn set(lft: &mut Lft, destination: &TorusDestination, port: u8) {
     if destination.lid != 0 {
         let lids = destination.lid..destination.lid.saturating_add(destination.lids);
         lids.for_each(|lid| lft.set(Lid(lid), port));
@@ -399,7 +382,7 @@ fn set(lft: &mut Lft, destination: &TorusDestination, port: u8) {
 
 /// Removes the entries of a destination of the previous table. The table may have been shortened
 /// below its LIDs, if these were the highest ones.
-fn clear(lft: &mut Lft, destination: &TorusDestination) {
+pub(super) fn clear(lft: &mut Lft, destination: &TorusDestination) {
     set(lft, destination, LFT_NO_PATH);
 }
 

@@ -8,6 +8,8 @@
 use super::Placement;
 use crate::fabric::{Fabric, SwitchId};
 use crate::notes::{Note, counted};
+use crate::plan::routing::torus::cabling::Cabling;
+use crate::plan::routing::torus::grid::Grid;
 use crate::plan::routing::torus::lattice::{Direction, Position};
 use std::collections::BTreeMap;
 
@@ -15,6 +17,21 @@ use std::collections::BTreeMap;
 const MAX_LISTED_SWITCHES: usize = 8;
 /// Maximum number of positions that are named for one switch.
 const MAX_LISTED_POSITIONS: usize = 6;
+
+impl<'a> Placement<'a> {
+    /// The placement of which `grid` is the result.
+    pub(in crate::plan::routing::torus) fn resume(
+        grid: &'a Grid,
+        cabling: &'a Cabling,
+        portgroup_max_ports: u32,
+    ) -> Self {
+        let mut placement = Self::new(&grid.lattice, cabling, portgroup_max_ports);
+        placement.switches.clone_from(&grid.switches);
+        placement.order.clone_from(&grid.order);
+        placement.adopt_all();
+        placement
+    }
+}
 
 impl Placement<'_> {
     /// Number of switches of the fabric without a position.
@@ -31,6 +48,13 @@ impl Placement<'_> {
             }
         }
         positions
+    }
+
+    /// True if a switch of another placement has no position in this one.
+    pub(in crate::plan::routing::torus) fn lacks_switch_of(&self, other: &Self) -> bool {
+        let positions = self.positions();
+        let mut switches = other.switches.iter().flatten();
+        switches.any(|switch| positions[switch.index()].is_none())
     }
 
     /// Takes over the switches of another placement, unless the two contradict each other. Returns true
@@ -86,6 +110,12 @@ impl Placement<'_> {
 
     /// Adopts the cables between all neighbours, and continues the discovery.
     fn discover_again(&mut self) {
+        self.adopt_all();
+        self.settled.fill(false);
+        self.discover();
+    }
+
+    fn adopt_all(&mut self) {
         for at in self.lattice.positions() {
             for axis in (0..3).filter(|&axis| self.lattice.is_active(axis)) {
                 let up = Direction::plus(axis);
@@ -94,8 +124,6 @@ impl Placement<'_> {
                 }
             }
         }
-        self.settled.fill(false);
-        self.discover();
     }
 
     /// The vacant positions that all cables from a switch to placed ones allow, ascending. Empty without

@@ -1,5 +1,6 @@
 //! The verdict on a repair: which pairs of switches may stay without a route.
 
+use super::healthy::VlRule;
 use super::result::{PositionPair, RepairRefusal, RepairedRoutes};
 use super::{repair, report};
 use crate::fabric::Fabric;
@@ -13,7 +14,7 @@ const PAIRS_PER_UNROUTED: usize = 1_000;
 /// Data VLs with which turns back to an earlier dimension have a VL of their own.
 const VLS_FOR_TURNS: u8 = 4;
 
-/// The routes of a damaged torus.
+/// The routes of a damaged torus. `previous` are those of an earlier pass, which save work.
 ///
 /// # Errors
 /// Returns the reason why the torus cannot be routed, or why too many pairs of switches, or those of the
@@ -22,11 +23,12 @@ pub(in crate::plan::routing::torus) fn routes(
     fabric: &Fabric,
     grid: &Grid,
     vls: VlCounts,
+    previous: Option<&RepairedRoutes>,
 ) -> Result<RepairedRoutes, Note> {
     let own = own_position(fabric, grid)
         .ok_or_else(|| refusal("the switch of the subnet manager has no position in the torus"))?;
-    let routes = repair(grid, vls.switch_links >= VLS_FOR_TURNS)
-        .map_err(|reason| refusal(&text(&reason)))?;
+    let vl_rule = VlRule { has_turn_vls: vls.switch_links >= VLS_FOR_TURNS };
+    let routes = repair(grid, vl_rule, previous).map_err(|reason| refusal(&text(&reason)))?;
     let unrouted = &routes.unrouted;
     let is_own = |pair: &&PositionPair| pair.from == own || pair.to == own;
     if let Some(pair) = unrouted.iter().find(is_own) {

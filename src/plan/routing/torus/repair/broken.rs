@@ -1,6 +1,7 @@
 //! The pairs of switches whose healthy path meets damage, and the next hops that replace those of the
 //! healthy torus.
 
+use super::complete::CompleteTorus;
 use super::healthy::HealthyRoutes;
 use super::links::{Links, NONE};
 use crate::plan::routing::torus::grid::Grid;
@@ -19,6 +20,8 @@ pub(super) struct Detour {
     pub way: u8,
     /// Number of channels of the path.
     pub hops: u8,
+    /// Mask of the dimensions along which packets go.
+    pub axes: u8,
 }
 
 /// Replaced next hops by destination.
@@ -38,11 +41,11 @@ impl Detours {
     /// are in the order of a walk up its tree of healthy paths.
     pub(super) fn find(
         grid: &Grid,
-        healthy: &HealthyRoutes,
-        complete: &Links,
+        torus: &CompleteTorus,
         present: &Links,
         limit: usize,
     ) -> Result<Self, TooManyBroken> {
+        let CompleteTorus { links: complete, routes: healthy, .. } = torus;
         let damage = Damage::new(grid, complete, present);
         let mut found = Self { first: vec![0], list: Vec::new() };
         let mut seen = vec![NONE; grid.lattice.len()];
@@ -57,7 +60,7 @@ impl Detours {
             while let Some(&here) = queue.get(next) {
                 next += 1;
                 if grid.switches[here as usize].is_some() {
-                    found.list.push(Detour { at: here, way: UNROUTED, hops: 0 });
+                    found.list.push(Detour { at: here, way: UNROUTED, hops: 0, axes: 0 });
                 }
                 for direction in 0..6u8 {
                     let from = complete.neighbor(here, direction);

@@ -8,6 +8,8 @@
 
 use super::links::Links;
 use super::order::NodeOrder;
+use crate::plan::routing::torus::lattice::Lattice;
+use std::sync::Arc;
 
 /// Nodes of a position: 6 directions by 4 VLs.
 const NODES: u32 = 24;
@@ -49,6 +51,15 @@ pub(super) enum Added {
     Cycle,
 }
 
+/// What is known of a dependency without a search.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum DependencyState {
+    Present,
+    Absent,
+    /// It is known to close a cycle.
+    Blocked,
+}
+
 /// The side from which a search visited a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
@@ -58,8 +69,9 @@ enum Side {
 
 /// An acyclic channel dependency graph.
 #[derive(Clone)]
-pub(super) struct ChannelGraph<'a> {
-    links: &'a Links,
+pub(super) struct ChannelGraph {
+    /// The neighbours in the complete torus, which all graphs of a torus share.
+    links: Arc<Links>,
     successors: Vec<u32>,
     predecessors: Vec<u32>,
     /// Dependencies that are known to close a cycle.
@@ -71,22 +83,16 @@ pub(super) struct ChannelGraph<'a> {
     /// Number of nodes that searches have visited, and of dependencies looked up: the measure of
     /// work.
     pub visits: u64,
+    /// The nodes that the search under way has visited from either side.
+    ahead: Vec<u32>,
+    behind: Vec<u32>,
 }
 
-impl<'a> ChannelGraph<'a> {
+impl ChannelGraph {
     /// The graph with the dependencies in `successors`, by node; `None` if they have a cycle.
-    pub(super) fn new(links: &'a Links, successors: Vec<u32>) -> Option<Self> {
+    pub(super) fn new(links: &Links, successors: Vec<u32>) -> Option<Self> {
         let count = successors.len();
-        let mut graph = Self {
-            links,
-            predecessors: vec![0; count],
-            blocked: vec![0; count],
-            order: NodeOrder::new(&[]),
-            visited: vec![(0, Side::Forward); count],
-            search: 0,
-            visits: 0,
-            successors,
-        };
+        let mut graph = Self { successors, ..Self::unordered(links, count) };
         for from in 0..count as u32 {
             for to in graph.followers(from) {
                 graph.predecessors[to as usize] |= graph.own_bit(from);
@@ -94,6 +100,26 @@ impl<'a> ChannelGraph<'a> {
         }
         graph.order = NodeOrder::new(&graph.sorted()?);
         Some(graph)
+    }
+
+    /// A graph of a torus without dependencies and order, to which any dependency can be added.
+    pub(super) fn empty(links: &Links, lattice: &Lattice) -> Self {
+        Self::unordered(links, NODES as usize * lattice.len())
+    }
+
+    fn unordered(links: &Links, count: usize) -> Self {
+        Self {
+            links: Arc::new(links.clone()),
+            successors: vec![0; count],
+            predecessors: vec![0; count],
+            blocked: vec![0; count],
+            order: NodeOrder::equal(count),
+            visited: vec![(0, Side::Forward); count],
+            search: 0,
+            visits: 0,
+            ahead: Vec::new(),
+            behind: Vec::new(),
+        }
     }
 
     /// Copies the state of another graph of the same links, but for the count of visits.
@@ -142,33 +168,65 @@ impl<'a> ChannelGraph<'a> {
         bits(mask).map(move |branch| end + branch)
     }
 
+    /// The predecessors of a node, and their number.
     #[inline]
-    fn forerunners(&self, node: u32) -> impl Iterator<Item = u32> + use<'_> {
+    fn forerunners(&self, node: u32) -> ([u32; NODES as usize], usize) {
         let at = node / NODES;
-        bits(self.predecessors[node as usize]).map(move |branch| {
+        let mut nodes = [0; NODES as usize];
+        let mut count = 0;
+        for branch in bits(self.predecessors[node as usize]) {
             let back = (branch / VLS) as u8 ^ 1;
-            self.links.neighbor(at, back) * NODES + branch
-        })
+            nodes[count] = self.links.neighbor(at, back) * NODES + branch;
+            count += 1;
+        }
+        (nodes, count)
+    }
+
+    /// Looks a dependency up.
+    #[inline]
+    pub(super) fn state(&mut self, dependency: Dependency) -> DependencyState {
+        self.visits += 1;
+        let bit = 1 << dependency.branch;
+        if self.successors[dependency.node as usize] & bit != 0 {
+            DependencyState::Present
+        } else if self.blocked[dependency.node as usize] & bit != 0 {
+            DependencyState::Blocked
+        } else {
+            DependencyState::Absent
+        }
     }
 
     /// Adds a dependency unless it closes a cycle.
     pub(super) fn add(&mut self, dependency: Dependency) -> Added {
+        match self.state(dependency) {
+            DependencyState::Present => return Added::Present,
+            DependencyState::Blocked => return Added::Cycle,
+            DependencyState::Absent => {}
+        }
         let Dependency { node: from, branch } = dependency;
-        let bit = 1 << branch;
-        self.visits += 1;
-        if self.successors[from as usize] & bit != 0 {
-            return Added::Present;
-        }
-        if self.blocked[from as usize] & bit != 0 {
-            return Added::Cycle;
-        }
         let to = self.end(from) + branch;
         if self.order.label(from) > self.order.label(to) && !self.reorder(from, to) {
             return Added::Cycle;
         }
-        self.successors[from as usize] |= bit;
+        self.successors[from as usize] |= 1 << branch;
         self.predecessors[to as usize] |= self.own_bit(from);
         Added::New
+    }
+
+    /// Removes all dependencies of a channel. The order remains valid.
+    pub(super) fn remove_channel(&mut self, at: u32, direction: u8) {
+        for vl in 0..VLS as u8 {
+            let removed = node(at, direction, vl);
+            for to in self.followers(removed) {
+                self.predecessors[to as usize] &= !self.own_bit(removed);
+            }
+            self.successors[removed as usize] = 0;
+            let (nodes, count) = self.forerunners(removed);
+            for &from in &nodes[..count] {
+                self.successors[from as usize] &= !self.own_bit(removed);
+            }
+            self.predecessors[removed as usize] = 0;
+        }
     }
 
     /// Remembers that a dependency closes a cycle with dependencies that will not be removed.
@@ -189,15 +247,18 @@ impl<'a> ChannelGraph<'a> {
     fn reorder(&mut self, from: u32, to: u32) -> bool {
         self.search += 1;
         let (lower, upper) = (self.order.label(to), self.order.label(from));
-        let mut ahead = vec![to];
-        let mut behind = vec![from];
+        self.ahead.clear();
+        self.ahead.push(to);
+        self.behind.clear();
+        self.behind.push(from);
         self.visited[to as usize] = (self.search, Side::Forward);
         self.visited[from as usize] = (self.search, Side::Backward);
         for step in 0.. {
             self.visits += 1;
-            let Some(&next) = ahead.get(step) else {
-                ahead.sort_unstable_by_key(|&node| self.order.label(node));
-                self.order.move_behind(from, &ahead);
+            let Some(&next) = self.ahead.get(step) else {
+                let order = &self.order;
+                self.ahead.sort_unstable_by_key(|&node| order.label(node));
+                self.order.move_behind(from, &self.ahead);
                 return true;
             };
             for node in self.followers(next) {
@@ -208,20 +269,17 @@ impl<'a> ChannelGraph<'a> {
                     }
                 } else if self.order.label(node) < upper {
                     self.visited[node as usize] = (self.search, Side::Forward);
-                    ahead.push(node);
+                    self.ahead.push(node);
                 }
             }
-            let Some(&next) = behind.get(step) else {
-                behind.sort_unstable_by_key(|&node| self.order.label(node));
-                self.order.move_before(to, &behind);
+            let Some(&next) = self.behind.get(step) else {
+                let order = &self.order;
+                self.behind.sort_unstable_by_key(|&node| order.label(node));
+                self.order.move_before(to, &self.behind);
                 return true;
             };
-            let before: [u32; NODES as usize] = {
-                let mut nodes = [u32::MAX; NODES as usize];
-                nodes.iter_mut().zip(self.forerunners(next)).for_each(|(slot, node)| *slot = node);
-                nodes
-            };
-            for node in before.into_iter().take_while(|&node| node != u32::MAX) {
+            let (nodes, count) = self.forerunners(next);
+            for &node in &nodes[..count] {
                 let (search, side) = self.visited[node as usize];
                 if search == self.search {
                     if side == Side::Forward {
@@ -229,7 +287,7 @@ impl<'a> ChannelGraph<'a> {
                     }
                 } else if self.order.label(node) > lower {
                     self.visited[node as usize] = (self.search, Side::Backward);
-                    behind.push(node);
+                    self.behind.push(node);
                 }
             }
         }

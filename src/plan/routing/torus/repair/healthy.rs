@@ -18,6 +18,36 @@ struct Way {
     hops: u16,
 }
 
+/// The rule by which packets between switches get their VLs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct VlRule {
+    /// True if turns back to an earlier dimension have VLs of their own.
+    pub has_turn_vls: bool,
+}
+
+impl VlRule {
+    /// The VL of packets with the dateline bits `sl` that leave in a direction, after they came along
+    /// `axis`.
+    #[inline]
+    pub(super) fn vl(self, sl: u8, axis: u8, direction: u8) -> u8 {
+        let turns_back = self.has_turn_vls && axis > direction / 2;
+        sl >> (direction / 2) & 1 | u8::from(turns_back) << 1
+    }
+}
+
+/// The first hop of a path, its length, and all that its VLs follow from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct PathTraits {
+    /// Index of the direction of the first hop; [`ARRIVED`] at the destination.
+    pub next: u8,
+    /// The dateline bits of the SL.
+    pub sl: u8,
+    /// Mask of the dimensions along which packets go.
+    pub axes: u8,
+    /// Number of channels.
+    pub hops: u16,
+}
+
 /// Next hops, lengths and SLs between all positions of the complete torus.
 #[derive(Clone, Debug)]
 pub(super) struct HealthyRoutes {
@@ -53,6 +83,40 @@ impl HealthyRoutes {
         let (here, there) =
             (self.coordinates[from as usize][axis], self.coordinates[to as usize][axis]);
         self.ways[axis][(here * self.radix[axis] + there) as usize]
+    }
+
+    /// The path of the complete torus.
+    #[inline]
+    pub(super) fn path(&self, from: u32, to: u32) -> PathTraits {
+        let mut path = PathTraits { next: ARRIVED, sl: 0, axes: 0, hops: 0 };
+        for axis in (0..3).rev() {
+            let way = self.way(axis, from, to);
+            path.sl |= way.dateline << axis;
+            path.hops += way.hops;
+            if way.direction != ARRIVED {
+                path.next = way.direction;
+                path.axes |= 1 << axis;
+            }
+        }
+        path
+    }
+
+    /// Writes to `ways` the directions of the next hops from a switch by position of the destination.
+    pub(super) fn next_hops(&self, from: u32, ways: &mut Vec<u8>) {
+        let [x, y, z] = [0, 1, 2].map(|axis| {
+            let radix = self.radix[axis] as usize;
+            let start = self.coordinates[from as usize][axis] as usize * radix;
+            &self.ways[axis][start..start + radix]
+        });
+        ways.clear();
+        for along_z in z {
+            for along_y in y {
+                let later = if along_y.direction == ARRIVED { along_z } else { along_y };
+                ways.extend(x.iter().map(|along_x| {
+                    if along_x.direction == ARRIVED { later.direction } else { along_x.direction }
+                }));
+            }
+        }
     }
 
     /// Index of the direction of the next hop; [`ARRIVED`] at the destination.

@@ -12,12 +12,21 @@
 //! SLs follow from the coordinates of source and destination alone, so no established connection has
 //! a wrong one. The union of the result with the routes of the complete torus is free of credit loops.
 //!
-//! The result is a function of the grid alone. Work is limited by a count, never by time.
+//! The result is a function of the grid alone: what is known from earlier passes saves work only. Work is
+//! limited by a count, never by time.
+//!
+//! # Limits
+//!
+//! The repair acts only where torus-2QoS refuses a torus that it has discovered. So it does not act if no seed
+//! of the configuration has all its switches in the fabric: the switches of a seed tell the axes apart,
+//! and without one of them positions would be guesses. And it does not act around one missing switch with
+//! fewer than 4 data VLs, which torus-2QoS routes with its warning about credit loops, as OpenSM does.
 //!
 //! | part | module |
 //! |---|---|
 //! | neighbours over all cables, and over those present | [`links`] |
 //! | next hops, SLs and dependencies of the complete torus | [`healthy`] |
+//! | a torus without damage, shared by the passes over it | [`complete`] |
 //! | pairs whose path meets damage, and their new next hops | [`broken`] |
 //! | acyclic channel dependency graph, and its topological order | [`graph`], [`order`] |
 //! | attachment by rule and by search | [`router`] |
@@ -28,6 +37,7 @@
 
 mod acceptance;
 mod broken;
+mod complete;
 mod graph;
 mod healthy;
 mod links;
@@ -47,17 +57,20 @@ use super::lattice::Position;
 use super::multicast;
 use super::ring_directions::RingDirections;
 use broken::Detours;
+use complete::CompleteTorus;
 use graph::ChannelGraph;
-use healthy::HealthyRoutes;
+use healthy::VlRule;
 use links::Links;
 use result::RepairRefusal;
 use router::{RouteInputs, Router};
+use std::sync::Arc;
+use tree::TreeInputs;
 
-/// Visits of graph nodes after which the best result so far stands: about 1 s for 512 switches, 5 s for
-/// 4,096.
-const BASE_VISITS: u64 = 20_000_000;
+/// Visits of graph nodes after which the best result so far stands, with those for each position: about 1 s
+/// on one core for 512 switches, and 5 s for 4,096, whose graph exceeds the caches of the processor.
+const BASE_VISITS: u64 = 34_000_000;
 /// Additional visits for each position.
-const VISITS_PER_POSITION: u64 = 56_000;
+const VISITS_PER_POSITION: u64 = 31_000;
 /// Maximum number of broken pairs of switches, which bounds the memory.
 const MAX_BROKEN_PAIRS: usize = 1 << 26;
 
@@ -83,27 +96,31 @@ const PHASES: [Phase; 9] = [
     Phase { root_rank: 0, rounds: 6, tree_first: false },
 ];
 
-/// Routes a damaged torus. `has_turn_vls` is true if there are enough data VLs to keep turns back to an
-/// earlier dimension apart.
+/// Routes a damaged torus. `previous` are the routes of an earlier pass, which save work.
 ///
 /// # Errors
 /// Returns the reason why there are no acceptable routes: too much damage, or no multicast tree.
-fn repair(grid: &Grid, has_turn_vls: bool) -> Result<RepairedRoutes, RepairRefusal> {
+fn repair(
+    grid: &Grid,
+    vls: VlRule,
+    previous: Option<&RepairedRoutes>,
+) -> Result<RepairedRoutes, RepairRefusal> {
     let lattice = &grid.lattice;
     let missing = lattice.len() - grid.order.len();
     if 2 * missing > lattice.len() {
         return Err(RepairRefusal::MostSwitchesMissing { missing, of: lattice.len() });
     }
-    let complete = Links::complete(lattice);
+    let known = previous.map(RepairedRoutes::complete).filter(|torus| torus.is_of(lattice, vls));
+    let complete = match known {
+        Some(known) => known.clone(),
+        None => Arc::new(CompleteTorus::new(lattice, vls).ok_or(RepairRefusal::CyclicBase)?),
+    };
     let present = Links::present(grid);
-    let healthy = HealthyRoutes::new(lattice);
     let rule = RingDirections::new(grid);
-    let dependencies = healthy.dependencies(lattice, &present);
-    let base = ChannelGraph::new(&present, dependencies).ok_or(RepairRefusal::CyclicBase)?;
-    let broken = Detours::find(grid, &healthy, &complete, &present, MAX_BROKEN_PAIRS);
+    let broken = Detours::find(grid, &complete, &present, MAX_BROKEN_PAIRS);
     let broken = broken.map_err(|_| RepairRefusal::TooManyPairs { limit: MAX_BROKEN_PAIRS })?;
     let inputs =
-        RouteInputs { lattice, healthy: &healthy, present: &present, rule: &rule, has_turn_vls };
+        RouteInputs { lattice, healthy: &complete.routes, present: &present, rule: &rule, vls };
     let mut search = Search {
         grid,
         inputs: &inputs,
@@ -112,9 +129,9 @@ fn repair(grid: &Grid, has_turn_vls: bool) -> Result<RepairedRoutes, RepairRefus
         max_visits: BASE_VISITS + VISITS_PER_POSITION * lattice.len() as u64,
         best: None,
     };
-    search.run(&base, broken);
+    search.run(&complete.graph_of(&present), broken);
     let best = search.best.ok_or(RepairRefusal::NoTree)?;
-    Ok(RepairedRoutes::new(grid, healthy, best))
+    Ok(RepairedRoutes::new(grid, complete, best))
 }
 
 /// A result of the search.
@@ -136,7 +153,9 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Runs the phases until a result is complete or the work exceeds its limit.
-    fn run(&mut self, base: &ChannelGraph<'_>, mut detours: Detours) {
+    fn run(&mut self, base: &ChannelGraph, mut detours: Detours) {
+        let RouteInputs { lattice, present, vls, .. } = *self.inputs;
+        let tree_inputs = TreeInputs { lattice, present, vls };
         let mut graph = base.clone();
         let mut start = base.clone();
         for phase in PHASES {
@@ -145,7 +164,7 @@ impl Search<'_> {
             };
             let reserved = if phase.tree_first {
                 start.reset_to(base);
-                let tree = tree::grow(&mut start, self.inputs, &roots, self.grid.order.len());
+                let tree = tree::grow(&mut start, tree_inputs, &roots, self.grid.order.len());
                 graph.visits += std::mem::take(&mut start.visits);
                 if tree.is_none() {
                     continue;
@@ -162,7 +181,7 @@ impl Search<'_> {
                 self.route(&mut graph, &mut detours, &hard);
                 let tree = reserved
                     .clone()
-                    .or_else(|| tree::grow(&mut graph, self.inputs, &roots, self.grid.order.len()));
+                    .or_else(|| tree::grow(&mut graph, tree_inputs, &roots, self.grid.order.len()));
                 let unrouted = detours.unrouted();
                 let is_better = self.best.as_ref().is_none_or(|best| unrouted < best.unrouted);
                 if let Some(tree) = tree.filter(|_| is_better) {
@@ -181,16 +200,29 @@ impl Search<'_> {
 
     /// Routes the broken pairs: completely for the destinations in `hard`, then for all others, first
     /// by torus-2QoS's rule.
-    fn route(&mut self, graph: &mut ChannelGraph<'_>, detours: &mut Detours, hard: &[u32]) {
-        let Self { grid, router, .. } = self;
-        for &to in hard {
-            router.by_rule(graph, detours, to);
-            router.by_search(graph, detours, to);
-        }
+    fn route(&mut self, graph: &mut ChannelGraph, detours: &mut Detours, hard: &[u32]) {
+        let Self { grid, router, max_visits, .. } = self;
         let destinations = || grid.placed().map(|(at, _)| at.0);
-        destinations().for_each(|to| router.by_rule(graph, detours, to));
-        destinations().for_each(|to| router.by_search(graph, detours, to));
+        let first = hard.iter().flat_map(|&to| [(Step::Rule, to), (Step::Search, to)]);
+        let by_rule = destinations().map(|to| (Step::Rule, to));
+        let by_search = destinations().map(|to| (Step::Search, to));
+        for (step, to) in first.chain(by_rule).chain(by_search) {
+            match step {
+                Step::Rule => router.by_rule(graph, detours, to),
+                Step::Search => router.by_search(graph, detours, to),
+            }
+            if graph.visits > *max_visits {
+                return;
+            }
+        }
     }
+}
+
+/// How the broken pairs of a destination are attached.
+#[derive(Clone, Copy)]
+enum Step {
+    Rule,
+    Search,
 }
 
 /// Destinations without a route from some switch, followed by those of earlier rounds.

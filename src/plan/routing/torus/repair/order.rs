@@ -40,6 +40,11 @@ impl NodeOrder {
         order
     }
 
+    /// An order in which no node is before another.
+    pub(super) fn equal(count: usize) -> Self {
+        Self { label: vec![0; count + 1], next: Vec::new(), previous: Vec::new() }
+    }
+
     /// Copies another order of as many nodes.
     pub(super) fn reset_to(&mut self, base: &Self) {
         self.label.clone_from(&base.label);

@@ -1,11 +1,12 @@
 //! The routes of a repaired torus.
 
 use super::broken::{INTACT, UNROUTED};
-use super::healthy::{ARRIVED, HealthyRoutes};
+use super::complete::CompleteTorus;
 use super::{Attempt, SpanningTree};
 use crate::fabric::SwitchId;
 use crate::plan::routing::torus::grid::Grid;
 use crate::plan::routing::torus::lattice::{Direction, Position};
+use std::sync::Arc;
 
 /// The reason why a torus cannot be repaired.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,9 +62,9 @@ struct ReplacedHop {
 }
 
 /// Next hops and multicast tree of a repaired torus.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(in crate::plan::routing::torus) struct RepairedRoutes {
-    healthy: HealthyRoutes,
+    complete: Arc<CompleteTorus>,
     /// By position: start of its entries in `replaced`, with one more entry at the end.
     first: Vec<u32>,
     /// Replaced next hops, by position, then by destination.
@@ -77,7 +78,7 @@ pub(in crate::plan::routing::torus) struct RepairedRoutes {
 }
 
 impl RepairedRoutes {
-    pub(super) fn new(grid: &Grid, healthy: HealthyRoutes, attempt: Attempt) -> Self {
+    pub(super) fn new(grid: &Grid, complete: Arc<CompleteTorus>, attempt: Attempt) -> Self {
         let Attempt { detours, tree, .. } = attempt;
         let switches = grid.order.len();
         let mut stats =
@@ -93,7 +94,7 @@ impl RepairedRoutes {
                 }
                 stats.detours += 1;
                 stats.hops += u64::from(detour.hops);
-                stats.healthy_hops += u64::from(healthy.hops(detour.at, to));
+                stats.healthy_hops += u64::from(complete.routes.hops(detour.at, to));
                 stats.longest = stats.longest.max(detour.hops.into());
             }
         }
@@ -113,7 +114,12 @@ impl RepairedRoutes {
         let ids = |pair: &PositionPair| Some([grid.switch(pair.from)?, grid.switch(pair.to)?]);
         let mut unrouted_switches: Vec<[SwitchId; 2]> = unrouted.iter().filter_map(ids).collect();
         unrouted_switches.sort_unstable();
-        Self { healthy, first, replaced, tree, unrouted, unrouted_switches, stats }
+        Self { complete, first, replaced, tree, unrouted, unrouted_switches, stats }
+    }
+
+    /// The torus without damage.
+    pub(super) fn complete(&self) -> &Arc<CompleteTorus> {
+        &self.complete
     }
 
     fn replaced_at(&self, at: Position) -> &[ReplacedHop] {
@@ -130,7 +136,7 @@ impl RepairedRoutes {
         let replaced = self.replaced_at(at);
         let way = match replaced.binary_search_by_key(&to.0, |hop| hop.to) {
             Ok(index) => replaced[index].way,
-            Err(_) => self.healthy.next(at.0, to.0),
+            Err(_) => self.complete.routes.next(at.0, to.0),
         };
         Direction::ALL.get(usize::from(way)).copied()
     }
@@ -139,7 +145,9 @@ impl RepairedRoutes {
     pub(super) fn healthy_steps(&self, grid: &Grid, pair: PositionPair) -> Vec<HealthyStep> {
         let mut at = pair.from;
         let mut steps = Vec::new();
-        while let Some(&way) = Direction::ALL.get(usize::from(self.healthy.next(at.0, pair.to.0))) {
+        while let Some(&way) =
+            Direction::ALL.get(usize::from(self.complete.routes.next(at.0, pair.to.0)))
+        {
             let next = grid.lattice.step(at, way);
             steps.push(HealthyStep { at, way, next });
             at = next;
@@ -162,15 +170,20 @@ impl RepairedRoutes {
         none: u8,
         ways: &mut Vec<u8>,
     ) {
-        ways.clear();
-        let count = self.first.len() as u32 - 1;
-        ways.extend((0..count).map(|to| match self.healthy.next(at.0, to) {
-            ARRIVED => own,
-            way => way,
-        }));
+        self.complete.routes.next_hops(at.0, ways);
+        ways[at.index()] = own;
         for hop in self.replaced_at(at) {
             debug_assert_ne!(hop.way, INTACT, "ways by position are of one destination only");
             ways[hop.to as usize] = if hop.way == UNROUTED { none } else { hop.way };
         }
+    }
+
+    /// Destinations to which a switch has another next hop than in the complete torus, or none,
+    /// ascending.
+    pub(in crate::plan::routing::torus) fn detours_at(
+        &self,
+        at: Position,
+    ) -> impl Iterator<Item = Position> {
+        self.replaced_at(at).iter().map(|hop| Position(hop.to))
     }
 }

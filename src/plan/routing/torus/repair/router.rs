@@ -2,8 +2,8 @@
 //! dependency graph stays acyclic.
 
 use super::broken::{Detour, Detours, INTACT, UNROUTED};
-use super::graph::{Added, ChannelGraph, Dependency, branch, node};
-use super::healthy::HealthyRoutes;
+use super::graph::{Added, ChannelGraph, Dependency, DependencyState, branch, node};
+use super::healthy::{HealthyRoutes, PathTraits, VlRule};
 use super::links::{Links, NONE};
 use crate::plan::routing::torus::lattice::{Lattice, Position};
 use crate::plan::routing::torus::ring_directions::{NO_DIRECTION, RingDirections};
@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Maximum number of channels of a path, so that it has no more switches than `verify` allows.
-const MAX_HOPS: u8 = 62;
+const MAX_HOPS: u16 = 62;
 /// The axis of an input port to which no cable between switches leads.
 const LOCAL: u8 = 0;
 
@@ -22,18 +22,13 @@ pub(super) struct RouteInputs<'a> {
     pub present: &'a Links,
     /// torus-2QoS's directions on the damaged torus.
     pub rule: &'a RingDirections,
-    /// True if turns back to an earlier dimension have VLs of their own.
-    pub has_turn_vls: bool,
+    pub vls: VlRule,
 }
 
-impl RouteInputs<'_> {
-    /// The VL of packets with the dateline bits `sl` that leave in a direction, after they came along
-    /// `axis`.
-    #[inline]
-    pub(super) fn vl(&self, sl: u8, axis: u8, direction: u8) -> u8 {
-        let turns_back = self.has_turn_vls && axis > direction / 2;
-        sl >> (direction / 2) & 1 | u8::from(turns_back) << 1
-    }
+/// The length of a path, and the dimensions along which packets go as a mask.
+struct Reach {
+    hops: u16,
+    axes: u8,
 }
 
 /// Routes the broken pairs of one destination after the other.
@@ -43,8 +38,10 @@ pub(super) struct Router<'a> {
     ways: Vec<u8>,
     /// By position, for the destination that is loaded: number of channels of replaced paths.
     hops: Vec<u8>,
-    /// Dependencies added by the attempt under way.
-    added: Vec<Dependency>,
+    /// By position, for the destination that is loaded: mask of the dimensions of replaced paths.
+    axes: Vec<u8>,
+    /// Dependencies of the path under way that are not in the graph.
+    lacking: Vec<Dependency>,
     stack: Vec<u32>,
     queue: BinaryHeap<Reverse<(u16, u32, u8)>>,
 }
@@ -55,14 +52,15 @@ impl<'a> Router<'a> {
             inputs,
             ways: vec![INTACT; inputs.lattice.len()],
             hops: vec![0; inputs.lattice.len()],
-            added: Vec::new(),
+            axes: vec![0; inputs.lattice.len()],
+            lacking: Vec::new(),
             stack: Vec::new(),
             queue: BinaryHeap::new(),
         }
     }
 
     /// Attaches broken pairs with a destination by torus-2QoS's own rule, as far as possible.
-    pub(super) fn by_rule(&mut self, graph: &mut ChannelGraph<'_>, detours: &mut Detours, to: u32) {
+    pub(super) fn by_rule(&mut self, graph: &mut ChannelGraph, detours: &mut Detours, to: u32) {
         self.load(detours.of(to));
         for index in 0..detours.of(to).len() {
             self.follow_rule(graph, detours.of(to)[index].at, to);
@@ -71,12 +69,7 @@ impl<'a> Router<'a> {
     }
 
     /// Attaches broken pairs with a destination by the shortest detours that are possible.
-    pub(super) fn by_search(
-        &mut self,
-        graph: &mut ChannelGraph<'_>,
-        detours: &mut Detours,
-        to: u32,
-    ) {
+    pub(super) fn by_search(&mut self, graph: &mut ChannelGraph, detours: &mut Detours, to: u32) {
         if detours.of(to).iter().all(|detour| detour.way != UNROUTED) {
             return;
         }
@@ -106,9 +99,10 @@ impl<'a> Router<'a> {
     }
 
     fn load(&mut self, detours: &[Detour]) {
-        for &Detour { at, way, hops } in detours {
+        for &Detour { at, way, hops, axes } in detours {
             self.ways[at as usize] = way;
             self.hops[at as usize] = hops;
+            self.axes[at as usize] = axes;
         }
     }
 
@@ -116,6 +110,7 @@ impl<'a> Router<'a> {
         for detour in detours {
             detour.way = std::mem::replace(&mut self.ways[detour.at as usize], INTACT);
             detour.hops = self.hops[detour.at as usize];
+            detour.axes = self.axes[detour.at as usize];
         }
     }
 
@@ -136,7 +131,7 @@ impl<'a> Router<'a> {
     }
 
     /// Attaches a switch, and before it those on its way by torus-2QoS's rule.
-    fn follow_rule(&mut self, graph: &mut ChannelGraph<'_>, from: u32, to: u32) {
+    fn follow_rule(&mut self, graph: &mut ChannelGraph, from: u32, to: u32) {
         self.stack.clear();
         let mut here = from;
         while self.ways[here as usize] == UNROUTED {
@@ -153,46 +148,83 @@ impl<'a> Router<'a> {
         }
     }
 
+    /// The path of an attached switch.
+    #[inline]
+    fn path(&self, from: u32, to: u32) -> PathTraits {
+        let healthy = self.inputs.healthy.path(from, to);
+        match self.ways[from as usize] {
+            INTACT => healthy,
+            next => PathTraits {
+                next,
+                axes: self.axes[from as usize],
+                hops: self.hops[from as usize].into(),
+                ..healthy
+            },
+        }
+    }
+
     /// Lets a switch send packets for a destination in a direction, in which the neighbour has a route;
     /// false if that closes a cycle.
-    fn attach(&mut self, graph: &mut ChannelGraph<'_>, from: u32, to: u32, way: u8) -> bool {
-        let RouteInputs { healthy, present, .. } = *self.inputs;
-        let sl = healthy.sl(from, to);
-        let mut at = from;
-        let mut direction = way;
-        let mut axis = LOCAL;
-        let mut last = None;
-        self.added.clear();
-        for hops in 1..=MAX_HOPS {
-            let vl = self.inputs.vl(sl, axis, direction);
-            if let Some(node) = last {
-                let dependency = Dependency { node, branch: branch(direction, vl) };
-                match graph.add(dependency) {
-                    Added::Present => {}
-                    Added::New => self.added.push(dependency),
-                    Added::Cycle => {
-                        // Only dependencies that stay prove that this one will never be possible.
-                        if self.added.is_empty() {
-                            graph.block(dependency);
-                        }
-                        break;
-                    }
+    fn attach(&mut self, graph: &mut ChannelGraph, from: u32, to: u32, way: u8) -> bool {
+        let Some(Reach { hops, axes }) = self.follow(graph, from, to, way) else { return false };
+        for (index, &dependency) in self.lacking.iter().enumerate() {
+            if graph.add(dependency) == Added::Cycle {
+                graph.remove(&self.lacking[..index]);
+                // Only dependencies that stay prove that this one will never be possible.
+                if index == 0 || graph.add(dependency) == Added::Cycle {
+                    graph.block(dependency);
+                } else {
+                    graph.remove(&[dependency]);
                 }
+                return false;
             }
-            last = Some(node(at, direction, vl));
-            axis = direction / 2;
-            at = present.neighbor(at, direction);
-            if at == to {
-                self.ways[from as usize] = way;
-                self.hops[from as usize] = hops;
-                return true;
-            }
-            direction = match self.ways[at as usize] {
-                INTACT => healthy.next(at, to),
-                way => way,
-            };
         }
-        graph.remove(&self.added);
-        false
+        self.ways[from as usize] = way;
+        self.hops[from as usize] = hops as u8;
+        self.axes[from as usize] = axes;
+        true
+    }
+
+    /// Follows the path that a switch gets with a first hop, and collects the dependencies that the graph
+    /// lacks; `None` if it is too long or one of them is blocked.
+    ///
+    /// The dependencies of packets from the switches on the way are in the graph. Where the new packets
+    /// have the same VLs as those from the second channel on, the walk ends.
+    fn follow(&mut self, graph: &mut ChannelGraph, from: u32, to: u32, way: u8) -> Option<Reach> {
+        let RouteInputs { healthy, present, vls, .. } = *self.inputs;
+        let sl = healthy.sl(from, to);
+        let mut last = node(from, way, vls.vl(sl, LOCAL, way));
+        let mut axis = way / 2;
+        let mut at = present.neighbor(from, way);
+        let mut reach = Reach { hops: 1, axes: 1 << axis };
+        // True if the packets of the switch before `at` have the same VLs behind `at`.
+        let mut is_known = false;
+        self.lacking.clear();
+        while at != to {
+            let path = self.path(at, to);
+            if reach.hops + path.hops > MAX_HOPS {
+                return None;
+            }
+            let vl = vls.vl(sl, axis, path.next);
+            let dependency = Dependency { node: last, branch: branch(path.next, vl) };
+            match graph.state(dependency) {
+                DependencyState::Present => {}
+                DependencyState::Absent => self.lacking.push(dependency),
+                DependencyState::Blocked => return None,
+            }
+            let was_known = is_known;
+            is_known |= (sl ^ path.sl) & path.axes == 0;
+            if was_known || is_known && vl == vls.vl(path.sl, LOCAL, path.next) {
+                reach.axes |= path.axes;
+                reach.hops += path.hops;
+                return Some(reach);
+            }
+            last = node(at, path.next, vl);
+            axis = path.next / 2;
+            reach.axes |= 1 << axis;
+            reach.hops += 1;
+            at = present.neighbor(at, path.next);
+        }
+        Some(reach)
     }
 }

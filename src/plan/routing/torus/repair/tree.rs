@@ -7,13 +7,21 @@
 //! VL 2 if its switch has a cable of the tree along a later dimension.
 
 use super::graph::{Added, ChannelGraph, Dependency, branch, node};
-use super::links::NONE;
-use super::router::RouteInputs;
+use super::healthy::VlRule;
+use super::links::{Links, NONE};
 use crate::plan::routing::torus::grid::Grid;
 use crate::plan::routing::torus::lattice::{Direction, Lattice, Position};
 
 /// Number of roots that are tried.
 const MAX_ROOTS: usize = 8;
+
+/// What a tree follows from.
+#[derive(Clone, Copy)]
+pub(super) struct TreeInputs<'a> {
+    pub lattice: &'a Lattice,
+    pub present: &'a Links,
+    pub vls: VlRule,
+}
 
 /// A spanning tree of all placed switches.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,15 +38,18 @@ pub(in crate::plan::routing::torus) struct SpanningTree {
 /// their rings, then those closest to the centre.
 pub(super) fn roots(grid: &Grid, own: Option<Position>) -> Vec<Position> {
     let lattice = &grid.lattice;
-    let missing_in_lines = |at: Position| {
-        let lines = (0..3).flat_map(|axis| lattice.line(lattice.with(at, axis, 0), axis));
-        lines.filter(|&other| !grid.is_present(other)).count()
-    };
+    let mut missing_in_lines = vec![0u32; lattice.len()];
+    for missing in grid.missing() {
+        for axis in 0..3 {
+            let line = lattice.line(lattice.with(missing, axis, 0), axis);
+            line.for_each(|at| missing_in_lines[at.index()] += 1);
+        }
+    }
     let from_centre = |at: Position| -> u32 {
         (0..3).map(|axis| lattice.coordinate(at, axis).abs_diff(lattice.radix(axis) / 2)).sum()
     };
     let mut roots: Vec<Position> = grid.placed().map(|(at, _)| at).collect();
-    roots.sort_by_cached_key(|&at| (missing_in_lines(at), from_centre(at)));
+    roots.sort_by_cached_key(|&at| (missing_in_lines[at.index()], from_centre(at)));
     if let Some(own) = own {
         roots.retain(|&at| at != own);
         roots.insert(0, own);
@@ -49,8 +60,8 @@ pub(super) fn roots(grid: &Grid, own: Option<Position>) -> Vec<Position> {
 /// Grows a tree from one of the first roots that allow it, and adds its dependencies to the graph;
 /// `None` if there is no tree without a cycle.
 pub(super) fn grow(
-    graph: &mut ChannelGraph<'_>,
-    inputs: &RouteInputs<'_>,
+    graph: &mut ChannelGraph,
+    inputs: TreeInputs<'_>,
     roots: &[Position],
     switches: usize,
 ) -> Option<SpanningTree> {
@@ -67,18 +78,27 @@ pub(super) fn grow(
     })
 }
 
+/// The dependencies of the tree of a torus without damage, whose root is the centre.
+pub(super) fn of_complete(inputs: TreeInputs<'_>) -> Vec<Dependency> {
+    let centre = inputs.lattice.radices().map(|radix| i64::from(radix / 2));
+    let mut graph = ChannelGraph::empty(inputs.present, inputs.lattice);
+    let mut growth = Growth::new(&mut graph, inputs, inputs.lattice.position(centre));
+    growth.add_rows();
+    growth.added
+}
+
 /// A tree under construction.
-struct Growth<'a, 'g> {
-    graph: &'a mut ChannelGraph<'g>,
-    inputs: &'a RouteInputs<'a>,
+struct Growth<'a> {
+    graph: &'a mut ChannelGraph,
+    inputs: TreeInputs<'a>,
     tree: SpanningTree,
     /// By position: mask of the directions in which cables of the tree lead.
     branches: Vec<u8>,
     added: Vec<Dependency>,
 }
 
-impl<'a, 'g> Growth<'a, 'g> {
-    fn new(graph: &'a mut ChannelGraph<'g>, inputs: &'a RouteInputs<'a>, root: Position) -> Self {
+impl<'a> Growth<'a> {
+    fn new(graph: &'a mut ChannelGraph, inputs: TreeInputs<'a>, root: Position) -> Self {
         let count = inputs.lattice.len();
         let tree = SpanningTree { root, from: vec![None; count], order: vec![root] };
         Self { graph, inputs, tree, branches: vec![0; count], added: Vec::new() }
@@ -193,7 +213,7 @@ impl<'a, 'g> Growth<'a, 'g> {
     }
 
     fn vl(&self, axis: u8, direction: u8) -> u8 {
-        self.inputs.vl(0, axis, direction)
+        self.inputs.vls.vl(0, axis, direction)
     }
 
     /// The VLs of packets on a channel of the tree: 0 for those from the switch itself, and those of
