@@ -1,7 +1,9 @@
 //! Tori whose damage torus-2QoS refuses are routed around it: with the SLs, SL to VL mappings and intact
 //! paths of the undamaged torus, and without credit loops.
 
+mod judge;
 mod patterns;
+mod quality;
 mod trial;
 mod verdict;
 
@@ -51,5 +53,32 @@ fn random_damage_is_routed_around() {
             |outcome: &Outcome| matches!(outcome, Outcome::Complete | Outcome::Itself);
         let complete = outcomes.filter(is_complete).count();
         assert!(complete >= 4, "{healthy}: {complete} of 5");
+    }
+}
+
+/// Unused and open dimensions, the shortest rings, several hosts at a switch, several LIDs at a port.
+#[test]
+fn unusual_shapes_are_routed_around() {
+    let bundles = Shape { parallel: 3, ..shape("4x4x2") };
+    let crowded = Shape { hosts: 3, parallel: 2, ..shape("5x1x5") };
+    for (healthy, lmc, switches, cables) in [
+        (shape("1x6x6"), 0, 2, 0),
+        (shape("6x1x6"), 0, 2, 1),
+        (shape("2x5x4"), 0, 2, 1),
+        (shape("4x2x4"), 1, 2, 0),
+        (shape("4x4x1"), 0, 1, 2),
+        (shape("3x3x3"), 2, 2, 2),
+        (shape("4mx5x3m"), 0, 2, 0),
+        (bundles, 1, 2, 2),
+        (crowded, 2, 1, 3),
+    ] {
+        let torus = Undamaged::with_lmc(&healthy, lmc);
+        let mut random = Random::new(78);
+        for _ in 0..3 {
+            let damaged = random_damage(&healthy, &mut random, switches, cables);
+            let outcome = torus.trial(&damaged);
+            let is_routed = !matches!(outcome, Outcome::Refused(_));
+            assert!(is_routed, "{healthy} without {:?}: {outcome:?}", damaged.missing_switches);
+        }
     }
 }

@@ -1,11 +1,11 @@
-//! A damaged torus, its repaired routes, and what they must be: compared with the undamaged torus, and
-//! proved by `verify`.
+//! A damaged torus, its repaired routes, and what they must be: judged from coordinates, and proved by
+//! `verify`.
 
-use std::collections::{BTreeMap, HashSet};
+use super::judge::Judge;
 use testkit::torus::random::Random;
 use testkit::torus::subnet::{Case, Subnet};
-use torus_sm::fabric::{PortId, SwitchId};
-use torus_sm::ids::{Guid, Mlid, PortNum, Sl};
+use torus_sm::fabric::PortId;
+use torus_sm::ids::{Mlid, Sl};
 use torus_sm::plan::compute::compute;
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
@@ -34,30 +34,40 @@ pub(super) struct Undamaged {
     pub(super) shape: Shape,
     /// Every how many destinations paths are compared.
     step: usize,
+    /// LMC of end ports.
+    lmc: u8,
     config: String,
-    subnet: Subnet,
-    routing: Routing,
+    pub(super) subnet: Subnet,
+    pub(super) routing: Routing,
+    pub(super) judge: Judge,
 }
-
-/// A path of switch GUIDs.
-type Hops = Vec<u64>;
 
 impl Undamaged {
     pub(super) fn new(shape: &Shape) -> Self {
-        Self::sampled(shape, 1)
+        Self::configured(shape, 1, 0)
     }
 
     /// Compares the paths to every `step`th destination only.
     pub(super) fn sampled(shape: &Shape, step: usize) -> Self {
+        Self::configured(shape, step, 0)
+    }
+
+    pub(super) fn with_lmc(shape: &Shape, lmc: u8) -> Self {
+        Self::configured(shape, 1, lmc)
+    }
+
+    fn configured(shape: &Shape, step: usize, lmc: u8) -> Self {
         let config = shape.torus_conf() + &further_seeds(shape);
-        let subnet = Subnet::new(&Case { config: config.clone(), ..Case::of(shape) });
+        let subnet = Subnet::new(&Case { config: config.clone(), lmc, ..Case::of(shape) });
         let routing = subnet.route(None).expect("a torus without damage");
-        Self { shape: shape.clone(), step, config, subnet, routing }
+        let judge = Judge::new(shape);
+        assert_eq!(judge.check(&subnet, &routing, step, "without damage"), 0);
+        Self { shape: shape.clone(), step, lmc, config, subnet, routing, judge }
     }
 
     /// The case of the torus with damage.
     pub(super) fn case(&self, damaged: &Shape) -> Case {
-        Case { config: self.config.clone(), ..Case::of(damaged) }
+        Case { config: self.config.clone(), lmc: self.lmc, ..Case::of(damaged) }
     }
 
     /// Routes the torus with damage, and asserts that the plan holds what a repair promises.
@@ -83,7 +93,9 @@ impl Undamaged {
             }
         };
         self.assert_placement(&subnet, &routing, &name);
-        let unrouted = self.assert_routes(&subnet, &routing, &name);
+        let found = self.judge.check(&subnet, &routing, self.step, &name);
+        let unrouted = routing.policy.unrouted_switches().expect("a list").len();
+        assert!(found == unrouted || self.step > 1, "{name}: {found} pairs, {unrouted} listed");
         assert_no_loop(&subnet, unrouted, &name);
         match unrouted {
             0 => Outcome::Complete,
@@ -106,76 +118,6 @@ impl Undamaged {
             assert_eq!(before[&guid], at, "{name}: switch {guid:#x}");
         }
     }
-
-    /// Paths over switches with a position and over present cables are those of before, and all SLs and
-    /// SL to VL mappings, too. Returns the number of pairs of switches without a route.
-    fn assert_routes(&self, subnet: &Subnet, routing: &Routing, name: &str) -> usize {
-        let torus = Torus::of(routing).expect("routed by torus-2QoS");
-        let placed: Vec<SwitchId> = torus.switches().map(|(_, switch)| switch).collect();
-        let guid = |switch| subnet.fabric.switch(switch).guid();
-        let links = links(subnet, torus);
-        let mut unrouted = 0;
-        for (&to, &from) in placed
-            .iter()
-            .step_by(self.step)
-            .flat_map(|to| placed.iter().map(move |from| (to, from)))
-        {
-            if from != to {
-                let [start, end] = [guid(from), guid(to)];
-                let before = path(&self.subnet, &self.routing, start, end).expect("a path");
-                let now = path(subnet, routing, start, end);
-                let is_intact = before.windows(2).all(|hop| links.contains(&(hop[0], hop[1])));
-                match now {
-                    Some(now) if is_intact => assert_eq!(now, before, "{name}: an intact path"),
-                    Some(_) => {}
-                    None => {
-                        assert!(!is_intact, "{name}: an intact path has no route");
-                        unrouted += 1;
-                    }
-                }
-                for level in [0, 8] {
-                    let sl = |subnet: &Subnet, routing: &Routing| {
-                        let [from, to] = [start, end].map(|guid| management_port(subnet, guid));
-                        routing.policy.path_sl(from, to, Sl(level))
-                    };
-                    let before = sl(&self.subnet, &self.routing);
-                    assert_eq!(sl(subnet, routing), before, "{name}: SL {start} {end}");
-                }
-            }
-        }
-        self.assert_mappings(subnet, routing, &placed, name);
-        let listed = routing.policy.unrouted_switches().expect("a list").len();
-        assert!(unrouted == listed || self.step > 1, "{name}: {unrouted} pairs, {listed} listed");
-        listed
-    }
-
-    /// The SL to VL mapping of each pair of cabled ports is that of before.
-    fn assert_mappings(&self, subnet: &Subnet, routing: &Routing, placed: &[SwitchId], name: &str) {
-        for &switch in placed {
-            let node = subnet.fabric.switch(switch);
-            let mappings = |subnet: &Subnet, routing: &Routing| -> BTreeMap<(u8, u8), String> {
-                let id = subnet.fabric.node_by_guid(node.guid()).expect("a switch");
-                let port = |num| subnet.fabric.port_of(id, PortNum(num)).expect("a port");
-                let ports = || 1..=node.num_ports();
-                let pairs = ports().flat_map(|input| ports().map(move |output| (input, output)));
-                let map = |(input, output)| {
-                    let mapping = routing.policy.sl_to_vl(port(input), port(output));
-                    ((input, output), format!("{mapping:?}"))
-                };
-                pairs.map(map).collect()
-            };
-            let is_cabled = |&num: &u8| {
-                let port = subnet.fabric.switch_port(switch, PortNum(num)).expect("a port");
-                subnet.fabric.port(port).peer.is_some()
-            };
-            let before = mappings(&self.subnet, &self.routing);
-            for (ports, mapping) in mappings(subnet, routing) {
-                if is_cabled(&ports.0) && is_cabled(&ports.1) {
-                    assert_eq!(mapping, before[&ports], "{name}: {} {ports:?}", node.name());
-                }
-            }
-        }
-    }
 }
 
 /// Neither unicast packets nor multicast groups of both QoS levels close a credit loop.
@@ -190,46 +132,6 @@ fn assert_no_loop(subnet: &Subnet, unrouted: usize, name: &str) {
     let summary = verified.summary();
     assert!(summary.cycle.is_none(), "{name}: {:?}", summary.cycle);
     assert_eq!(summary.unrouted.is_empty(), unrouted == 0, "{name}");
-}
-
-fn management_port(subnet: &Subnet, switch: Guid) -> PortId {
-    let id = subnet.fabric.node_by_guid(switch).expect("a switch");
-    subnet.fabric.node(id).first_port
-}
-
-/// Pairs of switches of the torus with a cable.
-fn links(subnet: &Subnet, torus: &Torus) -> HashSet<(u64, u64)> {
-    let fabric = &subnet.fabric;
-    let cabled = fabric.ports().iter().filter_map(|port| {
-        let (here, there) = (fabric.node(port.node), fabric.node_of(port.peer?));
-        let is_placed = |switch: Option<SwitchId>| torus.coordinates(switch?).map(|_| ());
-        is_placed(here.switch)?;
-        is_placed(there.switch)?;
-        Some((here.guid().0, there.guid().0))
-    });
-    cabled.collect()
-}
-
-/// The switches from one to another, by the forwarding tables; `None` without a route.
-fn path(subnet: &Subnet, routing: &Routing, from: Guid, to: Guid) -> Option<Hops> {
-    let fabric = &subnet.fabric;
-    let lid = subnet.lids.base(management_port(subnet, to)).expect("a LID");
-    let mut hops = vec![from.0];
-    let mut here = fabric.node(fabric.node_by_guid(from)?).switch?;
-    while hops.last() != Some(&to.0) {
-        assert!(hops.len() < 64, "a path from {from} to {to} does not end");
-        let out = match routing.lft(here).out(lid) {
-            Some(out) => out,
-            None if hops.len() == 1 => return None,
-            None => panic!("the path from {from} to {to} ends at {:#x}", hops[hops.len() - 1]),
-        };
-        let port = fabric.switch_port(here, PortNum(out)).expect("a port");
-        let peer = fabric.port(port).peer.expect("a cable");
-        let node = fabric.node_of(peer);
-        hops.push(node.guid().0);
-        here = node.switch.expect("a switch");
-    }
-    Some(hops)
 }
 
 /// Seeds all over the torus, with the coordinates of the first one.
