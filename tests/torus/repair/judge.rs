@@ -277,11 +277,12 @@ impl Judge {
             let ports = (0..=fabric.switch(switch).num_ports()).filter_map(|num| {
                 let port = fabric.switch_port(switch, PortNum(num))?;
                 let peer = fabric.port(port).peer.map(|peer| fabric.node_of(peer));
-                let way = peer.filter(|node| node.is_switch()).map(|node| {
-                    let first = self.shape.switch_guid([0; 3]).0;
-                    self.direction(here, (node.guid().0 - first) as usize)
-                });
-                (num == 0 || peer.is_some()).then_some((port, way))
+                let Some(far) = peer.filter(|node| node.is_switch()) else {
+                    return (num == 0 || peer.is_some()).then_some((port, None));
+                };
+                // Ports to switches that stay out of the torus carry no packets.
+                let there = (far.guid().0 - self.shape.switch_guid([0; 3]).0) as usize;
+                hops.switches[there].map(|_| (port, Some(self.direction(here, there))))
             });
             let ports: Vec<(PortId, Option<usize>)> = ports.collect();
             for &(input, came) in &ports {

@@ -82,3 +82,18 @@ fn unusual_shapes_are_routed_around() {
         }
     }
 }
+
+/// Switches that only the completion places, or that fit two positions, leave cables over, as wrong radices do.
+#[test]
+fn right_radices_are_not_taken_for_wrong_ones() {
+    for (text, dead) in [
+        ("6mx6m", vec![[4, 5, 0], [4, 2, 0]]),
+        ("6mx6m", vec![[5, 4, 0], [1, 4, 0]]),
+        ("6x6", vec![[1, 4, 0], [2, 0, 0], [4, 0, 0], [0, 0, 0]]),
+    ] {
+        let torus = Undamaged::new(&shape(text));
+        let damaged = Shape { missing_switches: dead, ..torus.shape.clone() };
+        let outcome = torus.trial(&damaged);
+        assert_eq!(outcome, Outcome::Complete, "{text} without {:?}", damaged.missing_switches);
+    }
+}

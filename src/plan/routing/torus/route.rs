@@ -1,6 +1,7 @@
 //! The routing engine: the stages of a routing pass, in sequence.
 
 use super::cabling::Cabling;
+use super::discovery::Completion;
 use super::grid::Grid;
 use super::lattice::Position;
 use super::multicast::MasterTree;
@@ -131,15 +132,18 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
         }
         Err(faults) => faults,
     };
-    // Parts that seem to be missing because of wrong radices cannot be routed around.
     let mut refusal = None;
-    if options.torus_repair && radices.fault().is_none() {
-        let (completed, ambiguous) =
+    if options.torus_repair {
+        let Completion { torus, ambiguous, fits_lattice } =
             discovery::complete(fabric, config, &discovered, &pass.cabling, seed);
-        let whole = completed.as_ref().unwrap_or(&discovered);
+        let whole = torus.as_ref().unwrap_or(&discovered);
+        // Parts that seem to be missing because of wrong radices cannot be routed around.
+        let are_radices_right = radices.fault().is_none() || fits_lattice;
         let before = pass.previous.and_then(Torus::repaired);
-        match repair::routes(fabric, &whole.grid, pass.vls, before) {
-            Ok(repaired) => {
+        let repaired =
+            are_radices_right.then(|| repair::routes(fabric, &whole.grid, pass.vls, before));
+        match repaired {
+            Some(Ok(repaired)) => {
                 notes.extend(repair::because(&faults));
                 notes.extend(repair::placed_by_completion(fabric, grid, &whole.grid));
                 notes.extend(ambiguous);
@@ -152,7 +156,8 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
                 let routes = pass.repaired(&whole.grid, repaired);
                 return Ok(pass.finish(whole.grid.clone(), taken.snapshot, routes));
             }
-            Err(note) => refusal = Some(note),
+            Some(Err(note)) => refusal = Some(note),
+            None => {}
         }
     }
     notes.extend(taken.changes);

@@ -50,6 +50,17 @@ impl Placement<'_> {
         positions
     }
 
+    /// True if each switch without a position fits a vacant one, and each cable outside the torus leads to
+    /// such a switch. With wrong radices, whole rows of switches fit none.
+    pub(in crate::plan::routing::torus) fn fits_lattice(&self) -> bool {
+        let positions = self.positions();
+        let has_place = |switch| !self.candidates(&positions, switch).is_empty();
+        let placed = self.switches.iter().flatten();
+        let mut links = placed.flat_map(|&switch| self.cabling.links(switch));
+        unplaced(&positions).all(has_place)
+            && links.all(|l| !self.free.is_free(l.cable) || positions[l.peer.index()].is_none())
+    }
+
     /// True if a switch of another placement has no position in this one.
     pub(in crate::plan::routing::torus) fn lacks_switch_of(&self, other: &Self) -> bool {
         let positions = self.positions();
