@@ -15,8 +15,8 @@ use torus_sm::plan::routing::torus::Torus2Qos;
 use torus_sm::plan::routing::{Engine, Routing, RoutingInput};
 use torus_sm::sim::generate::Shape;
 
-/// A fabric with LIDs and configuration. LIDs follow the order of GUIDs, so that a damaged fabric
-/// keeps them.
+/// A fabric with LIDs and configuration. The end ports of a damaged fabric have the LIDs of the whole
+/// one.
 struct Subnet {
     fabric: Fabric,
     lids: LidTable,
@@ -26,12 +26,19 @@ struct Subnet {
 
 impl Subnet {
     fn new(shape: &Shape) -> Self {
-        let topology = shape.build().expect("the shape fits a fabric");
-        let fabric =
-            Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
+        let build = |shape: &Shape| {
+            let topology = shape.build().expect("the shape fits a fabric");
+            Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists")
+        };
+        let fabric = build(shape);
+        let whole =
+            Shape { missing_switches: Vec::new(), missing_links: Vec::new(), ..shape.clone() };
         let mut lids = LidTable::new(fabric.ports().len());
-        for (index, port) in fabric.end_ports().enumerate() {
-            lids.assign(port, Lid(index as u16 + 1), 0);
+        let whole = build(&whole);
+        for (index, port) in whole.end_ports().enumerate() {
+            if let Some(port) = fabric.port_by_guid(whole.port(port).guid) {
+                lids.assign(port, Lid(index as u16 + 1), 0);
+            }
         }
         let options = Options { qos: true, ..Options::default() };
         let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
@@ -76,9 +83,15 @@ fn torus(c: &mut Criterion) {
         reroute(c, &format!("{name} rerouted after one cable"), &shape, &broken);
         let broken = Shape { missing_switches: vec![[3, 4, 5]], ..shape.clone() };
         reroute(c, &format!("{name} rerouted after one switch"), &shape, &broken);
-        let two = Shape { missing_switches: vec![[3, 4, 5], [6, 1, 2]], ..shape.clone() };
-        scratch(c, &format!("{name} repaired without two switches"), &two);
-        reroute(c, &format!("{name} repaired after the second switch"), &broken, &two);
+        let dead = [[3, 4, 5], [6, 1, 2], [1, 6, 7], [5, 2, 0]];
+        let without =
+            |count: usize| Shape { missing_switches: dead[..count].to_vec(), ..shape.clone() };
+        scratch(c, &format!("{name} repaired without two switches"), &without(2));
+        reroute(c, &format!("{name} repaired after the second switch"), &broken, &without(2));
+        reroute(c, &format!("{name} repaired after the third switch"), &without(2), &without(3));
+        reroute(c, &format!("{name} repaired after the fourth switch"), &without(3), &without(4));
+        let cable = Shape { missing_links: vec![([1, 1, 1], 0)], ..without(2) };
+        reroute(c, &format!("{name} repaired after a further cable"), &without(2), &cable);
     }
 }
 
