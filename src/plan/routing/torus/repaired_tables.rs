@@ -9,7 +9,8 @@ use super::lattice::{Direction, Position};
 use super::repair::RepairedRoutes;
 use super::ring_directions::NO_DIRECTION;
 use super::unicast::{
-    Comparison, LftInputs, OWN_SWITCH, PreviousLfts, all_tables, clear, directions, filled_table, set,
+    Comparison, LftInputs, OWN_SWITCH, PreviousLfts, all_tables, clear, directions, filled_table,
+    set,
 };
 use crate::plan::LidTable;
 use crate::plan::routing::Lft;
