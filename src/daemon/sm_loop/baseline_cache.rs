@@ -7,15 +7,17 @@
 //! which may take a second, and replaces the carried one when complete. If the fabric changes
 //! before, the next plan uses the carried baseline.
 
-use crate::daemon::process::priority::{spawn_idle, spawn_preparation};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::daemon::process::priority::{spawn_idle, spawn_low_priority, spawn_preparation};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinHandle;
 
 type Task<T> = JoinHandle<Option<Arc<T>>>;
 
 /// The work that makes a carried baseline.
 type Carry<T> = Box<dyn FnOnce() -> T + Send + Sync>;
+
+/// The work of a computation, from the last computed baseline. It holds a fabric and its plan.
+type Compute<T> = Box<dyn FnOnce(Option<Arc<T>>) -> Option<Arc<T>> + Send>;
 
 /// The baselines, and the tasks that compute them.
 pub struct BaselineCache<T> {
@@ -29,15 +31,15 @@ pub struct BaselineCache<T> {
     superseded: Option<Task<T>>,
     /// The last computed baseline.
     computed: Option<Arc<T>>,
-    /// Number of computations requested.
-    requested: Arc<AtomicU64>,
+    /// The computation requested last, until it starts: of others that wait, nothing is kept.
+    pending: Arc<Mutex<Option<Compute<T>>>>,
 }
 
 impl<T> Default for BaselineCache<T> {
     fn default() -> Self {
         let (known, to_carry, carrying, computing, superseded) = Default::default();
-        let (computed, requested) = Default::default();
-        Self { known, to_carry, carrying, computing, superseded, computed, requested }
+        let (computed, pending) = Default::default();
+        Self { known, to_carry, carrying, computing, superseded, computed, pending }
     }
 }
 
@@ -73,16 +75,21 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
         work: impl FnOnce(Option<Arc<T>>) -> Option<Arc<T>> + Send + 'static,
     ) {
         let before = self.computing.take().or(self.superseded.take());
-        let (mut last, requested) = (self.computed.clone(), self.requested.clone());
-        let number = requested.fetch_add(1, Ordering::Relaxed) + 1;
+        let (mut last, pending) = (self.computed.clone(), self.pending.clone());
+        let skipped = exchange(&pending, Some(Box::new(work)));
+        if skipped.is_some() {
+            // To free a large fabric takes a while.
+            drop(spawn_low_priority(move || drop(skipped)));
+        }
         self.computing = Some(tokio::spawn(async move {
             if let Some(Ok(Some(before))) = finished(before).await {
                 last = Some(before);
             }
-            if requested.load(Ordering::Relaxed) != number {
-                return last;
+            match exchange(&pending, None) {
+                Some(work) => spawn_idle(move || work(last)).await.ok().flatten(),
+                // The task before this one did the work.
+                None => last,
             }
-            spawn_idle(move || work(last)).await.ok().flatten()
         }));
     }
 
@@ -112,6 +119,12 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
         }
         self.known.clone()
     }
+}
+
+/// Replaces the pending computation, and returns it.
+fn exchange<T>(pending: &Mutex<Option<Compute<T>>>, by: Option<Compute<T>>) -> Option<Compute<T>> {
+    let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::replace(&mut pending, by)
 }
 
 async fn finished<T>(task: Option<JoinHandle<T>>) -> Option<Result<T, tokio::task::JoinError>> {
@@ -159,6 +172,37 @@ mod tests {
         go.send(()).expect("the computation waits");
         assert_eq!(baselines.computed(true).await.as_deref(), Some(&"computed 3"));
         assert_eq!(baselines.latest().await.as_deref(), Some(&"computed 3"));
+    }
+
+    /// A fabric that changes faster than its baseline is computed must not fill the memory.
+    #[tokio::test]
+    async fn nothing_is_kept_of_skipped_computations() {
+        let mut baselines = BaselineCache::default();
+        let (go, gate) = mpsc::channel::<()>();
+        let (begin, begins) = oneshot::channel();
+        baselines.compute(move |_| {
+            begin.send(()).ok()?;
+            gate.recv().ok()?;
+            Some(Arc::new(0))
+        });
+        begins.await.expect("the computation starts");
+        let fabric = Arc::new(());
+        for number in 1..=20 {
+            let fabric = fabric.clone();
+            baselines.carry(|| -1);
+            baselines.compute(move |_| {
+                drop(fabric);
+                Some(Arc::new(number))
+            });
+        }
+        let start = std::time::Instant::now();
+        while Arc::strong_count(&fabric) > 2 {
+            assert!(start.elapsed().as_secs() < 30, "{} are held", Arc::strong_count(&fabric) - 1);
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        go.send(()).expect("the computation waits");
+        assert_eq!(baselines.computed(true).await.as_deref(), Some(&20));
+        assert_eq!(Arc::strong_count(&fabric), 1);
     }
 
     #[tokio::test]
