@@ -7,8 +7,8 @@ use torus_sm::ids::PortNum;
 
 fn metric(managed: &Managed, name: &str) -> f64 {
     let metrics = managed.get("/metrics").body;
-    let values = metrics.lines().filter_map(|line| line.strip_prefix(&format!("{name} ")));
-    values.last().expect(name).parse().expect("a number")
+    let mut values = metrics.lines().filter_map(|line| line.strip_prefix(&format!("{name} ")));
+    values.next_back().expect(name).parse().expect("a number")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
