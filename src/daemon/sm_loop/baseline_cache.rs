@@ -195,7 +195,7 @@ mod tests {
                 Some(Arc::new(number))
             });
         }
-        let start = std::time::Instant::now();
+        let start = tokio::time::Instant::now();
         while Arc::strong_count(&fabric) > 2 {
             assert!(start.elapsed().as_secs() < 30, "{} are held", Arc::strong_count(&fabric) - 1);
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
