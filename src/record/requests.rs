@@ -1,7 +1,7 @@
 //! The requests that were sent last, since a response repeats most of its request.
 
 use crate::transport::recorded::MadFate;
-use crate::wire::mad::{MAD_SIZE, Mad};
+use crate::wire::mad::Mad;
 use std::ops::Range;
 
 /// The lower half of the transaction ID in the MAD header (IBA 13.4.2). The kernel fills in the upper half
@@ -55,7 +55,7 @@ fn place(mad: &Mad) -> usize {
 /// The bytes in which two MADs differ, as their exclusive or: most are 0.
 pub(super) fn difference(one: &Mad, other: &Mad) -> Mad {
     let mut mad = *one;
-    for (byte, other) in mad.0[..MAD_SIZE].iter_mut().zip(other.0) {
+    for (byte, other) in mad.0.iter_mut().zip(other.0) {
         *byte ^= other;
     }
     mad

@@ -12,7 +12,7 @@ mod tree;
 
 use super::json::HopCount;
 use crate::fabric::{Fabric, PortId};
-use crate::ids::Lid;
+use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
 use crate::verify::MAX_PATH_SWITCHES;
 use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
@@ -119,7 +119,7 @@ impl Survey<'_> {
         let mut columns = vec![vec![LFT_NO_PATH; switches]; lids.len()];
         for (switch, table) in self.plan.routing.lfts.iter().enumerate().take(switches) {
             for (column, &(lid, _)) in columns.iter_mut().zip(lids) {
-                column[switch] = table.out(lid).unwrap_or(LFT_NO_PATH);
+                column[switch] = table.entry(lid);
             }
         }
         columns
@@ -143,11 +143,12 @@ impl Survey<'_> {
     ) {
         let policy = &*self.plan.routing.policy;
         let target = tree.target();
-        for at in tree.inwards() {
+        for index in (0..tree.outwards().len()).rev() {
+            let at = tree.outwards()[index] as usize;
             let mut passing = tree.take_passing(at);
             for source in self.sources.at(at) {
                 let Some(host) = source.other_than(destination) else { continue };
-                let sl = policy.path_sl_to_lid(host, destination, lid, crate::ids::Sl(0));
+                let sl = policy.path_sl_to_lid(host, destination, lid, Sl(0));
                 let bit = 1 << (sl.0 & 0xF);
                 passing |= bit;
                 if at != target {

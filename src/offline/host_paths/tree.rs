@@ -71,12 +71,6 @@ impl Tree {
         &self.order
     }
 
-    /// The switches with a path, each before the next one on its path.
-    pub(super) fn inwards(&self) -> impl Iterator<Item = usize> + use<> {
-        let order = self.order.clone();
-        order.into_iter().rev().map(|switch| switch as usize)
-    }
-
     /// Number of switches on the path from a switch that has one.
     #[inline]
     pub(super) fn depth(&self, switch: usize) -> usize {
