@@ -16,6 +16,7 @@ pub mod manage;
 pub mod notes;
 pub mod observe;
 pub mod offline;
+pub mod paged_vec;
 pub mod perfmgr;
 pub mod plan;
 pub mod publish;

@@ -73,7 +73,7 @@ impl<'a> NodeTables<'a> {
     }
 
     pub fn sl_to_vl(&self) -> &'a [(u8, u8, SlToVl)] {
-        self.plan.qos.sl_to_vl.get(self.node.index()).map_or(&[], Vec::as_slice)
+        self.plan.qos.sl_to_vl_of(self.node)
     }
 
     /// The PortInfo last sent to port `num`, and the PortInfo that it answered; `None` if none was
@@ -371,7 +371,7 @@ fn unread_switches(fabric: &Fabric) -> impl Iterator<Item = Guid> + '_ {
 
 /// The links of a node: its port, and the far end.
 fn links(fabric: &Fabric, node: NodeId) -> impl Iterator<Item = (PortNum, End)> {
-    let ports = fabric.ports_of(node).iter();
+    let ports = fabric.ports_of(node);
     ports.filter_map(|port| Some((port.num, fabric.end_of(port.peer?))))
 }
 

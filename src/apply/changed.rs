@@ -75,7 +75,7 @@ pub(super) fn changed_nodes(
 fn with_neighbours(mut nodes: Vec<NodeId>, last: &Fabric, now: &Fabric) -> Vec<NodeId> {
     for index in 0..nodes.len() {
         for fabric in [last, now] {
-            let peers = fabric.ports_of(nodes[index]).iter().filter_map(|port| port.peer);
+            let peers = fabric.ports_of(nodes[index]).filter_map(|port| port.peer);
             nodes.extend(peers.map(|peer| fabric.port(peer).node));
         }
     }
@@ -213,7 +213,7 @@ mod tests {
         /// The node of this switch and its neighbours.
         fn around(&self, node: NodeId) -> Vec<NodeId> {
             let fabric = &self.observation.fabric;
-            let peers = fabric.ports_of(node).iter().filter_map(|port| port.peer);
+            let peers = fabric.ports_of(node).filter_map(|port| port.peer);
             let mut nodes: Vec<NodeId> = peers.map(|peer| fabric.port(peer).node).collect();
             nodes.push(node);
             nodes.sort_unstable();

@@ -106,8 +106,8 @@ impl<'a> Delta<'a> {
     /// and may have links that were brought up then.
     pub(super) fn has_lost_tables(&self, node: NodeId) -> bool {
         let Some(switch) = self.fabric.node(node).switch else {
-            let ports = self.fabric.ports_of(node);
-            return ports.iter().any(|port| port.state() == PortState::Init);
+            let mut ports = self.fabric.ports_of(node);
+            return ports.any(|port| port.state() == PortState::Init);
         };
         let (observed, target) = (
             self.fabric.node(node).switch_info,
@@ -126,7 +126,7 @@ impl<'a> Delta<'a> {
     /// True if all links are in INIT, apart from those that were brought up after one in INIT was.
     fn are_links_in_init(&self, node: NodeId) -> bool {
         let guid = self.fabric.node(node).guid();
-        let linked = self.fabric.ports_of(node).iter().filter(|port| port.peer.is_some());
+        let linked = self.fabric.ports_of(node).filter(|port| port.peer.is_some());
         if !linked.clone().any(|port| port.state() == PortState::Init) {
             return false;
         }
@@ -354,7 +354,7 @@ impl<'a> Delta<'a> {
         node: NodeId,
         is_selected: impl Fn(&slvl::Write) -> bool,
     ) -> impl Iterator<Item = SetRequest> {
-        let wanted = self.plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+        let wanted = self.plan.qos.sl_to_vl_of(node);
         let held = self.known(node).map_or(&[][..], |known| known.sl_to_vl());
         let all_held = wanted == held && !self.may_have_exceptions(node);
         let wanted = if all_held { &[][..] } else { wanted };
@@ -380,7 +380,7 @@ impl<'a> Delta<'a> {
             return Combine::Nothing;
         }
         // The exceptions are written if no mapping is held: otherwise some of them may not differ.
-        let mut ports = self.fabric.ports_of(node).iter();
+        let mut ports = self.fabric.ports_of(node);
         let forwards = ports.any(|port| port.state() == PortState::Active);
         if forwards || self.known(node).is_some() { Combine::Alike } else { Combine::Mostly }
     }

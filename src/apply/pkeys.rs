@@ -65,7 +65,7 @@ impl<'a> Delta<'a> {
     }
 
     fn wanted_pkeys(&self, slot: PortId) -> &'a [(u16, PkeyBlock)] {
-        self.plan.partitions.blocks.get(slot.index()).map_or(&[], Vec::as_slice)
+        self.plan.partitions.blocks_of(slot)
     }
 
     /// True for a port of a switch with a cable, whose table enforces P_Keys.

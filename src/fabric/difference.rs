@@ -1,10 +1,11 @@
 //! Differences between two snapshots, as far as plans depend on them.
 
 use super::{Fabric, Node, NodeId, Port, PortId};
+use crate::paged_vec::PagedVec;
 use rayon::prelude::*;
 
-/// Nodes or port slots in one task.
-const CHUNK: usize = 4096;
+/// Pages in one task, at least.
+const PAGES: usize = 32;
 
 /// The differences from an earlier snapshot of the same nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,16 +38,16 @@ impl Difference {
 }
 
 /// The changed nodes; `None` if a node was exchanged.
-fn changed_nodes(old: &[Node], new: &[Node]) -> Option<Vec<NodeId>> {
-    let chunks = old.par_chunks(CHUNK).zip(new.par_chunks(CHUNK)).enumerate();
-    let found = chunks.map(|(number, (old, new))| {
+fn changed_nodes(old: &PagedVec<Node>, new: &PagedVec<Node>) -> Option<Vec<NodeId>> {
+    let parts: Vec<_> = old.unshared(new).collect();
+    let found = parts.into_par_iter().with_min_len(PAGES).map(|(start, old, new)| {
         let mut changed = Vec::new();
         for (index, (old, new)) in old.iter().zip(new).enumerate() {
             if !is_same_node(old, new) {
                 return None;
             }
             if is_changed(old, new) {
-                changed.push(NodeId((number * CHUNK + index) as u32));
+                changed.push(NodeId((start + index) as u32));
             }
         }
         Some(changed)
@@ -81,15 +82,17 @@ fn is_changed(old: &Node, new: &Node) -> bool {
         || old.mapped_name != new.mapped_name
 }
 
-fn changed_ports(old: &[Port], new: &[Port]) -> Vec<PortId> {
-    let chunks = old.par_chunks(CHUNK).zip(new.par_chunks(CHUNK)).enumerate();
-    let found: Vec<Vec<PortId>> = chunks
-        .map(|(number, (old, new))| {
+fn changed_ports(old: &PagedVec<Port>, new: &PagedVec<Port>) -> Vec<PortId> {
+    let parts: Vec<_> = old.unshared(new).collect();
+    let found: Vec<Vec<PortId>> = parts
+        .into_par_iter()
+        .with_min_len(PAGES)
+        .map(|(start, old, new)| {
             let pairs = old.iter().zip(new).enumerate();
             let changed = pairs.filter(|(_, (old, new))| {
                 old.peer != new.peer || old.guid != new.guid || !is_same_info(old, new)
             });
-            changed.map(|(index, _)| PortId((number * CHUNK + index) as u32)).collect()
+            changed.map(|(index, _)| PortId((start + index) as u32)).collect()
         })
         .collect();
     found.concat()

@@ -27,6 +27,7 @@ pub use self::discovery_fault::DiscoveryFault;
 use self::guid_index::GuidIndex;
 use self::node_names::{NodeName, NodeNames};
 use crate::ids::{Guid, Lid, PortNum};
+use crate::paged_vec::PagedVec;
 use crate::wire::attr::{
     MlnxExtPortInfo, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo,
 };
@@ -145,8 +146,9 @@ pub enum RouteEnd {
 /// The snapshot of a fabric.
 #[derive(Clone, Debug)]
 pub struct Fabric {
-    nodes: Vec<Node>,
-    ports: Vec<Port>,
+    /// Shared, as far as they are equal, with the snapshots that this one was made from.
+    nodes: PagedVec<Node>,
+    ports: PagedVec<Port>,
     index: Arc<GuidIndex>,
     local: PortId,
     faults: Vec<DiscoveryFault>,
@@ -182,8 +184,8 @@ impl Fabric {
         parts.sort_by_key(|node| node.info.node_guid());
         let mut index = GuidIndex::with_capacity(parts.len());
         let mut fabric = Self {
-            nodes: Vec::with_capacity(parts.len()),
-            ports: Vec::with_capacity(parts.iter().map(|node| node.ports.len()).sum()),
+            nodes: PagedVec::default(),
+            ports: PagedVec::default(),
             index: Arc::default(),
             local: PortId(0),
             faults,
@@ -210,8 +212,8 @@ impl Fabric {
     /// the same order and with the same GUIDs. It has no ExtendedPortInfo.
     pub fn with_contents(
         &self,
-        nodes: Vec<Node>,
-        ports: Vec<Port>,
+        nodes: PagedVec<Node>,
+        ports: PagedVec<Port>,
         local: PortId,
         faults: Vec<DiscoveryFault>,
     ) -> Self {
@@ -261,7 +263,7 @@ impl Fabric {
         let is_same = |(a, b): (&Node, &Node)| a.first_port == b.first_port && a.guid() == b.guid();
         self.ports.len() == other.ports.len()
             && self.nodes.len() == other.nodes.len()
-            && self.nodes.iter().zip(&other.nodes).all(is_same)
+            && self.nodes.unshared(&other.nodes).all(|(_, a, b)| a.iter().zip(b).all(is_same))
     }
 
     /// True if both snapshots are known to have the same nodes and end ports, because one was made
@@ -271,12 +273,12 @@ impl Fabric {
     }
 
     /// All nodes, ordered by GUID.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &PagedVec<Node> {
         &self.nodes
     }
 
     /// All port slots, those of a node together.
-    pub fn ports(&self) -> &[Port] {
+    pub fn ports(&self) -> &PagedVec<Port> {
         &self.ports
     }
 
@@ -334,10 +336,13 @@ impl Fabric {
     }
 
     /// The slots of a node, port 0 first.
-    pub fn ports_of(&self, node: NodeId) -> &[Port] {
+    pub fn ports_of(
+        &self,
+        node: NodeId,
+    ) -> impl DoubleEndedIterator<Item = &Port> + ExactSizeIterator + Clone {
         let node = self.node(node);
         let first = node.first_port.index();
-        &self.ports[first..=first + usize::from(node.num_ports())]
+        self.ports.range(first..first + usize::from(node.num_ports()) + 1)
     }
 
     /// The node with this node GUID.
@@ -458,8 +463,13 @@ impl Fabric {
 
     /// Names the nodes as in a node name map; the others have their descriptions.
     pub fn use_names(&mut self, names: &NodeNames) {
-        for node in &mut self.nodes {
-            node.mapped_name = names.get(node.guid()).cloned();
+        for index in 0..self.nodes.len() {
+            let node = &self.nodes[index];
+            let name = names.get(node.guid());
+            // Most nodes have their name already: their pages stay shared.
+            if node.mapped_name.as_ref() != name {
+                self.nodes[index].mapped_name = name.cloned();
+            }
         }
     }
 

@@ -39,7 +39,7 @@ impl FabricPart {
         let mut parts = Vec::new();
         for &id in &nodes {
             let node = whole.node(id);
-            let ports = whole.ports_of(id).iter().enumerate().map(|(num, port)| {
+            let ports = whole.ports_of(id).enumerate().map(|(num, port)| {
                 let at = PortId(node.first_port.0 + num as u32);
                 to_whole.push(at);
                 let is_present = node.is_switch() || linked(at).is_some();

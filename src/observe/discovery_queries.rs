@@ -231,7 +231,7 @@ impl DiscoveryQueries {
         }
         self.evidence.lost_cable(node);
         self.probe(node, far_port);
-        let ports = self.state.ports_of(node).iter();
+        let ports = self.state.ports_of(node);
         let peers: Vec<_> = ports.filter_map(|port| self.state.peer((node, port.num))).collect();
         for (peer, port) in peers {
             if self.state.node(peer).is_switch() {

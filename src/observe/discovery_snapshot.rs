@@ -2,7 +2,7 @@
 //!
 //! The new snapshot has recomputed directed routes along the cables, shortest first, and omits the
 //! nodes that they do not reach. A focused sweep usually finds the nodes and end ports of the last
-//! snapshot again; then the new one keeps its order and indexes, which saves most of the time.
+//! snapshot again; then the new one keeps its order and indexes, and shares with it what is equal.
 
 use super::discovery_state::{DiscoveryState, LastSnapshot};
 use crate::fabric::{DiscoveryFault, End, Fabric, NodeId, NodeParts};
@@ -21,8 +21,8 @@ impl DiscoveryState {
         let names = fabric.nodes().iter();
         let names = names.filter_map(|node| Some((node.guid(), node.mapped_name.clone()?)));
         Self {
-            nodes: fabric.nodes().to_vec(),
-            ports: fabric.ports().to_vec(),
+            nodes: fabric.nodes().clone(),
+            ports: fabric.ports().clone(),
             last: Some((fabric.clone(), pkeys.clone())),
             local: Some((local.node.index(), local.num)),
             faults: fabric.faults().to_vec(),
@@ -72,8 +72,10 @@ impl DiscoveryState {
             let is_local = self.local == Some((port.node.index(), port.num));
             let has_peer =
                 port.peer.is_some_and(|peer| reached[self.ports[peer.index()].node.index()]);
-            if !is_local && !has_peer {
-                (self.ports[slot].guid, self.ports[slot].info) = (Guid(0), None);
+            if !is_local && !has_peer && (port.guid.0 != 0 || port.info.is_some()) {
+                let port = &mut self.ports[slot];
+                port.guid = Guid(0);
+                port.info = None;
             }
         }
     }
@@ -98,7 +100,11 @@ impl DiscoveryState {
     fn has_ids_of(&self, (last, _): &LastSnapshot, reached: &[bool]) -> bool {
         self.nodes.len() == last.nodes().len()
             && !reached.contains(&false)
-            && self.ports.iter().zip(last.ports()).all(|(port, last)| port.guid == last.guid)
+            && self.ports.len() == last.ports().len()
+            && self
+                .ports
+                .unshared(last.ports())
+                .all(|(_, now, last)| now.iter().zip(last).all(|(now, last)| now.guid == last.guid))
     }
 
     /// The snapshot, with the indexes of the last one.
@@ -153,7 +159,7 @@ impl DiscoveryState {
             description: node.description,
             switch_info: node.switch_info,
             route: node.route,
-            ports: self.ports_of(index).iter().map(|port| (port.guid, port.info)).collect(),
+            ports: self.ports_of(index).map(|port| (port.guid, port.info)).collect(),
         }
     }
 }
@@ -164,6 +170,7 @@ mod tests {
     use crate::fabric::ibnet;
     use crate::fabric::synthetic::SyntheticView;
     use crate::ids::{Lid, PortNum};
+    use crate::sim::generate::Shape;
     use proptest::prelude::*;
     use proptest::sample::Index;
     use std::path::Path;
@@ -263,6 +270,30 @@ mod tests {
         assert_eq!(node(state.clone()).as_deref(), Some("rack 1"));
         state.names = Arc::default();
         assert_eq!(node(state), None);
+    }
+
+    /// Several snapshots are in use at a time: what did not change is stored once.
+    #[test]
+    fn a_snapshot_shares_what_did_not_change() {
+        let topology = Shape::torus([6, 6, 6]).build().expect("a torus");
+        let view = SyntheticView::default();
+        let fabric = Arc::new(Fabric::from_topology(&topology, 0, &view).expect("a torus"));
+        let tables = tables(&fabric);
+        let unshared = |new: &Fabric| {
+            let nodes: usize = fabric.nodes().unshared(new.nodes()).map(|part| part.1.len()).sum();
+            let ports: usize = fabric.ports().unshared(new.ports()).map(|part| part.1.len()).sum();
+            (nodes, ports)
+        };
+        let (same, _) = DiscoveryState::of(&fabric, &tables).finish().expect("a snapshot");
+        let (tail, _) = unshared(&same);
+        let mut state = DiscoveryState::of(&fabric, &tables);
+        let info = state.port_mut((200, PortNum(1))).and_then(|port| port.info.as_mut());
+        info.expect("a port").set_lid(Lid(7));
+        let (changed, _) = state.finish().expect("a snapshot");
+        let (nodes, ports) = unshared(&changed);
+        assert_eq!(nodes, tail, "no node changed");
+        assert!(ports > unshared(&same).1 && ports <= unshared(&same).1 + 128, "{ports}");
+        assert!(fabric.ports().len() > 4 * ports);
     }
 
     proptest! {

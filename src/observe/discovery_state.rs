@@ -8,6 +8,7 @@
 use crate::fabric::node_names::NodeNames;
 use crate::fabric::{DiscoveryFault, Fabric, Node, NodeId, Port, PortId, SwitchId};
 use crate::ids::{Guid, PortNum};
+use crate::paged_vec::PagedVec;
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::DirectedRoute;
@@ -46,10 +47,10 @@ pub(super) type LastSnapshot = (Arc<Fabric>, Arc<Vec<Vec<PkeyBlock>>>);
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveryState {
     /// Their descriptions are empty until they answer NodeDescription.
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: PagedVec<Node>,
     /// The port slots of all nodes, those of a node together. PortInfo is `None` until the port
     /// answers it.
-    pub(super) ports: Vec<Port>,
+    pub(super) ports: PagedVec<Port>,
     /// The blocks of the P_Key tables that were read; the others are those of the last snapshot.
     pub(super) read_pkeys: FxHashMap<PortId, Vec<PkeyBlock>>,
     /// The snapshot that the state started from: its nodes and ports are the first ones.
@@ -72,7 +73,7 @@ pub struct DiscoveryState {
 }
 
 impl DiscoveryState {
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &PagedVec<Node> {
         &self.nodes
     }
 
@@ -85,10 +86,13 @@ impl DiscoveryState {
     }
 
     /// The slots of a node, port 0 first.
-    pub fn ports_of(&self, index: usize) -> &[Port] {
+    pub fn ports_of(
+        &self,
+        index: usize,
+    ) -> impl DoubleEndedIterator<Item = &Port> + ExactSizeIterator + Clone {
         let node = &self.nodes[index];
         let first = node.first_port.index();
-        &self.ports[first..=first + usize::from(node.num_ports())]
+        self.ports.range(first..first + usize::from(node.num_ports()) + 1)
     }
 
     /// Slot of a port; `None` if there is no such port.
@@ -304,7 +308,7 @@ impl DiscoveryState {
         let mut reach = vec![Reach::None; self.nodes.len()];
         let Some((local, own_port)) = self.local else { return reach };
         reach[local] = Reach::Clear;
-        self.nodes[local].route = DirectedRoute::LOCAL;
+        self.set_route(local, DirectedRoute::LOCAL);
         let (mut queue, mut put_off) = (VecDeque::from([local]), VecDeque::new());
         let mut now = Reach::Clear;
         loop {
@@ -326,11 +330,18 @@ impl DiscoveryState {
                     && let Some(route) = route.then(num)
                 {
                     reach[peer] = now;
-                    self.nodes[peer].route = route;
+                    self.set_route(peer, route);
                     let is_put_off = now == Reach::Clear && avoided.contains(&peer);
                     if is_put_off { put_off.push_back(peer) } else { queue.push_back(peer) }
                 }
             }
+        }
+    }
+
+    /// Changes the route of a node. Most have theirs already: their pages stay shared.
+    fn set_route(&mut self, index: usize, route: DirectedRoute) {
+        if self.nodes[index].route != route {
+            self.nodes[index].route = route;
         }
     }
 

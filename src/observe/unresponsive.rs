@@ -306,7 +306,7 @@ fn presence(state: &DiscoveryState, known: &KnownDevices, id: NodeId) -> Presenc
         return if is_same { Presence::Answered(node) } else { Presence::Gone };
     }
     let has_other_owner = |port: &Port| port.guid.0 != 0 && state.has_end_port(port.guid);
-    if known.given_up.contains(&before.guid()) || last.ports_of(id).iter().any(has_other_owner) {
+    if known.given_up.contains(&before.guid()) || last.ports_of(id).any(has_other_owner) {
         return Presence::Gone;
     }
     Presence::Absent(None)

@@ -29,7 +29,7 @@ pub fn compute_idle_ports(input: &PlanInput<'_>) -> (Plan, Memory) {
     for id in fabric.port_ids() {
         if !is_idle(fabric, id) || takes_lid_of_other(&carried, &plan.lids, id) {
             plan.ports.replace(id.index(), None);
-            plan.partitions.blocks.replace(id.index(), Vec::new());
+            plan.partitions.blocks.replace(id.index(), Arc::default());
         }
     }
     (plan, memory)

@@ -8,11 +8,11 @@
 
 use super::LidTable;
 use super::multicast::MulticastTables;
-use super::paged_vec::PagedVec;
 use crate::config::options::Options;
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, PortNum, Sl};
+use crate::paged_vec::PagedVec;
 use crate::wire::attr::tables::MFT_BLOCK;
 use crate::wire::attr::{CapMask, NodeKind, PhysState, PortInfo, PortState, SwitchInfo};
 

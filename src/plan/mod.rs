@@ -15,7 +15,6 @@
 //! * [`multicast`]: multicast forwarding tables; * [`aliases`]: GUID tables (alias GUIDs);
 //! * [`mod@update`]: incremental planning after a small change of the fabric;
 //! * [`mod@multicast_update`]: incremental planning after a change of multicast groups;
-//! * [`paged_vec`]: copy-on-write tables, so that successive plans share unchanged pages.
 
 pub mod aliases;
 pub mod compute;
@@ -26,7 +25,6 @@ pub mod links;
 pub mod multicast;
 pub mod multicast_sls;
 pub mod multicast_update;
-pub mod paged_vec;
 pub mod partitions;
 pub mod qos;
 pub mod routing;
@@ -37,8 +35,8 @@ pub mod update;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Lid;
 use crate::notes::Note;
+use crate::paged_vec::PagedVec;
 use crate::wire::attr::{PortInfo, SwitchInfo};
-use paged_vec::PagedVec;
 use std::sync::Arc;
 
 /// The LIDs of all end ports, by port and by LID.

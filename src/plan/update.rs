@@ -11,7 +11,6 @@
 use super::compute::{self, PlanError, PlanInput, PlanParts, Planned, StageResults, compute};
 use super::lids::{self, Memory};
 use super::multicast::{self, GroupMembers, MulticastTables};
-use super::paged_vec::PagedVec;
 use super::partitions::removed_pkeys::RemovedPkeys;
 use super::partitions::{self, Partition, PartitionTables};
 use super::qos::setup::QosSetup;
@@ -23,6 +22,7 @@ use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::notes::Note;
+use crate::paged_vec::PagedVec;
 use crate::wire::attr::PortInfo;
 use crate::wire::attr::tables::PkeyBlock;
 use rayon::prelude::*;

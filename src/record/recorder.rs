@@ -13,8 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
-/// Maximum number of plans that are kept with their inputs. Each may hold a snapshot of the fabric.
+/// Maximum number of plans that are kept with their inputs.
 const MAX_PLANS: usize = 4;
+
+/// Maximum number of port slots in the snapshots of the plans that are kept; the last two are kept
+/// in any case. A snapshot takes some 200 bytes a slot where it shares nothing with the others.
+const MAX_SLOTS: usize = 100_000;
 
 /// Keeps the MADs and events of the last minutes, and the last plans with their inputs. Its methods
 /// take less than a microsecond.
@@ -92,12 +96,13 @@ impl FlightRecorder {
         let mut state = self.lock();
         let position = state.ring.count();
         state.ring.push_event(now, EventKind::PlanBegan, &text);
-        if state.plans.len() == MAX_PLANS {
-            state.plans.pop_front();
-        }
         state.plan_count += 1;
         let (number, result) = (state.plan_count, PlanResult::Unfinished);
         state.plans.push_back(PlanRecord { number, position, inputs, result });
+        let slots = |plan: &PlanRecord| plan.inputs.fabric.ports().len();
+        while state.plans.len() > kept(state.plans.iter().rev().map(slots)) {
+            state.plans.pop_front();
+        }
     }
 
     /// Records the result of the plan that began last.
@@ -162,5 +167,28 @@ impl MadRecorder for FlightRecorder {
         let mad = RecordedMad { fate, agent, lid: peer.lid, qpn: peer.qpn, mad };
         let now = self.now();
         self.lock().ring.push_mad(now, &mad);
+    }
+}
+
+/// The number of plans to keep, of those whose snapshots have so many port slots, the last one first.
+fn kept(slots: impl Iterator<Item = usize>) -> usize {
+    let mut sum = 0;
+    let fitting = slots.take(MAX_PLANS).take_while(|slots| {
+        sum += slots;
+        sum <= MAX_SLOTS
+    });
+    fitting.count().max(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_fabrics_leave_room_for_fewer_plans() {
+        assert_eq!(kept([100; 9].into_iter()), MAX_PLANS);
+        assert_eq!(kept([MAX_SLOTS / 3; 9].into_iter()), 3);
+        assert_eq!(kept([MAX_SLOTS; 9].into_iter()), 2);
+        assert_eq!(kept([MAX_SLOTS + 1].into_iter()), 2);
     }
 }

@@ -58,7 +58,7 @@ impl PathIndex {
             fabric.port_ids().map(|port| port_mtu_rate(fabric, port)).collect();
         let links: Vec<_> =
             fabric.port_ids().map(|port| egress_link(fabric, &mtu_rates, port)).collect();
-        let mut tables = subnet.plan.qos.sl_to_vl.iter().flatten();
+        let mut tables = subnet.plan.qos.sl_to_vl.iter().flat_map(|rows| rows.iter());
         let has_vl15_mappings = tables.any(|(_, _, map)| sls_to_vl15(map) != 0);
         // Without verified LIDs there is no proof that packets are delivered.
         let is_delivered =

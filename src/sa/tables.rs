@@ -131,7 +131,7 @@ fn mapping(
     output: u8,
 ) -> SlToVlRecord {
     let node = query.view.fabric().port(end).node;
-    let written = query.view.plan().qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+    let written = query.view.plan().qos.sl_to_vl_of(node);
     let mut record = SlToVlRecord::default();
     record.set_lid(lid);
     record.set_in_port(PortNum(in_port));
@@ -195,7 +195,7 @@ pub(super) fn pkeys(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
         return Err(ErrorStatus(SaStatus::REQ_INVALID));
     }
     let mut wanted: PkeyTableRecord = query.record();
-    let tables = &query.view.plan().partitions.blocks;
+    let tables = &query.view.plan().partitions;
     for end in query.end_ports(PkeyTableRecord::LID, wanted.lid()) {
         let Some(lid) = query.view.lids().base(end) else { continue };
         wanted.set_lid(lid);
@@ -204,7 +204,7 @@ pub(super) fn pkeys(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
             wanted.set_port(query.view.fabric().port(end).num);
         }
         for port in owned_ports(query, end) {
-            for (block, keys) in tables.get(port.index()).map_or(&[][..], Vec::as_slice) {
+            for (block, keys) in tables.blocks_of(port) {
                 let mut record = PkeyTableRecord::default();
                 record.set_lid(lid);
                 record.set_block(*block);

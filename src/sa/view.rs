@@ -84,13 +84,13 @@ impl<'a> SubnetView<'a> {
     /// The P_Keys of an end port, or of port 0 for the ports of a switch. Without planned P_Key
     /// tables, every port has the default P_Key.
     pub(super) fn pkeys(&self, port: PortId) -> &'a [Pkey] {
-        let tables = &self.subnet.plan.partitions.keys;
-        if tables.is_empty() {
+        let tables = &self.subnet.plan.partitions;
+        if tables.keys.is_empty() {
             return &[Pkey::DEFAULT_FULL];
         }
         let node = self.fabric().node_of(port);
         let owner = if node.is_switch() { node.first_port } else { port };
-        tables.get(owner.index()).map_or(&[], Vec::as_slice)
+        tables.keys_of(owner)
     }
 
     /// The P_Key of `from` for packets to `to`, in a partition that both are members of. If there

@@ -84,7 +84,8 @@ impl HeldMappings {
 /// True if the engine keeps paths free of credit loops by SLs, but the plan has no SL to VL mappings
 /// (`qos` is FALSE), so that those of the switches decide.
 pub fn are_needed(plan: &Plan) -> bool {
-    plan.qos.sl_to_vl.iter().all(Vec::is_empty) && plan.routing.policy.separates_paths_by_sl()
+    plan.qos.sl_to_vl.iter().all(|rows| rows.is_empty())
+        && plan.routing.policy.separates_paths_by_sl()
 }
 
 /// Port 0 and the cabled ports of a switch.

@@ -98,7 +98,7 @@ fn multicast(
 }
 
 fn sl_to_vl(fabric: &Fabric, plan: &Plan, id: NodeId, faults: &mut FaultList) {
-    let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
+    let rows = plan.qos.sl_to_vl_of(id);
     let node = fabric.node(id);
     let mut limits = vec![None; usize::from(node.num_ports()) + 1];
     for &(_, output, map) in rows {

@@ -173,7 +173,7 @@ fn of_switch(
     switch: SwitchId,
 ) -> SwitchMaps {
     let id = fabric.switches()[switch.index()];
-    let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
+    let rows = plan.qos.sl_to_vl_of(id);
     with_rows(fabric, plan, network, switch, rows)
 }
 

@@ -373,7 +373,7 @@ impl SimCluster {
         }
         for node in fabric.node_ids() {
             let guid = fabric.node(node).guid();
-            let rows = plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+            let rows = plan.qos.sl_to_vl_of(node);
             for &(input, output, wanted) in rows {
                 let has = self.fabric.sl2vl(guid, PortNum(input), PortNum(output));
                 if has != Some(wanted) {

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use torus_sm::fabric::synthetic::SyntheticView;
-use torus_sm::fabric::{Fabric, PortId, SwitchId};
+use torus_sm::fabric::{Fabric, NodeId, PortId, SwitchId};
 use torus_sm::ids::{Lid, Sl};
-use torus_sm::plan::paged_vec::PagedVec;
+use torus_sm::paged_vec::PagedVec;
 use torus_sm::plan::routing::{Lft, Routing, RoutingPolicy};
 use torus_sm::plan::{LidTable, Plan};
 use torus_sm::sim::generate::Shape;
@@ -206,21 +206,23 @@ impl Torus {
             info.set_operational_vls(EIGHT_DATA_VLS);
             *target = Some(info);
         }
-        plan.qos.sl_to_vl = PagedVec::filled(Vec::new(), self.fabric.nodes().len());
-        for (id, rows) in self.fabric.node_ids().zip(&mut plan.qos.sl_to_vl) {
-            let node = self.fabric.node(id);
-            if !node.is_switch() {
-                rows.push((0, 0, self.map(None, None)));
-                continue;
-            }
-            let slot = |num: u8| PortId(node.first_port.0 + u32::from(num));
-            for output in 1..=node.num_ports() {
-                for input in 0..=node.num_ports() {
-                    let map = self.map(self.dimension(slot(input)), self.dimension(slot(output)));
-                    rows.push((input, output, map));
-                }
+        plan.qos.sl_to_vl = self.fabric.node_ids().map(|id| self.mappings(id).into()).collect();
+    }
+
+    fn mappings(&self, id: NodeId) -> Vec<(u8, u8, SlToVl)> {
+        let node = self.fabric.node(id);
+        if !node.is_switch() {
+            return vec![(0, 0, self.map(None, None))];
+        }
+        let slot = |num: u8| PortId(node.first_port.0 + u32::from(num));
+        let mut rows = Vec::new();
+        for output in 1..=node.num_ports() {
+            for input in 0..=node.num_ports() {
+                let map = self.map(self.dimension(slot(input)), self.dimension(slot(output)));
+                rows.push((input, output, map));
             }
         }
+        rows
     }
 }
 

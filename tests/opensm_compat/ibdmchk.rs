@@ -178,8 +178,9 @@ fn shortest_paths_around_a_ring_are_a_credit_loop() {
 fn a_torus_whose_sls_share_a_vl_is_rejected() {
     let site = PlanSetup::generated(&Shape::torus([5, 5, 1]), TORUS, true);
     let mut plan = site.plan(&[]).expect("a healthy torus");
-    for (_, _, map) in plan.qos.sl_to_vl.iter_mut().flatten() {
-        *map = SlToVl::default();
+    for rows in &mut plan.qos.sl_to_vl {
+        let on_one_vl = |&(input, output, _): &_| (input, output, SlToVl::default());
+        *rows = rows.iter().map(on_one_vl).collect();
     }
     assert_loop(&site, &plan);
     let failure = verify(&site.fabric, plan, &Checks::new(true)).expect_err("a credit loop");

@@ -51,7 +51,7 @@ fn without_vls_a_torus_has_a_credit_loop() {
     assert!(verified.summary().notes[0].text.contains(&cycle.to_string()));
 
     let one_vl = |mut plan: Plan| {
-        plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::default());
+        map_all(&mut plan, SlToVl::default());
         plan
     };
     let failure = verify(&torus.fabric, one_vl(torus.plan(true, true)), &checks).unwrap_err();
@@ -64,7 +64,7 @@ fn clockwise(torus: &Torus, plan: Plan) -> Plan {
     let up = |switch: usize| {
         let here = torus.at[switch][0];
         let node = torus.fabric.switches()[switch];
-        let ports = torus.fabric.ports_of(node).iter();
+        let ports = torus.fabric.ports_of(node);
         let leads = |peer: PortId| {
             let to = torus.fabric.node_of(peer).switch;
             to.is_some_and(|to| torus.at[to.index()][0] == (here + 1) % torus.shape.radix[0])
@@ -156,7 +156,7 @@ fn groups_are_checked_with_their_own_sls() {
 fn tables_must_fit_and_used_sls_must_not_be_dropped() {
     let torus = Torus::new([3, 3, 1], 1, 1);
     let mut plan = torus.plan(true, true);
-    plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new([15; 16]));
+    map_all(&mut plan, SlToVl::new([15; 16]));
     let failure = verify(&torus.fabric, plan, &Checks::new(true)).unwrap_err();
     assert!(failure.faults.iter().all(|fault| matches!(fault, Fault::Dropped { .. })));
 
@@ -164,13 +164,13 @@ fn tables_must_fit_and_used_sls_must_not_be_dropped() {
     let mut plan = torus.plan(true, false);
     let mut vls = SlToVl::default().vls();
     (vls[0], vls[8]) = (15, 15);
-    plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new(vls));
+    map_all(&mut plan, SlToVl::new(vls));
     let verified = verify(&torus.fabric, plan, &Checks::new(true)).expect("no fault");
     let is_about_options = |note: &Note| note.text.contains("as configured, ");
     assert!(verified.summary().notes.iter().any(is_about_options), "{:?}", verified.summary());
 
     let mut plan = torus.plan(true, true);
-    plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new([9; 16]));
+    map_all(&mut plan, SlToVl::new([9; 16]));
     Arc::make_mut(&mut plan.multicast).by_switch =
         vec![vec![(Mlid(0xFFF0), PortMask([1, 0, 0, 0]))]];
     let failure = verify(&torus.fabric, plan, &Checks::new(true)).unwrap_err();
@@ -423,4 +423,11 @@ fn layers_without_sl_to_vl_mappings_are_no_proof() {
     let verified = tree.verdict().expect("a plan").verdict.expect("it is written");
     assert_eq!(verified.summary().cycle, None);
     assert!(verified.summary().notes.is_empty(), "{:?}", verified.summary().notes);
+}
+
+/// Gives all pairs of ports the same SL to VL mapping.
+fn map_all(plan: &mut Plan, map: SlToVl) {
+    for rows in &mut plan.qos.sl_to_vl {
+        *rows = rows.iter().map(|&(input, output, _)| (input, output, map)).collect();
+    }
 }

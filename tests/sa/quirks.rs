@@ -9,7 +9,7 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::DeviceModel;
-use torus_sm::ids::{Gid, Sl};
+use torus_sm::ids::{Gid, PortNum, Sl};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
@@ -39,8 +39,9 @@ fn subnet(enable_quirks: bool) -> (Subnet, Gid, Gid) {
     let subnet = published(fabric.expect("a fabric"), options, &config, &partitions);
     let subnet = subnet.expect("it routes");
     let gid = |at| {
-        let node = subnet.fabric.node_by_guid(shape.host_guid(at, 0)).expect("a host");
-        Gid::new(subnet.options.subnet_prefix, subnet.fabric.ports_of(node)[1].guid)
+        let port = subnet.fabric.port_by_end((shape.host_guid(at, 0), PortNum(1)));
+        let port = subnet.fabric.port(port.expect("a host"));
+        Gid::new(subnet.options.subnet_prefix, port.guid)
     };
     let (tavor, other) = (gid([1, 0, 0]), gid([2, 0, 0]));
     (subnet, tavor, other)

@@ -28,7 +28,6 @@ use crate::daemon::sm_loop::link_storm::LinkStorm;
 use crate::daemon::sm_loop::mastership::{Mastership, StrangerLog};
 use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::pending::{PendingWork, switch_of};
-use crate::daemon::sm_loop::prepared_sweep::PreparedSweep;
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
 use crate::daemon::sm_loop::unresponsive_devices::UnresponsiveDevices;
 use crate::fabric::Fabric;
@@ -71,8 +70,6 @@ pub struct Manager {
     once: bool,
     pub(super) reconfigurer: Reconfigurer,
     pub(super) observation: Option<Observation>,
-    /// The copy of `observation` from which the next focused sweep starts.
-    pub(super) prepared_sweep: PreparedSweep,
     pub(super) links: LinkQuarantine,
     pub(super) unresponsive: UnresponsiveDevices,
     pub(super) storm: LinkStorm,
@@ -130,7 +127,6 @@ impl Manager {
             once,
             reconfigurer,
             observation: None,
-            prepared_sweep: PreparedSweep::default(),
             links: LinkQuarantine::default(),
             unresponsive: UnresponsiveDevices::default(),
             storm: LinkStorm::default(),
@@ -215,7 +211,6 @@ impl Manager {
         let consequence = "the next sweep starts from scratch; the routes in force stay";
         contained::log("a sweep or reconfiguration", panic, consequence);
         self.observation = None;
-        self.prepared_sweep = PreparedSweep::default();
         (self.unfinished, self.was_silent, self.rechecks) = (0, false, 0);
         self.completed = None;
         self.reconfigurer.start_from_scratch();
@@ -268,11 +263,6 @@ impl Manager {
 
     /// Waits for an event or a deadline, and adds its work to `pending`.
     async fn wait(&mut self, pending: &mut PendingWork) {
-        if let Some(observation) =
-            self.observation.as_ref().filter(|_| self.state() == SmState::Master)
-        {
-            self.prepared_sweep.prepare(observation);
-        }
         let sweep = self.next_sweep;
         let renewal = self.reconfigurer.next_renewal();
         let release = self.links.next_release();

@@ -6,7 +6,6 @@
 //!   configuration files in it;
 //! * [`reconfigure`]: plan, verify, apply and publish;
 //! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
-//!   `prepared_sweep`: the state from which the next focused sweep starts;
 //! * `quarantine`: links that flap or report errors; `link_quarantine`: its state; `port_errors`:
 //!   ports that report errors;
 //! * `link_storm`: many links that change at the same time; [`known_changes`]: links whose change a
@@ -40,7 +39,6 @@ pub mod partitions;
 pub mod pending;
 pub mod planning;
 mod port_errors;
-mod prepared_sweep;
 pub mod qos_policy;
 mod quarantine;
 pub mod reconfigure;

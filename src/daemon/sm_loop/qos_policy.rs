@@ -11,8 +11,8 @@ use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Pkey};
 use crate::notes::Note;
+use crate::paged_vec::PagedVec;
 use crate::plan::Plan;
-use crate::plan::paged_vec::PagedVec;
 use crate::plan::partitions::Partition;
 use crate::plan::qos::policy::EffectivePolicy;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct QosPolicyState {
 #[derive(Debug)]
 struct ResolvedPolicy {
     fabric: Arc<Fabric>,
-    keys: PagedVec<Vec<Pkey>>,
+    keys: PagedVec<Arc<[Pkey]>>,
     partitions: Arc<Vec<Partition>>,
     own_port: Guid,
     effective: Arc<EffectivePolicy>,

@@ -243,14 +243,14 @@ impl Manager {
         let avoided = self.links.health.avoidable(Instant::now(), &last.fabric);
         let restarted = self.reconfigurer.restarted();
         let focus = Focus { suspects, avoided: &avoided, restarted };
-        let state = self.prepared_sweep.take(last).await;
+        let state = DiscoveryState::of(&last.fabric, &last.pkeys);
         let observation = focused::sweep(client, keys, &settings, last, state, focus).await?;
         let is_lost = |guid| observation.fabric.node_by_guid(guid).is_none();
         if avoided.is_empty() || !last.fabric.nodes().iter().any(|node| is_lost(node.guid())) {
             return Ok(observation);
         }
-        let (state, focus) =
-            (DiscoveryState::of(&last.fabric, &last.pkeys), Focus { avoided: &[], ..focus });
+        let state = DiscoveryState::of(&last.fabric, &last.pkeys);
+        let focus = Focus { avoided: &[], ..focus };
         focused::sweep(client, keys, &settings, last, state, focus).await
     }
 

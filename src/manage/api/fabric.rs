@@ -265,7 +265,7 @@ fn node_view(fabric: &Fabric, id: NodeId) -> NodeView {
         description: node.name().to_string(),
         lids: lids(fabric, node),
         ports: node.num_ports(),
-        linked_ports: fabric.ports_of(id).iter().filter(|port| port.peer.is_some()).count(),
+        linked_ports: fabric.ports_of(id).filter(|port| port.peer.is_some()).count(),
         system_guid: info.system_guid().to_string(),
         vendor_id: info.vendor_id(),
         device_id: info.device_id(),

@@ -39,7 +39,7 @@ pub(super) fn partitions(context: &ApiContext<'_>, _: &Query) -> Result<Reply, A
         let default = [Pkey::DEFAULT_FULL];
         let keys = match tables.keys.is_empty() {
             true => &default[..],
-            false => tables.keys.get(port.index()).map_or(&[][..], Vec::as_slice),
+            false => tables.keys_of(port),
         };
         for &key in keys {
             let partition = partitions.entry(key.base()).or_default();

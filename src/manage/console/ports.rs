@@ -118,7 +118,7 @@ impl<'a> PortCounts<'a> {
     fn add_node(&mut self, fabric: &Fabric, node: &'a Node) {
         self.nodes += 1;
         let first = fabric.port(node.first_port).node;
-        let external = fabric.ports_of(first).iter().filter(|port| port.num != PortNum::ZERO);
+        let external = fabric.ports_of(first).filter(|port| port.num != PortNum::ZERO);
         for port in external {
             self.add_port(fabric, node, port);
         }

@@ -74,7 +74,7 @@ fn put_partition(out: &mut String, partition: &Partition, tables: &PartitionTabl
 }
 
 fn put_port(out: &mut String, fabric: &Fabric, port: PortId, tables: &PartitionTables) {
-    let blocks = tables.blocks.get(port.index()).map_or(&[][..], Vec::as_slice);
+    let blocks = tables.blocks_of(port);
     if blocks.is_empty() {
         return;
     }

@@ -214,7 +214,7 @@ impl Report<'_> {
             scopes.iter().map(|scope| Count::of(self.mapping_names(scope))).collect();
         let mut others = 0;
         for node in self.fabric.node_ids() {
-            let rows = self.plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+            let rows = self.plan.qos.sl_to_vl_of(node);
             for rows in rows.chunk_by(|(_, one, _), (_, two, _)| one == two) {
                 let number = rows.first().map_or(0, |&(_, output, _)| output);
                 let Some(output) = self.fabric.port_of(node, PortNum(number)) else { continue };

@@ -22,7 +22,7 @@ pub(super) fn shown(fabric: &Fabric, plan: &Plan) -> String {
     }
     let mut mappings: BTreeMap<(&str, [u8; 16]), usize> = BTreeMap::new();
     for node in fabric.node_ids() {
-        let rows = plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+        let rows = plan.qos.sl_to_vl_of(node);
         for (_, output, mapping) in rows {
             if let Some(port) = fabric.port_of(node, PortNum(*output)) {
                 *mappings.entry((kind(fabric, port), mapping.vls())).or_default() += 1;

@@ -25,7 +25,7 @@ impl Drawing<'_> {
     pub(super) fn hosts(&self, out: &mut String, at: Coordinates) {
         let Drawn { fabric, layout, .. } = self.picture;
         let Some(switch) = layout.switch(at) else { return };
-        let ports = fabric.ports_of(fabric.switches()[switch.index()]).iter();
+        let ports = fabric.ports_of(fabric.switches()[switch.index()]);
         let peers = ports.filter_map(|port| port.peer);
         let hosts: Vec<PortId> = peers.filter(|&peer| !fabric.node_of(peer).is_switch()).collect();
         let (x, y) = self.point(at);

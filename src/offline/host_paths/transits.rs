@@ -91,7 +91,7 @@ struct Maps<'a> {
 impl<'a> Maps<'a> {
     fn new(fabric: &'a Fabric, plan: &'a Plan, switch: SwitchId) -> Self {
         let node = fabric.switches()[switch.index()];
-        let mut rows = plan.qos.sl_to_vl.get(node.index()).cloned().unwrap_or_default();
+        let mut rows = plan.qos.sl_to_vl_of(node).to_vec();
         rows.sort_unstable_by_key(|&(input, output, _)| (input, output));
         Self { fabric, plan, switch, rows }
     }

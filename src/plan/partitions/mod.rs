@@ -20,18 +20,20 @@ pub mod removed_pkeys;
 pub mod resolve;
 pub mod steps;
 
-use super::paged_vec::PagedVec;
 use crate::config::options::{Options, PartEnforce};
 pub use crate::config::partitions::{Membership, PortSelector};
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Gid, Pkey, PortNum, Sl};
 use crate::notes::{Note, counted};
+use crate::paged_vec::PagedVec;
+use crate::plan::interned::Interned;
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
 use members::{Memberships, WantedKeys};
 use place::{KeyIndex, PlacedKeys, PreviousTable};
 use rayon::prelude::*;
 use removed_pkeys::RemovedPkeys;
+use std::sync::Arc;
 
 pub use resolve::{default, partitions};
 
@@ -42,9 +44,9 @@ const MAX_LISTED_KEYS: usize = 8;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PartitionTables {
     /// The planned blocks (block number, block), by port slot; empty for ports without a table.
-    pub blocks: PagedVec<Vec<(u16, PkeyBlock)>>,
+    pub blocks: PagedVec<Arc<[(u16, PkeyBlock)]>>,
     /// The keys of each end port, by port slot, for path and group checks.
-    pub keys: PagedVec<Vec<Pkey>>,
+    pub keys: PagedVec<Arc<[Pkey]>>,
     /// P_Key enforcement (inbound, outbound) of switch ports, by port slot; `None` keeps the
     /// observed bits.
     pub enforcement: PagedVec<Option<(bool, bool)>>,
@@ -55,6 +57,16 @@ pub struct PartitionTables {
 }
 
 impl PartitionTables {
+    /// The planned blocks of a port (block number, block); none for ports without a table.
+    pub fn blocks_of(&self, port: PortId) -> &[(u16, PkeyBlock)] {
+        self.blocks.get(port.index()).map_or(&[], |blocks| blocks)
+    }
+
+    /// The keys of an end port; none for other ports.
+    pub fn keys_of(&self, port: PortId) -> &[Pkey] {
+        self.keys.get(port.index()).map_or(&[], |keys| keys)
+    }
+
     /// The service level of the partition of `key`; SL 0 if there is no such partition.
     pub fn service_level(&self, key: Pkey) -> Sl {
         let found = self.service_levels.binary_search_by_key(&key.base(), |(base, _)| *base);
@@ -136,24 +148,27 @@ pub fn tables(
         .map_init(KeyIndex::default, |index, &port| planner.port(port, index))
         .collect();
     let mut all = PartitionTables {
-        blocks: PagedVec::filled(Vec::new(), slots),
-        keys: PagedVec::filled(Vec::new(), slots),
+        blocks: PagedVec::filled(Arc::default(), slots),
+        keys: PagedVec::filled(Arc::default(), slots),
         enforcement: PagedVec::filled(None, slots),
         service_levels: partitions.iter().map(|part| (part.pkey.base(), part.sl)).collect(),
         names: partitions.iter().map(|part| (part.pkey.base(), part.name.clone())).collect(),
     };
     all.service_levels.sort_unstable();
     all.names.sort_unstable();
-    let (mut notes, mut all_removed) = (Vec::new(), Vec::new());
+    let mut notes = Vec::new();
+    let mut all_removed = Vec::new();
+    let mut known_blocks = Interned::new();
+    let mut known_keys = Interned::new();
     for (&port, table) in end_ports.iter().zip(tables) {
         if !table.removed.is_empty() {
             all_removed.push((fabric.port(port).guid, table.removed));
         }
-        all.blocks[port.index()] = table.blocks;
-        all.keys[port.index()] = table.held;
+        all.blocks[port.index()] = known_blocks.share(table.blocks);
+        all.keys[port.index()] = known_keys.share(table.held);
         if let Some((peer, enforcement)) = table.peer_enforcement {
             all.enforcement[peer.index()] = Some(enforcement.bits);
-            all.blocks[peer.index()] = enforcement.blocks;
+            all.blocks[peer.index()] = known_blocks.share(enforcement.blocks);
         }
         notes.extend(table.notes);
     }

@@ -97,7 +97,7 @@ impl SlUsers<'_> {
     fn dropping_ports(&self) -> [DroppingPorts; 16] {
         let mut dropping = [DroppingPorts::default(); 16];
         for node in self.fabric.node_ids() {
-            let rows = self.tables.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+            let rows = self.tables.sl_to_vl_of(node);
             for rows in rows.chunk_by(|(_, one, _), (_, two, _)| one == two) {
                 let sls = rows.iter().fold(0, |sls, (.., map)| sls | dropped_by(map));
                 let Some(&(_, output, _)) = rows.first().filter(|_| sls != 0) else { continue };

@@ -16,8 +16,8 @@ use super::setup::QosSetup;
 use super::vls::{DROPPED_VL, configurable_info, vl_mask};
 use crate::config::qos_policy::{VlArbEntry, VlArbScope};
 use crate::fabric::{Fabric, NodeId, PortId};
+use crate::paged_vec::PagedVec;
 use crate::plan::interned::Interned;
-use crate::plan::paged_vec::PagedVec;
 use crate::plan::routing::RoutingPolicy;
 use crate::wire::attr::tables::{SlToVl, VLARB_BLOCK, VlArbBlock};
 use crate::wire::attr::{CapMask, PortInfo};
@@ -31,11 +31,18 @@ pub struct QosTables {
     /// SL to VL mappings (input port, output port, mapping) by node, grouped by output port, in the
     /// order in which they are written. Channel adapters and routers have one mapping (0, port) per
     /// live port.
-    pub sl_to_vl: PagedVec<Vec<(u8, u8, SlToVl)>>,
+    pub sl_to_vl: PagedVec<Arc<[(u8, u8, SlToVl)]>>,
     /// VL arbitration blocks (block number 1 to 4, block), by port slot.
     pub vl_arbitration: PagedVec<Arc<[(u8, VlArbBlock)]>>,
     /// The `qos-setup` scopes that were applied.
     pub setup: Option<Arc<QosSetup>>,
+}
+
+impl QosTables {
+    /// The SL to VL mappings of a node (input port, output port, mapping); none if it is not planned.
+    pub fn sl_to_vl_of(&self, node: NodeId) -> &[(u8, u8, SlToVl)] {
+        self.sl_to_vl.get(node.index()).map_or(&[], |rows| rows)
+    }
 }
 
 /// The configuration of the tables.
@@ -74,10 +81,10 @@ pub fn tables(
     let builder = TableBuilder { fabric, sources, policy, targets };
     let nodes: Vec<NodeId> = fabric.node_ids().collect();
     let ports: Vec<PortId> = fabric.port_ids().collect();
-    let maps: Vec<_> = nodes.par_iter().map(|&node| builder.sl_to_vl_of(node)).collect();
+    let sl_to_vl = shared(&nodes, |&node| builder.sl_to_vl_of(node));
     let vl_arbitration = shared(&ports, |&port| builder.vl_arbitration_of(port));
     let setup = sources.setup.clone();
-    QosTables { sl_to_vl: maps.into(), vl_arbitration, setup }
+    QosTables { sl_to_vl, vl_arbitration, setup }
 }
 
 /// The tables of all owners, equal ones stored once. They are computed in parallel, a part at a time, since all of
@@ -114,7 +121,7 @@ pub fn update(
     nodes.sort_unstable();
     nodes.dedup();
     for node in nodes {
-        tables.sl_to_vl.replace(node.index(), builder.sl_to_vl_of(node));
+        tables.sl_to_vl.replace(node.index(), builder.sl_to_vl_of(node).into());
     }
 }
 

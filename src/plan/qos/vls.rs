@@ -2,7 +2,7 @@
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
-use crate::plan::paged_vec::PagedVec;
+use crate::paged_vec::PagedVec;
 use crate::wire::attr::tables::SlToVl;
 use crate::wire::attr::{PortInfo, PortState};
 

@@ -88,7 +88,7 @@ fn route_matrix(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
 
 /// The switch at the other end of each port but port 0; `None` for other nodes and no link.
 fn neighbours(fabric: &Fabric, switch: SwitchId) -> Vec<Option<SwitchId>> {
-    let ports = fabric.ports_of(fabric.switches()[switch.index()]).iter();
+    let ports = fabric.ports_of(fabric.switches()[switch.index()]);
     let external = ports.filter(|port| port.num.0 > 0);
     external.map(|port| fabric.node_of(port.peer?).switch).collect()
 }

@@ -88,7 +88,7 @@ pub(super) struct SwitchGraph {
 impl SwitchGraph {
     pub(super) fn new(fabric: &Fabric) -> Self {
         let neighbours = fabric.switches().iter().map(|&node| {
-            let peers = fabric.ports_of(node).iter().filter_map(|port| port.peer);
+            let peers = fabric.ports_of(node).filter_map(|port| port.peer);
             let switches = peers.filter_map(|peer| fabric.node_of(peer).switch);
             switches.map(|switch| switch.0).collect()
         });

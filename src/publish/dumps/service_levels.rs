@@ -33,7 +33,7 @@ pub fn sl2vl(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
 }
 
 fn rows<'a>(plan: &'a Plan, port: &Port) -> &'a [(u8, u8, SlToVl)] {
-    plan.qos.sl_to_vl.get(port.node.index()).map_or(&[], Vec::as_slice)
+    plan.qos.sl_to_vl_of(port.node)
 }
 
 fn is_cabled(fabric: &Fabric, node: NodeId, num: u8) -> bool {

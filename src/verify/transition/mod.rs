@@ -132,18 +132,20 @@ fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
     };
     let senders = old.plan.multicast.senders.iter();
     multicast.senders = senders.filter_map(|&(mlid, switch)| Some((mlid, here(switch)?))).collect();
-    for (rows, node) in plan.qos.sl_to_vl.iter_mut().zip(fabric.nodes()) {
-        let at = old.fabric.node_by_guid(node.guid());
-        let held = at.and_then(|node| old.plan.qos.sl_to_vl.get(node.index()));
-        if held.is_none_or(|held| held == rows) {
+    for (index, rows) in new.qos.sl_to_vl.iter().enumerate() {
+        let node = &fabric.nodes()[index];
+        let Some(before) = old.fabric.node_by_guid(node.guid()) else { continue };
+        let held = old.plan.qos.sl_to_vl_of(before);
+        if held == &**rows {
             continue;
         }
         let held: HashMap<(u8, u8), SlToVl> =
-            held.into_iter().flatten().map(|&(i, o, map)| ((i, o), map)).collect();
+            held.iter().map(|&(input, output, map)| ((input, output), map)).collect();
         // Pairs of ports without an old mapping had no traffic.
-        for (input, output, map) in rows {
-            *map = held.get(&(*input, *output)).copied().unwrap_or(*map);
-        }
+        let replaced = rows.iter().map(|&(input, output, map)| {
+            (input, output, held.get(&(input, output)).copied().unwrap_or(map))
+        });
+        plan.qos.sl_to_vl[index] = replaced.collect();
     }
     plan
 }

@@ -136,7 +136,7 @@ fn lid_table(fabric: &Fabric, lids: &Lids) -> LidTable {
 fn neighbours(fabric: &Fabric, switch: SwitchId) -> Vec<(u8, SwitchId)> {
     let ports = fabric.ports_of(fabric.switches()[switch.index()]);
     let to = |peer: PortId| fabric.node_of(peer).switch;
-    ports.iter().filter_map(|port| Some((port.num.0, to(port.peer?)?))).collect()
+    ports.filter_map(|port| Some((port.num.0, to(port.peer?)?))).collect()
 }
 
 /// A random tree towards a switch: the output port by switch. A port of `keep` that leads into the
@@ -362,7 +362,8 @@ fn reboot(fabric: &mut Fabric, dice: &mut Dice) {
     let switch = SwitchId(dice.below(fabric.switches().len()) as u32);
     let node = fabric.switches()[switch.index()];
     let first = fabric.node(node).first_port;
-    for slot in (0..fabric.ports_of(node).len() as u32).map(|num| PortId(first.0 + num)) {
+    let slots = fabric.ports_of(node).len() as u32;
+    for slot in (0..slots).map(|num| PortId(first.0 + num)) {
         darken(fabric, slot);
     }
     let mut info = fabric.port(first).info.expect("port 0");

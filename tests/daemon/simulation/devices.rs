@@ -303,5 +303,5 @@ async fn a_new_manager_is_asked_for_its_sm_info() {
 /// GUID of port 1 of a host.
 fn info_guid(subnet: &torus_sm::publish::Subnet, host: Guid) -> Guid {
     let node = subnet.fabric.node_by_guid(host).expect("it is known");
-    subnet.fabric.ports_of(node)[1].guid
+    subnet.fabric.port(subnet.fabric.port_of(node, PortNum(1)).expect("port 1")).guid
 }

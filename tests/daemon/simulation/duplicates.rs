@@ -70,7 +70,8 @@ async fn a_port_that_moves_during_the_sweep_is_no_duplicate() {
     let subnet = sm.subnet.borrow().clone().expect("a published subnet");
     assert_eq!(subnet.fabric.faults(), []);
     let host = subnet.fabric.node_by_guid(moved).expect("the moved host");
-    let peer = subnet.fabric.ports_of(host)[1].peer.expect("its cable");
+    let port = subnet.fabric.port_of(host, PortNum(1)).expect("port 1");
+    let peer = subnet.fabric.port(port).peer.expect("its cable");
     assert_eq!(subnet.fabric.end_of(peer), (far, free));
 }
 

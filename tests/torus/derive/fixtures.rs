@@ -99,7 +99,7 @@ impl Case {
     pub(crate) fn pairs(&self) -> BTreeSet<(usize, usize)> {
         let fabric = &self.fabric;
         let ports = fabric.switch_ids().flat_map(|id| {
-            let peers = fabric.ports_of(fabric.switches()[id.index()]).iter();
+            let peers = fabric.ports_of(fabric.switches()[id.index()]);
             peers.filter_map(move |port| Some((id.index(), fabric.node_of(port.peer?).switch?)))
         });
         ports.map(|(a, b)| (a.min(b.index()), a.max(b.index()))).filter(|(a, b)| a != b).collect()

@@ -2,6 +2,7 @@
 //! suffices for common failures and repairs.
 
 use super::*;
+use torus_sm::fabric::NodeId;
 use torus_sm::ids::Lid;
 
 /// Some hosts in one group.
@@ -105,9 +106,10 @@ fn corrupt(plan: &mut Plan, entries: &[(usize, usize, u8, usize)], vls: Option<(
     plan.routing = Arc::new(routing);
     if let Some((node, vl)) = vls {
         let node = node % plan.qos.sl_to_vl.len();
-        for (_, _, map) in &mut plan.qos.sl_to_vl[node] {
-            *map = SlToVl::new([vl; 16]);
-        }
+        let map = SlToVl::new([vl; 16]);
+        let rows = plan.qos.sl_to_vl_of(NodeId(node as u32));
+        let changed = rows.iter().map(|&(input, output, _)| (input, output, map)).collect();
+        plan.qos.sl_to_vl[node] = changed;
     }
 }
 

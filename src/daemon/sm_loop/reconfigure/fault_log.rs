@@ -67,7 +67,7 @@ impl FaultLog {
             for id in last.node_ids().filter(is_gone) {
                 let node = last.node(id);
                 let name = format!("{} {} \"{}\"", node.kind(), node.guid(), node.name());
-                let near = last.ports_of(id).iter().filter_map(|port| port.peer);
+                let near = last.ports_of(id).filter_map(|port| port.peer);
                 self.departed.extend(near.map(|near| (last.end_of(near), name.clone())));
             }
         }
@@ -203,7 +203,8 @@ mod tests {
             let is_trained = fabric.node(port.node).is_switch() && [2, 3].contains(&port.num.0);
             crate::fabric::Port { info: if is_trained { Some(active) } else { port.info }, ..*port }
         });
-        let (nodes, ports) = (fabric.nodes().to_vec(), ports.collect());
+        let nodes = fabric.nodes().clone();
+        let ports = ports.collect();
         Arc::new(fabric.with_contents(nodes, ports, fabric.local(), faults))
     }
 

@@ -37,8 +37,8 @@ impl MovedCables {
         let mut is_moved = false;
         // Nearly all cables are where they were.
         let is_still = |node: NodeId| {
-            let (before, after) = (last.ports_of(node).iter(), now.ports_of(node));
-            before.map(|port| port.peer).eq(after.iter().map(|port| port.peer))
+            let (before, after) = (last.ports_of(node), now.ports_of(node));
+            before.map(|port| port.peer).eq(after.map(|port| port.peer))
         };
         let may_be_moved = |node: &&NodeId| !has_same_ids || !is_still(**node);
         for &node in now.switches().iter().filter(may_be_moved) {

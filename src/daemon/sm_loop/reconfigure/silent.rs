@@ -11,7 +11,7 @@ pub(super) fn silent_switches(fabric: &Fabric, stop: &Stop) -> Vec<Guid> {
         if fabric.node(node).is_switch() {
             return Some(fabric.node(node).guid());
         }
-        let peer = fabric.ports_of(node).iter().find_map(|port| port.peer)?;
+        let peer = fabric.ports_of(node).find_map(|port| port.peer)?;
         Some(fabric.node_of(peer).guid())
     };
     nodes.iter().filter_map(switch_of).collect()

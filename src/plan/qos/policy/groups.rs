@@ -4,10 +4,11 @@ use crate::config::qos_policy::{PortGroup, PortName, QosPolicy};
 use crate::fabric::{Fabric, Node, PortId};
 use crate::ids::Pkey;
 use crate::notes::Note;
-use crate::plan::paged_vec::PagedVec;
+use crate::paged_vec::PagedVec;
 use crate::plan::partitions::Partition;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The ports of each group. The external ports of a switch belong to the groups of its port 0; a
 /// name with a port number selects a single port.
@@ -24,7 +25,7 @@ impl GroupPorts {
     pub fn new(
         policy: &QosPolicy,
         fabric: &Fabric,
-        keys: &PagedVec<Vec<Pkey>>,
+        keys: &PagedVec<Arc<[Pkey]>>,
         partitions: &[Partition],
         own: Option<PortId>,
     ) -> (Self, Vec<Note>) {
@@ -48,7 +49,7 @@ impl GroupPorts {
 
 struct GroupResolver<'a> {
     fabric: &'a Fabric,
-    keys: &'a PagedVec<Vec<Pkey>>,
+    keys: &'a PagedVec<Arc<[Pkey]>>,
     partitions: &'a [Partition],
     own: Option<PortId>,
 }
@@ -127,7 +128,7 @@ impl GroupResolver<'_> {
         if self.keys.is_empty() {
             return &[Pkey::DEFAULT_FULL];
         }
-        self.keys.get(port.index()).map_or(&[], Vec::as_slice)
+        self.keys.get(port.index()).map_or(&[], |keys| keys)
     }
 }
 

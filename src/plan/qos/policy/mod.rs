@@ -14,7 +14,7 @@ use crate::config::qos_policy::{MatchRule, PortFilter, QosLevel, QosPolicy, Rang
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Pkey;
 use crate::notes::Note;
-use crate::plan::paged_vec::PagedVec;
+use crate::paged_vec::PagedVec;
 use crate::plan::partitions::{Membership, Partition};
 use rule_sets::{PortSets, RuleSets, Segments};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl EffectivePolicy {
     pub fn new(
         policy: Arc<QosPolicy>,
         fabric: &Fabric,
-        keys: &PagedVec<Vec<Pkey>>,
+        keys: &PagedVec<Arc<[Pkey]>>,
         partitions: &[Partition],
         own: Option<PortId>,
     ) -> (Self, Vec<Note>) {

@@ -96,8 +96,9 @@ fn groups_resolve_partitions_names_and_the_own_port() {
          end-port-group\nport-group\nname: n\nport-name: \"{description}/*\"\nend-port-group\n\
          end-port-groups"
     );
+    let keys = keys.into_iter().map(Arc::from).collect();
     let (groups, notes) =
-        GroupPorts::new(&policy(&text), &fabric, &keys.into(), &partitions, Some(ends[0]));
+        GroupPorts::new(&policy(&text), &fabric, &keys, &partitions, Some(ends[0]));
     assert_eq!(notes, []);
     for (group, port) in [(0, ends[2]), (1, ends[2]), (2, ends[0]), (3, ends[3])] {
         let members: Vec<_> =

@@ -3,7 +3,7 @@
 use crate::config::qos_policy::{QosPolicy, SlToVlScope};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Pkey;
-use crate::plan::paged_vec::PagedVec;
+use crate::paged_vec::PagedVec;
 use crate::plan::partitions::Partition;
 use crate::plan::qos::policy::GroupPorts;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl QosSetup {
     pub fn new(
         policy: &Arc<QosPolicy>,
         fabric: &Fabric,
-        keys: &PagedVec<Vec<Pkey>>,
+        keys: &PagedVec<Arc<[Pkey]>>,
         partitions: &[Partition],
     ) -> Self {
         let own = Some(fabric.local());

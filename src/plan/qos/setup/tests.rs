@@ -320,7 +320,7 @@ fn fits(fabric: &Fabric, plan: &Plan) -> Result<(), TestCaseError> {
         PortInfo::data_vls(info.map_or(0, |info| info.operational_vls().min(info.vl_cap()))).max(1)
     };
     for node in fabric.node_ids() {
-        for &(_, output, map) in &plan.qos.sl_to_vl[node.index()] {
+        for &(_, output, map) in plan.qos.sl_to_vl_of(node) {
             let output = fabric.port_of(node, output.into()).expect("a port");
             prop_assert!(map.vls().iter().all(|&vl| vl < vls(output) || vl == 15));
         }

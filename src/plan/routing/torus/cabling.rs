@@ -94,7 +94,7 @@ impl Cabling {
     /// Appends the links and hosts of the next switch.
     fn add_switch(&mut self, fabric: &Fabric, node: NodeId) {
         let first = fabric.node(node).first_port;
-        for port in fabric.ports_of(node).iter().skip(1) {
+        for port in fabric.ports_of(node).skip(1) {
             let Some(peer) = port.peer else { continue };
             let id = PortId(first.0 + u32::from(port.num.0));
             let far = fabric.port(peer);
@@ -156,7 +156,7 @@ fn slots(fabric: &Fabric, node: NodeId) -> (u32, u32) {
 /// Cables of a switch to switch ports in higher slots.
 fn cables_up(fabric: &Fabric, node: NodeId) -> impl Iterator<Item = [PortId; 2]> + '_ {
     let (first, _) = slots(fabric, node);
-    fabric.ports_of(node).iter().zip(first..).skip(1).filter_map(|(port, slot)| {
+    fabric.ports_of(node).zip(first..).skip(1).filter_map(|(port, slot)| {
         let peer = port.peer.filter(|&peer| peer.0 > slot && fabric.node_of(peer).is_switch())?;
         Some([PortId(slot), peer])
     })

@@ -12,8 +12,8 @@ use super::unicast::{LftInputs, PreviousLfts};
 use super::{DUMP_FILE, NAME, multicast_sl_problem, repair, report, ring_directions, vlarb};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid, Sl};
+use crate::paged_vec::PagedVec;
 use crate::plan::LidTable;
-use crate::plan::paged_vec::PagedVec;
 use crate::plan::routing::{
     DEFAULT_UNROUTED_REMEDY, Dump, MulticastTree, PreviousFabric, Routing, RoutingPolicy,
 };

@@ -71,7 +71,7 @@ impl TorusSnapshot {
         let mut entry = |switch: SwitchId| {
             let node = fabric.switch(switch);
             let first = peers.len() as u32;
-            let ports = fabric.ports_of(fabric.switches()[switch.index()]).iter().skip(1);
+            let ports = fabric.ports_of(fabric.switches()[switch.index()]).skip(1);
             peers.extend(ports.map(|port| PeerPort::of(fabric, port)));
             SwitchEntry { guid: node.guid(), ports: node.num_ports(), first }
         };

@@ -16,7 +16,7 @@ use crate::config::Diagnostic;
 use crate::config::qos_policy::Place;
 use crate::fabric::{Fabric, Node, PortId};
 use crate::notes::{Severity, counted};
-use crate::plan::paged_vec::PagedVec;
+use crate::paged_vec::PagedVec;
 use crate::plan::routing::RoutingPolicy;
 use crate::wire::attr::PortInfo;
 
