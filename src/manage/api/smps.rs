@@ -1,9 +1,10 @@
 //! Subnet management requests in the status.
 
 use super::context::ApiContext;
-use crate::fabric::{Fabric, RouteEnd};
+use crate::fabric::{Fabric, NodeId, RouteEnd};
 use crate::wire::smp::SmpRoute;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Maximum number of devices in the status.
 const MAX_LISTED: usize = 64;
@@ -32,33 +33,84 @@ struct RepeatedView {
 pub(super) fn view(context: &ApiContext<'_>) -> SmpsView {
     let smps = &context.status.smps;
     let fabric = context.status.fabric.as_deref();
-    let mut repeated: Vec<RepeatedView> = Vec::new();
-    for (route, &count) in &smps.repeated {
-        repeated.push(RepeatedView { node: name(fabric, route), count });
-    }
-    repeated.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.node.cmp(&b.node)));
-    repeated.truncate(MAX_LISTED);
     SmpsView {
         window: smps.window,
         round_trip_seconds: smps.round_trip.map(|time| time.as_secs_f64()),
         repeated: smps.retransmissions,
-        repeated_to: repeated,
+        repeated_to: by_device(fabric, smps.repeated.iter().map(|(&route, &count)| (route, count))),
     }
 }
 
-/// Name of the device at the end of a route.
-fn name(fabric: Option<&Fabric>, route: &SmpRoute) -> String {
-    let node = fabric.and_then(|fabric| {
-        let port = match route {
-            SmpRoute::Directed(route) => match fabric.end_of_route(route)? {
-                RouteEnd::Port(port) => port,
-                RouteEnd::Behind(_) => return None,
-            },
-            SmpRoute::Lid(lid) => {
-                fabric.end_ports().find(|&port| fabric.observed_lid(port) == Some(*lid))?
-            }
+/// The devices at the ends of the routes; those to which most requests were sent again come first.
+/// After a reroute, the requests to a device take another route.
+fn by_device(
+    fabric: Option<&Fabric>,
+    repeated: impl IntoIterator<Item = (SmpRoute, u64)>,
+) -> Vec<RepeatedView> {
+    let mut known: BTreeMap<NodeId, u64> = BTreeMap::new();
+    let mut views = Vec::new();
+    for (route, count) in repeated {
+        match fabric.and_then(|fabric| device(fabric, &route)) {
+            Some(node) => *known.entry(node).or_default() += count,
+            None => views.push(RepeatedView { node: route.to_string(), count }),
+        }
+    }
+    views.extend(fabric.into_iter().flat_map(|fabric| {
+        let named = |(&node, &count): (&NodeId, &u64)| RepeatedView {
+            node: fabric.node(node).description.to_string(),
+            count,
         };
-        Some(fabric.node_of(port).description.to_string())
-    });
-    node.unwrap_or_else(|| route.to_string())
+        known.iter().map(named)
+    }));
+    views.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.node.cmp(&b.node)));
+    views.truncate(MAX_LISTED);
+    views
+}
+
+/// The device at the end of a route.
+fn device(fabric: &Fabric, route: &SmpRoute) -> Option<NodeId> {
+    let port = match route {
+        SmpRoute::Directed(route) => match fabric.end_of_route(route)? {
+            RouteEnd::Port(port) => port,
+            RouteEnd::Behind(_) => return None,
+        },
+        SmpRoute::Lid(lid) => {
+            fabric.end_ports().find(|&port| fabric.observed_lid(port) == Some(*lid))?
+        }
+    };
+    Some(fabric.port(port).node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::ibnet;
+    use crate::fabric::synthetic::SyntheticView;
+    use crate::ids::PortNum;
+    use crate::wire::smp::DirectedRoute;
+    use std::path::Path;
+
+    #[test]
+    fn a_device_is_listed_once_whatever_the_routes_to_it() {
+        let text = "Switch 3 \"a\"\n[1] \"b\"[1]\n[2] \"b\"[2]\n[3] \"h\"[1]\n\n\
+                    Switch 3 \"b\"\n[1] \"a\"[1]\n[2] \"a\"[2]\n\nHca 1 \"h\"\n[1] \"a\"[3]\n";
+        let topology = ibnet::parse(Path::new("net"), text).expect("a fabric");
+        let host = topology.nodes.iter().position(|node| node.num_ports == 1).expect("a host");
+        let view = SyntheticView::default();
+        let fabric = Fabric::from_topology(&topology, host, &view).expect("a fabric");
+        let route = |exits: &[u8]| {
+            let exits: Vec<PortNum> = exits.iter().copied().map(PortNum).collect();
+            SmpRoute::Directed(DirectedRoute::new(&exits).expect("a route"))
+        };
+        let far = fabric.end_of_route(&DirectedRoute::new(&[PortNum(1), PortNum(1)]).expect("it"));
+        let Some(RouteEnd::Port(far)) = far else { panic!("a switch") };
+        let far = fabric.node_of(far).description.to_string();
+        let repeated = [(route(&[1, 1]), 2), (route(&[1, 1, 3]), 9), (route(&[1, 2]), 5)];
+        let listed: Vec<(String, u64)> = by_device(Some(&fabric), repeated)
+            .into_iter()
+            .map(|device| (device.node, device.count))
+            .collect();
+        assert_eq!(listed, [(route(&[1, 1, 3]).to_string(), 9), (far, 7)]);
+        assert_eq!(by_device(None, repeated).len(), 3, "no device is known yet");
+    }
 }

@@ -425,7 +425,13 @@ fn routing(status: &LoopStatus) -> RoutingView {
 fn verification(subnet: &Subnet) -> Verification {
     let (summary, plan) = (&subnet.summary, &subnet.plan);
     let notes = plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes);
-    let is_shown = |note: &&Note| note.severity >= Severity::Warning;
+    // Several stages may report the same finding.
+    let mut shown: Vec<&Note> = Vec::new();
+    for note in notes.filter(|note| note.severity >= Severity::Warning) {
+        if !shown.contains(&note) {
+            shown.push(note);
+        }
+    }
     Verification {
         lids: summary.lids,
         unrouted_hosts: summary.unrouted.hosts,
@@ -435,7 +441,7 @@ fn verification(subnet: &Subnet) -> Verification {
         credit_loop: summary.cycle.as_ref().map(ToString::to_string),
         left_out: summary.left_out.len(),
         failed_sets: subnet.failed_sets,
-        messages: notes.filter(is_shown).map(Message::from).collect(),
+        messages: shown.into_iter().map(Message::from).collect(),
     }
 }
 
