@@ -3,7 +3,7 @@
 //! one below planning for the performance manager. Planning uses all cores at a lower priority
 //! ([`crate::daemon::process::priority`]).
 
-use crate::daemon::process::priority;
+use crate::daemon::process::{memory, priority};
 use std::io;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -32,6 +32,7 @@ impl Threads {
     /// # Errors
     /// The kernel refuses to create a thread.
     pub fn start() -> io::Result<Self> {
+        memory::limit_arenas();
         priority::start_planner_threads();
         Ok(Self {
             main: start_runtime("loop", LOOP_THREADS)?,
