@@ -155,7 +155,7 @@ impl Daemon {
         let client = SmpClient::new(port.clone(), demux, limits(&setup.options));
         let (events, receiver) = feed::channel();
         setup.recordings.report_to(events.clone());
-        let status = Monitor::first_status(sm_status, &setup.options);
+        let status = Monitor::first_status(sm_status, &setup.options, client.meter());
         let perf_status = Arc::new(ArcSwap::from_pointee(PerfStatus::new(&setup.options)));
         let (sm_status, shared) = (watch::Sender::new(sm_status), status.replication.clone());
         let replication =

@@ -9,7 +9,7 @@ use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
 use crate::replication::status::SharedStatus;
 use crate::sm::sm_info::SmStatus;
-use crate::transport::transactions::SmpCounters;
+use crate::transport::client::SmpMeter;
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -279,8 +279,8 @@ pub struct LoopStatus {
     /// The last reconfigurations, latest last.
     pub reconfigurations: VecDeque<ReconfigureRecord>,
     pub statistics: LoopStatistics,
-    /// Counters of subnet management.
-    pub smps: SmpCounters,
+    /// The present counters of subnet management.
+    pub smps: SmpMeter,
     /// The present state of the connections with other instances.
     pub replication: SharedStatus,
     /// The present counts of sources that send what only defective or hostile programs send.

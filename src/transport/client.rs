@@ -26,7 +26,7 @@ use crate::ids::Lid;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -108,10 +108,12 @@ impl SmpClient {
     }
 
     pub fn counters(&self) -> SmpCounters {
-        let transactions = self.demux.transactions();
-        let (counters, window) = (transactions.counters.clone(), transactions.window());
-        drop(transactions);
-        SmpCounters { dropped: self.demux.overflowed(), window, ..counters }
+        counters(&self.demux)
+    }
+
+    /// Shows the counters to others, as long as the port is open.
+    pub fn meter(&self) -> SmpMeter {
+        SmpMeter(Arc::downgrade(&self.demux))
     }
 
     /// The number of unsolicited SMPs above the limits since the last call, by the LID of their
@@ -125,6 +127,25 @@ impl SmpClient {
         let counters = &self.demux.transactions().counters;
         counters.gets + counters.sets + counters.posted
     }
+}
+
+/// The present counters of a port. It does not keep the port open.
+#[derive(Clone, Debug)]
+pub struct SmpMeter(Weak<MadDemux>);
+
+impl SmpMeter {
+    /// The counters; zeros if the port was closed.
+    pub fn counters(&self) -> SmpCounters {
+        self.0.upgrade().map(|demux| counters(&demux)).unwrap_or_default()
+    }
+}
+
+fn counters(demux: &MadDemux) -> SmpCounters {
+    let transactions = demux.transactions();
+    let counters = transactions.counters.clone();
+    let window = transactions.window();
+    drop(transactions);
+    SmpCounters { dropped: demux.overflowed(), window, ..counters }
 }
 
 /// An event of an [`SmpBatch`].

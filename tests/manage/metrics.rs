@@ -2,6 +2,7 @@
 
 use crate::client::Managed;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use testkit::sa_client::{Client, DEFAULT_PREFIX, path_query, with_tid};
 use torus_sm::contained;
 
@@ -51,6 +52,31 @@ fn check_name(name: &str, family: &str, kind: &str) {
         let (name, value) = label.split_once("=\"").expect("a label");
         assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
         assert!(!value.contains(['"', '\n']), "{value}");
+    }
+}
+
+/// The bring-up of a large fabric takes a while, and its SMPs are what an operator watches then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn counters_of_smps_move_during_a_sweep() {
+    let managed = Managed::start("3x3x2").await;
+    let figures = || {
+        let samples = parse(&managed.get("/metrics").body);
+        let sum = |start: &str| -> f64 {
+            samples.iter().filter(|(name, _)| name.starts_with(start)).map(|(_, count)| count).sum()
+        };
+        let sweeps = sum("torus_sm_sweep_duration_seconds_count{kind=\"heavy\"");
+        (sweeps, sum("torus_sm_smp_requests_total{attribute=\"NodeInfo\""))
+    };
+    let (sweeps, before) = figures();
+    managed.cluster.fabric.set_delay(Duration::from_millis(100));
+    assert_eq!(managed.post("/v1/actions/resweep", "").status, 202);
+    loop {
+        let (sweeps_now, now) = figures();
+        assert_eq!(sweeps_now, sweeps, "the sweep ended, and the counters did not move");
+        if now > before {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

@@ -22,7 +22,7 @@ use crate::plan::routing::torus::{Torus, TorusRepair};
 use crate::publish::repair::restored_by;
 use crate::replication::status::SharedStatus;
 use crate::sm::sm_info::SmStatus;
-use crate::transport::transactions::SmpCounters;
+use crate::transport::client::SmpMeter;
 use crate::wire::attr::{SmInfo, SmState};
 use chrono::Utc;
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ pub struct Monitor {
 
 impl Monitor {
     /// The status before the first pass.
-    pub fn first_status(sm: SmStatus, options: &Options) -> LoopStatus {
+    pub fn first_status(sm: SmStatus, options: &Options, smps: SmpMeter) -> LoopStatus {
         let now = Utc::now();
         LoopStatus {
             is_sweeping_enabled: true,
@@ -61,7 +61,7 @@ impl Monitor {
             sweeps: VecDeque::new(),
             reconfigurations: VecDeque::new(),
             statistics: LoopStatistics::default(),
-            smps: SmpCounters::default(),
+            smps,
             replication: SharedStatus::default(),
             offenders: Arc::default(),
             own_port: OwnPortChanges::default(),
@@ -99,7 +99,6 @@ impl Monitor {
         status.options = options.clone();
         status.subnet = context.subnet.borrow().clone();
         status.refused = context.refused.borrow().clone();
-        status.smps = context.client.counters();
         if let Some(observation) = observation {
             status.fabric = Some(observation.fabric.clone());
             self.managers_seen(observation);

@@ -52,7 +52,7 @@ fn state(state: SmState) -> &'static str {
 }
 
 fn add_counters(text: &mut String, status: &LoopStatus) {
-    let smps = &status.smps;
+    let smps = status.smps.counters();
     let (sent, received) = (smps.gets + smps.sets + smps.posted, smps.answered + smps.refused);
     let done = received + smps.unanswered + smps.malformed;
     let outstanding = (smps.gets + smps.sets).saturating_sub(done);

@@ -11,7 +11,7 @@ use std::time::Duration;
 type Counts = Vec<(Labels, u64)>;
 
 pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
-    let counters = &context.status.smps;
+    let counters = &context.status.smps.counters();
     let (sent, results) = by_attribute(&counters.attributes);
     let times = [("get", counters.get_times), ("set", counters.set_times)];
     let times = times.map(|(method, times)| (method_label(method), times.histogram()));
