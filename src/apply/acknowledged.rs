@@ -4,7 +4,7 @@
 //! the plan that was applied last, except for Sets that were not acknowledged. The state is
 //! therefore stored as that plan, its fabric, and the exceptions.
 
-use super::scope::{Scope, Settled};
+use super::delta::scope::{Scope, Settled};
 use super::set_failures::SetFailures;
 use super::set_id::SetId;
 use crate::fabric::{End, Fabric, NodeId, PortId};

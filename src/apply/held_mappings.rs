@@ -1,9 +1,8 @@
 //! Reads SL to VL mappings that a plan does not write, for the proof that it has no credit loop.
 
 use super::acknowledged::Acknowledged;
-use super::delta::Delta;
+use super::delta::{Delta, slvl};
 use super::inherited::{MAX_OUTSTANDING_GETS, MAX_UNANSWERED, get};
-use super::slvl;
 use crate::fabric::NodeId;
 use crate::ids::PortNum;
 use crate::observe::Observation;

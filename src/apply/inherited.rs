@@ -109,12 +109,15 @@ pub async fn confirm(
     client: &SmpClient,
     observation: &Observation,
     plan: &Arc<Plan>,
-    (acknowledged, known): (&mut Acknowledged, usize),
+    acknowledged: &mut Acknowledged,
+    known: usize,
     keys: &MKeys,
 ) -> Confirmation {
     let step = known.div_ceil(MAX_CONFIRMED_BLOCKS).max(1);
     let mut readings = Readings::default();
-    readings.read_believed(client, observation, plan, (acknowledged, step), keys).await;
+    let nothing = Acknowledged::default();
+    let delta = Delta::new(observation, plan, &nothing, keys);
+    readings.read_believed(client, delta, acknowledged, step).await;
     if let Some(&(set, _)) = readings.differing.first() {
         acknowledged.forget_tables();
         return Confirmation::Refuted(set);
@@ -138,7 +141,9 @@ pub async fn find_difference(
 ) -> (Option<SetId>, usize) {
     let Some((_, plan)) = acknowledged.last() else { return (None, 0) };
     let mut readings = Readings::default();
-    readings.read_believed(client, observation, plan, (acknowledged, 1), keys).await;
+    let nothing = Acknowledged::default();
+    let delta = Delta::new(observation, plan, &nothing, keys);
+    readings.read_believed(client, delta, acknowledged, 1).await;
     (readings.differing.first().map(|&(set, _)| set), readings.blocks)
 }
 
@@ -177,10 +182,17 @@ impl LiveNodes {
     ) -> impl Iterator<Item = SetRequest> + 'a {
         let has = move |set: &SetId| self.has(set.node) && is_selected(set);
         // Most blocks are those of forwarding tables: only the requests to send are built.
-        let lfts = delta.lft_sets().filter(has).step_by(step);
-        let lfts = lfts.map(move |set| (set, delta.request(set, delta.lft_block(set))));
-        let others = delta.mfts().chain(delta.sl_to_vls()).chain(delta.vl_arbitrations());
-        let others = others.chain(delta.guid_tables()).filter(move |(set, _)| has(set));
+        let lfts = delta
+            .lft_sets()
+            .filter(has)
+            .step_by(step)
+            .map(move |set| (set, delta.request(set, delta.lft_block(set))));
+        let others = delta
+            .mfts()
+            .chain(delta.sl_to_vls())
+            .chain(delta.vl_arbitrations())
+            .chain(delta.guid_tables())
+            .filter(move |(set, _)| has(set));
         lfts.chain(others.step_by(step))
     }
 }
@@ -199,20 +211,17 @@ struct Readings {
 
 impl Readings {
     /// Reads one of `step` blocks that are as planned according to `acknowledged`, until the first
-    /// that is not.
+    /// that is not. `delta`: all blocks of the plan.
     async fn read_believed(
         &mut self,
         client: &SmpClient,
-        observation: &Observation,
-        plan: &Plan,
-        (acknowledged, step): (&Acknowledged, usize),
-        keys: &MKeys,
+        delta: Delta<'_>,
+        acknowledged: &Acknowledged,
+        step: usize,
     ) {
-        let nothing = Acknowledged::default();
-        let delta = Delta::new(observation, plan, &nothing, keys);
         let live = LiveNodes::of(&delta);
-        let to_write = Delta { acknowledged, ..delta };
-        let to_write: HashSet<SetId> = live.blocks(to_write).map(|(set, _)| set).collect();
+        let differing = live.blocks(Delta { acknowledged, ..delta });
+        let to_write: HashSet<SetId> = differing.map(|(set, _)| set).collect();
         let is_believed = |set: &SetId| !to_write.contains(set);
         self.read(client, live.some_blocks(delta, step, is_believed), true).await;
     }

@@ -131,8 +131,12 @@ pub(super) fn in_init(fabric: &Fabric, links: &[PortId]) -> Vec<(PortId, PortInf
 pub(super) fn sets_of_link(fabric: &Fabric, port: PortId) -> impl Iterator<Item = SetId> {
     ends_of_link(fabric, port).map(|id| {
         let port = fabric.port(id);
-        let (attr_id, attr_mod) = (AttrId::PORT_INFO, port.num.0.into());
-        SetId { node: port.node, port: port.num, attr_id, attr_mod }
+        SetId {
+            node: port.node,
+            port: port.num,
+            attr_id: AttrId::PORT_INFO,
+            attr_mod: port.num.0.into(),
+        }
     })
 }
 

@@ -228,12 +228,17 @@ fn is_same(attr_id: u16, one: &[u8; 64], two: &[u8; 64]) -> bool {
             links::settable(&one) == links::settable(&two) && request(&one) == request(&two)
         }
         AttrId::SWITCH_INFO => {
-            let [one, two] =
-                [one, two].map(|data| super::switch_info::settled(SwitchInfo::read(data)));
+            let [one, two] = [one, two].map(|data| settled(SwitchInfo::read(data)));
             one == two
         }
         _ => one == two,
     }
+}
+
+/// The SwitchInfo of a device after a Set of `sent`: PortStateChange is cleared.
+pub(super) fn settled(mut sent: SwitchInfo) -> SwitchInfo {
+    sent.set_port_state_change(false);
+    sent
 }
 
 /// True if the port is in INIT, or the switch has no LID.

@@ -5,8 +5,8 @@ use crate::fabric::PortId;
 use std::collections::VecDeque;
 
 /// Tracks which steps are done, and hands out those whose predecessors are.
-pub struct Dispatch<'a> {
-    steps: &'a Steps,
+pub struct Dispatch {
+    steps: Steps,
     /// The number of predecessors that are not done, by step.
     waiting: Vec<u32>,
     /// The steps that wait for each step.
@@ -17,9 +17,6 @@ pub struct Dispatch<'a> {
     /// Steps that wait only for ports to become ACTIVE.
     deferred: Vec<u32>,
     ports_active: bool,
-    /// True from when all entries that change are removed until packets have drained.
-    awaits_drain: bool,
-    is_drained: bool,
     /// True, by step, if a predecessor failed.
     is_forced: Vec<bool>,
     /// True, by step, if the step was made ready.
@@ -29,25 +26,23 @@ pub struct Dispatch<'a> {
     forced: usize,
 }
 
-impl<'a> Dispatch<'a> {
-    pub fn new(steps: &'a Steps) -> Self {
+impl Dispatch {
+    pub fn new(steps: Steps) -> Self {
         let count = steps.len();
         let mut dispatch = Self {
-            steps,
             waiting: vec![0; count],
             followers: vec![Vec::new(); count],
             ready: VecDeque::new(),
             secondary: VecDeque::new(),
             deferred: Vec::new(),
             ports_active: false,
-            awaits_drain: false,
-            is_drained: false,
             is_forced: vec![false; count],
             entered: vec![false; count],
             is_withheld: vec![false; count],
             forced: 0,
+            steps,
         };
-        for (step, index) in steps.iter().zip(0u32..) {
+        for (step, index) in dispatch.steps.iter().zip(0u32..) {
             for &before in step.after.iter().filter(|&&before| (before as usize) < count) {
                 dispatch.followers[before as usize].push(index);
                 dispatch.waiting[index as usize] += 1;
@@ -61,16 +56,26 @@ impl<'a> Dispatch<'a> {
         dispatch
     }
 
+    pub fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
+    pub fn into_steps(self) -> Steps {
+        self.steps
+    }
+
     /// The next step that may be sent; a secondary one ([`Step::is_secondary`]) only
-    /// `with_secondary`, if there is no other.
+    /// `with_secondary`, if there is no other. The barrier at which packets drain is handed out like
+    /// a Set if steps wait behind it.
     pub fn take(&mut self, with_secondary: bool) -> Option<u32> {
-        let secondary = || if with_secondary { self.secondary.pop_front() } else { None };
-        self.ready.pop_front().or_else(secondary)
+        let step = self.ready.pop_front();
+        if step.is_some() || !with_secondary { step } else { self.secondary.pop_front() }
     }
 
     /// Records the result of a step. After a failure, the steps that waited for it are sent all the
     /// same and counted as forced.
     pub fn done(&mut self, step: u32, acknowledged: bool) {
+        debug_assert!(self.entered[step as usize], "a step is done that was not sent");
         let mut finished = vec![(step, !acknowledged)];
         while let Some((step, spoils)) = finished.pop() {
             for follower in std::mem::take(&mut self.followers[step as usize]) {
@@ -106,27 +111,14 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// True if the next steps wait until packets have drained.
-    pub fn awaits_drain(&self) -> bool {
-        self.awaits_drain
-    }
-
-    /// True if steps waited until packets had drained, and no longer do.
-    pub fn is_drained(&self) -> bool {
-        self.is_drained
-    }
-
-    /// Records that packets have drained.
-    pub fn drained(&mut self) {
-        self.awaits_drain = false;
-        self.is_drained = true;
-        if let Some(barrier) = self.steps.drain() {
-            self.begin(barrier);
-        }
+    /// Records that packets have drained at this barrier.
+    pub fn barrier_passed(&mut self, barrier: u32) {
+        let is_forced = self.is_forced[barrier as usize];
+        self.done(barrier, !is_forced);
     }
 
     /// The withheld steps.
-    pub fn withheld(&self) -> impl Iterator<Item = &'a Step> + '_ {
+    pub fn withheld(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().zip(&self.is_withheld).filter(|(_, stays)| **stays).map(|(step, _)| step)
     }
 
@@ -154,8 +146,10 @@ impl<'a> Dispatch<'a> {
             return None;
         }
         self.entered[at] = true;
-        if self.steps.drain() == Some(step) && !self.is_drained {
-            self.awaits_drain = !self.followers[at].is_empty();
+        if self.steps.drain() == Some(step) {
+            if !self.followers[at].is_empty() {
+                self.ready.push_back(step);
+            }
             return None;
         }
         if self.is_barrier(step) {
@@ -177,9 +171,12 @@ impl<'a> Dispatch<'a> {
     /// if there was one. Correct orders have no cycle. This is a safeguard: every Set is sent even
     /// if an order is wrong.
     pub fn break_cycle(&mut self) -> bool {
-        let held = |step: &u32| !self.entered[*step as usize] && !self.is_withheld[*step as usize];
-        let steps = 0..self.steps.len() as u32;
-        let Some(step) = steps.filter(|_| self.ports_active).find(held) else { return false };
+        if !self.ports_active {
+            return false;
+        }
+        let waiting = (0..self.steps.len() as u32)
+            .find(|&step| !self.entered[step as usize] && !self.is_withheld[step as usize]);
+        let Some(step) = waiting else { return false };
         self.forced += usize::from(!self.is_barrier(step));
         self.begin(step);
         true
@@ -196,17 +193,21 @@ mod tests {
     fn steps(all: &[(bool, bool, &[u32])]) -> Steps {
         let step = |(&(is_set, is_deferred, after), node): (&(bool, bool, &[u32]), u32)| {
             let set = SetId { node: NodeId(node), port: PortNum::ZERO, attr_id: 0x19, attr_mod: 0 };
-            let set = is_set.then_some(set);
-            let links = if is_deferred { vec![PortId(7)] } else { Vec::new() };
-            let (data, after) = (None, after.to_vec());
-            let (is_last, is_secondary) = (true, false);
-            Step { set, data, after, is_deferred, links, is_last, is_secondary }
+            Step {
+                set: is_set.then_some(set),
+                data: None,
+                after: after.to_vec(),
+                is_deferred,
+                links: if is_deferred { vec![PortId(7)] } else { Vec::new() },
+                is_last: true,
+                is_secondary: false,
+            }
         };
         let steps = all.iter().zip(0..).map(step).collect();
         Steps { steps, ..Steps::default() }
     }
 
-    fn ready(dispatch: &mut Dispatch<'_>) -> Vec<u32> {
+    fn ready(dispatch: &mut Dispatch) -> Vec<u32> {
         std::iter::from_fn(|| dispatch.take(false)).collect()
     }
 
@@ -215,7 +216,7 @@ mod tests {
         // Steps 0 and 1 precede barrier 2, step 3 follows it, step 4 is independent.
         let set = |after: &'static [u32]| (true, false, after);
         let steps = steps(&[set(&[]), set(&[]), (false, false, &[0, 1]), set(&[2]), set(&[])]);
-        let mut dispatch = Dispatch::new(&steps);
+        let mut dispatch = Dispatch::new(steps);
         assert_eq!(ready(&mut dispatch), [0, 1, 4]);
         dispatch.done(0, true);
         assert_eq!(ready(&mut dispatch), [0; 0]);
@@ -228,7 +229,7 @@ mod tests {
     fn secondary_steps_are_taken_by_themselves() {
         let mut steps = steps(&[(true, false, &[]), (true, false, &[]), (true, false, &[0])]);
         steps.steps[1].is_secondary = true;
-        let mut dispatch = Dispatch::new(&steps);
+        let mut dispatch = Dispatch::new(steps);
         assert_eq!(ready(&mut dispatch), [0]);
         dispatch.done(0, true);
         assert_eq!(ready(&mut dispatch), [2]);
@@ -239,7 +240,7 @@ mod tests {
     #[test]
     fn a_failure_releases_waiting_steps_and_is_counted() {
         let steps = steps(&[(true, false, &[]), (false, false, &[0]), (true, false, &[1])]);
-        let mut dispatch = Dispatch::new(&steps);
+        let mut dispatch = Dispatch::new(steps);
         assert_eq!(ready(&mut dispatch), [0]);
         dispatch.done(0, false);
         assert_eq!(ready(&mut dispatch), [2]);
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn deferred_steps_wait_for_the_ports() {
         let steps = steps(&[(true, true, &[]), (true, true, &[0]), (true, false, &[])]);
-        let mut dispatch = Dispatch::new(&steps);
+        let mut dispatch = Dispatch::new(steps);
         assert_eq!(ready(&mut dispatch), [2]);
         dispatch.done(2, true);
         assert!(!dispatch.break_cycle());
@@ -262,7 +263,7 @@ mod tests {
     #[test]
     fn steps_to_inactive_links_are_withheld_with_their_followers() {
         let steps = steps(&[(true, true, &[]), (true, false, &[0]), (true, false, &[])]);
-        let mut dispatch = Dispatch::new(&steps);
+        let mut dispatch = Dispatch::new(steps);
         dispatch.ports_active(|link| link != PortId(7));
         assert_eq!(ready(&mut dispatch), [2]);
         dispatch.done(2, true);
@@ -273,7 +274,7 @@ mod tests {
     #[test]
     fn a_cycle_is_broken() {
         let steps = steps(&[(true, false, &[1]), (true, false, &[0])]);
-        let mut dispatch = Dispatch::new(&steps);
+        let mut dispatch = Dispatch::new(steps);
         dispatch.ports_active(|_| true);
         assert_eq!(ready(&mut dispatch), [0; 0]);
         assert!(dispatch.break_cycle());

@@ -61,7 +61,8 @@ impl<'a> LinkTable<'a> {
             value = KNOWN | self.look_up(switch, num);
             entry.store(value, Ordering::Relaxed);
         }
-        let (index, is_active) = (value & OPEN, value & ACTIVE != 0);
+        let index = value & OPEN;
+        let is_active = value & ACTIVE != 0;
         let peer = match value & SWITCH {
             _ if index == OPEN => return None,
             0 => Peer::End(PortId(index)),

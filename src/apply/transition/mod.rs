@@ -14,7 +14,8 @@
 //!   versions of blocks that depend on each other; `strong_components` finds potential loops in a
 //!   `graph`;
 //! * `multicast`: multicast forwarding tables;
-//! * [`dispatch`]: the Sets that may be sent next.
+//! * [`dispatch`]: the Sets that may be sent next; `progress`: which were acknowledged, and which could
+//!   not be applied.
 //!
 //! In addition:
 //!
@@ -37,6 +38,7 @@ mod graph;
 mod lid_change;
 mod link_table;
 mod multicast;
+pub(super) mod progress;
 mod schedule;
 pub mod strict;
 mod strong_components;
@@ -98,8 +100,8 @@ impl CommittedRoutes {
     /// next switch that changes.
     pub fn holds(&self, switch: SwitchId, lid: Lid) -> bool {
         let block = (lid.index() / LFT_BLOCK) as u32;
-        let lids = self.0.get(&(switch, block)).copied().unwrap_or_default();
-        lids >> (lid.index() % LFT_BLOCK) & 1 == 1
+        let lids = self.0.get(&(switch, block));
+        lids.is_some_and(|lids| lids >> (lid.index() % LFT_BLOCK) & 1 == 1)
     }
 }
 
@@ -159,10 +161,15 @@ impl Steps {
         is_deferred: bool,
         is_last: bool,
     ) -> u32 {
-        let data = Some(Box::new(data));
-        let set = Some(set);
-        let (links, is_secondary) = (Vec::new(), false);
-        self.push(Step { set, data, after, is_deferred, links, is_last, is_secondary })
+        self.push(Step {
+            set: Some(set),
+            data: Some(Box::new(data)),
+            after,
+            is_deferred,
+            links: Vec::new(),
+            is_last,
+            is_secondary: false,
+        })
     }
 
     /// Withholds a step until these links are ACTIVE.
@@ -171,9 +178,15 @@ impl Steps {
     }
 
     fn barrier(&mut self, after: Vec<u32>, is_deferred: bool) -> u32 {
-        let (set, data, links) = (None, None, Vec::new());
-        let (is_last, is_secondary) = (false, false);
-        self.push(Step { set, data, after, is_deferred, links, is_last, is_secondary })
+        self.push(Step {
+            set: None,
+            data: None,
+            after,
+            is_deferred,
+            links: Vec::new(),
+            is_last: false,
+            is_secondary: false,
+        })
     }
 }
 
@@ -231,7 +244,8 @@ fn rows(delta: &Delta<'_>) -> Vec<Row> {
 
 fn effect(delta: &Delta<'_>, set: SetId, data: &[u8; 64]) -> Effect {
     let held = delta.known(set.node).filter(|_| delta.fabric.node(set.node).is_switch());
-    let (input, output) = ((set.attr_mod >> 8) as u8, set.attr_mod as u8);
+    let input = (set.attr_mod >> 8) as u8;
+    let output = set.attr_mod as u8;
     let is_live = |num: u8| {
         let slot = delta.fabric.port_of(set.node, PortNum(num));
         let peer = slot.and_then(|slot| delta.fabric.port(slot).peer);

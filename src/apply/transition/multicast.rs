@@ -152,7 +152,8 @@ impl<'a> MulticastTransition<'a> {
         let is_deferred = !links.is_empty();
         let first_is_deferred = is_deferred
             && strategies.values().any(|&strategy| strategy == Strategy::BreakBeforeMake);
-        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let mut first = Vec::new();
+        let mut second = Vec::new();
         for &set in sets {
             let Some(versions) = self.versions(delta, set, block, &strategies) else { continue };
             let Versions { old, between, new } = versions;
@@ -189,9 +190,9 @@ impl<'a> MulticastTransition<'a> {
         strategies: &HashMap<Mlid, Strategy>,
     ) -> Option<Versions> {
         let masks = &self.masks[self.fabric.node(set.node).switch?.index()];
-        let block_of = |entries| mft_block(entries, block, (set.attr_mod >> 28) as u8);
-        let last = block_of(masks.held.unwrap_or_default());
-        let new = block_of(masks.wanted);
+        let position = (set.attr_mod >> 28) as u8;
+        let last = mft_block(masks.held.unwrap_or(&[]), block, position);
+        let new = mft_block(masks.wanted, block, position);
         let is_pending = delta.is_pending(set.node, AttrId::MULTICAST_FT, set.attr_mod);
         let is_known = masks.held.is_some() && !is_pending;
         let between = between(&last, &new, block, strategies);
@@ -278,11 +279,8 @@ fn between(
     strategies: &HashMap<Mlid, Strategy>,
 ) -> MftBlock {
     let first = Mlid::FIRST.0 + block * MFT_BLOCK as u16;
-    MftBlock(std::array::from_fn(|index| {
-        let (old, new) = (old.0[index], new.0[index]);
-        match strategies.get(&Mlid(first + index as u16)) {
-            Some(Strategy::BreakBeforeMake) => old & new,
-            _ => old | new,
-        }
+    MftBlock(std::array::from_fn(|index| match strategies.get(&Mlid(first + index as u16)) {
+        Some(Strategy::BreakBeforeMake) => old.0[index] & new.0[index],
+        _ => old.0[index] | new.0[index],
     }))
 }

@@ -126,7 +126,8 @@ struct Scheduler<'a> {
 impl<'a> Scheduler<'a> {
     fn new(block: &'a Block<'a>) -> Self {
         let count = block.updates.len();
-        let (mut waiting, mut blocked) = (vec![0; count * LIDS], vec![0; count]);
+        let mut waiting = vec![0; count * LIDS];
+        let mut blocked = vec![0; count];
         for dependency in &block.dependencies {
             waiting[dependency.update as usize * LIDS + usize::from(dependency.lid)] += 1;
             blocked[dependency.update as usize] |= 1 << dependency.lid;
@@ -150,7 +151,8 @@ impl<'a> Scheduler<'a> {
         self.left = lids;
         self.by_dependents.clear();
         for update in 0..self.left.len() as u32 {
-            let (left, blocked) = (self.left[update as usize], self.blocked[update as usize]);
+            let left = self.left[update as usize];
+            let blocked = self.blocked[update as usize];
             if left != 0 && left & blocked == 0 {
                 self.free.push_back(update);
             }
@@ -198,6 +200,7 @@ impl<'a> Scheduler<'a> {
     fn send(&mut self, update: u32, lids: u64, is_deferred: bool) {
         let at = update as usize;
         let index = self.writes.len() as u32;
+        debug_assert_eq!(lids & !self.left[at], 0, "a LID is written once");
         self.left[at] &= !lids;
         self.done[at] |= lids;
         self.dependent_count[at] = 0;
@@ -223,7 +226,8 @@ impl<'a> Scheduler<'a> {
         let first = dependencies.partition_point(|dependency| dependency.update < update);
         let own = dependencies[first..].iter().take_while(|dependency| dependency.update == update);
         let before = self.sent_by[update as usize].last().map(|&(_, write)| write);
-        let (mut after, mut after_top): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let mut after: Vec<u32> = Vec::new();
+        let mut after_top: Vec<u32> = Vec::new();
         after.extend(before);
         for dependency in own.filter(|dependency| lids >> dependency.lid & 1 == 1) {
             let on = dependency.on as usize;
@@ -245,6 +249,7 @@ impl<'a> Scheduler<'a> {
             let waiter = self.dependents.of(update, lid)[index].update;
             let at = waiter as usize;
             let count = &mut self.waiting[at * LIDS + lid];
+            debug_assert!(*count > 0, "an update waits for fewer writes than depend on it");
             *count -= 1;
             if *count > 0 {
                 continue;

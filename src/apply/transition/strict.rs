@@ -78,8 +78,8 @@ pub fn order(delta: &Delta<'_>) -> Steps {
     for block in &blocks {
         let Some(without) = block.without else { continue };
         steps.removed_entries += block.removed;
-        let (waits, is_last) = (is_deferred && block.is_known, block.is_removal_only);
-        removals.push(steps.push_set(block.set, without, Vec::new(), waits, is_last));
+        let waits = is_deferred && block.is_known;
+        removals.push(steps.push_set(block.set, without, Vec::new(), waits, block.is_removal_only));
     }
     for removal in &trees.removals {
         let waits = is_deferred && removal.is_known;

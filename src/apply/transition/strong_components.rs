@@ -28,7 +28,8 @@ impl StrongComponents {
             numbers.resize(count as usize, NEW);
         }
         let Self { found, low, component, open, path } = self;
-        let (mut discovered, mut components) = (0, 0);
+        let mut discovered = 0;
+        let mut components = 0;
         for start in 0..count {
             let mut entered = (found[start as usize] == NEW).then_some(start);
             loop {

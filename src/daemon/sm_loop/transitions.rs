@@ -5,7 +5,7 @@
 //! to the next plan. If the fabric changes faster than transitions can be checked, some checks are
 //! skipped, which is logged.
 
-use crate::apply::report::TransitionReport;
+use crate::apply::program::report::TransitionReport;
 use crate::apply::transition::CommittedRoutes;
 use crate::apply::{Acknowledged, ApplyReport};
 use crate::daemon::process::priority::{lower_to_idle, spawn_low_priority};

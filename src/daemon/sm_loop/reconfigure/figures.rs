@@ -2,7 +2,7 @@
 
 use super::Reconfigurer;
 use crate::apply::ApplyReport;
-use crate::apply::phases::PHASES;
+use crate::apply::program::phases::PHASES;
 use crate::config::options::Options;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::file_writer::DumpJob;

@@ -75,8 +75,8 @@ impl Reconfigurer {
         self.find_moved_cables(observation);
         let acknowledged = &mut self.devices.acknowledged;
         if let Some(blocks) = self.devices.warm_blocks.take() {
-            let known = (acknowledged, blocks);
-            let found = confirm(client, observation, plan, known, &self.devices.m_keys).await;
+            let keys = &self.devices.m_keys;
+            let found = confirm(client, observation, plan, acknowledged, blocks, keys).await;
             self.devices.needs_audit |= matches!(found, Confirmation::Sample { .. });
             log_confirmation(&found, observation, start);
         }

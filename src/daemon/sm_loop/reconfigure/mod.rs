@@ -43,7 +43,7 @@ mod state;
 mod trial;
 mod warm_standby;
 
-use crate::apply::{ApplyControl, ApplyReport, apply};
+use crate::apply::{ApplyControl, ApplyReport, ApplySettings, Devices, apply};
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
@@ -240,10 +240,11 @@ impl Reconfigurer {
             &mut self.devices;
         let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);
         self.needs_heavy_sweep |= unreachable_peers.needs_sweep();
-        let how = (&**options, &*m_keys, control);
         let applying = start.elapsed();
-        let mut report =
-            apply(&context.client, observation, verified, acknowledged, how, &unreachable).await;
+        let devices =
+            Devices { client: &context.client, observation, acknowledged, keys: &*m_keys };
+        let settings = ApplySettings::from(&**options);
+        let mut report = apply(devices, verified, settings, control, &unreachable).await;
         self.plan.baselines.start_carrying();
         m_keys.learn(&observation.fabric);
         self.logged.log_unknown_keys(&observation.fabric, m_keys, &report);

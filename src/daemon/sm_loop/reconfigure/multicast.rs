@@ -9,7 +9,7 @@ use super::log_once::log_failed_sets;
 use super::multicast_state::{MulticastUpdateState, QUIET_TIME};
 use super::state::{DeviceState, PlanState};
 use super::{ReconfigureOutcome, Reconfigurer, outcome, registry_queries, send};
-use crate::apply::{ApplyControl, ApplyReport, apply_groups};
+use crate::apply::{ApplyControl, ApplyReport, Devices, apply_groups};
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::priority::spawn_low_priority;
@@ -188,9 +188,9 @@ impl Reconfigurer {
         if needs_check {
             transitions.begin(acknowledged);
         }
-        let how = (&*m_keys, ApplyControl::to_the_end());
-        let mut report =
-            apply_groups(&context.client, observation, verified, acknowledged, how).await;
+        let devices =
+            Devices { client: &context.client, observation, acknowledged, keys: &*m_keys };
+        let mut report = apply_groups(devices, verified, ApplyControl::to_the_end()).await;
         if needs_check {
             let checks = Checks::of(options);
             transitions.end(&observation.fabric, verified, checks, &mut report);

@@ -6,7 +6,7 @@
 
 use super::log_once::log_failed_sets;
 use super::{Reconfigurer, recording};
-use crate::apply::{ApplyReport, apply_idle_ports};
+use crate::apply::{ApplyReport, Devices, apply_idle_ports};
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::contained;
@@ -114,12 +114,15 @@ impl Reconfigurer {
             format!("hosts and links that are not ACTIVE cannot be configured: {problem}")
         })?;
         self.plan.memory = memory;
-        let devices = &mut self.devices;
-        let known = &mut devices.acknowledged;
-        let report =
-            apply_idle_ports(&context.client, observation, &plan, known, &devices.m_keys).await;
-        devices.m_keys.learn(&observation.fabric);
-        self.logged.log_unknown_keys(&observation.fabric, &devices.m_keys, &report);
+        let devices = Devices {
+            client: &context.client,
+            observation,
+            acknowledged: &mut self.devices.acknowledged,
+            keys: &self.devices.m_keys,
+        };
+        let report = apply_idle_ports(devices, &plan).await;
+        self.devices.m_keys.learn(&observation.fabric);
+        self.logged.log_unknown_keys(&observation.fabric, &self.devices.m_keys, &report);
         log_failed_sets(observation, &report);
         recording::applied(context, &report);
         self.figures.sets = report.sets();

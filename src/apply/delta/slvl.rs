@@ -20,7 +20,7 @@ const ALL_INPUTS: u32 = 0x2_0000;
 
 /// A Set and the rows that it covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Write {
+pub(in crate::apply) struct Write {
     /// The first covered row, and the number of rows.
     pub first: usize,
     pub count: usize,
@@ -34,7 +34,7 @@ pub(super) struct Write {
 
 /// How the mappings of a node are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Combine {
+pub(in crate::apply) enum Combine {
     /// A Set for each mapping.
     Nothing,
     /// One Set for mappings that are alike.
@@ -44,12 +44,12 @@ pub(super) enum Combine {
 }
 
 /// The attribute modifier of a single row.
-pub(super) fn modifier(&(input, output, _): &Row, is_switch: bool) -> u32 {
+pub(in crate::apply) fn modifier(&(input, output, _): &Row, is_switch: bool) -> u32 {
     if is_switch { u32::from(input) << 8 | u32::from(output) } else { 0 }
 }
 
 /// The attribute modifiers of all Sets that may write a row.
-pub(super) fn modifiers(row: &Row, is_switch: bool) -> impl Iterator<Item = u32> + use<> {
+pub(in crate::apply) fn modifiers(row: &Row, is_switch: bool) -> impl Iterator<Item = u32> + use<> {
     let combined = [
         ALL_INPUTS | u32::from(row.1),
         ALL_OUTPUTS | u32::from(row.0) << 8,
@@ -60,7 +60,7 @@ pub(super) fn modifiers(row: &Row, is_switch: bool) -> impl Iterator<Item = u32>
 }
 
 /// The Sets for `rows`, which are grouped by output port.
-pub(super) fn writes(rows: &[Row], is_switch: bool, combine: Combine) -> Vec<Write> {
+pub(in crate::apply) fn writes(rows: &[Row], is_switch: bool, combine: Combine) -> Vec<Write> {
     if !is_switch || combine == Combine::Nothing {
         return (0..rows.len()).map(|index| single(rows, index, is_switch)).collect();
     }

@@ -1,11 +1,16 @@
 //! The Sets that lead from the state of the devices to a plan. All iterators are lazy, because a
 //! large fabric has over a million table blocks.
 
+pub(super) mod changed;
+pub(super) mod fdr10;
+mod in_turn;
+mod pkeys;
+mod port_infos;
+pub mod scope;
+pub(super) mod slvl;
+
 use super::acknowledged::{Acknowledged, NodeTables};
-use super::in_turn::in_turn;
-use super::scope::Scope;
 use super::set_id::SetId;
-use super::slvl::{self, Combine};
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
 use crate::observe::Observation;
@@ -18,7 +23,10 @@ use crate::wire::attr::tables::{
 };
 use crate::wire::attr::{AttrId, PortState};
 use crate::wire::smp::SmpRoute;
+use in_turn::in_turn;
 use rayon::prelude::*;
+use scope::Scope;
+use slvl::Combine;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use tokio::time::Instant;
@@ -60,9 +68,16 @@ impl<'a> Delta<'a> {
         acknowledged: &'a Acknowledged,
         keys: &'a MKeys,
     ) -> Self {
-        let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
-        let (optimized_sl_to_vl, fdr10, scope) = (false, 0, Scope::All);
-        Self { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl, fdr10, scope }
+        Self {
+            fabric: &observation.fabric,
+            pkeys: &observation.pkeys,
+            plan,
+            acknowledged,
+            keys,
+            optimized_sl_to_vl: false,
+            fdr10: 0,
+            scope: Scope::All,
+        }
     }
 
     pub(super) fn change(
@@ -85,11 +100,10 @@ impl<'a> Delta<'a> {
         let mut block = [0; 64];
         let len = data.len().min(64);
         block[..len].copy_from_slice(&data[..len]);
-        let has_extended = || self.fabric.has_extended_speeds(slot) == Some(true);
-        let modifier = match set.attr_id {
-            AttrId::PORT_INFO if has_extended() => set.attr_mod | SM_SUPPORTS_EXTENDED_SPEEDS,
-            _ => set.attr_mod,
-        };
+        let mut modifier = set.attr_mod;
+        if set.attr_id == AttrId::PORT_INFO && self.fabric.has_extended_speeds(slot) == Some(true) {
+            modifier |= SM_SUPPORTS_EXTENDED_SPEEDS;
+        }
         SmpRequest::set(route, set.attr_id, modifier, block).with_m_key(m_key)
     }
 
@@ -109,17 +123,15 @@ impl<'a> Delta<'a> {
             let mut ports = self.fabric.ports_of(node);
             return ports.any(|port| port.state() == PortState::Init);
         };
-        let (observed, target) = (
-            self.fabric.node(node).switch_info,
-            self.plan.switch_infos.get(switch.index()).copied().unwrap_or_default(),
-        );
+        let observed_top = self.fabric.node(node).switch_info.linear_fdb_top();
+        let target = self.plan.switch_infos.get(switch.index());
         let first = self.fabric.node(node).first_port;
         let lid = self.plan.lids.base(first);
         let has_lid = lid.is_none() || self.fabric.observed_lid(first) == lid;
         // A LinearFDBTop that differs but is not 0 is no sign of a reboot: it follows the assigned
         // LIDs.
         !has_lid
-            || (observed.linear_fdb_top() == 0 && target.linear_fdb_top() != 0)
+            || observed_top == 0 && target.is_some_and(|target| target.linear_fdb_top() != 0)
             || self.are_links_in_init(node)
     }
 
@@ -130,7 +142,8 @@ impl<'a> Delta<'a> {
         if !linked.clone().any(|port| port.state() == PortState::Init) {
             return false;
         }
-        let (mut first_up, mut first_in_init) = (None, None);
+        let mut first_up = None;
+        let mut first_in_init = None;
         for port in linked {
             let in_init = port.state() == PortState::Init;
             let first = if in_init { &mut first_in_init } else { &mut first_up };
@@ -145,13 +158,15 @@ impl<'a> Delta<'a> {
 
     /// The ports of switches with a link in INIT or ARMED.
     pub(super) fn inactive_switch_ports(&self) -> Vec<PortId> {
-        let is_waiting = |&id: &PortId| {
-            let port = self.fabric.port(id);
-            matches!(port.state(), PortState::Init | PortState::Armed)
-                && port.peer.is_some()
-                && self.fabric.node(port.node).is_switch()
-        };
-        self.scope.slots(self.fabric).filter(is_waiting).collect()
+        let slots = self.scope.slots(self.fabric);
+        slots
+            .filter(|&id| {
+                let port = self.fabric.port(id);
+                matches!(port.state(), PortState::Init | PortState::Armed)
+                    && port.peer.is_some()
+                    && self.fabric.node(port.node).is_switch()
+            })
+            .collect()
     }
 
     /// True if a node of the scope needs Sets of tables or ports, apart from forwarding tables,
@@ -258,12 +273,16 @@ impl<'a> Delta<'a> {
             let modifier = index as u32;
             let attr_id = AttrId::LINEAR_FT;
             let set = SetId { node, port: PortNum::ZERO, attr_id, attr_mod: modifier };
-            let same = held.is_some_and(|held| match has_exceptions {
-                true => self.held_block(node, held, modifier) == block,
-                false => held.block(modifier) == block,
+            let is_same = held.is_some_and(|held| {
+                let held = if has_exceptions {
+                    self.held_block(node, held, modifier)
+                } else {
+                    held.block(modifier)
+                };
+                held == block
             });
             let is_pending = has_exceptions && self.is_pending(node, attr_id, modifier);
-            (!same || is_pending).then_some(set)
+            (!is_same || is_pending).then_some(set)
         })
     }
 
@@ -412,7 +431,8 @@ impl<'a> Delta<'a> {
     pub fn guid_tables(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.plan.aliases.iter().filter_map(move |wanted| {
             let port = self.fabric.port(wanted.port);
-            let (id, modifier) = (AttrId::GUID_INFO, u32::from(wanted.block));
+            let id = AttrId::GUID_INFO;
+            let modifier = u32::from(wanted.block);
             let held = self.known(port.node).and_then(|known| known.guids(port.num, wanted.block));
             let same = held == Some(&wanted.guids) && !self.is_pending(port.node, id, modifier);
             let data = wanted.guids.to_wire();

@@ -1,14 +1,14 @@
 //! The result of applying a plan.
 
 use super::control::Stop;
-use super::delta::SetRequest;
-use super::pass::PassFailures;
+use super::failures::PassFailures;
 use super::phases::{PHASES, Phase};
-use super::progress::Unapplied;
 use super::sender::CutSets;
-use super::set_failures::is_essential;
-use super::set_id::SetId;
-use super::transition::CommittedRoutes;
+use crate::apply::delta::SetRequest;
+use crate::apply::set_failures::is_essential;
+use crate::apply::set_id::SetId;
+use crate::apply::transition::CommittedRoutes;
+use crate::apply::transition::progress::Unapplied;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
 use crate::plan::Plan;
@@ -29,7 +29,7 @@ pub struct ApplyReport {
     /// Time from the start to the last acknowledged linear forwarding table block.
     pub lfts_done: Option<Duration>,
     /// Failed Sets, with the reason: not answered, or refused and essential (see
-    /// [`super::set_failures`]).
+    /// [`crate::apply::set_failures`]).
     pub failed: Vec<(SetId, SmpError)>,
     /// Refused Sets without which the subnet is up all the same.
     pub tolerated: Vec<(SetId, SmpError)>,
@@ -103,10 +103,10 @@ impl ApplyReport {
 
     /// Separates the refused Sets that the subnet can do without, given the state of its ports.
     pub(super) fn conclude(&mut self, fabric: &Fabric, plan: &Plan, failures: &mut PassFailures) {
-        let is_tolerated = |(set, error): &mut (SetId, SmpError)| {
+        let tolerated = self.failed.extract_if(.., |(set, error)| {
             matches!(error, SmpError::Status(_)) && !is_essential(fabric, plan, *set)
-        };
-        self.tolerated = self.failed.extract_if(.., is_tolerated).collect();
+        });
+        self.tolerated = tolerated.collect();
         self.unsent = std::mem::take(&mut failures.unsent);
         self.delayed = std::mem::take(&mut failures.delayed);
         let essential = self.delayed.iter().filter(|set| is_essential(fabric, plan, **set));
@@ -118,18 +118,21 @@ impl ApplyReport {
     pub(super) fn unapplied(&self) -> Unapplied {
         let failed = self.failed.iter().chain(&self.tolerated).map(|(set, _)| *set);
         let is_ordered = self.transition.is_some();
-        let stays = |set: &&SetId| is_ordered && set.attr_id == AttrId::LINEAR_FT;
-        let dropped = self.dropped.iter().filter(|set| !stays(set));
-        let unsent = self.unsent.iter().chain(&self.delayed).chain(&self.abandoned);
-        let unsent = unsent.chain(&self.reset_ports).chain(dropped);
-        let failed = failed.chain(unsent.copied());
-        Unapplied { failed: failed.collect(), withheld_blocks: Vec::new() }
+        let dropped =
+            self.dropped.iter().filter(|set| !(is_ordered && set.attr_id == AttrId::LINEAR_FT));
+        let unsent = self
+            .unsent
+            .iter()
+            .chain(&self.delayed)
+            .chain(&self.abandoned)
+            .chain(&self.reset_ports)
+            .chain(dropped);
+        Unapplied { failed: failed.chain(unsent.copied()).collect(), withheld_blocks: Vec::new() }
     }
 
     /// The Sets that may be in effect or not, because they have no answer.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = SetId> + '_ {
-        let has_status = |error: &SmpError| matches!(error, SmpError::Status(_));
-        let failed = self.failed.iter().filter(move |(_, error)| !has_status(error));
+        let failed = self.failed.iter().filter(|(_, error)| !matches!(error, SmpError::Status(_)));
         failed.map(|(set, _)| *set).chain(self.abandoned.iter().copied())
     }
 
@@ -153,7 +156,8 @@ mod tests {
     #[test]
     fn blocks_that_were_not_sent_stay_known_in_an_ordered_transition() {
         let set = |attr_id| SetId { node: NodeId(3), port: PortNum::ZERO, attr_id, attr_mod: 1 };
-        let (block, mapping) = (set(AttrId::LINEAR_FT), set(AttrId::SL_TO_VL));
+        let block = set(AttrId::LINEAR_FT);
+        let mapping = set(AttrId::SL_TO_VL);
         let mut report = ApplyReport::default();
         let cut = CutSets { abandoned: vec![], dropped: vec![block, mapping] };
         report.cut(cut, std::iter::empty());

@@ -4,8 +4,8 @@
 //! device are held until it answers, and fail with it if it does not.
 
 use super::control::ApplyControl;
-use super::pass::Sent;
-use super::set_id::SetId;
+use super::failures::Sent;
+use crate::apply::set_id::SetId;
 use crate::fabric::NodeId;
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::{Tagged, TaggedEvent};
@@ -29,7 +29,7 @@ type Step = (SetId, Option<u32>);
 type Held = (Sent, SmpRequest);
 
 /// The Sets of one phase that were submitted and have no result.
-pub(super) struct Sender<'c, 'a> {
+pub(super) struct SetSender<'c, 'a> {
     batch: Tagged<Held>,
     control: &'c mut ApplyControl<'a>,
     /// Sets to silent devices.
@@ -51,11 +51,17 @@ pub(super) struct CutSets {
     pub dropped: Vec<SetId>,
 }
 
-impl<'c, 'a> Sender<'c, 'a> {
+impl<'c, 'a> SetSender<'c, 'a> {
     pub(super) fn new(client: &SmpClient, control: &'c mut ApplyControl<'a>) -> Self {
-        let (held, doubled, results, cut) = Default::default();
-        let (batch, client) = (Tagged::new(client), client.clone());
-        Self { batch, client, control, held, doubled, results, cut }
+        Self {
+            batch: Tagged::new(client),
+            client: client.clone(),
+            control,
+            held: BTreeMap::new(),
+            doubled: HashSet::new(),
+            results: VecDeque::new(),
+            cut: CutSets::default(),
+        }
     }
 
     /// True if another Set may be submitted.
@@ -87,12 +93,15 @@ impl<'c, 'a> Sender<'c, 'a> {
     /// Cancels the Sets to a device.
     pub(super) fn cancel(&mut self, node: NodeId) -> Vec<Sent> {
         let mut cancelled = self.batch.cancel(|(sent, _)| sent.set.node == node);
-        cancelled.extend(self.held.remove(&node).unwrap_or_default());
-        let cancelled = cancelled.into_iter().map(|(sent, _)| sent);
-        let results = std::mem::take(&mut self.results).into_iter();
-        let (failed, kept) = results.partition::<Vec<_>, _>(|(sent, _)| sent.set.node == node);
-        self.results = kept.into();
-        cancelled.chain(failed.into_iter().map(|(sent, _)| sent)).collect()
+        cancelled.extend(self.held.remove(&node).into_iter().flatten());
+        let mut sets: Vec<Sent> = cancelled.into_iter().map(|(sent, _)| sent).collect();
+        self.results.retain(|(sent, _)| {
+            if sent.set.node == node {
+                sets.push(*sent);
+            }
+            sent.set.node != node
+        });
+        sets
     }
 
     /// Waits for the next result. `None` if there is none to wait for, or if programming ended
@@ -164,9 +173,10 @@ impl<'c, 'a> Sender<'c, 'a> {
         let held = std::mem::take(&mut self.held).into_values().flatten();
         for (sent, _) in queued.into_iter().chain(held) {
             // The first request of a Set in flight twice was sent.
-            match self.doubled.contains(&step(&sent)) {
-                true => self.cut.abandoned.push(sent.set),
-                false => self.cut.dropped.push(sent.set),
+            if self.doubled.contains(&step(&sent)) {
+                self.cut.abandoned.push(sent.set);
+            } else {
+                self.cut.dropped.push(sent.set);
             }
         }
     }

@@ -14,7 +14,7 @@ pub enum Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    pub(super) fn nodes(self, fabric: &Fabric) -> impl Iterator<Item = NodeId> + use<'a> {
+    pub(in crate::apply) fn nodes(self, fabric: &Fabric) -> impl Iterator<Item = NodeId> + use<'a> {
         let (nodes, count) = match self {
             Self::All => (&[][..], fabric.nodes().len()),
             Self::Nodes(nodes) => (nodes, nodes.len()),
@@ -23,14 +23,14 @@ impl<'a> Scope<'a> {
     }
 
     /// The port slots of the nodes, ascending.
-    pub(super) fn slots(self, fabric: &'a Fabric) -> impl Iterator<Item = PortId> + 'a {
+    pub(in crate::apply) fn slots(self, fabric: &'a Fabric) -> impl Iterator<Item = PortId> + 'a {
         self.nodes(fabric).flat_map(move |node| fabric.node(node).slots())
     }
 }
 
 /// What was true after a reconfiguration that left no exception.
 #[derive(Clone, Debug)]
-pub(super) struct Settled {
+pub(in crate::apply) struct Settled {
     pub pkeys: Arc<Vec<Vec<PkeyBlock>>>,
     pub keys: MKeys,
     /// Nodes that would get Sets again, because they do not hold what they acknowledged.

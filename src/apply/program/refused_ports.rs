@@ -4,10 +4,9 @@
 //! ACTIVE all the same. A port that gets another M_Key refuses the repetition of a Set whose
 //! response was lost, because that carries the old key; it has the new key all the same.
 
-use super::report::ApplyReport;
-use super::set_id::SetId;
+use crate::apply::set_id::SetId;
 use crate::fabric::{Fabric, PortId};
-use crate::observe::Observation;
+use crate::ids::MKey;
 use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::transport::client::SmpClient;
@@ -44,21 +43,20 @@ pub(super) async fn read(
     ports
 }
 
-/// Removes the Sets from the failures of `report`, from the one with index `first` on, whose ports
-/// have the M_Key that the Set has given them. Returns the PortInfo of these ports.
+/// Removes the Sets from `failed`, from the one with index `first` on, whose ports have the M_Key that
+/// the Set has given them. Returns the PortInfo of these ports.
 pub(super) async fn take_rekeyed(
     client: &SmpClient,
-    (observation, plan): (&Observation, &Plan),
-    report: &mut ApplyReport,
+    fabric: &Fabric,
+    plan: &Plan,
+    failed: &mut Vec<(SetId, SmpError)>,
     first: usize,
 ) -> Vec<(PortId, PortInfo)> {
-    let fabric = &observation.fabric;
-    let target = |set: &SetId| plan.ports.get(set.slot(fabric).index()).copied().flatten();
     let mut batch = Tagged::new(client);
-    for (set, error) in &report.failed[first..] {
+    for (set, error) in &failed[first..] {
         let is_lost = set.attr_id == AttrId::PORT_INFO && *error == SmpError::Unanswered;
         let slot = set.slot(fabric);
-        if let Some(key) = target(set).map(|info| info.m_key()).filter(|key| key.is_set())
+        if let Some(key) = target_key(fabric, plan, set).filter(|key| key.is_set())
             && is_lost
             && fabric.owner(slot) == slot
             && fabric.port(slot).info.is_some_and(|info| info.m_key() != key)
@@ -71,11 +69,17 @@ pub(super) async fn take_rekeyed(
     let mut ports = Vec::new();
     while let Some((set, answer)) = batch.next().await {
         let info = answer.ok().map(|reply| PortInfo::read(&reply.data));
-        let has_key = |info: &PortInfo| Some(info.m_key()) == target(&set).map(|info| info.m_key());
-        if let Some(info) = info.filter(has_key) {
-            report.failed.retain(|(failed, _)| *failed != set);
+        let key = target_key(fabric, plan, &set);
+        if let Some(info) = info.filter(|info| Some(info.m_key()) == key) {
+            failed.retain(|(other, _)| *other != set);
             ports.push((set.slot(fabric), info));
         }
     }
     ports
+}
+
+/// The M_Key that a port is to get.
+fn target_key(fabric: &Fabric, plan: &Plan, set: &SetId) -> Option<MKey> {
+    let target = plan.ports.get(set.slot(fabric).index()).copied().flatten();
+    target.map(|info| info.m_key())
 }

@@ -1,6 +1,6 @@
 //! Sets of P_Key tables, which are compared with the tables that were read.
 
-use super::delta::{Delta, SetRequest};
+use super::{Delta, SetRequest};
 use crate::fabric::PortId;
 use crate::ids::PortNum;
 use crate::plan::partitions::steps;
@@ -17,7 +17,9 @@ impl<'a> Delta<'a> {
 
     /// The blocks of the next step, and those whose last Set was not answered, so that the port
     /// may hold other keys than were read before it.
-    pub(super) fn pkey_tables_and_doubtful(self) -> impl Iterator<Item = SetRequest> + 'a {
+    pub(in crate::apply) fn pkey_tables_and_doubtful(
+        self,
+    ) -> impl Iterator<Item = SetRequest> + 'a {
         self.scope.slots(self.fabric).flat_map(move |slot| {
             let mut step = self.pkey_step(slot);
             step.extend(self.doubtful_pkeys(slot, &step));
@@ -28,9 +30,10 @@ impl<'a> Delta<'a> {
     fn pkey_step(&self, slot: PortId) -> Vec<(u16, PkeyBlock)> {
         let port = self.fabric.port(slot);
         let node = self.fabric.node(port.node);
-        let cap = match self.is_external(slot) {
-            true => node.switch_info.partition_enforcement_cap(),
-            false => node.info.partition_cap(),
+        let cap = if self.is_external(slot) {
+            node.switch_info.partition_enforcement_cap()
+        } else {
+            node.info.partition_cap()
         };
         steps::next_step(self.held_pkeys(slot), self.wanted_pkeys(slot), cap.into())
     }
@@ -38,14 +41,14 @@ impl<'a> Delta<'a> {
     /// The blocks outside `step`, as they were read, whose last Set was not answered.
     fn doubtful_pkeys(&self, slot: PortId, step: &[(u16, PkeyBlock)]) -> Vec<(u16, PkeyBlock)> {
         let node = self.fabric.port(slot).node;
-        let is_doubtful = |&(block, _): &(u16, PkeyBlock)| {
-            self.is_unanswered(node, AttrId::PKEY_TABLE, self.pkey_modifier(slot, block))
-                && step.iter().all(|&(other, _)| other != block)
-        };
         let held = self.held_pkeys(slot);
         let planned = self.wanted_pkeys(slot).iter().map(|&(block, _)| block);
         let read = planned.filter_map(|block| Some((block, *held.get(usize::from(block))?)));
-        read.filter(is_doubtful).collect()
+        read.filter(|&(block, _)| {
+            self.is_unanswered(node, AttrId::PKEY_TABLE, self.pkey_modifier(slot, block))
+                && step.iter().all(|&(other, _)| other != block)
+        })
+        .collect()
     }
 
     fn pkey_sets(

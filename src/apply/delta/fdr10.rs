@@ -1,7 +1,7 @@
 //! Sets of ExtendedPortInfo that enable or disable FDR10 (`fdr10`).
 
-use super::delta::{Delta, SetRequest};
-use super::set_id::SetId;
+use super::{Delta, SetRequest};
+use crate::apply::set_id::SetId;
 use crate::fabric::PortId;
 use crate::wire::attr::{AttrId, FDR10, MlnxExtPortInfo};
 
@@ -9,7 +9,7 @@ use crate::wire::attr::{AttrId, FDR10, MlnxExtPortInfo};
 const SPEED_ENABLED: u8 = 1;
 
 /// The Sets of ports that support FDR10 and are not as `fdr10` wants them, in the order of ports.
-pub(super) fn changes<'a>(delta: Delta<'a>) -> impl Iterator<Item = SetRequest> + 'a {
+pub(in crate::apply) fn changes<'a>(delta: Delta<'a>) -> impl Iterator<Item = SetRequest> + 'a {
     let wanted = match delta.fdr10 {
         1 => Some(true),
         2 => Some(false),
@@ -27,9 +27,12 @@ pub(super) fn changes<'a>(delta: Delta<'a>) -> impl Iterator<Item = SetRequest> 
         target.set_state_change_enable(SPEED_ENABLED);
         target.set_link_speed_enabled(if wanted? { FDR10 } else { 0 });
         let port = delta.fabric.port(id);
-        let (node, num) = (port.node, port.num);
-        let attr_id = AttrId::MLNX_EXT_PORT_INFO;
-        let set = SetId { node, port: num, attr_id, attr_mod: num.0.into() };
+        let set = SetId {
+            node: port.node,
+            port: port.num,
+            attr_id: AttrId::MLNX_EXT_PORT_INFO,
+            attr_mod: port.num.0.into(),
+        };
         Some((set, delta.request(set, &target.0)))
     })
 }

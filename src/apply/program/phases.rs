@@ -7,7 +7,7 @@
 //! ARMED, because a port may only become ACTIVE if its peer is at least ARMED (IBA vol. 1, 7.2.7).
 //! On a fabric that carries traffic, entries that move packets from a working route to links
 //! activated by this plan come last, and then changes of the VLs of links in use. The order within
-//! the tables is that of [`super::transition`].
+//! the tables is that of [`crate::apply::transition`].
 
 use crate::plan::partitions::steps;
 use std::fmt;

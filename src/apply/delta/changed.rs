@@ -6,9 +6,9 @@
 //! changed since: its attributes and those of its neighbours, its part of the plan, and the M_Keys.
 //! If any exception is known, such as a Set that failed, all nodes are looked at.
 
-use super::acknowledged::Acknowledged;
-use super::delta::Delta;
+use super::Delta;
 use super::scope::{Scope, Settled};
+use crate::apply::acknowledged::Acknowledged;
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::ids::Guid;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 const MAX_SHARE: usize = 2;
 
 /// The state after a reconfiguration that sent Sets to the nodes `touched`.
-pub(super) fn settled_after(
+pub(in crate::apply) fn settled_after(
     delta: &Delta<'_>,
     pkeys: &Arc<Vec<Vec<PkeyBlock>>>,
     touched: &HashSet<NodeId>,
@@ -36,7 +36,7 @@ pub(super) fn settled_after(
 }
 
 /// The nodes that may need Sets, ascending; `None` stands for all.
-pub(super) fn changed_nodes(
+pub(in crate::apply) fn changed_nodes(
     acknowledged: &Acknowledged,
     observation: &Observation,
     plan: &Plan,
@@ -63,7 +63,10 @@ pub(super) fn changed_nodes(
     nodes.extend(ports.filter_map(|slot| Some(fabric.ports().get(slot)?.node)));
     let mappings = last_plan.qos.sl_to_vl.differences(&plan.qos.sl_to_vl);
     nodes.extend(mappings.map(|index| NodeId(index as u32)));
-    nodes.extend(changed_switches((last, last_plan), (fabric, plan))?);
+    nodes.extend(changed_switches(
+        &Wanted { fabric: last, plan: last_plan },
+        &Wanted { fabric, plan },
+    )?);
     if acknowledged.remembers_raised() {
         nodes.extend(with_link_in_init(fabric));
     }
@@ -118,17 +121,27 @@ fn changed_pkeys(
 }
 
 /// The switches whose SwitchInfo, wanted or observed, differs; `None` if the switches do.
-fn changed_switches(
-    (last, last_plan): (&Fabric, &Plan),
-    (fabric, plan): (&Fabric, &Plan),
-) -> Option<Vec<NodeId>> {
-    let info = |fabric: &Fabric, node: NodeId| fabric.node(node).switch_info;
-    let differs = |(index, &node): (usize, &NodeId)| {
-        let wanted = last_plan.switch_infos.get(index) != plan.switch_infos.get(index);
-        (wanted || info(last, node) != info(fabric, node)).then_some(node)
-    };
-    let switches = || fabric.switches().iter().enumerate();
-    (last.switches() == fabric.switches()).then(|| switches().filter_map(differs).collect())
+fn changed_switches(last: &Wanted<'_>, now: &Wanted<'_>) -> Option<Vec<NodeId>> {
+    if last.fabric.switches() != now.fabric.switches() {
+        return None;
+    }
+    let mut changed = Vec::new();
+    for (index, &node) in now.fabric.switches().iter().enumerate() {
+        let wanted = now.plan.switch_infos.get(index);
+        let observed = now.fabric.node(node).switch_info;
+        if last.plan.switch_infos.get(index) != wanted
+            || last.fabric.node(node).switch_info != observed
+        {
+            changed.push(node);
+        }
+    }
+    Some(changed)
+}
+
+/// A fabric and its plan.
+struct Wanted<'a> {
+    fabric: &'a Fabric,
+    plan: &'a Plan,
 }
 
 /// The switches with a link in INIT. Whether they have lost their tables depends on the time, too
@@ -139,7 +152,7 @@ fn with_link_in_init(fabric: &Fabric) -> impl Iterator<Item = NodeId> {
 }
 
 /// The GUIDs of the nodes of the scope for which `holds` is true.
-pub(super) fn guids(
+pub(in crate::apply) fn guids(
     delta: &Delta<'_>,
     holds: impl Fn(NodeId) -> bool,
 ) -> impl Iterator<Item = Guid> {
@@ -149,7 +162,7 @@ pub(super) fn guids(
 
 /// True if a comparison of all nodes finds no Sets for nodes outside of the scope. Slow: for the
 /// checks of debug builds.
-pub(super) fn is_complete(delta: &Delta<'_>) -> bool {
+pub(in crate::apply) fn is_complete(delta: &Delta<'_>) -> bool {
     let Scope::Nodes(nodes) = delta.scope else { return true };
     let others = delta.fabric.node_ids().filter(|node| nodes.binary_search(node).is_err());
     let others: Vec<NodeId> = others.collect();
@@ -163,12 +176,14 @@ fn needs_sets(delta: &Delta<'_>, node: NodeId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apply::set_id::SetId;
     use crate::config::options::Options;
     use crate::fabric::synthetic::SyntheticView;
     use crate::ids::{Pkey, PortNum};
     use crate::plan::compute::compute;
     use crate::plan::lids::Memory;
     use crate::plan::tests::{ring, with_input};
+    use crate::wire::attr::AttrId;
 
     /// A ring of 20 switches with a host each, its plan, and what the devices acknowledged.
     struct Subnet {
@@ -196,7 +211,8 @@ mod tests {
                 unconfirmed: Vec::new(),
                 is_unresolved: false,
             };
-            let (plan, mut acknowledged) = (Arc::new(plan), Acknowledged::default());
+            let plan = Arc::new(plan);
+            let mut acknowledged = Acknowledged::default();
             acknowledged.replace(&observation.fabric, &plan, &[]);
             let keys = KEYS();
             let delta = Delta::new(&observation, &plan, &acknowledged, &keys);
@@ -231,11 +247,10 @@ mod tests {
 
     #[test]
     fn a_changed_node_is_compared_with_its_neighbours() {
-        let (subnet, switch) = (Subnet::new(&[]), |subnet: &Subnet| {
-            let fabric = &subnet.observation.fabric;
-            (fabric.switches()[7], fabric.node(fabric.switches()[7]).first_port)
-        });
-        let (node, first) = switch(&subnet);
+        let subnet = Subnet::new(&[]);
+        let fabric = &subnet.observation.fabric;
+        let node = fabric.switches()[7];
+        let first = fabric.node(node).first_port;
         let expected = Some(subnet.around(node));
         assert_eq!(expected.as_ref().map(Vec::len), Some(4));
 
@@ -277,8 +292,12 @@ mod tests {
     fn all_nodes_are_compared_after_a_failure() {
         let mut subnet = Subnet::new(&[]);
         let fabric = subnet.observation.fabric.clone();
-        let (node, attr_id) = (fabric.switches()[0], crate::wire::attr::AttrId::PORT_INFO);
-        let set = crate::apply::set_id::SetId { node, port: PortNum(1), attr_id, attr_mod: 1 };
+        let set = SetId {
+            node: fabric.switches()[0],
+            port: PortNum(1),
+            attr_id: AttrId::PORT_INFO,
+            attr_mod: 1,
+        };
         subnet.acknowledged.doubt(&fabric, set);
         assert_eq!(subnet.changed(), None);
     }

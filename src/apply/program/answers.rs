@@ -1,9 +1,8 @@
 //! The answers to Sets: what they change in the snapshot, and the failures among them.
 
-use super::pass::{PassFailures, Sent};
+use super::failures::{PassFailures, Sent};
 use super::report::ApplyReport;
-use super::set_failures::SetFailures;
-use super::switch_info::settled;
+use crate::apply::set_failures::{SetFailures, settled};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::observe::Observation;
 use crate::transport::transactions::{SmpError, SmpReply};
@@ -29,8 +28,8 @@ pub(super) struct Answers<'a> {
     pub before: &'a SetFailures,
     pub failures: &'a mut PassFailures,
     pub changes: Changes,
-    /// Treat a rejected SL to VL mapping as accepted (`suppress_sl2vl_mad_status_errors`).
-    pub ignore_sl_to_vl_errors: bool,
+    /// Treat a refused SL to VL mapping as accepted (`suppress_sl2vl_mad_status_errors`).
+    pub ignores_sl_to_vl_errors: bool,
 }
 
 impl Answers<'_> {
@@ -44,7 +43,7 @@ impl Answers<'_> {
     ) -> bool {
         let set = sent.set;
         let is_refused = matches!(answer, Err(SmpError::Status(_)));
-        if is_refused && self.ignore_sl_to_vl_errors && set.attr_id == AttrId::SL_TO_VL {
+        if is_refused && self.ignores_sl_to_vl_errors && set.attr_id == AttrId::SL_TO_VL {
             return false;
         }
         let reply = match answer {

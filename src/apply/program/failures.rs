@@ -3,8 +3,8 @@
 //! A device that acknowledges none of its first Sets gets no others in this reconfiguration,
 //! because each of them would occupy the window until its timeout.
 
-use super::set_failures::{NewFailures, Refused, SetFailures};
-use super::set_id::SetId;
+use crate::apply::set_failures::{NewFailures, Refused, SetFailures};
+use crate::apply::set_id::SetId;
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::observe::m_keys::MKeys;
 use crate::transport::transactions::SmpError;

@@ -1,7 +1,7 @@
 //! Sets of PortInfo, which are compared with the attributes that were read.
 
-use super::delta::{Delta, SetRequest};
-use super::link_down;
+use super::{Delta, SetRequest};
+use crate::apply::link_down;
 use crate::fabric::PortId;
 use crate::ids::PortNum;
 use crate::plan::links;
@@ -122,7 +122,7 @@ impl<'a> Delta<'a> {
     }
 
     /// True if a port is ARMED and its peer is at least ARMED.
-    pub(super) fn is_ready(&self, slot: PortId) -> bool {
+    pub(in crate::apply) fn is_ready(&self, slot: PortId) -> bool {
         let port = self.fabric.port(slot);
         let peer_state = port.peer.map(|peer| self.fabric.port(peer).state());
         port.state() == PortState::Armed

@@ -42,10 +42,6 @@ impl<'a> ApplyControl<'a> {
         self.stop.as_ref()
     }
 
-    pub(super) fn into_stop(self) -> Option<Stop> {
-        self.stop
-    }
-
     pub(super) fn is_patient(&self) -> bool {
         self.is_patient
     }
@@ -57,7 +53,9 @@ impl<'a> ApplyControl<'a> {
 
     /// Waits for `work`. Returns `None` if the event completed first, which ends programming.
     pub(super) async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
-        let (None, Some(event)) = (&self.stop, &mut self.event) else { return Some(work.await) };
+        let Some(event) = self.event.as_mut().filter(|_| self.stop.is_none()) else {
+            return Some(work.await);
+        };
         tokio::select! {
             biased;
             () = event => {
