@@ -293,6 +293,7 @@ impl Acknowledged {
 
     /// Records that the devices hold `plan`, except for the `failed` Sets.
     pub fn replace(&mut self, fabric: &Arc<Fabric>, plan: &Arc<Plan>, failed: &[SetId]) {
+        debug_assert_eq!(plan.ports.len(), fabric.ports().len(), "a plan for another fabric");
         self.last = Some((fabric.clone(), plan.clone()));
         self.pending.clear();
         self.with_exceptions.clear();
@@ -312,6 +313,7 @@ impl Acknowledged {
         arrived: impl Iterator<Item = SetId>,
         failed: &[SetId],
     ) {
+        debug_assert!(self.last.is_some(), "groups change after a plan was applied");
         for set in arrived {
             self.pending.remove(&set.key(fabric));
         }

@@ -42,7 +42,7 @@ const OPENSM_FILES: &[(&[&str], &[&str])] = &[
     ),
     (
         &["osm_state_mgr.c", "osm_sm.c", "osm_drop_mgr.c"],
-        &["daemon::sm_loop::sweeps", "daemon::sm_loop::manager", "daemon::sm_loop::reconfigure"],
+        &["daemon::sm_loop::run", "daemon::sm_loop::stages", "daemon::sm_loop::reconfigure"],
     ),
     (
         &[
@@ -82,7 +82,7 @@ const OPENSM_FILES: &[(&[&str], &[&str])] = &[
     ),
     (
         &["osm_sm_state_mgr.c", "osm_sminfo_rcv.c", "osm_remote_sm.c"],
-        &["daemon::sm_loop::mastership", "daemon::sm_loop::manager::roles", "sm"],
+        &["daemon::sm_loop::mastership", "sm"],
     ),
     (&["osm_sm_mad_ctrl.c"], &["frames::smp_received", "daemon::sm_loop::smp_server"]),
     (&["osm_vl15intf.c"], &["frames::smp_sent"]),
@@ -116,7 +116,7 @@ const OPENSM_FILES: &[(&[&str], &[&str])] = &[
         ],
         &["sa", "daemon::sa_server"],
     ),
-    (&["osm_subnet.c", "st.c"], &["config", "cli", "daemon::sm_loop::manager::reload"]),
+    (&["osm_subnet.c", "st.c"], &["config", "cli", "daemon::sm_loop::reload"]),
     (
         &["osm_trap_rcv.c"],
         &["daemon::process::trap_log", "daemon::sm_loop::smp_server", "observe::traps"],

@@ -16,7 +16,7 @@ use crate::daemon::process::threads::Threads;
 use crate::daemon::replication;
 use crate::daemon::sm_loop::context::{Configuration, ReloadFn};
 use crate::daemon::sm_loop::files::StateFiles;
-use crate::daemon::sm_loop::manager::Exit;
+use crate::daemon::sm_loop::run::Exit;
 use crate::daemon::start::{Daemon, ServerThreads, Setup};
 
 pub use crate::cli::exit::Failure;

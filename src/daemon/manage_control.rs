@@ -52,18 +52,18 @@ impl ManageControl {
         sender.try_send(request).map_err(|_| "the performance manager is busy".to_owned())
     }
 
-    /// Sends an event that only a master handles.
-    fn send_to_master(&self, event: SmEvent) -> Result<(), String> {
+    /// Sends an action that only a master carries out.
+    fn send_to_master(&self, request: RequestId, action: Action) -> Result<(), String> {
         let state = self.feed.status.load().sm.state;
         if state != SmState::Master {
             return Err(format!("this SM is not master: its state is {state}"));
         }
-        self.send(event)
+        self.send(SmEvent::Operator(request, action))
     }
 
     /// Sends the request to quarantine a link, if there is one that no operator has quarantined.
     /// `guid` is that of its node or port.
-    fn quarantine(&self, guid: Guid, num: PortNum) -> Result<(), String> {
+    fn quarantine(&self, request: RequestId, guid: Guid, num: PortNum) -> Result<(), String> {
         let (subnet, end) = self.end(guid, num)?;
         match quarantined(&subnet, end) {
             Some(link) if link.cause == QuarantineCause::Operator => {
@@ -79,17 +79,17 @@ impl ManageControl {
                 }
             }
         }
-        self.send_to_master(SmEvent::Quarantine(end))
+        self.send_to_master(request, Action::Quarantine(end.0, end.1))
     }
 
     /// Sends the request to release a link, if it is quarantined. `guid` is that of its node or
     /// port.
-    fn release(&self, guid: Guid, num: PortNum) -> Result<(), String> {
+    fn release(&self, request: RequestId, guid: Guid, num: PortNum) -> Result<(), String> {
         let (subnet, end) = self.end(guid, num)?;
         if quarantined(&subnet, end).is_none() {
             return Err(format!("no link at {guid}[{num}] is quarantined"));
         }
-        self.send_to_master(SmEvent::Release(end))
+        self.send_to_master(request, Action::Release(end.0, end.1))
     }
 
     /// The published subnet, and an end of a link in it by the GUID of its node or port.
@@ -108,17 +108,18 @@ impl Control for ManageControl {
             Action::Perfmgr(ref command) => {
                 self.send_to_perfmgr(PerfRequest { request, command: command.clone() })
             }
-            Action::Resweep => self.send_to_master(SmEvent::Resweep),
-            Action::LightSweep => self.send_to_master(SmEvent::LightSweep),
-            Action::Sweeping(is_enabled) => self.send(SmEvent::Sweeping(is_enabled)),
-            Action::Reroute => self.send_to_master(SmEvent::Reroute),
-            Action::Dump => self.send_to_master(SmEvent::Dump(request)),
-            Action::Handover(to) => self.send_to_master(SmEvent::HandOver(request, to)),
-            Action::Quarantine(guid, num) => self.quarantine(guid, num),
-            Action::Release(guid, num) => self.release(guid, num),
+            Action::Resweep
+            | Action::LightSweep
+            | Action::Reroute
+            | Action::Dump
+            | Action::Handover(_) => self.send_to_master(request, action.clone()),
+            Action::Sweeping(_) | Action::Priority(_) => {
+                self.send(SmEvent::Operator(request, action.clone()))
+            }
+            Action::Quarantine(guid, num) => self.quarantine(request, guid, num),
+            Action::Release(guid, num) => self.release(request, guid, num),
             Action::Record => self.recordings.start("operator").map_err(|error| error.to_string()),
             Action::Reload => self.send(SmEvent::Reload),
-            Action::Priority(priority) => self.send(SmEvent::SetPriority(request, priority)),
             Action::LogLevel(flags) => {
                 let log = self.log.as_ref().ok_or("the log has no flags")?;
                 log.set_flags(flags);

@@ -7,9 +7,9 @@
 //! ```
 
 use crate::config::prefix_routes::PrefixRoute;
-use crate::fabric::{End, Fabric};
-use crate::ids::{Guid, Lid, Mlid};
-use crate::manage::action::RequestId;
+use crate::fabric::Fabric;
+use crate::ids::{Lid, Mlid};
+use crate::manage::action::{Action, RequestId};
 use crate::manage::sa_query::SaQuery;
 use crate::observe::traps::TrapEvent;
 use crate::plan::aliases::AliasBlock;
@@ -35,24 +35,8 @@ pub enum SmEvent {
     AliasesChanged,
     /// SIGHUP: reload the configuration and start a heavy sweep.
     Reload,
-    /// An operator requests a heavy sweep.
-    Resweep,
-    /// An operator requests a light sweep.
-    LightSweep,
-    /// An operator allows or inhibits all sweeps.
-    Sweeping(bool),
-    /// An operator requests a new plan.
-    Reroute,
-    /// An operator sets the priority of this SM, 0 to 15.
-    SetPriority(RequestId, u8),
-    /// An operator requests all dump files.
-    Dump(RequestId),
-    /// An operator requests a HANDOVER to the SM at this port, or to the best standby.
-    HandOver(RequestId, Option<Guid>),
-    /// An operator quarantines the link at this port.
-    Quarantine(End),
-    /// An operator ends the quarantine of the link at this port.
-    Release(End),
+    /// A request of an operator. Links are named by the GUID of a node at their end.
+    Operator(RequestId, Action),
     /// The port was closed, for this reason.
     PortClosed(String),
 }

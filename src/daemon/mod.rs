@@ -1,7 +1,7 @@
-//! The daemon: the manager, which owns the state of the subnet, and the servers beside it.
+//! The daemon: the SM loop, which owns the state of the subnet, and the servers beside it.
 //!
 //! ```text
-//!                          ┌───────────── sm_loop::manager (one task) ───────────────────┐
+//!                          ┌───────────── sm_loop::run (one task) ───────────────────────┐
 //!  port ─► demux ─► SMPs   │ observe ─► plan ─► verify ─► apply ─► publish               │
 //!    ▲       │             └──▲───────────────────────────────────────│──────────────────┘
 //!    │       ├─► SMP server ──┤ SmEvent (traps, SM roles)             ▼ snapshot
@@ -10,10 +10,10 @@
 //! ```
 //!
 //! * [`launch`]: the process, from the command line to the exit code;
-//! * [`start`]: connects manager and servers to an open port;
+//! * [`start`]: connects SM loop and servers to an open port;
 //! * [`management`]: starts the management interface; [`manage_control`]: carries out its actions;
 //! * [`messages`]: messages between the tasks;
-//! * [`sm_loop`]: the manager, which sweeps, plans and programs; the SMP server;
+//! * [`sm_loop`]: sweeps, plans and programs; the SMP server;
 //! * [`sa_server`]: answers SA requests from the published snapshot, owns the registry;
 //! * [`perfmgr`]: reads the port counters; [`congestion`]: configures congestion control;
 //! * [`process`]: threads, signals, log.

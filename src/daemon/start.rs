@@ -17,9 +17,10 @@ use crate::daemon::sa_server::{Inboxes, SaServer};
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext, ReloadFn};
 use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::files::StateFiles;
-use crate::daemon::sm_loop::manager::{Exit, Manager, limits};
 use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::partitions::permanent_groups;
+use crate::daemon::sm_loop::reload::limits;
+use crate::daemon::sm_loop::run::{Exit, SmLoop};
 use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::ids::Mlid;
 use crate::manage::console::ConsoleSources;
@@ -341,8 +342,9 @@ impl Daemon {
             replication: link,
         };
         let configuration = Configuration::new(self.setup.options, self.setup.config_files);
-        let manager = Manager::new(context, EventQueue::new(inbox), configuration, self.setup.once);
-        let exit = manager.run(shutdown).await;
+        let events = EventQueue::new(inbox);
+        let sm_loop = SmLoop::new(context, events, configuration, self.setup.once);
+        let exit = sm_loop.run(shutdown).await;
         if let Err(panic) = sa_task.await {
             warn!("the SA server failed: {panic}");
         }

@@ -4,7 +4,7 @@
 
 use crate::cli::Failure;
 use crate::cli::output::print_or_end;
-use crate::daemon::sm_loop::manager::Exit;
+use crate::daemon::sm_loop::run::Exit;
 use crate::daemon::start::Daemon;
 use crate::notes::counted;
 use crate::publish::rejected::PlanRejected;

@@ -22,7 +22,7 @@ use crate::daemon::process::logging::LogHandle;
 use crate::daemon::process::operator_log;
 use crate::daemon::process::signals;
 use crate::daemon::sm_loop::context::Configuration;
-use crate::daemon::sm_loop::manager::Exit;
+use crate::daemon::sm_loop::run::Exit;
 use crate::daemon::start::{Daemon, ServerThreads, Setup};
 use crate::fabric::synthetic::Hardware;
 use crate::manage::socket;

@@ -16,7 +16,7 @@ use torus_sm::daemon::process::logging::{self, LogConfig};
 use torus_sm::daemon::process::recordings::Recordings;
 use torus_sm::daemon::sm_loop::context::ReloadFn;
 use torus_sm::daemon::sm_loop::files::StateFiles;
-use torus_sm::daemon::sm_loop::manager::Exit;
+use torus_sm::daemon::sm_loop::run::Exit;
 use torus_sm::daemon::start::ServerThreads;
 use torus_sm::daemon::start::{Daemon, Setup};
 use torus_sm::fabric::synthetic::Hardware;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use testkit::{Observer, SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
-use torus_sm::daemon::sm_loop::manager::Exit;
+use torus_sm::daemon::sm_loop::run::Exit;
 use torus_sm::ids::PortNum;
 use torus_sm::wire::attr::SmState::{Master, Standby};
 

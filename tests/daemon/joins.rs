@@ -335,7 +335,7 @@ async fn many_joins_write_few_blocks_and_leaves_release_them() {
     let tally = joins::all(&cluster.fabric, staying, Method::SET, 3, 1).await;
     let again: BTreeSet<Mlid> = tally.mlids.values().flatten().copied().collect();
     assert!(again.iter().eq(given.iter().take(3)), "{again:?} of {given:?}");
-    assert_eq!(sm.stop().await, torus_sm::daemon::sm_loop::manager::Exit::Clean);
+    assert_eq!(sm.stop().await, torus_sm::daemon::sm_loop::run::Exit::Clean);
 }
 
 #[tokio::test(start_paused = true)]

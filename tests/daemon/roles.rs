@@ -11,7 +11,7 @@ use torus_sm::config::options::{Options, SaTrust};
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::context::Configuration;
-use torus_sm::daemon::sm_loop::manager::Exit;
+use torus_sm::daemon::sm_loop::run::Exit;
 use torus_sm::fabric::PortId;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, Lid, PortNum, Sl, SmKey};

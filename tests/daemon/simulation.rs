@@ -26,7 +26,7 @@ use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::context::Configuration;
-use torus_sm::daemon::sm_loop::manager::Exit;
+use torus_sm::daemon::sm_loop::run::Exit;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, Lid, MKey, Pkey, PortNum};
 use torus_sm::sim::SetFault;

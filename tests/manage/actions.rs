@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use testkit::SimCluster;
 use torus_sm::config::options::Options;
-use torus_sm::daemon::sm_loop::manager::Exit;
+use torus_sm::daemon::sm_loop::run::Exit;
 use torus_sm::wire::attr::{AttrId, SmState};
 
 /// Requests an action; returns the number of the last event before it.

@@ -9,7 +9,7 @@ use testkit::sa_client::request;
 use testkit::{SimCluster, Sm, settle};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::daemon::sm_loop::manager::Exit;
+use torus_sm::daemon::sm_loop::run::Exit;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, PortNum, Sl, SmKey};

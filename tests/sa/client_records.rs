@@ -12,7 +12,7 @@ use testkit::{SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
-use torus_sm::daemon::sm_loop::manager::Exit;
+use torus_sm::daemon::sm_loop::run::Exit;
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl, SmKey};
 use torus_sm::observe::traps::{MAX_TRAPS_PER_PERIOD, RATE_PERIOD};
 use torus_sm::plan::partitions;

@@ -79,6 +79,7 @@ impl<'c, 'a> SetSender<'c, 'a> {
     }
 
     pub(super) fn submit(&mut self, sent: Sent, request: SmpRequest) {
+        debug_assert!(self.has_room(), "more Sets are queued than the window needs");
         match self.held.get_mut(&sent.set.node) {
             Some(held) => held.push((sent, request)),
             None => self.batch.submit((sent, request), request),

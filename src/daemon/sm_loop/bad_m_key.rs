@@ -71,8 +71,8 @@ impl BadMKeyLog {
         let is_own = published.is_some_and(|subnet| is_by_this_sm(notice, subnet));
         let issuer = notice.issuer_lid();
         let method = Method(notice.method());
-        let (id, modifier) = (notice.attr_id(), notice.attr_mod());
-        let request = format!("{method}({}, modifier 0x{modifier:x})", AttrId::name(id));
+        let attribute = AttrId::name(notice.attr_id());
+        let request = format!("{method}({attribute}, modifier 0x{:x})", notice.attr_mod());
         let port = place(issuer, published);
         if !self.is_due((issuer, requester)) {
             debug!("{port} refused {request} again: wrong M_Key");

@@ -1,4 +1,4 @@
-//! The channels, files and functions that connect the manager with the rest of the daemon.
+//! The channels, files and functions that connect the SM loop with the rest of the daemon.
 
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;

@@ -1,4 +1,4 @@
-//! The events of the manager, which it can look at before it handles them.
+//! The events of the SM loop, which it can look at before it handles them.
 
 use crate::daemon::messages::SmEvent;
 use crate::daemon::sm_loop::known_changes::KnownChanges;
@@ -126,8 +126,8 @@ mod tests {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut queue = EventQueue::new(receiver);
         let trap = |lid| {
-            let (subject, number) = (Lid(lid), TrapNumber::LINK_STATE);
-            SmEvent::Trap(TrapEvent { number, subject, ..TrapEvent::default() })
+            let number = TrapNumber::LINK_STATE;
+            SmEvent::Trap(TrapEvent { number, subject: Lid(lid), ..TrapEvent::default() })
         };
         let mut context = Context::from_waker(Waker::noop());
         sender.send(trap(4)).expect("the queue exists");

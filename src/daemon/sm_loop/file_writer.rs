@@ -187,12 +187,13 @@ impl FailureLog {
 
     /// Records the errors of a job. Returns the number of those that the last job did not have.
     fn update(&mut self, errors: Vec<String>) -> usize {
-        let (seconds, known) = (RETRY_DELAY.as_secs(), std::mem::take(&mut self.0));
-        let new = || errors.iter().filter(|error| !known.contains(error));
-        for error in new() {
+        let known = std::mem::take(&mut self.0);
+        let seconds = RETRY_DELAY.as_secs();
+        let mut count = 0;
+        for error in errors.iter().filter(|error| !known.contains(error)) {
             warn!("{error}; the old file stays, and it is tried again every {seconds} s");
+            count += 1;
         }
-        let count = new().count();
         if errors.is_empty() && !known.is_empty() {
             info!("cache and dump files can be written again");
         }

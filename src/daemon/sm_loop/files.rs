@@ -79,7 +79,8 @@ impl StateFiles {
     /// logged and ignored.
     pub fn read_m_keys(&self, options: &Options) -> MKeys {
         let consequence = "ports that are protected by an unknown M_Key cannot be configured";
-        let (mut held, mut cables) = (Guid2MKey::new(), Neighbors::new());
+        let mut held = Guid2MKey::new();
+        let mut cables = Neighbors::new();
         if let Some((path, text)) = self.read(GUID2MKEY, consequence) {
             let (keys, diagnostics) = guid2mkey::parse(&path, &text);
             warn_about(&diagnostics);
@@ -166,7 +167,7 @@ impl StateFiles {
     /// # Errors
     /// A file cannot be written; it has its old contents.
     pub fn write_dumps(&self, subnet: &Subnet) -> Result<(), FileWriteError> {
-        let (fabric, plan) = (&subnet.fabric, &subnet.plan);
+        let Subnet { fabric, plan, .. } = subnet;
         let mut written = dumps::write_subnet(&self.dump_dir, fabric, plan);
         if subnet.options.log_flags & LOG_ROUTING != 0 {
             written = written.and(self.write_routing(fabric, plan));

@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn both_switches_of_a_lost_cable_are_known() {
         // The cable between the second and the third switch.
-        let (whole, open) = (fabric(None), fabric(Some(3)));
+        let whole = fabric(None);
+        let open = fabric(Some(3));
         for changes in [KnownChanges::between(&whole, &open), KnownChanges::between(&open, &whole)]
         {
             assert_eq!(explained(&changes, TrapNumber::LINK_STATE), [4, 6]);
@@ -95,7 +96,8 @@ mod tests {
     #[test]
     fn the_neighbours_of_lost_and_new_nodes_are_known() {
         // Without its cable, a host is not in the snapshot.
-        let (whole, open) = (fabric(None), fabric(Some(4)));
+        let whole = fabric(None);
+        let open = fabric(Some(4));
         assert_ne!(whole.nodes().len(), open.nodes().len());
         for changes in [KnownChanges::between(&whole, &open), KnownChanges::between(&open, &whole)]
         {
@@ -105,7 +107,8 @@ mod tests {
 
     #[test]
     fn a_new_switch_and_its_neighbours_are_known() {
-        let (whole, rest) = (fabric(None), without_a_switch());
+        let whole = fabric(None);
+        let rest = without_a_switch();
         assert_eq!(rest.switches().len(), 3);
         let number = TrapNumber::LINK_STATE;
         assert_eq!(explained(&KnownChanges::between(&whole, &rest), number), [2, 6]);

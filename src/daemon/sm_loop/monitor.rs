@@ -30,6 +30,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// When a reconfiguration began.
+#[derive(Clone, Copy, Debug)]
+pub struct ReconfigureTimes {
+    pub start: Instant,
+    /// Arrival of the first trap that it handles.
+    pub trap: Option<Instant>,
+}
+
 /// The status as it is being updated.
 pub struct Monitor {
     status: LoopStatus,
@@ -138,8 +146,11 @@ impl Monitor {
         };
         let seen: Vec<OtherSm> = observation.managers.iter().map(other).collect();
         for sm in seen.iter().filter(|sm| !self.status.managers.contains(sm)) {
-            let (guid, state) = (sm.guid.to_string(), sm.state.to_string());
-            self.feed.events.send(Event::SmFound { guid, priority: sm.priority, state });
+            self.feed.events.send(Event::SmFound {
+                guid: sm.guid.to_string(),
+                priority: sm.priority,
+                state: sm.state.to_string(),
+            });
         }
         let is_gone = |sm: &&OtherSm| seen.iter().all(|other| other.guid != sm.guid);
         for sm in self.status.managers.iter().filter(is_gone) {
@@ -226,17 +237,17 @@ impl Monitor {
         self.store();
     }
 
-    /// Records a reconfiguration. `trap`: arrival of the first trap that it handles.
+    /// Records a reconfiguration.
     pub fn reconfigured(
         &mut self,
         causes: Causes,
-        (start, trap): (Instant, Option<Instant>),
+        times: ReconfigureTimes,
         result: ReconfigureResult,
         figures: ReconfigureFigures,
         messages: Vec<String>,
     ) {
-        let written = figures.tables_written.map(|after| start + after);
-        let trap_to_tables = written.zip(trap).map(|(end, trap)| end - trap);
+        let written = figures.tables_written.map(|after| times.start + after);
+        let trap_to_tables = written.zip(times.trap).map(|(end, trap)| end - trap);
         let statistics = &mut self.status.statistics;
         statistics.reconfigurations.entry(result.name()).or_default().observe(figures.total);
         if !figures.planning.is_zero() {
@@ -288,11 +299,12 @@ impl Monitor {
         }
     }
 
-    /// Sets the configuration that the daemon starts with.
+    /// An operator allows or inhibits sweeps.
     pub fn sweeps_enabled(&mut self, is_enabled: bool) {
         self.status.is_sweeping_enabled = is_enabled;
     }
 
+    /// Sets the configuration that the daemon starts with.
     pub fn configured(&mut self, config: ConfigStatus) {
         self.status.config = Arc::new(config);
     }
@@ -344,7 +356,8 @@ impl Monitor {
     /// An unresponsive device answers again.
     pub fn responsive(&self, fabric: &Fabric, guid: Guid, silent: Duration) {
         if let Some(node) = fabric.node_by_guid(guid) {
-            let (node, silent_seconds) = (name(fabric.node(node)), silent.as_secs_f64());
+            let node = name(fabric.node(node));
+            let silent_seconds = silent.as_secs_f64();
             self.feed.events.send(Event::NodeResponsive { node, silent_seconds });
         }
     }

@@ -3,11 +3,13 @@
 
 use crate::fabric::Fabric;
 use crate::ids::Lid;
+use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
 use crate::transport::client::SmpClient;
 use crate::transport::transactions::SmpRequest;
 use crate::wire::attr::{AttrId, PhysState, PortInfo, PortState};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
+use tracing::warn;
 
 /// True if the local port hides its M_Key and refuses a Set. The Set would change nothing; its
 /// refusal starts the lease period of the key, unless another manager renews it.
@@ -25,10 +27,41 @@ pub(super) async fn is_locked(client: &SmpClient, keys: &MKeys, fabric: &Fabric)
     client.call(&set.with_m_key(keys.of_port(fabric, owner))).await.is_err()
 }
 
+/// Reports that another manager or program changed the port of this SM, which is configured again;
+/// returns the changes. The port does not tell who did it; other SMs that the sweep found are named.
+/// Before this SM has configured the subnet as master, the port is as another master has left it.
+pub(super) fn report_foreign_changes(last: &Observation, now: &Observation) -> Option<String> {
+    let changes = foreign_changes(&own_info(last)?, &own_info(now)?).join(", ");
+    if changes.is_empty() {
+        return None;
+    }
+    let others = now
+        .managers
+        .iter()
+        .map(|(port, info)| format!("{} ({})", info.guid(), now.fabric.node_of(*port).name()));
+    let others: Vec<String> = others.collect();
+    let seen = if others.is_empty() {
+        "no other subnet manager is seen".to_owned()
+    } else {
+        format!("other subnet managers: {}", others.join(", "))
+    };
+    warn!(
+        "another manager or program changed the port of this SM: {changes}; it is configured \
+         again; {seen}; with an m_key the port refuses such requests and names their sender"
+    );
+    Some(changes)
+}
+
+/// PortInfo of the local port.
+fn own_info(observation: &Observation) -> Option<PortInfo> {
+    let fabric = &observation.fabric;
+    fabric.port(fabric.owner(fabric.local())).info
+}
+
 /// The attributes of the local port that another manager or program has set, in words: those that
 /// differ between what this SM set last and what the port shows `now`. A port that was reset shows
 /// none of them.
-pub(super) fn foreign_changes(last: &PortInfo, now: &PortInfo) -> Vec<String> {
+fn foreign_changes(last: &PortInfo, now: &PortInfo) -> Vec<String> {
     let mut changes = Vec::new();
     if now.lid() == Lid(0) && now.master_sm_lid() == Lid(0) {
         return changes;
@@ -40,8 +73,11 @@ pub(super) fn foreign_changes(last: &PortInfo, now: &PortInfo) -> Vec<String> {
         changes.push(format!("LMC {} instead of {}", now.lmc(), last.lmc()));
     }
     if now.master_sm_lid() != last.master_sm_lid() {
-        let (now, last) = (now.master_sm_lid(), last.master_sm_lid());
-        changes.push(format!("master SM at LID {now} instead of {last}"));
+        changes.push(format!(
+            "master SM at LID {} instead of {}",
+            now.master_sm_lid(),
+            last.master_sm_lid()
+        ));
     }
     if now.m_key() != last.m_key() && now.m_key().is_set() {
         changes.push("another M_Key".to_owned());

@@ -128,10 +128,11 @@ impl PlanRequest {
         if last.as_deref().is_some_and(is_valid) {
             return last;
         }
-        let (checks, last) = (self.checks(), last.as_deref());
-        let compute =
-            |input: &PlanInput<'_>| VerifiedBaseline::compute(input, inputs, &checks, last);
-        self.with_input(Some(plan), compute).map(Arc::new)
+        let checks = self.checks();
+        let computed = self.with_input(Some(plan), |input| {
+            VerifiedBaseline::compute(input, inputs, &checks, last.as_deref())
+        });
+        computed.map(Arc::new)
     }
 
     /// The checks of the plan.

@@ -1,146 +1,176 @@
-//! Quarantine of links that flap or whose ports report errors, see [`crate::observe::link_health`].
+//! Quarantine of links that flap, whose ports report errors, or that operators quarantine: they are
+//! treated as down. See [`crate::observe::link_health`].
 
-use crate::daemon::sm_loop::manager::Manager;
-use crate::daemon::sm_loop::pending::PendingWork;
-use crate::daemon::sm_loop::reconfigure::ReconfigureOutcome;
+use super::agenda::{FollowUp, TaskKind};
+use super::monitor::Monitor;
 use crate::fabric::difference::Difference;
 use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use crate::fabric::{End, Fabric, PortId};
-use crate::observe::link_health::{Cable, DOWN_WINDOW, MAX_DOWNS, cable_of};
+use crate::observe::link_health::{Cable, DOWN_WINDOW, LinkHealth, MAX_DOWNS, cable_of};
 use crate::observe::{Observation, quarantine};
-use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-impl Manager {
-    /// Counts the links that went down since the last sweep, and removes quarantined ones from the
-    /// snapshot.
-    pub(super) fn quarantine(&mut self, observation: Observation) -> Observation {
-        if let Some(last) = &self.observation {
-            let (old, new) = (&last.fabric, &observation.fabric);
-            let changed = &observation.changed_switches;
-            self.links.health.observe(Instant::now(), old, new, changed);
-        }
-        self.without_quarantined(observation)
+/// The health of all links, and the links that are quarantined because of it.
+#[derive(Default)]
+pub(super) struct LinkQuarantine {
+    health: LinkHealth,
+    /// The links that the last snapshot does not have because of their quarantine.
+    removed: Vec<QuarantinedLink>,
+}
+
+impl LinkQuarantine {
+    /// Counts the links that went down since the last snapshot.
+    pub(super) fn observe(&mut self, last: &Observation, now: &Observation) {
+        let changed = &now.changed_switches;
+        self.health.observe(Instant::now(), &last.fabric, &now.fabric, changed);
     }
 
     /// Removes quarantined links from a snapshot, except those that are needed.
-    pub(super) fn without_quarantined(&mut self, observation: Observation) -> Observation {
-        let mut links = self.links.health.quarantined(Instant::now());
+    pub(super) fn remove_from(
+        &mut self,
+        monitor: &Monitor,
+        observation: Observation,
+    ) -> Observation {
+        let mut links = self.health.quarantined(Instant::now());
+        if links.is_empty() {
+            self.removed = links;
+            return observation;
+        }
         let full = observation.fabric.clone();
-        let (observation, needed) = match links.is_empty() {
-            true => (observation, Vec::new()),
-            false => quarantine::without_links(observation, &links),
-        };
+        let (observation, needed) = quarantine::without_links(observation, &links);
         for link in &needed {
-            let (name, reason) = (name(link.ends, &full), reason(link.cause));
-            warn!("{name} is used although {reason}: nodes would be cut off without it");
-            self.monitor.needed(link.ends, reason, &full);
-            self.links.health.keep(&link.ends);
+            let reason = reason(link.cause);
+            warn!(
+                "{} is used although {reason}: nodes would be cut off without it",
+                name(link.ends, &full)
+            );
+            monitor.needed(link.ends, reason, &full);
+            self.health.keep(&link.ends);
         }
         links.retain(|link| !needed.contains(link));
-        let before = std::mem::take(&mut self.links.removed);
-        let is_new = |link: &&QuarantinedLink| !before.iter().any(|old| old.ends == link.ends);
-        for link in links.iter().filter(is_new) {
+        for link in &links {
+            if self.removed.iter().any(|old| old.ends == link.ends) {
+                continue;
+            }
+            let reason = reason(link.cause);
             warn!(
-                "{} is quarantined: {}; it is treated as down until {}",
+                "{} is quarantined: {reason}; it is treated as down until {}",
                 name(link.ends, &full),
-                reason(link.cause),
                 end(link.calm)
             );
-            self.monitor.quarantined(link.ends, reason(link.cause), link.calm, &full);
+            monitor.quarantined(link.ends, reason, link.calm, &full);
         }
-        self.reconfigurer.set_quarantined(links.clone());
-        self.links.removed = links;
+        self.removed = links;
         observation
     }
 
-    /// True if only quarantined links differ from the last snapshot, so that no light sweep has to
-    /// confirm it.
-    pub(super) fn is_quarantine_noise(&self, observation: &Observation) -> bool {
-        let fabric = &observation.fabric;
-        let end = |id: PortId| (fabric.node_of(id).guid(), fabric.port(id).num);
-        let last = self.observation.as_ref().filter(|_| !self.links.removed.is_empty());
-        last.and_then(|last| Difference::between(&last.fabric, fabric)).is_some_and(|difference| {
+    /// The links that the last snapshot does not have.
+    pub(super) fn removed(&self) -> &[QuarantinedLink] {
+        &self.removed
+    }
+
+    /// The quarantined ends that sweeps need not cross.
+    pub(super) fn avoidable(&self, fabric: &Fabric) -> Vec<End> {
+        self.health.avoidable(Instant::now(), fabric)
+    }
+
+    /// True if only quarantined links differ between two snapshots, so that no light sweep has to
+    /// confirm the later one.
+    pub(super) fn explains(&self, last: &Observation, now: &Observation) -> bool {
+        if self.removed.is_empty() {
+            return false;
+        }
+        let fabric = &now.fabric;
+        let difference = Difference::between(&last.fabric, fabric);
+        difference.is_some_and(|difference| {
             difference.nodes.is_empty()
-                && difference.ports.iter().all(|&id| self.links.is_removed(end(id)))
+                && difference.ports.iter().all(|&id| self.is_removed(end_of(fabric, id)))
         })
     }
 
-    /// Ends the quarantines whose links were calm, and requests sweeps of their switches.
-    pub(super) fn release_links(&mut self, pending: &mut PendingWork) {
-        let released = self.links.health.release(Instant::now());
-        self.sweep_links(&released, pending, "its quarantine ends");
+    fn is_removed(&self, end: End) -> bool {
+        self.removed.iter().any(|link| link.ends.contains(&end))
     }
 
-    /// Quarantines the links at these ports, and requests a plan without them.
-    pub(super) fn quarantine_by_request(
-        &mut self,
-        ends: &BTreeSet<End>,
-        pending: &mut PendingWork,
-    ) {
-        let Some(observation) = self.observation.take() else { return };
-        let fabric = &observation.fabric;
-        for &(guid, num) in ends {
-            let node = fabric.node_by_guid(guid);
-            let port = node.and_then(|node| fabric.port_of(node, num));
-            let cable = port.and_then(|port| cable_of(fabric, port));
-            let removed = self.links.removed.iter().map(|link| link.ends);
-            let removed = || removed.clone().find(|ends| ends.contains(&(guid, num)));
-            match cable.or_else(removed) {
-                Some(cable) => pending.plan |= self.links.health.hold(cable),
-                None => warn!("{guid}[{num}] has no link to quarantine"),
-            }
+    /// Time at which a quarantine ends unless its link changes before.
+    pub(super) fn next_release(&self) -> Option<Instant> {
+        self.health.next_release()
+    }
+
+    /// Ends the quarantines whose links were calm; sweeps of their switches follow.
+    pub(super) fn release_calm(&mut self, monitor: &Monitor, fabric: Option<&Fabric>) -> FollowUp {
+        let released = self.health.release(Instant::now());
+        match fabric {
+            Some(fabric) => sweep_links(&released, monitor, fabric, "its quarantine ends"),
+            None => FollowUp::nothing(),
         }
-        self.observation = Some(self.without_quarantined(observation));
     }
 
-    /// Ends the quarantine of the links at these ports.
-    pub(super) fn release_by_request(&mut self, ends: &BTreeSet<End>, pending: &mut PendingWork) {
-        for &(guid, num) in ends {
-            match self.links.health.forget((guid, num)) {
-                Some(link) => self.sweep_links(&[link], pending, "an operator ends its quarantine"),
-                None => warn!("no link at {guid}[{num}] is quarantined"),
+    /// Quarantines the link at a port as an operator requests; a plan without it follows.
+    pub(super) fn hold(&mut self, fabric: &Fabric, port: End) -> FollowUp {
+        let (guid, num) = port;
+        let slot = fabric.node_by_guid(guid).and_then(|node| fabric.port_of(node, num));
+        let cable = slot.and_then(|slot| cable_of(fabric, slot)).or_else(|| {
+            let removed = self.removed.iter().find(|link| link.ends.contains(&port));
+            removed.map(|link| link.ends)
+        });
+        match cable {
+            Some(cable) => FollowUp::nothing().and(TaskKind::Configure, self.health.hold(cable)),
+            None => {
+                warn!("{guid}[{num}] has no link to quarantine");
+                FollowUp::nothing()
             }
         }
     }
 
-    fn sweep_links(&self, links: &[Cable], pending: &mut PendingWork, event: &str) {
-        let Some(observation) = self.observation.as_ref() else { return };
-        let fabric = &observation.fabric;
-        for &cable in links {
-            info!("{}: {event}", name(cable, fabric));
-            self.monitor.released(cable, fabric);
-            let nodes = cable.into_iter().filter_map(|(guid, _)| fabric.node_by_guid(guid));
-            let switches = nodes.filter(|&node| fabric.node(node).is_switch());
-            pending.suspects.extend(switches.map(|node| fabric.node(node).guid()));
+    /// Ends the quarantine of the link at a port as an operator requests.
+    pub(super) fn release(&mut self, monitor: &Monitor, fabric: &Fabric, port: End) -> FollowUp {
+        match self.health.forget(port) {
+            Some(link) => sweep_links(&[link], monitor, fabric, "an operator ends its quarantine"),
+            None => {
+                warn!("no link at {}[{}] is quarantined", port.0, port.1);
+                FollowUp::nothing()
+            }
         }
     }
 
-    /// Ends all quarantines if the fabric cannot be routed without these links, or by a later
-    /// routing engine only. `engine`: the engine of the plan before.
-    pub(super) fn check_quarantine(
-        &mut self,
-        engine: Option<&'static str>,
-        outcome: &ReconfigureOutcome,
-        pending: &mut PendingWork,
-    ) {
-        let is_rejected = matches!(outcome, ReconfigureOutcome::Rejected(_));
-        let is_worse = engine.is_some() && self.engine() != engine;
-        if self.links.removed.is_empty() || !(is_rejected || is_worse) {
-            return;
+    /// Records a port that sent `count` traps about errors of its link. True if it was healthy before.
+    pub(super) fn record_errors(&mut self, fabric: &Fabric, port: PortId, count: u32) -> bool {
+        let Some(cable) = cable_of(fabric, port) else { return false };
+        let is_new = self.health.errors(Instant::now(), fabric.end_of(port), cable);
+        if is_new {
+            let port = fabric.describe(port);
+            warn!("{port} is unhealthy: it sent {count} traps about errors of its link");
         }
+        is_new
+    }
+
+    /// Ends all quarantines, because the fabric cannot be routed as before without these links.
+    pub(super) fn lift(&mut self, monitor: &Monitor, fabric: &Fabric) -> FollowUp {
         warn!("the fabric cannot be routed as before without its quarantined links: they are used");
-        let lifted = self.links.health.lift(Instant::now());
-        self.sweep_links(&lifted, pending, "its quarantine is lifted");
-        pending.heavy = true;
+        let lifted = self.health.lift(Instant::now());
+        sweep_links(&lifted, monitor, fabric, "its quarantine is lifted")
+            .and(TaskKind::HeavySweep, true)
     }
+}
 
-    /// The routing engine of the published plan.
-    pub(super) fn engine(&self) -> Option<&'static str> {
-        self.context.subnet.borrow().as_ref().map(|subnet| subnet.plan.routing.engine)
+fn end_of(fabric: &Fabric, port: PortId) -> End {
+    (fabric.node_of(port).guid(), fabric.port(port).num)
+}
+
+/// Reports links whose quarantine has ended; sweeps of their switches follow.
+fn sweep_links(links: &[Cable], monitor: &Monitor, fabric: &Fabric, event: &str) -> FollowUp {
+    let mut follow_up = FollowUp::nothing();
+    for &cable in links {
+        info!("{}: {event}", name(cable, fabric));
+        monitor.released(cable, fabric);
+        let nodes = cable.into_iter().filter_map(|(guid, _)| fabric.node_by_guid(guid));
+        let switches = nodes.filter(|&node| fabric.node(node).is_switch());
+        follow_up.suspects.extend(switches.map(|node| fabric.node(node).guid()));
     }
+    follow_up
 }
 
 fn reason(cause: QuarantineCause) -> String {

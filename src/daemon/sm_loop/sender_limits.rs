@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn a_flooding_port_is_limited_and_reported_and_others_are_not() {
-        let (mut limits, start) = (SenderLimits::default(), Instant::now());
+        let mut limits = SenderLimits::default();
+        let start = Instant::now();
         let mut admitted = [0; 2];
         for number in 0..20_000 {
             let now = start + Duration::from_micros(50) * number;
@@ -137,7 +138,8 @@ mod tests {
 
     #[test]
     fn the_log_has_some_traps_of_a_port_and_the_number_of_others() {
-        let (mut limits, start) = (SenderLimits::default(), Instant::now());
+        let mut limits = SenderLimits::default();
+        let start = Instant::now();
         let logged = (0..200).filter(|_| limits.is_logged(Lid(1), start)).count();
         assert_eq!(logged, MAX_LOGGED as usize);
         let due = limits.next_report().expect("a count of the others");

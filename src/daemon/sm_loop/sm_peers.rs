@@ -14,9 +14,10 @@ pub(super) fn sender(
     from: Lid,
     request: &Mad,
 ) -> Option<Guid> {
-    let port = match request.header().class() == Class::SUBN_DIRECTED {
-        true => end_of(fabric, &request.smp().return_route()?)?,
-        false => with_lid(fabric, subnet, from)?,
+    let port = if request.header().class() == Class::SUBN_DIRECTED {
+        end_of(fabric, &request.smp().return_route()?)?
+    } else {
+        with_lid(fabric, subnet, from)?
     };
     Some(fabric.port(fabric.owner(port)).guid)
 }

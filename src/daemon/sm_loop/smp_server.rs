@@ -1,5 +1,5 @@
 //! The server for unsolicited SMPs: answers SMInfo from the present SM status, represses traps, and
-//! forwards new traps and role requests to the manager. It never waits for a sweep.
+//! forwards new traps and role requests to the SM loop. It never waits for a sweep.
 
 use super::bad_m_key::BadMKeyLog;
 use super::sender_limits::{self, SenderLimits, SenderReport};
@@ -70,22 +70,20 @@ impl SmpServer {
         published: watch::Receiver<Option<Arc<Subnet>>>,
         status: Arc<ArcSwap<LoopStatus>>,
     ) -> Self {
-        let (traps, bad_m_keys, senders, next_due) = Default::default();
-        let (last_refusal, last_handover) = (None, None);
         Self {
             client,
             sm_status,
             events,
-            traps,
+            traps: TrapFilter::default(),
             to_report,
-            bad_m_keys,
-            senders,
-            next_due,
+            bad_m_keys: BadMKeyLog::default(),
+            senders: SenderLimits::default(),
+            next_due: None,
             next_count: None,
             published,
             status,
-            last_refusal,
-            last_handover,
+            last_refusal: None,
+            last_handover: None,
         }
     }
 
@@ -154,12 +152,13 @@ impl SmpServer {
                 continue;
             }
             self.offend(lid, Offence::TrapFlood, count);
-            let (max, seconds) = (sender_limits::MAX_TRAPS, sender_limits::PERIOD.as_secs());
             warn!(
-                "LID {lid} ({}) sent more than {max} traps within {seconds} s, or {} traps and \
+                "LID {lid} ({}) sent more than {} traps within {} s, or {} traps and \
                  SMInfo requests within a second: {count} of them were ignored; check the device and \
                  the software of this port",
                 self.name_of(lid),
+                sender_limits::MAX_TRAPS,
+                sender_limits::PERIOD.as_secs(),
                 smp_intake::MAX_PER_SENDER
             );
         }
@@ -223,7 +222,8 @@ impl SmpServer {
         if let Err(reason) = self.check_origin(inbound.from.lid, &notice) {
             // A device whose LID has changed since the snapshot repeats a trap that is not
             // repressed.
-            let (number, lid) = (notice.trap_number(), inbound.from.lid);
+            let number = notice.trap_number();
+            let lid = inbound.from.lid;
             if let Some(count) = self.offend(lid, Offence::ImpossibleTrap, 1) {
                 warn!(
                     "{} from LID {lid} ({}) ignored, the last with number {number}: {reason}",
@@ -270,7 +270,7 @@ impl SmpServer {
         }
     }
 
-    /// Has the manager read PortInfo of a port that repeats its trap 256, which renews the lease of
+    /// Has the SM loop read PortInfo of a port that repeats its trap 256, which renews the lease of
     /// its M_Key: a TrapRepress would have renewed it, but the port got none. Meanwhile it may have
     /// refused further requests, about which it sends no other trap.
     fn renew_lease(&mut self, notice: &Notice) {

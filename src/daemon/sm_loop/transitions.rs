@@ -67,9 +67,10 @@ impl TransitionMonitor {
             return;
         }
         let was_ordered = report.transition.is_some_and(|order| order.forced == 0);
-        let committed_routes = match was_ordered {
-            true => std::mem::take(&mut report.committed_routes),
-            false => CommittedRoutes::default(),
+        let committed_routes = if was_ordered {
+            std::mem::take(&mut report.committed_routes)
+        } else {
+            CommittedRoutes::default()
         };
         self.start_check(TransitionCheck {
             before,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::Delta;
-use torus_sm::apply::scope::Scope;
+use torus_sm::apply::delta::scope::Scope;
 use torus_sm::apply::set_id::SetId;
 use torus_sm::apply::transition::{Step, Steps, order, strict};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use testkit::{SimCluster, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::Options;
-use torus_sm::daemon::sm_loop::manager::Exit;
+use torus_sm::daemon::sm_loop::run::Exit;
 use torus_sm::fabric::DiscoveryFault;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::fabric::topology::Topology;

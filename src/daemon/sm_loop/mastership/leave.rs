@@ -40,7 +40,8 @@ const SPARE_REQUESTS: usize = 16;
 /// The receiver does not answer or refuses.
 pub async fn hand_over(
     context: &ManagerContext,
-    (to, key): (&Peer, MKey),
+    to: &Peer,
+    key: MKey,
     next: SmState,
 ) -> Result<(), SmpError> {
     let request = context.sm_status.borrow().handover(to).with_m_key(key);
@@ -99,7 +100,8 @@ pub async fn confirm_master(
 pub async fn leave(
     context: &ManagerContext,
     events: &mut EventQueue,
-    (options, keys): (&Options, &MKeys),
+    options: &Options,
+    keys: &MKeys,
     observation: &Observation,
 ) {
     if observation.managers.is_empty() || options.ignore_other_sm {
@@ -132,9 +134,9 @@ async fn hand_over_to_best(
     for successor in voter.successors(&others) {
         let guid = successor.guid();
         let key = keys.of(guid);
-        match hand_over(context, (&successor, key), SmState::NotActive).await {
+        match hand_over(context, &successor, key, SmState::NotActive).await {
             Ok(()) => {
-                confirm(context, events, (&successor, key)).await;
+                confirm(context, events, &successor, key).await;
                 info!("handed over to the SM at port GUID {guid}");
                 return;
             }
@@ -144,11 +146,7 @@ async fn hand_over_to_best(
 }
 
 /// Waits until the successor acknowledges the HANDOVER, or shows that it is master.
-async fn confirm(
-    context: &ManagerContext,
-    events: &mut EventQueue,
-    (successor, key): (&Peer, MKey),
-) {
+async fn confirm(context: &ManagerContext, events: &mut EventQueue, successor: &Peer, key: MKey) {
     loop {
         tokio::select! {
             event = events.recv() => match event {

@@ -1,23 +1,29 @@
 //! Actions of this SM towards other SMs: polls, queries, HANDOVER, ACKNOWLEDGE and trap 144.
 //!
-//! [`crate::sm`] decides; this module sends, waits and logs. It holds no role: that is in
-//! [`SmStatus`], which the manager changes.
+//! [`crate::sm`] decides; this module sends, waits and logs. The role is in [`SmStatus`].
 //!
+//! * [`role`]: changes of the role; [`election`]: the election of the master;
 //! * `poller`: polls of one SM at intervals;
 //! * `peers`: the other SMs of a fabric;
 //! * `leave`: HANDOVER, and the end of a master;
 //! * `announce`: trap 144.
 
 mod announce;
+mod election;
 mod leave;
 mod peers;
 mod poller;
+mod role;
 
 pub use announce::{Change, announce};
+pub use election::Election;
+pub(super) use election::look_soon;
 pub use leave::{confirm_master, hand_over, leave};
 pub use peers::{StrangerLog, peers, query};
 pub use poller::PollEvent;
+pub use role::{Distrust, RoleOutcome};
 
+use super::timers::{Timer, Timers};
 use crate::config::options::Options;
 use crate::ids::{Guid, MKey, PortNum};
 use crate::observe::Observation;
@@ -26,17 +32,20 @@ use crate::sm::peer::Peer;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
 use crate::transport::transactions::{SmpError, SmpRequest};
-use crate::wire::attr::{AttrId, PortInfo, PortState, SmState};
+use crate::wire::attr::{AttrId, PortInfo, PortState};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
 use poller::Poller;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// Interval at which a better SM is queried that is still DISCOVERING.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Interval at which a master checks the link of its own port, of which no trap can tell.
 const PORT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time in which the other SMs must answer before a HANDOVER that an operator requests.
+const SUCCESSOR_QUERY_LIMIT: Duration = Duration::from_secs(1);
 
 /// Bounds of the pause between traps 144 to an SM that does not react. OpenSM ignores the sender of
 /// more than ten traps that are less than 5 s apart.
@@ -52,19 +61,23 @@ pub enum Due {
     PortCheck,
 }
 
-/// The SMs that this one watches.
+/// This SM among others.
 #[derive(Default)]
 pub struct Mastership {
     /// As STANDBY, polls the master; as MASTER, another master whose HANDOVER is awaited.
     poller: Option<Poller>,
-    /// Time at which the other SMs are queried again.
-    next_look: Option<Instant>,
-    next_port_check: Option<Instant>,
     announced: Option<Announced>,
     /// The SM that did not answer its polls, until a sweep has asked it once more.
     silent: Option<Guid>,
     /// Time from which this SM, while DISCOVERING, waits for the SM_Keys of configured peers.
-    pub keys_awaited_since: Option<Instant>,
+    keys_awaited_since: Option<Instant>,
+    strangers: StrangerLog,
+    /// This SM was master or standby since its start.
+    has_taken_part: bool,
+    /// The better SM that did not accept the last HANDOVER.
+    refused_by: Option<Guid>,
+    /// The last sweep found the local port without a link.
+    is_port_down: bool,
 }
 
 /// The last trap 144 about the priority.
@@ -76,46 +89,20 @@ struct Announced {
 }
 
 impl Mastership {
-    /// Waits until something is due; for ever if nothing is watched. Cancel safe.
-    pub async fn next(&mut self) -> Due {
-        let (look, check) = (self.next_look, self.next_port_check);
-        let now = Instant::now();
-        let poll = async {
-            match self.poller.as_mut() {
-                Some(poller) => poller.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            event = poll => Due::Poll(event),
-            () = sleep_until(look.unwrap_or(now)), if look.is_some() => {
-                self.next_look = None;
-                Due::Look
-            }
-            () = sleep_until(check.unwrap_or(now)), if check.is_some() => {
-                if check.is_some_and(|due| due.elapsed() >= PORT_CHECK_INTERVAL) {
-                    // The process stood still, and others may have taken its role for lost.
-                    self.next_look = Some(Instant::now());
-                }
-                self.next_port_check = Some(Instant::now() + PORT_CHECK_INTERVAL);
-                Due::PortCheck
-            }
+    /// Waits for an event of the poller; for ever if no SM is polled. Cancel safe.
+    pub async fn poll_event(&mut self) -> PollEvent {
+        match self.poller.as_mut() {
+            Some(poller) => poller.next().await,
+            None => std::future::pending().await,
         }
-    }
-
-    /// Starts and stops the watches that depend on the role.
-    pub fn enter(&mut self, state: SmState) {
-        self.next_look = None;
-        self.announced = None;
-        let is_master = state == SmState::Master;
-        self.next_port_check = is_master.then(|| Instant::now() + PORT_CHECK_INTERVAL);
     }
 
     /// Polls `peer` from now on. Goes on with the count of failures if it is polled already.
     pub fn start_polling(
         &mut self,
         client: &SmpClient,
-        (options, keys): (&Options, &MKeys),
+        options: &Options,
+        keys: &MKeys,
         peer: &Peer,
     ) {
         match self.poller.as_mut().filter(|poller| poller.peer().guid() == peer.guid()) {
@@ -153,11 +140,6 @@ impl Mastership {
         self.poller.as_mut().is_none_or(|poller| poller.poll(options))
     }
 
-    /// The SM with port GUID `guid` did not answer its polls.
-    pub fn silent(&mut self, guid: Guid) {
-        self.silent = Some(guid);
-    }
-
     /// The SM that did not answer its polls, for the first sweep after that.
     pub fn take_silent(&mut self) -> Option<Guid> {
         self.silent.take()
@@ -183,18 +165,24 @@ impl Mastership {
         self.announced = Some(Announced { to, next: now + pause, pause });
         true
     }
+}
 
-    /// Queries the other SMs again soon.
-    pub fn look_soon(&mut self) {
-        self.next_look = Some(Instant::now() + LOOK_INTERVAL);
-    }
+/// Sends ACKNOWLEDGE to the sender of a HANDOVER, without waiting for the reply. `key`: the M_Key of its
+/// port.
+fn acknowledge(client: &SmpClient, status: &SmStatus, key: MKey, to: &Peer) {
+    let client = client.clone();
+    let request = status.acknowledge(to).with_m_key(key);
+    // The specification lets the sender wait for it; OpenSM does not.
+    tokio::spawn(async move { client.call(&request).await });
+}
 
-    /// Sends ACKNOWLEDGE to the sender of a HANDOVER, without waiting for the reply.
-    pub fn acknowledge(&self, client: &SmpClient, (status, key): (&SmStatus, MKey), to: &Peer) {
-        let (client, request) = (client.clone(), status.acknowledge(to).with_m_key(key));
-        // The specification lets the sender wait for it; OpenSM does not.
-        tokio::spawn(async move { client.call(&request).await });
+/// The check of the local port was due at `deadline`: sets the next one.
+pub fn port_check_due(timers: &mut Timers, deadline: Instant, now: Instant) {
+    if now - deadline >= PORT_CHECK_INTERVAL {
+        // The process stood still, and others may have taken its role for lost.
+        timers.set(Timer::Look, now);
     }
+    timers.set(Timer::PortCheck, now + PORT_CHECK_INTERVAL);
 }
 
 /// True if the local port is known to have no link, or to be lost. Port 0 of a switch has no cable.
@@ -216,23 +204,18 @@ pub async fn is_port_down(client: &SmpClient, keys: &MKeys, observation: &Observ
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::time::advance;
 
-    /// The names of the next two kinds of work that are due; the second is none if it comes later.
-    async fn next_two(mastership: &mut Mastership) -> String {
-        let first = mastership.next().await;
-        let second = tokio::time::timeout(LOOK_INTERVAL, mastership.next()).await;
-        format!("{first:?} {:?}", second.ok())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_master_that_stood_still_queries_the_others_at_once() {
-        let mut mastership = Mastership::default();
-        mastership.enter(SmState::Master);
-        assert_eq!(next_two(&mut mastership).await, "PortCheck None");
-        advance(PORT_CHECK_INTERVAL).await;
-        assert_eq!(next_two(&mut mastership).await, "PortCheck None");
-        advance(3 * PORT_CHECK_INTERVAL).await;
-        assert_eq!(next_two(&mut mastership).await, "PortCheck Some(Look)");
+    #[test]
+    fn a_master_that_stood_still_queries_the_others_at_once() {
+        let start = Instant::now();
+        let mut timers = Timers::default();
+        timers.set(Timer::PortCheck, start);
+        for (delay, expected) in [(0, None), (1, None), (3, Some(Timer::Look))] {
+            let due = timers.get(Timer::PortCheck).expect("the check is repeated");
+            let now = due + PORT_CHECK_INTERVAL / 2 * delay;
+            assert_eq!(timers.expire(now), Some((Timer::PortCheck, due)));
+            port_check_due(&mut timers, due, now);
+            assert_eq!(timers.expire(now).map(|(timer, _)| timer), expected, "{delay}");
+        }
     }
 }

@@ -71,7 +71,8 @@ impl Poller {
     /// Waits for the next event. Cancel safe.
     pub(super) async fn next(&mut self) -> PollEvent {
         loop {
-            let (next_poll, is_polling) = (self.next_poll, self.batch.outstanding() > 0);
+            let next_poll = self.next_poll;
+            let is_polling = self.batch.outstanding() > 0;
             let next_query = self.next_query.filter(|&due| due < next_poll);
             tokio::select! {
                 biased;
@@ -123,7 +124,8 @@ impl Poller {
 
     fn send(&mut self) {
         let request = SmpRequest::get(self.peer.route, AttrId::SM_INFO, 0);
-        let key = self.keys.first().copied().unwrap_or_default();
+        debug_assert!(!self.keys.is_empty(), "a port has at least one M_Key");
+        let key = self.keys.first().copied().unwrap_or(MKey::NONE);
         self.batch.submit(0, request.with_m_key(key));
     }
 

@@ -29,7 +29,8 @@ impl Audit {
         acknowledged: Acknowledged,
         keys: &MKeys,
     ) -> Self {
-        let (client, keys) = (client.paced(WINDOW, RATE), keys.clone());
+        let client = client.paced(WINDOW, RATE);
+        let keys = keys.clone();
         let observation = observation.clone();
         Self(tokio::spawn(async move {
             let found = find_difference(&client, &observation, &acknowledged, &keys).await;

@@ -7,80 +7,60 @@
 //! If the busiest link then carries fewer LIDs, the next reconfiguration uses these routes, and
 //! writes them in safe order like any others.
 
-use super::Reconfigurer;
-use super::registry_queries;
 use crate::config::options::Options;
 use crate::contained;
 use crate::daemon::process::priority::spawn_low_priority;
-use crate::daemon::sm_loop::context::ManagerContext;
+use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::Fabric;
 use crate::notes::counted;
-use crate::observe::Observation;
 use crate::plan::Plan;
 use crate::plan::routing::{dor, minhop, updn};
 use crate::publish::report::{link_loads, worst_link};
-use std::sync::Arc;
 use std::time::Duration;
 use tracing::{info, warn};
 
 /// The engines whose routes are balanced again.
 const ENGINES: [&str; 3] = [minhop::NAME, updn::NAME, dor::NAME];
 
-impl Reconfigurer {
-    /// Time without a change after which the routes in force are balanced again; `None` if they
-    /// are not.
-    pub fn balancing_window(&self, options: &Options) -> Option<Duration> {
-        let plan = self.plan.in_force.as_ref().filter(|_| options.offsweep_balancing_enabled)?;
-        let window = Duration::from_secs(options.offsweep_balancing_window.into());
-        ENGINES.contains(&plan.routing.engine).then_some(window)
-    }
+/// Time without a change after which the routes of a plan are balanced again; `None` if they are not.
+pub(super) fn window(options: &Options, plan: &Plan) -> Option<Duration> {
+    let is_balanced = options.offsweep_balancing_enabled && ENGINES.contains(&plan.routing.engine);
+    is_balanced.then(|| Duration::from_secs(options.offsweep_balancing_window.into()))
+}
 
-    /// Plans the fabric from scratch. Returns whether the busiest link would carry fewer LIDs than
-    /// now; the next reconfiguration then uses the new routes.
-    pub async fn balance(
-        &mut self,
-        context: &ManagerContext,
-        options: &Arc<Options>,
-        observation: &Observation,
-    ) -> bool {
-        self.plan.from_scratch = None;
-        let Some(in_force) = self.plan.in_force.clone() else { return false };
-        let fabric = observation.fabric.clone();
-        let Some(before) = Busiest::of(&fabric, &in_force) else { return false };
-        let (_, groups) = registry_queries::groups(&context.sa_server, observation).await;
-        let Ok(request) = self.request(context, options, observation, groups).await else {
+/// Plans the fabric from scratch. True if the busiest link would carry fewer LIDs than with the plan
+/// in force.
+pub(super) async fn is_better(request: PlanRequest, in_force: &Plan) -> bool {
+    let fabric = request.fabric.clone();
+    let Some(before) = Busiest::of(&fabric, in_force) else { return false };
+    let plan = move || contained::run(|| request.plan(None, None));
+    let outcome = match spawn_low_priority(plan).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => {
+            contained::log("off-sweep balancing", &panic, "the routes in force stay");
             return false;
-        };
-        let plan = move || contained::run(|| request.plan(None, None));
-        let outcome = match spawn_low_priority(plan).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(panic)) => {
-                contained::log("off-sweep balancing", &panic, "the routes in force stay");
-                return false;
-            }
-            Err(problem) => {
-                warn!("off-sweep balancing failed, the routes in force stay: {problem}");
-                return false;
-            }
-        };
-        let verdict = outcome.ok().and_then(|outcome| outcome.verdict.ok());
-        let Some(balanced) = verdict.filter(|new| is_alike(new.plan(), &in_force)) else {
-            info!("off-sweep balancing: no valid routes from scratch, those in force stay");
-            return false;
-        };
-        let Some(after) = Busiest::of(&fabric, balanced.plan()) else { return false };
-        let is_better = after.lids < before.lids;
-        if is_better {
-            self.plan.from_scratch = Some(fabric);
-            info!("off-sweep balancing: the busiest link carried {before}, and will carry {after}");
-        } else {
-            info!(
-                "off-sweep balancing: the routes stay: the busiest link carries {before}, and \
-                 would carry {after}"
-            );
         }
-        is_better
+        Err(problem) => {
+            warn!("off-sweep balancing failed, the routes in force stay: {problem}");
+            return false;
+        }
+    };
+    let verdict = outcome.ok().and_then(|outcome| outcome.verdict.ok());
+    let Some(balanced) = verdict.filter(|new| is_alike(new.plan(), in_force)) else {
+        info!("off-sweep balancing: no valid routes from scratch, those in force stay");
+        return false;
+    };
+    let Some(after) = Busiest::of(&fabric, balanced.plan()) else { return false };
+    let is_better = after.lids < before.lids;
+    if is_better {
+        info!("off-sweep balancing: the busiest link carried {before}, and will carry {after}");
+    } else {
+        info!(
+            "off-sweep balancing: the routes stay: the busiest link carries {before}, and \
+             would carry {after}"
+        );
     }
+    is_better
 }
 
 /// True if a plan has the engine and the LIDs of the one in force.

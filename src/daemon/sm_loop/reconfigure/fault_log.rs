@@ -85,7 +85,7 @@ impl FaultLog {
                 DiscoveryFault::NoAnswer { attribute: "NodeInfo", route, .. }
                     if let Some(near) = last_port(fabric, route) =>
                 {
-                    let device = self.device_behind(fabric, near, (keys, route));
+                    let device = self.device_behind(fabric, near, keys, route);
                     silent.entry(device).or_default().push(fabric.describe(near));
                 }
                 DiscoveryFault::NoAnswer { .. } => {
@@ -110,7 +110,8 @@ impl FaultLog {
         &self,
         fabric: &Fabric,
         near: PortId,
-        (keys, route): (&MKeys, &DirectedRoute),
+        keys: &MKeys,
+        route: &DirectedRoute,
     ) -> SilentDevice {
         if let Some(name) = self.departed.get(&fabric.end_of(near)) {
             return SilentDevice::Answered(name.clone());
@@ -204,13 +205,13 @@ mod tests {
             crate::fabric::Port { info: if is_trained { Some(active) } else { port.info }, ..*port }
         });
         let nodes = fabric.nodes().clone();
-        let ports = ports.collect();
-        Arc::new(fabric.with_contents(nodes, ports, fabric.local(), faults))
+        Arc::new(fabric.with_contents(nodes, ports.collect(), fabric.local(), faults))
     }
 
     #[test]
     fn a_switch_that_answered_before_has_one_line_without_advice_about_its_m_key() {
-        let (mut log, keys) = (FaultLog::default(), MKeys::default());
+        let mut log = FaultLog::default();
+        let keys = MKeys::default();
         assert_eq!(log.new_lines(&fabric(false), &keys), [] as [String; 0]);
         let lines = log.new_lines(&silent(), &keys);
         assert_eq!(lines.len(), 1, "{lines:?}");

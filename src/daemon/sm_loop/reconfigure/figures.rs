@@ -1,11 +1,10 @@
 //! Figures of a reconfiguration, and dumps on request, for the management interface.
 
-use super::Reconfigurer;
 use crate::apply::ApplyReport;
 use crate::apply::program::phases::PHASES;
 use crate::config::options::Options;
 use crate::daemon::sm_loop::context::ManagerContext;
-use crate::daemon::sm_loop::file_writer::DumpJob;
+use crate::daemon::sm_loop::file_writer::{DumpJob, FileWriter};
 use crate::daemon::sm_loop::files::LOG_ROUTING;
 use crate::manage::action::RequestId;
 use crate::manage::loop_status::{MAX_PHASES, ReconfigureFigures};
@@ -15,28 +14,19 @@ use std::time::Duration;
 
 const _: () = assert!(PHASES.len() == MAX_PHASES);
 
-impl Reconfigurer {
-    /// Figures of the last reconfiguration, apart from its duration.
-    pub fn take_figures(&mut self) -> ReconfigureFigures {
-        std::mem::take(&mut self.figures)
-    }
-
-    /// Writes all dump files of the published subnet, those of routes included, for these requests.
-    /// Events report the result.
-    pub fn dump(&mut self, context: &ManagerContext, requests: Vec<RequestId>) {
-        let events = context.feed.events.clone();
-        let Some(subnet) = context.subnet.borrow().clone() else {
-            for request in requests {
-                events.action_ended("dump", request, Err("no subnet is configured yet".into()));
-            }
-            return;
-        };
-        let log_flags = subnet.options.log_flags | LOG_ROUTING;
-        let options = Arc::new(Options { log_flags, ..Options::clone(&subnet.options) });
-        let subnet = Arc::new(Subnet { options, ..Subnet::clone(&subnet) });
-        let rejected = context.refused.borrow().clone();
-        self.file_writer.dump(DumpJob { subnet, rejected, requests, events });
-    }
+/// Writes all dump files of the published subnet, those of routes included, for a request. An event
+/// reports the result.
+pub(super) fn dump(context: &ManagerContext, writer: &mut FileWriter, request: RequestId) {
+    let events = context.feed.events.clone();
+    let Some(subnet) = context.subnet.borrow().clone() else {
+        events.action_ended("dump", request, Err("no subnet is configured yet".into()));
+        return;
+    };
+    let log_flags = subnet.options.log_flags | LOG_ROUTING;
+    let options = Arc::new(Options { log_flags, ..Options::clone(&subnet.options) });
+    let subnet = Arc::new(Subnet { options, ..Subnet::clone(&subnet) });
+    let rejected = context.refused.borrow().clone();
+    writer.dump(DumpJob { subnet, rejected, requests: vec![request], events });
 }
 
 /// Takes the figures of a report, whose work began `start` after the reconfiguration.

@@ -184,7 +184,8 @@ fn log_silent_devices(observation: &Observation, report: &ApplyReport) {
     }
     for (&node, &count) in unsent.iter().take(MAX_LOGGED_FAILURES) {
         let slot = fabric.node(node).first_port;
-        let (device, route) = (fabric.describe(slot), fabric.node(node).route);
+        let device = fabric.describe(slot);
+        let route = fabric.node(node).route;
         let sets = counted(count, "further Set was", "further Sets were");
         error!("{device} at path {route} acknowledges no Sets; {sets} not sent");
     }

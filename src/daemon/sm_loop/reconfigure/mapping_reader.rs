@@ -1,12 +1,12 @@
 //! SL to VL mappings that switches hold while QoS is off: read once the subnet is up, if the routing
 //! engine keeps paths apart by SLs. The next plan is verified with them.
 
-use super::Reconfigurer;
 use crate::apply::held_mappings::read_mappings;
-use crate::daemon::sm_loop::context::ManagerContext;
 use crate::ids::Guid;
 use crate::notes::counted;
 use crate::observe::Observation;
+use crate::observe::m_keys::MKeys;
+use crate::transport::client::SmpClient;
 use crate::verify::Verified;
 use crate::verify::held_mappings::{self, HeldMappings};
 use std::sync::Arc;
@@ -63,36 +63,36 @@ impl MappingReader {
             return;
         }
     }
-}
 
-impl Reconfigurer {
     /// After a plan was applied: reads the mappings on which it relies and that are not known.
     /// `unknown` are nodes that may have been restarted.
-    pub(super) fn start_reading_mappings(
+    pub(super) fn start(
         &mut self,
-        context: &ManagerContext,
+        client: &SmpClient,
+        keys: &MKeys,
         observation: &Observation,
         verified: &Verified,
         unknown: &[Guid],
     ) {
-        let reader = &mut self.devices.mapping_reader;
-        reader.stop();
+        self.stop();
         let plan = verified.plan();
         if !held_mappings::are_needed(plan) {
             // Mappings that a later plan writes would replace them.
-            reader.held = Arc::default();
+            self.held = Arc::default();
             return;
         }
         if !unknown.is_empty() {
-            Arc::make_mut(&mut reader.held).forget(unknown);
+            Arc::make_mut(&mut self.held).forget(unknown);
         }
-        let missing = reader.held.missing(&observation.fabric);
+        let missing = self.held.missing(&observation.fabric);
         if missing.is_empty() {
             return;
         }
-        let (client, keys) = (context.client.paced(WINDOW, RATE), self.devices.m_keys.clone());
-        let (observation, plan) = (observation.clone(), plan.clone());
-        reader.task = Some(tokio::spawn(async move {
+        let client = client.paced(WINDOW, RATE);
+        let keys = keys.clone();
+        let observation = observation.clone();
+        let plan = plan.clone();
+        self.task = Some(tokio::spawn(async move {
             read_mappings(&client, &observation, &plan, &keys, missing).await
         }));
     }

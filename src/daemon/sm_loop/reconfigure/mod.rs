@@ -4,11 +4,11 @@
 //! [`Reconfigurer::update_multicast`] does so for changed multicast groups only, without a sweep.
 //!
 //! * `state`: what a reconfiguration leaves for the next one;
-//! * `request`: the input of a plan; `registry_queries`: reads multicast groups and alias GUIDs from
-//!   the SA server;
+//! * `programmable`: plans the fabric, and what is done with the routes in force if the plan is rejected;
+//!   `registry_queries`: reads multicast groups and alias GUIDs from the SA server;
 //! * `reregister`: the ports that are asked to register with the SA;
 //! * `decision`: turns the result of planning and verification into a plan or a rejection with
-//!   its reasons; `rejection`: what is done with the routes in force after a rejection;
+//!   its reasons;
 //! * `inherit`: what the devices hold when this SM becomes master; `warm_standby`: reads it before;
 //!   `audit`: compares it afterwards, and after `moved_cables`;
 //! * `mapping_reader`: SL to VL mappings that no plan writes;
@@ -17,7 +17,7 @@
 //! * `shared_state`: the files for other instances of this program, and those of a former master;
 //! * `log_once`, `fault_log`, `key_log`: log lines; `recording`: for the flight recorder;
 //! * `trial`: tries new files of the routing engines before they take effect;
-//! * `figures`: figures and dumps for the management interface; `silent`: silent switches.
+//! * `figures`: figures and dumps for the management interface; `outcome`: the result for the SM loop.
 
 mod audit;
 mod balancing;
@@ -31,13 +31,12 @@ mod mapping_reader;
 mod moved_cables;
 mod multicast;
 mod multicast_state;
+mod outcome;
+mod programmable;
 mod recording;
 mod registry_queries;
-mod rejection;
-mod request;
 mod reregister;
 mod shared_state;
-mod silent;
 mod snapshot;
 mod state;
 mod trial;
@@ -47,56 +46,33 @@ use crate::apply::{ApplyControl, ApplyReport, ApplySettings, Devices, apply};
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
-use crate::daemon::process::priority::spawn_low_priority;
-use crate::daemon::process::{operator_log, port_log};
+use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::context::ManagerContext;
-use crate::daemon::sm_loop::file_writer::{FileWriter, WriteJob};
-use crate::daemon::sm_loop::planning::PlanRequest;
-use crate::daemon::sm_loop::qos_policy::PolicyInputs;
-use crate::fabric::Fabric;
+use crate::daemon::sm_loop::file_writer::FileWriter;
 use crate::fabric::quarantined::QuarantinedLink;
-use crate::ids::Guid;
-use crate::manage::loop_status::ReconfigureFigures;
-use crate::notes::{Note, counted};
+use crate::ids::{Guid, Mlid};
+use crate::manage::action::RequestId;
+use crate::manage::loop_status::{ReconfigureFigures, ReconfigureResult};
+use crate::notes::Note;
 use crate::observe::m_keys::MKeys;
-use crate::observe::{Observation, SweepError};
-use crate::plan::Plan;
-use crate::plan::qos::policy::EffectivePolicy;
-use crate::publish::Subnet;
-use crate::publish::device_faults::DeviceFaults;
-use crate::publish::rejected::PlanRejected;
+use crate::observe::{Observation, SweepError, SweepSettings};
 use crate::sa::registry::last_mlid;
 use crate::verify::{Checks, Verified};
 use crate::wire::attr::AttrId;
-use decision::{decide, full_if_incremental_fails};
 use figures::applied_figures;
-use log_once::{LoggedFindings, log_applied, log_extent, log_traffic};
+use log_once::{LoggedFindings, log_applied, log_traffic};
 use multicast_state::MulticastUpdateState;
-use silent::silent_switches;
+pub use outcome::Reconfigured;
+use outcome::outcome;
+use programmable::ProgrammablePlan;
 use state::{ConfigState, DeviceState, MasterState, PlanState};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::warn;
-use warm_standby::WarmStandby;
-
-/// The result of a reconfiguration.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ReconfigureOutcome {
-    /// All devices are configured as planned.
-    Up,
-    /// Programming ended early: links changed, or only these devices were left to wait for, which
-    /// do not answer; of a channel adapter, the switch before it.
-    EndedEarly(Vec<Guid>),
-    /// Some devices did not acknowledge their configuration.
-    Incomplete(String),
-    /// Some devices are not configured, because they refused or did not acknowledge Sets before;
-    /// these are sent again after a delay.
-    Delayed(String),
-    /// There is no valid plan: the fabric keeps its configuration.
-    Rejected(String),
-}
+use trial::Trial;
+use warm_standby::{Follower, WarmStandby, WarmState};
 
 /// Plans, verifies, applies and publishes, with the state kept in between.
 pub struct Reconfigurer {
@@ -107,10 +83,6 @@ pub struct Reconfigurer {
     warm_standby: WarmStandby,
     file_writer: FileWriter,
     logged: LoggedFindings,
-    /// The last reconfiguration is incomplete, so that the next sweep must be a heavy one.
-    pub needs_heavy_sweep: bool,
-    /// The last reconfiguration took links down, which a heavy sweep must bring up at once.
-    pub links_in_init: bool,
     /// Figures of the reconfiguration in progress, or of the last one.
     figures: ReconfigureFigures,
 }
@@ -126,8 +98,6 @@ impl Reconfigurer {
             warm_standby: WarmStandby::default(),
             file_writer: FileWriter::new(context.files.clone()),
             logged: LoggedFindings::default(),
-            needs_heavy_sweep: false,
-            links_in_init: false,
             figures: ReconfigureFigures::default(),
         }
     }
@@ -152,9 +122,14 @@ impl Reconfigurer {
         let memory = std::mem::take(&mut self.plan.memory).after_standby(options, stored);
         let generation = self.plan.generation;
         self.plan = PlanState { generation, ..PlanState::new(memory) };
-        self.use_received_files(context, options);
+        shared_state::use_received_files(context, options, &mut self.plan, &mut self.devices);
         self.devices.forget_tables();
-        self.use_warm_tables();
+        if let Some(WarmState { acknowledged, blocks, baseline }) = self.warm_standby.stop() {
+            self.devices.use_warm_tables(acknowledged, blocks);
+            if let Some(baseline) = baseline {
+                self.plan.baselines.provide(baseline);
+            }
+        }
         self.master = MasterState::default();
     }
 
@@ -176,6 +151,129 @@ impl Reconfigurer {
         let memory = std::mem::take(&mut self.plan.memory);
         self.plan = PlanState { generation, ..PlanState::new(memory) };
         self.devices.forget_tables();
+    }
+
+    /// Settings of sweeps.
+    pub fn sweep_settings(&self, options: &Options) -> SweepSettings {
+        self.config.sweep_settings(options)
+    }
+
+    /// GUIDs of the channel adapters and routers that the last reconfiguration configured after a
+    /// restart.
+    pub fn restarted(&self) -> &HashSet<Guid> {
+        self.devices.acknowledged.restarted()
+    }
+
+    /// As STANDBY, follows the fabric read-only (`standby_query_rate`).
+    pub async fn keep_warm(&mut self, context: &ManagerContext, options: &Arc<Options>) {
+        if self.warm_standby.is_running() {
+            return;
+        }
+        let Some(client) = Follower::client(&context.client, options) else { return };
+        self.update_sa_server(context, options, Mlid::LAST).await;
+        let stored = if options.honor_guid2lid_file {
+            context.files.read_memory(options).guid2lid
+        } else {
+            Arc::default()
+        };
+        self.warm_standby.start(Follower {
+            client,
+            sa_server: context.sa_server.clone(),
+            files: self.config.files.clone(),
+            options: options.clone(),
+            partitions: self.config.partitions.current(),
+            qos_policy: self.config.qos_policy.current(options),
+            memory: self.plan.memory.clone().after_standby(options, stored),
+            m_keys: self.devices.m_keys.clone(),
+            sweeps: self.config.sweep_settings(options),
+        });
+    }
+
+    /// Stops following the fabric.
+    pub fn stop_following(&mut self) {
+        self.warm_standby.stop();
+    }
+
+    /// The errors because of which the engine in force would not route the observed fabric with other
+    /// files.
+    pub async fn engine_errors(
+        &self,
+        context: &ManagerContext,
+        options: &Options,
+        files: &ConfigFiles,
+        observation: &Observation,
+    ) -> Vec<String> {
+        let Self { config, plan, devices, .. } = self;
+        let held_mappings = &devices.mapping_reader.held;
+        let trial = Trial { context, config, plan, held_mappings, options, files, observation };
+        trial.engine_errors().await
+    }
+
+    /// Publishes a changed snapshot with the plan in force.
+    pub async fn publish_observation(
+        &mut self,
+        context: &ManagerContext,
+        options: &Arc<Options>,
+        observation: &Observation,
+    ) {
+        let Self { config, plan, .. } = self;
+        snapshot::publish_observation(config, plan, context, options, observation).await;
+    }
+
+    /// Time without a change after which the routes in force are balanced again; `None` if they
+    /// are not.
+    pub fn balancing_window(&self, options: &Options) -> Option<Duration> {
+        balancing::window(options, self.plan.in_force.as_ref()?)
+    }
+
+    /// Plans the fabric from scratch. True if that balances the routes better; the next
+    /// reconfiguration then uses the new ones.
+    pub async fn balance(
+        &mut self,
+        context: &ManagerContext,
+        options: &Arc<Options>,
+        observation: &Observation,
+    ) -> bool {
+        self.plan.from_scratch = None;
+        let Some(in_force) = self.plan.in_force.clone() else { return false };
+        let (_, groups) = registry_queries::groups(&context.sa_server, observation).await;
+        let Ok(request) = self.request(context, options, observation, groups).await else {
+            return false;
+        };
+        let is_better = balancing::is_better(request, &in_force).await;
+        if is_better {
+            self.plan.from_scratch = Some(observation.fabric.clone());
+        }
+        is_better
+    }
+
+    /// Writes all dump files of the published subnet for a request of an operator.
+    pub fn dump(&mut self, context: &ManagerContext, request: RequestId) {
+        figures::dump(context, &mut self.file_writer, request);
+    }
+
+    /// Records that cables were moved: Sets may have reached other devices than those meant, also if
+    /// the next snapshot shows the cables where they were. All tables are compared.
+    pub fn cables_moved(&mut self) {
+        self.devices.needs_audit = true;
+    }
+
+    /// Waits until the fabric must be configured again because of what was read from the devices after
+    /// the last plan was applied. Cancel safe.
+    pub async fn device_tables_read(&mut self) {
+        self.devices.tables_read().await;
+    }
+
+    /// Sends changed permanent groups and prefix routes to the SA server.
+    async fn update_sa_server(&mut self, context: &ManagerContext, options: &Options, last: Mlid) {
+        if let Some(specs) = self.config.partitions.resolve(options, last) {
+            send(context, SaCommand::SetPermanentGroups { specs, last }).await;
+        }
+        let routes = &self.config.files.prefix_routes;
+        if *routes != self.config.sent_prefix_routes {
+            send(context, SaCommand::SetPrefixRoutes(routes.clone())).await;
+            self.config.sent_prefix_routes.clone_from(routes);
+        }
     }
 
     /// The M_Keys that ports hold.
@@ -220,51 +318,23 @@ impl Reconfigurer {
         options: &Arc<Options>,
         observation: &mut Observation,
         control: ApplyControl<'_>,
-    ) -> ReconfigureOutcome {
+    ) -> Reconfigured {
         let start = Instant::now();
         self.figures = ReconfigureFigures::default();
         self.plan.multicast = None;
         self.update_sa_server(context, options, last_mlid(&observation.fabric)).await;
         let (generation, groups) = registry_queries::groups(&context.sa_server, observation).await;
-        let programmable = self.programmable(context, options, observation, groups).await;
-        let plan = match programmable {
+        let plan = match self.programmable(context, options, observation, groups).await {
             Ok(plan) => plan,
-            Err(headline) => return ReconfigureOutcome::Rejected(headline),
+            Err(headline) => {
+                return Reconfigured::rejected(headline, std::mem::take(&mut self.figures));
+            }
         };
         let verified = &plan.verified;
         let options = &plan.request.options;
         self.figures.planning = start.elapsed();
-        self.devices.transitions.begin(&self.devices.acknowledged);
-        self.inherit(context, observation, verified).await;
-        let DeviceState { acknowledged, unreachable_peers, quarantined, m_keys, .. } =
-            &mut self.devices;
-        let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);
-        self.needs_heavy_sweep |= unreachable_peers.needs_sweep();
-        let applying = start.elapsed();
-        let devices =
-            Devices { client: &context.client, observation, acknowledged, keys: &*m_keys };
-        let settings = ApplySettings::from(&**options);
-        let mut report = apply(devices, verified, settings, control, &unreachable).await;
-        self.plan.baselines.start_carrying();
-        m_keys.learn(&observation.fabric);
-        self.logged.log_unknown_keys(&observation.fabric, m_keys, &report);
-        self.links_in_init |= !report.reset_links.is_empty();
-        applied_figures(&report, applying, &mut self.figures);
-        self.start_audit(context, observation);
-        self.start_reading_mappings(context, observation, verified, &report.unknown);
-        log_applied(observation, &report, self.figures.planning, start.elapsed());
-        log_traffic(&context.client);
-        recording::applied(context, &report);
-        self.record_registered(&observation.fabric, &report);
-        let policy = self.effective_policy(context, options, observation, verified).await;
-        let failed = report.failures() + report.delayed_essential;
-        self.devices.record_restarts(observation, self.plan.generation + 1, &report);
-        let subnet = match self.unchanged_subnet(context, observation, verified, &report) {
-            Some(subnet) => subnet,
-            None => self.publish(context, options, observation, verified, (policy, failed)),
-        };
-        let headline = self.conclude(context, observation, &plan, subnet);
-        self.provide_files(context);
+        let mut report = self.program(context, observation, &plan, control, start).await;
+        let headline = self.publish_programmed(context, observation, &plan, &report).await;
         let keeps_routes = headline.is_some();
         let state = MulticastUpdateState::new(generation, observation, &plan.request, keeps_routes);
         self.plan.multicast = Some(state);
@@ -273,27 +343,58 @@ impl Reconfigurer {
             self.prepare_baseline(observation, verified.plan(), plan.request.clone());
         }
         send(context, SaCommand::GroupsProgrammed).await;
-        let outcome = outcome(&observation.fabric, &report);
-        // Routes over a device that does not let itself be configured come with its next attempt.
-        let is_delayed = matches!(outcome, ReconfigureOutcome::Delayed(_));
-        let withheld = report.transition.map_or(0, |order| order.withheld);
-        self.needs_heavy_sweep |= withheld > 0 && !is_delayed;
         let checks = Checks::of(options);
         self.devices.transitions.end(&observation.fabric, verified, checks, &mut report);
-        if let Some(headline) = headline
-            && !matches!(outcome, ReconfigureOutcome::EndedEarly(_))
-        {
-            return ReconfigureOutcome::Rejected(headline);
-        }
-        match outcome {
-            ReconfigureOutcome::Up => {
+        let mut outcome = outcome(&observation.fabric, &report);
+        outcome.needs_heavy_sweep |= self.devices.unreachable_peers.needs_sweep();
+        match (&outcome.result, headline) {
+            (ReconfigureResult::Interrupted, _) => {}
+            (_, Some(headline)) => outcome.result = ReconfigureResult::Rejected(headline),
+            (ReconfigureResult::Up, None) => {
                 operator_log::subnet_up(verified.plan().routing.engine, !self.master.was_up);
                 self.master.was_up = true;
             }
-            ReconfigureOutcome::Delayed(_) | ReconfigureOutcome::EndedEarly(_) => {}
-            _ => operator_log::errors_during_initialization(),
+            (ReconfigureResult::Delayed(_), None) => {}
+            (ReconfigureResult::Incomplete(_) | ReconfigureResult::Rejected(_), None) => {
+                operator_log::errors_during_initialization();
+            }
         }
+        outcome.figures = std::mem::take(&mut self.figures);
         outcome
+    }
+
+    /// Programs the devices with a plan of a reconfiguration that began at `start`.
+    async fn program(
+        &mut self,
+        context: &ManagerContext,
+        observation: &mut Observation,
+        plan: &ProgrammablePlan,
+        control: ApplyControl<'_>,
+        start: Instant,
+    ) -> ApplyReport {
+        let verified = &plan.verified;
+        self.devices.transitions.begin(&self.devices.acknowledged);
+        self.devices.inherit(&context.client, observation, verified).await;
+        let DeviceState { acknowledged, unreachable_peers, quarantined, m_keys, .. } =
+            &mut self.devices;
+        let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);
+        let applying = start.elapsed();
+        let devices =
+            Devices { client: &context.client, observation, acknowledged, keys: &*m_keys };
+        let settings = ApplySettings::from(&*plan.request.options);
+        let report = apply(devices, verified, settings, control, &unreachable).await;
+        self.plan.baselines.start_carrying();
+        m_keys.learn(&observation.fabric);
+        self.logged.log_unknown_keys(&observation.fabric, m_keys, &report);
+        applied_figures(&report, applying, &mut self.figures);
+        self.devices.start_audit(&context.client, observation);
+        let DeviceState { mapping_reader, m_keys, .. } = &mut self.devices;
+        mapping_reader.start(&context.client, m_keys, observation, verified, &report.unknown);
+        log_applied(observation, &report, self.figures.planning, start.elapsed());
+        log_traffic(&context.client);
+        recording::applied(context, &report);
+        self.master.record_registered(&observation.fabric, &report);
+        report
     }
 
     /// True if programming may end early. The first plan as master is programmed to the end.
@@ -322,142 +423,12 @@ impl Reconfigurer {
         self.devices.acknowledged.failures().has_due(Instant::now())
     }
 
-    /// Plans and verifies with the engines of the request.
-    async fn plan(
-        &mut self,
-        context: &ManagerContext,
-        request: PlanRequest,
-    ) -> Result<Verified, PlanRejected> {
-        let from_scratch = self.plan.from_scratch.take();
-        let from_scratch = from_scratch.is_some_and(|it| Arc::ptr_eq(&it, &request.fabric));
-        let previous = self.plan.accepted.as_ref().map(|accepted| accepted.subnet.plan.clone());
-        recording::plan_begins(context, &request, previous.is_some() && !from_scratch);
-        let baseline = self.plan.baselines.latest().await;
-        self.plan.request = Some(request.clone());
-        let work = move |is_full: bool| {
-            let is_full = is_full || from_scratch;
-            let previous = previous.as_deref().filter(|_| !is_full);
-            let baseline = baseline.as_deref().filter(|_| !is_full);
-            let mut verifying = Duration::ZERO;
-            let outcome = request.plan_timed(previous, baseline, &mut verifying);
-            let (decision, pending) = decide(outcome);
-            (decision, (pending.map(|it| (request.clone(), it)), verifying))
-        };
-        let planned = spawn_low_priority(|| full_if_incremental_fails(work)).await;
-        let planned = planned.map_err(|error| error.to_string());
-        let planned = planned.and_then(|planned| planned.map_err(|panic| panic.to_string()));
-        let ((verified, memory), (pending, verifying)) =
-            planned.map_err(|problem| PlanRejected::of(format!("planning failed: {problem}")))?;
-        (self.figures.verifying, self.plan.memory) = (verifying, memory);
-        if let Some((request, pending)) = pending {
-            self.plan.baselines.carry(move || request.complete_baseline(pending));
-        }
-        let verified = verified?;
-        log_extent(verified.summary().extent);
-        self.log_notes(&verified);
-        Ok(verified)
-    }
-
-    /// Computes the baseline for the next plan, on another thread.
-    fn prepare_baseline(
-        &mut self,
-        observation: &Observation,
-        plan: &Arc<Plan>,
-        request: PlanRequest,
-    ) {
-        let request = PlanRequest {
-            fabric: observation.fabric.clone(),
-            pkeys: observation.pkeys.clone(),
-            memory: self.plan.memory.clone(),
-            reregister: HashSet::new(),
-            ..request
-        };
-        let plan = plan.clone();
-        self.plan.baselines.compute(move |last| request.prepare_baseline(&plan, last));
-    }
-
-    fn write_files(
-        &mut self,
-        options: &Arc<Options>,
-        subnet: Option<Arc<Subnet>>,
-        rejected: Option<Arc<PlanRejected>>,
-    ) {
-        let (memory, options) = (self.plan.memory.clone(), options.clone());
-        let m_keys = self.devices.m_keys.clone();
-        self.file_writer.write(WriteJob { memory, m_keys, options, subnet, rejected });
-    }
-
     /// Logs the notes of a plan that passed.
     fn log_notes(&mut self, verified: &Verified) {
         let notes = verified.plan().notes.iter().chain(&verified.summary().notes);
         let notes: Vec<Note> =
             self.config.partitions.notes().iter().chain(notes).cloned().collect();
         self.logged.log_notes(notes);
-    }
-
-    async fn effective_policy(
-        &mut self,
-        context: &ManagerContext,
-        options: &Options,
-        observation: &Observation,
-        verified: &Verified,
-    ) -> Option<Arc<EffectivePolicy>> {
-        let own_port = context.sm_status.borrow().guid;
-        let inputs = PolicyInputs {
-            fabric: observation.fabric.clone(),
-            plan: verified.plan().clone(),
-            partitions: self.config.partitions.current(),
-            own_port,
-        };
-        self.config.qos_policy.effective(options, inputs).await
-    }
-
-    fn publish(
-        &mut self,
-        context: &ManagerContext,
-        options: &Arc<Options>,
-        observation: &Observation,
-        verified: &Verified,
-        (qos_policy, failed_sets): (Option<Arc<EffectivePolicy>>, usize),
-    ) -> Arc<Subnet> {
-        self.plan.generation += 1;
-        self.figures.generation = self.plan.generation;
-        let plan = verified.plan().clone();
-        self.plan.in_force = Some(plan.clone());
-        let subnet = Arc::new(Subnet {
-            generation: self.plan.generation,
-            fabric: observation.fabric.clone(),
-            plan,
-            options: options.clone(),
-            qos_policy,
-            summary: Arc::new(verified.summary().clone()),
-            failed_sets,
-            devices: Arc::new(DeviceFaults::new(
-                self.devices.acknowledged.failures(),
-                self.devices.quarantined.clone(),
-            )),
-            restarts: self.devices.restarts.clone(),
-            repair_view: Arc::default(),
-        });
-        port_log::changes(context.subnet.send_replace(Some(subnet.clone())).as_deref(), &subnet);
-        subnet
-    }
-}
-
-fn outcome(fabric: &Fabric, report: &ApplyReport) -> ReconfigureOutcome {
-    if let Some(stop) = &report.stop {
-        return ReconfigureOutcome::EndedEarly(silent_switches(fabric, stop));
-    }
-    match (report.failures(), report.delayed_essential) {
-        (0, 0) => ReconfigureOutcome::Up,
-        (0, delayed) => ReconfigureOutcome::Delayed(format!(
-            "{} for a device that refused or did not acknowledge them before",
-            counted(delayed, "Set waits", "Sets wait")
-        )),
-        (failed, _) => ReconfigureOutcome::Incomplete(format!(
-            "{} not acknowledged",
-            counted(failed, "Set was", "Sets were")
-        )),
     }
 }
 

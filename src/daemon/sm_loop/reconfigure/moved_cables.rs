@@ -37,8 +37,8 @@ impl MovedCables {
         let mut is_moved = false;
         // Nearly all cables are where they were.
         let is_still = |node: NodeId| {
-            let (before, after) = (last.ports_of(node), now.ports_of(node));
-            before.map(|port| port.peer).eq(after.map(|port| port.peer))
+            let before = last.ports_of(node).map(|port| port.peer);
+            before.eq(now.ports_of(node).map(|port| port.peer))
         };
         let may_be_moved = |node: &&NodeId| !has_same_ids || !is_still(**node);
         for &node in now.switches().iter().filter(may_be_moved) {
@@ -100,7 +100,8 @@ mod tests {
             });
             of.map(|(index, _)| index).collect::<Vec<_>>()
         };
-        let (between, hosts) = (of(2), of(1));
+        let between = of(2);
+        let hosts = of(1);
         ([between[0], *between.last().expect("a cable")], [hosts[0], hosts[1]])
     }
 
@@ -124,7 +125,8 @@ mod tests {
     fn exchanged_cables_between_switches_are_found() {
         let topology = torus();
         let (between, _) = cables(&topology);
-        let (last, now) = (fabric(&topology), fabric(&exchanged(&topology, between)));
+        let last = fabric(&topology);
+        let now = fabric(&exchanged(&topology, between));
         assert!(MovedCables::default().compare(&last, &now));
         assert!(!MovedCables::default().compare(&last, &last));
     }
@@ -133,7 +135,8 @@ mod tests {
     fn a_cable_that_was_lost_before_it_is_found_elsewhere_was_moved() {
         let topology = torus();
         let (between, _) = cables(&topology);
-        let (last, open) = (fabric(&topology), fabric(&without(&topology, between)));
+        let last = fabric(&topology);
+        let open = fabric(&without(&topology, between));
         let mut cables = MovedCables::default();
         assert!(!cables.compare(&last, &open));
         assert!(cables.compare(&open, &fabric(&exchanged(&topology, between))));

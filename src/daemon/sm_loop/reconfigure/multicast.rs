@@ -7,8 +7,9 @@
 
 use super::log_once::log_failed_sets;
 use super::multicast_state::{MulticastUpdateState, QUIET_TIME};
+use super::programmable::ProgrammedState;
 use super::state::{DeviceState, PlanState};
-use super::{ReconfigureOutcome, Reconfigurer, outcome, registry_queries, send};
+use super::{Reconfigured, Reconfigurer, outcome, registry_queries, send};
 use crate::apply::{ApplyControl, ApplyReport, Devices, apply_groups};
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
@@ -17,7 +18,7 @@ use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::files::LOG_ROUTING;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::Fabric;
-use crate::manage::loop_status::ReconfigureFigures;
+use crate::manage::loop_status::{ReconfigureFigures, ReconfigureResult};
 use crate::notes::{counted, time_text};
 use crate::observe::Observation;
 use crate::plan::Plan;
@@ -77,7 +78,7 @@ impl Reconfigurer {
         &mut self,
         context: &ManagerContext,
         observation: &mut Observation,
-    ) -> Option<ReconfigureOutcome> {
+    ) -> Option<Reconfigured> {
         let start = Instant::now();
         let in_force = self.plan.in_force.clone()?;
         self.update_verifier(observation, &in_force).await;
@@ -105,7 +106,8 @@ impl Reconfigurer {
             checks,
         };
         let done = spawn_low_priority(|| job.run()).await.ok()?;
-        let (verified, mlids) = (done.verified?, done.change.mlids.len());
+        let verified = done.verified?;
+        let mlids = done.change.mlids.len();
         multicast.verifier = done.verifier;
         multicast.apply_delta(done.change);
         multicast.generation = generation;
@@ -118,8 +120,11 @@ impl Reconfigurer {
         let multicast = self.plan.multicast.as_mut()?;
         multicast.fabric = observation.fabric.clone();
         multicast.renewal = (!keeps_routes).then(|| Instant::now() + QUIET_TIME);
-        let (policy, failed) = (subnet.qos_policy.clone(), self.devices.essential_pending());
-        let subnet = self.publish(context, &options, observation, &verified, (policy, failed));
+        let programmed = ProgrammedState {
+            qos_policy: subnet.qos_policy.clone(),
+            failed_sets: self.devices.essential_pending(),
+        };
+        let subnet = self.publish(context, &options, observation, &verified, programmed);
         if !keeps_routes {
             self.accept_groups(context, &subnet);
         }
@@ -127,11 +132,16 @@ impl Reconfigurer {
             self.write_files(&options, Some(subnet), None);
         }
         send(context, SaCommand::GroupsProgrammed).await;
-        self.needs_heavy_sweep |= report.transition.is_some_and(|order| order.withheld > 0);
-        let result = outcome(&observation.fabric, &report);
-        let is_rejected = keeps_routes && result == ReconfigureOutcome::Up;
-        let rejected = context.refused.borrow().clone().filter(|_| is_rejected);
-        Some(rejected.map_or(result, |it| ReconfigureOutcome::Rejected(it.headline.clone())))
+        let mut outcome = outcome(&observation.fabric, &report);
+        outcome.needs_heavy_sweep = report.transition.is_some_and(|order| order.withheld > 0);
+        if keeps_routes
+            && outcome.result == ReconfigureResult::Up
+            && let Some(rejected) = &*context.refused.borrow()
+        {
+            outcome.result = ReconfigureResult::Rejected(rejected.headline.clone());
+        }
+        outcome.figures = std::mem::take(&mut self.figures);
+        Some(outcome)
     }
 
     /// Time at which [`Self::renew_baseline`] is due.

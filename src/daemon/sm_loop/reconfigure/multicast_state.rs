@@ -43,8 +43,15 @@ impl MulticastUpdateState {
         for group in &*request.groups {
             groups.entry(group.mlid).or_default().push(group.clone());
         }
-        let (fabric, request) = (observation.fabric.clone(), request.clone());
-        Self { generation, fabric, request, groups, verifier: None, keeps_routes, renewal: None }
+        Self {
+            generation,
+            fabric: observation.fabric.clone(),
+            request: request.clone(),
+            groups,
+            verifier: None,
+            keeps_routes,
+            renewal: None,
+        }
     }
 
     /// True if the next update has to wait for a baseline. There is none for kept routes.

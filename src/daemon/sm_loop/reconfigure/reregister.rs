@@ -1,14 +1,14 @@
 //! The ports that are asked to register their groups, services and subscriptions
 //! (ClientReregister).
 
-use super::Reconfigurer;
+use super::state::MasterState;
 use crate::apply::ApplyReport;
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
 use crate::wire::attr::{AttrId, CapMask, PortState};
 use std::collections::HashSet;
 
-impl Reconfigurer {
+impl MasterState {
     /// End ports to set ClientReregister for: those that came up, and those that were not asked
     /// since they were found. This SM lacks their groups, services and subscriptions. The planner
     /// adds ports that name another SM.
@@ -20,25 +20,32 @@ impl Reconfigurer {
         if options.no_clients_rereg {
             return HashSet::new();
         }
-        let is_due = |&id: &PortId| {
-            let (port, is_switch) = (fabric.port(id), fabric.node_of(id).is_switch());
+        let ports = fabric.end_ports().filter(|&id| {
+            let port = fabric.port(id);
+            let is_switch = fabric.node_of(id).is_switch();
             let is_capable = port.info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
             // Port 0 of a switch has no link.
             let comes_up = !is_switch && port.state() == PortState::Init;
-            is_capable && (comes_up || !self.master.registered.contains(&port.guid))
-        };
-        fabric.end_ports().filter(is_due).collect()
+            is_capable && (comes_up || !self.registered.contains(&port.guid))
+        });
+        ports.collect()
     }
 
     /// Records the ports that were asked to register.
     pub(super) fn record_registered(&mut self, fabric: &Fabric, report: &ApplyReport) {
         let ports = fabric.end_ports().map(|id| fabric.port(id).guid);
-        self.master.registered = ports.collect();
-        let failed = report.failed.iter().map(|(set, _)| set).chain(&report.unsent);
-        let failed = failed.chain(&report.delayed).chain(&report.abandoned).chain(&report.dropped);
+        self.registered = ports.collect();
+        let failed = report
+            .failed
+            .iter()
+            .map(|(set, _)| set)
+            .chain(&report.unsent)
+            .chain(&report.delayed)
+            .chain(&report.abandoned)
+            .chain(&report.dropped);
         for set in failed.filter(|set| set.attr_id == AttrId::PORT_INFO) {
             let port = fabric.port(set.slot(fabric)).guid;
-            self.master.registered.remove(&port);
+            self.registered.remove(&port);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The manager's part of the shared state (see [`crate::replication`]): as master it provides the
+//! The SM loop's part of the shared state (see [`crate::replication`]): as master it provides the
 //! files for standby SMs, and at a takeover it uses those of the former master.
 
-use super::Reconfigurer;
+use super::state::{DeviceState, PlanState};
 use crate::config::options::Options;
 use crate::config::{guid2lid, guid2mkey, neighbors};
 use crate::daemon::sm_loop::context::ManagerContext;
@@ -12,33 +12,37 @@ use std::path::Path;
 use std::sync::Arc;
 use tracing::info;
 
-impl Reconfigurer {
-    /// Provides what the cache files get. It is formatted only if a standby follows.
-    pub(super) fn provide_files(&self, context: &ManagerContext) {
-        let (memory, keys) = (self.plan.memory.clone(), self.devices.m_keys.clone());
-        let fabric = self.plan.request.as_ref().map(|request| request.fabric.clone());
-        context.replication.files.send_replace(Some(Arc::new(move || Files {
-            guid2lid: guid2lid::emit(&memory.guid2lid),
-            guid2mkey: guid2mkey::emit(&keys.stored_keys(fabric.as_deref())),
-            neighbors: neighbors::emit(keys.stored_neighbors()),
-        })));
-    }
+/// Provides what the cache files get. It is formatted only if a standby follows.
+pub(super) fn provide_files(context: &ManagerContext, plan: &PlanState, keys: &MKeys) {
+    let memory = plan.memory.clone();
+    let keys = keys.clone();
+    let fabric = plan.request.as_ref().map(|request| request.fabric.clone());
+    context.replication.files.send_replace(Some(Arc::new(move || Files {
+        guid2lid: guid2lid::emit(&memory.guid2lid),
+        guid2mkey: guid2mkey::emit(&keys.stored_keys(fabric.as_deref())),
+        neighbors: neighbors::emit(keys.stored_neighbors()),
+    })));
+}
 
-    /// Uses the LIDs and M_Keys of the former master, if it has sent them, from now on.
-    pub(super) fn use_received_files(&mut self, context: &ManagerContext, options: &Options) {
-        let Some(files) = context.replication.received.get() else { return };
-        context.replication.received.set(None);
-        let (lids, keys, cables) = parse(&files, options);
-        info!(
-            "the former master has left the LIDs of {}, the M_Keys of {} and {}",
-            counted(lids.len(), "port", "ports"),
-            counted(keys.values().filter(|key| key.is_set()).count(), "port", "ports"),
-            counted(cables.len() / 2, "cable", "cables")
-        );
-        let memory = std::mem::take(&mut self.plan.memory);
-        self.plan.memory = memory.after_standby(options, Arc::new(lids));
-        self.devices.m_keys = MKeys::new(options, keys, cables);
-    }
+/// Uses the LIDs and M_Keys of the former master, if it has sent them, from now on.
+pub(super) fn use_received_files(
+    context: &ManagerContext,
+    options: &Options,
+    plan: &mut PlanState,
+    devices: &mut DeviceState,
+) {
+    let Some(files) = context.replication.received.get() else { return };
+    context.replication.received.set(None);
+    let (lids, keys, cables) = parse(&files, options);
+    info!(
+        "the former master has left the LIDs of {}, the M_Keys of {} and {}",
+        counted(lids.len(), "port", "ports"),
+        counted(keys.values().filter(|key| key.is_set()).count(), "port", "ports"),
+        counted(cables.len() / 2, "cable", "cables")
+    );
+    let memory = std::mem::take(&mut plan.memory);
+    plan.memory = memory.after_standby(options, Arc::new(lids));
+    devices.m_keys = MKeys::new(options, keys, cables);
 }
 
 /// The contents of files of another instance of this program, which have no invalid lines.

@@ -1,16 +1,15 @@
 //! The state that a reconfiguration leaves for the next one, grouped by what changes together.
 
-use super::Reconfigurer;
 use super::audit::Audit;
 use super::mapping_reader::MappingReader;
 use super::moved_cables::MovedCables;
 use super::multicast_state::MulticastUpdateState;
-use super::rejection::AcceptedPlan;
 use crate::apply::{Acknowledged, ApplyReport};
 use crate::cli::configuration;
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::config::prefix_routes::PrefixRoute;
+use crate::config::qos_policy::QosPolicy;
 use crate::daemon::sm_loop::baseline_cache::BaselineCache;
 use crate::daemon::sm_loop::partitions::PartitionState;
 use crate::daemon::sm_loop::planning::PlanRequest;
@@ -27,10 +26,10 @@ use crate::observe::{Observation, SweepSettings};
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::plan::routing::chain::Chain;
+use crate::publish::Subnet;
 use crate::publish::restarts::Restarts;
 use crate::verify::baseline::VerifiedBaseline;
 use rustc_hash::FxHashSet;
-use std::collections::HashSet;
 use std::sync::Arc;
 use tracing::info;
 
@@ -63,6 +62,11 @@ impl ConfigState {
         self.files = files;
     }
 
+    /// The settings of sweeps.
+    pub(super) fn sweep_settings(&self, options: &Options) -> SweepSettings {
+        SweepSettings::new(options, self.node_names.clone())
+    }
+
     /// The routing engines with their files.
     ///
     /// # Errors
@@ -80,17 +84,12 @@ fn node_names(files: &ConfigFiles) -> Arc<NodeNames> {
     Arc::new(names)
 }
 
-impl Reconfigurer {
-    /// The settings of sweeps.
-    pub fn sweep_settings(&self, options: &Options) -> SweepSettings {
-        SweepSettings::new(options, self.config.node_names.clone())
-    }
-
-    /// GUIDs of the channel adapters and routers that the last reconfiguration configured after a
-    /// restart.
-    pub fn restarted(&self) -> &HashSet<Guid> {
-        self.devices.acknowledged.restarted()
-    }
+/// The last accepted plan.
+pub(super) struct AcceptedPlan {
+    /// The subnet with the plan, as last published.
+    pub(super) subnet: Arc<Subnet>,
+    /// The contents of qos-policy.conf.
+    pub(super) qos_policy: Option<Arc<QosPolicy>>,
 }
 
 /// State that changes with each plan.
@@ -155,7 +154,9 @@ impl DeviceState {
     /// Discards what the devices are known to hold.
     pub(super) fn forget_tables(&mut self) {
         self.acknowledged.forget_all();
-        (self.warm_blocks, self.needs_audit, self.audit) = (None, false, None);
+        self.warm_blocks = None;
+        self.needs_audit = false;
+        self.audit = None;
         self.mapping_reader = MappingReader::default();
     }
 

@@ -4,7 +4,8 @@
 //! a wrong GUID, an empty file. The engine in force would then be replaced by a later one of
 //! `routing_engine`, which moves all routes.
 
-use super::{Reconfigurer, registry_queries};
+use super::registry_queries;
+use super::state::{ConfigState, PlanState};
 use crate::cli::configuration;
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::{Options, engine_names};
@@ -13,22 +14,32 @@ use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::notes::Severity;
 use crate::observe::Observation;
+use crate::plan::Plan;
+use crate::plan::multicast::GroupMembers;
 use crate::plan::routing::RoutingError;
+use crate::plan::routing::chain::Chain;
+use crate::verify::held_mappings::HeldMappings;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-impl Reconfigurer {
+/// A configuration that is tried, and what it is compared with.
+pub(super) struct Trial<'a> {
+    pub context: &'a ManagerContext,
+    pub config: &'a ConfigState,
+    pub plan: &'a PlanState,
+    pub held_mappings: &'a Arc<HeldMappings>,
+    pub options: &'a Options,
+    pub files: &'a ConfigFiles,
+    pub observation: &'a Observation,
+}
+
+impl Trial<'_> {
     /// The errors because of which the engine in force would not route the observed fabric with
-    /// `files`. None without a plan in force, and if the files of the engines are the same.
-    pub async fn engine_errors(
-        &self,
-        context: &ManagerContext,
-        options: &Options,
-        files: &ConfigFiles,
-        observation: &Observation,
-    ) -> Vec<String> {
+    /// the new files. None without a plan in force, and if the files of the engines are the same.
+    pub(super) async fn engine_errors(&self) -> Vec<String> {
+        let Self { context, files, options, .. } = *self;
         let in_force = &self.config.files;
-        if (&in_force.routing, &in_force.torus_config) == (&files.routing, &files.torus_config) {
+        if in_force.routing == files.routing && in_force.torus_config == files.torus_config {
             return Vec::new();
         }
         let is_rejected = context.refused.borrow().is_some();
@@ -39,49 +50,66 @@ impl Reconfigurer {
             return Vec::new();
         };
         let engine = previous.routing.engine;
-        let (_, groups) = registry_queries::groups(&context.sa_server, observation).await;
-        let request = PlanRequest {
-            fabric: observation.fabric.clone(),
-            pkeys: observation.pkeys.clone(),
-            options: Arc::new(options.clone()),
-            torus_config: files.torus_config.clone(),
-            chain: Arc::new(chain),
-            partitions: self.config.partitions.current(),
-            qos_policy: files.qos_policy.clone(),
-            groups: Arc::new(groups),
-            aliases: Arc::default(),
-            memory: self.plan.memory.clone(),
-            reregister: HashSet::new(),
-            held_mappings: self.devices.mapping_reader.held.clone(),
-        };
-        let planned = spawn_low_priority(move || match request.plan(Some(&previous), None) {
-            Ok(planned) => planned.verdict.map_or_else(
-                |failure| (None, vec![failure.to_string()]),
-                |verified| {
-                    let routing = &verified.plan().routing;
-                    (Some(routing.engine), texts(&routing.routing_errors))
-                },
-            ),
-            Err(failure) => (None, texts(&failure.routing_errors)),
-        });
+        let (_, groups) = registry_queries::groups(&context.sa_server, self.observation).await;
+        let request = self.request(chain, groups);
         // If planning panics, the reconfiguration that follows reports it.
-        let Ok((next, mut errors)) = planned.await else { return Vec::new() };
-        let engines = options.routing_engine.as_deref().unwrap_or_default();
-        let place = |engine: &str| {
-            let mut names = engine_names(engines);
-            names.position(|name| name == engine).unwrap_or(usize::MAX)
-        };
-        if next.is_some_and(|next| place(next) <= place(engine)) {
+        let Ok(planned) = spawn_low_priority(move || plan(&request, &previous)).await else {
             return Vec::new();
-        }
-        let consequence = match next {
+        };
+        // Without the option, the only engine is the default one.
+        let engines = options.routing_engine.as_deref().unwrap_or("");
+        let place = |engine: &str| {
+            engine_names(engines).position(|name| name == engine).unwrap_or(usize::MAX)
+        };
+        let consequence = match planned.engine {
+            Some(next) if place(next) <= place(engine) => return Vec::new(),
             Some(next) => format!("{next} would take its place"),
             None => "no engine would".to_owned(),
         };
+        let mut errors = planned.errors;
         errors.push(format!(
             "{engine} would not route the present fabric with these files, and {consequence}"
         ));
         errors
+    }
+
+    fn request(&self, chain: Chain, groups: Vec<GroupMembers>) -> PlanRequest {
+        PlanRequest {
+            fabric: self.observation.fabric.clone(),
+            pkeys: self.observation.pkeys.clone(),
+            options: Arc::new(self.options.clone()),
+            torus_config: self.files.torus_config.clone(),
+            chain: Arc::new(chain),
+            partitions: self.config.partitions.current(),
+            qos_policy: self.files.qos_policy.clone(),
+            groups: Arc::new(groups),
+            aliases: Arc::default(),
+            memory: self.plan.memory.clone(),
+            reregister: HashSet::new(),
+            held_mappings: self.held_mappings.clone(),
+        }
+    }
+}
+
+/// The engine that routes the fabric, if one does, and the errors of those before it.
+struct TrialResult {
+    engine: Option<&'static str>,
+    errors: Vec<String>,
+}
+
+fn plan(request: &PlanRequest, previous: &Plan) -> TrialResult {
+    let planned = match request.plan(Some(previous), None) {
+        Ok(planned) => planned,
+        Err(failure) => {
+            return TrialResult { engine: None, errors: texts(&failure.routing_errors) };
+        }
+    };
+    match planned.verdict {
+        Ok(verified) => {
+            let routing = &verified.plan().routing;
+            TrialResult { engine: Some(routing.engine), errors: texts(&routing.routing_errors) }
+        }
+        Err(failure) => TrialResult { engine: None, errors: vec![failure.to_string()] },
     }
 }
 

@@ -111,7 +111,8 @@ impl Follower {
 
     async fn run(self, found: Found) {
         let pause = Duration::from_secs(self.options.sweep_interval.into()).max(MIN_PAUSE);
-        let (mut planned, mut logged) = (None, None);
+        let mut planned = None;
+        let mut logged = None;
         sleep(START_DELAY).await;
         loop {
             if let Some(state) = self.pass(&mut planned, &mut logged).await {
@@ -127,7 +128,8 @@ impl Follower {
         planned: &mut Option<Planned>,
         logged: &mut Option<AdoptReport>,
     ) -> Option<WarmState> {
-        let (start, keys) = (Instant::now(), &self.m_keys);
+        let start = Instant::now();
+        let keys = &self.m_keys;
         let observation = match heavy::sweep(&self.client, keys, &self.sweeps).await {
             Ok(observation) => observation,
             Err(problem) => {
@@ -171,7 +173,8 @@ impl Follower {
         };
         let planned = spawn_low_priority(move || {
             let planned = request.plan(None, None).ok()?;
-            let (verified, pending) = (planned.verdict.ok()?, planned.pending_baseline);
+            let verified = planned.verdict.ok()?;
+            let pending = planned.pending_baseline;
             let baseline = pending.map(|pending| Arc::new(request.complete_baseline(pending)));
             Some((verified.plan().clone(), baseline))
         });

@@ -1,35 +1,38 @@
-//! A rejected plan: the routes of the last accepted one stay in force, and everything that does not
-//! depend on new routes is planned with them. Hosts and links that return become ACTIVE, and
+//! From a snapshot to a plan that may be programmed, and from a programmed plan to the published subnet.
+//! If a plan is rejected, the routes of the last accepted one stay in force, and
+//! everything that does not depend on new routes is planned with them. Hosts and links that return become ACTIVE, and
 //! multicast trees follow their members and the cables.
 //!
 //! The options and the QoS policy are those of the accepted plan, to which its routes belong.
 
-use super::log_once::log_failed_sets;
-use super::{Reconfigurer, recording};
+use super::decision::{decide, full_if_incremental_fails};
+use super::log_once::{log_extent, log_failed_sets};
+use super::state::AcceptedPlan;
+use super::{Reconfigurer, recording, registry_queries, shared_state};
 use crate::apply::{ApplyReport, Devices, apply_idle_ports};
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::contained;
+use crate::daemon::process::port_log;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::context::ManagerContext;
+use crate::daemon::sm_loop::file_writer::WriteJob;
 use crate::daemon::sm_loop::planning::PlanRequest;
+use crate::daemon::sm_loop::qos_policy::PolicyInputs;
 use crate::fabric::difference::Difference;
 use crate::notes::Note;
 use crate::observe::Observation;
+use crate::plan::Plan;
 use crate::plan::multicast::GroupMembers;
+use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::routing::kept_routes::RoutedFabric;
 use crate::publish::Subnet;
+use crate::publish::device_faults::DeviceFaults;
 use crate::publish::rejected::PlanRejected;
 use crate::verify::{Extent, Verified};
+use std::collections::HashSet;
 use std::sync::Arc;
-
-/// The last accepted plan.
-pub(super) struct AcceptedPlan {
-    /// The subnet with the plan, as last published.
-    pub(super) subnet: Arc<Subnet>,
-    /// The contents of qos-policy.conf.
-    qos_policy: Option<Arc<QosPolicy>>,
-}
+use std::time::Duration;
 
 /// A plan that may be programmed.
 pub(super) struct ProgrammablePlan {
@@ -39,7 +42,41 @@ pub(super) struct ProgrammablePlan {
     rejected: Option<PlanRejected>,
 }
 
+/// What a published subnet says of its devices, apart from its plan.
+pub(super) struct ProgrammedState {
+    pub(super) qos_policy: Option<Arc<EffectivePolicy>>,
+    /// Number of Sets that were not acknowledged.
+    pub(super) failed_sets: usize,
+}
+
 impl Reconfigurer {
+    /// The input of a plan for the observed fabric.
+    ///
+    /// # Errors
+    /// An unknown engine name.
+    pub(super) async fn request(
+        &mut self,
+        context: &ManagerContext,
+        options: &Arc<Options>,
+        observation: &Observation,
+        groups: Vec<GroupMembers>,
+    ) -> Result<PlanRequest, String> {
+        Ok(PlanRequest {
+            fabric: observation.fabric.clone(),
+            pkeys: observation.pkeys.clone(),
+            options: options.clone(),
+            torus_config: self.config.files.torus_config.clone(),
+            chain: self.config.chain(options)?,
+            partitions: self.config.partitions.current(),
+            qos_policy: self.config.qos_policy.current(options),
+            groups: Arc::new(groups),
+            memory: self.plan.memory.clone(),
+            aliases: Arc::new(registry_queries::aliases(&context.sa_server, observation).await),
+            reregister: self.master.clients_to_reregister(&observation.fabric, options),
+            held_mappings: self.devices.mapping_reader.held.clone(),
+        })
+    }
+
     /// Plans the observed fabric; with the routes of the last accepted plan if others are rejected.
     ///
     /// # Errors
@@ -90,6 +127,60 @@ impl Reconfigurer {
                 Err(rejected)
             }
         }
+    }
+
+    /// Plans and verifies with the engines of the request.
+    async fn plan(
+        &mut self,
+        context: &ManagerContext,
+        request: PlanRequest,
+    ) -> Result<Verified, PlanRejected> {
+        let from_scratch = self.plan.from_scratch.take();
+        let from_scratch = from_scratch.is_some_and(|it| Arc::ptr_eq(&it, &request.fabric));
+        let previous = self.plan.accepted.as_ref().map(|accepted| accepted.subnet.plan.clone());
+        recording::plan_begins(context, &request, previous.is_some() && !from_scratch);
+        let baseline = self.plan.baselines.latest().await;
+        self.plan.request = Some(request.clone());
+        let work = move |is_full: bool| {
+            let is_full = is_full || from_scratch;
+            let previous = previous.as_deref().filter(|_| !is_full);
+            let baseline = baseline.as_deref().filter(|_| !is_full);
+            let mut verifying = Duration::ZERO;
+            let outcome = request.plan_timed(previous, baseline, &mut verifying);
+            let (decision, pending) = decide(outcome);
+            (decision, (pending.map(|it| (request.clone(), it)), verifying))
+        };
+        let planned = spawn_low_priority(|| full_if_incremental_fails(work)).await;
+        let planned = planned.map_err(|error| error.to_string());
+        let planned = planned.and_then(|planned| planned.map_err(|panic| panic.to_string()));
+        let ((verified, memory), (pending, verifying)) =
+            planned.map_err(|problem| PlanRejected::of(format!("planning failed: {problem}")))?;
+        (self.figures.verifying, self.plan.memory) = (verifying, memory);
+        if let Some((request, pending)) = pending {
+            self.plan.baselines.carry(move || request.complete_baseline(pending));
+        }
+        let verified = verified?;
+        log_extent(verified.summary().extent);
+        self.log_notes(&verified);
+        Ok(verified)
+    }
+
+    /// Computes the baseline for the next plan, on another thread.
+    pub(super) fn prepare_baseline(
+        &mut self,
+        observation: &Observation,
+        plan: &Arc<Plan>,
+        request: PlanRequest,
+    ) {
+        let request = PlanRequest {
+            fabric: observation.fabric.clone(),
+            pkeys: observation.pkeys.clone(),
+            memory: self.plan.memory.clone(),
+            reregister: HashSet::new(),
+            ..request
+        };
+        let plan = plan.clone();
+        self.plan.baselines.compute(move |last| request.prepare_baseline(&plan, last));
     }
 
     /// Brings up the ports that carry no data, while there is no accepted plan: after a start, the
@@ -253,5 +344,98 @@ impl Reconfigurer {
             self.write_files(options, subnet, Some(rejected));
         }
         headline
+    }
+
+    /// Publishes the subnet that was programmed. Returns the reason why the plan with new routes was
+    /// rejected, if it was.
+    pub(super) async fn publish_programmed(
+        &mut self,
+        context: &ManagerContext,
+        observation: &Observation,
+        plan: &ProgrammablePlan,
+        report: &ApplyReport,
+    ) -> Option<String> {
+        let verified = &plan.verified;
+        let options = &plan.request.options;
+        let policy = self.effective_policy(context, options, observation, verified).await;
+        self.devices.record_restarts(observation, self.plan.generation + 1, report);
+        let subnet = match self.unchanged_subnet(context, observation, verified, report) {
+            Some(subnet) => subnet,
+            None => {
+                let failed = report.failures() + report.delayed_essential;
+                let programmed = ProgrammedState { qos_policy: policy, failed_sets: failed };
+                self.publish(context, options, observation, verified, programmed)
+            }
+        };
+        let headline = self.conclude(context, observation, plan, subnet);
+        shared_state::provide_files(context, &self.plan, &self.devices.m_keys);
+        headline
+    }
+
+    async fn effective_policy(
+        &mut self,
+        context: &ManagerContext,
+        options: &Options,
+        observation: &Observation,
+        verified: &Verified,
+    ) -> Option<Arc<EffectivePolicy>> {
+        let own_port = context.sm_status.borrow().guid;
+        let inputs = PolicyInputs {
+            fabric: observation.fabric.clone(),
+            plan: verified.plan().clone(),
+            partitions: self.config.partitions.current(),
+            own_port,
+        };
+        self.config.qos_policy.effective(options, inputs).await
+    }
+
+    pub(super) fn publish(
+        &mut self,
+        context: &ManagerContext,
+        options: &Arc<Options>,
+        observation: &Observation,
+        verified: &Verified,
+        programmed: ProgrammedState,
+    ) -> Arc<Subnet> {
+        self.plan.generation += 1;
+        self.figures.generation = self.plan.generation;
+        let plan = verified.plan().clone();
+        self.plan.in_force = Some(plan.clone());
+        let subnet = Arc::new(Subnet {
+            generation: self.plan.generation,
+            fabric: observation.fabric.clone(),
+            plan,
+            options: options.clone(),
+            qos_policy: programmed.qos_policy,
+            summary: Arc::new(verified.summary().clone()),
+            failed_sets: programmed.failed_sets,
+            devices: Arc::new(DeviceFaults::new(
+                self.devices.acknowledged.failures(),
+                self.devices.quarantined.clone(),
+            )),
+            restarts: self.devices.restarts.clone(),
+            repair_view: Arc::default(),
+        });
+        debug_assert!(
+            context.subnet.borrow().as_ref().is_none_or(|last| last.generation < subnet.generation),
+            "generations increase"
+        );
+        port_log::changes(context.subnet.send_replace(Some(subnet.clone())).as_deref(), &subnet);
+        subnet
+    }
+
+    pub(super) fn write_files(
+        &mut self,
+        options: &Arc<Options>,
+        subnet: Option<Arc<Subnet>>,
+        rejected: Option<Arc<PlanRejected>>,
+    ) {
+        self.file_writer.write(WriteJob {
+            memory: self.plan.memory.clone(),
+            m_keys: self.devices.m_keys.clone(),
+            options: options.clone(),
+            subnet,
+            rejected,
+        });
     }
 }

@@ -1,0 +1,41 @@
+//! Descriptions of events for the time line of a recording.
+
+use crate::daemon::messages::SmEvent;
+use crate::manage::action::Action;
+use crate::observe::traps::TrapEvent;
+use crate::record::entry::EventKind;
+
+/// Kind and text of an event.
+pub(super) fn describe(event: &SmEvent) -> (EventKind, String) {
+    match event {
+        SmEvent::Trap(trap) => {
+            let TrapEvent { issuer, number, subject, port, .. } = trap;
+            (EventKind::Trap, format!("{number} from LID {issuer} about LID {subject} port {port}"))
+        }
+        SmEvent::Role(event, peer) => {
+            (EventKind::Role, format!("the SM at port GUID {} requests: {event}", peer.guid()))
+        }
+        SmEvent::MembershipChanged => (EventKind::Registry, "multicast groups changed".into()),
+        SmEvent::AliasesChanged => (EventKind::Registry, "alias GUIDs changed".into()),
+        SmEvent::Reload => (EventKind::Command, "SIGHUP: read the configuration, sweep".into()),
+        SmEvent::Operator(_, action) => (EventKind::Command, describe_action(action)),
+        SmEvent::PortClosed(reason) => (EventKind::Daemon, format!("the port is closed: {reason}")),
+    }
+}
+
+fn describe_action(action: &Action) -> String {
+    match action {
+        Action::Resweep => "sweep".into(),
+        Action::LightSweep => "light sweep".into(),
+        Action::Sweeping(true) => "allow sweeps".into(),
+        Action::Sweeping(false) => "inhibit sweeps".into(),
+        Action::Reroute => "plan all routes again".into(),
+        Action::Quarantine(guid, num) => format!("quarantine the link at {guid}[{num}]"),
+        Action::Release(guid, num) => format!("release the link at {guid}[{num}]"),
+        Action::Priority(priority) => format!("set priority {priority}"),
+        Action::Dump => "write dump files".into(),
+        Action::Handover(Some(guid)) => format!("hand over to the SM at port GUID {guid}"),
+        Action::Handover(None) => "hand over".into(),
+        other => other.name().into(),
+    }
+}
