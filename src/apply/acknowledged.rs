@@ -231,9 +231,8 @@ impl Acknowledged {
     pub(super) fn record_raised(&mut self, fabric: &Fabric, inactive: &[PortId]) {
         let now = Instant::now();
         self.raised.retain(|_, &mut time| now - time < RESTART_NOTICED);
-        let is_up = |&&port: &&PortId| fabric.port(port).state() >= PortState::Armed;
-        let raised = inactive.iter().filter(is_up);
-        self.raised.extend(raised.map(|&port| (fabric.end_of(port), now)));
+        let is_up = inactive.iter().filter(|&&port| fabric.port(port).state() >= PortState::Armed);
+        self.raised.extend(is_up.map(|&port| (fabric.end_of(port), now)));
     }
 
     /// The time when a reconfiguration brought the port up, maybe after a restart of its switch that
@@ -380,9 +379,10 @@ fn links(fabric: &Fabric, node: NodeId) -> impl Iterator<Item = (PortNum, End)> 
 /// True if a node of `fabric` has links, and none of those that it had in `last`.
 fn has_other_links(last: &Fabric, fabric: &Fabric, node: NodeId) -> bool {
     let Some(before) = last.node_by_guid(fabric.node(node).guid()) else { return false };
-    let is_old = |(num, to): (PortNum, End)| {
-        let peer = last.port_of(before, num).and_then(|port| last.port(port).peer);
-        peer.is_some_and(|peer| last.end_of(peer) == to)
-    };
-    links(fabric, node).next().is_some() && !links(fabric, node).any(is_old)
+    let has_links = links(fabric, node).next().is_some();
+    has_links
+        && links(fabric, node).all(|(num, to)| {
+            let peer = last.port_of(before, num).and_then(|port| last.port(port).peer);
+            peer.is_none_or(|peer| last.end_of(peer) != to)
+        })
 }

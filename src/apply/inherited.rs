@@ -222,8 +222,8 @@ impl Readings {
         let live = LiveNodes::of(&delta);
         let differing = live.blocks(Delta { acknowledged, ..delta });
         let to_write: HashSet<SetId> = differing.map(|(set, _)| set).collect();
-        let is_believed = |set: &SetId| !to_write.contains(set);
-        self.read(client, live.some_blocks(delta, step, is_believed), true).await;
+        let believed = live.some_blocks(delta, step, |set| !to_write.contains(set));
+        self.read(client, believed, true).await;
     }
 
     /// Reads the blocks that the Sets would write, until the first that differs if

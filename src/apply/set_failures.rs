@@ -179,8 +179,7 @@ impl SetFailures {
         let silent: HashSet<Guid> = new.silent.iter().map(|&id| fabric.node(id).guid()).collect();
         self.refused.retain(|key, _| current.contains(key));
         self.delays.retain(|key| current.contains(key));
-        let now_or_before = |guid: &Guid| silent.contains(guid) || waiting.contains(guid);
-        self.silent.retain(now_or_before);
+        self.silent.retain(|guid| silent.contains(guid) || waiting.contains(guid));
     }
 
     /// Records further failures.

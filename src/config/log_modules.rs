@@ -42,7 +42,12 @@ const OPENSM_FILES: &[(&[&str], &[&str])] = &[
     ),
     (
         &["osm_state_mgr.c", "osm_sm.c", "osm_drop_mgr.c"],
-        &["daemon::sm_loop::run", "daemon::sm_loop::stages", "daemon::sm_loop::reconfigure"],
+        &[
+            "daemon::sm_loop::run",
+            "daemon::sm_loop::stages::sweep",
+            "daemon::sm_loop::own_port",
+            "daemon::sm_loop::stages::reconfigure",
+        ],
     ),
     (
         &[
@@ -62,14 +67,14 @@ const OPENSM_FILES: &[(&[&str], &[&str])] = &[
             "osm_lin_fwd_rcv.c",
             "osm_mcast_fwd_rcv.c",
         ],
-        &["observe", "daemon::sm_loop::reconfigure::log_once"],
+        &["observe", "daemon::sm_loop::stages::reconfigure::log_once"],
     ),
     (&["osm_lid_mgr.c"], &["plan::lids", "daemon::sm_loop::files"]),
     (&["osm_guid_mgr.c"], &["plan::aliases"]),
     (&["osm_link_mgr.c"], &["plan::links", "apply"]),
     (
         &["osm_mcast_mgr.c", "osm_mcast_tbl.c", "osm_mtree.c", "osm_multicast.c", "osm_mcm_port.c"],
-        &["plan::multicast", "daemon::sm_loop::reconfigure::multicast"],
+        &["plan::multicast", "daemon::sm_loop::stages::reconfigure::multicast"],
     ),
     (&["osm_perfmgr.c", "osm_perfmgr_db.c"], &["daemon::perfmgr", "perfmgr"]),
     (
@@ -82,7 +87,7 @@ const OPENSM_FILES: &[(&[&str], &[&str])] = &[
     ),
     (
         &["osm_sm_state_mgr.c", "osm_sminfo_rcv.c", "osm_remote_sm.c"],
-        &["daemon::sm_loop::mastership", "sm"],
+        &["daemon::sm_loop::stages::mastership", "sm"],
     ),
     (&["osm_sm_mad_ctrl.c"], &["frames::smp_received", "daemon::sm_loop::smp_server"]),
     (&["osm_vl15intf.c"], &["frames::smp_sent"]),
@@ -130,7 +135,7 @@ const OPENSM_FILES: &[(&[&str], &[&str])] = &[
     (&["osm_ucast_ftree.c"], &["plan::routing::ftree"]),
     (&["osm_ucast_dfsssp.c"], &["plan::routing::sssp"]),
     (&["osm_ucast_nue.c"], &["plan::routing::nue"]),
-    (&["osm_ucast_mgr.c"], &["plan::routing", "daemon::sm_loop::reconfigure"]),
+    (&["osm_ucast_mgr.c"], &["plan::routing", "daemon::sm_loop::stages::reconfigure"]),
     (&["osm_congestion_control.c"], &["daemon::congestion"]),
     // Plug-ins are not supported.
     (&["osm_event_plugin.c"], &[]),

@@ -116,8 +116,8 @@ fn changed_pkeys(
     if Arc::ptr_eq(last, now) {
         return Some(Vec::new());
     }
-    let differs = |&slot: &usize| last[slot] != now[slot];
-    (last.len() == now.len()).then(|| (0..now.len()).filter(differs).collect())
+    let is_same_fabric = last.len() == now.len();
+    is_same_fabric.then(|| (0..now.len()).filter(|&slot| last[slot] != now[slot]).collect())
 }
 
 /// The switches whose SwitchInfo, wanted or observed, differs; `None` if the switches do.

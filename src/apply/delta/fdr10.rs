@@ -3,7 +3,7 @@
 use super::{Delta, SetRequest};
 use crate::apply::set_id::SetId;
 use crate::fabric::PortId;
-use crate::wire::attr::{AttrId, FDR10, MlnxExtPortInfo};
+use crate::wire::attr::{AttrId, FDR10};
 
 /// StateChangeEnable: the Set changes LinkSpeedEnabled.
 const SPEED_ENABLED: u8 = 1;
@@ -15,12 +15,12 @@ pub(in crate::apply) fn changes<'a>(delta: Delta<'a>) -> impl Iterator<Item = Se
         2 => Some(false),
         _ => None,
     };
-    let differs = |(id, info): (PortId, &MlnxExtPortInfo)| {
+    let differing = delta.fabric.extended_ports().filter_map(|(id, info)| {
         let is_wanted = wanted? == info.has_fdr10_enabled();
         let is_programmed = delta.plan.ports.get(id.index()).is_some_and(Option::is_some);
         (!is_wanted && is_programmed).then_some(id)
-    };
-    let mut ports: Vec<PortId> = delta.fabric.extended_ports().filter_map(differs).collect();
+    });
+    let mut ports: Vec<PortId> = differing.collect();
     ports.sort_unstable();
     ports.into_iter().filter_map(move |id| {
         let mut target = *delta.fabric.extended_port_info(id)?;

@@ -347,12 +347,15 @@ impl<'a> Delta<'a> {
             return Vec::new();
         }
         let cap = self.fabric.node(node).switch_info.multicast_fdb_cap();
-        let is_pending = |&block: &u16| {
-            let modifier = |position: u8| u32::from(position) << 28 | u32::from(block);
-            let mut modifiers = (0..=top_position).map(modifier);
-            modifiers.any(|modifier| self.is_pending(node, AttrId::MULTICAST_FT, modifier))
-        };
-        (0..cap.div_ceil(MFT_BLOCK as u16)).filter(is_pending).collect()
+        let blocks = 0..cap.div_ceil(MFT_BLOCK as u16);
+        blocks
+            .filter(|&block| {
+                (0..=top_position).any(|position| {
+                    let modifier = u32::from(position) << 28 | u32::from(block);
+                    self.is_pending(node, AttrId::MULTICAST_FT, modifier)
+                })
+            })
+            .collect()
     }
 
     /// SL to VL mappings, without those of [`Self::sl_to_vl_exceptions`].
@@ -381,12 +384,11 @@ impl<'a> Delta<'a> {
         let mut writes = slvl::writes(wanted, is_switch, self.combination(node));
         writes.retain(is_selected);
         let writes = writes.into_iter().filter(move |write| {
-            let rows = wanted.iter().enumerate().skip(write.first).take(write.count);
-            let differs = |(index, row)| !holds(held, index, row);
+            let mut rows = wanted.iter().enumerate().skip(write.first).take(write.count);
             // The Set that was not acknowledged may have covered other rows than this one.
-            let mut names = rows.clone().flat_map(|(_, row)| slvl::modifiers(row, is_switch));
-            let pending = |name| self.is_pending(node, AttrId::SL_TO_VL, name);
-            names.any(pending) || rows.clone().any(differs)
+            let mut modifiers = rows.clone().flat_map(|(_, row)| slvl::modifiers(row, is_switch));
+            modifiers.any(|modifier| self.is_pending(node, AttrId::SL_TO_VL, modifier))
+                || rows.any(|(index, row)| !holds(held, index, row))
         });
         writes.map(move |write| {
             self.change(node, write.port, AttrId::SL_TO_VL, write.modifier, &write.map.0)
@@ -449,11 +451,12 @@ fn holds(held: &[(u8, u8, SlToVl)], index: usize, wanted: &(u8, u8, SlToVl)) -> 
 /// A multicast forwarding table block with these entries, which are ascending by MLID.
 pub(super) fn mft_block(entries: &[(Mlid, PortMask)], block: u16, position: u8) -> MftBlock {
     let mut table = MftBlock::default();
-    let index = |mlid: Mlid| mlid.0 - Mlid::FIRST.0;
-    let of_block = |mlid: Mlid| index(mlid) / MFT_BLOCK as u16;
-    let first = entries.partition_point(|&(mlid, _)| of_block(mlid) < block);
-    for (mlid, ports) in entries[first..].iter().take_while(|&&(mlid, _)| of_block(mlid) == block) {
-        table.0[usize::from(index(*mlid)) % MFT_BLOCK] = ports.position(position);
+    // A switch may claim more blocks than there are MLIDs.
+    let first_mlid = usize::from(Mlid::FIRST.0) + usize::from(block) * MFT_BLOCK;
+    let first = entries.partition_point(|(mlid, _)| usize::from(mlid.0) < first_mlid);
+    for (mlid, ports) in &entries[first..] {
+        let Some(entry) = table.0.get_mut(usize::from(mlid.0) - first_mlid) else { break };
+        *entry = ports.position(position);
     }
     table
 }

@@ -54,11 +54,10 @@ impl<'a> Delta<'a> {
     /// The ends nearer to the SM of the links that carry data and whose MTU or operational VLs
     /// change. Such a link is taken down; both ends get their targets when it is in INIT.
     pub fn reset_links(self) -> impl Iterator<Item = PortId> + 'a {
-        let is_first = move |slot: PortId| {
+        let first_ends = self.scope.slots(self.fabric).filter(move |&slot| {
             self.fabric.port(slot).peer.is_some_and(|peer| slot < peer) && self.is_reset(slot)
-        };
-        let links = self.scope.slots(self.fabric).filter(move |&slot| is_first(slot));
-        links.map(move |slot| link_down::near_end(self.fabric, slot))
+        });
+        first_ends.map(move |slot| link_down::near_end(self.fabric, slot))
     }
 
     /// Sets that take the links of these ports down.

@@ -383,8 +383,8 @@ impl<'a> Pass<'a> {
             acknowledged.settle(settled);
         }
         acknowledged.record_raised(fabric, inactive);
-        let (unanswered, not_sent) = (self.report.unanswered(), self.report.not_sent());
-        acknowledged.record_unanswered(fabric, unanswered, not_sent);
+        let report = &self.report;
+        acknowledged.record_unanswered(fabric, report.unanswered(), report.not_sent());
         if self.report.stop.is_none() {
             let new = self.failures.to_record(&self.report.delayed);
             acknowledged.failures_mut().replace(fabric, self.plan, &new, Instant::now());

@@ -91,11 +91,11 @@ impl<'a> PathFollower<'a> {
         &mut self,
         switch: SwitchId,
         num: u8,
-        route: (Lid, Option<PortId>),
+        to: Destination,
         inactive: &mut Vec<PortId>,
     ) -> PathEnd {
         self.followed.clear();
-        let end = self.find_end(switch, num, route, inactive);
+        let end = self.find_end(switch, num, to, inactive);
         for switch in &self.followed {
             self.known[switch.index()] = (self.lid_change, end);
         }
@@ -106,14 +106,13 @@ impl<'a> PathFollower<'a> {
         &mut self,
         mut switch: SwitchId,
         mut num: u8,
-        (lid, owner): (Lid, Option<PortId>),
+        to: Destination,
         inactive: &mut Vec<PortId>,
     ) -> PathEnd {
         let fabric = self.links.fabric();
-        let reached = |port| if Some(port) == owner { PathEnd::Owner } else { PathEnd::Hole };
         for _ in fabric.switches() {
             if num == 0 {
-                return fabric.switch_port(switch, PortNum::ZERO).map_or(PathEnd::Hole, reached);
+                return to.reached_at(fabric.switch_port(switch, PortNum::ZERO));
             }
             let Some((peer, is_active)) = self.links.peer(switch, PortNum(num)) else { break };
             if !is_active {
@@ -123,17 +122,31 @@ impl<'a> PathFollower<'a> {
             }
             let next = match peer {
                 Peer::Switch(next) => next,
-                Peer::End(port) => return reached(port),
+                Peer::End(port) => return to.reached_at(Some(port)),
             };
             let (lid_change, end) = self.known[next.index()];
             if lid_change == self.lid_change {
                 return end;
             }
             self.followed.push(next);
-            let Some(out) = self.delta.plan.routing.lft(next).out(lid) else { break };
+            let Some(out) = self.delta.plan.routing.lft(next).out(to.lid) else { break };
             (switch, num) = (next, out);
         }
         PathEnd::Hole
+    }
+}
+
+/// A LID, and the port that has it.
+#[derive(Clone, Copy)]
+struct Destination {
+    lid: Lid,
+    owner: Option<PortId>,
+}
+
+impl Destination {
+    /// The end of a path to a port that is no switch on the way.
+    fn reached_at(self, port: Option<PortId>) -> PathEnd {
+        if port.is_some() && port == self.owner { PathEnd::Owner } else { PathEnd::Hole }
     }
 }
 
@@ -207,7 +220,8 @@ impl LidChange {
         let ports = follower.links.fabric().switch(update.switch).num_ports();
         let mut follow = |num| {
             let inactive = self.inactive.len();
-            let end = follower.follow(update.switch, num, (lid, owner), &mut self.inactive);
+            let end =
+                follower.follow(update.switch, num, Destination { lid, owner }, &mut self.inactive);
             Path { end, inactive: inactive..self.inactive.len() }
         };
         if update.is_unsure() {

@@ -6,14 +6,14 @@ use chrono::{DateTime, Utc};
 
 /// The status of a configuration that takes effect with these files.
 pub fn in_force(files: &[FileVersion]) -> ConfigStatus {
-    let file = |version: &FileVersion| ConfigFile {
+    let files = files.iter().map(|version| ConfigFile {
         option: version.option,
         path: version.path.clone(),
         modified: version.modified.map(DateTime::<Utc>::from),
         sha256: version.sha256.clone(),
         is_rejected: false,
-    };
-    ConfigStatus { files: files.iter().map(file).collect(), read: Utc::now(), error: None }
+    });
+    ConfigStatus { files: files.collect(), read: Utc::now(), error: None }
 }
 
 /// The status after later versions of the files were rejected because of `error`.

@@ -1,4 +1,4 @@
-//! What all tasks of the SM loop use: its connections, options and status, and its deadlines.
+//! The environment of all tasks of the SM loop: its connections, options, status and deadlines.
 
 use super::context::ManagerContext;
 use super::monitor::Monitor;

@@ -5,7 +5,7 @@
 //! because they were lost with it. The sweep after the first trap finds all of these changes, so the
 //! other traps do not make the plan out of date.
 
-use crate::fabric::{Fabric, Node, PortId};
+use crate::fabric::{End, Fabric, Node, PortId};
 use crate::ids::Lid;
 use crate::observe::traps::TrapEvent;
 use std::collections::BTreeSet;
@@ -18,8 +18,8 @@ impl KnownChanges {
     /// The switches with cables that only one of two snapshots has.
     pub fn between(last: &Fabric, now: &Fabric) -> Self {
         if last.has_same_ids(now) {
-            let changed = |&index: &usize| last.ports()[index].peer != now.ports()[index].peer;
-            let changed = (0..now.ports().len()).filter(changed);
+            let changed = (0..now.ports().len())
+                .filter(|&index| last.ports()[index].peer != now.ports()[index].peer);
             let nodes = changed.map(|index| now.node(now.ports()[index].node));
             return Self(nodes.filter_map(|node| lid(now, node)).collect());
         }
@@ -42,14 +42,15 @@ fn lid(fabric: &Fabric, node: &Node) -> Option<Lid> {
 /// True if a node is new, or has other cables than in an earlier snapshot.
 fn has_other_cables(last: &Fabric, now: &Fabric, node: &Node) -> bool {
     let Some(before) = last.node_by_guid(node.guid()).map(|id| last.node(id)) else { return true };
-    let far_end = |fabric: &Fabric, first: PortId, num: u8| {
-        let port = fabric.ports().get(first.index() + usize::from(num))?;
-        port.peer.map(|peer| fabric.end_of(peer))
-    };
-    let far_ends =
-        |num| (far_end(last, before.first_port, num), far_end(now, node.first_port, num));
     before.num_ports() != node.num_ports()
-        || (0..=node.num_ports()).any(|num| far_ends(num).0 != far_ends(num).1)
+        || (0..=node.num_ports())
+            .any(|num| far_end(last, before.first_port, num) != far_end(now, node.first_port, num))
+}
+
+/// The far end of port `num` of the node whose ports begin with `first`.
+fn far_end(fabric: &Fabric, first: PortId, num: u8) -> Option<End> {
+    let port = fabric.ports().get(first.index() + usize::from(num))?;
+    port.peer.map(|peer| fabric.end_of(peer))
 }
 
 #[cfg(test)]

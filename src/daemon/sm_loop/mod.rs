@@ -4,8 +4,7 @@
 //!   is done; [`timers`]: its deadlines; `state`: its state; `env`: what all tasks use; [`context`]:
 //!   the connections with the rest of the daemon; [`event_queue`]: the events that have arrived;
 //!   `event_text`: descriptions of them for the flight recorder;
-//! * `stages`: sweeps; [`reconfigure`]: plan, verify, apply and publish; [`mastership`]: the role of
-//!   this SM among others;
+//! * [`stages`]: sweeps, reconfigurations, and the role of this SM among others;
 //! * [`monitor`]: status and events for the management interface; `reload`: reads the configuration
 //!   again; [`config_status`]: its files in the status;
 //! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
@@ -34,7 +33,6 @@ pub mod file_writer;
 pub mod files;
 pub mod known_changes;
 mod link_storm;
-pub mod mastership;
 pub mod monitor;
 mod own_port;
 pub mod partitions;
@@ -42,13 +40,12 @@ pub mod planning;
 mod port_errors;
 pub mod qos_policy;
 mod quarantine;
-pub mod reconfigure;
 pub mod reload;
 pub mod run;
 mod sender_limits;
 mod sm_peers;
 pub mod smp_server;
-mod stages;
+pub mod stages;
 mod state;
 pub mod timers;
 pub mod transitions;

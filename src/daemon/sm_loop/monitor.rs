@@ -23,7 +23,7 @@ use crate::publish::repair::restored_by;
 use crate::replication::status::SharedStatus;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpMeter;
-use crate::wire::attr::{SmInfo, SmState};
+use crate::wire::attr::SmState;
 use chrono::Utc;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -139,12 +139,12 @@ impl Monitor {
     }
 
     fn managers_seen(&mut self, observation: &Observation) {
-        let other = |&(_, info): &(_, SmInfo)| OtherSm {
+        let others = observation.managers.iter().map(|(_, info)| OtherSm {
             guid: info.guid(),
             priority: info.priority(),
             state: info.state(),
-        };
-        let seen: Vec<OtherSm> = observation.managers.iter().map(other).collect();
+        });
+        let seen: Vec<OtherSm> = others.collect();
         for sm in seen.iter().filter(|sm| !self.status.managers.contains(sm)) {
             self.feed.events.send(Event::SmFound {
                 guid: sm.guid.to_string(),
@@ -152,9 +152,10 @@ impl Monitor {
                 state: sm.state.to_string(),
             });
         }
-        let is_gone = |sm: &&OtherSm| seen.iter().all(|other| other.guid != sm.guid);
-        for sm in self.status.managers.iter().filter(is_gone) {
-            self.feed.events.send(Event::SmLost { guid: sm.guid.to_string() });
+        for sm in &self.status.managers {
+            if seen.iter().all(|other| other.guid != sm.guid) {
+                self.feed.events.send(Event::SmLost { guid: sm.guid.to_string() });
+            }
         }
         self.status.managers = seen;
     }

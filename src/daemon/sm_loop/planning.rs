@@ -124,9 +124,10 @@ impl PlanRequest {
         last: Option<Arc<VerifiedBaseline>>,
     ) -> Option<Arc<VerifiedBaseline>> {
         let inputs = self.inputs();
-        let is_valid = |last: &VerifiedBaseline| last.plan_baseline().still_holds(&inputs, plan);
-        if last.as_deref().is_some_and(is_valid) {
-            return last;
+        if let Some(last) = &last
+            && last.plan_baseline().still_holds(&inputs, plan)
+        {
+            return Some(last.clone());
         }
         let checks = self.checks();
         let computed = self.with_input(Some(plan), |input| {

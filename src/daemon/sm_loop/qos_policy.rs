@@ -7,8 +7,8 @@ use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::daemon::process::operator_log;
 use crate::daemon::process::priority::spawn_low_priority;
+use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
-use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Pkey};
 use crate::notes::Note;
 use crate::paged_vec::PagedVec;
@@ -104,14 +104,13 @@ impl ResolvedPolicy {
     fn new(policy: Arc<QosPolicy>, inputs: PolicyInputs, last: Option<Self>) -> Self {
         let PolicyInputs { fabric, plan, partitions, own_port } = inputs;
         let keys = plan.partitions.keys.clone();
-        let is_valid = |last: &Self| {
-            *last.effective.policy() == policy
-                && last.own_port == own_port
-                && last.partitions == partitions
-                && last.keys == keys
-                && has_same_nodes(&last.fabric, &fabric)
-        };
-        if let Some(last) = last.filter(is_valid) {
+        if let Some(last) = last
+            && *last.effective.policy() == policy
+            && last.own_port == own_port
+            && last.partitions == partitions
+            && last.keys == keys
+            && has_same_nodes(&last.fabric, &fabric)
+        {
             return Self { fabric, keys, partitions, ..last };
         }
         let port = fabric.port_by_guid(own_port);
@@ -122,9 +121,11 @@ impl ResolvedPolicy {
 
 /// True if both fabrics have the same nodes and port GUIDs.
 fn has_same_nodes(old: &Arc<Fabric>, new: &Arc<Fabric>) -> bool {
-    let is_same_guid = |&id: &PortId| old.port(id).guid == new.port(id).guid;
-    Arc::ptr_eq(old, new)
-        || Difference::between(old, new).is_some_and(|difference| {
-            difference.nodes.is_empty() && difference.ports.iter().all(is_same_guid)
-        })
+    if Arc::ptr_eq(old, new) {
+        return true;
+    }
+    Difference::between(old, new).is_some_and(|difference| {
+        let mut ports = difference.ports.iter();
+        difference.nodes.is_empty() && ports.all(|&id| old.port(id).guid == new.port(id).guid)
+    })
 }

@@ -86,7 +86,7 @@ impl LinkQuarantine {
         let difference = Difference::between(&last.fabric, fabric);
         difference.is_some_and(|difference| {
             difference.nodes.is_empty()
-                && difference.ports.iter().all(|&id| self.is_removed(end_of(fabric, id)))
+                && difference.ports.iter().all(|&id| self.is_removed(fabric.end_of(id)))
         })
     }
 
@@ -154,10 +154,6 @@ impl LinkQuarantine {
         sweep_links(&lifted, monitor, fabric, "its quarantine is lifted")
             .and(TaskKind::HeavySweep, true)
     }
-}
-
-fn end_of(fabric: &Fabric, port: PortId) -> End {
-    (fabric.node_of(port).guid(), fabric.port(port).num)
 }
 
 /// Reports links whose quarantine has ended; sweeps of their switches follow.

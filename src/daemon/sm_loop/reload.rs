@@ -3,7 +3,7 @@
 use super::config_status;
 use super::context::Configuration;
 use super::env::LoopEnv;
-use super::reconfigure::Reconfigurer;
+use super::stages::reconfigure::Reconfigurer;
 use crate::config::config_files::FileVersion;
 use crate::config::options::Options;
 use crate::daemon::process::operator_log;

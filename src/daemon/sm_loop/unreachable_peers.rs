@@ -39,27 +39,30 @@ impl UnreachablePeers {
         quarantined: &[QuarantinedLink],
         now: Instant,
     ) -> Vec<PortId> {
-        let end = |id: PortId| (fabric.node_of(id).guid(), fabric.port(id).num);
-        let is_in_use = |id: &PortId| !quarantined.iter().any(|link| link.ends.contains(&end(*id)));
-        let ports: Vec<PortId> = link_down::unreachable_peers(fabric).filter(is_in_use).collect();
+        let mut ports: Vec<PortId> = link_down::unreachable_peers(fabric).collect();
+        ports.retain(|&id| {
+            let end = fabric.end_of(id);
+            !quarantined.iter().any(|link| link.ends.contains(&end))
+        });
         let before = std::mem::take(&mut self.since);
-        let since = |end: End| before.get(&end).copied().unwrap_or(now);
-        self.since = ports.iter().map(|&id| (end(id), since(end(id)))).collect();
+        for &id in &ports {
+            let end = fabric.end_of(id);
+            self.since.insert(end, before.get(&end).copied().unwrap_or(now));
+        }
         // The attempts at a port are remembered while it has no peer.
         self.attempts.retain(|&(guid, num)| {
             let slot = fabric.node_by_guid(guid).and_then(|node| fabric.port_of(node, num));
             slot.is_some_and(|slot| fabric.port(slot).peer.is_none())
         });
-        let is_due = |id: &PortId| {
-            let end = end(*id);
+        ports.retain(|&id| {
+            let end = fabric.end_of(id);
             let is_old = now.duration_since(self.since[&end]) >= MIN_UNREACHABLE;
             is_old && !self.attempts.is_delayed(&end, now)
-        };
-        let due: Vec<PortId> = ports.into_iter().filter(is_due).collect();
-        for &id in &due {
-            self.attempts.failed(end(id), now);
+        });
+        for &id in &ports {
+            self.attempts.failed(fabric.end_of(id), now);
         }
-        due
+        ports
     }
 
     /// True if a heavy sweep has to find out whether a port is still so.

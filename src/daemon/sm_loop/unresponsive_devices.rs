@@ -103,15 +103,12 @@ impl UnresponsiveDevices {
     }
 
     pub(super) fn status(&self) -> UnresponsiveStatus {
-        let device = |(&guid, silence): (&Guid, &Silence)| UnresponsiveDevice {
+        let devices = self.silences.iter().map(|(&guid, silence)| UnresponsiveDevice {
             guid,
             name: silence.name.clone(),
             since: silence.time,
-        };
-        UnresponsiveStatus {
-            devices: self.silences.iter().map(device).collect(),
-            is_alarm: self.is_alarm,
-        }
+        });
+        UnresponsiveStatus { devices: devices.collect(), is_alarm: self.is_alarm }
     }
 }
 

@@ -15,7 +15,7 @@ pub use work::FollowUp;
 use work::cause_of;
 
 use super::link_storm::LinkStorm;
-use super::mastership::Due;
+use super::stages::mastership::Due;
 use super::timers::Timer;
 use crate::daemon::messages::SmEvent;
 use crate::ids::{Guid, Lid, PortNum};

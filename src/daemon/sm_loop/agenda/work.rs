@@ -1,4 +1,4 @@
-//! What requests work: events with their causes, and tasks that others follow.
+//! Follow-up work of tasks, and the causes of events.
 
 use super::TaskKind;
 use crate::daemon::messages::SmEvent;

@@ -27,10 +27,10 @@ use super::agenda::{Agenda, FollowUp, Task, TaskKind};
 use super::context::{Configuration, ManagerContext};
 use super::env::LoopEnv;
 use super::event_queue::EventQueue;
-use super::mastership::{self, Distrust, Due, Mastership, PollEvent, RoleOutcome};
 use super::monitor::Monitor;
 use super::quarantine::LinkQuarantine;
-use super::reconfigure::Reconfigurer;
+use super::stages::mastership::{self, Distrust, Due, Mastership, PollEvent, RoleOutcome};
+use super::stages::reconfigure::Reconfigurer;
 use super::state::{LoopState, MIN_RETRY_DELAY};
 use super::timers::{Timer, Timers};
 use super::unresponsive_devices::UnresponsiveDevices;
@@ -226,8 +226,10 @@ impl SmLoop {
     }
 
     fn received(&mut self, event: Option<SmEvent>) {
-        let closed = || SmEvent::PortClosed("the SMP and SA servers have ended".into());
-        self.add(event.unwrap_or_else(closed));
+        self.add(
+            event
+                .unwrap_or_else(|| SmEvent::PortClosed("the SMP and SA servers have ended".into())),
+        );
     }
 
     /// Adds the work of all events that have arrived.

@@ -2,7 +2,7 @@
 
 use super::{Exit, SmLoop};
 use crate::daemon::sm_loop::agenda::{ChangedPorts, FollowUp, LinkErrors, TaskKind};
-use crate::daemon::sm_loop::mastership;
+use crate::daemon::sm_loop::stages::mastership;
 use crate::daemon::sm_loop::stages::sweep;
 use crate::daemon::sm_loop::timers::Timer;
 use crate::daemon::sm_loop::{own_port, port_errors, reload};

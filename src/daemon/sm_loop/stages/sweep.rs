@@ -1,6 +1,6 @@
 //! Sweeps: the devices that they ask, and their results in words.
 
-use crate::daemon::sm_loop::mastership;
+use crate::daemon::sm_loop::stages::mastership;
 use crate::fabric::{End, Fabric, PortId};
 use crate::ids::Guid;
 use crate::manage::loop_status::SweepResult;

@@ -1,7 +1,7 @@
 //! The outcome of a reconfiguration.
 
 use crate::apply::{ApplyReport, Stop};
-use crate::fabric::{Fabric, NodeId};
+use crate::fabric::Fabric;
 use crate::ids::Guid;
 use crate::manage::loop_status::{ReconfigureFigures, ReconfigureResult};
 use crate::notes::counted;
@@ -64,12 +64,12 @@ pub(super) fn outcome(fabric: &Fabric, report: &ApplyReport) -> Reconfigured {
 /// The switches that are silent, or whose channel adapters are.
 fn silent_switches(fabric: &Fabric, stop: &Stop) -> Vec<Guid> {
     let Stop::Silence(nodes) = stop else { return Vec::new() };
-    let switch_of = |&node: &NodeId| {
+    let switches = nodes.iter().filter_map(|&node| {
         if fabric.node(node).is_switch() {
             return Some(fabric.node(node).guid());
         }
         let peer = fabric.ports_of(node).find_map(|port| port.peer)?;
         Some(fabric.node_of(peer).guid())
-    };
-    nodes.iter().filter_map(switch_of).collect()
+    });
+    switches.collect()
 }

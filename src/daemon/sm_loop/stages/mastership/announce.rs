@@ -78,11 +78,10 @@ fn destination(
         SmpRoute::Lid(lid) => Some(lid),
         SmpRoute::Directed(_) => None,
     };
-    let swept = || {
+    master.or(routed).or_else(|| {
         let fabric = &observation?.fabric;
         fabric.observed_lid(fabric.port_by_guid(to.guid())?)
-    };
-    master.or(routed).or_else(swept)
+    })
 }
 
 fn notice(own: &PortInfo, observation: Option<&Observation>, change: Change) -> [u8; DATA_SIZE] {

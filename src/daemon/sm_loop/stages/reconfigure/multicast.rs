@@ -94,8 +94,6 @@ impl Reconfigurer {
         let keeps_routes = multicast.keeps_routes;
         // Those of the plan in force, also if others were rejected since.
         let options = multicast.request.options.clone();
-        let held = self.devices.mapping_reader.held.clone();
-        let checks = Checks::of(&options).with_held(held);
         let job = UpdateJob {
             fabric: observation.fabric.clone(),
             options: options.clone(),
@@ -103,7 +101,7 @@ impl Reconfigurer {
             change,
             verifier,
             keeps_routes,
-            checks,
+            checks: Checks::of(&options).with_held(self.devices.mapping_reader.held.clone()),
         };
         let done = spawn_low_priority(|| job.run()).await.ok()?;
         let verified = done.verified?;

@@ -17,14 +17,14 @@ mod role;
 
 pub use announce::{Change, announce};
 pub use election::Election;
-pub(super) use election::look_soon;
+pub(in crate::daemon::sm_loop) use election::look_soon;
 pub use leave::{confirm_master, hand_over, leave};
 pub use peers::{StrangerLog, peers, query};
 pub use poller::PollEvent;
 pub use role::{Distrust, RoleOutcome};
 
-use super::timers::{Timer, Timers};
 use crate::config::options::Options;
+use crate::daemon::sm_loop::timers::{Timer, Timers};
 use crate::ids::{Guid, MKey, PortNum};
 use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;

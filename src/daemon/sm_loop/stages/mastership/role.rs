@@ -22,7 +22,7 @@ use crate::wire::attr::{SmInfo, SmState};
 use tokio::time::{Instant, timeout};
 use tracing::{error, info, warn};
 
-/// What is known about the devices after a change of the role.
+/// The reason why the state of the devices is unknown after a change of the role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Distrust {
     /// Another master has configured the subnet; this SM may have read it as standby.
@@ -31,7 +31,7 @@ pub enum Distrust {
     Devices,
 }
 
-/// What follows from a change of the role.
+/// The consequences of a change of the role.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[must_use]
 pub struct RoleOutcome {

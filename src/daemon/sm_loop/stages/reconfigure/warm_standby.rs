@@ -137,8 +137,7 @@ impl Follower {
                 return None;
             }
         };
-        let is_same = |last: &Planned| is_same(&last.observation, &observation);
-        if !planned.as_ref().is_some_and(is_same) {
+        if !planned.as_ref().is_some_and(|last| is_same(&last.observation, &observation)) {
             *planned = self.plan(observation).await;
         }
         let Planned { observation, plan, baseline } = planned.as_ref()?;

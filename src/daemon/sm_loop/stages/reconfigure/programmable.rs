@@ -42,7 +42,7 @@ pub(super) struct ProgrammablePlan {
     rejected: Option<PlanRejected>,
 }
 
-/// What a published subnet says of its devices, apart from its plan.
+/// The state of the devices that a published subnet shows, apart from its plan.
 pub(super) struct ProgrammedState {
     pub(super) qos_policy: Option<Arc<EffectivePolicy>>,
     /// Number of Sets that were not acknowledged.
@@ -311,9 +311,11 @@ impl Reconfigurer {
             && subnet.summary.extent == Extent::KeptRoutes
             && subnet.failed_sets == report.failures() + report.delayed_essential
             && subnet.plan.multicast == verified.plan().multicast;
-        let difference = || Difference::between(&subnet.fabric, &observation.fabric);
-        let is_same = is_quiet && difference().is_some_and(|difference| difference.is_empty());
-        is_same.then_some(subnet)
+        if !is_quiet {
+            return None;
+        }
+        let difference = Difference::between(&subnet.fabric, &observation.fabric)?;
+        difference.is_empty().then_some(subnet)
     }
 
     /// Logs and publishes why there is no plan with new routes; returns the reason in one sentence.
