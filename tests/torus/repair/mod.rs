@@ -4,6 +4,7 @@
 mod judge;
 mod patterns;
 mod quality;
+mod seeds;
 mod trial;
 mod verdict;
 

@@ -47,6 +47,11 @@ impl Undamaged {
         Self::configured(shape, 1, 0)
     }
 
+    /// A torus with this torus-2QoS.conf.
+    pub(super) fn with_config(shape: &Shape, config: String) -> Self {
+        Self::built(shape, 1, 0, config)
+    }
+
     /// Compares the paths to every `step`th destination only.
     pub(super) fn sampled(shape: &Shape, step: usize) -> Self {
         Self::configured(shape, step, 0)
@@ -57,7 +62,10 @@ impl Undamaged {
     }
 
     fn configured(shape: &Shape, step: usize, lmc: u8) -> Self {
-        let config = shape.torus_conf() + &further_seeds(shape);
+        Self::built(shape, step, lmc, shape.torus_conf() + &further_seeds(shape))
+    }
+
+    fn built(shape: &Shape, step: usize, lmc: u8, config: String) -> Self {
         let subnet = Subnet::new(&Case { config: config.clone(), lmc, ..Case::of(shape) });
         let routing = subnet.route(None).expect("a torus without damage");
         let judge = Judge::new(shape);
@@ -143,13 +151,14 @@ fn further_seeds(shape: &Shape) -> String {
         // A stride without a common factor with usual radices.
         let place = index * 37 % count;
         let at = [place % radix[0], place / radix[0] % radix[1], place / radix[0] / radix[1]];
-        text += &seed_at(shape, at);
+        text += &format!("next_seed\n{}", seed_at(shape, at));
     }
     text
 }
 
-fn seed_at(shape: &Shape, at: [usize; 3]) -> String {
-    let mut text = String::from("next_seed\n");
+/// A seed with all links of a switch.
+pub(super) fn seed_at(shape: &Shape, at: [usize; 3]) -> String {
+    let mut text = String::new();
     let guid = |at: [usize; 3]| shape.switch_guid(at.map(|c| c as u16)).0;
     for (axis, name) in ['x', 'y', 'z'].into_iter().enumerate() {
         let radix = usize::from(shape.radix[axis]);

@@ -115,7 +115,7 @@ pub(super) fn port_order(fabric: &Fabric, order: &[u8]) -> Result<(), Note> {
     Ok(())
 }
 
-/// Checks all seeds and returns the index of the first whose switches are all in the fabric.
+/// Checks all seeds and returns the first whose switches are all in the fabric.
 ///
 /// # Errors
 /// Returns an error if a seed is wrong, used or not, or if no seed can be used.
@@ -123,7 +123,7 @@ pub(super) fn usable_seed(
     fabric: &Fabric,
     lattice: &Lattice,
     seeds: &[Seed],
-) -> Result<usize, Note> {
+) -> Result<UsedSeed, Note> {
     let none = [Seed::default()];
     let seeds = if seeds.is_empty() { &none } else { seeds };
     for (index, seed) in seeds.iter().enumerate() {
@@ -131,7 +131,7 @@ pub(super) fn usable_seed(
     }
     let absent = |seed: &Seed| absent_switches(fabric, lattice, seed);
     if let Some(index) = seeds.iter().position(|seed| absent(seed).is_empty()) {
-        return Ok(index);
+        return Ok(UsedSeed { index, seed: seeds[index], lost: Vec::new() });
     }
     let lists: Vec<String> = seeds
         .iter()
@@ -143,6 +143,41 @@ pub(super) fn usable_seed(
         .collect();
     let text = format!("no torus seed has all its switches in the fabric: {}", lists.join("; "));
     Err(Note::error("4E30", text))
+}
+
+/// The seed from which a torus is discovered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct UsedSeed {
+    /// Its number in the configuration.
+    pub index: usize,
+    /// Its links whose switches are all in the fabric.
+    pub seed: Seed,
+    /// Keywords of its other links.
+    pub lost: Vec<String>,
+}
+
+/// The first seed whose remaining links are a seed, too. With both links of a dimension, one neighbour
+/// of the origin may fail. `None` if there is no such seed, or a seed is wrong.
+pub(super) fn live_seed(fabric: &Fabric, lattice: &Lattice, seeds: &[Seed]) -> Option<UsedSeed> {
+    for (index, seed) in seeds.iter().enumerate() {
+        check_seed(lattice, seed, index).ok()?;
+    }
+    let shortened = seeds.iter().enumerate().map(|(index, seed)| {
+        let mut live = UsedSeed { index, seed: *seed, lost: Vec::new() };
+        for named in seeds::active_links(lattice, seed) {
+            let SeedLink { origin, neighbor } = named.link;
+            if ![origin, neighbor].iter().all(|guid| is_switch(fabric, *guid)) {
+                live.seed.links[named.slot] = None;
+                live.lost.push(named.keyword);
+            }
+        }
+        live
+    });
+    shortened.into_iter().find(|live| check_seed(lattice, &live.seed, live.index).is_ok())
+}
+
+fn is_switch(fabric: &Fabric, guid: Guid) -> bool {
+    fabric.node_by_guid(guid).is_some_and(|id| fabric.node(id).is_switch())
 }
 
 fn links(seed: &Seed, axis: usize) -> impl Iterator<Item = SeedLink> + '_ {
@@ -209,13 +244,11 @@ fn check_radix_four(lattice: &Lattice, seed: &Seed, index: usize, axis: usize) -
 
 /// Switches of a seed's links in active dimensions that are not in the fabric.
 fn absent_switches(fabric: &Fabric, lattice: &Lattice, seed: &Seed) -> Vec<Guid> {
-    let is_switch =
-        |&guid: &Guid| fabric.node_by_guid(guid).is_some_and(|id| fabric.node(id).is_switch());
     let mut absent: Vec<Guid> = (0..3)
         .filter(|&axis| lattice.is_active(axis))
         .flat_map(|axis| links(seed, axis))
         .flat_map(|link| [link.origin, link.neighbor])
-        .filter(|guid| !is_switch(guid))
+        .filter(|&guid| !is_switch(fabric, guid))
         .collect();
     absent.sort();
     absent.dedup();

@@ -1,32 +1,33 @@
 //! The discovery of a torus from one seed, with its messages, and its completion under damage.
 
 use super::cabling::Cabling;
+use super::checks::UsedSeed;
 use super::lattice::Lattice;
-use super::placement::{Discovered, Placement, PlacementError, origin};
+use super::placement::{Discovered, NamedSwitch, Placement, PlacementError, origin};
 use super::seeds;
 use crate::config::torus::{Seed, TorusConfig};
 use crate::fabric::Fabric;
 use crate::notes::Note;
 
-/// Discovers the torus from the seed with index `seed`.
+/// Discovers the torus from a seed.
 ///
 /// # Errors
-/// Returns error messages if a seed switch is not in the fabric, a switch was found at two
-/// positions, or a switch has more local ports than `portgroup_max_ports` allows.
+/// Returns error messages if a switch was found at two positions, or a switch has more local ports than
+/// `portgroup_max_ports` allows.
 pub(super) fn discover(
     fabric: &Fabric,
     config: &TorusConfig,
     lattice: &Lattice,
     cabling: &Cabling,
-    seed: usize,
+    used: &UsedSeed,
     notes: &mut Vec<Note>,
 ) -> Result<Discovered, Vec<Note>> {
-    let kind = if seed == 0 { "default".to_owned() } else { format!("backup #{seed}") };
-    let seed = config.seeds.get(seed).copied().unwrap_or_default();
+    let UsedSeed { index, seed, .. } = used;
+    let kind = if *index == 0 { "default".to_owned() } else { format!("backup #{index}") };
     let mut placement = Placement::new(lattice, cabling, config.portgroup_max_ports);
-    placement.place_seed(fabric, &seed).map_err(messages)?;
+    placement.place_seed(fabric, seed).map_err(messages)?;
     let guid = seed.links.iter().flatten().next().map(|link| link.origin).unwrap_or_default();
-    let at = lattice.coordinates(origin(lattice, &seed));
+    let at = lattice.coordinates(origin(lattice, seed));
     notes.push(Note::info(format!(
         "using torus seed configured as {kind} (switch {at} GUID {guid})"
     )));
@@ -45,7 +46,8 @@ pub(super) struct Completion {
 }
 
 /// Completes a discovered torus: by the cables of single switches, and with the other seeds of the
-/// configuration, as far as they agree with it.
+/// configuration, as far as they agree with it. A seed that lacks switches still tells the positions of the
+/// others, where their cables leave a choice.
 pub(super) fn complete(
     fabric: &Fabric,
     config: &TorusConfig,
@@ -69,6 +71,11 @@ pub(super) fn complete(
     let others = config.seeds.iter().enumerate().filter(|&(index, seed)| {
         index != used && seeds::contradiction(lattice, seed, index).is_none() && is_new(seed)
     });
+    let named = config.seeds.iter().enumerate().filter_map(|(index, seed)| {
+        let is_sound = seeds::contradiction(lattice, seed, index).is_none();
+        is_sound.then(|| seeds::named_switches(fabric, lattice, seed))
+    });
+    let named: Vec<Vec<NamedSwitch>> = named.collect();
     let discover_from = |(_, seed): (usize, &Seed)| {
         let mut other = Placement::new(lattice, cabling, max_ports);
         other.place_seed(fabric, seed).ok()?;
@@ -82,6 +89,7 @@ pub(super) fn complete(
             is_larger |= placement.merge(other);
         }
         placement.complete();
+        is_larger |= placement.place_named(&named);
         if !is_larger {
             break;
         }

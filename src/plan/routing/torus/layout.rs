@@ -41,10 +41,11 @@ impl TorusLayout {
         let config = input.torus_config.as_ref().map_err(Clone::clone)?;
         let cabling = Cabling::new(input.fabric);
         let lattice = checks::lattice(config).map_err(|note| vec![note])?;
-        let seed = checks::usable_seed(input.fabric, &lattice, &config.seeds)
-            .map_err(|note| vec![note])?;
         let (fabric, notes) = (input.fabric, &mut Vec::new());
-        let placed = discovery::discover(fabric, config, &lattice, &cabling, seed, notes);
+        let seed = checks::usable_seed(fabric, &lattice, &config.seeds)
+            .or_else(|note| checks::live_seed(fabric, &lattice, &config.seeds).ok_or(note))
+            .map_err(|note| vec![note])?;
+        let placed = discovery::discover(fabric, config, &lattice, &cabling, &seed, notes);
         placed.map(|discovered| Self { grid: discovered.grid })
     }
 

@@ -9,6 +9,8 @@
 
 mod completion;
 
+pub(super) use completion::NamedSwitch;
+
 use super::cabling::{Cabling, LocalPort};
 use super::cube::{Candidate, CubeRules};
 use super::grid::{Grid, LocalPorts, PortGroups, TorusCable};

@@ -102,16 +102,24 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     let lattice = checks::lattice(config)?;
     notes.extend(checks::vls(pass.vls)?);
     checks::port_order(fabric, &pass.port_order)?;
-    let seed = checks::usable_seed(fabric, &lattice, &config.seeds)?;
-    if let Some(text) = config.seeds.get(seed).and_then(|s| seeds::contradiction(&lattice, s, seed))
-    {
+    let used = match checks::usable_seed(fabric, &lattice, &config.seeds) {
+        Ok(seed) => seed,
+        Err(note) => {
+            let live = checks::live_seed(fabric, &lattice, &config.seeds);
+            let seed = live.filter(|_| options.torus_repair).ok_or_else(|| note.clone())?;
+            notes.push(report::shortened_seed(&note, &seed));
+            seed
+        }
+    };
+    let seed = used.index;
+    if let Some(text) = seeds::contradiction(&lattice, &used.seed, seed) {
         return Err(Note::error("4E1C", text).into());
     }
     notes.extend(seeds::warnings(&lattice, &config.seeds, seed));
     notes.push(report::looking_for(&lattice));
     notes.extend(report::single_dimension(&lattice));
 
-    let discovered = discovery::discover(fabric, config, &lattice, &pass.cabling, seed, notes)?;
+    let discovered = discovery::discover(fabric, config, &lattice, &pass.cabling, &used, notes)?;
     let grid = &discovered.grid;
     notes.push(report::built(grid));
     notes.extend(seeds::coordinate_warnings(fabric, grid, &config.seeds, seed));

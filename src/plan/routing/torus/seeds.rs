@@ -3,7 +3,7 @@
 
 use super::grid::Grid;
 use super::lattice::{AXIS_NAMES, Coordinates, Direction, Lattice, Position};
-use super::placement::origin;
+use super::placement::{NamedSwitch, origin};
 use super::report::warning;
 use crate::config::torus::{Seed, SeedLink};
 use crate::fabric::Fabric;
@@ -12,20 +12,22 @@ use crate::notes::Note;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A link of a seed with its keyword.
-struct NamedLink {
-    keyword: String,
-    direction: Direction,
-    link: SeedLink,
+pub(super) struct NamedLink {
+    /// Index in [`Seed::links`].
+    pub slot: usize,
+    pub keyword: String,
+    pub direction: Direction,
+    pub link: SeedLink,
 }
 
 /// The links of a seed in active dimensions.
-fn active_links(lattice: &Lattice, seed: &Seed) -> impl Iterator<Item = NamedLink> {
+pub(super) fn active_links(lattice: &Lattice, seed: &Seed) -> impl Iterator<Item = NamedLink> {
     let links = seed.links.iter().enumerate().filter_map(|(slot, link)| {
         let axis = slot / 2;
         let direction = if slot % 2 == 0 { Direction::plus(axis) } else { Direction::minus(axis) };
         let sign = if direction.is_plus() { 'p' } else { 'm' };
         let keyword = format!("{}{sign}_link", AXIS_NAMES[axis]);
-        link.map(|link| NamedLink { keyword, direction, link })
+        link.map(|link| NamedLink { slot, keyword, direction, link })
     });
     links.filter(|named| lattice.is_active(named.direction.axis()))
 }
@@ -34,7 +36,7 @@ fn active_links(lattice: &Lattice, seed: &Seed) -> impl Iterator<Item = NamedLin
 pub(super) fn contradiction(lattice: &Lattice, seed: &Seed, index: usize) -> Option<String> {
     let start = origin(lattice, seed);
     let mut placed: BTreeMap<Position, Guid> = BTreeMap::new();
-    for NamedLink { keyword, direction, link } in active_links(lattice, seed) {
+    for NamedLink { keyword, direction, link, .. } in active_links(lattice, seed) {
         let ends = [(start, link.origin), (lattice.step(start, direction), link.neighbor)];
         for (at, guid) in ends {
             if placed.contains_key(&at) {
@@ -52,6 +54,20 @@ pub(super) fn contradiction(lattice: &Lattice, seed: &Seed, index: usize) -> Opt
         }
     }
     None
+}
+
+/// The switches of a seed that are in the fabric. The links must not contradict each other.
+pub(super) fn named_switches(fabric: &Fabric, lattice: &Lattice, seed: &Seed) -> Vec<NamedSwitch> {
+    let start = origin(lattice, seed);
+    let ends = active_links(lattice, seed).flat_map(|NamedLink { direction, link, .. }| {
+        [(start, link.origin), (lattice.step(start, direction), link.neighbor)]
+    });
+    let ends: BTreeMap<Position, Guid> = ends.collect();
+    let named = ends.into_iter().filter_map(|(at, guid)| {
+        let switch = fabric.node(fabric.node_by_guid(guid)?).switch?;
+        Some(NamedSwitch { at, switch })
+    });
+    named.collect()
 }
 
 /// Warnings about backup seeds that do not help if a switch of another seed fails. `used` is the seed
@@ -111,7 +127,7 @@ fn coordinate_warning(
     let guid = links.first()?.link.origin;
     let at = position(guid)?;
     let consequence = "established connections keep the SLs from before, and can deadlock";
-    for NamedLink { keyword, direction, link } in &links {
+    for NamedLink { keyword, direction, link, .. } in &links {
         let neighbor = position(link.neighbor)?;
         if lattice.step(at, *direction) != neighbor {
             return Some(warning(format!(

@@ -11,12 +11,19 @@ use crate::notes::{Note, counted};
 use crate::plan::routing::torus::cabling::Cabling;
 use crate::plan::routing::torus::grid::Grid;
 use crate::plan::routing::torus::lattice::{Direction, Position};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of switches that are named.
 const MAX_LISTED_SWITCHES: usize = 8;
 /// Maximum number of positions that are named for one switch.
 const MAX_LISTED_POSITIONS: usize = 6;
+
+/// A switch of the fabric at the position that a seed gives to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::plan::routing::torus) struct NamedSwitch {
+    pub at: Position,
+    pub switch: SwitchId,
+}
 
 impl<'a> Placement<'a> {
     /// The placement of which `grid` is the result.
@@ -117,6 +124,43 @@ impl Placement<'_> {
             }
             self.discover_again();
         }
+    }
+
+    /// Places switches that seeds name, where their cables leave several positions. A seed of which a
+    /// switch is elsewhere does not count, nor do seeds that contradict each other about a switch. Returns
+    /// true if that adds a switch.
+    pub(in crate::plan::routing::torus) fn place_named(
+        &mut self,
+        seeds: &[Vec<NamedSwitch>],
+    ) -> bool {
+        let positions = self.positions();
+        let agrees = |named: &NamedSwitch| {
+            let known = positions[named.switch.index()];
+            let holder = self.switches[named.at.index()];
+            known.map_or(holder.is_none(), |at| at == named.at)
+        };
+        let trusted = seeds.iter().filter(|seed| seed.iter().all(agrees)).flatten();
+        let mut by_position: BTreeMap<Position, BTreeSet<SwitchId>> = BTreeMap::new();
+        let mut by_switch: BTreeMap<SwitchId, BTreeSet<Position>> = BTreeMap::new();
+        for &NamedSwitch { at, switch } in trusted {
+            by_position.entry(at).or_default().insert(switch);
+            by_switch.entry(switch).or_default().insert(at);
+        }
+        let mut new = Vec::new();
+        for (switch, places) in by_switch {
+            let Some(&at) = places.first().filter(|_| places.len() == 1) else { continue };
+            let is_settled = positions[switch.index()].is_none() && by_position[&at].len() == 1;
+            if is_settled && self.candidates(&positions, switch).contains(&at) {
+                new.push(NamedSwitch { at, switch });
+            }
+        }
+        for &NamedSwitch { at, switch } in &new {
+            self.place(at, switch);
+        }
+        if !new.is_empty() {
+            self.discover_again();
+        }
+        !new.is_empty()
     }
 
     /// Adopts the cables between all neighbours, and continues the discovery.

@@ -17,9 +17,9 @@
 //!
 //! # Limits
 //!
-//! The repair acts only where torus-2QoS refuses a torus that it has discovered. So it does not act if no seed
-//! of the configuration has all its switches in the fabric: the switches of a seed tell the axes apart,
-//! and without one of them positions would be guesses. And it does not act around one missing switch with
+//! The repair acts only where torus-2QoS refuses a torus that it has discovered. If no seed of the configuration
+//! has all its switches in the fabric, the first whose remaining links are a seed, too, serves
+//! ([`super::checks`]); without such a one the fabric is refused, because the axes could not be told apart. And it does not act around one missing switch with
 //! fewer than 4 data VLs, which torus-2QoS routes with its warning about credit loops, as OpenSM does.
 //!
 //! | part | module |
