@@ -2,15 +2,14 @@
 //! fault changes.
 
 use super::shape;
-use super::trial::{Undamaged, cables, places, random_damage};
+use super::trial::{Outcome, Undamaged, cables, places, random_damage};
 use testkit::torus::random::Random;
 use testkit::torus::subnet::Subnet;
 use torus_sm::plan::routing::torus::Torus;
+use torus_sm::sim::generate::Shape;
 
-/// Usual maximum load of a channel in percent of the undamaged torus.
+/// Maximum load of a channel in percent of the undamaged torus.
 const MAX_LOAD_PERCENT: u32 = 150;
-/// Maximum load where the detours around two dead switches close to each other share channels.
-const MAX_SHARED_LOAD_PERCENT: u32 = 160;
 /// Maximum length of a path in percent of the diameter.
 const MAX_LENGTH_PERCENT: usize = 150;
 
@@ -41,9 +40,7 @@ fn check_burden(torus: &Undamaged, patterns: usize) {
         healthy.longest
     );
     assert!(100 * longest <= MAX_LENGTH_PERCENT * healthy.longest);
-    let is_usual = |(load, _): &&(u32, Vec<[u16; 3]>)| *load <= MAX_LOAD_PERCENT;
-    assert!(20 * loads.iter().filter(is_usual).count() >= 19 * loads.len(), "{loads:?}");
-    assert!(loads.iter().all(|(load, _)| *load <= MAX_SHARED_LOAD_PERCENT), "{loads:?}");
+    assert!(loads.iter().all(|(load, _)| *load <= MAX_LOAD_PERCENT), "{loads:?}");
 }
 
 /// Asserts how many next hops of intact paths a fault changes, as a mean over random sequences of lost
@@ -85,6 +82,21 @@ fn check_changes(torus: &Undamaged, [sequences, faults]: [usize; 2], max_mean: u
 #[test]
 fn detours_stay_short_and_spread() {
     check_burden(&Undamaged::new(&shape("5x5x5")), 2);
+}
+
+/// Detours around dead switches close to each other would share a channel.
+#[test]
+fn overloaded_channels_are_relieved() {
+    let torus = Undamaged::sampled(&shape("8x8x8"), 127);
+    let healthy = torus.judge.next_hops(&torus.subnet, &torus.routing).burden();
+    let missing_switches = vec![[2, 7, 5], [2, 6, 6]];
+    let damaged = Shape { missing_switches, ..torus.shape.clone() };
+    assert_eq!(torus.trial(&damaged), Outcome::Complete);
+    let subnet = Subnet::new(&torus.case(&damaged));
+    let routing = subnet.route(None).expect("it is routed around");
+    let burden = torus.judge.next_hops(&subnet, &routing).burden();
+    assert!(100 * burden.most_paths <= MAX_LOAD_PERCENT * healthy.most_paths, "{burden:?}");
+    assert!(100 * burden.longest <= MAX_LENGTH_PERCENT * healthy.longest, "{burden:?}");
 }
 
 #[test]

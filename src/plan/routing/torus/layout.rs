@@ -13,6 +13,9 @@ use crate::plan::routing::RoutingInput;
 #[derive(Clone, Debug)]
 pub struct TorusLayout {
     grid: Grid,
+    /// Number of detours by channel: by position and direction. Empty unless the torus is routed around
+    /// damage.
+    detours: Vec<[u32; 6]>,
 }
 
 /// A ring, or a line in an open dimension.
@@ -30,7 +33,12 @@ pub struct Ring {
 impl TorusLayout {
     /// The layout of a routed torus.
     pub fn of(torus: &Torus) -> Self {
-        Self { grid: torus.grid().clone() }
+        let grid = torus.grid().clone();
+        let detours = torus.repaired().map_or_else(Vec::new, |repaired| {
+            let over = |at| Direction::ALL.map(|way| repaired.detours_over(at, way));
+            grid.lattice.positions().map(over).collect()
+        });
+        Self { grid, detours }
     }
 
     /// Discovers a torus without routing it, so that it can be shown even if it cannot be routed.
@@ -46,7 +54,7 @@ impl TorusLayout {
             .or_else(|note| checks::live_seed(fabric, &lattice, &config.seeds).ok_or(note))
             .map_err(|note| vec![note])?;
         let placed = discovery::discover(fabric, config, &lattice, &cabling, &seed, notes);
-        placed.map(|discovered| Self { grid: discovered.grid })
+        placed.map(|discovered| Self { grid: discovered.grid, detours: Vec::new() })
     }
 
     pub fn radices(&self) -> [u32; 3] {
@@ -76,6 +84,11 @@ impl TorusLayout {
     /// Ports of the cables to the neighbour in a direction.
     pub fn ports(&self, at: Coordinates, direction: Direction) -> &[u8] {
         self.grid.port_group(self.position(at), direction)
+    }
+
+    /// Number of ordered pairs of switches whose detours around damage use the cables in a direction.
+    pub fn detours(&self, at: Coordinates, direction: Direction) -> u32 {
+        self.detours.get(self.position(at).index()).map_or(0, |ways| ways[direction.index()])
     }
 
     /// The neighbouring coordinates, across the dateline where necessary; `None` at the edge of an

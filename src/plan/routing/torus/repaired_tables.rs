@@ -5,7 +5,7 @@
 
 use super::destinations::{DestinationChange, TorusDestination};
 use super::grid::Grid;
-use super::lattice::{Direction, Position};
+use super::lattice::Position;
 use super::repair::RepairedRoutes;
 use super::ring_directions::NO_DIRECTION;
 use super::unicast::{
@@ -83,10 +83,10 @@ pub(super) fn repaired_tables(
 impl Tables<'_> {
     /// The table of a switch, which is that of the previous pass if it is equal.
     fn table(&self, at: Position, TableWork { hops, pool }: &mut TableWork) -> Arc<Lft> {
-        self.repaired.next_hops(at, OWN_SWITCH, NO_DIRECTION, &mut hops.now);
         if let Some(patched) = self.patched(at, hops) {
             return patched;
         }
+        self.repaired.next_hops(at, OWN_SWITCH, NO_DIRECTION, &mut hops.now);
         let before = self.previous.and_then(|before| before.lfts.table(at));
         let table = pool.table(&self.entries(at, &hops.now), before.map(|before| &**before));
         match before {
@@ -118,14 +118,14 @@ impl Tables<'_> {
         let is_usable = !self.grid.port_groups.are_parallel_at(at)
             && self.grid.port_groups.are_same_at(&before.port_groups, at);
         let old = previous.lfts.table(at).filter(|_| is_usable)?;
-        match previous.repaired {
-            Some(routes) => routes.next_hops(at, OWN_SWITCH, NO_DIRECTION, &mut hops.before),
-            None => directions(&previous.lfts.inputs.directions, at, &mut hops.before),
-        }
-        let changed = differences(&hops.now, &hops.before);
-        let changed = changed.filter(|&to| !self.destinations[to].is_empty());
-        let mut moved = changed.peekable();
-        if moved.peek().is_none() && changes.is_empty() {
+        let mut moved = match previous.repaired {
+            Some(routes) if self.repaired.shares_torus(routes) => {
+                self.repaired.changes_at(at, routes)
+            }
+            _ => self.differences(at, previous, hops),
+        };
+        moved.retain(|to| !self.destinations[to.index()].is_empty());
+        if moved.is_empty() && changes.is_empty() {
             return Some(old.clone());
         }
         let mut lft = Lft::clone(old);
@@ -133,20 +133,33 @@ impl Tables<'_> {
         for destination in changes.iter().flat_map(|change| change.before) {
             clear(&mut lft, destination);
         }
-        for to in moved.chain(changes.iter().map(|change| change.at.index())) {
-            for destination in self.destinations[to] {
-                let port = match hops.now[to] {
-                    OWN_SWITCH => destination.port,
-                    NO_DIRECTION => LFT_NO_PATH,
-                    way => {
-                        let direction = *Direction::ALL.get(usize::from(way))?;
-                        *self.grid.port_group(at, direction).first()?
-                    }
+        for to in moved.into_iter().chain(changes.iter().map(|change| change.at)) {
+            let way = self.repaired.next_hop(at, to);
+            for destination in self.destinations[to.index()] {
+                let port = match way {
+                    Some(way) => *self.grid.port_group(at, way).first()?,
+                    None if to == at => destination.port,
+                    None => LFT_NO_PATH,
                 };
                 set(&mut lft, destination, port);
             }
         }
         Some(Arc::new(lft))
+    }
+
+    /// Destinations to which a switch has another next hop than in the previous pass, by its whole rows.
+    fn differences(
+        &self,
+        at: Position,
+        previous: &PreviousTables<'_>,
+        hops: &mut NextHops,
+    ) -> Vec<Position> {
+        self.repaired.next_hops(at, OWN_SWITCH, NO_DIRECTION, &mut hops.now);
+        match previous.repaired {
+            Some(routes) => routes.next_hops(at, OWN_SWITCH, NO_DIRECTION, &mut hops.before),
+            None => directions(&previous.lfts.inputs.directions, at, &mut hops.before),
+        }
+        differences(&hops.now, &hops.before).map(|to| Position(to as u32)).collect()
     }
 }
 

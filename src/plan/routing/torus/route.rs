@@ -160,7 +160,7 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
                 notes.extend(taken.changes);
                 notes.extend(pass.about_parts(whole));
                 notes.extend(radices.doubt().map(report::warning));
-                notes.extend(repair::summary(fabric, &whole.grid, &repaired));
+                notes.extend(repair::summary(&whole.grid, &repaired));
                 let routes = pass.repaired(&whole.grid, repaired);
                 return Ok(pass.finish(whole.grid.clone(), taken.snapshot, routes));
             }

@@ -5,7 +5,7 @@ use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
 use super::multicast::MasterTree;
 use super::path_sl::{QOS_BIT, path_sl};
-use super::repair::RepairedRoutes;
+use super::repair::{RepairedRoutes, UnroutedPair};
 use super::sl2vl::{PortClass, VlCounts, VlHistogram, classify, classify_switch, mapping};
 use super::snapshot::{PreviousTorus, TorusSnapshot};
 use super::unicast::{LftInputs, PreviousLfts};
@@ -65,6 +65,12 @@ pub struct TorusRepair {
     pub detours: usize,
     /// Those without a route.
     pub unrouted: usize,
+    /// Sum of the channels of detours.
+    pub hops: u64,
+    /// Sum of the channels of the paths of the same pairs in the undamaged torus.
+    pub undamaged_hops: u64,
+    /// Number of channels of the longest detour.
+    pub longest: u16,
 }
 
 impl Torus {
@@ -173,7 +179,15 @@ impl Torus {
             pairs: repaired.stats.pairs,
             detours: repaired.stats.detours,
             unrouted: repaired.unrouted.len(),
+            hops: repaired.stats.hops,
+            undamaged_hops: repaired.stats.healthy_hops,
+            longest: repaired.stats.longest,
         })
+    }
+
+    /// The first pairs of switches without a route, each with the repair that restores it.
+    pub fn unrouted_pairs(&self) -> &[UnroutedPair] {
+        self.parts.repaired.as_ref().map_or(&[], |repaired| &repaired.listed)
     }
 
     /// Coordinates of the root of the multicast spanning tree.

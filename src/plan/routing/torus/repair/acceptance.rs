@@ -28,7 +28,7 @@ pub(in crate::plan::routing::torus) fn routes(
     let own = own_position(fabric, grid)
         .ok_or_else(|| refusal("the switch of the subnet manager has no position in the torus"))?;
     let vl_rule = VlRule { has_turn_vls: vls.switch_links >= VLS_FOR_TURNS };
-    let routes = repair(grid, vl_rule, previous).map_err(|reason| refusal(&text(&reason)))?;
+    let mut routes = repair(grid, vl_rule, previous).map_err(|reason| refusal(&text(&reason)))?;
     let unrouted = &routes.unrouted;
     let is_own = |pair: &&PositionPair| pair.from == own || pair.to == own;
     if let Some(pair) = unrouted.iter().find(is_own) {
@@ -45,6 +45,7 @@ pub(in crate::plan::routing::torus) fn routes(
             report::pair(fabric, grid, unrouted[0])
         )));
     }
+    routes.listed = report::unrouted_pairs(fabric, grid, &routes);
     Ok(routes)
 }
 

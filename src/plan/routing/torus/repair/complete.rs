@@ -8,6 +8,7 @@ use super::graph::ChannelGraph;
 use super::graph::Dependency;
 use super::healthy::{HealthyRoutes, VlRule};
 use super::links::Links;
+use super::load::ChannelLoads;
 use super::tree::{self, TreeInputs};
 use crate::plan::routing::torus::lattice::Lattice;
 
@@ -19,6 +20,8 @@ pub(super) struct CompleteTorus {
     pub routes: HealthyRoutes,
     /// The dependencies of all routes.
     graph: ChannelGraph,
+    /// Paths of all pairs of switches.
+    pub loads: ChannelLoads,
 }
 
 impl CompleteTorus {
@@ -44,7 +47,8 @@ impl CompleteTorus {
             // With few VLs the tree may close a credit loop.
             None => ChannelGraph::new(&links, of_routes)?,
         };
-        Some(Self { lattice: lattice.clone(), vls, links, routes, graph })
+        let loads = loads(lattice, &routes);
+        Some(Self { lattice: lattice.clone(), vls, links, routes, graph, loads })
     }
 
     /// True if this is the torus of that shape, with these VLs.
@@ -64,4 +68,21 @@ impl CompleteTorus {
         }
         graph
     }
+}
+
+/// The load of each channel. Paths go along one dimension after the other, so that those along a ring come
+/// from and lead to as many positions as there are outside of it.
+fn loads(lattice: &Lattice, routes: &HealthyRoutes) -> ChannelLoads {
+    let mut loads = ChannelLoads::none(lattice.len());
+    for axis in 0..3 {
+        let paths = routes.paths_along(axis);
+        let outside = lattice.len() as u32 / lattice.radix(axis);
+        for at in lattice.positions() {
+            let along = paths[lattice.coordinate(at, axis) as usize];
+            for (sign, paths) in (0..).zip(along) {
+                *loads.of_mut(at.0, 2 * axis as u8 + sign) = paths * outside;
+            }
+        }
+    }
+    loads
 }

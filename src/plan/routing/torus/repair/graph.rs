@@ -5,6 +5,10 @@
 //! successors of a node leave the same switch, its predecessors enter the same switch, so one mask of
 //! 24 bits holds either. An edge against the topological order starts a search from both of its
 //! ends; the side that ends first is moved.
+//!
+//! What the graph accepts follows from its dependencies alone, and so does the work that it counts. The
+//! order decides only how fast that is: with the order of an earlier pass, few dependencies are against
+//! it.
 
 use super::links::Links;
 use super::order::NodeOrder;
@@ -14,6 +18,8 @@ use std::sync::Arc;
 /// Nodes of a position: 6 directions by 4 VLs.
 const NODES: u32 = 24;
 const VLS: u32 = 4;
+/// The work of adding a dependency, in lookups: the searches that it needs are short with a good order.
+const WORK_OF_ADDING: u64 = 8;
 
 /// The node of the channel from a position in a direction, with a VL.
 #[inline]
@@ -80,9 +86,8 @@ pub(super) struct ChannelGraph {
     /// By node: number of the search that visited it, and from which side.
     visited: Vec<(u32, Side)>,
     search: u32,
-    /// Number of nodes that searches have visited, and of dependencies looked up: the measure of
-    /// work.
-    pub visits: u64,
+    /// The work so far, in dependencies looked up. It does not depend on the order.
+    pub work: u64,
     /// The nodes that the search under way has visited from either side.
     ahead: Vec<u32>,
     behind: Vec<u32>,
@@ -116,18 +121,50 @@ impl ChannelGraph {
             order: NodeOrder::equal(count),
             visited: vec![(0, Side::Forward); count],
             search: 0,
-            visits: 0,
+            work: 0,
             ahead: Vec::new(),
             behind: Vec::new(),
         }
     }
 
-    /// Copies the state of another graph of the same links, but for the count of visits.
+    /// Copies the state of another graph of the same links, but for the work.
     pub(super) fn reset_to(&mut self, base: &Self) {
+        self.shrink_to(base);
+        self.order.reset_to(&base.order);
+    }
+
+    /// Takes over the dependencies of a graph that has no others than this one. The order remains valid.
+    pub(super) fn shrink_to(&mut self, base: &Self) {
         self.successors.clone_from(&base.successors);
         self.predecessors.clone_from(&base.predecessors);
         self.blocked.clone_from(&base.blocked);
-        self.order.reset_to(&base.order);
+    }
+
+    /// All nodes in their order.
+    pub(super) fn order(&self) -> Vec<u32> {
+        self.order.nodes()
+    }
+
+    /// Orders the nodes like `order`, that of another graph with the same nodes, as far as the dependencies
+    /// allow it. This counts as no work.
+    pub(super) fn order_like(&mut self, order: &[u32]) {
+        self.order = NodeOrder::new(order);
+        let mut against = Vec::new();
+        for from in 0..self.successors.len() as u32 {
+            let label = self.order.label(from);
+            let mask = self.successors[from as usize];
+            let end = if mask == 0 { 0 } else { self.end(from) };
+            let is_against = |&branch: &u32| self.order.label(end + branch) < label;
+            let branches = bits(mask).filter(is_against);
+            against.extend(branches.map(|branch| Dependency { node: from, branch }));
+        }
+        self.remove(&against);
+        let work = self.work;
+        for dependency in against {
+            let added = self.add(dependency);
+            debug_assert_eq!(added, Added::New, "the graph is acyclic");
+        }
+        self.work = work;
     }
 
     /// All nodes in topological order; `None` if there is a cycle.
@@ -185,7 +222,7 @@ impl ChannelGraph {
     /// Looks a dependency up.
     #[inline]
     pub(super) fn state(&mut self, dependency: Dependency) -> DependencyState {
-        self.visits += 1;
+        self.work += 1;
         let bit = 1 << dependency.branch;
         if self.successors[dependency.node as usize] & bit != 0 {
             DependencyState::Present
@@ -203,6 +240,7 @@ impl ChannelGraph {
             DependencyState::Blocked => return Added::Cycle,
             DependencyState::Absent => {}
         }
+        self.work += WORK_OF_ADDING;
         let Dependency { node: from, branch } = dependency;
         let to = self.end(from) + branch;
         if self.order.label(from) > self.order.label(to) && !self.reorder(from, to) {
@@ -254,7 +292,6 @@ impl ChannelGraph {
         self.visited[to as usize] = (self.search, Side::Forward);
         self.visited[from as usize] = (self.search, Side::Backward);
         for step in 0.. {
-            self.visits += 1;
             let Some(&next) = self.ahead.get(step) else {
                 let order = &self.order;
                 self.ahead.sort_unstable_by_key(|&node| order.label(node));
@@ -292,5 +329,52 @@ impl ChannelGraph {
             }
         }
         unreachable!("the graph is finite")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::healthy::HealthyRoutes;
+    use super::*;
+    use crate::config::torus::TorusSize;
+
+    /// Random dependencies are tried and removed again. A graph with another order accepts the same ones, and
+    /// counts the same work.
+    #[test]
+    fn acceptance_and_work_do_not_depend_on_the_order() {
+        let size = TorusSize { radix: [4, 5, 3], looped: [true; 3] };
+        let lattice = Lattice::new(size).expect("a lattice");
+        let links = Links::complete(&lattice);
+        let of_routes = HealthyRoutes::new(&lattice).dependencies(&lattice, &links);
+        let mut graph = ChannelGraph::new(&links, of_routes).expect("no cycle");
+        let mut order = graph.order();
+        let mut other = graph.clone();
+        order.reverse();
+        other.order_like(&order);
+        assert_ne!(graph.order(), other.order());
+        let mut state = 7u64;
+        let mut below = |limit: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as u32 % limit
+        };
+        let mut results = [0; 3];
+        let mut added = Vec::new();
+        for _ in 0..5_000 {
+            let node = below(NODES * lattice.len() as u32);
+            let dependency = Dependency { node, branch: below(NODES) };
+            let result = graph.add(dependency);
+            assert_eq!(other.add(dependency), result, "{dependency:?}");
+            results[result as usize] += 1;
+            if result == Added::New {
+                added.push(dependency);
+            }
+            if below(3) == 0 && !added.is_empty() {
+                let removed = added.swap_remove(below(added.len() as u32) as usize);
+                graph.remove(&[removed]);
+                other.remove(&[removed]);
+            }
+        }
+        assert_eq!(graph.work, other.work);
+        assert!(results.iter().all(|&count| count > 50), "{results:?}");
     }
 }

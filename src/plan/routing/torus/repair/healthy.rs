@@ -180,6 +180,29 @@ impl HealthyRoutes {
         mask
     }
 
+    /// Number of paths between coordinates of a dimension over the channel from each coordinate, backwards
+    /// and forwards.
+    pub(super) fn paths_along(&self, axis: usize) -> Vec<[u32; 2]> {
+        let radix = self.radix[axis];
+        let mut paths = vec![[0; 2]; radix as usize];
+        for from in 0..radix {
+            for to in (0..radix).filter(|&to| to != from) {
+                let Way { direction, hops, .. } = self.ways[axis][(from * radix + to) as usize];
+                let sign = usize::from(direction % 2);
+                let step = if sign == 1 { 1 } else { radix - 1 };
+                for hop in 0..u32::from(hops) {
+                    paths[((from + hop * step) % radix) as usize][sign] += 1;
+                }
+            }
+        }
+        paths
+    }
+
+    /// Number of channels of the longest path along a dimension.
+    pub(super) fn longest_along(&self, axis: usize) -> u32 {
+        self.ways[axis].iter().map(|way| way.hops.into()).max().unwrap_or(0)
+    }
+
     fn channel_bits(&self, axis: usize) -> ChannelBits {
         let radix = self.radix[axis];
         let none = || vec![[0; 2]; radix as usize];

@@ -9,6 +9,8 @@
 //! SL to VL mappings give to these packets. The multicast tree is reserved in the graph first; if that
 //! leaves pairs without a route, trees from other roots are tried, and at last one after unicast.
 //!
+//! Channels that carry too many paths are relieved at last: some detours take a way around them.
+//!
 //! SLs follow from the coordinates of source and destination alone, so no established connection has
 //! a wrong one. The union of the result with the routes of the complete torus is free of credit loops.
 //!
@@ -30,17 +32,20 @@
 //! | pairs whose path meets damage, and their new next hops | [`broken`] |
 //! | acyclic channel dependency graph, and its topological order | [`graph`], [`order`] |
 //! | attachment by rule and by search | [`router`] |
+//! | load of the channels, and relief of those with too many detours | [`load`], [`balance`] |
 //! | multicast tree | [`tree`] |
 //! | next hops of a repaired torus | [`result`] |
 //! | limits of what may stay without a route | [`acceptance`] |
 //! | messages | [`report`] |
 
 mod acceptance;
+mod balance;
 mod broken;
 mod complete;
 mod graph;
 mod healthy;
 mod links;
+mod load;
 mod order;
 mod report;
 mod result;
@@ -50,27 +55,30 @@ mod tree;
 pub(super) use acceptance::routes;
 pub(super) use report::{because, overview, placed_by_completion, summary};
 pub(super) use result::RepairedRoutes;
+pub use result::{LostPart, UnroutedPair};
 pub(super) use tree::SpanningTree;
 
 use super::grid::Grid;
 use super::lattice::Position;
 use super::multicast;
 use super::ring_directions::RingDirections;
+use balance::Balance;
 use broken::Detours;
 use complete::CompleteTorus;
 use graph::ChannelGraph;
 use healthy::VlRule;
 use links::Links;
+use load::ChannelLoads;
 use result::RepairRefusal;
 use router::{RouteInputs, Router};
 use std::sync::Arc;
 use tree::TreeInputs;
 
-/// Visits of graph nodes after which the best result so far stands, with those for each position: about 1 s
+/// Work of the graph after which the best result so far stands, with that for each position: about 1 s
 /// on one core for 512 switches, and 5 s for 4,096, whose graph exceeds the caches of the processor.
-const BASE_VISITS: u64 = 34_000_000;
-/// Additional visits for each position.
-const VISITS_PER_POSITION: u64 = 31_000;
+const BASE_WORK: u64 = 34_000_000;
+/// Additional work for each position.
+const WORK_PER_POSITION: u64 = 31_000;
 /// Maximum number of broken pairs of switches, which bounds the memory.
 const MAX_BROKEN_PAIRS: usize = 1 << 26;
 
@@ -123,13 +131,18 @@ fn repair(
         RouteInputs { lattice, healthy: &complete.routes, present: &present, rule: &rule, vls };
     let mut search = Search {
         grid,
+        complete: &complete,
         inputs: &inputs,
         roots: tree::roots(grid, multicast::root(grid)),
         router: Router::new(&inputs),
-        max_visits: BASE_VISITS + VISITS_PER_POSITION * lattice.len() as u64,
+        max_work: BASE_WORK + WORK_PER_POSITION * lattice.len() as u64,
         best: None,
     };
-    search.run(&complete.graph_of(&present), broken);
+    let mut graph = complete.graph_of(&present);
+    if let Some(before) = previous.filter(|routes| Arc::ptr_eq(routes.complete(), &complete)) {
+        graph.order_like(before.order());
+    }
+    search.run(&graph, broken);
     let best = search.best.ok_or(RepairRefusal::NoTree)?;
     Ok(RepairedRoutes::new(grid, complete, best))
 }
@@ -139,14 +152,19 @@ struct Attempt {
     unrouted: usize,
     detours: Detours,
     tree: SpanningTree,
+    /// Paths of pairs that use detours.
+    loads: ChannelLoads,
+    /// The channels with their VLs in topological order.
+    order: Vec<u32>,
 }
 
 struct Search<'a> {
     grid: &'a Grid,
+    complete: &'a CompleteTorus,
     inputs: &'a RouteInputs<'a>,
     roots: Vec<Position>,
     router: Router<'a>,
-    max_visits: u64,
+    max_work: u64,
     /// The attempt with a tree and the fewest pairs without a route; the earliest of equals.
     best: Option<Attempt>,
 }
@@ -162,21 +180,21 @@ impl Search<'_> {
             let Some(roots) = self.roots.get(phase.root_rank..).map(<[Position]>::to_vec) else {
                 continue;
             };
+            start.shrink_to(base);
             let reserved = if phase.tree_first {
-                start.reset_to(base);
                 let tree = tree::grow(&mut start, tree_inputs, &roots, self.grid.order.len());
-                graph.visits += std::mem::take(&mut start.visits);
+                graph.work += std::mem::take(&mut start.work);
                 if tree.is_none() {
                     continue;
                 }
                 tree
             } else {
-                start.reset_to(base);
                 None
             };
             let mut hard = Vec::new();
+            graph.reset_to(&start);
             for _ in 0..phase.rounds {
-                graph.reset_to(&start);
+                graph.shrink_to(&start);
                 detours.clear();
                 self.route(&mut graph, &mut detours, &hard);
                 let tree = reserved
@@ -185,12 +203,17 @@ impl Search<'_> {
                 let unrouted = detours.unrouted();
                 let is_better = self.best.as_ref().is_none_or(|best| unrouted < best.unrouted);
                 if let Some(tree) = tree.filter(|_| is_better) {
-                    self.best = Some(Attempt { unrouted, detours: detours.clone(), tree });
+                    let mut detours = detours.clone();
+                    let router = &mut self.router;
+                    let mut balance = Balance { router, graph: &mut graph, detours: &mut detours };
+                    let loads = balance.relieve(self.grid, self.complete);
+                    let order = graph.order();
+                    self.best = Some(Attempt { unrouted, detours, tree, loads, order });
                     if unrouted == 0 {
                         return;
                     }
                 }
-                if graph.visits > self.max_visits {
+                if graph.work > self.max_work {
                     return;
                 }
                 hard = harder(&detours, &hard);
@@ -201,7 +224,7 @@ impl Search<'_> {
     /// Routes the broken pairs: completely for the destinations in `hard`, then for all others, first
     /// by torus-2QoS's rule.
     fn route(&mut self, graph: &mut ChannelGraph, detours: &mut Detours, hard: &[u32]) {
-        let Self { grid, router, max_visits, .. } = self;
+        let Self { grid, router, max_work, .. } = self;
         let destinations = || grid.placed().map(|(at, _)| at.0);
         let first = hard.iter().flat_map(|&to| [(Step::Rule, to), (Step::Search, to)]);
         let by_rule = destinations().map(|to| (Step::Rule, to));
@@ -211,7 +234,7 @@ impl Search<'_> {
                 Step::Rule => router.by_rule(graph, detours, to),
                 Step::Search => router.by_search(graph, detours, to),
             }
-            if graph.visits > *max_visits {
+            if graph.work > *max_work {
                 return;
             }
         }

@@ -52,6 +52,17 @@ impl NodeOrder {
         self.previous.clone_from(&base.previous);
     }
 
+    /// All nodes, the first one first.
+    pub(super) fn nodes(&self) -> Vec<u32> {
+        let mut nodes = Vec::with_capacity(self.label.len() - 1);
+        let mut node = self.next[self.head() as usize];
+        while node != self.head() {
+            nodes.push(node);
+            node = self.next[node as usize];
+        }
+        nodes
+    }
+
     /// Sorts like the order.
     #[inline]
     pub(super) fn label(&self, node: u32) -> u64 {
@@ -159,12 +170,6 @@ impl NodeOrder {
 mod tests {
     use super::*;
 
-    fn listed(order: &NodeOrder) -> Vec<u32> {
-        let from = order.next[order.head() as usize];
-        let nodes = std::iter::successors(Some(from), |&node| Some(order.next[node as usize]));
-        nodes.take_while(|&node| node != order.head()).collect()
-    }
-
     /// Moves to the same place use up the room there, so that labels are spread again and again.
     #[test]
     fn labels_ascend_after_any_moves() {
@@ -192,7 +197,7 @@ mod tests {
                 }
             }
         }
-        let nodes = listed(&order);
+        let nodes = order.nodes();
         assert_eq!(nodes, expected);
         assert!(nodes.windows(2).all(|pair| order.label(pair[0]) < order.label(pair[1])));
     }

@@ -1,6 +1,6 @@
 //! Messages about a repaired torus.
 
-use super::result::{HealthyStep, PositionPair, RepairedRoutes};
+use super::result::{HealthyStep, LostPart, PositionPair, RepairedRoutes, UnroutedPair};
 use crate::fabric::Fabric;
 use crate::notes::{Note, Severity, counted};
 use crate::plan::routing::torus::NAME;
@@ -54,20 +54,10 @@ pub(in crate::plan::routing::torus) fn placed_by_completion(
 }
 
 /// A summary of the detours, followed by the pairs without a route.
-pub(in crate::plan::routing::torus) fn summary(
-    fabric: &Fabric,
-    grid: &Grid,
-    routes: &RepairedRoutes,
-) -> Vec<Note> {
+pub(in crate::plan::routing::torus) fn summary(grid: &Grid, routes: &RepairedRoutes) -> Vec<Note> {
     let mut notes = vec![Note::warning(format!("{NAME}: {}", overview(grid, routes)))];
-    let unrouted = &routes.unrouted;
-    let listed = unrouted.iter().take(MAX_LISTED_PAIRS);
-    notes.extend(listed.map(|&unrouted| {
-        let pair = pair(fabric, grid, unrouted);
-        let lost = lost_parts(grid, routes, unrouted).join(" and ");
-        Note::warning(format!("{NAME}: no route {pair}; repair {lost} to restore it"))
-    }));
-    let more = unrouted.len().saturating_sub(MAX_LISTED_PAIRS);
+    notes.extend(routes.listed.iter().map(|pair| Note::warning(pair.text.clone())));
+    let more = routes.unrouted.len() - routes.listed.len();
     if more > 0 {
         let more = counted(more, "more pair of switches", "more pairs of switches");
         notes.push(Note::warning(format!("{NAME}: no route between {more}")));
@@ -127,17 +117,37 @@ fn missing_parts(grid: &Grid) -> String {
     }
 }
 
-/// The missing parts of the path of a pair in the complete torus. With them it has a route again,
-/// because intact paths are kept.
-fn lost_parts(grid: &Grid, routes: &RepairedRoutes, pair: PositionPair) -> Vec<String> {
+/// The first pairs without a route, with the repair that restores it.
+pub(super) fn unrouted_pairs(
+    fabric: &Fabric,
+    grid: &Grid,
+    routes: &RepairedRoutes,
+) -> Vec<UnroutedPair> {
+    let listed = routes.unrouted.iter().take(MAX_LISTED_PAIRS);
+    let pairs = listed.filter_map(|&unrouted| {
+        let lost = lost_parts(grid, routes, unrouted);
+        let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        let text = format!(
+            "{NAME}: no route {}; repair {} to restore it",
+            pair(fabric, grid, unrouted),
+            names.join(" and ")
+        );
+        let PositionPair { from, to } = unrouted;
+        Some(UnroutedPair { from: grid.switch(from)?, to: grid.switch(to)?, lost, text })
+    });
+    pairs.collect()
+}
+
+/// The missing parts of the path of a pair in the complete torus.
+fn lost_parts(grid: &Grid, routes: &RepairedRoutes, pair: PositionPair) -> Vec<LostPart> {
     let lattice = &grid.lattice;
     let mut parts = Vec::new();
     for HealthyStep { at, way, next } in routes.healthy_steps(grid, pair) {
-        let [here, there] = [at, next].map(|at| lattice.coordinates(at));
+        let ends = [at, next].map(|at| lattice.coordinates(at));
         if !grid.is_present(next) {
-            parts.push(format!("switch {there}"));
+            parts.push(LostPart::Switch(ends[1]));
         } else if grid.is_present(at) && !grid.has_cable(at, way) {
-            parts.push(format!("the cable between switches {here} and {there}"));
+            parts.push(LostPart::Cable(ends));
         }
     }
     parts

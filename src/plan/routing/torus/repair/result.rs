@@ -2,10 +2,12 @@
 
 use super::broken::{INTACT, UNROUTED};
 use super::complete::CompleteTorus;
+use super::load::ChannelLoads;
 use super::{Attempt, SpanningTree};
 use crate::fabric::SwitchId;
 use crate::plan::routing::torus::grid::Grid;
-use crate::plan::routing::torus::lattice::{Direction, Position};
+use crate::plan::routing::torus::lattice::{Coordinates, Direction, Position};
+use std::fmt;
 use std::sync::Arc;
 
 /// The reason why a torus cannot be repaired.
@@ -39,6 +41,35 @@ pub(super) struct HealthyStep {
     pub next: Position,
 }
 
+/// A part that is missing in a torus.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LostPart {
+    Switch(Coordinates),
+    /// The cables between two switches.
+    Cable([Coordinates; 2]),
+}
+
+impl fmt::Display for LostPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(at) => write!(f, "switch {at}"),
+            Self::Cable([from, to]) => write!(f, "the cable between switches {from} and {to}"),
+        }
+    }
+}
+
+/// A pair of switches without a route, and what restores it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnroutedPair {
+    pub from: SwitchId,
+    pub to: SwitchId,
+    /// The missing parts of its path in the complete torus. With them it has a route again, because intact
+    /// paths are kept.
+    pub lost: Vec<LostPart>,
+    /// All this in words.
+    pub text: String,
+}
+
 /// How much of a torus uses detours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::plan::routing::torus) struct DetourStats {
@@ -70,16 +101,22 @@ pub(in crate::plan::routing::torus) struct RepairedRoutes {
     /// Replaced next hops, by position, then by destination.
     replaced: Vec<ReplacedHop>,
     pub tree: SpanningTree,
+    /// The channels with their VLs in topological order.
+    order: Vec<u32>,
     /// Pairs of switches without a route, ascending.
     pub unrouted: Vec<PositionPair>,
     /// These pairs by the switches of the routed fabric, ascending.
     pub unrouted_switches: Vec<[SwitchId; 2]>,
     pub stats: DetourStats,
+    /// Paths of pairs that use detours, by channel.
+    loads: ChannelLoads,
+    /// The first pairs without a route, with the parts that restore it.
+    pub listed: Vec<UnroutedPair>,
 }
 
 impl RepairedRoutes {
     pub(super) fn new(grid: &Grid, complete: Arc<CompleteTorus>, attempt: Attempt) -> Self {
-        let Attempt { detours, tree, .. } = attempt;
+        let Attempt { detours, tree, loads, order, .. } = attempt;
         let switches = grid.order.len();
         let mut stats =
             DetourStats { pairs: switches * switches.saturating_sub(1), ..DetourStats::default() };
@@ -114,12 +151,28 @@ impl RepairedRoutes {
         let ids = |pair: &PositionPair| Some([grid.switch(pair.from)?, grid.switch(pair.to)?]);
         let mut unrouted_switches: Vec<[SwitchId; 2]> = unrouted.iter().filter_map(ids).collect();
         unrouted_switches.sort_unstable();
-        Self { complete, first, replaced, tree, unrouted, unrouted_switches, stats }
+        Self {
+            complete,
+            first,
+            replaced,
+            tree,
+            order,
+            unrouted,
+            unrouted_switches,
+            stats,
+            loads,
+            listed: Vec::new(),
+        }
     }
 
     /// The torus without damage.
     pub(super) fn complete(&self) -> &Arc<CompleteTorus> {
         &self.complete
+    }
+
+    /// The order of the channels, which saves the next pass work.
+    pub(super) fn order(&self) -> &[u32] {
+        &self.order
     }
 
     fn replaced_at(&self, at: Position) -> &[ReplacedHop] {
@@ -133,12 +186,47 @@ impl RepairedRoutes {
         at: Position,
         to: Position,
     ) -> Option<Direction> {
+        Direction::ALL.get(usize::from(self.way(at, to.0))).copied()
+    }
+
+    /// The index of the direction of the next hop, [`ARRIVED`] at the destination, or [`UNROUTED`].
+    ///
+    /// [`ARRIVED`]: super::healthy::ARRIVED
+    fn way(&self, at: Position, to: u32) -> u8 {
         let replaced = self.replaced_at(at);
-        let way = match replaced.binary_search_by_key(&to.0, |hop| hop.to) {
+        match replaced.binary_search_by_key(&to, |hop| hop.to) {
             Ok(index) => replaced[index].way,
-            Err(_) => self.complete.routes.next(at.0, to.0),
-        };
-        Direction::ALL.get(usize::from(way)).copied()
+            Err(_) => self.complete.routes.next(at.0, to),
+        }
+    }
+
+    /// Number of pairs of switches whose detours use the cables from a switch in a direction.
+    pub(in crate::plan::routing::torus) fn detours_over(
+        &self,
+        at: Position,
+        way: Direction,
+    ) -> u32 {
+        self.loads.of(at.0, way.index() as u8)
+    }
+
+    /// True if both are routes of the same torus without damage, which they share.
+    pub(in crate::plan::routing::torus) fn shares_torus(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.complete, &other.complete)
+    }
+
+    /// Destinations to which a switch has another next hop than in `before`, routes of the same torus.
+    pub(in crate::plan::routing::torus) fn changes_at(
+        &self,
+        at: Position,
+        before: &Self,
+    ) -> Vec<Position> {
+        debug_assert!(self.shares_torus(before), "unlisted next hops are the same");
+        let lists = [self.replaced_at(at), before.replaced_at(at)];
+        let mut listed: Vec<u32> = lists.into_iter().flatten().map(|hop| hop.to).collect();
+        listed.sort_unstable();
+        listed.dedup();
+        listed.retain(|&to| self.way(at, to) != before.way(at, to));
+        listed.into_iter().map(Position).collect()
     }
 
     /// The steps of the path in the complete torus.

@@ -5,6 +5,7 @@ use super::broken::{Detour, Detours, INTACT, UNROUTED};
 use super::graph::{Added, ChannelGraph, Dependency, DependencyState, branch, node};
 use super::healthy::{HealthyRoutes, PathTraits, VlRule};
 use super::links::{Links, NONE};
+use super::load::Channel;
 use crate::plan::routing::torus::lattice::{Lattice, Position};
 use crate::plan::routing::torus::ring_directions::{NO_DIRECTION, RingDirections};
 use std::cmp::Reverse;
@@ -98,7 +99,71 @@ impl<'a> Router<'a> {
         self.store(detours.of_mut(to));
     }
 
-    fn load(&mut self, detours: &[Detour]) {
+    pub(super) fn present(&self) -> &'a Links {
+        self.inputs.present
+    }
+
+    /// The attached neighbour in a direction, if a cable leads there. The destination must be loaded.
+    pub(super) fn neighbor(&self, at: u32, way: u8) -> Option<u32> {
+        let next = self.inputs.present.neighbor(at, way);
+        (next != NONE && self.ways[next as usize] != UNROUTED).then_some(next)
+    }
+
+    /// The channels of the path of an attached switch. The destination must be loaded.
+    pub(super) fn channels(&self, from: u32, to: u32) -> Vec<Channel> {
+        let mut channels = Vec::with_capacity(self.length(from, to).into());
+        let mut at = from;
+        while at != to {
+            let way = self.path(at, to).next;
+            channels.push(Channel { at, way });
+            at = self.inputs.present.neighbor(at, way);
+        }
+        channels
+    }
+
+    /// The broken switches whose paths lead through `at`, and itself, the closest first. The destination
+    /// must be loaded.
+    pub(super) fn behind(&self, group: &[Detour], at: u32, to: u32) -> Vec<Detour> {
+        let current = |detour: &Detour| {
+            let index = detour.at as usize;
+            let (way, hops, axes) = (self.ways[index], self.hops[index], self.axes[index]);
+            Detour { at: detour.at, way, hops, axes }
+        };
+        let routed = group.iter().map(current).filter(|detour| detour.way != UNROUTED);
+        let leads_through = |detour: &Detour| {
+            detour.at == at || self.channels(detour.at, to).iter().any(|channel| channel.at == at)
+        };
+        let mut behind: Vec<Detour> = routed.filter(leads_through).collect();
+        behind.sort_unstable_by_key(|detour| (detour.hops, detour.at));
+        behind
+    }
+
+    /// Lets the first of the switches `behind` send packets in another direction, and the others after it as
+    /// before; false, without a change, if that closes a cycle. The destination must be loaded.
+    pub(super) fn divert(
+        &mut self,
+        graph: &mut ChannelGraph,
+        behind: &[Detour],
+        to: u32,
+        way: u8,
+    ) -> bool {
+        for moved in behind {
+            self.ways[moved.at as usize] = UNROUTED;
+        }
+        let first = behind.iter().take(1).map(|moved| (moved.at, way));
+        let others = behind.iter().skip(1).map(|moved| (moved.at, moved.way));
+        for (at, way) in first.chain(others) {
+            if !self.attach(graph, at, to, way) {
+                // Dependencies that are not needed any more do no harm.
+                self.load(behind);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Makes the next hops of a destination known to the following calls, until they are stored.
+    pub(super) fn load(&mut self, detours: &[Detour]) {
         for &Detour { at, way, hops, axes } in detours {
             self.ways[at as usize] = way;
             self.hops[at as usize] = hops;
@@ -106,7 +171,8 @@ impl<'a> Router<'a> {
         }
     }
 
-    fn store(&mut self, detours: &mut [Detour]) {
+    /// Stores the next hops of the destination that is loaded.
+    pub(super) fn store(&mut self, detours: &mut [Detour]) {
         for detour in detours {
             detour.way = std::mem::replace(&mut self.ways[detour.at as usize], INTACT);
             detour.hops = self.hops[detour.at as usize];
