@@ -3,7 +3,7 @@
 //! x runs to the right and y upwards. Cables across a dateline are stubs at both ends; cables to
 //! the previous and the next plane are short slanted stubs. Missing parts are red, and an
 //! broken ring has a band behind it. A cable is the thicker the more LIDs are forwarded
-//! through it; hosts are small squares at their switch. `hosts`: hosts and datelines; `legend`.
+//! through it; a band along it is the wider the more detours around damage use it. Hosts are small squares at their switch. `hosts`: hosts and datelines; `legend`.
 
 mod hosts;
 mod legend;
@@ -29,6 +29,9 @@ const LEGEND: u32 = 106;
 const MIN_WIDTH: u32 = 470;
 /// Width of a cable without routes, and what the busiest one has in addition, in pixels.
 const CABLE_WIDTH: (f64, f64) = (1.5, 5.5);
+/// Width of the band along a cable with one detour, and what the one with the most has in addition, in
+/// pixels.
+const DETOUR_WIDTH: (f64, f64) = (6.0, 12.0);
 
 const STYLE: &str = "text{font-family:sans-serif;font-size:11px;text-anchor:middle;fill:#1a202c}\
     .title{font-size:15px;font-weight:bold}.legend{text-anchor:start;font-size:12px}\
@@ -40,6 +43,7 @@ const STYLE: &str = "text{font-family:sans-serif;font-size:11px;text-anchor:midd
     .host{fill:#c6f6d5;stroke:#2f855a;stroke-width:1}.host.sm{fill:#2f855a}\
     .gone{stroke:#e53e3e;stroke-width:2;stroke-dasharray:5 4}\
     .band{stroke:#fbd38d;stroke-width:46;stroke-linecap:round;opacity:.55}\
+    .detour{stroke:#4fd1c5;stroke-linecap:round;opacity:.6}\
     .halo{fill:none;stroke:#fbd38d;stroke-width:9;opacity:.8}";
 
 /// Appends a line; writing to a `String` cannot fail.
@@ -85,9 +89,9 @@ pub fn svg(picture: &Drawn<'_>) -> String {
     );
     drawing.bands(&mut out, layout);
     drawing.datelines(&mut out);
-    for at in layout.positions() {
-        Direction::ALL.iter().for_each(|&direction| drawing.cable(&mut out, at, direction));
-    }
+    let ends = || layout.positions().flat_map(|at| Direction::ALL.map(|direction| (at, direction)));
+    ends().for_each(|(at, direction)| drawing.detours(&mut out, at, direction));
+    ends().for_each(|(at, direction)| drawing.cable(&mut out, at, direction));
     let home = fabric.switch_behind(fabric.local());
     for at in layout.positions() {
         let is_home = home.is_some() && layout.switch(at) == home;
@@ -100,7 +104,7 @@ pub fn svg(picture: &Drawn<'_>) -> String {
         let middle = x + i64::from(drawing.plane.0) / 2;
         put!(out, "<text class=\"title\" x=\"{middle}\" y=\"{}\">{name} = {z}</text>", y + 22);
     }
-    legend(&mut out, height, drawing.busiest);
+    legend(&mut out, height, drawing.busiest, drawing.most_detours);
     out.push_str("</svg>\n");
     out
 }
@@ -119,6 +123,8 @@ struct Drawing<'a> {
     columns: u32,
     /// The highest number of LIDs that are forwarded through one cable between switches.
     busiest: Option<usize>,
+    /// The highest number of detours over the cables between two switches, there and back.
+    most_detours: u32,
 }
 
 impl<'a> Drawing<'a> {
@@ -132,9 +138,17 @@ impl<'a> Drawing<'a> {
         let side = |radix: u32| (radix - 1) * STEP + 2 * MARGIN;
         let plane = (side(radices[0]), side(radices[1]) + TITLE);
         let square = (1..radices[2]).find(|n| n * n >= radices[2]).unwrap_or(1);
-        let mut drawing =
-            Self { picture, axes, radices, plane, columns: square.max(1), busiest: None };
+        let mut drawing = Self {
+            picture,
+            axes,
+            radices,
+            plane,
+            columns: square.max(1),
+            busiest: None,
+            most_detours: 0,
+        };
         drawing.busiest = drawing.most_lids();
+        drawing.most_detours = drawing.most_detours();
         drawing
     }
 
@@ -197,22 +211,15 @@ impl<'a> Drawing<'a> {
             return;
         }
         let axis = direction.axis();
-        let from = self.point(at);
-        let drawn = self.drawn_axis(axis);
-        let is_z = drawn == 2;
+        let is_z = self.drawn_axis(axis) == 2;
         let class = match (missing, is_z) {
             (true, _) => "gone",
             (false, true) => "z",
             (false, false) => "cable",
         };
         let steps_on = direction.is_plus() == (next.0[axis] > at.0[axis]);
-        let to = if is_z || !steps_on {
-            stub(from, drawn, direction.is_plus())
-        } else if direction.is_plus() {
-            self.point(next)
-        } else {
-            return;
-        };
+        let from = self.point(at);
+        let Some(to) = self.end(at, next, direction) else { return };
         match self.load(at, next, direction).filter(|_| !missing) {
             Some(loads) => self.loaded_line(out, class, (from, to), loads),
             None => line(out, class, from, to),
@@ -223,6 +230,52 @@ impl<'a> Drawing<'a> {
         } else if cables > 1 && !is_z {
             put!(out, "<text x=\"{}\" y=\"{}\">{cables}</text>", middle.0 + 6, middle.1 - 4);
         }
+    }
+
+    /// The end of the line for the cables to a neighbour: the neighbour in the plane, or the end of a stub.
+    /// `None` if the line is drawn from the other end.
+    fn end(&self, at: Coordinates, next: Coordinates, direction: Direction) -> Option<Point> {
+        let axis = direction.axis();
+        let drawn = self.drawn_axis(axis);
+        let steps_on = direction.is_plus() == (next.0[axis] > at.0[axis]);
+        if drawn == 2 || !steps_on {
+            return Some(stub(self.point(at), drawn, direction.is_plus()));
+        }
+        direction.is_plus().then(|| self.point(next))
+    }
+
+    /// Draws a band along the cables of a switch in a direction if detours use them.
+    fn detours(&self, out: &mut String, at: Coordinates, direction: Direction) {
+        let layout = self.picture.layout;
+        let Some(next) = layout.neighbour(at, direction) else { return };
+        let Some(to) = self.end(at, next, direction) else { return };
+        let [there, back] =
+            [layout.detours(at, direction), layout.detours(next, direction.opposite())];
+        if there + back == 0 {
+            return;
+        }
+        let from = self.point(at);
+        let share = f64::from(there + back) / f64::from(self.most_detours.max(1));
+        put!(
+            out,
+            "<line class=\"detour\" style=\"stroke-width:{:.1}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" \
+             y2=\"{}\"><title>detours: {there} there, {back} back</title></line>",
+            DETOUR_WIDTH.0 + DETOUR_WIDTH.1 * share,
+            from.0,
+            from.1,
+            to.0,
+            to.1
+        );
+    }
+
+    fn most_detours(&self) -> u32 {
+        let layout = self.picture.layout;
+        let both_ways = |(at, direction): (Coordinates, Direction)| {
+            let next = layout.neighbour(at, direction)?;
+            Some(layout.detours(at, direction) + layout.detours(next, direction.opposite()))
+        };
+        let ends = layout.positions().flat_map(|at| Direction::ALL.map(|way| (at, way)));
+        ends.filter_map(both_ways).max().unwrap_or(0)
     }
 
     fn most_lids(&self) -> Option<usize> {

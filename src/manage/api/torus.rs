@@ -22,6 +22,8 @@ pub(super) struct TorusView {
     missing_switches: Vec<[u32; 3]>,
     /// Missing cables between switches that are present.
     missing_cables: Vec<MissingCable>,
+    /// Cables over which detours around damage lead (`torus_repair`).
+    detour_cables: Vec<DetourCable>,
     /// Rings with gaps. Traffic goes the other way round.
     broken_rings: Vec<RingView>,
     /// The same as `missing_cables`, under its former name.
@@ -51,6 +53,20 @@ struct MissingCable {
     axis: char,
     from: [u32; 3],
     to: [u32; 3],
+}
+
+/// The cables between two switches, and the ordered pairs of switches whose detours use them.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct DetourCable {
+    /// `x`, `y` or `z`.
+    axis: char,
+    from: [u32; 3],
+    to: [u32; 3],
+    /// Number of pairs whose detour leads from `from` to `to`.
+    detours: u32,
+    /// Number of pairs whose detour leads back.
+    detours_back: u32,
 }
 
 #[derive(Serialize)]
@@ -86,6 +102,7 @@ pub(super) fn torus(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiErr
         broken_cables: missing_cables.clone(),
         interrupted_rings: broken_rings.clone(),
         missing_cables,
+        detour_cables: detour_cables(&layout),
         broken_rings,
         rings: rings.len(),
     })
@@ -111,6 +128,22 @@ fn missing_cables(layout: &TorusLayout) -> Vec<MissingCable> {
         }
     }
     missing
+}
+
+fn detour_cables(layout: &TorusLayout) -> Vec<DetourCable> {
+    let mut cables = Vec::new();
+    for at in layout.positions() {
+        for (index, axis) in AXIS_NAMES.into_iter().enumerate() {
+            let way = Direction::plus(index);
+            let Some(to) = layout.neighbour(at, way) else { continue };
+            let detours = layout.detours(at, way);
+            let detours_back = layout.detours(to, way.opposite());
+            if detours + detours_back > 0 {
+                cables.push(DetourCable { axis, from: at.0, to: to.0, detours, detours_back });
+            }
+        }
+    }
+    cables
 }
 
 fn ring_view(ring: &Ring) -> RingView {

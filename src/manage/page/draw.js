@@ -13,6 +13,7 @@ const drawing = (() => {
   const TITLE_HEIGHT = 12; // pixels
   const LEGEND_HEIGHT = 28;
   const COLOUR_STEPS = 24;
+  const DETOUR_STEPS = 8; // widths of the bands along cables with detours
   const SMALL_RADIUS = 4; // pixels below which plain switches are drawn together, as squares
 
   const toScreen = ([x, y]) => [(x - view.x) * view.scale, (y - view.y) * view.scale];
@@ -124,21 +125,49 @@ const drawing = (() => {
     context.globalAlpha = 1;
   };
 
+  // The line of a cable of the torus between neighbours, or two stubs.
+  const cableSegments = (cable) => {
+    const axis = "xyz".indexOf(cable.axis);
+    const [a, b] = [cable.from, cable.to].map((at) => layout.torus.point(at));
+    const drawn = layout.torus.drawn(axis);
+    const direction = [[1, 0], [0, -1], [0.75, 0.55]][drawn];
+    const isWhole = drawn < 2 && Math.abs(cable.from[axis] - cable.to[axis]) === 1;
+    const stub = ([x, y], sign) => [[x, y], [x + sign * direction[0] * STUB, y + sign * direction[1] * STUB]];
+    return isWhole ? [[a, b]] : [stub(a, 1), stub(b, -1)];
+  };
+
+  const detoursOf = (cable) => cable.detours + cable.detours_back;
+
+  // The highest number of detours over the cables between two switches.
+  const maxDetours = () => (model.torus?.detour_cables ?? []).reduce((most, cable) => Math.max(most, detoursOf(cable)), 0);
+
+  // Bands along the cables that detours use, the wider the more they are.
+  const drawDetours = (context) => {
+    const most = maxDetours();
+    if (!most || !layout.torus) return;
+    context.lineCap = "round";
+    context.strokeStyle = "#4fd1c5";
+    context.globalAlpha = 0.6;
+    const byWidth = new Map();
+    for (const cable of model.torus.detour_cables) {
+      const step = Math.ceil((detoursOf(cable) / most) * DETOUR_STEPS);
+      if (!byWidth.has(step)) byWidth.set(step, []);
+      byWidth.get(step).push(...cableSegments(cable));
+    }
+    for (const [step, lines] of byWidth) {
+      context.lineWidth = Math.max(2, view.scale * (0.08 + (0.2 * step) / DETOUR_STEPS));
+      strokeSegments(context, lines);
+    }
+    context.globalAlpha = 1;
+  };
+
   const drawBroken = (context) => {
     context.strokeStyle = "#e53e3e";
     context.lineWidth = Math.max(1.5, view.scale * 0.06);
     context.setLineDash([4, 3]);
     for (const link of model.lost.values()) strokeSegments(context, segments(link));
     if (model.torus && layout.torus) {
-      for (const cable of model.torus.missing_cables) {
-        const axis = "xyz".indexOf(cable.axis);
-        const [a, b] = [cable.from, cable.to].map((at) => layout.torus.point(at));
-        const drawn = layout.torus.drawn(axis);
-        const direction = [[1, 0], [0, -1], [0.75, 0.55]][drawn];
-        const isWhole = drawn < 2 && Math.abs(cable.from[axis] - cable.to[axis]) === 1;
-        const stub = ([x, y], sign) => [[x, y], [x + sign * direction[0] * STUB, y + sign * direction[1] * STUB]];
-        strokeSegments(context, isWhole ? [[a, b]] : [stub(a, 1), stub(b, -1)]);
-      }
+      for (const cable of model.torus.missing_cables) strokeSegments(context, cableSegments(cable));
     }
     context.setLineDash([]);
   };
@@ -274,6 +303,7 @@ const drawing = (() => {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
     drawRings(context);
+    drawDetours(context);
     context.lineCap = view.scale < 30 ? "butt" : "round";
     drawLinks(context);
     drawBroken(context);
@@ -328,5 +358,5 @@ const drawing = (() => {
 
   const pan = (dx, dy) => { view.x -= dx / view.scale; view.y -= dy / view.scale; redraw(); };
   const setColour = (name) => { colour = name; redraw(); };
-  return { canvas, managers, update, redraw, fit, nodeAt, centre, zoom, pan, setColour, maxLoad };
+  return { canvas, managers, update, redraw, fit, nodeAt, centre, zoom, pan, setColour, maxLoad, maxDetours };
 })();

@@ -189,6 +189,8 @@ const showLegend = (colour) => {
     rates: isCounted ? [["#a0aec0", "idle"], ["#c05621", octets(most)]] : [["#a0aec0", "not read: perfmgr is off"]], state: [["#38a169", "ACTIVE"]] }[colour];
   const all = [...items, ["#d53f8c", "not ACTIVE"]];
   if (model.torus) all.push(["#fbd38d", "broken ring"]);
+  const detours = drawing.maxDetours();
+  if (detours) all.push(["#4fd1c5", `up to ${counted(detours, "detour", "detours")}`]);
   byId("legend").replaceChildren(...all.map(([ink, text]) => {
     const item = element("span");
     const line = element("i");

@@ -1,6 +1,7 @@
 //! The legend of a drawing.
 
 use super::{LEGEND, line};
+use crate::notes::counted;
 use std::fmt::Write as _;
 
 /// Appends a line; writing to a `String` cannot fail.
@@ -10,8 +11,9 @@ macro_rules! put {
     }};
 }
 
-/// Draws the legend at the bottom. `busiest`: the LIDs of the thickest cable, if the torus is routed.
-pub(super) fn legend(out: &mut String, height: u32, busiest: Option<usize>) {
+/// Draws the legend at the bottom. `busiest`: the LIDs of the thickest cable, if the torus is routed;
+/// `most_detours`: the detours of the widest band.
+pub(super) fn legend(out: &mut String, height: u32, busiest: Option<usize>, most_detours: u32) {
     let y = i64::from(height - LEGEND) + 22;
     let mut entry = |x: i64, y: i64, class: &str, text: &str| {
         if class == "lost" {
@@ -50,6 +52,15 @@ pub(super) fn legend(out: &mut String, height: u32, busiest: Option<usize>) {
             y + 44
         );
         text(out, (345, y + 44), &format!("{lids} LIDs"));
+    }
+    if most_detours > 0 {
+        put!(
+            out,
+            "<line class=\"detour\" style=\"stroke-width:14\" x1=\"300\" y1=\"{0}\" x2=\"332\" \
+             y2=\"{0}\"/>",
+            y + 66
+        );
+        text(out, (345, y + 66), &counted(most_detours as usize, "detour", "detours"));
     }
 }
 
