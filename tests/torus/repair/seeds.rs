@@ -121,3 +121,15 @@ fn seeds_that_contradict_each_other_settle_no_position() {
     assert_eq!(unplaced(config.clone()), 0);
     assert_eq!(unplaced(config + &elsewhere), 1);
 }
+
+/// Nothing is missing in a ring on its own, which torus-2QoS cannot place: the summary is no warning.
+#[test]
+fn a_healthy_ring_is_not_called_damaged() {
+    let shape = shape("5x1");
+    let ring = Undamaged::with_config(&shape, shape.torus_conf());
+    let routing = Subnet::new(&ring.case(&shape)).route(None).expect("it routes");
+    let summary = "torus-2QoS: no switch or cable is missing; no pair of switches needs a detour; \
+                   all connected, SLs unchanged, no credit loops";
+    let note = routing.notes.iter().find(|note| note.text == summary).expect("a summary");
+    assert_eq!(note.severity, Severity::Info);
+}

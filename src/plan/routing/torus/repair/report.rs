@@ -55,7 +55,11 @@ pub(in crate::plan::routing::torus) fn placed_by_completion(
 
 /// A summary of the detours, followed by the pairs without a route.
 pub(in crate::plan::routing::torus) fn summary(grid: &Grid, routes: &RepairedRoutes) -> Vec<Note> {
-    let mut notes = vec![Note::warning(format!("{NAME}: {}", overview(grid, routes)))];
+    let text = format!("{NAME}: {}", overview(grid, routes));
+    // torus-2QoS refuses healthy fabrics that it cannot place, such as a single ring.
+    let is_damaged =
+        missing_parts(grid).is_some() || routes.stats.detours > 0 || !routes.unrouted.is_empty();
+    let mut notes = vec![if is_damaged { Note::warning(text) } else { Note::info(text) }];
     notes.extend(routes.listed.iter().map(|pair| Note::warning(pair.text.clone())));
     let more = routes.unrouted.len() - routes.listed.len();
     if more > 0 {
@@ -76,23 +80,22 @@ pub(in crate::plan::routing::torus) fn overview(grid: &Grid, routes: &RepairedRo
         }
     };
     let detours = match stats.detours {
-        0 => "no pair of switches uses a detour".to_owned(),
+        0 => "no pair of switches needs a detour".to_owned(),
         count => format!(
-            "{count} of {} pairs of switches use detours (mean {:.1} hops instead of {:.1}, longest {})",
+            "routed around: {count} of {} pairs of switches use detours (mean {:.1} hops instead of {:.1}, longest {})",
             stats.pairs,
             mean(stats.hops),
             mean(stats.healthy_hops),
             stats.longest
         ),
     };
-    format!(
-        "{}; routed around: {detours}; {connected}, SLs unchanged, no credit loops",
-        missing_parts(grid)
-    )
+    let missing = missing_parts(grid);
+    let missing = missing.as_deref().unwrap_or("no switch or cable is missing");
+    format!("{missing}; {detours}; {connected}, SLs unchanged, no credit loops")
 }
 
-/// Numbers of missing switches and cables in words.
-fn missing_parts(grid: &Grid) -> String {
+/// Numbers of missing switches and cables in words; `None` if there are none.
+fn missing_parts(grid: &Grid) -> Option<String> {
     let lattice = &grid.lattice;
     let switches = grid.missing().count();
     let ways = || (0..3).filter(|&axis| lattice.is_active(axis)).map(Direction::plus);
@@ -110,10 +113,10 @@ fn missing_parts(grid: &Grid) -> String {
     let switches_text = counted(switches, "switch", "switches");
     let cables_text = counted(cables, "cable between neighbours", "cables between neighbours");
     match (switches, cables) {
-        (0, 0) => "no switch or cable is missing".to_owned(),
-        (_, 0) => format!("{switches_text} {} missing", verb(switches)),
-        (0, _) => format!("{cables_text} {} missing", verb(cables)),
-        _ => format!("{switches_text} and {cables_text} are missing"),
+        (0, 0) => None,
+        (_, 0) => Some(format!("{switches_text} {} missing", verb(switches))),
+        (0, _) => Some(format!("{cables_text} {} missing", verb(cables))),
+        _ => Some(format!("{switches_text} and {cables_text} are missing")),
     }
 }
 
