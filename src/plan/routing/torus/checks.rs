@@ -176,6 +176,16 @@ pub(super) fn live_seed(fabric: &Fabric, lattice: &Lattice, seeds: &[Seed]) -> O
     shortened.into_iter().find(|live| check_seed(lattice, &live.seed, live.index).is_ok())
 }
 
+/// A warning that no seed is complete, and which part of one is used.
+pub(super) fn shortened_seed(reason: &Note, used: &UsedSeed) -> Note {
+    warning(format!(
+        "{}; without torus_repair, torus-2QoS would refuse the fabric; seed {} is used without its {}",
+        reason.text,
+        used.index,
+        used.lost.join(" and ")
+    ))
+}
+
 fn is_switch(fabric: &Fabric, guid: Guid) -> bool {
     fabric.node_by_guid(guid).is_some_and(|id| fabric.node(id).is_switch())
 }

@@ -1,7 +1,6 @@
 //! Messages of a routing pass, and the dump file.
 
 use super::cabling::Cabling;
-use super::checks::UsedSeed;
 use super::grid::Grid;
 use super::lattice::{Direction, Lattice};
 use super::sl2vl::VlCounts;
@@ -30,16 +29,6 @@ pub(super) fn found(cabling: &Cabling, vls: VlCounts) -> Note {
         counted(cabling.host_count(), "CA port", "CA ports"),
         vls.end_ports,
         vls.switch_links
-    ))
-}
-
-/// A warning that no seed is complete, and which part of one is used.
-pub(super) fn shortened_seed(reason: &Note, used: &UsedSeed) -> Note {
-    warning(format!(
-        "{}; without torus_repair, torus-2QoS would refuse the fabric; seed {} is used without its {}",
-        reason.text,
-        used.index,
-        used.lost.join(" and ")
     ))
 }
 

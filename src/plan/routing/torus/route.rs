@@ -107,7 +107,7 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
         Err(note) => {
             let live = checks::live_seed(fabric, &lattice, &config.seeds);
             let seed = live.filter(|_| options.torus_repair).ok_or_else(|| note.clone())?;
-            notes.push(report::shortened_seed(&note, &seed));
+            notes.push(checks::shortened_seed(&note, &seed));
             seed
         }
     };

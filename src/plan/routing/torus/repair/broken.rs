@@ -1,7 +1,6 @@
 //! The pairs of switches whose healthy path meets damage, and the next hops that replace those of the
 //! healthy torus.
 
-use super::complete::CompleteTorus;
 use super::healthy::HealthyRoutes;
 use super::links::{Links, NONE};
 use crate::plan::routing::torus::grid::Grid;
@@ -41,11 +40,11 @@ impl Detours {
     /// are in the order of a walk up its tree of healthy paths.
     pub(super) fn find(
         grid: &Grid,
-        torus: &CompleteTorus,
+        complete: &Links,
+        healthy: &HealthyRoutes,
         present: &Links,
         limit: usize,
     ) -> Result<Self, TooManyBroken> {
-        let CompleteTorus { links: complete, routes: healthy, .. } = torus;
         let damage = Damage::new(grid, complete, present);
         let mut found = Self { first: vec![0], list: Vec::new() };
         let mut seen = vec![NONE; grid.lattice.len()];

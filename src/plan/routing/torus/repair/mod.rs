@@ -125,7 +125,7 @@ fn repair(
     };
     let present = Links::present(grid);
     let rule = RingDirections::new(grid);
-    let broken = Detours::find(grid, &complete, &present, MAX_BROKEN_PAIRS);
+    let broken = Detours::find(grid, &complete.links, &complete.routes, &present, MAX_BROKEN_PAIRS);
     let broken = broken.map_err(|_| RepairRefusal::TooManyPairs { limit: MAX_BROKEN_PAIRS })?;
     let inputs =
         RouteInputs { lattice, healthy: &complete.routes, present: &present, rule: &rule, vls };
