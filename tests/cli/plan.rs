@@ -184,6 +184,26 @@ fn the_torus_of_a_file_is_derived_and_drawn() {
     assert_eq!(svg.matches("class=\"dateline\"").count(), 2 + 1, "with that of the legend");
 }
 
+/// Bands along the cables that detours use, and their entry in the legend.
+#[test]
+fn drawings_show_detours_around_damage() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let picture = folder.path().join("torus.svg");
+    let bands = |words: &[&str]| {
+        let words = [&["6x6"], words, &["--draw", picture.to_str().expect("UTF-8")]].concat();
+        let (code, report) = json(&strict(&words));
+        assert_eq!((code, &report["engine"]), (Some(0), &"torus-2QoS".into()));
+        let svg = fs::read_to_string(&picture).expect("a picture");
+        let titles = svg.matches("<title>detours: ").count();
+        (svg.matches("class=\"detour\"").count(), titles, svg.contains(" detours</text>"))
+    };
+    assert_eq!(bands(&["--missing-switch", "2,2,0"]), (0, 0, false));
+    let (bands, titles, is_explained) =
+        bands(&["--missing-switch", "2,2,0", "--missing-switch", "4,1,0"]);
+    assert!(titles > 10, "{titles}");
+    assert_eq!((bands, is_explained), (titles + 1, true), "one more in the legend");
+}
+
 /// Hosts, datelines and loads of a drawing.
 #[test]
 fn drawings_show_hosts_datelines_and_loads() {

@@ -54,6 +54,12 @@ async fn a_repair_is_shown_from_its_begin_to_its_end() {
     assert_eq!(metric(&managed, "torus_sm_repair_longest_hops"), number("longest_hops"));
     assert_eq!(metric(&managed, "torus_sm_repair_unrouted_pairs"), 0.0);
     assert_eq!(metric(&managed, "torus_sm_unrouted_host_pairs"), 0.0);
+    // Each hop of a detour is a use of a cable.
+    let cables = managed.json("/v1/torus")["detour_cables"].as_array().expect("cables").clone();
+    let uses = |cable: &Value| ["detours", "detours_back"].map(|way| cable[way].as_u64());
+    let uses: u64 = cables.iter().flat_map(uses).map(|count| count.expect("a number")).sum();
+    let hops = number("mean_hops") * number("detours");
+    assert!((uses as f64 - hops).abs() < 0.5, "{uses} uses, {hops} hops");
     managed.until(|| !events("repair_changed").is_empty()).await;
     let changed = events("repair_changed").pop().expect("an event");
     assert_eq!((&changed["summary"], &changed["detours"]), (&view["summary"], &view["detours"]));
@@ -63,6 +69,7 @@ async fn a_repair_is_shown_from_its_begin_to_its_end() {
         (1..=4).for_each(|num| assert!(managed.cluster.fabric.relink(switch, PortNum(num))));
     }
     managed.until(|| !events("repair_ended").is_empty()).await;
+    assert_eq!(managed.json("/v1/torus")["detour_cables"], serde_json::json!([]));
     assert!(repair().is_null());
     assert_eq!(metric(&managed, "torus_sm_routes_repaired"), 0.0);
 }
