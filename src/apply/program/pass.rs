@@ -348,16 +348,7 @@ impl<'a> Pass<'a> {
                 report.withheld = withheld;
             }
         }
-        debug_assert!(
-            unapplied.failed.iter().all(|set| !self.is_acknowledged_step(set)),
-            "a device holds a Set that is recorded as unapplied"
-        );
         unapplied
-    }
-
-    /// True for the planned version of a table that was acknowledged in an ordered transition.
-    fn is_acknowledged_step(&self, set: &crate::apply::set_id::SetId) -> bool {
-        self.transition.as_ref().is_some_and(|steps| steps.is_complete(set))
     }
 
     /// Records that the devices hold the plan, except for `unapplied`. `inactive`: ports of switches
