@@ -7,7 +7,7 @@
 use super::broken::{Detours, UNROUTED};
 use super::complete::CompleteTorus;
 use super::graph::ChannelGraph;
-use super::load::{Channel, ChannelLoads};
+use super::load::{Channel, ChannelLoads, Undamaged};
 use super::router::Router;
 use crate::plan::routing::torus::grid::Grid;
 
@@ -50,7 +50,8 @@ impl Balance<'_, '_> {
     pub(super) fn relieve(&mut self, grid: &Grid, torus: &CompleteTorus) -> ChannelLoads {
         let (routes, present) = (&torus.routes, self.router.present());
         let detours = ChannelLoads::of_detours(routes, present, self.detours, grid.lattice.len());
-        let all = ChannelLoads::of_all(grid, torus, self.detours, &detours);
+        let undamaged = Undamaged { links: &torus.links, routes, loads: &torus.loads };
+        let all = ChannelLoads::of_all(grid, undamaged, self.detours, &detours);
         let limit = u64::from(torus.loads.most()) * MAX_LOAD_PERCENT / 100;
         let diameter: u32 = (0..3).map(|axis| routes.longest_along(axis)).sum();
         let max_hops = (diameter * MAX_LENGTH_PERCENT / 100) as usize;

@@ -5,13 +5,20 @@
 //! are summed up.
 
 use super::broken::{Detour, Detours, INTACT, UNROUTED};
-use super::complete::CompleteTorus;
 use super::healthy::HealthyRoutes;
 use super::links::Links;
 use crate::plan::routing::torus::grid::Grid;
 
 /// Directions of a position.
 const WAYS: usize = 6;
+
+/// The routes of a torus without damage, and the load of its channels.
+#[derive(Clone, Copy)]
+pub(super) struct Undamaged<'a> {
+    pub links: &'a Links,
+    pub routes: &'a HealthyRoutes,
+    pub loads: &'a ChannelLoads,
+}
 
 /// Numbers of paths by channel: by position and direction.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,8 +80,8 @@ impl ChannelLoads {
 
     /// Paths of all pairs in the torus without damage that are broken, or that start or end at a missing
     /// switch.
-    fn of_lost(grid: &Grid, torus: &CompleteTorus, broken: &Detours) -> Self {
-        let CompleteTorus { links, routes, .. } = torus;
+    fn of_lost(grid: &Grid, undamaged: Undamaged<'_>, broken: &Detours) -> Self {
+        let Undamaged { links, routes, .. } = undamaged;
         let positions = grid.lattice.len();
         let mut loads = Self::none(positions);
         let mut trees = Trees::new(positions);
@@ -101,12 +108,12 @@ impl ChannelLoads {
     /// Paths of all pairs, where `detours` are those of the broken ones.
     pub(super) fn of_all(
         grid: &Grid,
-        torus: &CompleteTorus,
+        undamaged: Undamaged<'_>,
         broken: &Detours,
         detours: &Self,
     ) -> Self {
-        let lost = Self::of_lost(grid, torus, broken);
-        let whole = torus.loads.0.iter();
+        let lost = Self::of_lost(grid, undamaged, broken);
+        let whole = undamaged.loads.0.iter();
         let numbers = whole.zip(&lost.0).zip(&detours.0);
         Self(numbers.map(|((whole, lost), detours)| whole - lost + detours).collect())
     }
