@@ -1,9 +1,10 @@
 //! Draws the torus as SVG: its planes of equal z side by side, with a title.
 //!
 //! x runs to the right and y upwards. Cables across a dateline are stubs at both ends; cables to
-//! the previous and the next plane are short slanted stubs. Missing parts are red, and an
-//! broken ring has a band behind it. A cable is the thicker the more LIDs are forwarded
-//! through it; a band along it is the wider the more detours around damage use it. Hosts are small squares at their switch. `hosts`: hosts and datelines; `legend`.
+//! the previous and the next plane are short slanted stubs. Missing parts are red, and a broken
+//! ring has a band behind it. A cable is the thicker the more LIDs are forwarded through it; a
+//! band along it is the wider the more detours around damage use it. Hosts are small squares at
+//! their switch. `hosts`: hosts and datelines; `legend`.
 
 mod hosts;
 mod legend;

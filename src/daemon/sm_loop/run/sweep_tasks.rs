@@ -302,7 +302,7 @@ impl SmLoop {
         let client = self.env.context.client.clone();
         let keys = self.reconfigurer.m_keys().clone();
         let fabric = observation.fabric.clone();
-        // One that hangs must not delay the repair of routes.
+        // A device that hangs must not delay the repair of routes.
         let query = mastership::query(&client, &keys, &fabric);
         let Some(managers) = self.unless_links_change(query).await else {
             return mastership::look_soon(&mut self.env);

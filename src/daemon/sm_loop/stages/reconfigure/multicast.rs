@@ -92,7 +92,7 @@ impl Reconfigurer {
         let (generation, change) = changes.await?;
         let verifier = multicast.verifier.take();
         let keeps_routes = multicast.keeps_routes;
-        // Those of the plan in force, also if others were rejected since.
+        // The options of the plan in force, also if later plans were rejected.
         let options = multicast.request.options.clone();
         let job = UpdateJob {
             fabric: observation.fabric.clone(),
