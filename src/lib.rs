@@ -28,5 +28,6 @@ pub mod sim_command;
 pub mod sm;
 pub mod torus_config;
 pub mod transport;
+pub mod vendor;
 pub mod verify;
 pub mod wire;

@@ -12,6 +12,7 @@ mod sweeps;
 mod texts;
 mod transfers;
 mod traps;
+mod vendor;
 
 pub use congestion::congestion;
 pub use mads::{front_desk, sa_requests, umad};
@@ -25,3 +26,4 @@ pub use texts::{
 };
 pub use transfers::rmpp_transfers;
 pub use traps::trap_intake;
+pub use vendor::vendor;

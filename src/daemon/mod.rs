@@ -16,9 +16,10 @@
 //! * [`sm_loop`]: sweeps, plans and programs; the SMP server;
 //! * [`sa_server`]: answers SA requests from the published snapshot, owns the registry;
 //! * [`perfmgr`]: reads the port counters; [`congestion`]: configures congestion control;
+//! * [`vendor`]: asks devices for vendor-specific capabilities;
 //! * [`process`]: threads, signals, log.
 //!
-//! Imports go one way: messages ← process ← sm_loop, sa_server, perfmgr, congestion ← start ← management ←
+//! Imports go one way: messages ← process ← sm_loop, sa_server, perfmgr, congestion, vendor ← start ← management ←
 //! launch.
 
 pub mod congestion;
@@ -32,3 +33,4 @@ pub mod replication;
 pub mod sa_server;
 pub mod sm_loop;
 pub mod start;
+pub mod vendor;

@@ -22,11 +22,13 @@ use crate::daemon::sm_loop::partitions::permanent_groups;
 use crate::daemon::sm_loop::reload::limits;
 use crate::daemon::sm_loop::run::{Exit, SmLoop};
 use crate::daemon::sm_loop::smp_server::SmpServer;
+use crate::daemon::vendor::{VendorConnections, VendorManager};
 use crate::ids::Mlid;
 use crate::manage::console::ConsoleSources;
 use crate::manage::feed::{self, EventReceiver, Feed};
 use crate::manage::loop_status::LoopStatus;
 use crate::manage::sources::{SaQueryFn, Sources};
+use crate::observe::m_keys::MKeys;
 use crate::perfmgr::status::PerfStatus;
 use crate::plan::partitions;
 use crate::publish::Subnet;
@@ -39,6 +41,7 @@ use crate::transport::MadPort;
 use crate::transport::client::SmpClient;
 use crate::transport::demux::{MadDemux, Unsolicited};
 use crate::transport::gsi::GsiClient;
+use crate::vendor::status::VendorStatus;
 use crate::wire::attr::SmState;
 use arc_swap::ArcSwap;
 use std::path::PathBuf;
@@ -70,7 +73,7 @@ pub struct Setup {
 pub struct ServerThreads {
     /// Their runtime; `None` runs them on the manager's.
     pub handle: Option<Handle>,
-    /// The runtime of the performance manager and of congestion control; `None` runs it on the manager's.
+    /// The runtime of the performance manager, of congestion control and of vendor-specific attributes; `None` runs it on the manager's.
     pub background: Option<Handle>,
     pub table_workers: TableWorkers,
 }
@@ -134,6 +137,9 @@ pub struct Daemon {
     perf_commands: (mpsc::Sender<PerfRequest>, mpsc::Receiver<PerfRequest>),
     perf_status: Arc<ArcSwap<PerfStatus>>,
     congestion_status: Arc<ArcSwap<CongestionStatus>>,
+    vendor_status: Arc<ArcSwap<VendorStatus>>,
+    /// The M_Keys that ports hold, from the SM loop.
+    m_keys: Arc<ArcSwap<MKeys>>,
     /// The receiver of events until the management interface has it.
     receiver: Option<EventReceiver>,
     /// The ends of the shared state.
@@ -176,6 +182,8 @@ impl Daemon {
             perf_commands: mpsc::channel(perfmgr::MAX_QUEUED_COMMANDS),
             perf_status,
             congestion_status: Arc::default(),
+            vendor_status: Arc::default(),
+            m_keys: Arc::default(),
             receiver: Some(receiver),
             replication,
         }
@@ -253,6 +261,7 @@ impl Daemon {
             status: self.feed.status.clone(),
             perf: self.perf_status.clone(),
             congestion: self.congestion_status.clone(),
+            vendor: self.vendor_status.clone(),
             events: self.receiver.take()?,
             query_sa,
             control: Arc::new(control),
@@ -306,6 +315,13 @@ impl Daemon {
             events: self.feed.events.clone(),
         });
         servers.spawn_on(congestion.run(), &background);
+        let vendor = VendorManager::new(VendorConnections {
+            client: self.client.clone(),
+            subnet: self.subnet.subscribe(),
+            m_keys: self.m_keys.clone(),
+            published: self.vendor_status,
+        });
+        servers.spawn_on(vendor.run(), &background);
         let (registry, complete) =
             registry(&self.setup.options, &self.setup.config_files.partitions);
         // If part of the file could not be used, clients must register again.
@@ -339,6 +355,7 @@ impl Daemon {
             reload: self.setup.reload,
             config_file: self.setup.config_file,
             feed: self.feed,
+            m_keys: self.m_keys,
             replication: link,
         };
         let configuration = Configuration::new(self.setup.options, self.setup.config_files);

@@ -8,6 +8,7 @@ use super::sa_query::SaQuery;
 use crate::congestion::status::CongestionStatus;
 use crate::ids::Guid;
 use crate::perfmgr::status::PerfStatus;
+use crate::vendor::status::VendorStatus;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub struct Sources {
     /// The port counters.
     pub perf: Arc<ArcSwap<PerfStatus>>,
     pub congestion: Arc<ArcSwap<CongestionStatus>>,
+    /// Vendor-specific capabilities of the nodes.
+    pub vendor: Arc<ArcSwap<VendorStatus>>,
     pub events: EventReceiver,
     pub query_sa: SaQueryFn,
     pub control: Arc<dyn Control>,

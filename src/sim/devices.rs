@@ -3,6 +3,7 @@
 
 use super::cable_fault::CableFault;
 use super::negotiation::{negotiate, set_link_up};
+use super::vendor::VendorAgents;
 use crate::fabric::node_name::{self, NodeNameError};
 use crate::fabric::synthetic::{Hardware, set_rate};
 use crate::fabric::topology::Topology;
@@ -99,6 +100,7 @@ pub(super) struct Devices {
     pub(super) fdr10: HashSet<u32>,
     /// By port slot; without ports that had none.
     pub(super) port_events: HashMap<u32, PortEvents>,
+    pub(super) vendor: VendorAgents,
 }
 
 impl Devices {
@@ -130,6 +132,7 @@ impl Devices {
             leases: HashMap::new(),
             fdr10: HashSet::new(),
             port_events: HashMap::new(),
+            vendor: VendorAgents::default(),
         };
         for node in &topology.nodes {
             let index = devices.nodes.len() as u32;

@@ -199,6 +199,7 @@ impl Devices {
             let old = self.port(slot).info;
             self.reset_port(slot);
             self.leases.remove(&slot);
+            self.vendor.reset(slot);
             if keeps_lids {
                 let info = &mut self.port_mut(slot).info;
                 info.set_lid(old.lid());

@@ -9,7 +9,8 @@
 //!   `tables`: table attributes; `sma`: subnet management agent; `sma_load`: its speed and
 //!   queue; `m_key`: its M_Key check
 //! * `pma`: performance management agent; `counters`: performance counters; `congestion`:
-//!   congestion control agent
+//!   congestion control agent; `vendor`: vendor-specific profiles; `vendor_attributes`: their
+//!   agent
 //! * `forwarding`: routes of packets; `fault_injector`: faults and counters on a packet's links;
 //!   `trap`: notices
 //! * `faults`: faults in force; `transit_faults`: of MADs on their way; `node_faults`: of
@@ -69,15 +70,18 @@ mod tables;
 mod timers;
 mod transit_faults;
 mod trap;
+mod vendor;
+mod vendor_attributes;
 
 pub use congestion::{CongestionFault, CongestionSettings};
 pub use devices::PortEvents;
-pub use node_faults::{Misbehaviour, SetFault};
+pub use node_faults::{AttributeFault, Misbehaviour, SetFault};
 pub use port::SimPort;
 pub use sim_fabric::SimFabric;
 pub use sma_load::SmaSpeed;
 pub use timers::TimedEvents;
 pub use transit_faults::MadKind;
+pub use vendor::{VendorProfile, VendorSet};
 
 #[cfg(test)]
 mod tests;

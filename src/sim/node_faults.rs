@@ -3,7 +3,7 @@
 use super::congestion::CongestionFault;
 use super::devices::Devices;
 use super::redirection::PerfRedirection;
-use super::sma::AgentAction;
+use super::sma::{self, AgentAction};
 use crate::wire::attr::{AttrId, NodeInfo};
 use crate::wire::mad::{Class, Mad, Method, Status};
 use std::collections::{BTreeMap, HashMap};
@@ -50,6 +50,24 @@ impl fmt::Display for SetFault {
     }
 }
 
+/// Answer to all requests for an attribute of subnet management.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AttributeFault {
+    /// There is none.
+    Silent,
+    /// This status.
+    Refused(u16),
+}
+
+impl fmt::Display for AttributeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silent => f.write_str("requests ignored"),
+            Self::Refused(status) => write!(f, "requests refused with status 0x{status:02x}"),
+        }
+    }
+}
+
 /// Stands for all attributes in [`NodeFaults::sets`], as in ibsim.
 pub(super) const ALL_ATTRIBUTES: u16 = 0;
 
@@ -63,6 +81,8 @@ pub(super) struct NodeFaults {
     pub(super) num_ports: Option<u8>,
     /// Sets without effect, by attribute ID.
     pub(super) sets: BTreeMap<u16, SetFault>,
+    /// Attributes that are not answered as they should be.
+    pub(super) attributes: BTreeMap<u16, AttributeFault>,
     pub(super) congestion: Option<CongestionFault>,
     /// Where the performance management agent answers, if not at the node.
     pub(super) perf_redirection: Option<PerfRedirection>,
@@ -71,6 +91,14 @@ pub(super) struct NodeFaults {
 impl NodeFaults {
     pub(super) fn fail_sets(&mut self, attr_id: u16, how: SetFault) {
         self.sets.insert(attr_id, how);
+    }
+
+    /// `None` ends the fault of the attribute.
+    pub(super) fn set_attribute(&mut self, attr_id: u16, fault: Option<AttributeFault>) {
+        match fault {
+            Some(fault) => self.attributes.insert(attr_id, fault),
+            None => self.attributes.remove(&attr_id),
+        };
     }
 }
 
@@ -137,6 +165,12 @@ impl FaultyNodes {
         mad: &mut Mad,
     ) -> AgentAction {
         let node = devices.port(slot).node;
+        let attribute = mad.header().attr_id();
+        match self.get(node).and_then(|faults| faults.attributes.get(&attribute)) {
+            Some(AttributeFault::Silent) => return AgentAction::Drop,
+            Some(&AttributeFault::Refused(status)) => return sma::respond(mad, Err(status)),
+            None => {}
+        }
         match self.set_fault(node, mad) {
             Some(fault) => process_without_effect(devices, slot, mad, fault),
             None => devices.process_smp(slot, mad),

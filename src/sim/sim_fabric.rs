@@ -166,6 +166,16 @@ impl SimFabric {
         })
     }
 
+    /// GUID of the node with a name of [`crate::fabric::node_name`].
+    ///
+    /// # Errors
+    /// No node has the name, or several begin with it.
+    pub fn node_named(&self, name: &str) -> Result<Guid, String> {
+        let net = self.shared.lock();
+        let node = net.devices.find_node(name).map_err(|error| error.to_string())?;
+        Ok(net.devices.node(node).info.node_guid())
+    }
+
     /// Changes the capabilities of all ports of a node: `vl_cap` is the code in PortInfo (1, 2, 3,
     /// 4, 5 for 1, 2, 4, 8, 15 data VLs), `vl_arb_cap` the number of VL arbitration entries of each
     /// priority.

@@ -93,7 +93,7 @@ impl Devices {
                 self.extended_port_info(entry, modifier, write)
             }
             AttrId::NOTICE => Ok([0; DATA_SIZE]),
-            _ => Err(Status::BAD_METHOD_ATTR),
+            id => self.vendor_attribute(entry, (id, modifier), write),
         }
     }
 
@@ -166,7 +166,8 @@ impl Devices {
     }
 }
 
-fn respond(mad: &mut Mad, result: AttributeResult) -> AgentAction {
+/// Makes the response with the result of a request.
+pub(super) fn respond(mad: &mut Mad, result: AttributeResult) -> AgentAction {
     let mut header = mad.header();
     header.set_method(Method::GET_RESP.0);
     match result {

@@ -14,6 +14,7 @@ use super::scratch::ScratchDirectory;
 use super::script::ConsoleScript;
 use super::starting::StartingMark;
 use crate::cli::output::print_or_end;
+use crate::cli::sim::args::NodeVendor;
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
 use crate::daemon::launch::{self, Failure};
 use crate::daemon::management;
@@ -60,7 +61,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     log.set_module_flags(files.module_flags.clone());
     configured.notes.iter().chain(&files.notes).for_each(operator_log::note);
     let (threads, servers) = launch::start_threads(&options)?;
-    let simulated = simulate(&fabric, args);
+    let simulated = simulate(&fabric, args)?;
     print_or_end(&format!("{}\n", fabric.summary()))?;
     let starting = match args.no_sm {
         true => None,
@@ -94,7 +95,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     Ok(launch::exit_code(&exit))
 }
 
-fn simulate(fabric: &RequestedFabric, args: &SimArgs) -> SimFabric {
+fn simulate(fabric: &RequestedFabric, args: &SimArgs) -> Result<SimFabric, Failure> {
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
     let timed_events = if args.no_sm { TimedEvents::ServerThread } else { TimedEvents::Thread };
     simulated.set_timed_events(timed_events);
@@ -103,7 +104,17 @@ fn simulate(fabric: &RequestedFabric, args: &SimArgs) -> SimFabric {
         simulated.set_sma_speed(SmaSpeed { service_time, queue });
     }
     simulated.set_smp_round_trip(args.round_trip.unwrap_or(Duration::ZERO));
-    simulated
+    for NodeVendor { node, profile } in &args.vendor {
+        match node {
+            None => simulated.set_vendor_profiles(*profile),
+            Some(name) => {
+                let found = simulated.node_named(name);
+                let guid = found.map_err(|error| Failure::new(ExitCode::Usage, error))?;
+                simulated.set_vendor_profile(guid, Some(*profile));
+            }
+        }
+    }
+    Ok(simulated)
 }
 
 /// A simulated fabric with a port for the daemon.

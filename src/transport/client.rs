@@ -37,13 +37,15 @@ pub struct SmpClient {
     demux: Arc<MadDemux>,
     /// Limits of background work, in addition to the window.
     pace: Option<Arc<Pace>>,
+    /// Maximum number of retransmissions of a request, if below that of the port.
+    max_retries: Option<u32>,
 }
 
 impl SmpClient {
     /// `port` must have been opened with `demux` as its sink.
     pub fn new(port: Arc<dyn MadPort>, demux: &Arc<MadDemux>, limits: SmpLimits) -> Self {
         demux.attach(&port);
-        let client = Self { port, demux: Arc::clone(demux), pace: None };
+        let client = Self { port, demux: Arc::clone(demux), pace: None, max_retries: None };
         client.set_limits(limits);
         client
     }
@@ -53,6 +55,12 @@ impl SmpClient {
     #[must_use]
     pub fn paced(&self, window: usize, per_second: u32) -> Self {
         Self { pace: Some(Arc::new(Pace::new(window, per_second))), ..self.clone() }
+    }
+
+    /// A client whose requests are sent again at most `max_retries` times.
+    #[must_use]
+    pub fn with_retries(&self, max_retries: u32) -> Self {
+        Self { max_retries: Some(max_retries), ..self.clone() }
     }
 
     pub fn port(&self) -> &Arc<dyn MadPort> {
@@ -84,7 +92,7 @@ impl SmpClient {
     }
 
     pub fn batch(&self) -> SmpBatch {
-        let id = self.demux.transactions().open_batch();
+        let id = self.demux.transactions().open_batch(self.max_retries);
         SmpBatch {
             demux: Arc::clone(&self.demux),
             id,

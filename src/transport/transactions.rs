@@ -72,6 +72,7 @@ const WAKE_BELOW: usize = 1024;
 struct Batch {
     /// Requests that wait to be sent.
     queued: usize,
+    max_retries: Option<u32>,
     results: Results,
     /// Tags of requests that stalled, not taken yet.
     stalls: Vec<Tag>,
@@ -133,12 +134,15 @@ impl Transactions {
         self.adaptive.as_ref().map_or(self.limits.slots(), AdaptiveWindow::window)
     }
 
-    pub(super) fn open_batch(&mut self) -> BatchId {
+    /// Opens a batch whose requests are sent again at most `max_retries` times, if that is below the
+    /// limit of the port.
+    pub(super) fn open_batch(&mut self, max_retries: Option<u32>) -> BatchId {
+        let batch = Batch { max_retries, ..Batch::default() };
         if let Some(free) = self.batches.iter().position(Option::is_none) {
-            self.batches[free] = Some(Batch::default());
+            self.batches[free] = Some(batch);
             return BatchId(free);
         }
-        self.batches.push(Some(Batch::default()));
+        self.batches.push(Some(batch));
         BatchId(self.batches.len() - 1)
     }
 
@@ -214,8 +218,10 @@ impl Transactions {
         }
         let (device, queued) = self.queue.pop(self.limits.device_slots())?;
         let Queued { batch, tag, request } = queued;
+        let mut retries = self.limits.retries;
         if let Some(batch) = &mut self.batches[batch.0] {
             batch.queued -= 1;
+            retries = batch.max_retries.map_or(retries, |max| max.min(retries));
         }
         let at = self.free_slots.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, request: None });
@@ -234,7 +240,7 @@ impl Transactions {
             sent: now,
             deadline: now + self.limits.time_to_deadline(timeout),
             timeout,
-            retransmissions_left: self.limits.retries,
+            retransmissions_left: retries,
             is_stalled: false,
         });
         let tid = u32::from(slot.generation) << 16 | u32::from(at);

@@ -67,7 +67,9 @@ fn smp_attribute(id: u16, data: &[u8]) -> Attribute {
         | AttrId::GUID_INFO
         | AttrId::LINEAR_FT
         | AttrId::RANDOM_FT
-        | AttrId::MULTICAST_FT => FULL,
+        | AttrId::MULTICAST_FT
+        | AttrId::GENERAL_INFO
+        | AttrId::QOS_CONFIG_SL => FULL,
         AttrId::LED_INFO => 4,
         _ => 0,
     };

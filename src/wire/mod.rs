@@ -6,6 +6,7 @@
 //! * [`smp`]: subnet management packets, directed-route and LID-routed
 //! * [`attr`]: one file per subnet management attribute
 //! * [`perf`]: performance management and its counters; [`congestion`]: congestion control
+//! * [`vendor`]: vendor-specific attributes of subnet management
 //! * [`sa`]: RMPP and SA headers; [`record`]: one file per SA record
 //! * [`defined`]: the bytes of a MAD that its sender defined, without keys
 
@@ -19,3 +20,4 @@ pub mod perf;
 pub mod record;
 pub mod sa;
 pub mod smp;
+pub mod vendor;

@@ -22,3 +22,4 @@ mod simulation;
 mod strict_roles;
 mod takeover;
 mod unresponsive;
+mod vendor;

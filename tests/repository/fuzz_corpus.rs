@@ -130,6 +130,7 @@ replays! {
     rmpp_transfers: MUTATIONS * 5;
     trap_intake: MUTATIONS * 5;
     congestion: MUTATIONS * 5;
+    vendor: MUTATIONS * 5;
 }
 
 /// The targets are crates of their own, which no other check compiles.

@@ -2,9 +2,11 @@
 
 use super::fabric::FabricArgs;
 use crate::cli::DaemonArgs;
+use crate::sim::VendorProfile;
 use crate::sim::console;
 use clap::Parser;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Simulate a fabric, run the subnet manager on it, and print a short report.
@@ -43,6 +45,30 @@ pub struct SimArgs {
     /// Time that an SMP and its response are on their way, in all [default: none]
     #[arg(long, value_name = "TIME", value_parser = console::parse_duration)]
     pub round_trip: Option<Duration>,
+    /// Give nodes vendor-specific attributes: all nodes, or one; CAPS are capabilities by name or
+    /// number, separated by commas, as in mlnx:rate-limit; may be repeated
+    #[arg(long, value_name = "[NODE=]mlnx:CAPS")]
+    pub vendor: Vec<NodeVendor>,
     #[command(flatten)]
     pub daemon: DaemonArgs,
+}
+
+/// A profile with vendor-specific attributes, of one node or of all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeVendor {
+    /// A GUID, a position or a node description; `None`: all nodes.
+    pub node: Option<String>,
+    pub profile: VendorProfile,
+}
+
+impl FromStr for NodeVendor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (node, profile) = match text.rsplit_once('=') {
+            Some((node, profile)) => (Some(node.to_owned()), profile),
+            None => (None, text),
+        };
+        Ok(Self { node, profile: profile.parse()? })
+    }
 }

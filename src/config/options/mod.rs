@@ -29,7 +29,7 @@ pub use parse::keys_of;
 pub use permissions::{PortGuids, SaTrust};
 pub use table::{Options, RTR_PR_INHERIT, TABLE};
 pub use template::template;
-pub use value::{Console, LogFormat, PartEnforce};
+pub use value::{Console, LogFormat, PartEnforce, VendorAttributes};
 
 /// A row of the table.
 pub type Key = key::KeyOf<Options>;

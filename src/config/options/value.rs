@@ -363,6 +363,15 @@ words! {
 }
 
 words! {
+    /// Use of vendor-specific attributes.
+    VendorAttributes, else Auto {
+        /// Devices that may have them are asked.
+        Auto = "auto",
+        Off = "off",
+    }
+}
+
+words! {
     /// Format of log lines.
     LogFormat, else Text {
         Text = "text",

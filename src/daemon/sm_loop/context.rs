@@ -8,11 +8,13 @@ use crate::daemon::process::recordings::Recordings;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::manage::feed::Feed;
 use crate::notes::Note;
+use crate::observe::m_keys::MKeys;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
 use crate::replication::local::ManagerLink;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
+use arc_swap::ArcSwap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -69,6 +71,8 @@ pub struct ManagerContext {
     /// The configuration file, if one is read.
     pub config_file: Option<PathBuf>,
     pub feed: Feed,
+    /// The M_Keys that ports hold, as of the last programmed plan, for other tasks.
+    pub m_keys: Arc<ArcSwap<MKeys>>,
     /// The state that this SM shares with others.
     pub replication: ManagerLink,
 }

@@ -9,6 +9,7 @@ use crate::manage::sa_query::SaQuery;
 use crate::manage::sources::SaQueryFn;
 use crate::perfmgr::status::PerfStatus;
 use crate::publish::Subnet;
+use crate::vendor::status::VendorStatus;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -24,6 +25,8 @@ pub struct ApiContext<'a> {
     /// The port counters.
     pub perf: Arc<PerfStatus>,
     pub congestion: CongestionStatus,
+    /// Vendor-specific capabilities of the nodes.
+    pub vendor: Arc<VendorStatus>,
     /// Nodes and links that are not found any more.
     pub missing: Arc<MissingParts>,
     pub query_sa: &'a SaQueryFn,

@@ -7,6 +7,7 @@ use super::find_node::find_nodes;
 use super::quarantine::{QuarantinedLinkView, quarantined_links};
 use super::query::Query;
 use super::reply::{Reply, time};
+use super::vendor::{VendorCapabilities, vendor_capabilities};
 use crate::fabric::link_rate::{LinkSpeed, width_name};
 use crate::fabric::{Fabric, Node, NodeId, PortId};
 use crate::manage::event::LinkEnd;
@@ -99,6 +100,8 @@ struct NodeView {
     is_local: bool,
     /// State of the SM on the node, such as `MASTER`; null if it has none.
     sm: Option<String>,
+    /// Vendor-specific capabilities; null if the node was not asked for them.
+    vendor_capabilities: Option<VendorCapabilities>,
 }
 
 #[derive(Serialize)]
@@ -242,7 +245,11 @@ pub(super) fn nodes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     let fabric = context.fabric()?;
     let nodes = find_nodes(fabric, &context.missing, query)?;
     let sms = sms(&context.status, fabric);
-    let view = |id| NodeView { sm: sms.get(&id).cloned(), ..node_view(fabric, id) };
+    let view = |id| NodeView {
+        sm: sms.get(&id).cloned(),
+        vendor_capabilities: vendor_capabilities(&context.vendor, fabric.node(id).guid()),
+        ..node_view(fabric, id)
+    };
     Reply::json(&NodesView { nodes: nodes.map(view).collect() })
 }
 
@@ -272,6 +279,7 @@ fn node_view(fabric: &Fabric, id: NodeId) -> NodeView {
         path: node.route.to_string(),
         is_local: fabric.port(fabric.local()).node == id,
         sm: None,
+        vendor_capabilities: None,
     }
 }
 

@@ -29,6 +29,7 @@ mod smps;
 mod status;
 mod table;
 mod torus;
+mod vendor;
 
 #[cfg(test)]
 mod openapi;

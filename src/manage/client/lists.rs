@@ -22,17 +22,38 @@ pub(super) fn port_name(value: &Value) -> String {
     }
 }
 
+/// The names of capabilities, or the state of the request for them; empty without one.
+fn vendor_capabilities(value: &Value) -> String {
+    let names: Vec<&str> = list(&value["names"]).iter().map(text).collect();
+    match () {
+        () if value.is_null() => String::new(),
+        () if value["state"] != "answered" => text(&value["state"]).to_owned(),
+        () if names.is_empty() => "none".to_owned(),
+        () => names.join(","),
+    }
+}
+
 pub(super) fn nodes(reply: &Value) -> String {
-    let mut table = Table::new(&["GUID", "KIND", "LIDS", "PORTS", "LINKED", "DESCRIPTION"]);
+    let has_capabilities = |node: &Value| !node["vendor_capabilities"].is_null();
+    let shows_capabilities = list(&reply["nodes"]).iter().any(has_capabilities);
+    let mut heading = vec!["GUID", "KIND", "LIDS", "PORTS", "LINKED", "DESCRIPTION"];
+    if shows_capabilities {
+        heading.insert(5, "VENDOR");
+    }
+    let mut table = Table::new(&heading);
     for node in list(&reply["nodes"]) {
-        table.add(vec![
+        let mut row = vec![
             text(&node["guid"]).to_owned(),
             text(&node["kind"]).to_owned(),
             joined(&node["lids"]),
             node["ports"].to_string(),
             node["linked_ports"].to_string(),
             text(&node["description"]).to_owned(),
-        ]);
+        ];
+        if shows_capabilities {
+            row.insert(5, vendor_capabilities(&node["vendor_capabilities"]));
+        }
+        table.add(row);
     }
     table.text("")
 }

@@ -4,7 +4,8 @@
 //! * [`family`]: a metric with its samples; `encode`: the text
 //! * `sm`: role, sweeps and reconfigurations; `smps`: subnet management requests; `sa`: subnet
 //!   administration; `fabric`: nodes, links, device faults; `perfmgr`: sweeps of the
-//!   port counters; `congestion`: congestion control; `process`: memory and time of the process
+//!   port counters; `congestion`: congestion control; `vendor`: vendor-specific capabilities;
+//!   `process`: memory and time of the process
 //! * `port_counters`: the counters, written straight from the database
 //!
 //! Metrics are made from the published snapshot when they are read. A new group of metrics is a
@@ -21,6 +22,7 @@ mod process;
 mod sa;
 mod sm;
 mod smps;
+mod vendor;
 
 use crate::manage::api::{ApiContext, ApiError, Query, Reply};
 use encode::{Format, TextWriter};
@@ -38,6 +40,7 @@ const GROUPS: &[Group] = &[
     fabric::families,
     perfmgr::families,
     congestion::families,
+    vendor::families,
     process::families,
 ];
 

@@ -34,6 +34,7 @@ use crate::congestion::status::CongestionStatus;
 use crate::local_socket::{Clients, ListenError, Listener};
 use crate::manage::missing::MissingParts;
 use crate::perfmgr::status::PerfStatus;
+use crate::vendor::status::VendorStatus;
 use access::Policy;
 use arc_swap::ArcSwap;
 use connections::Connections;
@@ -90,6 +91,7 @@ struct State {
     status: Arc<ArcSwap<LoopStatus>>,
     perf: Arc<ArcSwap<PerfStatus>>,
     congestion: Arc<ArcSwap<CongestionStatus>>,
+    vendor: Arc<ArcSwap<VendorStatus>>,
     query_sa: SaQueryFn,
     control: Arc<dyn Control>,
     events: EventLog,
@@ -206,11 +208,13 @@ async fn serve(
     policy: Policy,
     mut closing: watch::Receiver<bool>,
 ) {
-    let Sources { status, perf, congestion, events, query_sa, control, earlier, .. } = sources;
+    let Sources { status, perf, congestion, vendor, events, query_sa, control, earlier, .. } =
+        sources;
     let state = Arc::new(State {
         status,
         perf,
         congestion,
+        vendor,
         query_sa,
         control,
         events: EventLog::default(),

@@ -128,6 +128,7 @@ async fn read(
             status: shared.status.load_full(),
             perf: shared.perf.load_full(),
             congestion: **shared.congestion.load(),
+            vendor: shared.vendor.load_full(),
             missing: shared.missing.load_full(),
             query_sa: &shared.query_sa,
             runtime,

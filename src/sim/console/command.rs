@@ -4,9 +4,10 @@ use super::scan::Word;
 use crate::ids::{CcKey, Guid, Lid};
 use crate::sim::congestion::CongestionFault;
 use crate::sim::faults::Corruption;
-use crate::sim::node_faults::{Misbehaviour, SetFault};
+use crate::sim::node_faults::{AttributeFault, Misbehaviour, SetFault};
 use crate::sim::sma_load::SmaSpeed;
 use crate::sim::transit_faults::MadKind;
+use crate::sim::vendor::VendorProfile;
 use crate::wire::perf::{Counter, Group};
 use std::time::Duration;
 
@@ -80,6 +81,8 @@ pub(super) enum ConsoleCommand {
     },
     /// `None`: on all nodes.
     Congestion(Option<TargetName>, CongestionCommand),
+    /// `None`: of all nodes.
+    Vendor(Option<TargetName>, VendorCommand),
     /// A node, and the port and queue pair at which its performance management agent answers.
     Redirect(TargetName, TargetName, u32),
     Describe(TargetName, String),
@@ -116,7 +119,15 @@ pub(super) enum NodeFault {
     Misbehave(Misbehaviour),
     ResponseTime(Duration),
     NumPorts(u8),
-    Set { attr_id: u16, fault: SetFault },
+    Set {
+        attr_id: u16,
+        fault: SetFault,
+    },
+    /// `None` ends the fault of the attribute.
+    Attribute {
+        attr_id: u16,
+        fault: Option<AttributeFault>,
+    },
     Congestion(CongestionFault),
 }
 
@@ -125,6 +136,16 @@ pub(super) enum NodeFault {
 pub(super) enum CongestionCommand {
     Show,
     Key(CcKey),
+}
+
+/// Action on the vendor-specific attributes of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum VendorCommand {
+    Show,
+    /// List the Sets that devices received.
+    Sets,
+    /// `None` removes the profile.
+    Profile(Option<VendorProfile>),
 }
 
 /// A fault of MADs on their way.

@@ -3,7 +3,7 @@
 use super::ConsoleError;
 use super::command::{ConsoleCommand, CounterName, NodeFault, SmaNodes, TargetName, TransitFault};
 use super::resolve::{self, Target};
-use super::{cables, congestion, help, random_faults, show};
+use super::{cables, congestion, help, random_faults, show, vendor};
 use crate::ids::{Guid, Lid};
 use crate::sim::SimFabric;
 use crate::sim::devices::NONE;
@@ -41,6 +41,7 @@ pub(super) fn execute(fabric: &SimFabric, command: ConsoleCommand) -> Output {
         ConsoleCommand::Congestion(name, command) => {
             congestion::execute(net, name.as_ref(), command)
         }
+        ConsoleCommand::Vendor(name, command) => vendor::execute(net, name.as_ref(), command),
         ConsoleCommand::CountersShow(name) => {
             let slot = resolve::port(&net.devices, &name)?;
             Ok(show::counters(net, slot))
@@ -111,6 +112,7 @@ fn apply_node_fault(faults: &mut NodeFaults, fault: NodeFault) {
         NodeFault::ResponseTime(time) => faults.response_time = time,
         NodeFault::NumPorts(count) => faults.num_ports = Some(count),
         NodeFault::Set { attr_id, fault } => faults.fail_sets(attr_id, fault),
+        NodeFault::Attribute { attr_id, fault } => faults.set_attribute(attr_id, fault),
         NodeFault::Congestion(fault) => faults.congestion = Some(fault),
     }
 }

@@ -15,7 +15,7 @@ const fn entry(name: &'static str, arguments: &'static str, text: &'static str) 
 }
 
 /// All commands, one entry for each form.
-pub const COMMANDS: [Entry; 64] = [
+pub const COMMANDS: [Entry; 70] = [
     entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
     entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
     entry(
@@ -80,6 +80,12 @@ pub const COMMANDS: [Entry; 64] = [
     entry("congestion", "NODE|PORT key KEY", "set the CC_Key that devices require (0: none)"),
     entry("congestion", "NODE off|silent", "remove or silence the congestion control agent"),
     entry("congestion", "NODE refuse [STATUS]", "refuse Sets of congestion control"),
+    entry("vendor", "[NODE]", "show vendor-specific capabilities, and rate limits of ports"),
+    entry("vendor", "NODE sets", "list the Sets of vendor-specific attributes of a node"),
+    entry("vendor", "NODE mlnx:CAPS|off", "give a node vendor-specific attributes, or remove them"),
+    entry("vendor", "NODE silent ATTRIBUTE", "ignore all requests for an attribute"),
+    entry("vendor", "NODE refuse ATTRIBUTE [STATUS]", "refuse requests for it (default: 0x0c)"),
+    entry("vendor", "NODE answer ATTRIBUTE", "answer requests for it again"),
     entry("describe", "NODE TEXT", "change a node description; the node sends trap 144"),
     entry("guid", "NODE|PORT GUID", "change the GUID that a node or adapter port reports"),
     entry("baselid", "PORT LID [LMC]", "change the LID of a port, unknown to the subnet manager"),
@@ -103,6 +109,8 @@ KIND         requests, responses or traps; without, all MADs
 ATTRIBUTE    a number such as 0x15 (PortInfo); STATUS: a MAD status such as 0x1c
              (the default)
 KEY          a number, such as 0x77
+CAPS         capabilities by name or number (0 to 127), separated by commas, such as
+             rate-limit,25; may be empty
 TRAP         128, 129, 130, 131, 144 or 145
 DURATION     50us, 250ms, 1.5s, 2m; without unit in seconds
 ";

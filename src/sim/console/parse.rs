@@ -98,6 +98,7 @@ impl<'a> Args<'a> {
             "inject" => self.inject()?,
             "performanceset" => self.set_counter()?,
             "congestion" => self.congestion()?,
+            "vendor" => self.vendor()?,
             "describe" => {
                 ConsoleCommand::Describe(self.target()?, self.word("a description")?.whole())
             }

@@ -98,6 +98,9 @@ fn of_node(name: &str, faults: &NodeFaults) -> Vec<String> {
     for (attr, how) in &faults.sets {
         lines.push(format!("{how}: {name} attribute 0x{attr:04x}"));
     }
+    for (attr, how) in &faults.attributes {
+        lines.push(format!("{how}: {name} attribute 0x{attr:04x}"));
+    }
     lines
 }
 

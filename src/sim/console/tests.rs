@@ -45,6 +45,7 @@ fn every_command_of_the_help_is_accepted() {
             .replace("SEED", "7")
             .replace("TRAP", "131")
             .replace("off|silent", "silent")
+            .replace("mlnx:CAPS|off", "mlnx:rate-limit,25")
             .replace("KEY", "0x77")
             .replace("QP", "0x100");
         let words = words.replace("...", "0,1,0");

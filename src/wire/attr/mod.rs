@@ -9,6 +9,8 @@ mod sm_info;
 mod switch_info;
 pub mod tables;
 
+use super::vendor::facts;
+
 pub use mlnx_ext_port_info::{FDR10, MlnxExtPortInfo};
 pub use node_info::{NodeDescription, NodeInfo, NodeKind};
 pub use notice::{ChangeFlag, Notice, TrapNumber};
@@ -40,6 +42,10 @@ impl AttrId {
     pub const LED_INFO: u16 = 0x0031;
     /// ExtendedPortInfo of Mellanox, vendor-specific.
     pub const MLNX_EXT_PORT_INFO: u16 = 0xFF90;
+    /// GeneralInfo of Mellanox, vendor-specific.
+    pub const GENERAL_INFO: u16 = facts::GENERAL_INFO.value;
+    /// QosConfigSL of Mellanox, vendor-specific.
+    pub const QOS_CONFIG_SL: u16 = facts::QOS_CONFIG_SL.value;
 
     /// The attribute's name in the specification, for messages.
     pub fn name(id: u16) -> &'static str {
@@ -62,6 +68,8 @@ impl AttrId {
             Self::VENDOR_DIAG => "VendorDiag",
             Self::LED_INFO => "LedInfo",
             Self::MLNX_EXT_PORT_INFO => "ExtendedPortInfo",
+            Self::GENERAL_INFO => "GeneralInfo",
+            Self::QOS_CONFIG_SL => "QosConfigSL",
             _ => "unknown attribute",
         }
     }

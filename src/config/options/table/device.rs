@@ -60,6 +60,9 @@ macro_rules! device {
         /// FDR10, Mellanox's 10 Gb/s per lane with 64b/66b coding: 0: do not ask devices for it,
         /// 1: enable it where supported, 2: disable it where supported.
         fdr10: u8 = 1, reload, implemented, range(0, 2).else_use(1);
+        /// Vendor-specific attributes: auto: ask devices by Mellanox (NVIDIA) once for their
+        /// capabilities, off: send none. Experimental: not confirmed on hardware.
+        vendor_attributes: VendorAttributes = VendorAttributes::Auto, reload, implemented;
         /// SubnetTimeout n of all ports, 0 to 31: a packet crosses the subnet within
         /// 4.096 us * 2^n.
         subnet_timeout: u8 = 18, reload, implemented, range(0, 31).else_low_bits(5);

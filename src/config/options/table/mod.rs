@@ -18,7 +18,7 @@ mod routing;
 use super::congestion_values::{CaEntries, CctEntry, CctList, PortMask};
 use super::key::{KeyOf, Reload, Support};
 use super::permissions::{PortGuids, SaTrust};
-use super::value::{Console, Format, LogFormat, PartEnforce, Value, hex, range};
+use super::value::{Console, Format, LogFormat, PartEnforce, Value, VendorAttributes, hex, range};
 use crate::ids::{CcKey, Guid, MKey, SmKey};
 use device::{device, partitions};
 use operation::{

@@ -361,6 +361,7 @@ impl Reconfigurer {
         let options = &plan.request.options;
         let policy = self.effective_policy(context, options, observation, verified).await;
         self.devices.record_restarts(observation, self.plan.generation + 1, report);
+        context.m_keys.store(Arc::new(self.devices.m_keys.clone()));
         let subnet = match self.unchanged_subnet(context, observation, verified, report) {
             Some(subnet) => subnet,
             None => {
