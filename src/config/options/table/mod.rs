@@ -126,6 +126,16 @@ const ROUTER_PATH: &[(i64, &str)] = &[(RTR_PR_INHERIT as i64, "that of the path 
 const NO_PLUGINS: &str = "plug-ins for OpenSM use its internal structures; the management interface \
                           (torus-sm-manage(8)) has the events";
 
+/// Reason why rtr_aguid_enable has no effect.
+const NO_ROUTER_ALIASES: &str = "the format of alias GUIDs for routers is not public: none are \
+                                 created or removed; prefix_routes_file and rtr_pr_* give paths \
+                                 to other subnets";
+
+/// Reason why umad_rx_threshold has no effect.
+const OWN_UMAD: &str = "this program does not use libibumad, which has the function \
+                        umad_update_threshold in MLNX_OFED only: MADs are read at once into \
+                        bounded queues, and the limits of senders (sa_max_*) protect them";
+
 /// Special values of force_link_speed, force_link_speed_ext and force_link_width.
 const ALL_SPEEDS: &[(i64, &str)] = &[(15, "all supported")];
 const ALL_SPEEDS_EXT: &[(i64, &str)] = &[(30, "none"), (31, "all supported")];

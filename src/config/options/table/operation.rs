@@ -79,6 +79,9 @@ macro_rules! timing {
         /// Time in milliseconds after which a queued SA request is dropped; values above 2000 act
         /// as 2000, 0 is no limit.
         max_msg_fifo_timeout: u32 = 10_000, reload, implemented;
+        /// Number of received MADs that the kernel keeps for this program, as set by libibumad of
+        /// MLNX_OFED; 0 leaves it. An option for NVIDIA's OpenSM.
+        umad_rx_threshold: u32 = 0, restart, ignored(OWN_UMAD);
         /// Answer all SA requests on one thread; the answers are the same.
         single_thread: bool = false, restart, implemented;
     } };

@@ -94,6 +94,9 @@ macro_rules! routers {
         section "Routers and IPv6";
         /// Path of the file that assigns routers to subnet prefixes.
         prefix_routes_file: Option<String> = path("prefix-routes.conf"), restart, implemented;
+        /// Alias GUIDs of ports for routers: 0: leave them, 1: create, 2: remove. An option of
+        /// NVIDIA's OpenSM.
+        rtr_aguid_enable: u8 = 0, reload, ignored(NO_ROUTER_ALIASES), range(0, 2).else_use(0);
         /// Flow label of paths to other subnets, 0 to 0xfffff.
         rtr_pr_flow_label: u32 = 0, reload, implemented, hex(5).range(0, 0xf_ffff);
         /// Traffic class of paths to other subnets, 0 to 255.
@@ -103,7 +106,7 @@ macro_rules! routers {
         rtr_pr_sl: u8 = RTR_PR_INHERIT, reload, implemented, range(0, 15).or(OTHER_PATHS);
         /// Largest MTU of paths to other subnets as a code, 1 to 5: 1: 256, 2: 512, 3: 1024,
         /// 4: 2048, 5: 4096 bytes; 255 uses that of the path to the router.
-        rtr_pr_mtu: u8 = RTR_PR_INHERIT, reload, implemented, range(1, 5).or(ROUTER_PATH);
+        rtr_pr_mtu / rtr_p_mtu: u8 = RTR_PR_INHERIT, reload, implemented, range(1, 5).or(ROUTER_PATH);
         /// Largest rate of paths to other subnets as a code, 2 to 24 (3: 10, 7: 40, 16: 100
         /// Gb/s …); 255 uses that of the path to the router.
         rtr_pr_rate: u8 = RTR_PR_INHERIT, reload, implemented, range(2, 24).or(ROUTER_PATH);

@@ -1,0 +1,157 @@
+//! The names of the OpenSM chapter in the MLNX_OFED manual (5.3) that OpenSM 3.3.24 does not have:
+//! each is accepted and acts, or stands in the manual's table of differences with the reason.
+
+use std::fs;
+use std::path::Path;
+use torus_sm::config::options::Support;
+use torus_sm::config::options::parse::find;
+use torus_sm::config::routing_chain::{ENGINE, port_groups, steps, topologies};
+
+/// Heading of the table of differences.
+const SECTION: &str = ".SH DIFFERENCES FROM NVIDIA'S OPENSM";
+
+/// How a name is accepted.
+enum Accepted {
+    /// A key of opensm.conf that acts.
+    Key,
+    /// Another spelling of this key, which acts.
+    SpellingOf(&'static str),
+    /// A value of `routing_engine`.
+    Engine,
+    /// A qualifier of pgrp_policy_file: the group has a rule.
+    GroupRule(&'static str),
+    /// A name of a group that needs no definition.
+    PredefinedGroup,
+    /// A qualifier of topo_policy_file and rch_policy_file, in this step.
+    ChainStep(&'static str),
+    /// Not accepted, or without effect: the manual says why.
+    Documented,
+}
+
+use Accepted::{ChainStep, Documented, Engine, GroupRule, Key, PredefinedGroup, SpellingOf};
+
+const STEP: &str = "unicast-step id: 1 engine: minhop end-unicast-step \
+                    unicast-step id: 2 use: text engine: ftree config: /etc/opensm2.cfg \
+                    topology: 1 path-bit: 1 end-unicast-step \
+                    unicast-step id: 3 engine: updn topology: 1 fallback-to: 2 end-unicast-step";
+
+const NAMES: &[(&str, Accepted)] = &[
+    ("ALL_VCAS", Documented),
+    ("chain", Engine),
+    ("pqft", Documented),
+    ("pgrp_policy_file", Key),
+    ("port-guid", GroupRule("port-guid: 0x281, 0x289@2-5/7")),
+    ("port-guid-range", GroupRule("port-guid-range: 0x283-0x289")),
+    ("port-name", GroupRule("port-name: hostname=kuku; port=2; hca_idx=1")),
+    ("port-regexp", GroupRule("port-regexp: SW:3")),
+    ("union-rule", GroupRule("union-rule: ALL_CAS, ALL_SWITCHES")),
+    ("subtract-rule", GroupRule("subtract-rule: ALL, ALL_SWITCHES")),
+    ("ALL", PredefinedGroup),
+    ("ALL_SWITCHES", PredefinedGroup),
+    ("ALL_CAS", PredefinedGroup),
+    ("ALL_ROUTERS", PredefinedGroup),
+    ("topo_policy_file", Key),
+    ("sw-grp", ChainStep(STEP)),
+    ("hca-grp", ChainStep(STEP)),
+    ("rch_policy_file", Key),
+    ("engine", ChainStep(STEP)),
+    ("use", ChainStep(STEP)),
+    ("config", ChainStep(STEP)),
+    ("topology", ChainStep(STEP)),
+    ("fallback-to", ChainStep(STEP)),
+    ("path-bit", ChainStep(STEP)),
+    ("enhanced_qos_policy_file", Documented),
+    ("enhanced_qos_vport0_unlimit_default_rl", Documented),
+    ("Adaptive Routing Manager", Documented),
+    ("SHIELD", Documented),
+    ("enable_rx_threshold", Documented),
+    ("umad_update_threshold", Documented),
+    ("umad_rx_threshold", Documented),
+    ("rtr_aguid_enable", Documented),
+    ("rtr_pr_flow_label", Key),
+    ("rtr_pr_tclass", Key),
+    ("rtr_pr_sl", Key),
+    ("rtr_pr_mtu", Key),
+    ("rtr_p_mtu", SpellingOf("rtr_pr_mtu")),
+    ("rtr_pr_rate", Key),
+    ("activity_report_subjects", Documented),
+    ("virt_enabled", Documented),
+    ("offsweep_balancing_enabled", Key),
+    ("offsweep_balancing_window", Key),
+];
+
+/// The entries of the manual's table: a name in bold or several, and what follows.
+fn table_of_differences() -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/torus-sm.8");
+    let text = fs::read_to_string(path).expect("the manual").replace("\\-", "-");
+    let (_, section) = text.split_once(SECTION).expect("the section");
+    let section = section.split("\n.SH ").next().unwrap_or_default();
+    let entries = section.split("\n.TP\n").skip(1);
+    let parts = entries.filter_map(|entry| entry.split_once('\n'));
+    parts.map(|(names, reason)| (names.to_owned(), reason.to_owned())).collect()
+}
+
+fn is_documented(name: &str, table: &[(String, String)]) -> bool {
+    table.iter().any(|(names, reason)| {
+        let words = names.split(['"', ',']).map(|word| word.trim().trim_start_matches(".BR "));
+        let has_name =
+            words.map(|word| word.trim_start_matches(".B ").trim()).any(|word| word == name);
+        has_name && reason.split_whitespace().count() >= 5
+    })
+}
+
+fn is_implemented(key: &str) -> bool {
+    find(key).is_some_and(|key| key.support == Support::Implemented)
+}
+
+fn acts(name: &str, how: &Accepted, table: &[(String, String)]) -> bool {
+    let file = Path::new("policy.conf");
+    match how {
+        Key => find(name).is_some_and(|key| key.name == name) && is_implemented(name),
+        SpellingOf(key) => {
+            find(name).is_some_and(|found| found.name == *key) && is_implemented(key)
+        }
+        Engine => name == ENGINE,
+        GroupRule(rule) => {
+            let text = format!("port-group name: group {rule} end-port-group");
+            let (groups, found) = port_groups::parse(file, &text);
+            rule.starts_with(name) && found.is_empty() && groups[0].rules.len() == 1
+        }
+        PredefinedGroup => port_groups::find(&[], name).is_some(),
+        ChainStep(text) => {
+            let topology = "topology id: 1 sw-grp: ALL_SWITCHES hca-grp: ALL_CAS end-topology";
+            let (topologies, of_topology) = topologies::parse(file, topology, &[]);
+            let (steps, of_steps) = steps::parse(file, text, &topologies, 1);
+            let [_, second, third] = &steps[..] else { return false };
+            (text.contains(&format!("{name}:")) || topology.contains(&format!("{name}:")))
+                && of_topology.is_empty()
+                && of_steps.is_empty()
+                && (second.topology, second.path_bit, third.fallback_to) == (Some(0), 1, Some(2))
+                && second.usage == "text"
+                && second.config.is_some()
+        }
+        Documented => is_documented(name, table),
+    }
+}
+
+#[test]
+fn each_name_of_the_chapter_acts_or_is_a_documented_difference() {
+    let table = table_of_differences();
+    let missing: Vec<&str> = NAMES
+        .iter()
+        .filter(|(name, how)| !acts(name, how, &table))
+        .map(|(name, _)| *name)
+        .collect();
+    assert_eq!(missing, [""; 0]);
+}
+
+/// A name that acts must not stay in the table.
+#[test]
+fn the_table_of_differences_has_no_name_that_acts() {
+    let table = table_of_differences();
+    assert!(table.len() >= 6, "{table:?}");
+    let is_both =
+        |(name, how): &&(&str, Accepted)| !matches!(how, Documented) && is_documented(name, &table);
+    let both: Vec<&str> = NAMES.iter().filter(is_both).map(|(name, _)| *name).collect();
+    assert_eq!(both, [""; 0]);
+}
