@@ -3,6 +3,7 @@
 use crate::cli::configuration::{self, Configured};
 use crate::cli::output::{complain, print_or_end};
 use crate::cli::{DaemonArgs, ExitCode};
+use crate::daemon::activity::ActivityReport;
 use crate::daemon::management;
 use crate::daemon::process::background;
 use crate::daemon::process::core_dumps;
@@ -195,7 +196,8 @@ async fn serve(
     let _management = manage_options.and_then(|options| {
         management::start(&mut daemon, &options, management_dir, log.clone(), shutdown.clone())
     });
-    signals::install(daemon.events(), shutdown, reopen(log), recordings).map_err(|error| {
+    let reopen = reopen(log, daemon.activity());
+    signals::install(daemon.events(), shutdown, reopen, recordings).map_err(|error| {
         Failure::new(ExitCode::System, format!("cannot handle signals: {error}"))
     })?;
     settle_in_background()?;
@@ -259,9 +261,10 @@ pub(crate) async fn flush_regularly(log: LogHandle) {
     }
 }
 
-/// The action of SIGUSR1: reopens the log.
-pub(crate) fn reopen(log: LogHandle) -> impl Fn() + Send + 'static {
+/// The action of SIGUSR1: reopens the log and the activity report.
+pub(crate) fn reopen(log: LogHandle, activity: Arc<ActivityReport>) -> impl Fn() + Send + 'static {
     move || {
+        activity.reopen();
         if let Err(problem) = log.reopen() {
             error!("cannot reopen the log, logging continues in the old file: {problem}");
         }

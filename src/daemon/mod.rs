@@ -17,11 +17,13 @@
 //! * [`sa_server`]: answers SA requests from the published snapshot, owns the registry;
 //! * [`perfmgr`]: reads the port counters; [`congestion`]: configures congestion control;
 //! * [`vendor`]: asks devices for vendor-specific capabilities;
+//! * [`activity`]: the activity report;
 //! * [`process`]: threads, signals, log.
 //!
-//! Imports go one way: messages ← process ← sm_loop, sa_server, perfmgr, congestion, vendor ← start ← management ←
+//! Imports go one way: messages ← process, activity ← sm_loop, sa_server, perfmgr, congestion, vendor ← start ← management ←
 //! launch.
 
+pub mod activity;
 pub mod congestion;
 pub mod launch;
 pub mod manage_control;

@@ -1,9 +1,10 @@
 //! Connects the manager and the servers to an open port.
 
 use crate::config::config_files::ConfigFiles;
-use crate::config::options::Options;
+use crate::config::options::{ActivitySubjects, Options};
 use crate::config::partitions::PartitionsConfig;
 use crate::congestion::status::CongestionStatus;
+use crate::daemon::activity::{self, ActivityReport};
 use crate::daemon::congestion::{CongestionConnections, CongestionManager};
 use crate::daemon::manage_control::ManageControl;
 use crate::daemon::messages::{SaCommand, SmEvent};
@@ -104,8 +105,13 @@ impl ServerThreads {
 
 /// The initial registry: the multicast groups of the partitions, and the contents of `sa_db_file`.
 /// False if part of that file could not be used.
-fn registry(options: &Options, config: &PartitionsConfig) -> (Registry, bool) {
+fn registry(
+    options: &Options,
+    config: &PartitionsConfig,
+    reports_groups: bool,
+) -> (Registry, bool) {
     let mut registry = Registry::default();
+    registry.record_group_activities(reports_groups);
     // The first sweep logs the findings about the partitions.
     let (partitions, _) = partitions::partitions(config, options, &[]);
     let groups = permanent_groups(&partitions, options);
@@ -140,6 +146,7 @@ pub struct Daemon {
     vendor_status: Arc<ArcSwap<VendorStatus>>,
     /// The M_Keys that ports hold, from the SM loop.
     m_keys: Arc<ArcSwap<MKeys>>,
+    activity: Arc<ActivityReport>,
     /// The receiver of events until the management interface has it.
     receiver: Option<EventReceiver>,
     /// The ends of the shared state.
@@ -162,6 +169,7 @@ impl Daemon {
         let client = SmpClient::new(port.clone(), demux, limits(&setup.options));
         let (events, receiver) = feed::channel();
         setup.recordings.report_to(events.clone());
+        let activity = ActivityReport::new(&setup.files.dump_dir, &setup.options, events.clone());
         let status = Monitor::first_status(sm_status, &setup.options, client.meter());
         let perf_status = Arc::new(ArcSwap::from_pointee(PerfStatus::new(&setup.options)));
         let (sm_status, shared) = (watch::Sender::new(sm_status), status.replication.clone());
@@ -184,6 +192,7 @@ impl Daemon {
             congestion_status: Arc::default(),
             vendor_status: Arc::default(),
             m_keys: Arc::default(),
+            activity: Arc::new(activity),
             receiver: Some(receiver),
             replication,
         }
@@ -192,6 +201,11 @@ impl Daemon {
     /// Sends events from outside, such as signals, to the manager.
     pub fn events(&self) -> mpsc::UnboundedSender<SmEvent> {
         self.events.0.clone()
+    }
+
+    /// The activity report.
+    pub fn activity(&self) -> Arc<ActivityReport> {
+        self.activity.clone()
     }
 
     /// The published snapshots.
@@ -322,8 +336,11 @@ impl Daemon {
             published: self.vendor_status,
         });
         servers.spawn_on(vendor.run(), &background);
+        let reported_changes = activity::follow(self.activity.clone(), self.subnet.subscribe());
+        let reported_changes = background.spawn(reported_changes);
+        let reports_groups = self.activity.wants(ActivitySubjects::MULTICAST);
         let (registry, complete) =
-            registry(&self.setup.options, &self.setup.config_files.partitions);
+            registry(&self.setup.options, &self.setup.config_files.partitions, reports_groups);
         // If part of the file could not be used, clients must register again.
         self.setup.options.no_clients_rereg &= complete;
         let archive = SaDbFile::new(self.setup.files.dump_dir.clone(), &registry)
@@ -334,6 +351,7 @@ impl Daemon {
         let server =
             SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers)
                 .with_feed(self.feed.events.clone())
+                .with_activity(self.activity.clone())
                 .with_replicas(registry_link.changed)
                 .with_offenders(self.feed.status.load().offenders.clone());
         self.demux.set_inline_responder(server.shared_responder());
@@ -356,6 +374,7 @@ impl Daemon {
             config_file: self.setup.config_file,
             feed: self.feed,
             m_keys: self.m_keys,
+            activity: self.activity.clone(),
             replication: link,
         };
         let configuration = Configuration::new(self.setup.options, self.setup.config_files);
@@ -365,6 +384,10 @@ impl Daemon {
         if let Err(panic) = sa_task.await {
             warn!("the SA server failed: {panic}");
         }
+        if let Err(panic) = reported_changes.await {
+            warn!("the activity report failed: {panic}");
+        }
+        self.activity.finish();
         exit
     }
 }

@@ -6,6 +6,7 @@
 use super::loop_status::{Causes, SetsByPhase, SweepKind};
 use crate::ids::{Guid, PortNum};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// An end of a link.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -268,6 +269,15 @@ pub enum Event {
         /// Devices that did not answer, refused a request or do not support congestion control.
         failed: usize,
     },
+    /// The subnet manager did something of which `activity_report_subjects` wants a report.
+    Activity {
+        /// Number of the activity in NVIDIA's manual.
+        id: u8,
+        /// Its name there, such as `mcm_member`.
+        activity: String,
+        /// Its fields there, in snake_case.
+        fields: BTreeMap<String, String>,
+    },
     /// The registry of the SA was written to opensm-sa.dump.
     SaDatabaseWritten,
     /// A recording of the flight recorder was written.
@@ -325,6 +335,7 @@ impl Event {
             Self::SubscriptionsEnded { .. } => "subscriptions_ended",
             Self::CountersRead { .. } => "counters_read",
             Self::CongestionConfigured { .. } => "congestion_configured",
+            Self::Activity { .. } => "activity",
             Self::SaDatabaseWritten => "sa_database_written",
             Self::RecordingWritten { .. } => "recording_written",
             Self::RecordingFailed { .. } => "recording_failed",

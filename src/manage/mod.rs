@@ -24,6 +24,7 @@
 //! * [`client`]: `torus-sm status` and the other commands that talk to a running daemon.
 
 pub mod action;
+pub mod activity;
 pub mod api;
 pub mod client;
 pub mod console;

@@ -15,13 +15,21 @@ pub struct PlanRejected {
     pub dumps: Vec<Dump>,
     /// The reason in one sentence, which is among the messages.
     pub headline: String,
+    /// The engines that found no routes, or whose routes failed verification.
+    pub failed_engines: Vec<&'static str>,
 }
 
 impl PlanRejected {
     /// A plan that is rejected for the reasons in `notes`, summed up by `headline`.
     pub fn new(mut notes: Vec<Note>, dumps: Vec<Dump>, headline: String) -> Self {
         notes.push(Note::new(Severity::Error, None, headline.clone()));
-        Self { notes, dumps, headline }
+        Self { notes, dumps, headline, failed_engines: Vec::new() }
+    }
+
+    /// Names the engines that failed.
+    #[must_use]
+    pub fn with_failed_engines(self, failed_engines: Vec<&'static str>) -> Self {
+        Self { failed_engines, ..self }
     }
 
     /// A plan that is rejected for one reason.

@@ -186,8 +186,13 @@ async fn run_daemon(
             print_or_end(&format!("page:     {url}\n"))?;
         }
     }
-    signals::install(daemon.events(), shutdown.clone(), launch::reopen(log), recordings)
-        .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
+    signals::install(
+        daemon.events(),
+        shutdown.clone(),
+        launch::reopen(log, daemon.activity()),
+        recordings,
+    )
+    .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
     launch::settle_in_background()?;
     let mut subnet = daemon.subnet();
     if let Some(mark) = starting {

@@ -1,5 +1,6 @@
 //! The whole daemon: in this process on simulated fabrics, and as a process on ibsim.
 
+mod activity;
 mod congestion;
 mod core_dumps;
 mod disasters;

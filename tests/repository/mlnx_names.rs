@@ -74,7 +74,7 @@ const NAMES: &[(&str, Accepted)] = &[
     ("rtr_pr_mtu", Key),
     ("rtr_p_mtu", SpellingOf("rtr_pr_mtu")),
     ("rtr_pr_rate", Key),
-    ("activity_report_subjects", Documented),
+    ("activity_report_subjects", Key),
     ("virt_enabled", Documented),
     ("offsweep_balancing_enabled", Key),
     ("offsweep_balancing_window", Key),

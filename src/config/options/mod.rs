@@ -13,6 +13,7 @@
 //! repairs them, each with its place in the file: `check` counts them as errors, a start as
 //! warnings. Unknown keys cause warnings.
 
+mod activity_subjects;
 mod congestion_values;
 pub mod key;
 pub mod parse;
@@ -23,6 +24,7 @@ mod template;
 pub mod value;
 pub mod vl_lists;
 
+pub use activity_subjects::ActivitySubjects;
 pub use congestion_values::{CaEntries, CctEntry, CctList, PortMask};
 pub use key::{Reload, SECRET_KEYS, Support};
 pub use parse::keys_of;

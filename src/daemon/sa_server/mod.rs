@@ -45,6 +45,7 @@ pub mod open_replies;
 mod queries;
 mod refused_changes;
 mod refused_paths;
+mod registry_changes;
 mod replica;
 pub mod request_key;
 pub mod request_queue;
@@ -53,9 +54,9 @@ pub mod table_workers;
 
 use crate::config::options::Options;
 use crate::contained;
+use crate::daemon::activity::ActivityReport;
 use crate::daemon::messages::{DeviceNotice, SaCommand, SmEvent};
 use crate::daemon::process::priority::spawn_low_priority;
-use crate::daemon::process::trap_log;
 use crate::ids::Lid;
 use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
@@ -149,6 +150,8 @@ pub struct SaServer {
     /// Subscriptions that ended because their queue pairs did not respond.
     ended_subscriptions: u64,
     offenders: Arc<Offenders>,
+    /// `None` in tests of the server alone.
+    activity: Option<Arc<ActivityReport>>,
     /// Forged requests by source that the log has.
     logged_forgeries: BTreeMap<(Lid, DropReason), u64>,
 }
@@ -191,6 +194,7 @@ impl SaServer {
             absence_end: None,
             ended_subscriptions: 0,
             offenders: Arc::default(),
+            activity: None,
             logged_forgeries: BTreeMap::new(),
         }
     }
@@ -208,6 +212,11 @@ impl SaServer {
     /// Counts silent subscribers in `offenders`.
     pub fn with_offenders(self, offenders: Arc<Offenders>) -> Self {
         Self { offenders, ..self }
+    }
+
+    /// Reports changes of multicast groups to `activity`.
+    pub fn with_activity(self, activity: Arc<ActivityReport>) -> Self {
+        Self { activity: Some(activity), ..self }
     }
 
     /// The responder for the port's reader threads.
@@ -405,24 +414,6 @@ impl SaServer {
             if options.drop_event_subscriptions {
                 registry.clear_subscriptions();
             }
-        }
-    }
-
-    /// Handles changes of the registry: reports them to subscribers, schedules the write to disk.
-    fn registry_changed(&mut self) {
-        let events = self.responder.get().registry_mut().take_group_events();
-        if !events.is_empty()
-            && let Some(subnet) = self.own_subnet()
-        {
-            events.iter().for_each(trap_log::reporting_group);
-            let (registry, now) = (self.responder.get().registry_mut(), Instant::now().into_std());
-            self.dispatcher.group_events(registry, &subnet, &events, now);
-        }
-        if self.responder.get().registry().has_unexported_changes() {
-            self.replicas.send_replace(());
-        }
-        if let Some(options) = &self.options {
-            self.db_file.watch(self.responder.get().registry(), options);
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
+use crate::daemon::activity::ActivityReport;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::recordings::Recordings;
 use crate::daemon::sm_loop::files::StateFiles;
@@ -73,6 +74,7 @@ pub struct ManagerContext {
     pub feed: Feed,
     /// The M_Keys that ports hold, as of the last programmed plan, for other tasks.
     pub m_keys: Arc<ArcSwap<MKeys>>,
+    pub activity: Arc<ActivityReport>,
     /// The state that this SM shares with others.
     pub replication: ManagerLink,
 }

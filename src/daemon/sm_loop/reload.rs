@@ -78,6 +78,7 @@ fn take_over(
     env.monitor.reloaded(config_status::in_force(read_files), ignored_lines);
     env.context.client.set_limits(limits(&options));
     env.context.sm_status.send_modify(|sm_status| sm_status.reload(&options));
+    env.context.activity.configure(&options);
     env.context.recordings.configure(&options, &files.texts);
     reconfigurer.reload(&options, files);
     // Other instances compare their configurations with the new one.

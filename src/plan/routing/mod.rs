@@ -126,6 +126,16 @@ impl fmt::Debug for Routing {
 }
 
 impl Routing {
+    /// True if the routes are those of the unicast cache, and not of a run of the engine.
+    pub fn is_from_cache(&self) -> bool {
+        unicast_cache::is_reused(self)
+    }
+
+    /// True if the unicast cache has these routes for later fabrics.
+    pub fn has_cache(&self) -> bool {
+        self.policy.unicast_cache().is_some()
+    }
+
     /// Tables without entries, which stand for those of an engine that failed.
     pub fn without_routes(engine: &'static str, switches: usize, max: Lid) -> Self {
         /// Leaves SLs, VLs and trees to the defaults.

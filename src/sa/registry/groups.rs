@@ -1,10 +1,12 @@
 //! Multicast groups and their members (IBA vol. 1, 15.2.5.17).
 
+mod activity;
 mod member_counts;
 mod permanent;
 mod replicated;
 mod spec;
 
+pub use activity::{GroupActivity, GroupChange};
 pub use permanent::{UnmetGroups, last_mlid};
 pub use spec::GroupSpec;
 pub(crate) use spec::LINK_LOCAL_SCOPE;
@@ -16,6 +18,7 @@ use crate::sa::registry::change_log::{ChangedKeys, EntryKey};
 use crate::sa::status::ErrorStatus;
 use crate::wire::record::{JoinState, McMemberRecord, Selector};
 use crate::wire::sa::SaStatus;
+use activity::GroupActivities;
 use member_counts::MemberCounts;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -173,6 +176,7 @@ pub struct Groups {
     changes: u64,
     next_mgid: u32,
     events: Vec<GroupEvent>,
+    activities: GroupActivities,
     member_counts: MemberCounts,
     /// For replication.
     pub(super) changed: ChangedKeys,
@@ -203,6 +207,16 @@ impl Groups {
         std::mem::take(&mut self.events)
     }
 
+    /// Records changes for [`Self::take_activities`] from now on, or no longer.
+    pub(super) fn record_activities(&mut self, is_recording: bool) {
+        self.activities.record(is_recording);
+    }
+
+    /// The recorded changes since the last call, and the number of those that were not kept.
+    pub(super) fn take_activities(&mut self) -> (Vec<GroupActivity>, u64) {
+        self.activities.take()
+    }
+
     /// Number of memberships for which a port sent the join.
     pub(crate) fn memberships_of(&self, requester: Guid) -> usize {
         self.member_counts.of(requester)
@@ -222,7 +236,15 @@ impl Groups {
     /// Removes ports from all groups.
     pub(super) fn remove_ports(&mut self, ports: &BTreeSet<Guid>) {
         let Self {
-            groups, events, generation, changes, changed_in, changed, member_counts, ..
+            groups,
+            events,
+            generation,
+            changes,
+            changed_in,
+            changed,
+            member_counts,
+            activities,
+            ..
         } = self;
         for group in groups.values_mut() {
             let (had_full_member, before) = (group.has_full_member(), group.members.len());
@@ -231,6 +253,7 @@ impl Groups {
                 let is_kept = !ports.contains(&member.port);
                 if !is_kept {
                     changed.add(EntryKey::Member(mgid, guid));
+                    activities.add((group.mlid, mgid), GroupChange::Left(guid));
                     member_counts.removed(member);
                 }
                 is_kept
@@ -298,6 +321,10 @@ impl Groups {
         member.port = port;
         let before = member.state;
         member.state = before.with(request.state);
+        if before.is_empty() {
+            let joined = GroupChange::Joined(request.port_gid.guid());
+            self.activities.add((group.mlid, mgid), joined);
+        }
         if before.is_empty() || before.receives() != member.state.receives() {
             self.generation += 1;
             member.since = self.generation;
@@ -324,6 +351,7 @@ impl Groups {
         let record = group.member_record(request.port_gid, remaining);
         if remaining.state.is_empty() {
             group.members.remove(&guid);
+            self.activities.add((group.mlid, request.mgid), GroupChange::Left(guid));
             self.member_counts.removed(&remaining);
         }
         let changed = remaining.state.is_empty() || before.receives() != remaining.state.receives();
@@ -390,6 +418,7 @@ impl Groups {
             .or_else(|| range.clone().map(Mlid).find(free))?;
         self.mlids.entry(mlid).or_default().insert(spec.mgid);
         self.changed.add(EntryKey::Group(spec.mgid));
+        self.activities.add((mlid, spec.mgid), GroupChange::Created);
         self.mark_changed(mlid);
         self.changes += 1;
         let creator = Guid::default();
@@ -408,7 +437,11 @@ impl Groups {
 
     fn remove(&mut self, mgid: &Gid) {
         let Some(group) = self.groups.remove(mgid) else { return };
-        group.members.values().for_each(|member| self.member_counts.removed(member));
+        for (&guid, member) in &group.members {
+            self.member_counts.removed(member);
+            self.activities.add((group.mlid, *mgid), GroupChange::Left(guid));
+        }
+        self.activities.add((group.mlid, *mgid), GroupChange::Deleted);
         let members = group.members.keys().map(|&guid| EntryKey::Member(*mgid, guid));
         std::iter::once(EntryKey::Group(*mgid))
             .chain(members)

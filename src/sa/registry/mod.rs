@@ -22,7 +22,10 @@ pub mod subscriptions;
 mod tests;
 
 pub use absence::MAX_ABSENCE;
-pub use groups::{Group, GroupEvent, GroupMember, GroupSpec, Groups, UnmetGroups, last_mlid};
+pub use groups::{
+    Group, GroupActivity, GroupChange, GroupEvent, GroupMember, GroupSpec, Groups, UnmetGroups,
+    last_mlid,
+};
 
 use crate::fabric::{DiscoveryFault, Fabric};
 use crate::ids::{Gid, Guid, Mlid};
@@ -104,6 +107,18 @@ impl Registry {
     /// Returns the groups that were created, or lost their last full member, since the last call.
     pub fn take_group_events(&mut self) -> Vec<GroupEvent> {
         self.multicast.take_events()
+    }
+
+    /// Records changes of multicast groups for [`Self::take_group_activities`] from now on, or no
+    /// longer.
+    pub fn record_group_activities(&mut self, is_recording: bool) {
+        self.multicast.record_activities(is_recording);
+    }
+
+    /// The recorded changes of multicast groups since the last call, and the number of those that were
+    /// not kept.
+    pub fn take_group_activities(&mut self) -> (Vec<GroupActivity>, u64) {
+        self.multicast.take_activities()
     }
 
     /// Makes the groups of the configuration permanent. Creates missing ones, and ends the

@@ -15,6 +15,7 @@ mod operation;
 mod qos;
 mod routing;
 
+use super::activity_subjects::ActivitySubjects;
 use super::congestion_values::{CaEntries, CctEntry, CctList, PortMask};
 use super::key::{KeyOf, Reload, Support};
 use super::permissions::{PortGuids, SaTrust};

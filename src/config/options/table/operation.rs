@@ -191,6 +191,10 @@ macro_rules! log {
         per_module_logging_file: Option<String> = path("per-module-logging.conf"), restart, implemented;
         /// Directory of dump files; without the key, that of the environment variable OSM_TMP_DIR.
         dump_files_dir: String = "/var/log/".into(), restart, implemented;
+        /// Subjects of the activity report, the file opensm-activity.dump in that directory, separated
+        /// by commas: mc (multicast), prtn (partitions), virt (virtual ports, none yet), routing, all
+        /// or none. An option of NVIDIA's OpenSM.
+        activity_report_subjects: ActivitySubjects = ActivitySubjects::NONE, reload, implemented;
         /// Keep the memory of the daemon, which contains keys, in its core dumps. With FALSE they have
         /// the registers of its threads and the headers of the programs only.
         core_dump_memory: bool = false, restart, implemented;

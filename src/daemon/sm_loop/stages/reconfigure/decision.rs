@@ -36,7 +36,8 @@ fn planning_failed(failure: PlanError) -> Decision {
         notes.extend(error.notes);
         dumps.extend(error.dump);
     }
-    (Err(PlanRejected::new(notes, dumps, headline)), memory)
+    let rejected = PlanRejected::new(notes, dumps, headline).with_failed_engines(engines);
+    (Err(rejected), memory)
 }
 
 /// The rejection of a plan that fails verification.

@@ -10,7 +10,7 @@ use super::log_once::{log_extent, log_failed_sets};
 use super::state::AcceptedPlan;
 use super::{Reconfigurer, recording, registry_queries, shared_state};
 use crate::apply::{ApplyReport, Devices, apply_idle_ports};
-use crate::config::options::Options;
+use crate::config::options::{ActivitySubjects, Options};
 use crate::config::qos_policy::QosPolicy;
 use crate::contained;
 use crate::daemon::process::port_log;
@@ -20,6 +20,7 @@ use crate::daemon::sm_loop::file_writer::WriteJob;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::PolicyInputs;
 use crate::fabric::difference::Difference;
+use crate::manage::activity::Activity;
 use crate::notes::Note;
 use crate::observe::Observation;
 use crate::plan::Plan;
@@ -109,6 +110,7 @@ impl Reconfigurer {
     ) -> Result<ProgrammablePlan, PlanRejected> {
         let planned = self.plan(context, request.clone()).await;
         recording::plan_ended(context, &planned);
+        self.report_routing(context, &planned);
         let mut rejected = match planned {
             Ok(verified) => return Ok(ProgrammablePlan { verified, request, rejected: None }),
             Err(rejected) => rejected,
@@ -126,6 +128,36 @@ impl Reconfigurer {
                 rejected.notes.extend(problem);
                 Err(rejected)
             }
+        }
+    }
+
+    /// Reports in the activity report how the engines and the unicast cache fared.
+    fn report_routing(&self, context: &ManagerContext, planned: &Result<Verified, PlanRejected>) {
+        let report = &context.activity;
+        if !report.wants(ActivitySubjects::ROUTING) {
+            return;
+        }
+        let accepted = self.plan.accepted.as_ref();
+        let had_cache = accepted.is_some_and(|it| it.subnet.plan.routing.has_cache());
+        let routing = planned.as_ref().ok().map(|verified| &verified.plan().routing);
+        let is_cached = routing.is_some_and(|routing| routing.is_from_cache());
+        if had_cache && !is_cached {
+            report.send(Activity::UnicastCacheInvalidated);
+        }
+        let failed: Vec<&str> = match planned {
+            Ok(_) if is_cached => Vec::new(),
+            Ok(verified) => {
+                let errors = verified.plan().routing.routing_errors.iter();
+                errors.map(|error| error.engine).collect()
+            }
+            Err(rejected) => rejected.failed_engines.clone(),
+        };
+        failed.into_iter().for_each(|engine| report.send(Activity::RoutingFailed(engine)));
+        if let Some(routing) = routing {
+            report.send(match is_cached {
+                true => Activity::UnicastCacheRouted,
+                false => Activity::RoutingSucceeded(routing.engine),
+            });
         }
     }
 

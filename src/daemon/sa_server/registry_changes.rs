@@ -1,0 +1,50 @@
+//! What follows from changes of the registry: reports to subscribers and in the activity report, and
+//! the file on disk.
+
+use super::SaServer;
+use crate::config::options::ActivitySubjects;
+use crate::daemon::activity::ActivityReport;
+use crate::daemon::process::trap_log;
+use crate::manage::activity::Activity;
+use crate::sa::registry::{GroupActivity, GroupChange, Registry};
+use tokio::time::Instant;
+
+impl SaServer {
+    /// Handles changes of the registry: reports them to subscribers, schedules the write to disk.
+    pub(super) fn registry_changed(&mut self) {
+        if let Some(activity) = &self.activity {
+            report_activities(activity, self.responder.get().registry_mut());
+        }
+        let events = self.responder.get().registry_mut().take_group_events();
+        if !events.is_empty()
+            && let Some(subnet) = self.own_subnet()
+        {
+            events.iter().for_each(trap_log::reporting_group);
+            let (registry, now) = (self.responder.get().registry_mut(), Instant::now().into_std());
+            self.dispatcher.group_events(registry, &subnet, &events, now);
+        }
+        if self.responder.get().registry().has_unexported_changes() {
+            self.replicas.send_replace(());
+        }
+        if let Some(options) = &self.options {
+            self.db_file.watch(self.responder.get().registry(), options);
+        }
+    }
+}
+
+/// Reports the changes of multicast groups since the last call, and records further ones if they are to be reported.
+fn report_activities(activities: &ActivityReport, registry: &mut Registry) {
+    registry.record_group_activities(activities.wants(ActivitySubjects::MULTICAST));
+    let (changes, lost) = registry.take_group_activities();
+    activities.lost(lost);
+    for GroupActivity { mlid, mgid, change } in changes {
+        let member =
+            |port_guid, has_joined| Activity::MulticastMember { mlid, mgid, port_guid, has_joined };
+        activities.send(match change {
+            GroupChange::Created => Activity::MulticastGroup { mlid, mgid, is_deleted: false },
+            GroupChange::Deleted => Activity::MulticastGroup { mlid, mgid, is_deleted: true },
+            GroupChange::Joined(port_guid) => member(port_guid, true),
+            GroupChange::Left(port_guid) => member(port_guid, false),
+        });
+    }
+}
