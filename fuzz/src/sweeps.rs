@@ -143,6 +143,7 @@ pub(super) fn small_subnet() -> Subnet {
         failed_sets: 0,
         devices: Arc::default(),
         restarts: Arc::default(),
+        rate_limits: None,
         repair_view: Arc::default(),
     }
 }

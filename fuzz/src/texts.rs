@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 use torus_sm::cli;
+use torus_sm::config::enhanced_qos as rates;
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::config::qos_policy::QosPolicy;
@@ -289,4 +290,35 @@ pub fn sa_dump(data: &[u8]) {
     let restored = again.restore(file, &written, &[], moment);
     assert!(restored.findings.is_empty(), "{:?}\n{written}", restored.findings);
     assert_eq!(again.dump(0xfe80_0000_0000_0000, moment), written);
+}
+
+/// enhanced_qos_policy_file: findings are about lines of the text, and an accepted policy has only rates
+/// that fit, each SL that of its rule or of the default.
+pub fn enhanced_qos(data: &[u8]) {
+    let text = text(data);
+    let groups = "port-group name: group port-guid: 0x1 end-port-group";
+    let (groups, _) = port_groups::parse(Path::new("groups.conf"), groups);
+    let (policy, findings) = rates::parse(Path::new("rates.conf"), &text, &groups);
+    let lines = text.lines().count() as u32;
+    for found in &findings {
+        assert!((1..=lines).contains(&found.line) && found.column > 0, "{found}");
+        assert!(!excerpt::render(found, &text).is_empty());
+    }
+    let is_wrong = findings.iter().any(|found| found.severity == Severity::Error);
+    assert_eq!(policy.is_none(), is_wrong);
+    let Some(policy) = policy else { return };
+    for rules in [&policy.ports, &policy.vports] {
+        let default = rates::default_rule(rules);
+        for rule in rules {
+            assert!((1..=lines).contains(&rule.line));
+            let limits = rates::limits(Some(rule), default);
+            for (sl, &limit) in limits.iter().enumerate() {
+                assert!(limit <= rates::MAX_RATE);
+                let fallback = || default.and_then(|default| default.limit(sl));
+                assert_eq!(limit, rule.limit(sl).or_else(fallback).unwrap_or(0));
+            }
+        }
+    }
+    let no_group = |rule: &rates::RateRule| !matches!(rule.subject, rates::RateSubject::Group(_));
+    assert!(policy.vports.iter().all(no_group));
 }

@@ -1,6 +1,7 @@
 //! Arguments of `torus-sm check`.
 
 use super::DaemonArgs;
+use crate::ids::Guid;
 use clap::Parser;
 use std::path::PathBuf;
 
@@ -23,6 +24,10 @@ pub struct CheckArgs {
     /// Show the effect of partitions and QoS on this fabric, a file in the format of ibnetdiscover
     #[arg(long, value_name = "FABRIC")]
     pub file: Option<PathBuf>,
+    /// Show the rate limits by enhanced_qos_policy_file of the port with this GUID, and of virtual ports
+    /// with it; with --file, rules of port groups count, too
+    #[arg(long, value_name = "GUID", value_parser = port_guid)]
+    pub effective_rates: Option<Guid>,
     /// Print the findings as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -31,4 +36,12 @@ pub struct CheckArgs {
     pub strict: bool,
     #[command(flatten)]
     pub daemon: DaemonArgs,
+}
+
+/// Parses a GUID, with or without 0x.
+fn port_guid(text: &str) -> Result<Guid, String> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let guid = is_number.then(|| u64::from_str_radix(digits, 16).ok()).flatten();
+    guid.map(Guid).ok_or_else(|| format!("'{text}' is no GUID such as 0x0002c90300001234"))
 }

@@ -5,6 +5,7 @@
 //! has become worse must not change a running fabric: [`ConfigFiles::regressions`] lists the
 //! errors for which the files in force stay.
 
+use super::enhanced_qos::{self, EnhancedQos};
 use super::files::{self, ConfigTexts, RoutingFiles, TextSource};
 use super::log_modules::ModuleFlags;
 use super::node_name_map::{self, NamedNode};
@@ -32,6 +33,8 @@ pub struct ConfigFiles {
     pub partitions_error: Option<String>,
     /// `None` without QoS, without the file, or if it is invalid.
     pub qos_policy: Option<Arc<QosPolicy>>,
+    /// Rate limits; `None` without them, or if their file is invalid.
+    pub enhanced_qos: Option<Arc<EnhancedQos>>,
     /// torus-2QoS.conf, or the errors in it, which the engine reports.
     pub torus_config: Arc<Result<TorusConfig, Vec<Note>>>,
     pub routing: RoutingFiles,
@@ -119,6 +122,19 @@ impl ConfigFiles {
                 None
             }
         };
+        let enhanced_qos = match enhanced_qos::read_from(others, options) {
+            Ok((policy, found)) => {
+                notes.extend(found);
+                policy.map(Arc::new)
+            }
+            Err(found) => {
+                // The last note is the consequence at the start.
+                let wrong = &found[..found.len().saturating_sub(1).max(1).min(found.len())];
+                errors.push(texts_of_errors(wrong).join("\n"));
+                notes.extend(found);
+                None
+            }
+        };
         let (routing, found) = files::routing_files_from(source, options);
         errors.extend(routing.errors());
         notes.extend(found);
@@ -153,6 +169,7 @@ impl ConfigFiles {
             partitions: Arc::new(partitions),
             partitions_error,
             qos_policy,
+            enhanced_qos,
             torus_config: Arc::new(torus_config),
             routing,
             prefix_routes,
@@ -244,6 +261,7 @@ fn named_files(options: &Options) -> Vec<NamedFile<'_>> {
     ];
     let required = [
         ("torus_config", Some(options.torus_config.as_str())),
+        ("enhanced_qos_policy_file", enhanced_qos::policy_path(options)),
         ("rch_policy_file", options.rch_policy_file.as_deref()),
         ("pgrp_policy_file", options.pgrp_policy_file.as_deref()),
         ("topo_policy_file", options.topo_policy_file.as_deref()),

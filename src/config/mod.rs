@@ -22,6 +22,7 @@
 mod cache_record;
 pub mod config_files;
 pub mod diagnostic;
+pub mod enhanced_qos;
 pub mod excerpt;
 pub mod files;
 pub mod guid2lid;

@@ -6,6 +6,7 @@ mod folders;
 mod json;
 mod partitions;
 mod qos;
+mod rates;
 mod routing;
 mod vl_tables;
 
@@ -17,10 +18,12 @@ use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::{Diagnostic, excerpt};
 use crate::fabric::Fabric;
+use crate::ids::Guid;
 use crate::notes::{Note, Severity};
 use crate::plan::multicast_sls;
 use crate::plan::partitions as plan;
 use crate::plan::qos::policy::EffectivePolicy;
+use crate::plan::rate_limits;
 use crate::plan::routing::torus;
 use crate::verify::Verified;
 use config_files::ConfigFiles;
@@ -73,10 +76,13 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         text += &format!("{}: {note}\n", word(note.severity));
         counts.add(note.severity);
     }
-    let effect = match &args.file {
-        Some(file) => effect(file, &files)?,
+    let mut effect = match &args.file {
+        Some(file) => effect(file, &files, args.effective_rates)?,
         None => effect_on_any_fabric(&files),
     };
+    if let Some(guid) = args.effective_rates.filter(|_| args.file.is_none()) {
+        effect.text += &rates::shown(&files, guid, None);
+    }
     effect.located.iter().for_each(|found| counts.add(found.severity));
     effect.notes.iter().for_each(|note| counts.add(note.severity));
     text += &format!("{}{}\n", effect.text, counts.summary());
@@ -148,7 +154,11 @@ fn effect_on_any_fabric(files: &ConfigFiles) -> Effect {
 }
 
 /// Effect of partitions, routing and QoS on the fabric in `file`.
-fn effect(file: &Path, files: &ConfigFiles) -> Result<Effect, Failure> {
+fn effect(
+    file: &Path,
+    files: &ConfigFiles,
+    effective_rates: Option<Guid>,
+) -> Result<Effect, Failure> {
     let config = |text: String| Failure::new(ExitCode::Config, text);
     let mut effect = Effect::default();
     let options: &Options = &files.options;
@@ -156,6 +166,13 @@ fn effect(file: &Path, files: &ConfigFiles) -> Result<Effect, Failure> {
     let sm_location = scenario::sm_location(&topology, options).map_err(config)?;
     let fabric = scenario::snapshot(&topology, sm_location)
         .ok_or_else(|| config(format!("{}: the fabric has no nodes", file.display())))?;
+    if let Some(policy) = &files.enhanced_qos {
+        let (_, found) = rate_limits::port_limits(policy, &fabric);
+        found.into_iter().for_each(|note| effect.say(note));
+    }
+    if let Some(guid) = effective_rates {
+        effect.text += &rates::shown(files, guid, Some(&fabric));
+    }
     let Some(configured) = &files.partitions else {
         effect.text += "partitions are not shown, because their file has errors\n";
         return Ok(effect);

@@ -27,6 +27,7 @@ pub mod multicast_sls;
 pub mod multicast_update;
 pub mod partitions;
 pub mod qos;
+pub mod rate_limits;
 pub mod routing;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -21,6 +21,7 @@ pub mod repair;
 pub mod report;
 pub mod restarts;
 
+use crate::config::enhanced_qos::EnhancedQos;
 use crate::config::options::Options;
 use crate::fabric::Fabric;
 use crate::ids::{Lid, Sl};
@@ -51,6 +52,8 @@ pub struct Subnet {
     pub failed_sets: usize,
     pub devices: Arc<DeviceFaults>,
     pub restarts: Arc<Restarts>,
+    /// Rate limits of adapter ports by `enhanced_qos_policy_file`.
+    pub rate_limits: Option<Arc<EnhancedQos>>,
     /// Computed when it is first read.
     pub repair_view: Arc<OnceLock<Option<RepairView>>>,
 }

@@ -1,9 +1,11 @@
 //! Vendor-specific attributes: the capabilities that devices announce in GeneralInfo.
 //!
 //! * [`nodes`]: which devices are asked, and what they answered
+//! * [`rates`]: rate limits of ports, what they hold, and the next request to each
 //! * [`status`]: the snapshot that readers get
 //!
 //! This module is pure: [`crate::daemon`] sends the requests.
 
 pub mod nodes;
+pub mod rates;
 pub mod status;

@@ -1,5 +1,6 @@
 //! The snapshot of vendor-specific capabilities that readers get.
 
+use super::rates::RateCounts;
 use crate::ids::Guid;
 use crate::wire::vendor::capabilities::Capabilities;
 use std::collections::BTreeMap;
@@ -46,4 +47,5 @@ pub struct VendorStatus {
     pub nodes: BTreeMap<Guid, CapabilityAnswer>,
     /// Requests since the start of the daemon.
     pub gets: u64,
+    pub rates: RateCounts,
 }

@@ -61,6 +61,7 @@ pub fn published(
         failed_sets: 0,
         devices: Arc::default(),
         restarts: Arc::default(),
+        rate_limits: None,
         repair_view: Arc::default(),
     })
 }

@@ -121,3 +121,39 @@ fn misspelt_guids_of_a_torus_are_found() {
     }
     assert!(text.contains("`0x20000O` is not a GUID such as 0x0002c90300000001"), "{text}");
 }
+
+/// The rate limits of `enhanced_qos_policy_file`: findings, and the effect on a port.
+#[test]
+fn rate_limits_are_checked_and_shown() {
+    let policy = "BW_NAMES\nslow = 50\nfast = 60\nBW_RULES\ndefault = all:slow\n0x1 = 3:fast\n\
+                  VPORT_BW_RULES\ndefault = 2:fast\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let write =
+        |text: &str| std::fs::write(folder.path().join("rates.conf"), text).expect("a file");
+    let conf = "qos TRUE\nenhanced_qos_policy_file rates.conf\n";
+    std::fs::write(folder.path().join("opensm.conf"), conf).expect("a file");
+    let arguments = ["-F", "opensm.conf", "--effective-rates", "0x1"];
+    let output = || {
+        let output = check(folder.path(), &arguments);
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    write(policy);
+    let (_, text) = output();
+    assert!(text.contains("rates.conf: no errors"), "{text}");
+    let line = |name: &str| -> Vec<u32> {
+        let line = text.lines().find(|line| line.trim_start().starts_with(name)).expect(name);
+        line[22..].split_whitespace().map(|word| word.parse().expect("a number")).collect()
+    };
+    let with = |others: u32, sl: usize, rate: u32| {
+        let mut all = vec![others; 16];
+        all[sl] = rate;
+        all
+    };
+    assert_eq!(line("port "), with(50, 3, 60));
+    assert_eq!(line("virtual port 0"), vec![0; 16]);
+    assert_eq!(line("another virtual port"), with(0, 2, 60));
+    write("BW_NAMES\nslow = fast\n");
+    let (code, text) = output();
+    assert!(text.contains("rates.conf:2:8: ") && text.contains("not `fast`"), "{text}");
+    assert_eq!(code, Some(4));
+}

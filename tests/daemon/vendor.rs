@@ -1,6 +1,7 @@
 //! Vendor-specific attributes on simulated devices: who is asked for capabilities, when, and what
-//! becomes of devices that do not answer.
+//! becomes of devices that do not answer; rate limits of ports.
 
+use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use testkit::reloadable::ReloadableSm;
@@ -9,12 +10,13 @@ use testkit::{SimCluster, Sm, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::{Options, VendorAttributes};
 use torus_sm::daemon::messages::SmEvent;
-use torus_sm::ids::{Guid, MKey, PortNum};
+use torus_sm::ids::{Guid, MKey, PortNum, Sl};
 use torus_sm::sim::{AttributeFault, VendorProfile};
 use torus_sm::vendor::status::{CapabilityAnswer, VendorStatus};
 use torus_sm::wire::attr::{AttrId, SmState};
 use torus_sm::wire::mad::{Mad, Status};
 use torus_sm::wire::vendor::capabilities::Capabilities;
+use torus_sm::wire::vendor::qos_config_sl::{QosConfigSl, SLS};
 
 const ORIGIN: [u16; 3] = [0, 0, 0];
 /// Longer than all transmissions of a request without an answer.
@@ -65,8 +67,7 @@ async fn trace(vendor_attributes: VendorAttributes) -> Vec<Mad> {
     assert!(cluster.fabric.reboot(host));
     sleep(Duration::from_secs(30)).await;
     sm.stop().await;
-    let trace = sent.lock().expect("no panic").clone();
-    trace
+    sent.lock().expect("no panic").clone()
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,4 +202,156 @@ async fn a_reload_switches_the_requests_on_and_off() {
     let seen = status(&sm.sm);
     assert!(!seen.is_enabled && seen.nodes.is_empty());
     assert_eq!(requests(&cluster), 18);
+}
+
+/// Options with this rate limit policy.
+fn limited(cluster: &SimCluster, policy: &str) -> Options {
+    let path = cluster.file("rates.conf");
+    fs::write(&path, policy).expect("a file");
+    let enhanced_qos_policy_file = Some(path.display().to_string());
+    Options { enhanced_qos_policy_file, ..cluster.options() }
+}
+
+/// The rate limits that a host's port has.
+fn rates(cluster: &SimCluster, host: Guid) -> [u32; SLS] {
+    cluster.fabric.qos_config_sl(host, PortNum(1)).expect("a port").rate_limits()
+}
+
+fn rate_requests(cluster: &SimCluster) -> [u64; 2] {
+    cluster.fabric.requests(AttrId::QOS_CONFIG_SL)
+}
+
+const POLICY: &str = "BW_NAMES\nbw1 = 50\nbw2 = 25\nBW_RULES\ndefault = 1:bw1\n";
+
+#[tokio::test(start_paused = true)]
+async fn rate_limits_reach_ports_with_the_capability_by_differences() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    cluster.fabric.set_vendor_profiles(profile("mlnx:rate-limit"));
+    let hosts: Vec<Guid> = cluster.hosts().collect();
+    cluster.fabric.set_vendor_profile(hosts[8], Some(profile("mlnx")));
+    let special = format!("{POLICY}0x{:x} = SL1:bw2, all:bw1\n", hosts[3].0 + 1);
+    let sm = ReloadableSm::start(&cluster, ORIGIN, limited(&cluster, &special));
+    settle().await;
+    assert_eq!(cluster.faults(&sm.sm), [""; 0]);
+    let with = |others: u32, sl1: u32| {
+        let mut limits = [others; SLS];
+        limits[1] = sl1;
+        limits
+    };
+    for (index, &host) in hosts.iter().enumerate() {
+        let expected = match index {
+            3 => with(50, 25),
+            8 => with(0, 0),
+            _ => with(0, 50),
+        };
+        assert_eq!(rates(&cluster, host), expected, "host {index}");
+    }
+    assert_eq!(rate_requests(&cluster), [8, 8]);
+    assert_eq!(status(&sm.sm).rates.configured, 8);
+    assert!(cluster.fabric.vendor_sets().iter().all(|set| set.status == Status::OK));
+    // Another sweep sends nothing, another file its differences.
+    heavy_sweep(&sm.sm);
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(rate_requests(&cluster), [8, 8]);
+    fs::write(cluster.file("rates.conf"), POLICY).expect("a file");
+    sm.reload(|_| ());
+    sleep(UNANSWERED).await;
+    assert_eq!(rates(&cluster, hosts[3]), with(0, 50));
+    assert_eq!(rate_requests(&cluster), [8, 9]);
+    // A file with an error keeps the limits, switching off clears them.
+    fs::write(cluster.file("rates.conf"), "BW_RULE\n").expect("a file");
+    sm.reload(|_| ());
+    sleep(UNANSWERED).await;
+    assert_eq!((rates(&cluster, hosts[3]), rate_requests(&cluster)), (with(0, 50), [8, 9]));
+    sm.reload(|options| options.enhanced_qos_policy_file = Some("null".into()));
+    sleep(UNANSWERED).await;
+    assert!(hosts.iter().all(|&host| rates(&cluster, host) == [0; SLS]));
+    assert_eq!(rate_requests(&cluster), [8, 17]);
+    assert_eq!(status(&sm.sm).rates.configured, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_port_that_lost_its_limits_gets_them_again() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    cluster.fabric.set_vendor_profiles(profile("mlnx:rate-limit"));
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let sm = cluster.start(ORIGIN, limited(&cluster, POLICY));
+    settle().await;
+    assert_eq!(rates(&cluster, host)[1], 50);
+    assert!(cluster.fabric.reboot(host));
+    assert_eq!(rates(&cluster, host)[1], 0);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(rates(&cluster, host)[1], 50);
+    // The bandwidth share of another program stays.
+    let mut config = QosConfigSl::default();
+    config.0[4] = 0x12;
+    cluster.fabric.reboot(host);
+    cluster.fabric.change_qos_config_sl(host, PortNum(1), config);
+    sleep(Duration::from_secs(5)).await;
+    let held = cluster.fabric.qos_config_sl(host, PortNum(1)).expect("a port");
+    assert_eq!((held.rate_limit(Sl(1)), held.bandwidth_share(Sl(1))), (50, 0x120));
+    drop(sm);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_that_refuse_or_ignore_limits_delay_nothing() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    cluster.fabric.set_vendor_profiles(profile("mlnx:rate-limit"));
+    let refusing = cluster.shape.host_guid([1, 1, 0], 0);
+    let silent = cluster.shape.host_guid([2, 1, 0], 0);
+    let set = |guid, fault| {
+        assert!(cluster.fabric.set_attribute_fault(guid, AttrId::QOS_CONFIG_SL, fault));
+    };
+    set(refusing, Some(AttributeFault::Refused(Status::BAD_FIELD)));
+    set(silent, Some(AttributeFault::Silent));
+    let sm = cluster.start(ORIGIN, limited(&cluster, POLICY));
+    settle().await;
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    sleep(UNANSWERED).await;
+    let counts = status(&sm).rates;
+    assert_eq!((counts.configured, counts.failed), (7, 2));
+    // The silent one is asked again with the next change of the subnet, the other one is not.
+    set(silent, None);
+    set(refusing, None);
+    cluster.fabric.reset_counters();
+    heavy_sweep(&sm);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!((rates(&cluster, silent)[1], rates(&cluster, refusing)[1]), (50, 0));
+    assert_eq!(rate_requests(&cluster), [1, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_master_with_the_same_policy_reads_once_and_writes_nothing() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    cluster.fabric.set_vendor_profiles(profile("mlnx:rate-limit"));
+    let options = limited(&cluster, POLICY);
+    let first = cluster.start(ORIGIN, Options { sm_priority: 9, ..options.clone() });
+    settle().await;
+    let second = cluster.start([2, 2, 0], options);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!((first.state(), second.state()), (SmState::Master, SmState::Standby));
+    assert_eq!(rate_requests(&cluster), [9, 9]);
+    first.kill().await;
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(second.state(), SmState::Master);
+    assert_eq!(rate_requests(&cluster), [18, 9]);
+    assert_eq!(status(&second).rates.configured, 9);
+}
+
+/// Without QoS, and without the permission to use vendor-specific attributes, nothing is sent.
+#[tokio::test(start_paused = true)]
+async fn rate_limits_need_qos_and_vendor_attributes() {
+    for is_qos in [false, true] {
+        let cluster = SimCluster::healthy("3x3x1", 1);
+        cluster.fabric.set_vendor_profiles(profile("mlnx:rate-limit"));
+        let mut options = limited(&cluster, POLICY);
+        if is_qos {
+            options.vendor_attributes = VendorAttributes::Off;
+        } else {
+            options = Options { qos: false, routing_engine: Some("minhop".into()), ..options };
+        }
+        let _sm = cluster.start(ORIGIN, options);
+        sleep(UNANSWERED).await;
+        assert_eq!(rate_requests(&cluster), [0, 0], "qos {is_qos}");
+    }
 }

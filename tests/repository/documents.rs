@@ -324,7 +324,13 @@ fn opensm_knows_every_key_of_ours() {
         .filter(|line| ["-E-", "Unrecognized", "Invalid"].iter().any(|word| line.contains(word)))
         // Options of versions later than 3.3.23, of Mellanox's, and our own.
         .filter(|line| {
-            let newer = ["max_rate_enum", "rtr_", "master_sm_priority", "activity_report_subjects"];
+            let newer = [
+                "max_rate_enum",
+                "rtr_",
+                "master_sm_priority",
+                "activity_report_subjects",
+                "enhanced_qos_",
+            ];
             let own = ["sa_allow_", "sa_max_", "standby_query_rate", "management", "recorder_"];
             let trust = ["sa_trust", "sa_check_", "m_key_in_trap_repress", "sm_key_peers"];
             let own = own

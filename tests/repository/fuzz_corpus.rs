@@ -116,6 +116,7 @@ replays! {
     prefix_routes: MUTATIONS * 5;
     partitions: MUTATIONS * 5;
     qos_policy: MUTATIONS * 5;
+    enhanced_qos: MUTATIONS * 5;
     routing_chain: MUTATIONS * 5;
     ibnetdiscover: MUTATIONS * 2;
     argv: MUTATIONS * 5;

@@ -3,9 +3,11 @@
 
 use std::fs;
 use std::path::Path;
+use torus_sm::config::enhanced_qos::{self, VirtualPort};
 use torus_sm::config::options::Support;
 use torus_sm::config::options::parse::find;
 use torus_sm::config::routing_chain::{ENGINE, port_groups, steps, topologies};
+use torus_sm::ids::Guid;
 
 /// Heading of the table of differences.
 const SECTION: &str = ".SH DIFFERENCES FROM NVIDIA'S OPENSM";
@@ -24,16 +26,23 @@ enum Accepted {
     PredefinedGroup,
     /// A qualifier of topo_policy_file and rch_policy_file, in this step.
     ChainStep(&'static str),
+    /// A word of enhanced_qos_policy_file, in this policy.
+    RatePolicy,
     /// Not accepted, or without effect: the manual says why.
     Documented,
 }
 
-use Accepted::{ChainStep, Documented, Engine, GroupRule, Key, PredefinedGroup, SpellingOf};
+use Accepted::{
+    ChainStep, Documented, Engine, GroupRule, Key, PredefinedGroup, RatePolicy, SpellingOf,
+};
 
 const STEP: &str = "unicast-step id: 1 engine: minhop end-unicast-step \
                     unicast-step id: 2 use: text engine: ftree config: /etc/opensm2.cfg \
                     topology: 1 path-bit: 1 end-unicast-step \
                     unicast-step id: 3 engine: updn topology: 1 fallback-to: 2 end-unicast-step";
+
+const RATES: &str = "BW_NAMES\nslow = 50\nfast = 60\nBW_RULES\ndefault = all:slow\n0x1 = 3:fast\n\
+                     VPORT_BW_RULES\n0x2 = all:slow,SL4:fast\n";
 
 const NAMES: &[(&str, Accepted)] = &[
     ("ALL_VCAS", Documented),
@@ -60,8 +69,13 @@ const NAMES: &[(&str, Accepted)] = &[
     ("topology", ChainStep(STEP)),
     ("fallback-to", ChainStep(STEP)),
     ("path-bit", ChainStep(STEP)),
-    ("enhanced_qos_policy_file", Documented),
-    ("enhanced_qos_vport0_unlimit_default_rl", Documented),
+    ("enhanced_qos_policy_file", Key),
+    ("BW_NAMES", RatePolicy),
+    ("BW_RULES", RatePolicy),
+    ("VPORT_BW_RULES", Documented),
+    ("all", RatePolicy),
+    ("default", RatePolicy),
+    ("enhanced_qos_vport0_unlimit_default_rl", Key),
     ("Adaptive Routing Manager", Documented),
     ("SHIELD", Documented),
     ("enable_rx_threshold", Documented),
@@ -129,6 +143,15 @@ fn acts(name: &str, how: &Accepted, table: &[(String, String)]) -> bool {
                 && (second.topology, second.path_bit, third.fallback_to) == (Some(0), 1, Some(2))
                 && second.usage == "text"
                 && second.config.is_some()
+        }
+        RatePolicy => {
+            let (policy, found) = enhanced_qos::parse(file, RATES, &[]);
+            let Some(policy) = policy.filter(|_| found.is_empty()) else { return false };
+            let default = enhanced_qos::default_rule(&policy.ports);
+            let port = enhanced_qos::limits(policy.ports.get(1), default);
+            let vport = VirtualPort { guid: Guid(2), is_first: false };
+            let vport = policy.vport_limits(vport, true);
+            RATES.contains(name) && (port[3], port[4], vport[3], vport[4]) == (60, 50, 50, 60)
         }
         Documented => is_documented(name, table),
     }

@@ -152,6 +152,7 @@ fn subnet(lmc: u8) -> Subnet {
         failed_sets: 0,
         devices: Arc::default(),
         restarts: Arc::default(),
+        rate_limits: None,
         repair_view: Arc::default(),
     }
 }

@@ -1,17 +1,20 @@
 //! Vendor-specific attributes: a task that asks devices for their capabilities after each published
-//! subnet.
+//! subnet, and writes the rate limits of ports (`rates`).
 //!
 //! It sends few SMPs at a time, so that neither sweeps nor programming wait for it: one to a device,
 //! repeated at most once. [`crate::vendor`] decides which requests are due.
 
+mod rates;
+
 use crate::config::options::VendorAttributes;
 use crate::ids::Guid;
-use crate::notes::counted;
+use crate::notes::{Note, counted};
 use crate::observe::m_keys::MKeys;
 use crate::publish::Subnet;
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
 use crate::vendor::nodes::{VendorNodes, capability_request};
+use crate::vendor::rates::RateLimiter;
 use crate::vendor::status::{CapabilityAnswer, VendorStatus};
 use crate::wire::vendor::facts::GENERAL_INFO_CAPABILITIES;
 use arc_swap::ArcSwap;
@@ -41,6 +44,11 @@ pub struct VendorConnections {
 pub struct VendorManager {
     connections: VendorConnections,
     nodes: VendorNodes,
+    rates: RateLimiter,
+    /// Findings about the rate limits that the log has.
+    noted: Vec<Note>,
+    /// Ports with rate limits that do not support them.
+    incapable: usize,
     gets: u64,
     /// A log line has told that the numbers of these attributes are not confirmed.
     has_warned: bool,
@@ -50,7 +58,15 @@ impl VendorManager {
     pub fn new(connections: VendorConnections) -> Self {
         let client = connections.client.paced(WINDOW, RATE).with_retries(MAX_RETRIES);
         let connections = VendorConnections { client, ..connections };
-        Self { connections, nodes: VendorNodes::default(), gets: 0, has_warned: false }
+        Self {
+            connections,
+            nodes: VendorNodes::default(),
+            rates: RateLimiter::default(),
+            noted: Vec::new(),
+            incapable: 0,
+            gets: 0,
+            has_warned: false,
+        }
     }
 
     /// Runs until the daemon ends.
@@ -73,6 +89,7 @@ impl VendorManager {
     ) {
         let Some(subnet) = subnet.filter(is_used) else {
             self.nodes = VendorNodes::default();
+            self.rates = RateLimiter::default();
             let status = VendorStatus { gets: self.gets, ..VendorStatus::default() };
             self.connections.published.store(Arc::new(status));
             return;
@@ -83,6 +100,8 @@ impl VendorManager {
         if !due.is_empty() {
             self.ask(&subnet, due, subnets).await;
         }
+        self.set_rates(&subnet).await;
+        self.publish(self.nodes.due().count());
     }
 
     /// Asks these nodes, while this SM is master and uses vendor-specific attributes.
@@ -138,7 +157,13 @@ impl VendorManager {
 
     fn publish(&self, waiting: usize) {
         let nodes = self.nodes.answers();
-        let status = VendorStatus { is_enabled: true, waiting, nodes, gets: self.gets };
+        let status = VendorStatus {
+            is_enabled: true,
+            waiting,
+            nodes,
+            gets: self.gets,
+            rates: self.rates.counts(),
+        };
         self.connections.published.store(Arc::new(status));
     }
 

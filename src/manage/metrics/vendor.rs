@@ -32,6 +32,13 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
             "Nodes that announce a vendor-specific capability",
             capabilities.collect(),
         ),
+        Family::gauges(
+            "torus_sm_rate_limited_ports",
+            "Adapter ports with rate limits of enhanced_qos_policy_file by their state",
+            [("configured", status.rates.configured), ("failed", status.rates.failed)]
+                .map(|(state, count)| (vec![("state", state.to_owned())], count as f64))
+                .to_vec(),
+        ),
         Family::counter(
             "torus_sm_vendor_requests",
             "Requests for vendor-specific capabilities",

@@ -2,11 +2,13 @@
 
 use super::folders;
 use crate::cli::{DaemonArgs, configuration};
+use crate::config::enhanced_qos::{self, EnhancedQos};
 use crate::config::guid_lists::{self, Parsed};
 use crate::config::options::Options;
 use crate::config::partitions::{Definition, PartitionsConfig};
 use crate::config::qos_policy::QosPolicy;
 use crate::config::route_dumps;
+use crate::config::routing_chain::port_groups::PortGroup;
 use crate::config::routing_chain::{StepSettings, port_groups, steps, topologies};
 use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
@@ -74,6 +76,9 @@ pub(super) struct ConfigFiles {
     pub partitions: Option<PartitionsConfig>,
     /// `None` without a QoS policy, or if its file has errors.
     pub qos_policy: Option<QosPolicy>,
+    port_groups: Vec<PortGroup>,
+    /// `None` without rate limits, or if their file has errors.
+    pub enhanced_qos: Option<EnhancedQos>,
 }
 
 impl ConfigFiles {
@@ -85,6 +90,8 @@ impl ConfigFiles {
             options: args.defaults(),
             partitions: Some(PartitionsConfig::default()),
             qos_policy: None,
+            port_groups: Vec::new(),
+            enhanced_qos: None,
         };
         files.options(args);
         if files.asks_for_torus() {
@@ -97,6 +104,7 @@ impl ConfigFiles {
         files.routing_chain();
         files.partitions();
         files.qos_policy();
+        files.enhanced_qos();
         files.prefix_routes();
         files.node_names();
         files.module_flags();
@@ -235,6 +243,7 @@ impl ConfigFiles {
         let groups = path(&options.pgrp_policy_file)
             .and_then(|path| self.policy(&path, |text| port_groups::parse(&path, text)));
         let groups = groups.unwrap_or_default();
+        self.port_groups.clone_from(&groups);
         let topologies = path(&options.topo_policy_file)
             .and_then(|path| self.policy(&path, |text| topologies::parse(&path, text, &groups)));
         let topologies = topologies.unwrap_or_default();
@@ -287,6 +296,19 @@ impl ConfigFiles {
         let Some(path) = named.map(PathBuf::from) else { return };
         let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
         (self.qos_policy, file.findings) = QosPolicy::parse(&path, &text);
+        self.all.push(file);
+    }
+
+    fn enhanced_qos(&mut self) {
+        let Some(path) = enhanced_qos::policy_path(&self.options).map(PathBuf::from) else {
+            return;
+        };
+        if !self.options.qos {
+            let text = format!("{}: has no effect, because qos is FALSE", path.display());
+            return self.notes.push(Note::warning(text));
+        }
+        let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
+        (self.enhanced_qos, file.findings) = enhanced_qos::parse(&path, &text, &self.port_groups);
         self.all.push(file);
     }
 

@@ -25,11 +25,16 @@ impl Default for QosConfigSl {
 impl QosConfigSl {
     /// No shares, and these limits.
     pub fn with_limits(limits: &[u32; SLS]) -> Self {
-        let mut config = Self::default();
+        Self::default().with_rate_limits(limits)
+    }
+
+    /// The same shares, and these limits.
+    #[must_use]
+    pub fn with_rate_limits(mut self, limits: &[u32; SLS]) -> Self {
         for (sl, &limit) in (0..).map(Sl).zip(limits) {
-            config.set_rate_limit(sl, limit);
+            self.set_rate_limit(sl, limit);
         }
-        config
+        self
     }
 
     /// The attribute modifier of a physical port.

@@ -7,6 +7,12 @@ macro_rules! qos {
         qos: bool = false, reload, implemented;
         /// Path of the file that assigns service levels to traffic.
         qos_policy_file: Option<String> = path("qos-policy.conf"), restart, implemented;
+        /// Path of the file with rate limits of SLs, for ports of channel adapters; (null) or null is no
+        /// limits. Needs qos. Experimental: not confirmed on hardware. An option of NVIDIA's OpenSM.
+        enhanced_qos_policy_file: Option<String> = None, reload, implemented;
+        /// The virtual port of index 0 has only the rate limits of its own rule, and not those of the
+        /// default rule of VPORT_BW_RULES. An option of NVIDIA's OpenSM.
+        enhanced_qos_vport0_unlimit_default_rl: bool = true, reload, implemented;
         /// Do not log error responses of devices to SL to VL mapping tables.
         suppress_sl2vl_mad_status_errors: bool = false, reload, implemented;
         /// Number of virtual lanes for which torus-2QoS checks the configuration, 0 to 15; limits

@@ -20,7 +20,7 @@
 
 mod part;
 mod policy;
-mod port_sets;
+pub(in crate::plan) mod port_sets;
 
 pub use policy::ChainPolicy;
 
@@ -69,7 +69,7 @@ impl Engine for UnicastSteps {
             Some(Err(notes)) => return Err(refused(notes.clone())),
             None => return Err(refused(vec![error("the routing chain has not been read")])),
         };
-        let ports = PortSets::new(chain, input.fabric);
+        let ports = PortSets::new(&chain.groups, input.fabric);
         let mut run = Run { input, chain, engines: &self.engines, notes: ports.notes().to_vec() };
         let steps = run.steps(&ports).map_err(refused)?;
         let lfts = combine(input, &steps);

@@ -1,6 +1,5 @@
 //! The ports of the groups and topologies of a routing chain.
 
-use crate::config::routing_chain::RoutingChain;
 use crate::config::routing_chain::port_groups::{
     GroupRef, GuidPorts, HostPorts, PortGroup, PortRule,
 };
@@ -12,14 +11,14 @@ use crate::wire::attr::NodeKind;
 
 /// A set of ports of a fabric, including those without a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct PortSet(Vec<bool>);
+pub(in crate::plan) struct PortSet(Vec<bool>);
 
 impl PortSet {
     fn of(fabric: &Fabric, contains: impl Fn(PortId) -> bool) -> Self {
         Self(fabric.port_ids().map(contains).collect())
     }
 
-    pub(super) fn contains(&self, port: PortId) -> bool {
+    pub(in crate::plan) fn contains(&self, port: PortId) -> bool {
         self.0.get(port.index()).is_some_and(|&is_in| is_in)
     }
 
@@ -33,7 +32,7 @@ impl PortSet {
 }
 
 /// The ports of all groups.
-pub(super) struct PortSets<'a> {
+pub(in crate::plan) struct PortSets<'a> {
     fabric: &'a Fabric,
     by_group: Vec<PortSet>,
     notes: Vec<Note>,
@@ -41,9 +40,8 @@ pub(super) struct PortSets<'a> {
 
 impl<'a> PortSets<'a> {
     /// Finds the ports of all groups. Groups without ports are noted.
-    pub(super) fn new(chain: &RoutingChain, fabric: &'a Fabric) -> Self {
+    pub(in crate::plan) fn new(groups: &[PortGroup], fabric: &'a Fabric) -> Self {
         let nothing = PortSet::of(fabric, |_| false);
-        let groups = &chain.groups;
         let mut sets = Self { fabric, by_group: vec![nothing; groups.len()], notes: Vec::new() };
         for index in order(groups) {
             let set = sets.resolve(&groups[index]);
@@ -57,7 +55,7 @@ impl<'a> PortSets<'a> {
         sets
     }
 
-    pub(super) fn notes(&self) -> &[Note] {
+    pub(in crate::plan) fn notes(&self) -> &[Note] {
         &self.notes
     }
 
@@ -70,7 +68,8 @@ impl<'a> PortSets<'a> {
         })
     }
 
-    fn group(&self, group: GroupRef) -> PortSet {
+    /// The ports of a group.
+    pub(in crate::plan) fn group(&self, group: GroupRef) -> PortSet {
         let of_kind = |wanted: NodeKind| {
             PortSet::of(self.fabric, |port| self.fabric.node_of(port).kind() == wanted)
         };

@@ -342,6 +342,7 @@ impl Reconfigurer {
             && verified.summary().extent == Extent::KeptRoutes
             && subnet.summary.extent == Extent::KeptRoutes
             && subnet.failed_sets == report.failures() + report.delayed_essential
+            && subnet.rate_limits == self.config.files.enhanced_qos
             && subnet.plan.multicast == verified.plan().multicast;
         if !is_quiet {
             return None;
@@ -449,6 +450,7 @@ impl Reconfigurer {
                 self.devices.quarantined.clone(),
             )),
             restarts: self.devices.restarts.clone(),
+            rate_limits: self.config.files.enhanced_qos.clone(),
             repair_view: Arc::default(),
         });
         debug_assert!(

@@ -1,0 +1,147 @@
+//! Writes the rate limits of `enhanced_qos_policy_file` to ports of channel adapters.
+
+use super::VendorManager;
+use crate::fabric::PortId;
+use crate::ids::Guid;
+use crate::notes::counted;
+use crate::plan::rate_limits::port_limits;
+use crate::publish::Subnet;
+use crate::transport::tagged::Tagged;
+use crate::transport::transactions::SmpRequest;
+use crate::vendor::rates::{CapablePort, Limits, RateFailure};
+use crate::wire::attr::{AttrId, NodeKind};
+use crate::wire::mad::{Method, Status};
+use crate::wire::smp::SmpRoute;
+use crate::wire::vendor::capabilities::Capabilities;
+use crate::wire::vendor::facts::RATE_LIMIT_SCALE;
+use crate::wire::vendor::qos_config_sl::QosConfigSl;
+use std::collections::BTreeMap;
+use tracing::{error, info, warn};
+
+/// Ports that a log line names; the others are counted.
+const MAX_NAMED: usize = 16;
+
+impl VendorManager {
+    /// Brings the ports of a subnet to their rate limits.
+    pub(super) async fn set_rates(&mut self, subnet: &Subnet) {
+        let mut limits = self.wanted_limits(subnet);
+        let fabric = &subnet.fabric;
+        let adapters = fabric.end_ports().filter(|&id| fabric.node_of(id).kind() == NodeKind::Ca);
+        let is_limited = limits.is_some();
+        let mut incapable = 0;
+        let mut capable = Vec::new();
+        for id in adapters {
+            let node = fabric.node_of(id).guid();
+            let wanted = limits.as_mut().and_then(|limits| limits.remove(&id));
+            if !self.nodes.capabilities(node).has(Capabilities::RATE_LIMIT) {
+                let has_limits = wanted.is_some_and(|limits| limits.iter().any(|&limit| limit > 0));
+                incapable += usize::from(has_limits);
+                continue;
+            }
+            let (guid, restarted) = (fabric.port(id).guid, subnet.restarts.last(node));
+            capable.push(CapablePort { guid, restarted, wanted: wanted.filter(|_| is_limited) });
+        }
+        self.rates.observe(capable.into_iter());
+        self.warn_of_incapable(incapable);
+        let due = self.rates.due();
+        if !due.is_empty() {
+            self.send_rates(subnet, due).await;
+        }
+    }
+
+    /// The limits of each adapter port; `None` without a policy.
+    fn wanted_limits(&mut self, subnet: &Subnet) -> Option<BTreeMap<PortId, Limits>> {
+        let policy = subnet.rate_limits.as_ref().filter(|_| subnet.options.qos)?;
+        let (limits, notes) = port_limits(policy, &subnet.fabric);
+        if self.noted != notes {
+            notes.iter().for_each(|note| warn!("{}", note.text));
+            self.noted = notes;
+        }
+        let on_wire = |limits: Limits| limits.map(|limit| limit * RATE_LIMIT_SCALE.value);
+        Some(limits.into_iter().map(|(port, limits)| (port, on_wire(limits))).collect())
+    }
+
+    fn warn_of_incapable(&mut self, incapable: usize) {
+        if incapable > 0 && incapable != self.incapable {
+            let ports = counted(incapable, "port", "ports");
+            warn!(
+                "enhanced_qos_policy_file limits {ports} of adapters that do not announce rate \
+                 limits: they stay unlimited"
+            );
+        }
+        self.incapable = incapable;
+    }
+
+    /// Sends the requests to these ports, one at a time to each.
+    async fn send_rates(&mut self, subnet: &Subnet, due: Vec<Guid>) {
+        let keys = self.connections.m_keys.load_full();
+        let client = self.connections.client.clone();
+        let mut batch = Tagged::new(&client);
+        let mut sets = 0usize;
+        let next = |limiter: &crate::vendor::rates::RateLimiter, guid: Guid| {
+            let (method, config) = limiter.request(guid)?;
+            let fabric = &subnet.fabric;
+            let port = fabric.port_by_guid(guid)?;
+            let route = SmpRoute::Directed(fabric.route_to(port));
+            let modifier = QosConfigSl::of_port(fabric.port(port).num);
+            let request = match method {
+                Method::SET => SmpRequest::set(route, AttrId::QOS_CONFIG_SL, modifier, config.0),
+                _ => SmpRequest::get(route, AttrId::QOS_CONFIG_SL, modifier),
+            };
+            Some((method, request.with_m_key(keys.of_port(fabric, port))))
+        };
+        for guid in due {
+            if let Some((method, request)) = next(&self.rates, guid) {
+                sets += usize::from(method == Method::SET);
+                batch.submit(guid, request);
+            }
+        }
+        let mut failed: BTreeMap<RateFailure, Vec<Guid>> = BTreeMap::new();
+        while let Some((guid, result)) = batch.next().await {
+            if let Some(failure) = self.rates.answered(guid, &result) {
+                failed.entry(failure).or_default().push(guid);
+            } else if let Some((method, request)) = next(&self.rates, guid) {
+                sets += usize::from(method == Method::SET);
+                batch.submit(guid, request);
+            }
+        }
+        if sets > 0 {
+            let counts = self.rates.counts();
+            info!(
+                "rate limits (experimental): {} limited, {} sent",
+                counted(counts.configured, "port", "ports"),
+                counted(sets, "Set", "Sets")
+            );
+        }
+        for (failure, guids) in &failed {
+            log_failure(subnet, *failure, guids);
+        }
+    }
+}
+
+fn log_failure(subnet: &Subnet, failure: RateFailure, guids: &[Guid]) {
+    let fabric = &subnet.fabric;
+    let name = |&guid: &Guid| match fabric.port_by_guid(guid) {
+        Some(port) => fabric.describe(port),
+        None => guid.to_string(),
+    };
+    let mut names = guids.iter().take(MAX_NAMED).map(name).collect::<Vec<_>>().join(", ");
+    if let Some(others) = guids.len().checked_sub(MAX_NAMED).filter(|&others| others > 0) {
+        names += &format!(" and {others} others");
+    }
+    let ports = counted(guids.len(), "port", "ports");
+    match failure {
+        RateFailure::Unanswered => error!(
+            "rate limits: {ports} did not answer QosConfigSL: {names}; they are asked again with \
+             the next change of the subnet"
+        ),
+        RateFailure::Refused(status) => error!(
+            "rate limits: {ports} refused QosConfigSL with status 0x{status:04x} ({}): {names}; \
+             they have no limits of this subnet manager",
+            Status::name(status)
+        ),
+        RateFailure::Altered => {
+            error!("rate limits: {ports} acknowledged QosConfigSL with other limits: {names}")
+        }
+    }
+}
