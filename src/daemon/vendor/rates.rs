@@ -4,11 +4,12 @@ use super::VendorManager;
 use crate::fabric::PortId;
 use crate::ids::Guid;
 use crate::notes::counted;
+use crate::observe::m_keys::MKeys;
 use crate::plan::rate_limits::port_limits;
 use crate::publish::Subnet;
 use crate::transport::tagged::Tagged;
 use crate::transport::transactions::SmpRequest;
-use crate::vendor::rates::{CapablePort, Limits, RateFailure};
+use crate::vendor::rates::{CapablePort, Limits, RateFailure, RateLimiter};
 use crate::wire::attr::{AttrId, NodeKind};
 use crate::wire::mad::{Method, Status};
 use crate::wire::smp::SmpRoute;
@@ -27,7 +28,6 @@ impl VendorManager {
         let mut limits = self.wanted_limits(subnet);
         let fabric = &subnet.fabric;
         let adapters = fabric.end_ports().filter(|&id| fabric.node_of(id).kind() == NodeKind::Ca);
-        let is_limited = limits.is_some();
         let mut incapable = 0;
         let mut capable = Vec::new();
         for id in adapters {
@@ -39,7 +39,7 @@ impl VendorManager {
                 continue;
             }
             let (guid, restarted) = (fabric.port(id).guid, subnet.restarts.last(node));
-            capable.push(CapablePort { guid, restarted, wanted: wanted.filter(|_| is_limited) });
+            capable.push(CapablePort { guid, restarted, wanted });
         }
         self.rates.observe(capable.into_iter());
         self.warn_of_incapable(incapable);
@@ -78,20 +78,8 @@ impl VendorManager {
         let client = self.connections.client.clone();
         let mut batch = Tagged::new(&client);
         let mut sets = 0usize;
-        let next = |limiter: &crate::vendor::rates::RateLimiter, guid: Guid| {
-            let (method, config) = limiter.request(guid)?;
-            let fabric = &subnet.fabric;
-            let port = fabric.port_by_guid(guid)?;
-            let route = SmpRoute::Directed(fabric.route_to(port));
-            let modifier = QosConfigSl::of_port(fabric.port(port).num);
-            let request = match method {
-                Method::SET => SmpRequest::set(route, AttrId::QOS_CONFIG_SL, modifier, config.0),
-                _ => SmpRequest::get(route, AttrId::QOS_CONFIG_SL, modifier),
-            };
-            Some((method, request.with_m_key(keys.of_port(fabric, port))))
-        };
         for guid in due {
-            if let Some((method, request)) = next(&self.rates, guid) {
+            if let Some((method, request)) = next_request(&self.rates, subnet, &keys, guid) {
                 sets += usize::from(method == Method::SET);
                 batch.submit(guid, request);
             }
@@ -100,7 +88,7 @@ impl VendorManager {
         while let Some((guid, result)) = batch.next().await {
             if let Some(failure) = self.rates.answered(guid, &result) {
                 failed.entry(failure).or_default().push(guid);
-            } else if let Some((method, request)) = next(&self.rates, guid) {
+            } else if let Some((method, request)) = next_request(&self.rates, subnet, &keys, guid) {
                 sets += usize::from(method == Method::SET);
                 batch.submit(guid, request);
             }
@@ -117,6 +105,25 @@ impl VendorManager {
             log_failure(subnet, *failure, guids);
         }
     }
+}
+
+/// The method and the request that is due next to a port; `None` if there is none.
+fn next_request(
+    limiter: &RateLimiter,
+    subnet: &Subnet,
+    keys: &MKeys,
+    guid: Guid,
+) -> Option<(Method, SmpRequest)> {
+    let (method, config) = limiter.request(guid)?;
+    let fabric = &subnet.fabric;
+    let port = fabric.port_by_guid(guid)?;
+    let route = SmpRoute::Directed(fabric.route_to(port));
+    let modifier = QosConfigSl::of_port(fabric.port(port).num);
+    let request = match method {
+        Method::SET => SmpRequest::set(route, AttrId::QOS_CONFIG_SL, modifier, config.0),
+        _ => SmpRequest::get(route, AttrId::QOS_CONFIG_SL, modifier),
+    };
+    Some((method, request.with_m_key(keys.of_port(fabric, port))))
 }
 
 fn log_failure(subnet: &Subnet, failure: RateFailure, guids: &[Guid]) {
