@@ -7,7 +7,7 @@ use std::fmt;
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($raw:ty), $format:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
         pub struct $name(pub $raw);
 
         impl fmt::Display for $name {

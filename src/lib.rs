@@ -11,6 +11,7 @@ pub mod daemon;
 pub mod fabric;
 pub mod histogram;
 pub mod ids;
+pub mod incidents;
 pub mod local_socket;
 pub mod manage;
 pub mod notes;

@@ -44,8 +44,29 @@ pub struct ActionArgs {
 /// A command for a running daemon.
 #[derive(Clone, PartialEq, Eq, Debug, Subcommand)]
 pub enum ManageCommand {
-    /// Show role, routing, verification, the last sweeps and the configuration
-    Status(ClientArgs),
+    /// Show open incidents, role, routing, verification, the last sweeps and the configuration
+    Status {
+        /// Print one line, and exit with the codes of monitoring plug-ins: 0 without incidents, 1 for
+        /// warnings, 2 for critical ones, 3 if the state is unknown
+        #[arg(long, conflicts_with_all = ["json", "watch"])]
+        check: bool,
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// List what is wrong, the part to repair first first
+    Incidents {
+        /// Show all about the incident with this identifier [default: list the open ones]
+        id: Option<String>,
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Accept what an incident has lost: it does not count as missing any more
+    Accept {
+        /// Identifier of an incident, as torus-sm incidents lists it
+        id: String,
+        #[command(flatten)]
+        action: ActionArgs,
+    },
     /// Show rates of the subnet administrator, the busiest links and ports with errors, repeatedly
     Top {
         /// Time between refreshes
@@ -172,7 +193,8 @@ impl ManageCommand {
     /// The arguments that select the daemon.
     pub fn select(&self) -> &SelectArgs {
         match self {
-            Self::Status(client)
+            Self::Status { client, .. }
+            | Self::Incidents { client, .. }
             | Self::Nodes(client)
             | Self::Links(client)
             | Self::Groups(client)
@@ -185,7 +207,8 @@ impl ManageCommand {
             Self::Events { select, .. } | Self::Top { select, .. } | Self::Metrics(select) => {
                 select
             }
-            Self::Resweep(action)
+            Self::Accept { action, .. }
+            | Self::Resweep(action)
             | Self::Reroute(action)
             | Self::Reload(action)
             | Self::Dump(action)

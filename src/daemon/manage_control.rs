@@ -7,7 +7,7 @@ use crate::daemon::process::recordings::Recordings;
 use crate::fabric::End;
 use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use crate::ids::{Guid, PortNum};
-use crate::manage::action::{Action, Control, RequestId};
+use crate::manage::action::{Acceptance, Action, Control, RequestId};
 use crate::manage::feed::Feed;
 use crate::publish::Subnet;
 use crate::wire::attr::SmState;
@@ -131,6 +131,11 @@ impl Control for ManageControl {
             Action::LogFlush(is_forced) => {
                 self.log.as_ref().ok_or("the log has no buffer")?.set_force_flush(is_forced);
                 Ok(())
+            }
+            Action::Accept(ref id) => {
+                let acceptance = Acceptance { incident: id.clone(), request };
+                let sent = self.feed.accepted.try_send(acceptance);
+                sent.map_err(|_| "too many requests are being carried out".to_owned())
             }
             Action::Exit => {
                 self.shutdown.send_replace(true);

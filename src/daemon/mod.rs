@@ -18,13 +18,15 @@
 //! * [`perfmgr`]: reads the port counters; [`congestion`]: configures congestion control;
 //! * [`vendor`]: asks devices for vendor-specific capabilities;
 //! * [`activity`]: the activity report;
+//! * [`incidents`]: derives incidents from what the others publish;
 //! * [`process`]: threads, signals, log.
 //!
-//! Imports go one way: messages ← process, activity ← sm_loop, sa_server, perfmgr, congestion, vendor ← start ← management ←
+//! Imports go one way: messages ← process, activity ← sm_loop, sa_server, perfmgr, congestion, vendor, incidents ← start ← management ←
 //! launch.
 
 pub mod activity;
 pub mod congestion;
+pub mod incidents;
 pub mod launch;
 pub mod manage_control;
 pub mod management;

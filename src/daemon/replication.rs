@@ -5,7 +5,7 @@ use crate::daemon::messages::SaCommand;
 use crate::daemon::process::priority;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::replication::comparison::describe;
-use crate::replication::local::{Local, ManagerLink, ReceivedFiles};
+use crate::replication::local::{IncidentLink, Local, ManagerLink, ReceivedFiles};
 use crate::replication::service;
 use crate::replication::status::SharedStatus;
 use crate::replication::tls::{Settings, TlsNetwork};
@@ -57,6 +57,7 @@ pub fn links(
         registry,
         registry_changed,
         store,
+        incidents: IncidentLink::default(),
         status,
     };
     let manager = ManagerLink { follows, files, received, configuration };

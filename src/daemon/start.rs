@@ -6,6 +6,7 @@ use crate::config::partitions::PartitionsConfig;
 use crate::congestion::status::CongestionStatus;
 use crate::daemon::activity::{self, ActivityReport};
 use crate::daemon::congestion::{CongestionConnections, CongestionManager};
+use crate::daemon::incidents::{IncidentConnections, IncidentKeeper};
 use crate::daemon::manage_control::ManageControl;
 use crate::daemon::messages::{SaCommand, SmEvent};
 use crate::daemon::perfmgr::{self, PerfConnections, PerfManager, PerfRequest};
@@ -25,6 +26,8 @@ use crate::daemon::sm_loop::run::{Exit, SmLoop};
 use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::daemon::vendor::{VendorConnections, VendorManager};
 use crate::ids::Mlid;
+use crate::incidents::book::IncidentList;
+use crate::manage::action::Acceptance;
 use crate::manage::console::ConsoleSources;
 use crate::manage::feed::{self, EventReceiver, Feed};
 use crate::manage::loop_status::LoopStatus;
@@ -126,6 +129,8 @@ const MAX_QUEUED_NOTICES: usize = 1024;
 
 /// Capacity of the queue of commands to the SA server.
 const MAX_QUEUED_COMMANDS: usize = 4;
+/// Requests of operators to accept losses that wait.
+const MAX_QUEUED_ACCEPTANCES: usize = 16;
 
 /// A daemon that is ready to run.
 pub struct Daemon {
@@ -147,6 +152,8 @@ pub struct Daemon {
     /// The M_Keys that ports hold, from the SM loop.
     m_keys: Arc<ArcSwap<MKeys>>,
     activity: Arc<ActivityReport>,
+    incidents: watch::Sender<Arc<IncidentList>>,
+    accepted: mpsc::Receiver<Acceptance>,
     /// The receiver of events until the management interface has it.
     receiver: Option<EventReceiver>,
     /// The ends of the shared state.
@@ -173,6 +180,13 @@ impl Daemon {
         let status = Monitor::first_status(sm_status, &setup.options, client.meter());
         let perf_status = Arc::new(ArcSwap::from_pointee(PerfStatus::new(&setup.options)));
         let (sm_status, shared) = (watch::Sender::new(sm_status), status.replication.clone());
+        let (accept, accepted) = mpsc::channel(MAX_QUEUED_ACCEPTANCES);
+        let feed = Feed {
+            status: Arc::new(ArcSwap::from_pointee(status)),
+            events,
+            published: Arc::default(),
+            accepted: accept,
+        };
         let replication =
             replication::links(&setup.options, sm_status.subscribe(), &setup.files, shared);
         Self {
@@ -186,13 +200,15 @@ impl Daemon {
             refused: watch::Sender::new(None),
             sm_status,
             sa_commands: mpsc::channel(MAX_QUEUED_COMMANDS),
-            feed: Feed { status: Arc::new(ArcSwap::from_pointee(status)), events },
+            feed,
             perf_commands: mpsc::channel(perfmgr::MAX_QUEUED_COMMANDS),
             perf_status,
             congestion_status: Arc::default(),
             vendor_status: Arc::default(),
             m_keys: Arc::default(),
             activity: Arc::new(activity),
+            incidents: watch::Sender::new(Arc::default()),
+            accepted,
             receiver: Some(receiver),
             replication,
         }
@@ -276,6 +292,7 @@ impl Daemon {
             perf: self.perf_status.clone(),
             congestion: self.congestion_status.clone(),
             vendor: self.vendor_status.clone(),
+            incidents: self.incidents.subscribe(),
             events: self.receiver.take()?,
             query_sa,
             control: Arc::new(control),
@@ -295,6 +312,7 @@ impl Daemon {
         // Without a management interface there is no receiver of events.
         drop(self.receiver);
         let (link, local, registry_link) = self.replication;
+        let shared_incidents = local.incidents.clone();
         drop(local);
         let (to_report, notices) = mpsc::channel(MAX_QUEUED_NOTICES);
         let ServerThreads { handle, background, table_workers } = self.setup.servers;
@@ -312,6 +330,7 @@ impl Daemon {
         servers.spawn_on(smp_server.serve(self.unsolicited.smp), &runtime);
         // Senders of commands are weak: this one lives as long as the daemon.
         let (_perf_sender, perf_commands) = self.perf_commands;
+        let published_perf = self.perf_status.clone();
         let connections = PerfConnections {
             client: GsiClient::new(self.port.clone(), &self.demux),
             loop_status: self.feed.status.clone(),
@@ -320,6 +339,17 @@ impl Daemon {
             events: self.feed.events.clone(),
         };
         let dump_dir = &self.setup.files.dump_dir;
+        let incidents = IncidentKeeper::new(IncidentConnections {
+            status: self.feed.status.clone(),
+            published: self.feed.published.clone(),
+            perf: published_perf,
+            events: self.feed.events.clone(),
+            incidents: self.incidents,
+            accepted: self.accepted,
+            files: self.setup.files.clone(),
+            shared: shared_incidents,
+        });
+        servers.spawn_on(incidents.run(), &background);
         let perfmgr = PerfManager::new(connections, &self.setup.options, dump_dir);
         servers.spawn_on(perfmgr.run(), &background);
         let congestion = CongestionManager::new(CongestionConnections {

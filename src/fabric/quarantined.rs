@@ -24,3 +24,13 @@ pub enum QuarantineCause {
     /// An operator requested it.
     Operator,
 }
+
+/// A link that went down lately.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkDowns {
+    /// Both ends, ascending.
+    pub ends: [End; 2],
+    /// How often it went down within the last minute. Counted from 0 again when its quarantine begins.
+    pub downs: usize,
+    pub is_quarantined: bool,
+}

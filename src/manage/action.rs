@@ -36,6 +36,8 @@ pub enum Action {
     Record,
     /// A command to the performance manager.
     Perfmgr(PerfCommand),
+    /// Accept what the incident with this identifier has lost: it does not count as missing any more.
+    Accept(String),
     /// End the daemon, as SIGTERM does.
     Exit,
 }
@@ -58,6 +60,7 @@ impl Action {
             Self::Release(..) => "release",
             Self::Record => "record",
             Self::Perfmgr(_) => "perfmgr",
+            Self::Accept(_) => "accept",
             Self::Exit => "exit",
         }
     }
@@ -66,6 +69,14 @@ impl Action {
 /// Number of a started action, from 1: the events about its result have it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RequestId(pub u64);
+
+/// An incident whose losses an operator accepts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Acceptance {
+    /// Its identifier.
+    pub incident: String,
+    pub request: RequestId,
+}
 
 /// Carries out actions.
 pub trait Control: Send + Sync {
@@ -109,6 +120,16 @@ pub struct HandoverBody {
     /// Port GUID of a standby SM; the best one without it.
     #[cfg_attr(test, schemars(example = "0x0002c90300a1b2c3"))]
     pub to: Option<String>,
+}
+
+/// Body of the action accept.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct IncidentBody {
+    /// Identifier of an open incident about something that is missing.
+    #[cfg_attr(test, schemars(example = "node-0x0002c90300a1b2c0"))]
+    pub id: String,
 }
 
 /// Body of the actions quarantine and release.

@@ -198,6 +198,28 @@ pub enum Event {
     SubnetUp {
         generation: u64,
     },
+    /// A cause of trouble was found.
+    IncidentOpened {
+        /// The same for each incident of this cause.
+        id: String,
+        /// As in `/v1/incidents`.
+        kind: String,
+        /// `warning` or `critical`.
+        severity: String,
+        headline: String,
+        /// What to repair first.
+        repair: String,
+    },
+    /// The cause is gone, or part of that of another incident.
+    IncidentClosed {
+        id: String,
+        kind: String,
+        headline: String,
+        open_seconds: f64,
+        /// Identifier of the other incident.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        part_of: Option<String>,
+    },
     ConfigReloaded {
         /// Lines of opensm.conf with errors, whose values in force stay.
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -326,6 +348,8 @@ impl Event {
             Self::RepairChanged(_) => "repair_changed",
             Self::RepairEnded => "repair_ended",
             Self::SubnetUp { .. } => "subnet_up",
+            Self::IncidentOpened { .. } => "incident_opened",
+            Self::IncidentClosed { .. } => "incident_closed",
             Self::ConfigReloaded { .. } => "config_reloaded",
             Self::ConfigRejected { .. } => "config_rejected",
             Self::ActionRequested { .. } => "action_requested",

@@ -1,13 +1,13 @@
 //! The daemon's side: tasks publish the status and send events, without waiting for any reader.
 
-use super::action::RequestId;
+use super::action::{Acceptance, RequestId};
 use super::event::Event;
 use super::loop_status::LoopStatus;
 use arc_swap::ArcSwap;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// Capacity of the queue of events on their way to the server; further ones are counted as lost.
 const MAX_QUEUED_EVENTS: usize = 4096;
@@ -81,6 +81,10 @@ pub fn channel() -> (EventSender, EventReceiver) {
 pub struct Feed {
     pub status: Arc<ArcSwap<LoopStatus>>,
     pub events: EventSender,
+    /// Notified after each change of `status`, for one task that derives more from it.
+    pub published: Arc<Notify>,
+    /// Incidents whose losses operators accept.
+    pub accepted: mpsc::Sender<Acceptance>,
 }
 
 #[cfg(test)]

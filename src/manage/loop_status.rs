@@ -3,6 +3,7 @@
 use super::offenders::Offenders;
 use crate::config::options::Options;
 use crate::fabric::Fabric;
+use crate::fabric::quarantined::LinkDowns;
 use crate::histogram::Histogram;
 use crate::ids::Guid;
 use crate::publish::Subnet;
@@ -13,7 +14,7 @@ use crate::transport::client::SmpMeter;
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Number of sweeps, and of reconfigurations, that a status lists.
@@ -289,6 +290,24 @@ pub struct LoopStatus {
     pub unresponsive: UnresponsiveStatus,
     /// The master because of which this SM stays in DISCOVERING.
     pub foreign_master: Option<ForeignMaster>,
+    /// Links that went down several times within a minute, or are quarantined because of it.
+    pub link_downs: Arc<Vec<LinkDowns>>,
+    /// The present problem of writing files.
+    pub file_problems: Arc<FileProblem>,
+}
+
+/// Why files cannot be written now.
+#[derive(Debug, Default)]
+pub struct FileProblem(Mutex<Option<String>>);
+
+impl FileProblem {
+    pub fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set(&self, problem: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    }
 }
 
 /// A master with another SM_Key.

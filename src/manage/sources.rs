@@ -7,10 +7,12 @@ use super::loop_status::LoopStatus;
 use super::sa_query::SaQuery;
 use crate::congestion::status::CongestionStatus;
 use crate::ids::Guid;
+use crate::incidents::book::IncidentList;
 use crate::perfmgr::status::PerfStatus;
 use crate::vendor::status::VendorStatus;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// Sends a query to the SA server; false if it has ended, or too many commands are on their way.
 pub type SaQueryFn = Box<dyn Fn(SaQuery) -> bool + Send + Sync>;
@@ -25,6 +27,8 @@ pub struct Sources {
     pub congestion: Arc<ArcSwap<CongestionStatus>>,
     /// Vendor-specific capabilities of the nodes.
     pub vendor: Arc<ArcSwap<VendorStatus>>,
+    /// The incidents, also of a standby, which has none.
+    pub incidents: watch::Receiver<Arc<IncidentList>>,
     pub events: EventReceiver,
     pub query_sa: SaQueryFn,
     pub control: Arc<dyn Control>,

@@ -10,7 +10,7 @@
 //! GUIDs and port numbers, so that it outlives snapshots.
 
 use super::traps::UNHEALTHY_QUIET_TIME;
-use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
+use crate::fabric::quarantined::{LinkDowns, QuarantineCause, QuarantinedLink};
 use crate::fabric::{End, Fabric, Port, PortId};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::PortState;
@@ -123,6 +123,16 @@ impl LinkHealth {
             }
         }
         self.records.retain(|_, record| !record.is_outdated(now));
+    }
+
+    /// The links that went down more than once lately, or are quarantined because they flap.
+    pub fn downs(&self) -> Vec<LinkDowns> {
+        let links = self.records.iter().map(|(&ends, record)| LinkDowns {
+            ends,
+            downs: record.downs.len(),
+            is_quarantined: record.until.is_some(),
+        });
+        links.filter(|link| link.is_quarantined || link.downs > 1).collect()
     }
 
     /// Records that a port reports errors of its link. True if it was healthy before.

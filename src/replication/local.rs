@@ -27,6 +27,41 @@ impl ReceivedFiles {
     }
 }
 
+/// The incidents: those of this SM as master, and those that the master has sent.
+#[derive(Clone)]
+pub struct IncidentLink {
+    provided: watch::Sender<Arc<str>>,
+    received: Arc<Mutex<Option<String>>>,
+}
+
+impl Default for IncidentLink {
+    fn default() -> Self {
+        Self { provided: watch::Sender::new("".into()), received: Arc::default() }
+    }
+}
+
+impl IncidentLink {
+    /// Gives a standby the incidents of this SM.
+    pub fn provide(&self, text: &str) {
+        self.provided.send_replace(text.into());
+    }
+
+    /// What a standby gets; empty if there is nothing.
+    pub fn provided(&self) -> Arc<str> {
+        self.provided.borrow().clone()
+    }
+
+    /// Keeps what the master has sent.
+    pub fn receive(&self, text: String) {
+        *self.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    }
+
+    /// What the former master has sent last, once.
+    pub fn take_received(&self) -> Option<String> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 /// The manager's side.
 pub struct ManagerLink {
     /// The SM that this one stands by for.
@@ -50,5 +85,6 @@ pub struct Local {
     pub registry_changed: watch::Receiver<()>,
     /// Stores received files.
     pub store: Arc<dyn Fn(Files) + Send + Sync>,
+    pub incidents: IncidentLink,
     pub status: SharedStatus,
 }

@@ -33,6 +33,10 @@ pub enum Message {
     Registry(Page),
     /// The files of the master.
     Files(Files),
+    /// The open incidents of the master, in the format of their file.
+    Incidents {
+        text: String,
+    },
     /// Keeps the connection alive.
     Alive,
     #[serde(other)]

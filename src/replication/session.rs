@@ -60,6 +60,8 @@ struct Follower {
     is_complete: bool,
     /// The files that the peer has, with the function that made them.
     files: Option<(FilesFn, Files)>,
+    /// The incidents that the peer has.
+    incidents: Arc<str>,
 }
 
 struct Session {
@@ -213,7 +215,8 @@ impl Session {
         match message {
             Message::Hello(hello) => self.greeting(hello)?,
             Message::Follow { since } if self.problem().is_none() => {
-                self.follower = Some(Follower { since, is_complete: false, files: None });
+                self.follower =
+                    Some(Follower { since, is_complete: false, files: None, incidents: "".into() });
             }
             Message::Unfollow => self.follower = None,
             Message::Registry(page) if self.is_following => self.import(page).await?,
@@ -221,6 +224,7 @@ impl Session {
                 (self.local.store)(files);
                 self.transferred(Direction::Received, None);
             }
+            Message::Incidents { text } if self.is_following => self.local.incidents.receive(text),
             _ => {}
         }
         self.show();
@@ -362,6 +366,7 @@ impl Session {
         }
         let before = self.last_transfer;
         self.send_files().await?;
+        self.send_incidents().await?;
         self.send_pages().await?;
         if self.last_transfer != before {
             self.show();
@@ -389,6 +394,16 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    async fn send_incidents(&mut self) -> Result<(), SessionError> {
+        let Some(follower) = self.follower.as_mut() else { return Ok(()) };
+        let text = self.local.incidents.provided();
+        if follower.incidents == text {
+            return Ok(());
+        }
+        follower.incidents = text.clone();
+        self.send(&Message::Incidents { text: text.to_string() }).await
     }
 
     async fn send_files(&mut self) -> Result<(), SessionError> {

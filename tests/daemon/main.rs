@@ -8,6 +8,7 @@ mod fault_injection;
 mod foreign_sets;
 mod held_mappings;
 mod hung_managers;
+mod incidents;
 mod joins;
 mod m_keys;
 mod mass_boot;

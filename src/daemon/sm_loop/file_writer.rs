@@ -8,6 +8,7 @@ use crate::daemon::process::priority::spawn_writer;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::manage::action::RequestId;
 use crate::manage::feed::EventSender;
+use crate::manage::loop_status::FileProblem;
 use crate::observe::m_keys::MKeys;
 use crate::plan::lids::Memory;
 use crate::publish::Subnet;
@@ -81,6 +82,8 @@ impl DumpJob {
 /// Handle of the task that writes.
 pub struct FileWriter {
     files: StateFiles,
+    /// Shows why files cannot be written.
+    problem: Arc<FileProblem>,
     running: Option<Running>,
 }
 
@@ -92,8 +95,8 @@ struct Running {
 
 impl FileWriter {
     /// A writer whose task starts with the first job.
-    pub fn new(files: StateFiles) -> Self {
-        Self { files, running: None }
+    pub fn new(files: StateFiles, problem: Arc<FileProblem>) -> Self {
+        Self { files, problem, running: None }
     }
 
     /// Queues `job`, which replaces one that has not been started. Must be called in a runtime.
@@ -109,10 +112,12 @@ impl FileWriter {
 
     fn running(&mut self) -> &Running {
         let files = &self.files;
+        let problem = &self.problem;
         self.running.get_or_insert_with(|| {
             let (jobs, queued_jobs) = watch::channel(None);
             let (dumps, queued_dumps) = mpsc::unbounded_channel();
-            let task = tokio::spawn(serve(files.clone(), queued_jobs, queued_dumps));
+            let task =
+                tokio::spawn(serve(files.clone(), problem.clone(), queued_jobs, queued_dumps));
             Running { jobs, dumps, task }
         })
     }
@@ -131,6 +136,7 @@ impl FileWriter {
 /// it returns an error.
 async fn serve(
     files: StateFiles,
+    problem: Arc<FileProblem>,
     mut jobs: watch::Receiver<Option<WriteJob>>,
     mut dumps: mpsc::UnboundedReceiver<DumpJob>,
 ) {
@@ -149,6 +155,7 @@ async fn serve(
         let files = files.clone();
         match spawn_writer(move || job.write(&files)).await {
             Ok(errors) => {
+                problem.set(errors.first().cloned());
                 failures.update(errors);
             }
             Err(problem) => error!("writing cache and dump files failed: {problem}"),
@@ -219,7 +226,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let files =
             StateFiles { cache_dir: Some(dir.path().to_owned()), dump_dir: dir.path().to_owned() };
-        let mut file_writer = FileWriter::new(files);
+        let mut file_writer = FileWriter::new(files, Arc::default());
         file_writer.finish().await;
         let found = || std::fs::read_to_string(dir.path().join("guid2lid")).unwrap_or_default();
         assert_eq!(found(), "");
@@ -239,7 +246,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("cache");
         let files = StateFiles { cache_dir: Some(cache.clone()), dump_dir: dir.path().to_owned() };
-        let mut file_writer = FileWriter::new(files);
+        let mut file_writer = FileWriter::new(files, Arc::default());
         // A file has the name of the folder; a full or read-only folder fails in the same way.
         std::fs::write(&cache, "").unwrap();
         file_writer.write(job(1));

@@ -28,6 +28,7 @@ pub const LOG_ROUTING: u8 = 0x40;
 const GUID2LID: &str = "guid2lid";
 const GUID2MKEY: &str = "guid2mkey";
 const NEIGHBORS: &str = "neighbors";
+const INCIDENTS: &str = "torus-sm.incidents";
 
 /// A function of [`atomic_file`].
 type Replace = fn(&Path, &str, bool) -> Result<(), FileWriteError>;
@@ -128,6 +129,20 @@ impl StateFiles {
         let lids = self.write(GUID2LID, &files.guid2lid, &options, public);
         let keys = self.write(GUID2MKEY, &files.guid2mkey, &options, atomic_file::replace_private);
         lids.and(keys).and(self.write(NEIGHBORS, &files.neighbors, &options, public))
+    }
+
+    /// The incidents of an earlier run; `None` without the file.
+    pub fn read_incidents(&self) -> Option<String> {
+        let consequence = "the incidents of the earlier run are not known";
+        self.read(INCIDENTS, consequence).map(|(_, text)| text)
+    }
+
+    /// Writes the incidents if they changed.
+    ///
+    /// # Errors
+    /// The file cannot be written; it has its old contents.
+    pub fn write_incidents(&self, text: &str) -> Result<(), FileWriteError> {
+        self.write(INCIDENTS, text, &Options::default(), atomic_file::replace)
     }
 
     /// The path and text of a file in OSM_CACHE_DIR; `None` if it cannot be read. `consequence`

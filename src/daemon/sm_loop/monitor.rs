@@ -5,6 +5,7 @@ use crate::config::config_files::FileVersion;
 use crate::config::options::Options;
 use crate::daemon::sm_loop::config_status;
 use crate::daemon::sm_loop::context::ManagerContext;
+use crate::fabric::quarantined::LinkDowns;
 use crate::fabric::{End, Fabric};
 use crate::ids::Guid;
 use crate::manage::event::{Event, RepairNotice};
@@ -75,6 +76,8 @@ impl Monitor {
             own_port: OwnPortChanges::default(),
             unresponsive: UnresponsiveStatus::default(),
             foreign_master: None,
+            link_downs: Arc::default(),
+            file_problems: Arc::default(),
         }
     }
 
@@ -136,6 +139,7 @@ impl Monitor {
 
     fn store(&self) {
         self.feed.status.store(Arc::new(self.status.clone()));
+        self.feed.published.notify_one();
     }
 
     fn managers_seen(&mut self, observation: &Observation) {
@@ -378,6 +382,13 @@ impl Monitor {
         let is_new = self.status.foreign_master != master;
         self.status.foreign_master = master;
         is_new
+    }
+
+    /// Sets the links that go down often.
+    pub fn set_link_downs(&mut self, links: Vec<LinkDowns>) {
+        if *self.status.link_downs != links {
+            self.status.link_downs = Arc::new(links);
+        }
     }
 
     pub fn set_unresponsive(&mut self, status: UnresponsiveStatus) {

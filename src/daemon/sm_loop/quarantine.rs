@@ -4,7 +4,7 @@
 use super::agenda::{FollowUp, TaskKind};
 use super::monitor::Monitor;
 use crate::fabric::difference::Difference;
-use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
+use crate::fabric::quarantined::{LinkDowns, QuarantineCause, QuarantinedLink};
 use crate::fabric::{End, Fabric, PortId};
 use crate::observe::link_health::{Cable, DOWN_WINDOW, LinkHealth, MAX_DOWNS, cable_of};
 use crate::observe::{Observation, quarantine};
@@ -64,6 +64,11 @@ impl LinkQuarantine {
         }
         self.removed = links;
         observation
+    }
+
+    /// The links that go down often.
+    pub(super) fn downs(&self) -> Vec<LinkDowns> {
+        self.health.downs()
     }
 
     /// The links that the last snapshot does not have.

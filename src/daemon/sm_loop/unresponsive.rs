@@ -10,7 +10,7 @@ use crate::observe::Observation;
 use crate::observe::light::Findings;
 use crate::observe::unresponsive::KnownDevices;
 use tokio::time::Instant;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 /// Number of unresponsive devices that never raise an alarm, so that a small fabric has none for a
 /// dead host.
@@ -29,7 +29,8 @@ impl UnresponsiveDevices {
         }
     }
 
-    /// Reports devices that have become unresponsive, and those that are no longer.
+    /// Reports devices that have become unresponsive, and those that are no longer. The log has an
+    /// incident for each cause at the default level.
     pub(super) fn observe(
         &mut self,
         options: &Options,
@@ -41,20 +42,18 @@ impl UnresponsiveDevices {
         let changes = self.update(fabric, Instant::now());
         for &guid in changes.fallen_silent.iter().take(MAX_LOGGED) {
             let name = &self.silences[&guid].name;
-            warn!(
+            debug!(
                 "{name} does not answer, and no neighbour reports its link down: its LIDs and routes \
                  stay as they are, it is asked again, and it counts as gone {}",
                 limit(options)
             );
         }
-        log_others(changes.fallen_silent.len(), "fell silent as well");
         for &guid in &changes.fallen_silent {
             monitor.unresponsive(fabric, guid);
         }
         for &(guid, duration) in changes.returned.iter().take(MAX_LOGGED) {
-            info!("{} answers again, after {} s", name(fabric, guid), duration.as_secs());
+            debug!("{} answers again, after {} s", name(fabric, guid), duration.as_secs());
         }
-        log_others(changes.returned.len(), "answer again as well");
         for &(guid, duration) in &changes.returned {
             monitor.responsive(fabric, guid, duration);
         }

@@ -3,7 +3,7 @@
 use super::error::ApiError;
 use crate::ids::{Guid, PortNum};
 use crate::manage::action::{
-    Action, HandoverBody, LinkBody, LogLevelBody, PerfmgrBody, PriorityBody,
+    Action, HandoverBody, IncidentBody, LinkBody, LogLevelBody, PerfmgrBody, PriorityBody,
 };
 use crate::perfmgr::command::PerfCommand;
 use serde::de::DeserializeOwned;
@@ -107,6 +107,11 @@ fn link(body: &[u8]) -> Result<(Guid, PortNum), ApiError> {
         return Err(ApiError::new(400, text));
     }
     Ok((guid(&text)?, PortNum(port)))
+}
+
+pub(super) fn accept(body: &[u8]) -> Result<Action, ApiError> {
+    let IncidentBody { id } = json(body)?;
+    Ok(Action::Accept(id))
 }
 
 pub(super) fn perfmgr(body: &[u8]) -> Result<Action, ApiError> {

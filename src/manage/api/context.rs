@@ -3,6 +3,7 @@
 use super::error::ApiError;
 use crate::congestion::status::CongestionStatus;
 use crate::fabric::Fabric;
+use crate::incidents::book::IncidentList;
 use crate::manage::loop_status::LoopStatus;
 use crate::manage::missing::MissingParts;
 use crate::manage::sa_query::SaQuery;
@@ -27,6 +28,7 @@ pub struct ApiContext<'a> {
     pub congestion: CongestionStatus,
     /// Vendor-specific capabilities of the nodes.
     pub vendor: Arc<VendorStatus>,
+    pub incidents: Arc<IncidentList>,
     /// Nodes and links that are not found any more.
     pub missing: Arc<MissingParts>,
     pub query_sa: &'a SaQueryFn,

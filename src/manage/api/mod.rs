@@ -17,6 +17,8 @@ mod error;
 mod fabric;
 mod find_node;
 mod groups;
+mod health;
+pub(super) mod incidents;
 pub(super) mod offenders;
 mod partitions;
 mod quarantine;
@@ -29,6 +31,7 @@ mod smps;
 mod status;
 mod table;
 mod torus;
+mod unresponsive;
 mod vendor;
 
 #[cfg(test)]

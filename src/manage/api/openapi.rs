@@ -2,7 +2,9 @@
 //! replies make. UPDATE_GOLDEN=1 writes it.
 
 use super::*;
-use crate::manage::action::{HandoverBody, LinkBody, LogLevelBody, PerfmgrBody, PriorityBody};
+use crate::manage::action::{
+    HandoverBody, IncidentBody, LinkBody, LogLevelBody, PerfmgrBody, PriorityBody,
+};
 use crate::manage::event_log::EventRecord;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -11,6 +13,8 @@ use serde_json::{Map, Value, json};
 /// The types of replies.
 fn add_replies(generator: &mut SchemaGenerator) {
     generator.subschema_for::<status::Status>();
+    generator.subschema_for::<incidents::IncidentsView>();
+    generator.subschema_for::<health::HealthView>();
     generator.subschema_for::<fabric::FabricView>();
     generator.subschema_for::<fabric::NodesView>();
     generator.subschema_for::<fabric::PortsView>();
@@ -35,6 +39,7 @@ fn add_bodies(generator: &mut SchemaGenerator) {
     generator.subschema_for::<HandoverBody>();
     generator.subschema_for::<LinkBody>();
     generator.subschema_for::<PerfmgrBody>();
+    generator.subschema_for::<IncidentBody>();
 }
 
 fn reference(schema: &str) -> Value {

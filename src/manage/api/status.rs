@@ -3,15 +3,17 @@
 use super::congestion::{self, CongestionView};
 use super::context::ApiContext;
 use super::error::ApiError;
+use super::incidents::{self, IncidentSummary};
 use super::offenders::{self, OffenderView};
 use super::query::Query;
 use super::replication::{self, ReplicationPeer};
 use super::reply::{Reply, time};
 use super::smps::{self, SmpsView};
+use super::unresponsive::{self, Unresponsive};
 use crate::contained;
 use crate::manage::loop_status::{
     Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SetsByPhase, SweepKind,
-    SweepRecord, SweepResult, UnresponsiveDevice, UnresponsiveStatus,
+    SweepRecord, SweepResult,
 };
 use crate::manage::sa_query::SaQuery;
 use crate::notes::{Note, Severity};
@@ -54,6 +56,7 @@ pub(super) struct Status {
     /// Devices that do not answer although no neighbour reports their links down: their LIDs and
     /// routes stay.
     unresponsive: Unresponsive,
+    incidents: IncidentSummary,
     smps: SmpsView,
     sweeps: Vec<Sweep>,
     reconfigurations: Vec<Reconfiguration>,
@@ -113,25 +116,6 @@ struct FabricCounts {
     /// Nodes and links that were in the fabric and are not found any more.
     missing_nodes: usize,
     missing_links: usize,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Unresponsive {
-    /// They are more than unresponsive_alarm allows: none of them counts as gone for its silence.
-    alarm: bool,
-    devices: Vec<UnresponsiveView>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct UnresponsiveView {
-    /// Node GUID.
-    guid: String,
-    /// Kind, GUID and description.
-    name: String,
-    /// Time of the sweep that it did not answer first.
-    since: String,
 }
 
 #[derive(Serialize)]
@@ -322,7 +306,8 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         device_faults: subnet.map_or_else(Vec::new, |subnet| {
             subnet.devices.notes(&subnet.fabric).iter().map(Message::from).collect()
         }),
-        unresponsive: unresponsive(&status.unresponsive),
+        unresponsive: unresponsive::view(&status.unresponsive),
+        incidents: incidents::summary(&context.incidents),
         smps: smps::view(context),
         sweeps: status.sweeps.iter().map(sweep).collect(),
         reconfigurations: status.reconfigurations.iter().map(reconfiguration).collect(),
@@ -383,15 +368,6 @@ fn other_sms(status: &LoopStatus) -> Vec<OtherSmView> {
         priority: sm.priority,
     };
     status.managers.iter().map(view).collect()
-}
-
-fn unresponsive(status: &UnresponsiveStatus) -> Unresponsive {
-    let view = |device: &UnresponsiveDevice| UnresponsiveView {
-        guid: device.guid.to_string(),
-        name: device.name.clone(),
-        since: time(device.since),
-    };
-    Unresponsive { alarm: status.is_alarm, devices: status.devices.iter().map(view).collect() }
 }
 
 fn activity(activity: Activity) -> &'static str {

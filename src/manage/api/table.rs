@@ -5,7 +5,8 @@ use super::error::ApiError;
 use super::query::Parameter;
 use super::reply::{JSON, Reply};
 use super::{
-    OPENAPI, actions, counters, fabric, groups, partitions, quarantine, routes, sa, status, torus,
+    OPENAPI, actions, counters, fabric, groups, health, incidents, partitions, quarantine, routes,
+    sa, status, torus,
 };
 use crate::manage::metrics::metrics;
 use crate::manage::page::PAGE;
@@ -63,6 +64,12 @@ const NODE: Parameter = Parameter {
     is_required: false,
 };
 
+const INCIDENT_PARAMETERS: &[Parameter] = &[Parameter {
+    name: "id",
+    help: "Only the incident with this identifier; 404 if there is none.",
+    is_required: false,
+}];
+
 const PORT_PARAMETERS: &[Parameter] = &[
     NODE,
     Parameter { name: "port", help: "Only the port with this number.", is_required: false },
@@ -98,6 +105,22 @@ pub static ENDPOINTS: &[Endpoint] = &[
         "The state of the daemon: role, routing, sweeps, refusals, configuration.",
         "Status",
         Handler::Read(status::status),
+    ),
+    with(
+        INCIDENT_PARAMETERS,
+        get(
+            "/v1/incidents",
+            "Open incidents, the one to repair first first, and the last ones that have ended.",
+            "IncidentsView",
+            Handler::Read(incidents::incidents),
+        ),
+    ),
+    get("/healthz", "200 while the daemon runs.", "HealthView", Handler::Read(health::healthz)),
+    get(
+        "/readyz",
+        "200 while this SM is master of a configured subnet, or stands by for another; 503 else.",
+        "HealthView",
+        Handler::Read(health::readyz),
     ),
     get(
         "/v1/fabric",
@@ -246,6 +269,12 @@ pub static ENDPOINTS: &[Endpoint] = &[
         "Give a command to the performance manager.",
         "PerfmgrBody",
         Handler::Act(actions::perfmgr),
+    ),
+    post(
+        "/v1/actions/accept",
+        "Accept what an incident has lost: it does not count as missing any more.",
+        "IncidentBody",
+        Handler::Act(actions::accept),
     ),
     post("/v1/actions/exit", "End the daemon, as SIGTERM does.", "", Handler::Act(actions::exit)),
 ];

@@ -2,11 +2,14 @@
 //!
 //! * [`run`]: carries a command out; `instance`: finds the daemon; `http`: requests to it;
 //! * `show`: `--json`, `--watch`, standard output; `act`: actions; `wait`: their results; `stop`;
-//! * `status`, `replication`, `lists`, `path`, `top`, `perfmgr`: readable replies; `port`: names of ports;
+//! * `check`: the state in one line, for monitoring plug-ins;
+//! * `status`, `incidents`, `replication`, `lists`, `path`, `top`, `perfmgr`: readable replies; `port`: names of ports;
 //! * `table`: columns of text; `values`: units and lists.
 
 mod act;
+mod check;
 mod http;
+mod incidents;
 mod instance;
 mod lists;
 mod path;

@@ -4,7 +4,7 @@ use super::act::{act, act_with};
 use super::http::{Client, with_query};
 use super::show::show;
 use super::wait::Awaited;
-use super::{instance, lists, path, perfmgr, port, status, stop, top};
+use super::{check, incidents, instance, lists, path, perfmgr, port, status, stop, top};
 use crate::cli::manage::{ActionArgs, ManageCommand};
 use crate::cli::output::print;
 use crate::cli::{ExitCode, Failure};
@@ -18,6 +18,9 @@ use serde_json::json;
 pub fn run(command: &ManageCommand) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(ExitCode::System, error))?;
+    if let ManageCommand::Status { check: true, .. } = command {
+        return runtime.block_on(check::check(command.select()));
+    }
     runtime.block_on(carry_out(command))?;
     Ok(ExitCode::Ok)
 }
@@ -25,7 +28,17 @@ pub fn run(command: &ManageCommand) -> Result<ExitCode, Failure> {
 async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
     let client = Client::new(instance::find(command.select())?);
     match command {
-        ManageCommand::Status(args) => show(&client, args, "/v1/status", status::status).await,
+        ManageCommand::Status { client: args, .. } => {
+            show(&client, args, "/v1/status", status::status).await
+        }
+        ManageCommand::Incidents { id, client: args } => {
+            let path = with_query("/v1/incidents", &[("id", id.as_deref())]);
+            let text = if id.is_some() { incidents::details } else { incidents::list };
+            show(&client, args, &path, text).await
+        }
+        ManageCommand::Accept { id, action } => {
+            act_with(&client, action, "accept", json!({ "id": id }), Awaited::Action).await
+        }
         ManageCommand::Top { interval, count, .. } => top::run(&client, *interval, *count).await,
         ManageCommand::Nodes(args) => show(&client, args, "/v1/nodes", lists::nodes).await,
         ManageCommand::Links(args) => show(&client, args, "/v1/links", lists::links).await,

@@ -31,14 +31,19 @@ pub(super) fn status(status: &Value) -> String {
         (Some(generation), _) => format!("subnet incomplete (generation {generation})"),
         (None, _) => "no subnet configured".to_owned(),
     };
+    let problems = &status["incidents"];
+    let count =
+        problems["critical"].as_u64().unwrap_or(0) + problems["warning"].as_u64().unwrap_or(0);
+    let degraded = if count > 0 { format!(", DEGRADED ({count})") } else { String::new() };
     put!(
         out,
-        "torus-sm {} on port {}{}: {}, {up}",
+        "torus-sm {} on port {}{}: {}, {up}{degraded}",
         text(&status["version"]),
         text(&sm["port_guid"]),
         sm["lid"].as_u64().map(|lid| format!(" (LID {lid})")).unwrap_or_default(),
         text(&sm["state"])
     );
+    put_incidents(&mut out, &problems["first"], count);
     put!(out, "  running     {}, pid {}", seconds(&status["uptime_seconds"]), status["pid"]);
     let (priority, as_master) = (&sm["priority"], &sm["master_priority"]);
     let as_master = match as_master.as_u64() > priority.as_u64() {
@@ -80,6 +85,28 @@ pub(super) fn status(status: &Value) -> String {
     out.push_str(&replication::peers(&status["replication"]));
     put_configuration(&mut out, &status["configuration"]);
     out
+}
+
+/// The open incidents; the one to repair first is first.
+fn put_incidents(out: &mut String, first: &Value, count: u64) {
+    let shown = list(first).iter().take(MAX_LISTED);
+    for incident in shown.clone() {
+        let severity = text(&incident["severity"]).to_uppercase();
+        put!(
+            out,
+            "  {:<11} {}, since {}",
+            severity,
+            text(&incident["headline"]),
+            time(&incident["opened"])
+        );
+    }
+    let more = count.saturating_sub(shown.len() as u64);
+    if more > 0 {
+        put!(out, "              and {more} more: torus-sm incidents lists them");
+    }
+    if let Some(incident) = list(first).first() {
+        put!(out, "  REPAIR      first: {}", text(&incident["repair"]));
+    }
 }
 
 /// A number of the reply with its noun.

@@ -5,7 +5,7 @@
 //! * `sm`: role, sweeps and reconfigurations; `smps`: subnet management requests; `sa`: subnet
 //!   administration; `fabric`: nodes, links, device faults; `perfmgr`: sweeps of the
 //!   port counters; `congestion`: congestion control; `vendor`: vendor-specific capabilities;
-//!   `process`: memory and time of the process
+//!   `incidents`: open incidents; `process`: memory and time of the process
 //! * `port_counters`: the counters, written straight from the database
 //!
 //! Metrics are made from the published snapshot when they are read. A new group of metrics is a
@@ -16,6 +16,7 @@ pub mod family;
 mod congestion;
 mod encode;
 mod fabric;
+mod incidents;
 mod perfmgr;
 mod port_counters;
 mod process;
@@ -38,6 +39,7 @@ const GROUPS: &[Group] = &[
     smps::families,
     sa::families,
     fabric::families,
+    incidents::families,
     perfmgr::families,
     congestion::families,
     vendor::families,

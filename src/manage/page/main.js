@@ -56,6 +56,7 @@ const poll = guarded(async () => {
   model.status = await api.get("/v1/status");
   showStatus(model.status);
   showCongestion(model.status.congestion_control);
+  showIncidents((await api.get("/v1/incidents")).open);
   const sa = await api.tryGet("/v1/sa");
   if (sa) {
     const rate = charts.takeSa(sa, performance.now());

@@ -32,8 +32,11 @@ const octets = (rate) => {
 
 const showStatus = (status) => {
   const up = status.sm.state === "MASTER" && status.sm.subnet_up;
-  byId("role").textContent = `${status.sm.state}${status.sm.state !== "MASTER" || up ? "" : ", subnet not configured"}`;
-  byId("role").className = `badge ${up ? "good" : status.sm.state === "STANDBY" ? "" : "bad"}`;
+  const { critical, warning } = status.incidents;
+  const degraded = critical + warning ? `, degraded (${critical + warning})` : "";
+  byId("role").textContent = `${status.sm.state}${status.sm.state !== "MASTER" || up ? "" : ", subnet not configured"}${degraded}`;
+  const works = up ? (critical ? "bad" : warning ? "warning" : "good") : "bad";
+  byId("role").className = `badge ${status.sm.state === "STANDBY" ? "" : works}`;
   byId("engine").textContent = status.routing.in_use ?? `no routes (${status.routing.requested} asked for)`;
   const repair = status.routing.repair;
   byId("repair").hidden = !repair;
@@ -67,6 +70,21 @@ const showCounts = () => {
 
 const endText = (end) => `${end.description} port ${end.port}`;
 
+const MAX_SHOWN_INCIDENTS = 50;
+
+// Open incidents: headline and repair, the one to repair first first.
+const showIncidents = (open) => {
+  const rows = open.slice(0, MAX_SHOWN_INCIDENTS).map((incident) => {
+    const row = element("details");
+    row.append(element("summary", incident.headline, incident.severity === "critical" ? "bad" : "warn"));
+    row.append(element("div", incident.repair));
+    for (const line of [...incident.evidence, ...incident.risks]) row.append(element("div", line, "dim"));
+    return row;
+  });
+  if (open.length > rows.length) rows.push(element("div", `and ${open.length - rows.length} more`));
+  byId("incidents").replaceChildren(...(rows.length ? rows : [document.createTextNode("none")]));
+};
+
 const showFaults = (quarantine) => {
   const lines = [];
   for (const link of model.lost.values()) lines.push(`lost link ${link.ends.map(endText).join(" – ")}`);
@@ -81,7 +99,7 @@ const showFaults = (quarantine) => {
   for (const link of quarantine?.links ?? []) lines.push(`quarantined ${(link.ends ?? []).map(endText).join(" – ")}`);
   for (const fault of model.status?.device_faults ?? []) lines.push(fault.text);
   const box = byId("faults");
-  box.replaceChildren(...(lines.length ? lines.slice(0, 50).map((line) => element("div", line, "bad")) : [document.createTextNode("none")]));
+  box.replaceChildren(...(lines.length ? lines.slice(0, 50).map((line) => element("div", line, "dim")) : [document.createTextNode("none")]));
   if (lines.length > 50) box.append(element("div", `and ${lines.length - 50} more`));
 };
 
@@ -158,6 +176,8 @@ const describeEvent = (event) => {
     case "repair_began": case "repair_changed": return [`routed around damage: ${event.summary}`, "bad"];
     case "repair_ended": return ["no route leads around damage any more", "good"];
     case "plan_rejected": return [`no valid plan: ${event.problem}`, "bad"];
+    case "incident_opened": return [`${event.severity}: ${event.headline}`, "bad"];
+    case "incident_closed": return event.part_of ? null : [`over: ${event.headline}`, "good"];
     case "recording_written": return [`recording ${event.path}`];
     case "trap": return [`trap ${event.number} from LID ${event.issuer}`];
     case "subscriptions_ended": return [`subscriptions of ${event.description} ended`, "bad"];

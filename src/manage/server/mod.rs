@@ -31,6 +31,7 @@ use super::loop_status::LoopStatus;
 use super::socket;
 use super::sources::{SaQueryFn, Sources};
 use crate::congestion::status::CongestionStatus;
+use crate::incidents::book::IncidentList;
 use crate::local_socket::{Clients, ListenError, Listener};
 use crate::manage::missing::MissingParts;
 use crate::perfmgr::status::PerfStatus;
@@ -92,6 +93,7 @@ struct State {
     perf: Arc<ArcSwap<PerfStatus>>,
     congestion: Arc<ArcSwap<CongestionStatus>>,
     vendor: Arc<ArcSwap<VendorStatus>>,
+    incidents: watch::Receiver<Arc<IncidentList>>,
     query_sa: SaQueryFn,
     control: Arc<dyn Control>,
     events: EventLog,
@@ -208,13 +210,24 @@ async fn serve(
     policy: Policy,
     mut closing: watch::Receiver<bool>,
 ) {
-    let Sources { status, perf, congestion, vendor, events, query_sa, control, earlier, .. } =
-        sources;
+    let Sources {
+        status,
+        perf,
+        congestion,
+        vendor,
+        incidents,
+        events,
+        query_sa,
+        control,
+        earlier,
+        ..
+    } = sources;
     let state = Arc::new(State {
         status,
         perf,
         congestion,
         vendor,
+        incidents,
         query_sa,
         control,
         events: EventLog::default(),

@@ -290,6 +290,7 @@ impl SmLoop {
         self.mastership.show_followed(&self.env);
         let LoopEnv { context, options, monitor, .. } = &mut self.env;
         let queued = self.events.waiting();
+        monitor.set_link_downs(self.links.downs());
         monitor.publish(context, self.state.observation.as_ref(), options, queued);
     }
 
@@ -383,6 +384,7 @@ impl SmLoop {
             | Action::LogLevel(_)
             | Action::Record
             | Action::Perfmgr(_)
+            | Action::Accept(_)
             | Action::Exit => debug_assert!(false, "the action {name} is carried out elsewhere"),
         }
     }

@@ -90,13 +90,14 @@ pub struct Reconfigurer {
 impl Reconfigurer {
     /// Starts with the LIDs of guid2lid, and the M_Keys of guid2mkey.
     pub fn new(context: &ManagerContext, options: &Options, files: Arc<ConfigFiles>) -> Self {
+        let problem = context.feed.status.load().file_problems.clone();
         Self {
             config: ConfigState::new(files),
             plan: PlanState::new(context.files.read_memory(options)),
             devices: DeviceState::new(context.files.read_m_keys(options)),
             master: MasterState::default(),
             warm_standby: WarmStandby::default(),
-            file_writer: FileWriter::new(context.files.clone()),
+            file_writer: FileWriter::new(context.files.clone(), problem),
             logged: LoggedFindings::default(),
             figures: ReconfigureFigures::default(),
         }

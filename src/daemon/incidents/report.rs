@@ -1,0 +1,57 @@
+//! Log lines and events of incidents: one line when an incident opens, one when it closes.
+
+use crate::incidents::book::Change;
+use crate::incidents::incident::{Incident, Severity};
+use crate::manage::event::Event;
+use crate::manage::feed::EventSender;
+use crate::notes::time_text;
+use std::time::Duration;
+use tracing::{debug, error, info, warn};
+
+/// Logs a change of the incidents, and sends its event.
+pub fn report(change: &Change, events: &EventSender) {
+    match change {
+        Change::Opened(incident) => {
+            let Incident { id, headline, repair, .. } = &**incident;
+            match incident.severity {
+                Severity::Critical => error!("incident {id}: {headline}; {repair}"),
+                Severity::Warning => warn!("incident {id}: {headline}; {repair}"),
+            }
+            events.send(Event::IncidentOpened {
+                id: id.clone(),
+                kind: incident.kind.name().to_owned(),
+                severity: incident.severity.name().to_owned(),
+                headline: headline.clone(),
+                repair: repair.clone(),
+            });
+        }
+        Change::Changed(incident) => debug!("incident {}: now {}", incident.id, incident.headline),
+        Change::Closed(incident) => {
+            let Incident { id, headline, .. } = &**incident;
+            let open = duration(incident);
+            info!("incident {id} has ended after {}: {headline}", time_text(open));
+            events.send(Event::IncidentClosed {
+                id: id.clone(),
+                kind: incident.kind.name().to_owned(),
+                headline: headline.clone(),
+                open_seconds: open.as_secs_f64(),
+                part_of: None,
+            });
+        }
+        Change::Folded { incident, into } => {
+            debug!("incident {} is part of incident {into}", incident.id);
+            events.send(Event::IncidentClosed {
+                id: incident.id.clone(),
+                kind: incident.kind.name().to_owned(),
+                headline: incident.headline.clone(),
+                open_seconds: duration(incident).as_secs_f64(),
+                part_of: Some(into.clone()),
+            });
+        }
+    }
+}
+
+fn duration(incident: &Incident) -> Duration {
+    let closed = incident.closed.unwrap_or(incident.opened);
+    Duration::from_millis(closed.saturating_sub(incident.opened))
+}

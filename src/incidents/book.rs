@@ -1,0 +1,141 @@
+//! The book of incidents: those that are open, and the last ones that have ended.
+
+use super::cause::Cause;
+use super::causes::causes;
+use super::fact::{Facts, Reroute};
+use super::incident::Incident;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Open incidents that are kept; the most urgent ones are.
+pub const MAX_OPEN: usize = 1024;
+/// Closed incidents that are kept; the latest ones are.
+pub const MAX_CLOSED: usize = 64;
+
+/// A change of the book.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    Opened(Arc<Incident>),
+    /// Its evidence, losses or risks are others.
+    Changed(Arc<Incident>),
+    Closed(Arc<Incident>),
+    /// It turned out to be a symptom of another incident, and has ended as one of its own.
+    Folded {
+        incident: Arc<Incident>,
+        /// Identifier of the other one.
+        into: String,
+    },
+}
+
+/// All incidents, as readers get them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct IncidentList {
+    /// The one to be repaired first is first.
+    pub open: Vec<Arc<Incident>>,
+    /// The latest one is first.
+    pub closed: Vec<Arc<Incident>>,
+    /// Open ones beyond [`MAX_OPEN`].
+    pub left_out: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Book {
+    open: BTreeMap<String, Arc<Incident>>,
+    closed: VecDeque<Arc<Incident>>,
+    left_out: usize,
+}
+
+impl Book {
+    /// A book with these incidents.
+    pub fn restored(open: Vec<Incident>, closed: Vec<Incident>) -> Self {
+        let open = open.into_iter().take(MAX_OPEN);
+        Self {
+            open: open.map(|incident| (incident.id.clone(), Arc::new(incident))).collect(),
+            closed: closed.into_iter().take(MAX_CLOSED).map(Arc::new).collect(),
+            left_out: 0,
+        }
+    }
+
+    pub fn list(&self) -> IncidentList {
+        let mut open: Vec<Arc<Incident>> = self.open.values().cloned().collect();
+        open.sort_by(|a, b| a.urgency().cmp(&b.urgency()));
+        let closed = self.closed.iter().cloned().collect();
+        IncidentList { open, closed, left_out: self.left_out }
+    }
+
+    /// Opens, changes and closes incidents so that they are those of `facts`. `now`: milliseconds
+    /// since 1970.
+    pub fn observe(&mut self, facts: &Facts, now: u64) -> Vec<Change> {
+        let mut causes = causes(facts);
+        self.left_out = causes.len().saturating_sub(MAX_OPEN);
+        if self.left_out > 0 {
+            let is_open = |cause: &Cause| self.open.contains_key(&cause.subject.id());
+            causes.sort_by_key(|cause| (std::cmp::Reverse(cause.severity), !is_open(cause)));
+            causes.truncate(MAX_OPEN);
+        }
+        let mut changes = self.end_others(&causes, now);
+        for cause in causes {
+            let id = cause.subject.id();
+            let before = self.open.get(&id);
+            let incident = self.incident(&id, cause, facts.reroute, now);
+            if before.is_some_and(|before| **before == incident) {
+                continue;
+            }
+            let is_new = before.is_none();
+            let incident = Arc::new(incident);
+            self.open.insert(id, incident.clone());
+            changes.push(match is_new {
+                true => Change::Opened(incident),
+                false => Change::Changed(incident),
+            });
+        }
+        changes
+    }
+
+    fn incident(&self, id: &str, cause: Cause, reroute: Option<Reroute>, now: u64) -> Incident {
+        let before = self.open.get(id);
+        let last = before.or_else(|| self.closed.iter().find(|closed| closed.id == id));
+        let openings = last.map_or(0, |last| last.openings);
+        let answered = before.and_then(|before| before.rerouted);
+        Incident {
+            id: id.to_owned(),
+            kind: cause.kind,
+            severity: cause.severity,
+            opened: before.map_or(now, |before| before.opened),
+            closed: None,
+            openings: openings + u32::from(before.is_none()),
+            headline: cause.headline,
+            evidence: cause.evidence,
+            takes: cause.takes,
+            rerouted: answered.or(reroute.filter(|_| cause.kind.is_rerouted())),
+            risks: cause.risks,
+            repair: cause.repair,
+        }
+    }
+
+    /// Ends the incidents that are not among the causes.
+    fn end_others(&mut self, causes: &[Cause], now: u64) -> Vec<Change> {
+        let mut subjects = BTreeMap::new();
+        for cause in causes {
+            let owner = cause.subject.id();
+            subjects.extend(cause.covers.iter().map(|id| (id.clone(), owner.clone())));
+            subjects.insert(owner.clone(), owner);
+        }
+        let is_over = |id: &String| subjects.get(id) != Some(id);
+        let over: Vec<String> = self.open.keys().filter(|id| is_over(id)).cloned().collect();
+        let mut changes = Vec::new();
+        for id in over {
+            let Some(open) = self.open.remove(&id) else { continue };
+            let incident = Arc::new(Incident { closed: Some(now), ..Incident::clone(&open) });
+            if let Some(into) = subjects.get(&id) {
+                changes.push(Change::Folded { incident, into: into.clone() });
+                continue;
+            }
+            self.closed.retain(|closed| closed.id != id);
+            self.closed.push_front(incident.clone());
+            self.closed.truncate(MAX_CLOSED);
+            changes.push(Change::Closed(incident));
+        }
+        changes
+    }
+}

@@ -1,0 +1,309 @@
+//! Causes: what facts come down to, with the symptoms of each folded under it.
+
+use super::cause::{Cause, Subject, listed};
+use super::fact::{CableFault, ExchangedCables, Facts, FaultyCable, RoutingFacts};
+use super::incident::{Kind, Losses, MAX_LINES, Severity};
+use super::outages::Outage;
+use crate::fabric::End;
+use crate::ids::Guid;
+use crate::notes::counted;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The causes of these facts, one for each subject.
+pub fn causes(facts: &Facts) -> Vec<Cause> {
+    let exchanged = exchanged_cables(&facts.exchanged);
+    let mut causes: Vec<Cause> = facts.exchanged.iter().map(exchange).collect();
+    causes.extend(outages(facts));
+    causes.extend(facts.faulty_cables.iter().map(faulty_cable));
+    let unexpected = facts.unexpected_cables.iter().filter(|it| !exchanged.contains(&it.key()));
+    causes.extend(unexpected.map(|cable| {
+        Cause::new(
+            Subject::Cable(cable.key()),
+            Kind::UnexpectedCable,
+            Severity::Warning,
+            format!("the cable {cable} is unexpected: no direction of the torus leads along it"),
+        )
+        .because("no route uses it")
+        .repaired_by(format!("check where both plugs of the cable {cable} belong"))
+    }));
+    causes.extend(devices(facts));
+    causes.extend(others(facts));
+    let mut causes = one_for_each_subject(causes);
+    add_routing(&mut causes, &facts.routing);
+    if let Some(sentence) = &facts.next_failure {
+        let lost = causes.iter_mut().filter(|cause| cause.kind.is_rerouted());
+        lost.for_each(|cause| cause.risks.push(sentence.clone()));
+    }
+    causes
+}
+
+fn exchanged_cables(exchanged: &[ExchangedCables]) -> BTreeSet<[End; 2]> {
+    exchanged.iter().flat_map(|it| it.cables.iter().map(|cable| cable.key())).collect()
+}
+
+/// Keeps the most significant cause of each subject; the headlines of the others are its evidence.
+fn one_for_each_subject(causes: Vec<Cause>) -> Vec<Cause> {
+    let mut by_subject: BTreeMap<Subject, Cause> = BTreeMap::new();
+    for cause in causes {
+        match by_subject.get_mut(&cause.subject) {
+            None => {
+                by_subject.insert(cause.subject.clone(), cause);
+            }
+            Some(first) => {
+                first.severity = first.severity.max(cause.severity);
+                first.evidence.push(cause.headline);
+                first.covers.extend(cause.covers);
+            }
+        }
+    }
+    // A cable that another cause explains has no incident of its own.
+    let covered: BTreeSet<String> = by_subject
+        .values()
+        .flat_map(|cause| {
+            let own = cause.subject.id();
+            cause.covers.iter().filter(move |id| **id != own).cloned()
+        })
+        .collect();
+    by_subject.into_values().filter(|cause| !covered.contains(&cause.subject.id())).collect()
+}
+
+fn outages(facts: &Facts) -> Vec<Cause> {
+    let flapping = facts.faulty_cables.iter().filter(|it| is_flapping(it));
+    let flapping: BTreeSet<[End; 2]> = flapping.map(|it| it.cable.key()).collect();
+    let exchanged: BTreeSet<[End; 2]> = facts
+        .exchanged
+        .iter()
+        .flat_map(|it| &it.cables)
+        .flat_map(|cable| cable.key().map(|end| [end, end]))
+        .collect();
+    let is_own = |cable: &&super::fact::Cable| {
+        let ends = cable.key();
+        !flapping.contains(&ends) && !ends.iter().any(|&end| exchanged.contains(&[end, end]))
+    };
+    let cables: Vec<_> = facts.lost_cables.iter().filter(is_own).cloned().collect();
+    let lost = Outage {
+        nodes: facts.lost_nodes.iter().map(|node| (node.guid, node)).collect(),
+        cables: &cables,
+        unanswered: facts.unanswered.iter().map(super::fact::CableEnd::end).collect(),
+        is_silence: false,
+    };
+    let mut causes = lost.causes(&BTreeSet::new());
+    let gone: BTreeSet<Guid> = lost.nodes.keys().copied().collect();
+    let silent = Outage {
+        nodes: facts.silent_nodes.iter().map(|node| (node.guid, node)).collect(),
+        cables: &[],
+        unanswered: BTreeSet::new(),
+        is_silence: true,
+    };
+    let silent_causes = silent.causes(&gone);
+    if !facts.is_mass_silence {
+        causes.extend(silent_causes);
+        return causes;
+    }
+    let count = facts.silent_nodes.len();
+    let mut cause = Cause::new(
+        Subject::MassSilence,
+        Kind::MassSilence,
+        Severity::Critical,
+        format!("{}, and nothing shows that they are gone", silent_count(count)),
+    )
+    .because("SMPs are lost, or management agents hang; the tables in force stay")
+    .repaired_by("check the links and switches next to this SM");
+    cause.covers.extend(silent_causes.into_iter().flat_map(|silent| silent.covers));
+    cause.takes.names = listed(facts.silent_nodes.iter().map(|node| node.name.clone()));
+    causes.push(cause);
+    causes
+}
+
+fn silent_count(count: usize) -> String {
+    counted(count, "device does not answer", "devices do not answer")
+}
+
+fn is_flapping(faulty: &FaultyCable) -> bool {
+    matches!(faulty.fault, CableFault::Flapping { .. })
+}
+
+fn exchange(exchanged: &ExchangedCables) -> Cause {
+    let [one, other] = &exchanged.cables;
+    let [plug, other_plug] = &exchanged.plugs;
+    let ends = one.key().into_iter().chain(other.key());
+    let subject = Subject::Exchange(ends.min().unwrap_or(one.key()[0]));
+    let mut cause = Cause::new(
+        subject,
+        Kind::SwappedCables,
+        Severity::Warning,
+        format!("two cables are swapped: exchange these two plugs: {plug} and {other_plug}"),
+    )
+    .because(format!("{one} and {other} are plugged in; {}", exchanged.reason))
+    .repaired_by(format!("exchange these two plugs: {plug} and {other_plug}"));
+    let cables = exchanged.cables.iter().map(|cable| Subject::Cable(cable.key()).id());
+    cause.covers.extend(cables);
+    cause.takes.links = 2;
+    cause
+}
+
+fn faulty_cable(faulty: &FaultyCable) -> Cause {
+    let cable = &faulty.cable;
+    let subject = Subject::Cable(cable.key());
+    match &faulty.fault {
+        CableFault::Flapping { downs, is_quarantined } => {
+            let cause = Cause::new(
+                subject,
+                Kind::FlappingCable,
+                Severity::Warning,
+                format!("the cable {cable} flaps"),
+            )
+            .repaired_by(format!("reseat the cable {cable}, then replace it"));
+            let times = counted(*downs as usize, "time", "times");
+            let cause = cause.because(format!("it went down {times} or more within a minute"));
+            if *is_quarantined {
+                return Cause { takes: Losses { links: 1, ..Losses::default() }, ..cause }
+                    .because("it is quarantined: no route uses it until it is calm");
+            }
+            cause
+        }
+        CableFault::Degraded { has, could } => Cause::new(
+            subject,
+            Kind::DegradedCable,
+            Severity::Warning,
+            format!("the cable {cable} is degraded: it runs at {has} instead of {could}"),
+        )
+        .because(format!("both ends support and enable {could}"))
+        .repaired_by(format!("reseat the cable {cable}, then replace it")),
+        CableFault::Erroring { text } => Cause::new(
+            subject,
+            Kind::ErroringCable,
+            Severity::Warning,
+            format!("the cable {cable} has errors"),
+        )
+        .because(text)
+        .repaired_by(format!("clean or reseat the cable {cable}, then replace it")),
+    }
+}
+
+fn devices(facts: &Facts) -> Vec<Cause> {
+    let refusing = facts.refusing.iter().map(|device| {
+        Cause::new(
+            Subject::Node(device.guid),
+            Kind::RefusingDevice,
+            Severity::Warning,
+            format!("{} does not take its configuration", device.name),
+        )
+        .because(&device.text)
+        .repaired_by(format!("update the firmware of {}, or restart it", device.name))
+    });
+    let duplicates = facts.duplicates.iter().map(|it| {
+        let [first, second] = &it.places;
+        let owner = if it.is_port { "ports" } else { "nodes" };
+        let cause = Cause::new(
+            Subject::Duplicate(it.guid),
+            Kind::DuplicateGuid,
+            Severity::Critical,
+            format!("two {owner} have the GUID {}: {first} and {second}", it.guid),
+        );
+        let mut cause = cause
+            .because("both answered NodeInfo with this GUID; only the first one is in the subnet")
+            .repaired_by(format!("give the device at {second} a GUID of its own"));
+        cause.covers.insert(Subject::Node(it.guid).id());
+        cause
+    });
+    refusing.chain(duplicates).collect()
+}
+
+fn others(facts: &Facts) -> Vec<Cause> {
+    let unanswered = unanswered(facts);
+    let managers = facts.managers.iter().map(|manager| {
+        let subject = Subject::Manager(manager.guid);
+        Cause::new(subject, Kind::ForeignManager, Severity::Critical, manager.text.clone())
+            .because(format!("the other subnet manager is at port GUID {}", manager.guid))
+            .repaired_by("stop one of the two, or set the same sm_key for both")
+    });
+    let full = facts.full.iter().map(|it| {
+        Cause::new(Subject::Full(it.space), Kind::FullTable, Severity::Critical, it.text.clone())
+            .because("the last plan needs more than there are")
+            .repaired_by(format!("reduce the number of {} in use", it.space))
+    });
+    let floods = facts.floods.iter().map(|it| {
+        let headline =
+            format!("the client \"{}\" (LID {}) floods: {}", it.name, it.lid, it.offence);
+        let subject = Subject::Client(it.lid, it.offence);
+        Cause::new(subject, Kind::FloodingClient, Severity::Warning, headline)
+            .because("its requests are limited; others are served")
+            .repaired_by(format!("find the program on \"{}\" that sends them", it.name))
+    });
+    let own = facts.own.iter().map(|it| {
+        Cause::new(Subject::Own(it.resource), Kind::OwnResource, Severity::Warning, it.text.clone())
+            .repaired_by(&it.repair)
+    });
+    unanswered.into_iter().chain(managers).chain(full).chain(floods).chain(own).collect()
+}
+
+/// The devices that never answered. Ports of nodes that did, and of duplicates, belong to these.
+fn unanswered(facts: &Facts) -> Option<Cause> {
+    let nodes = facts.lost_nodes.iter().chain(&facts.silent_nodes);
+    let known: BTreeSet<End> =
+        nodes.flat_map(|node| &node.cables).flat_map(super::fact::Cable::key).collect();
+    let ends: Vec<String> = facts
+        .unanswered
+        .iter()
+        .filter(|end| !known.contains(&end.end()))
+        .map(ToString::to_string)
+        .collect();
+    let (first, others) = ends.split_first()?;
+    let place = match others.len() {
+        0 => first.clone(),
+        more => format!("{first} and {}", counted(more, "other port", "other ports")),
+    };
+    let severity = if others.is_empty() { Severity::Warning } else { Severity::Critical };
+    let headline = format!("nothing answers behind {place}, although the link is up");
+    let cause = Cause::new(Subject::Unanswered, Kind::SilentDevice, severity, headline);
+    let cause = Cause {
+        evidence: listed(ends.iter().map(|end| format!("no answer behind {end}"))),
+        ..cause
+    };
+    Some(
+        cause.repaired_by(
+            "restart the device there; if it works, it is protected by an unknown M_Key",
+        ),
+    )
+}
+
+/// Adds the state of the routes: as risks of the cause that they follow from, else as a cause.
+fn add_routing(causes: &mut Vec<Cause>, routing: &RoutingFacts) {
+    let findings = [
+        (Kind::RejectedRouting, Severity::Critical, &routing.rejected),
+        (Kind::CreditLoop, Severity::Critical, &routing.credit_loop),
+        (Kind::UnroutedPairs, Severity::Critical, &routing.unrouted),
+        (Kind::FallbackRouting, Severity::Warning, &routing.fallback),
+        (Kind::RepairedRouting, Severity::Warning, &routing.repaired),
+    ];
+    let mut found = findings.into_iter().filter_map(|(kind, severity, text)| {
+        text.as_ref().map(|text| (kind, severity, text.clone()))
+    });
+    let physical = causes.iter_mut().filter(|cause| cause.kind.affects_routing());
+    let main = physical.max_by_key(|cause| {
+        (
+            cause.severity,
+            cause.takes.switches,
+            cause.takes.links,
+            std::cmp::Reverse(cause.subject.clone()),
+        )
+    });
+    if let Some(cause) = main {
+        for (_, severity, text) in found {
+            cause.severity = cause.severity.max(severity);
+            cause.risks.push(text);
+        }
+        cause.risks.extend(routing.repairs.iter().take(MAX_LINES).cloned());
+        cause.covers.insert(Subject::Routing.id());
+        return;
+    }
+    let Some((kind, severity, text)) = found.next() else { return };
+    let mut cause = Cause::new(Subject::Routing, kind, severity, text);
+    cause.risks = found.map(|(_, _, text)| text).collect();
+    cause.repair = match routing.repairs.first() {
+        Some(repair) => repair.clone(),
+        None => "see the messages of torus-sm status".to_owned(),
+    };
+    causes.push(cause);
+}

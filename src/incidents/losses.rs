@@ -1,0 +1,162 @@
+//! The register of losses: nodes and cables that were in the fabric and are missing, until they are
+//! back, their ports have other cables, or an operator gives them up.
+
+use super::cause::Subject;
+use super::fact::{Cable, CableEnd, ExchangedCables, KnownNode};
+use crate::fabric::{End, Fabric, PortId};
+use crate::ids::Guid;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Nodes, and cables, that are kept.
+const MAX_KEPT: usize = 4096;
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Register {
+    nodes: Vec<KnownNode>,
+    cables: Vec<Cable>,
+    /// Missing cables that had taken the place of displaced ones.
+    provisional: Vec<Cable>,
+    /// Cables between switches of which a port has another cable now.
+    displaced: Vec<Cable>,
+}
+
+impl Register {
+    pub fn nodes(&self) -> &[KnownNode] {
+        &self.nodes
+    }
+
+    pub fn cables(&self) -> impl Iterator<Item = &Cable> {
+        self.cables.iter().chain(&self.provisional)
+    }
+
+    /// Records what `new` lacks of `old`, and forgets what it has.
+    pub fn update(&mut self, old: &Fabric, new: &Fabric) {
+        for id in old.node_ids() {
+            let guid = old.node(id).guid();
+            if new.node_by_guid(guid).is_none() && self.nodes.len() < MAX_KEPT {
+                let mut node = KnownNode::of(old, id);
+                // Cables that went down before the node did.
+                let earlier = self.cables().filter(|cable| has_node(cable, guid));
+                node.cables.extend(earlier.cloned());
+                node.cables.sort_unstable();
+                node.cables.dedup();
+                self.nodes.push(node);
+            }
+        }
+        let occupied: BTreeSet<End> = self.displaced.iter().flat_map(Cable::key).collect();
+        let same_ids = old.has_same_ids(new);
+        for (port, known) in old.port_ids().zip(old.ports()) {
+            let Some(peer) = known.peer.filter(|&peer| peer > port) else { continue };
+            if same_ids && new.port(port).peer == Some(peer) {
+                continue;
+            }
+            let now = port_of(new, old.end_of(port)).and_then(|now| new.port(now).peer);
+            let is_there = now.is_some_and(|now| new.end_of(now) == old.end_of(peer));
+            if is_there || self.cables.len() + self.provisional.len() >= MAX_KEPT {
+                continue;
+            }
+            let Some(cable) = Cable::of(old, port) else { continue };
+            match cable.key().iter().any(|end| occupied.contains(end)) {
+                true => self.provisional.push(cable),
+                false => self.cables.push(cable),
+            }
+        }
+        self.settle(new);
+    }
+
+    /// Forgets what is in the fabric. A cable is not missing any more when one of its ports has another
+    /// one; between switches it is remembered all the same, because plugs may be exchanged one after the
+    /// other.
+    pub fn settle(&mut self, fabric: &Fabric) {
+        self.nodes.retain(|node| fabric.node_by_guid(node.guid).is_none());
+        let mut known = std::mem::take(&mut self.cables);
+        known.append(&mut self.displaced);
+        known.sort_unstable();
+        known.dedup();
+        for cable in known {
+            let [one, other] = cable.key();
+            let now = [far_end(fabric, one), far_end(fabric, other)];
+            if now == [None, None] {
+                self.cables.push(cable);
+            } else if now[0] != Some(other) && cable.joins_switches() {
+                self.displaced.push(cable);
+            }
+        }
+        self.provisional.retain(|cable| {
+            let [one, other] = cable.key();
+            far_end(fabric, one).is_none() && far_end(fabric, other).is_none()
+        });
+        self.displaced.truncate(MAX_KEPT.saturating_sub(self.cables.len()));
+    }
+
+    /// The cables that took the place of two others, so that the exchange of two plugs brings these
+    /// back.
+    pub fn exchanged(&self, fabric: &Fabric) -> Vec<ExchangedCables> {
+        let mut found = BTreeSet::new();
+        let displaced: BTreeMap<[End; 2], &Cable> =
+            self.displaced.iter().map(|cable| (cable.key(), cable)).collect();
+        for cable in &self.displaced {
+            let [near, far] = cable.key();
+            let (Some(x), Some(y)) = (far_end(fabric, near), far_end(fabric, far)) else {
+                continue;
+            };
+            let mut other = [x, y];
+            other.sort_unstable();
+            if !displaced.contains_key(&other) {
+                continue;
+            }
+            let end = |end: End| port_of(fabric, end);
+            let (Some(near), Some(far), Some(plug)) = (end(near), end(far), end(x)) else {
+                continue;
+            };
+            let cables = [Cable::of(fabric, near), Cable::of(fabric, far)];
+            let [Some(one), Some(two)] = cables else { continue };
+            let mut cables = [one, two];
+            cables.sort_unstable();
+            let mut plugs = [CableEnd::of(fabric, plug), CableEnd::of(fabric, far)];
+            plugs.sort_unstable();
+            let reason = "before, each was plugged in at the place of the other".to_owned();
+            let exchanged = ExchangedCables { cables, plugs, reason };
+            if !found.iter().any(|it: &ExchangedCables| it.cables == exchanged.cables) {
+                found.insert(exchanged);
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// Gives up nodes and cables, so that they do not count as missing any more. `ids`: identifiers of
+    /// their subjects, as in [`super::cause::Cause::covers`]. True if one of them was missing.
+    pub fn give_up(&mut self, ids: &BTreeSet<String>) -> bool {
+        let sizes =
+            |it: &Self| [it.nodes.len(), it.cables.len(), it.provisional.len(), it.displaced.len()];
+        let before = sizes(self);
+        let is_given_up = |subject: Subject| ids.contains(&subject.id());
+        self.nodes.retain(|node| !is_given_up(Subject::Node(node.guid)));
+        self.cables.retain(|cable| !is_given_up(Subject::Cable(cable.key())));
+        self.provisional.retain(|cable| !is_given_up(Subject::Cable(cable.key())));
+        // The cables that took its place are those that are accepted.
+        let places: BTreeSet<End> = self
+            .displaced
+            .iter()
+            .flat_map(Cable::key)
+            .filter(|(guid, port)| ids.contains(&format!("cable-{guid}-{port}")))
+            .collect();
+        self.displaced.retain(|cable| !cable.key().iter().any(|end| places.contains(end)));
+        before != sizes(self)
+    }
+}
+
+fn has_node(cable: &Cable, guid: Guid) -> bool {
+    cable.ends().iter().any(|end| end.guid == guid)
+}
+
+fn port_of(fabric: &Fabric, (guid, num): End) -> Option<PortId> {
+    fabric.port_of(fabric.node_by_guid(guid)?, num)
+}
+
+/// The far end of the cable at a port now.
+fn far_end(fabric: &Fabric, end: End) -> Option<End> {
+    let peer = fabric.port(port_of(fabric, end)?).peer?;
+    Some(fabric.end_of(peer))
+}

@@ -1,0 +1,133 @@
+//! Pairs of swapped cables in random places: each is named with plugs whose exchange restores it.
+
+use super::fact::ExchangedCables;
+use super::losses::Register;
+use crate::fabric::synthetic::SyntheticView;
+use crate::fabric::topology::Topology;
+use crate::fabric::{End, Fabric};
+use crate::ids::PortNum;
+use crate::sim::generate::FabricShape;
+use crate::wire::attr::NodeKind;
+
+/// Random swaps of each fabric.
+const SWAPS: u64 = 100;
+
+fn snapshot(topology: &Topology) -> Fabric {
+    let home = topology.nodes.iter().position(|node| node.kind == NodeKind::Ca).expect("a host");
+    Fabric::from_topology(topology, home, &SyntheticView::default()).expect("a fabric")
+}
+
+/// A number below `limit` (Lehmer, Park and Miller, CACM 31(10), 1988).
+fn random(state: &mut u64, limit: usize) -> usize {
+    *state = (*state * 48_271) % 0x7FFF_FFFF;
+    *state as usize % limit
+}
+
+fn end(topology: &Topology, (node, port): (usize, PortNum)) -> End {
+    (topology.nodes[node].guid, port)
+}
+
+#[test]
+fn swapped_cables_are_named_wherever_they_are() {
+    for shape in ["6x6", "8x8x8", "fattree:18x9"] {
+        let shape: FabricShape = shape.parse().expect("a shape");
+        let whole = shape.build().expect("it fits");
+        let before = snapshot(&whole);
+        let is_switch = |&(node, _): &(usize, PortNum)| whole.nodes[node].kind == NodeKind::Switch;
+        let cables: Vec<usize> = (0..whole.cables.len())
+            .filter(|&cable| whole.cables[cable].iter().all(is_switch))
+            .collect();
+        for seed in 1..=SWAPS {
+            let mut state = seed * 7919;
+            let one = cables[random(&mut state, cables.len())];
+            let other = cables[random(&mut state, cables.len())];
+            if one == other {
+                continue;
+            }
+            let mut swapped = whole.clone();
+            (swapped.cables[one][1], swapped.cables[other][1]) =
+                (whole.cables[other][1], whole.cables[one][1]);
+            let after = snapshot(&swapped);
+            let mut losses = Register::default();
+            // Both cables are unplugged first, and plugged in one after the other.
+            let mut unplugged = whole.clone();
+            let mut number = 0..;
+            unplugged.cables.retain(|_| {
+                let number = number.next();
+                number != Some(one) && number != Some(other)
+            });
+            let mut half = unplugged.clone();
+            half.cables.push(swapped.cables[one]);
+            let mut last = before.clone();
+            for now in [snapshot(&unplugged), snapshot(&half), after] {
+                losses.update(&last, &now);
+                last = now;
+            }
+            let found = losses.exchanged(&last);
+            assert_eq!(found.len(), 1, "{shape:?}, seed {seed}: {found:?}");
+            assert_eq!(losses.cables().count(), 0, "{shape:?}, seed {seed}");
+            let plugs: Vec<End> = found[0].plugs.iter().map(super::fact::CableEnd::end).collect();
+            let exchanged = [0, 1].map(|side| {
+                let mut ends = [one, other].map(|cable| end(&whole, whole.cables[cable][side]));
+                ends.sort_unstable();
+                ends.to_vec()
+            });
+            assert!(exchanged.contains(&plugs), "{shape:?}, seed {seed}: {found:?}");
+            // Plugged in as before, there is nothing to tell.
+            losses.update(&last, &before);
+            assert_eq!((losses.exchanged(&before).len(), losses.cables().count()), (0, 0));
+        }
+    }
+}
+
+/// Cables at one switch change places without any effect on the grid.
+#[test]
+fn cables_that_were_swapped_before_the_start_are_named_from_the_grid() {
+    for (shape, swaps) in [("6x6", SWAPS), ("8x8x8", SWAPS / 5)] {
+        let shape: FabricShape = shape.parse().expect("a shape");
+        let whole = shape.build().expect("it fits");
+        assert_eq!(super::grid_squares::swapped(&snapshot(&whole)), None, "{shape:?}");
+        let is_switch = |&(node, _): &(usize, PortNum)| whole.nodes[node].kind == NodeKind::Switch;
+        let cables: Vec<usize> = (0..whole.cables.len())
+            .filter(|&cable| whole.cables[cable].iter().all(is_switch))
+            .collect();
+        let mut missed = Vec::new();
+        for seed in 1..=swaps {
+            let mut state = seed * 7919;
+            let [one, other] = loop {
+                let pair = [0, 1].map(|_| cables[random(&mut state, cables.len())]);
+                let nodes = pair.map(|cable| whole.cables[cable].map(|(node, _)| node));
+                if !nodes[0].iter().any(|node| nodes[1].contains(node)) {
+                    break pair;
+                }
+            };
+            let mut swapped = whole.clone();
+            (swapped.cables[one][1], swapped.cables[other][1]) =
+                (whole.cables[other][1], whole.cables[one][1]);
+            let exchanged = super::grid_squares::swapped(&snapshot(&swapped));
+            let Some(exchanged) = exchanged else {
+                let cables = [one, other].map(|cable| swapped.cables[cable]);
+                missed.push((seed, cables.map(|ends| ends.map(|at| end(&swapped, at)))));
+                continue;
+            };
+            // Some exchanges make another grid of the same form.
+            let repaired = snapshot(&with_exchange(&swapped, &exchanged));
+            assert!(super::grid_squares::is_regular(&repaired), "{shape:?}, seed {seed}");
+        }
+        assert!(missed.is_empty(), "{shape:?}: {missed:?}");
+    }
+}
+
+/// The topology after the exchange of two plugs.
+fn with_exchange(topology: &Topology, exchanged: &ExchangedCables) -> Topology {
+    let plugs = exchanged.plugs.each_ref().map(super::fact::CableEnd::end);
+    let mut exchanged = topology.clone();
+    for place in exchanged.cables.iter_mut().flatten() {
+        if let Some(at) = plugs.iter().position(|&plug| plug == end(topology, *place)) {
+            let (guid, port) = plugs[1 - at];
+            let node = topology.nodes.iter().position(|node| node.guid == guid);
+            *place = (node.expect("a node"), port);
+        }
+    }
+    exchanged
+}

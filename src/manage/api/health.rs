@@ -1,0 +1,47 @@
+//! `/healthz` and `/readyz`: whether the daemon runs, and whether it does its part, for supervisors.
+
+use super::context::ApiContext;
+use super::error::ApiError;
+use super::incidents::counts;
+use super::query::Query;
+use super::reply::Reply;
+use crate::wire::attr::SmState;
+use serde::Serialize;
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct HealthView {
+    /// State of the SM, such as `MASTER`.
+    state: String,
+    subnet_up: bool,
+    /// Open incidents.
+    critical: usize,
+    warning: usize,
+}
+
+fn view(context: &ApiContext<'_>) -> HealthView {
+    let status = &context.status;
+    let [(_, critical), (_, warning)] = counts(&context.incidents);
+    HealthView {
+        state: status.sm.state.to_string(),
+        subnet_up: status.subnet.is_some(),
+        critical,
+        warning,
+    }
+}
+
+/// The daemon runs: it answers.
+pub(super) fn healthz(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+    Reply::json(&view(context))
+}
+
+/// The SM is master of a configured subnet, or stands by for another one.
+pub(super) fn readyz(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+    let status = &context.status;
+    let is_ready = match status.sm.state {
+        SmState::Master => status.subnet.is_some(),
+        state => state == SmState::Standby,
+    };
+    let reply = Reply::json(&view(context))?;
+    Ok(if is_ready { reply } else { Reply { status: 503, ..reply } })
+}

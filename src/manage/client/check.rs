@@ -1,0 +1,92 @@
+//! `torus-sm status --check`: one line, and the exit codes of monitoring plug-ins.
+
+use super::http::Client;
+use super::instance;
+use super::values::{list, text};
+use crate::cli::manage::SelectArgs;
+use crate::cli::output::print;
+use crate::cli::{ExitCode, Failure};
+use crate::notes::counted;
+use serde_json::Value;
+
+// The numbers of monitoring plug-ins are those of other codes of this program.
+const WARNING: ExitCode = ExitCode::Fatal;
+const CRITICAL: ExitCode = ExitCode::Usage;
+const UNKNOWN: ExitCode = ExitCode::NoPort;
+
+/// Prints the state of the daemon in one line.
+///
+/// # Errors
+/// The line cannot be printed.
+pub(super) async fn check(select: &SelectArgs) -> Result<ExitCode, Failure> {
+    let status = match instance::find(select) {
+        Ok(selected) => Client::new(selected).get_json("/v1/status").await,
+        Err(failure) => Err(failure),
+    };
+    let (code, line) = match status {
+        Ok(status) => judged(&status),
+        Err(failure) => (UNKNOWN, format!("UNKNOWN: {}", failure.text.replace('\n', " "))),
+    };
+    print(&format!("{line}\n"))?;
+    Ok(code)
+}
+
+fn judged(status: &Value) -> (ExitCode, String) {
+    let state = text(&status["sm"]["state"]);
+    let incidents = &status["incidents"];
+    let critical = incidents["critical"].as_u64().unwrap_or(0);
+    let count = critical + incidents["warning"].as_u64().unwrap_or(0);
+    let is_up = status["routing"]["generation"].is_u64();
+    if state == "MASTER" && !is_up {
+        let problem = list(&incidents["first"]).first().map(|first| text(&first["headline"]));
+        let problem = problem.map_or_else(String::new, |problem| format!("; {problem}"));
+        return (CRITICAL, format!("CRITICAL: {state}, no subnet configured{problem}"));
+    }
+    if count > 0 {
+        let first = list(&incidents["first"]).first();
+        let headline = first.map_or("", |first| text(&first["headline"]));
+        let count = counted(count as usize, "incident", "incidents");
+        return match critical {
+            0 => (WARNING, format!("WARNING: {count}, first: {headline}")),
+            _ => (CRITICAL, format!("CRITICAL: {count}, first: {headline}")),
+        };
+    }
+    match state {
+        "MASTER" => (ExitCode::Ok, "OK: MASTER, subnet up, no incident".to_owned()),
+        "STANDBY" => (ExitCode::Ok, "OK: STANDBY, the master watches the fabric".to_owned()),
+        "" => (UNKNOWN, "UNKNOWN: the daemon does not tell its state".to_owned()),
+        other => (WARNING, format!("WARNING: this SM is {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn status(state: &str, generation: Option<u64>, critical: u64, warning: u64) -> Value {
+        let first = match critical + warning {
+            0 => json!([]),
+            _ => json!([{ "headline": "the switch \"S\" is lost" }]),
+        };
+        json!({
+            "sm": { "state": state },
+            "routing": { "generation": generation },
+            "incidents": { "critical": critical, "warning": warning, "first": first },
+        })
+    }
+
+    #[test]
+    fn the_codes_are_those_of_monitoring_plug_ins() {
+        let code = |status: &Value| judged(status).0 as u8;
+        assert_eq!(code(&status("MASTER", Some(3), 0, 0)), 0);
+        assert_eq!(code(&status("STANDBY", None, 0, 0)), 0);
+        assert_eq!(code(&status("MASTER", Some(3), 0, 1)), 1);
+        assert_eq!(code(&status("NOT-ACTIVE", None, 0, 0)), 1);
+        assert_eq!(code(&status("MASTER", Some(3), 1, 4)), 2);
+        assert_eq!(code(&status("MASTER", None, 0, 0)), 2);
+        assert_eq!(code(&Value::Null), 3);
+        let line = judged(&status("MASTER", Some(3), 1, 4)).1;
+        assert_eq!(line, "CRITICAL: 5 incidents, first: the switch \"S\" is lost");
+    }
+}

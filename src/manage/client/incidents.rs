@@ -1,0 +1,122 @@
+//! `torus-sm incidents` as text.
+
+use super::table::Table;
+use super::values::{list as values, text};
+use crate::notes::counted;
+use serde_json::Value;
+
+/// The part of a time that fits into a table: `2026-01-31 12:00:00`.
+fn time(value: &Value) -> String {
+    text(value).replace('T', " ").chars().take(19).collect()
+}
+
+/// The open incidents, the one to repair first first.
+pub(super) fn list(reply: &Value) -> String {
+    let open = values(&reply["open"]);
+    let Some(first) = open.first() else { return "no incident is open\n".to_owned() };
+    let mut table = Table::new(&["SEVERITY", "SINCE (UTC)", "INCIDENT", "ID"]);
+    for incident in open {
+        table.add(vec![
+            text(&incident["severity"]).to_owned(),
+            time(&incident["opened"]),
+            text(&incident["headline"]).to_owned(),
+            text(&incident["id"]).to_owned(),
+        ]);
+    }
+    let mut out = table.text("");
+    let left_out = reply["left_out"].as_u64().unwrap_or(0) as usize;
+    if left_out > 0 {
+        let more = counted(left_out, "more incident is", "more incidents are");
+        out.push_str(&format!("{more} open\n"));
+    }
+    out.push_str(&format!("repair first: {}\n", text(&first["repair"])));
+    out
+}
+
+/// All about one incident.
+pub(super) fn details(reply: &Value) -> String {
+    let found = values(&reply["open"]).iter().chain(values(&reply["closed"]));
+    found.map(one).collect::<Vec<_>>().join("\n")
+}
+
+fn one(incident: &Value) -> String {
+    let mut out = format!(
+        "{} {}: {}\n",
+        text(&incident["severity"]),
+        text(&incident["kind"]),
+        text(&incident["headline"])
+    );
+    let mut put = |title: &str, line: &str| {
+        out.push_str(format!("  {title:<10} {line}").trim_end());
+        out.push('\n');
+    };
+    put("id", text(&incident["id"]));
+    put("since", &format!("{} UTC", time(&incident["opened"])));
+    if incident["closed"].is_string() {
+        put("until", &format!("{} UTC", time(&incident["closed"])));
+    }
+    if let Some(openings @ 2..) = incident["openings"].as_u64() {
+        put("", &format!("this has happened {openings} times"));
+    }
+    for line in values(&incident["evidence"]) {
+        put("seen", text(line));
+    }
+    let takes = &incident["takes"];
+    let count = |key: &str, one, many| {
+        let count = takes[key].as_u64().unwrap_or(0) as usize;
+        (count > 0).then(|| counted(count, one, many))
+    };
+    let parts = [
+        count("switches", "switch", "switches"),
+        count("hosts", "host", "hosts"),
+        count("lids", "LID", "LIDs"),
+        count("links", "cable", "cables"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if !parts.is_empty() {
+        put("takes", &parts.join(", "));
+    }
+    let names: Vec<&str> = values(&takes["names"]).iter().map(text).collect();
+    if names.len() > 1 {
+        put("", &names.join(", "));
+    }
+    let rerouted = &incident["rerouted"];
+    if !rerouted.is_null() {
+        let sets = counted(rerouted["sets"].as_u64().unwrap_or(0) as usize, "Set", "Sets");
+        put("rerouted", &format!("in {} ms, with {sets}", rerouted["milliseconds"]));
+    }
+    for line in values(&incident["risks"]) {
+        put("risk", text(line));
+    }
+    put("repair", text(&incident["repair"]));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn incidents_are_listed_with_the_first_repair() {
+        assert_eq!(list(&json!({ "open": [] })), "no incident is open\n");
+        let incident = json!({
+            "id": "node-0x1", "kind": "lost_host", "severity": "warning", "openings": 2,
+            "opened": "2026-01-31T12:00:00.000Z", "closed": null, "headline": "the host \"h\" is lost",
+            "evidence": ["\"s\"[1] has no link to it any more"], "repair": "check the power",
+            "takes": { "switches": 0, "hosts": 1, "lids": 1, "links": 1, "names": ["h"] },
+            "rerouted": { "milliseconds": 12, "sets": 1 }, "risks": [],
+        });
+        let reply = json!({ "open": [incident], "closed": [], "left_out": 1 });
+        let shown = list(&reply);
+        assert!(shown.contains("warning   2026-01-31 12:00:00  the host \"h\" is lost"), "{shown}");
+        assert!(
+            shown.ends_with("1 more incident is open\nrepair first: check the power\n"),
+            "{shown}"
+        );
+        let shown = details(&reply);
+        assert!(shown.contains("takes      1 host, 1 LID, 1 cable\n"), "{shown}");
+        assert!(shown.contains("rerouted   in 12 ms, with 1 Set\n"), "{shown}");
+        assert!(shown.contains("this has happened 2 times"), "{shown}");
+    }
+}

@@ -1,0 +1,307 @@
+//! Incidents of the whole daemon: each fault gives exactly one, which closes when it is repaired.
+
+use std::sync::Arc;
+use std::time::Duration;
+use testkit::memory_network::MemoryNetwork;
+use testkit::{SimCluster, Sm, settle};
+use tokio::time::{Instant, sleep};
+use torus_sm::config::options::Options;
+use torus_sm::fabric::End;
+use torus_sm::ids::{Guid, PortNum};
+use torus_sm::incidents::incident::{Incident, Kind};
+use torus_sm::sim::SetFault;
+use torus_sm::wire::attr::{AttrId, SmState};
+
+const HOME: [u16; 3] = [0, 0, 0];
+/// A switch that is not that of the subnet manager, nor beside it.
+const FAR: [u16; 3] = [3, 2, 0];
+/// One beside neither.
+const OTHER: [u16; 3] = [1, 3, 0];
+/// Longest time from a trap to a shown incident.
+const PROMPT: Duration = Duration::from_millis(100);
+
+async fn start(cluster: &SimCluster, options: Options) -> Sm {
+    let sm = cluster.start(HOME, options);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(cluster.faults(&sm), [] as [String; 0]);
+    assert_eq!(kinds(&sm), [], "{:#?}", open(&sm));
+    sm
+}
+
+fn open(sm: &Sm) -> Vec<Arc<Incident>> {
+    sm.management.as_ref().expect("not taken").incidents.borrow().open.clone()
+}
+
+fn kinds(sm: &Sm) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = open(sm).iter().map(|incident| incident.kind).collect();
+    kinds.sort_unstable();
+    kinds
+}
+
+/// Waits until exactly incidents of these kinds are open, for at most `limit`. Returns the time it took.
+#[track_caller]
+fn until<'a>(
+    sm: &'a Sm,
+    expected: &'a [Kind],
+    limit: Duration,
+) -> impl Future<Output = Duration> + 'a {
+    let caller = std::panic::Location::caller();
+    async move {
+        let start = Instant::now();
+        while kinds(sm) != expected {
+            let found = open(sm);
+            assert!(start.elapsed() < limit, "{caller}: {expected:?} within {limit:?}: {found:#?}");
+            sleep(Duration::from_millis(5)).await;
+        }
+        start.elapsed()
+    }
+}
+
+/// Waits, and checks that nothing else follows.
+async fn stays(sm: &Sm, expected: &[Kind]) {
+    for _ in 0..30 {
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(kinds(sm), expected, "{:#?}", open(sm));
+    }
+}
+
+fn ports(cluster: &SimCluster, guid: Guid) -> Vec<PortNum> {
+    let node = cluster.topology.nodes.iter().find(|node| node.guid == guid).expect("a node");
+    (1..=node.num_ports).map(PortNum).collect()
+}
+
+/// Takes all links of a node down, as a device without power does.
+fn power_off(cluster: &SimCluster, guid: Guid) {
+    for num in ports(cluster, guid) {
+        cluster.fabric.unlink(guid, num);
+    }
+}
+
+fn power_on(cluster: &SimCluster, guid: Guid) {
+    for num in ports(cluster, guid) {
+        cluster.fabric.relink(guid, num);
+    }
+}
+
+/// The port of a switch with a cable to another switch, and that of the other switch.
+fn cable(cluster: &SimCluster, guid: Guid, nth: usize) -> [End; 2] {
+    let is_host = |end: &End| cluster.hosts().any(|host| host == end.0);
+    let links = cluster.fabric.links().into_iter();
+    let mut own =
+        links.filter(|ends| ends.iter().any(|end| end.0 == guid) && !ends.iter().any(is_host));
+    own.nth(nth).expect("a cable to a switch")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_switch_with_four_hosts_is_one_incident() {
+    let cluster = SimCluster::healthy("6x5x1", 4);
+    let sm = start(&cluster, cluster.options()).await;
+    let dead = cluster.shape.switch_guid(FAR);
+    power_off(&cluster, dead);
+    let time = until(&sm, &[Kind::LostSwitch], Duration::from_secs(5)).await;
+    assert!(time <= PROMPT, "{time:?}");
+    stays(&sm, &[Kind::LostSwitch]).await;
+    let incident = open(&sm)[0].clone();
+    assert_eq!(incident.id, format!("node-{dead}"));
+    let takes = &incident.takes;
+    assert_eq!(
+        (takes.switches, takes.hosts, takes.lids, takes.links),
+        (1, 4, 5, 8),
+        "{incident:#?}"
+    );
+    assert!(incident.rerouted.is_some(), "{incident:#?}");
+    assert!(incident.repair.contains("check the power of the switch"), "{incident:#?}");
+    power_on(&cluster, dead);
+    until(&sm, &[], Duration::from_secs(30)).await;
+    stays(&sm, &[]).await;
+    let sources = sm.management.as_ref().expect("not taken");
+    let closed = sources.incidents.borrow().closed.clone();
+    assert_eq!(closed.len(), 1, "no other was open meanwhile: {closed:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_host_and_a_cut_cable_are_two_incidents() {
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    let sm = start(&cluster, cluster.options()).await;
+    let host = cluster.shape.host_guid(FAR, 0);
+    power_off(&cluster, host);
+    let time = until(&sm, &[Kind::LostHost], Duration::from_secs(5)).await;
+    assert!(time <= PROMPT, "{time:?}");
+    let [(guid, num), _] = cable(&cluster, cluster.shape.switch_guid(OTHER), 0);
+    cluster.fabric.unlink(guid, num);
+    let both = [Kind::LostHost, Kind::LostCable];
+    let time = until(&sm, &both, Duration::from_secs(5)).await;
+    assert!(time <= PROMPT, "{time:?}");
+    stays(&sm, &both).await;
+    cluster.fabric.relink(guid, num);
+    until(&sm, &[Kind::LostHost], Duration::from_secs(30)).await;
+    power_on(&cluster, host);
+    until(&sm, &[], Duration::from_secs(30)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flapping_cable_is_named_until_it_is_calm() {
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    let sm = start(&cluster, cluster.options()).await;
+    let ends = cable(&cluster, cluster.shape.switch_guid(FAR), 0);
+    cluster.fabric.flap(ends[0].0, ends[0].1, Duration::from_millis(300), 41);
+    until(&sm, &[Kind::FlappingCable], Duration::from_secs(10)).await;
+    let incident = open(&sm)[0].clone();
+    assert!(incident.id.starts_with("cable-"), "{incident:#?}");
+    // It ends down, or up: in each case it is plugged in again.
+    sleep(Duration::from_secs(15)).await;
+    cluster.fabric.relink(ends[0].0, ends[0].1);
+    assert_eq!(kinds(&sm), [Kind::FlappingCable]);
+    until(&sm, &[], Duration::from_secs(200)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_degraded_cable_is_named_with_both_rates() {
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    let sm = start(&cluster, cluster.options()).await;
+    let [(guid, num), _] = cable(&cluster, cluster.shape.switch_guid(FAR), 0);
+    assert!(cluster.fabric.degrade(guid, num, 1, 1));
+    until(&sm, &[Kind::DegradedCable], Duration::from_secs(30)).await;
+    let incident = open(&sm)[0].clone();
+    assert!(incident.headline.contains("1x SDR instead of 4x QDR"), "{incident:#?}");
+    stays(&sm, &[Kind::DegradedCable]).await;
+    assert!(cluster.fabric.degrade(guid, num, 3, 7));
+    until(&sm, &[], Duration::from_secs(30)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_switch_is_one_incident_with_the_host_behind_it() {
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    let sm = start(&cluster, cluster.options()).await;
+    let silent = cluster.shape.switch_guid(FAR);
+    cluster.fabric.silence(silent);
+    until(&sm, &[Kind::SilentSwitch], Duration::from_secs(60)).await;
+    stays(&sm, &[Kind::SilentSwitch]).await;
+    cluster.fabric.revive(silent);
+    until(&sm, &[], Duration::from_secs(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_duplicate_guid_names_both_places() {
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    let sm = start(&cluster, cluster.options()).await;
+    let [one, two] = [FAR, OTHER].map(|at| cluster.shape.host_guid(at, 0));
+    assert!(cluster.fabric.set_reported_guid(two, one));
+    cluster.fabric.reboot(two);
+    until(&sm, &[Kind::LostHost, Kind::DuplicateGuid], Duration::from_secs(60)).await;
+    let incidents = open(&sm);
+    let duplicate = incidents.iter().find(|it| it.kind == Kind::DuplicateGuid).expect("it is open");
+    assert_eq!(duplicate.headline.matches("behind").count(), 2, "{duplicate:#?}");
+    assert!(cluster.fabric.set_reported_guid(two, two));
+    cluster.fabric.reboot(two);
+    until(&sm, &[], Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_switch_that_refuses_sets_is_named() {
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    let refusing = cluster.shape.switch_guid(FAR);
+    assert!(cluster.fabric.fail_sets(refusing, AttrId::SL_TO_VL, SetFault::Refused(0x1C)));
+    let sm = cluster.start(HOME, cluster.options());
+    until(&sm, &[Kind::RefusingDevice], Duration::from_secs(10)).await;
+    assert!(open(&sm)[0].evidence[0].contains("0x001c"), "{:#?}", open(&sm));
+    cluster.fabric.revive(refusing);
+    until(&sm, &[], Duration::from_secs(600)).await;
+}
+
+/// Exchanges the plugs at the second ends of two cables.
+fn swap(cluster: &SimCluster, one: [End; 2], other: [End; 2]) {
+    for (guid, num) in [one[0], other[0]] {
+        cluster.fabric.unlink(guid, num);
+    }
+    cluster.fabric.connect(one[0], other[1]);
+    cluster.fabric.connect(other[0], one[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn swapped_cables_are_named_with_the_plugs_to_exchange() {
+    let cluster = SimCluster::healthy("6x6x1", 1);
+    let sm = start(&cluster, cluster.options()).await;
+    let [one, other] =
+        [(FAR, 0), (OTHER, 1)].map(|(at, nth)| cable(&cluster, cluster.shape.switch_guid(at), nth));
+    swap(&cluster, one, other);
+    until(&sm, &[Kind::SwappedCables], Duration::from_secs(30)).await;
+    stays(&sm, &[Kind::SwappedCables]).await;
+    let incident = open(&sm)[0].clone();
+    assert!(incident.repair.starts_with("exchange these two plugs: "), "{incident:#?}");
+    swap(&cluster, [one[0], other[1]], [other[0], one[1]]);
+    until(&sm, &[], Duration::from_secs(30)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn cables_that_were_swapped_before_the_start_are_found_from_the_torus() {
+    let mut shape: torus_sm::sim::generate::Shape = "6x6x1".parse().expect("a shape");
+    shape.hosts = 1;
+    let mut topology = shape.build().expect("it fits");
+    let between = |cable: &[(usize, PortNum); 2], at: [u16; 3]| {
+        let guid = shape.switch_guid(at);
+        let is_host = |node: usize| topology.nodes[node].num_ports == 1;
+        cable.iter().any(|&(node, _)| topology.nodes[node].guid == guid)
+            && !cable.iter().any(|&(node, _)| is_host(node))
+    };
+    let found = [FAR, [1, 4, 0]]
+        .map(|at| topology.cables.iter().position(|cable| between(cable, at)).expect("a cable"));
+    let [one, other] = found;
+    (topology.cables[one][1], topology.cables[other][1]) =
+        (topology.cables[other][1], topology.cables[one][1]);
+    let cluster = SimCluster::wired(shape, topology, Default::default(), 1);
+    let options = Options { torus_repair: true, ..cluster.options() };
+    let sm = cluster.start(HOME, options);
+    until(&sm, &[Kind::SwappedCables], Duration::from_secs(10)).await;
+    assert_eq!(sm.engine(), "torus-2QoS");
+    let incident = open(&sm)[0].clone();
+    assert!(incident.repair.starts_with("exchange these two plugs: "), "{incident:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn incidents_survive_a_restart() {
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    std::fs::create_dir(cluster.cache_dir(HOME)).expect("a folder");
+    let sm = start(&cluster, cluster.options()).await;
+    let dead = cluster.shape.switch_guid(FAR);
+    power_off(&cluster, dead);
+    until(&sm, &[Kind::LostSwitch], Duration::from_secs(5)).await;
+    settle().await;
+    let before = open(&sm)[0].clone();
+    sm.kill().await;
+    let again = cluster.start(HOME, cluster.options());
+    until(&again, &[Kind::LostSwitch], Duration::from_secs(10)).await;
+    stays(&again, &[Kind::LostSwitch]).await;
+    let after = open(&again)[0].clone();
+    assert_eq!((after.opened, after.openings), (before.opened, 1));
+    power_on(&cluster, dead);
+    until(&again, &[], Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn incidents_survive_a_takeover() {
+    const STANDBY: [u16; 3] = [2, 0, 0];
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    let network = MemoryNetwork::default();
+    let options =
+        |sm_priority| Options { sm_priority, sminfo_polling_timeout: 1000, ..cluster.options() };
+    let master = cluster.start(HOME, options(9));
+    let sharing = network.share(&master.sharing, "a", &["a", "b"]);
+    settle().await;
+    let standby = cluster.start(STANDBY, options(1));
+    let _standby_sharing = network.share(&standby.sharing, "b", &["a", "b"]);
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(standby.state(), SmState::Standby);
+    let dead = cluster.shape.switch_guid(FAR);
+    power_off(&cluster, dead);
+    until(&master, &[Kind::LostSwitch], Duration::from_secs(5)).await;
+    sleep(Duration::from_secs(5)).await;
+    let before = open(&master)[0].clone();
+    assert_eq!(kinds(&standby), [], "the master watches the fabric");
+    drop(sharing);
+    master.kill().await;
+    until(&standby, &[Kind::LostSwitch], Duration::from_secs(60)).await;
+    assert_eq!(open(&standby)[0].opened, before.opened);
+    power_on(&cluster, dead);
+    until(&standby, &[], Duration::from_secs(60)).await;
+}
