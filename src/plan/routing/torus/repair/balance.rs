@@ -4,11 +4,12 @@
 //! The paths to one destination form a tree. With a switch, all switches move whose paths lead through it;
 //! their paths up to it stay. A move must not overload a channel, nor make a path too long.
 
-use super::broken::{Detours, UNROUTED};
+use super::broken::{Detour, Detours};
 use super::complete::CompleteTorus;
 use super::graph::ChannelGraph;
 use super::load::{Channel, ChannelLoads, Undamaged};
 use super::router::Router;
+use super::subtrees::{Subtree, Subtrees};
 use crate::plan::routing::torus::grid::Grid;
 
 /// Load above which a channel is relieved, in percent of the most loaded one without damage.
@@ -37,6 +38,13 @@ struct Loads {
     max_hops: usize,
 }
 
+/// A switch whose paths are to take another way: its present path, and what leads through it.
+struct Mover {
+    at: u32,
+    before: Vec<Channel>,
+    subtree: Subtree,
+}
+
 /// Another way for a switch.
 struct OtherWay {
     way: u8,
@@ -56,9 +64,11 @@ impl Balance<'_, '_> {
         let diameter: u32 = (0..3).map(|axis| routes.longest_along(axis)).sum();
         let max_hops = (diameter * MAX_LENGTH_PERCENT / 100) as usize;
         let mut loads = Loads { all, detours, limit: limit as u32, max_hops };
+        let mut subtrees = Subtrees::none(grid.lattice.len());
         for _ in 0..MAX_RELIEVED_CHANNELS {
             let channel = loads.all.most_loaded();
-            if !loads.is_over(channel) || !self.relieve_channel(&mut loads, channel) {
+            if !loads.is_over(channel) || !self.relieve_channel(&mut loads, &mut subtrees, channel)
+            {
                 break;
             }
         }
@@ -66,25 +76,17 @@ impl Balance<'_, '_> {
     }
 
     /// Moves detours away from a channel; false if its load is still too high.
-    fn relieve_channel(&mut self, loads: &mut Loads, channel: Channel) -> bool {
-        let destinations: Vec<u32> = self.detours.groups().map(|(to, _)| to).collect();
+    fn relieve_channel(
+        &mut self,
+        loads: &mut Loads,
+        subtrees: &mut Subtrees,
+        channel: Channel,
+    ) -> bool {
+        let groups = self.detours.groups().filter(|(_, group)| !group.is_empty());
+        let destinations: Vec<u32> = groups.map(|(to, _)| to).collect();
         for to in destinations {
             self.router.load(self.detours.of(to));
-            let group = self.detours.of(to).iter().filter(|detour| detour.way != UNROUTED);
-            let mut users: Vec<(u8, u32)> = group
-                .filter(|detour| self.router.channels(detour.at, to).contains(&channel))
-                .map(|detour| (detour.hops, detour.at))
-                .collect();
-            users.sort_unstable();
-            for (_, at) in users {
-                if !loads.is_over(channel) {
-                    break;
-                }
-                // It may have moved with another one.
-                if self.router.channels(at, to).contains(&channel) {
-                    self.move_away(loads, channel, at, to);
-                }
-            }
+            self.relieve_of(loads, subtrees, channel, to);
             self.router.store(self.detours.of_mut(to));
             if !loads.is_over(channel) {
                 return true;
@@ -93,43 +95,109 @@ impl Balance<'_, '_> {
         false
     }
 
-    /// Moves a switch and those behind it to the least loaded way without the channel. The destination must be
-    /// loaded.
-    fn move_away(&mut self, loads: &mut Loads, channel: Channel, at: u32, to: u32) {
-        let behind = self.router.behind(self.detours.of(to), at, to);
-        let before = self.router.channels(at, to);
-        let depth = behind.iter().map(|moved| usize::from(moved.hops)).max();
-        let depth = depth.map_or(0, |deepest| deepest - before.len());
-        let paths = behind.len() as u32;
-        let mut options = Vec::new();
-        for way in 0..6u8 {
-            let next = self.router.neighbor(at, way);
-            let Some(next) = next.filter(|next| behind.iter().all(|moved| moved.at != *next))
-            else {
-                continue;
-            };
-            let mut path = vec![Channel { at, way }];
-            path.extend(self.router.channels(next, to));
-            let is_short = path.len() + depth <= loads.max_hops.max(before.len() + depth);
-            if !is_short || path.contains(&channel) {
-                continue;
+    /// Moves detours to one destination, which must be loaded, away from a channel while its load is too high.
+    fn relieve_of(
+        &mut self,
+        loads: &mut Loads,
+        subtrees: &mut Subtrees,
+        channel: Channel,
+        to: u32,
+    ) {
+        let present = self.router.present();
+        let mut users = users_of(self.router, channel, self.detours.of(to), to);
+        let mut index = 0;
+        subtrees.measure(&users, present);
+        while loads.is_over(channel)
+            && let Some(&Detour { at, .. }) = users.get(index)
+        {
+            let mover =
+                Mover { at, before: self.router.channels(at, to), subtree: subtrees.of(at) };
+            let options = self.other_ways(loads, channel, &mover, to);
+            if self.take_one(loads, options, &mover, &users, to) {
+                subtrees.forget(&users);
+                users = users_of(self.router, channel, &users, to);
+                subtrees.measure(&users, present);
+            } else {
+                index += 1;
             }
-            let load = |used: &Channel| {
-                let load = loads.all.of(used.at, used.way);
-                if before.contains(used) { load } else { load + paths }
-            };
-            let most = path.iter().map(load).max().unwrap_or(0);
-            options.push(OtherWay { way, path, most });
         }
-        options.retain(|option| option.most <= loads.limit);
+        subtrees.forget(&users);
+    }
+
+    /// The ways of a switch without a channel and without overload, the least loaded first. The destination
+    /// must be loaded.
+    fn other_ways(&self, loads: &Loads, channel: Channel, mover: &Mover, to: u32) -> Vec<OtherWay> {
+        let ways = 0..6u8;
+        let mut options: Vec<OtherWay> =
+            ways.filter_map(|way| self.other_way(loads, channel, mover, way, to)).collect();
         options.sort_by_key(|option| (option.most, option.way));
+        options
+    }
+
+    fn other_way(
+        &self,
+        loads: &Loads,
+        channel: Channel,
+        mover: &Mover,
+        way: u8,
+        to: u32,
+    ) -> Option<OtherWay> {
+        let depth = usize::from(mover.subtree.deepest) - mover.before.len();
+        let max_hops = loads.max_hops.max(mover.before.len() + depth);
+        let mut option = OtherWay { way, path: Vec::new(), most: 0 };
+        let mut next = Channel { at: mover.at, way };
+        loop {
+            let load = loads.all.of(next.at, next.way);
+            let is_new = !mover.before.contains(&next);
+            let load = if is_new { load + mover.subtree.paths } else { load };
+            if next == channel || load > loads.limit {
+                return None;
+            }
+            option.most = option.most.max(load);
+            option.path.push(next);
+            let at = self.router.neighbor(next.at, next.way)?;
+            // The paths of the switches that would move lead back.
+            if at == mover.at {
+                return None;
+            }
+            if at == to {
+                break;
+            }
+            next = Channel { at, way: self.router.next(at, to)? };
+        }
+        (option.path.len() + depth <= max_hops).then_some(option)
+    }
+
+    /// Moves a switch and those of the users of the channel that lead through it to the first way that closes no
+    /// cycle; false if there is none.
+    fn take_one(
+        &mut self,
+        loads: &mut Loads,
+        options: Vec<OtherWay>,
+        mover: &Mover,
+        users: &[Detour],
+        to: u32,
+    ) -> bool {
+        if options.is_empty() {
+            return false;
+        }
+        let behind = self.router.behind(users, mover.at, to);
         for OtherWay { way, path, .. } in options {
             if self.router.divert(self.graph, &behind, to, way) {
-                loads.move_paths(&before, &path, paths);
-                return;
+                loads.move_paths(&mover.before, &path, mover.subtree.paths);
+                return true;
             }
         }
+        false
     }
+}
+
+/// The detours to a destination over a channel. The destination must be loaded.
+fn users_of(router: &mut Router<'_>, channel: Channel, group: &[Detour], to: u32) -> Vec<Detour> {
+    if router.next(channel.at, to) != Some(channel.way) {
+        return Vec::new();
+    }
+    router.behind(group, channel.at, to)
 }
 
 impl Loads {

@@ -33,6 +33,12 @@ pub(super) fn branch(direction: u8, vl: u8) -> u32 {
     u32::from(direction) * VLS + u32::from(vl)
 }
 
+/// The bit of a node in the masks of its successors' predecessors.
+#[inline]
+fn own_bit(node: u32) -> u32 {
+    1 << (node % NODES)
+}
+
 fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let bit = mask.trailing_zeros();
@@ -66,11 +72,15 @@ pub(super) enum DependencyState {
     Blocked,
 }
 
-/// The side from which a search visited a node.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Forward,
-    Backward,
+/// What is known of a node, in one place of the processor's cache.
+#[derive(Clone, Copy, Default)]
+struct Node {
+    successors: u32,
+    predecessors: u32,
+    /// Dependencies that are known to close a cycle.
+    blocked: u32,
+    /// Number of the last search that visited it: odd from the front, even from behind.
+    visited: u32,
 }
 
 /// An acyclic channel dependency graph.
@@ -78,13 +88,9 @@ enum Side {
 pub(super) struct ChannelGraph {
     /// The neighbours in the complete torus, which all graphs of a torus share.
     links: Arc<Links>,
-    successors: Vec<u32>,
-    predecessors: Vec<u32>,
-    /// Dependencies that are known to close a cycle.
-    blocked: Vec<u32>,
+    nodes: Vec<Node>,
     order: NodeOrder,
-    /// By node: number of the search that visited it, and from which side.
-    visited: Vec<(u32, Side)>,
+    /// Number of the last search, which is even.
     search: u32,
     /// The work so far, in dependencies looked up. It does not depend on the order.
     pub work: u64,
@@ -97,10 +103,13 @@ impl ChannelGraph {
     /// The graph with the dependencies in `successors`, by node; `None` if they have a cycle.
     pub(super) fn new(links: &Links, successors: Vec<u32>) -> Option<Self> {
         let count = successors.len();
-        let mut graph = Self { successors, ..Self::unordered(links, count) };
+        let mut graph = Self::unordered(links, count);
+        for (node, successors) in graph.nodes.iter_mut().zip(successors) {
+            node.successors = successors;
+        }
         for from in 0..count as u32 {
             for to in graph.followers(from) {
-                graph.predecessors[to as usize] |= graph.own_bit(from);
+                graph.nodes[to as usize].predecessors |= own_bit(from);
             }
         }
         graph.order = NodeOrder::new(&graph.sorted()?);
@@ -115,11 +124,8 @@ impl ChannelGraph {
     fn unordered(links: &Links, count: usize) -> Self {
         Self {
             links: Arc::new(links.clone()),
-            successors: vec![0; count],
-            predecessors: vec![0; count],
-            blocked: vec![0; count],
+            nodes: vec![Node::default(); count],
             order: NodeOrder::equal(count),
-            visited: vec![(0, Side::Forward); count],
             search: 0,
             work: 0,
             ahead: Vec::new(),
@@ -135,9 +141,9 @@ impl ChannelGraph {
 
     /// Takes over the dependencies of a graph that has no others than this one. The order remains valid.
     pub(super) fn shrink_to(&mut self, base: &Self) {
-        self.successors.clone_from(&base.successors);
-        self.predecessors.clone_from(&base.predecessors);
-        self.blocked.clone_from(&base.blocked);
+        self.nodes.clone_from(&base.nodes);
+        // No node has been visited by a later search.
+        self.search = self.search.max(base.search);
     }
 
     /// All nodes in their order.
@@ -150,9 +156,9 @@ impl ChannelGraph {
     pub(super) fn order_like(&mut self, order: &[u32]) {
         self.order = NodeOrder::new(order);
         let mut against = Vec::new();
-        for from in 0..self.successors.len() as u32 {
+        for from in 0..self.nodes.len() as u32 {
             let label = self.order.label(from);
-            let mask = self.successors[from as usize];
+            let mask = self.nodes[from as usize].successors;
             let end = if mask == 0 { 0 } else { self.end(from) };
             let is_against = |&branch: &u32| self.order.label(end + branch) < label;
             let branches = bits(mask).filter(is_against);
@@ -170,7 +176,7 @@ impl ChannelGraph {
     /// All nodes in topological order; `None` if there is a cycle.
     fn sorted(&self) -> Option<Vec<u32>> {
         let mut pending: Vec<u32> =
-            self.predecessors.iter().map(|mask| mask.count_ones()).collect();
+            self.nodes.iter().map(|node| node.predecessors.count_ones()).collect();
         let mut sorted: Vec<u32> =
             (0..pending.len() as u32).filter(|&node| pending[node as usize] == 0).collect();
         let mut next = 0;
@@ -186,12 +192,6 @@ impl ChannelGraph {
         (sorted.len() == pending.len()).then_some(sorted)
     }
 
-    /// The bit of a node in the masks of its successors' predecessors.
-    #[inline]
-    fn own_bit(&self, node: u32) -> u32 {
-        1 << (node % NODES)
-    }
-
     /// First node of the switch to which a channel leads.
     #[inline]
     fn end(&self, node: u32) -> u32 {
@@ -200,7 +200,7 @@ impl ChannelGraph {
 
     #[inline]
     fn followers(&self, node: u32) -> impl Iterator<Item = u32> + use<> {
-        let mask = self.successors[node as usize];
+        let mask = self.nodes[node as usize].successors;
         let end = if mask == 0 { 0 } else { self.end(node) };
         bits(mask).map(move |branch| end + branch)
     }
@@ -211,7 +211,7 @@ impl ChannelGraph {
         let at = node / NODES;
         let mut nodes = [0; NODES as usize];
         let mut count = 0;
-        for branch in bits(self.predecessors[node as usize]) {
+        for branch in bits(self.nodes[node as usize].predecessors) {
             let back = (branch / VLS) as u8 ^ 1;
             nodes[count] = self.links.neighbor(at, back) * NODES + branch;
             count += 1;
@@ -224,9 +224,9 @@ impl ChannelGraph {
     pub(super) fn state(&mut self, dependency: Dependency) -> DependencyState {
         self.work += 1;
         let bit = 1 << dependency.branch;
-        if self.successors[dependency.node as usize] & bit != 0 {
+        if self.nodes[dependency.node as usize].successors & bit != 0 {
             DependencyState::Present
-        } else if self.blocked[dependency.node as usize] & bit != 0 {
+        } else if self.nodes[dependency.node as usize].blocked & bit != 0 {
             DependencyState::Blocked
         } else {
             DependencyState::Absent
@@ -246,8 +246,8 @@ impl ChannelGraph {
         if self.order.label(from) > self.order.label(to) && !self.reorder(from, to) {
             return Added::Cycle;
         }
-        self.successors[from as usize] |= 1 << branch;
-        self.predecessors[to as usize] |= self.own_bit(from);
+        self.nodes[from as usize].successors |= 1 << branch;
+        self.nodes[to as usize].predecessors |= own_bit(from);
         Added::New
     }
 
@@ -256,41 +256,44 @@ impl ChannelGraph {
         for vl in 0..VLS as u8 {
             let removed = node(at, direction, vl);
             for to in self.followers(removed) {
-                self.predecessors[to as usize] &= !self.own_bit(removed);
+                self.nodes[to as usize].predecessors &= !own_bit(removed);
             }
-            self.successors[removed as usize] = 0;
+            self.nodes[removed as usize].successors = 0;
             let (nodes, count) = self.forerunners(removed);
             for &from in &nodes[..count] {
-                self.successors[from as usize] &= !self.own_bit(removed);
+                self.nodes[from as usize].successors &= !own_bit(removed);
             }
-            self.predecessors[removed as usize] = 0;
+            self.nodes[removed as usize].predecessors = 0;
         }
     }
 
     /// Remembers that a dependency closes a cycle with dependencies that will not be removed.
     pub(super) fn block(&mut self, dependency: Dependency) {
-        self.blocked[dependency.node as usize] |= 1 << dependency.branch;
+        self.nodes[dependency.node as usize].blocked |= 1 << dependency.branch;
     }
 
     /// Removes dependencies. The order remains valid.
     pub(super) fn remove(&mut self, dependencies: &[Dependency]) {
         for &Dependency { node: from, branch } in dependencies {
             let to = self.end(from) + branch;
-            self.successors[from as usize] &= !(1 << branch);
-            self.predecessors[to as usize] &= !self.own_bit(from);
+            self.nodes[from as usize].successors &= !(1 << branch);
+            self.nodes[to as usize].predecessors &= !own_bit(from);
         }
     }
 
     /// Changes the order so that `from` comes before `to`; false if `from` can be reached from `to`.
     fn reorder(&mut self, from: u32, to: u32) -> bool {
-        self.search += 1;
-        let (lower, upper) = (self.order.label(to), self.order.label(from));
+        self.search += 2;
+        let ahead = self.search - 1;
+        let behind = self.search;
+        let lower = self.order.label(to);
+        let upper = self.order.label(from);
         self.ahead.clear();
         self.ahead.push(to);
         self.behind.clear();
         self.behind.push(from);
-        self.visited[to as usize] = (self.search, Side::Forward);
-        self.visited[from as usize] = (self.search, Side::Backward);
+        self.nodes[to as usize].visited = ahead;
+        self.nodes[from as usize].visited = behind;
         for step in 0.. {
             let Some(&next) = self.ahead.get(step) else {
                 let order = &self.order;
@@ -299,13 +302,12 @@ impl ChannelGraph {
                 return true;
             };
             for node in self.followers(next) {
-                let (search, side) = self.visited[node as usize];
-                if search == self.search {
-                    if side == Side::Backward {
-                        return false;
-                    }
-                } else if self.order.label(node) < upper {
-                    self.visited[node as usize] = (self.search, Side::Forward);
+                let visited = &mut self.nodes[node as usize].visited;
+                if *visited == behind {
+                    return false;
+                }
+                if *visited != ahead && self.order.label(node) < upper {
+                    *visited = ahead;
                     self.ahead.push(node);
                 }
             }
@@ -317,13 +319,12 @@ impl ChannelGraph {
             };
             let (nodes, count) = self.forerunners(next);
             for &node in &nodes[..count] {
-                let (search, side) = self.visited[node as usize];
-                if search == self.search {
-                    if side == Side::Forward {
-                        return false;
-                    }
-                } else if self.order.label(node) > lower {
-                    self.visited[node as usize] = (self.search, Side::Backward);
+                let visited = &mut self.nodes[node as usize].visited;
+                if *visited == ahead {
+                    return false;
+                }
+                if *visited != behind && self.order.label(node) > lower {
+                    *visited = behind;
                     self.behind.push(node);
                 }
             }

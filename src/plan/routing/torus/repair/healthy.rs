@@ -137,6 +137,27 @@ impl HealthyRoutes {
         (0..3).map(|axis| self.way(axis, from, to).hops).sum()
     }
 
+    /// True if the path leads through `at`, or starts or ends there.
+    pub(super) fn passes(&self, from: u32, at: u32, to: u32) -> bool {
+        let [from, at, to] = [from, at, to].map(|position| self.coordinates[position as usize]);
+        // Packets go along one dimension after the other: they have the destination's coordinates of those
+        // before, and the source's of those after it.
+        (0..3).any(|axis| {
+            let is_earlier = (0..axis).all(|earlier| at[earlier] == to[earlier]);
+            let is_later = (axis + 1..3).all(|later| at[later] == from[later]);
+            is_earlier && is_later && self.passes_along(axis, from[axis], at[axis], to[axis])
+        })
+    }
+
+    /// True if the way from one coordinate of a dimension to another leads by a third.
+    fn passes_along(&self, axis: usize, from: u32, by: u32, to: u32) -> bool {
+        let radix = self.radix[axis];
+        let Way { direction, hops, .. } = self.ways[axis][(from * radix + to) as usize];
+        let is_plus = direction % 2 == 1;
+        let ahead = if is_plus { by + radix - from } else { from + radix - by };
+        ahead % radix <= u32::from(hops)
+    }
+
     /// The dependencies between the channels of `links`, by node: a mask of the branches at the next
     /// switch.
     pub(super) fn dependencies(&self, lattice: &Lattice, links: &Links) -> Vec<u32> {
@@ -246,6 +267,47 @@ impl Way {
             direction: direction.index() as u8,
             dateline: u8::from(lattice.crosses(axis, here, there)),
             hops: (ahead % lattice.radix(axis)) as u16,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::torus::TorusSize;
+    use crate::plan::routing::torus::lattice::Position;
+
+    /// The switches of a path by its next hops.
+    fn switches(
+        lattice: &Lattice,
+        routes: &HealthyRoutes,
+        from: Position,
+        to: Position,
+    ) -> Vec<u32> {
+        let links = Links::complete(lattice);
+        let mut at = from.0;
+        let mut switches = vec![at];
+        while at != to.0 {
+            at = links.neighbor(at, routes.next(at, to.0));
+            switches.push(at);
+        }
+        switches
+    }
+
+    #[test]
+    fn a_path_passes_the_switches_of_its_hops() {
+        for looped in [[true; 3], [false, true, false]] {
+            let lattice = Lattice::new(TorusSize { radix: [4, 5, 3], looped }).expect("a lattice");
+            let routes = HealthyRoutes::new(&lattice);
+            for from in lattice.positions() {
+                for to in lattice.positions() {
+                    let path = switches(&lattice, &routes, from, to);
+                    for at in lattice.positions() {
+                        let passes = routes.passes(from.0, at.0, to.0);
+                        assert_eq!(passes, path.contains(&at.0), "{from:?} {at:?} {to:?}");
+                    }
+                }
+            }
         }
     }
 }

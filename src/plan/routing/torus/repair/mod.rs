@@ -32,7 +32,7 @@
 //! | pairs whose path meets damage, and their new next hops | [`broken`] |
 //! | acyclic channel dependency graph, and its topological order | [`graph`], [`order`] |
 //! | attachment by rule and by search | [`router`] |
-//! | load of the channels, and relief of those with too many detours | [`load`], [`balance`] |
+//! | load of the channels, and relief of those with too many detours | [`load`], [`subtrees`], [`balance`] |
 //! | multicast tree | [`tree`] |
 //! | next hops of a repaired torus | [`result`] |
 //! | limits of what may stay without a route | [`acceptance`] |
@@ -50,6 +50,7 @@ mod order;
 mod report;
 mod result;
 mod router;
+mod subtrees;
 mod tree;
 
 pub(super) use acceptance::routes;

@@ -13,52 +13,54 @@ const DENSITY: [u32; 2] = [5, 8];
 /// The order of the nodes 0 to n - 1. Node n is the head of the list.
 #[derive(Clone, Debug)]
 pub(super) struct NodeOrder {
-    label: Vec<u64>,
-    next: Vec<u32>,
-    previous: Vec<u32>,
+    places: Vec<Place>,
+}
+
+/// The place of a node.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    label: u64,
+    next: u32,
+    previous: u32,
 }
 
 impl NodeOrder {
     /// The order in which `sorted` lists all nodes.
     pub(super) fn new(sorted: &[u32]) -> Self {
         let head = sorted.len() as u32;
-        let mut order = Self {
-            label: vec![0; sorted.len() + 1],
-            next: vec![head; sorted.len() + 1],
-            previous: vec![head; sorted.len() + 1],
-        };
+        let unlinked = Place { label: 0, next: head, previous: head };
+        let mut order = Self { places: vec![unlinked; sorted.len() + 1] };
         let gap = (1 << LABEL_BITS) / (sorted.len() as u64 + 1);
         let mut last = head;
         for (&node, rank) in sorted.iter().zip(1..) {
-            order.label[node as usize] = rank * gap;
-            order.next[last as usize] = node;
-            order.previous[node as usize] = last;
+            order.places[node as usize].label = rank * gap;
+            order.places[last as usize].next = node;
+            order.places[node as usize].previous = last;
             last = node;
         }
-        order.next[last as usize] = head;
-        order.previous[head as usize] = last;
+        order.places[last as usize].next = head;
+        order.places[head as usize].previous = last;
         order
     }
 
     /// An order in which no node is before another.
     pub(super) fn equal(count: usize) -> Self {
-        Self { label: vec![0; count + 1], next: Vec::new(), previous: Vec::new() }
+        let head = count as u32;
+        Self { places: vec![Place { label: 0, next: head, previous: head }; count + 1] }
     }
 
     /// Copies another order of as many nodes.
     pub(super) fn reset_to(&mut self, base: &Self) {
-        self.label.clone_from(&base.label);
-        self.next.clone_from(&base.next);
-        self.previous.clone_from(&base.previous);
+        self.places.clone_from(&base.places);
     }
 
     /// All nodes, the first one first.
     pub(super) fn nodes(&self) -> Vec<u32> {
-        let mut nodes = Vec::with_capacity(self.label.len() - 1);
-        let mut node = self.next[self.head() as usize];
+        let mut nodes = Vec::with_capacity(self.places.len() - 1);
+        let mut node = self.places[self.head() as usize].next;
         while node != self.head() {
             nodes.push(node);
-            node = self.next[node as usize];
+            node = self.places[node as usize].next;
         }
         nodes
     }
@@ -66,7 +68,7 @@ impl NodeOrder {
     /// Sorts like the order.
     #[inline]
     pub(super) fn label(&self, node: u32) -> u64 {
-        self.label[node as usize]
+        self.places[node as usize].label
     }
 
     /// Moves `nodes`, which must be sorted, directly behind `anchor`.
@@ -83,37 +85,43 @@ impl NodeOrder {
     pub(super) fn move_before(&mut self, anchor: u32, nodes: &[u32]) {
         for &node in nodes {
             self.unlink(node);
-            self.insert_behind(self.previous[anchor as usize], node);
+            self.insert_behind(self.places[anchor as usize].previous, node);
         }
     }
 
     fn unlink(&mut self, node: u32) {
-        let (before, behind) = (self.previous[node as usize], self.next[node as usize]);
-        self.next[before as usize] = behind;
-        self.previous[behind as usize] = before;
+        let (before, behind) =
+            (self.places[node as usize].previous, self.places[node as usize].next);
+        self.places[before as usize].next = behind;
+        self.places[behind as usize].previous = before;
     }
 
     fn insert_behind(&mut self, before: u32, node: u32) {
         if self.room_behind(before) < 2 {
             self.spread_around(before);
         }
-        let behind = self.next[before as usize];
-        self.label[node as usize] = self.label[before as usize] + self.room_behind(before) / 2;
-        self.next[before as usize] = node;
-        self.previous[behind as usize] = node;
-        self.previous[node as usize] = before;
-        self.next[node as usize] = behind;
+        let behind = self.places[before as usize].next;
+        self.places[node as usize].label =
+            self.places[before as usize].label + self.room_behind(before) / 2;
+        self.places[before as usize].next = node;
+        self.places[behind as usize].previous = node;
+        self.places[node as usize].previous = before;
+        self.places[node as usize].next = behind;
     }
 
     fn head(&self) -> u32 {
-        self.label.len() as u32 - 1
+        self.places.len() as u32 - 1
     }
 
     /// The difference of the labels of a node and the next one.
     fn room_behind(&self, node: u32) -> u64 {
-        let behind = self.next[node as usize];
-        let end = if behind == self.head() { 1 << LABEL_BITS } else { self.label[behind as usize] };
-        end - self.label[node as usize]
+        let behind = self.places[node as usize].next;
+        let end = if behind == self.head() {
+            1 << LABEL_BITS
+        } else {
+            self.places[behind as usize].label
+        };
+        end - self.places[node as usize].label
     }
 
     /// Spreads the labels of the smallest sparse range around a node evenly over it.
@@ -122,20 +130,20 @@ impl NodeOrder {
         let (mut first, mut last) = (node, node);
         let mut count = 1u64;
         for bits in 8..=LABEL_BITS {
-            let base = self.label[node as usize] >> bits << bits;
+            let base = self.places[node as usize].label >> bits << bits;
             let end = base + (1 << bits);
             while first != head {
-                let before = self.previous[first as usize];
-                if before != head && self.label[before as usize] < base {
+                let before = self.places[first as usize].previous;
+                if before != head && self.places[before as usize].label < base {
                     break;
                 }
                 first = before;
                 count += 1;
             }
-            while self.next[last as usize] != head
-                && self.label[self.next[last as usize] as usize] < end
+            while self.places[last as usize].next != head
+                && self.label(self.places[last as usize].next) < end
             {
-                last = self.next[last as usize];
+                last = self.places[last as usize].next;
                 count += 1;
             }
             let [numerator, denominator] = DENSITY;
@@ -150,18 +158,18 @@ impl NodeOrder {
     /// Gives the nodes from `first` to `last` labels at distances of `gap` from `base` on. The head
     /// keeps label 0.
     fn spread(&mut self, first: u32, last: u32, base: u64, gap: u64) {
-        let mut node = if first == self.head() { self.next[first as usize] } else { first };
+        let mut node = if first == self.head() { self.places[first as usize].next } else { first };
         let mut label = base;
         if last == self.head() {
             return;
         }
         loop {
             label += gap;
-            self.label[node as usize] = label;
+            self.places[node as usize].label = label;
             if node == last {
                 return;
             }
-            node = self.next[node as usize];
+            node = self.places[node as usize].next;
         }
     }
 }

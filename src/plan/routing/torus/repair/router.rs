@@ -32,6 +32,14 @@ struct Reach {
     axes: u8,
 }
 
+/// What is known of a path, with regard to a switch.
+#[derive(Clone, Copy)]
+enum Course {
+    Unknown,
+    Through,
+    Elsewhere,
+}
+
 /// Routes the broken pairs of one destination after the other.
 pub(super) struct Router<'a> {
     inputs: &'a RouteInputs<'a>,
@@ -41,6 +49,8 @@ pub(super) struct Router<'a> {
     hops: Vec<u8>,
     /// By position, for the destination that is loaded: mask of the dimensions of replaced paths.
     axes: Vec<u8>,
+    /// By position, while [`Router::behind`] works: what is known of the path.
+    course: Vec<Course>,
     /// Dependencies of the path under way that are not in the graph.
     lacking: Vec<Dependency>,
     stack: Vec<u32>,
@@ -54,6 +64,7 @@ impl<'a> Router<'a> {
             ways: vec![INTACT; inputs.lattice.len()],
             hops: vec![0; inputs.lattice.len()],
             axes: vec![0; inputs.lattice.len()],
+            course: vec![Course::Unknown; inputs.lattice.len()],
             lacking: Vec::new(),
             stack: Vec::new(),
             queue: BinaryHeap::new(),
@@ -121,21 +132,52 @@ impl<'a> Router<'a> {
         channels
     }
 
-    /// The broken switches whose paths lead through `at`, and itself, the closest first. The destination
-    /// must be loaded.
-    pub(super) fn behind(&self, group: &[Detour], at: u32, to: u32) -> Vec<Detour> {
-        let current = |detour: &Detour| {
-            let index = detour.at as usize;
-            let (way, hops, axes) = (self.ways[index], self.hops[index], self.axes[index]);
-            Detour { at: detour.at, way, hops, axes }
-        };
-        let routed = group.iter().map(current).filter(|detour| detour.way != UNROUTED);
-        let leads_through = |detour: &Detour| {
-            detour.at == at || self.channels(detour.at, to).iter().any(|channel| channel.at == at)
-        };
-        let mut behind: Vec<Detour> = routed.filter(leads_through).collect();
+    /// The next hop of a switch, if it has a route. The destination must be loaded.
+    pub(super) fn next(&self, at: u32, to: u32) -> Option<u8> {
+        let way = self.path(at, to).next;
+        (way != UNROUTED).then_some(way)
+    }
+
+    /// The broken switches whose paths lead through `at`, and itself if it is broken, the closest first. The
+    /// destination must be loaded.
+    pub(super) fn behind(&mut self, group: &[Detour], at: u32, to: u32) -> Vec<Detour> {
+        let mut behind = Vec::new();
+        for detour in group {
+            if self.ways[detour.at as usize] != UNROUTED && self.leads_through(detour.at, at, to) {
+                let index = detour.at as usize;
+                let (way, hops, axes) = (self.ways[index], self.hops[index], self.axes[index]);
+                behind.push(Detour { at: detour.at, way, hops, axes });
+            }
+        }
+        for detour in group {
+            self.course[detour.at as usize] = Course::Unknown;
+        }
         behind.sort_unstable_by_key(|detour| (detour.hops, detour.at));
         behind
+    }
+
+    /// True if the path of an attached switch leads through `at`. What is found on the way is remembered in
+    /// `course`.
+    fn leads_through(&mut self, from: u32, at: u32, to: u32) -> bool {
+        self.stack.clear();
+        let mut here = from;
+        let leads_through = loop {
+            let way = self.ways[here as usize];
+            match self.course[here as usize] {
+                _ if here == at => break true,
+                _ if way == INTACT => break self.inputs.healthy.passes(here, at, to),
+                Course::Through => break true,
+                Course::Elsewhere => break false,
+                Course::Unknown => {}
+            }
+            self.stack.push(here);
+            here = self.inputs.present.neighbor(here, way);
+        };
+        let course = if leads_through { Course::Through } else { Course::Elsewhere };
+        for here in self.stack.drain(..) {
+            self.course[here as usize] = course;
+        }
+        leads_through
     }
 
     /// Lets the first of the switches `behind` send packets in another direction, and the others after it as
