@@ -42,9 +42,10 @@ const LOCAL_KEYS: [&str; 12] = [
 ];
 
 /// Keys that name files, of which the contents matter.
-const FILE_KEYS: [&str; 17] = [
+const FILE_KEYS: [&str; 18] = [
     "partition_config_file",
     "qos_policy_file",
+    "enhanced_qos_policy_file",
     "prefix_routes_file",
     "torus_config",
     "lfts_file",
