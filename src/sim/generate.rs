@@ -164,7 +164,8 @@ impl Shape {
         (u64::from(x) * ry + u64::from(y)) * rz + u64::from(z)
     }
 
-    fn positions(&self) -> impl Iterator<Item = [u16; 3]> + use<> {
+    /// The positions of all switches, omitted or not.
+    pub fn positions(&self) -> impl Iterator<Item = [u16; 3]> + use<> {
         let [rx, ry, rz] = self.radix;
         (0..rx).flat_map(move |x| (0..ry).flat_map(move |y| (0..rz).map(move |z| [x, y, z])))
     }

@@ -1,7 +1,7 @@
 //! Disasters: random fabrics, bursts of random faults and reloads, and simulated hours of quiet,
 //! with the whole daemon on a paused clock. After each quiet period the devices must be in order,
 //! as [`checks`] defines it. Seeds from 1000000 on are those of tori with several dead switches and
-//! cables ([`damage`]).
+//! cables ([`damage`]), where the manager is succeeded after each burst, too ([`succession`]).
 //!
 //! TORUS_SM_DISASTERS=7 runs seed 7 and shortens its list of events if it fails; 100..200 runs a
 //! range. `scripts/disasters` runs many in parallel processes. TORUS_SM_DISASTER_EVENTS names a file
@@ -13,6 +13,7 @@ mod damage;
 mod disk;
 mod members;
 mod scenario;
+mod succession;
 
 use checks::{Memories, check};
 use disk::CacheDisk;
@@ -71,22 +72,32 @@ struct Disaster<'a> {
     disk: Option<CacheDisk>,
 }
 
+/// Starts the manager at the origin, whose options change with each reload that succeeds.
+fn start_home(scenario: &Scenario, cluster: &SimCluster, reload_fails: &Arc<AtomicU64>) -> Sm {
+    let fails = reload_fails.clone();
+    let options = succession::home_options(scenario, cluster);
+    let mut next = options.clone();
+    let reload = move || {
+        if fails.swap(0, Ordering::Relaxed) > 0 {
+            return Err("opensm.conf:1:1: nonsense".to_owned());
+        }
+        next.sweep_interval = if next.sweep_interval == 10 { 7 } else { 10 };
+        Ok(next.clone().into())
+    };
+    cluster.start_with([0; 3], options, Box::new(reload))
+}
+
 impl<'a> Disaster<'a> {
     fn start(scenario: &'a Scenario) -> Self {
         let cluster = scenario.cluster();
         let has_disk = scenario.has_disk_errors();
         let disk = has_disk.then(|| CacheDisk::new(cluster.cache_dir([0; 3])));
         let reload_fails = Arc::<AtomicU64>::default();
-        let (fails, options) = (reload_fails.clone(), scenario.options(&cluster));
-        let mut next = options.clone();
-        let reload = move || {
-            if fails.swap(0, Ordering::Relaxed) > 0 {
-                return Err("opensm.conf:1:1: nonsense".to_owned());
-            }
-            next.sweep_interval = if next.sweep_interval == 10 { 7 } else { 10 };
-            Ok(next.clone().into())
-        };
-        let sm = cluster.start_with([0; 3], options, Box::new(reload));
+        if scenario.is_damaged_torus() {
+            // For guid2lid.
+            std::fs::create_dir_all(cluster.cache_dir([0; 3])).expect("a folder");
+        }
+        let sm = start_home(scenario, &cluster, &reload_fails);
         let dice = &mut Dice::new(scenario.seed ^ 1);
         let hosts: Vec<Guid> = cluster.hosts().collect();
         let member = |_| {
@@ -173,6 +184,11 @@ impl<'a> Disaster<'a> {
         for (burst, number) in self.scenario.bursts.iter().zip(1..) {
             let outcome = self.burst(burst).await;
             outcome.map_err(|error| format!("after burst {number}: {error}"))?;
+            if self.scenario.is_damaged_torus() {
+                let after = |error| format!("succession after burst {number}: {error}");
+                self = self.succeed(number).await.map_err(after)?;
+                self.recover().await.map_err(after)?;
+            }
         }
         Ok(())
     }

@@ -57,6 +57,14 @@ pub(super) struct Memories {
     path_sls: HashMap<([Place; 2], u8), Sl>,
 }
 
+impl Memories {
+    /// Forgets the LIDs of end ports that the subnet manager cannot reach.
+    pub(super) fn forget_absent(&mut self, cluster: &SimCluster) {
+        let reachable = Reachable::of(cluster).end_ports();
+        self.lids.retain(|port, _| reachable.contains(port));
+    }
+}
+
 /// The part of the fabric that the subnet manager can reach.
 struct Reachable {
     topology: Topology,
@@ -280,6 +288,20 @@ fn check_lids(
         lids.push(((guid, num), own));
     }
     lids
+}
+
+/// GUIDs of the hosts that the subnet manager can reach.
+pub(super) fn reachable_hosts(cluster: &SimCluster) -> Vec<Guid> {
+    Reachable::of(cluster).hosts()
+}
+
+/// True if the published subnet has a route between all end ports.
+pub(super) fn is_connected(sm: &Sm) -> bool {
+    sm.subnet.borrow().as_ref().is_some_and(|subnet| {
+        let has_all =
+            subnet.plan.routing.policy.unrouted_switches().is_none_or(|pairs| pairs.is_empty());
+        has_all && subnet.summary.left_out.is_empty()
+    })
 }
 
 /// True for a pair of nodes that a repaired torus leaves without a route, by its own account.

@@ -130,6 +130,11 @@ impl Scenario {
         }
     }
 
+    /// True for a torus with several dead switches and cut cables.
+    pub(super) fn is_damaged_torus(&self) -> bool {
+        self.seed >= FIRST_DAMAGE_SEED
+    }
+
     pub(super) fn has_disk_errors(&self) -> bool {
         let mut events = self.bursts.iter().flat_map(|burst| &burst.events);
         events.any(|event| event.starts_with("disk "))
