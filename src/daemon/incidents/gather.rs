@@ -16,6 +16,7 @@ use crate::notes::{Severity, counted};
 use crate::perfmgr::status::PerfStatus;
 use crate::publish::Subnet;
 use chrono::{DateTime, Utc};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -49,6 +50,8 @@ struct SnapshotFacts {
     unanswered: Vec<CableEnd>,
     duplicates: Vec<DuplicateGuid>,
     degraded: Vec<FaultyCable>,
+    /// The worst further failure, computed when something is lost.
+    next_failure: OnceCell<Option<String>>,
 }
 
 #[derive(Clone, Default)]
@@ -68,15 +71,18 @@ impl Gathered {
         fabric: &Arc<Fabric>,
         losses: &Register,
     ) -> Facts {
-        let snapshot = self.snapshot_facts(fabric).clone();
-        let plan = status.subnet.as_deref().map(|subnet| self.plan_facts(subnet).clone());
-        let plan = plan.unwrap_or_default();
-        let torus = plan.torus;
         let lost_nodes = losses.nodes().to_vec();
         let unused = quarantined(status);
         let missing = losses.cables().filter(|cable| !unused.contains(&cable.key()));
         let lost_cables: Vec<Cable> = missing.cloned().collect();
         let has_losses = !lost_nodes.is_empty() || !lost_cables.is_empty();
+        let snapshot = self.snapshot_facts(fabric);
+        let next_failure = has_losses
+            .then(|| snapshot.next_failure.get_or_init(|| next_failure::worst(fabric)).clone());
+        let snapshot = snapshot.clone();
+        let plan = status.subnet.as_deref().map(|subnet| self.plan_facts(subnet).clone());
+        let plan = plan.unwrap_or_default();
+        let torus = plan.torus;
         let mut faulty_cables = flapping(status, fabric);
         faulty_cables.extend(error_traps(status, fabric));
         faulty_cables.extend(snapshot.degraded);
@@ -97,7 +103,7 @@ impl Gathered {
             full: plan.full,
             floods: Vec::new(),
             own: own(status),
-            next_failure: has_losses.then(|| next_failure::worst(fabric)).flatten(),
+            next_failure: next_failure.flatten(),
             reroute: self.reroute(status),
         }
     }
@@ -110,6 +116,7 @@ impl Gathered {
                 unanswered: survey::unanswered(fabric),
                 duplicates: survey::duplicates(fabric),
                 degraded: survey::degraded_links(fabric),
+                next_failure: OnceCell::new(),
             },
             |(_, facts)| facts,
         );
