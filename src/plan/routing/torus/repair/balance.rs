@@ -144,12 +144,14 @@ impl Balance<'_, '_> {
     ) -> Option<OtherWay> {
         let depth = usize::from(mover.subtree.deepest) - mover.before.len();
         let max_hops = loads.max_hops.max(mover.before.len() + depth);
-        let mut option = OtherWay { way, path: Vec::new(), most: 0 };
+        let mut option = OtherWay { way, path: Vec::with_capacity(max_hops), most: 0 };
         let mut next = Channel { at: mover.at, way };
+        // Paths to one destination that have met do not part again.
+        let mut is_new = true;
         loop {
-            let load = loads.all.of(next.at, next.way);
-            let is_new = !mover.before.contains(&next);
-            let load = if is_new { load + mover.subtree.paths } else { load };
+            is_new = is_new && !mover.before.contains(&next);
+            let paths = if is_new { mover.subtree.paths } else { 0 };
+            let load = loads.all.of(next.at, next.way) + paths;
             if next == channel || load > loads.limit {
                 return None;
             }

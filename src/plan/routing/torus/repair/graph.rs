@@ -11,44 +11,17 @@
 //! it.
 
 use super::links::Links;
+use super::nodes::{Branches, NODES, VLS, bits, forerunners, node, own_bit};
 use super::order::NodeOrder;
 use crate::plan::routing::torus::lattice::Lattice;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Nodes of a position: 6 directions by 4 VLs.
-const NODES: u32 = 24;
-const VLS: u32 = 4;
 /// The work of adding a dependency, in lookups: the searches that it needs are short with a good order.
 const WORK_OF_ADDING: u64 = 8;
 
-/// The node of the channel from a position in a direction, with a VL.
-#[inline]
-pub(super) fn node(at: u32, direction: u8, vl: u8) -> u32 {
-    at * NODES + branch(direction, vl)
-}
-
-/// The number of a node among those of its position.
-#[inline]
-pub(super) fn branch(direction: u8, vl: u8) -> u32 {
-    u32::from(direction) * VLS + u32::from(vl)
-}
-
-/// The bit of a node in the masks of its successors' predecessors.
-#[inline]
-fn own_bit(node: u32) -> u32 {
-    1 << (node % NODES)
-}
-
-fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
-    std::iter::from_fn(move || {
-        let bit = mask.trailing_zeros();
-        mask &= mask.wrapping_sub(1);
-        (bit < u32::BITS).then_some(bit)
-    })
-}
-
 /// A dependency: a node, and the branch that its packets wait for at the next switch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Dependency {
     pub node: u32,
     pub branch: u32,
@@ -79,8 +52,19 @@ struct Node {
     predecessors: u32,
     /// Dependencies that are known to close a cycle.
     blocked: u32,
-    /// Number of the last search that visited it: odd from the front, even from behind.
-    visited: u32,
+    /// Dependencies that are known to close a cycle together with some other one.
+    conflicting: u32,
+}
+
+/// The nodes of a position that a search has reached.
+#[derive(Clone, Copy, Default)]
+struct Reached {
+    /// Number of the last search that came here; that of another one has reached nothing.
+    search: u32,
+    /// From its first node on.
+    ahead: u32,
+    /// From its last node back.
+    behind: u32,
 }
 
 /// An acyclic channel dependency graph.
@@ -90,8 +74,12 @@ pub(super) struct ChannelGraph {
     links: Arc<Links>,
     nodes: Vec<Node>,
     order: NodeOrder,
-    /// Number of the last search, which is even.
+    /// Number of the last search.
     search: u32,
+    /// By position.
+    reached: Vec<Reached>,
+    /// Pairs of dependencies of which the graph can have one only, the smaller one first.
+    conflicts: FxHashSet<[Dependency; 2]>,
     /// The work so far, in dependencies looked up. It does not depend on the order.
     pub work: u64,
     /// The nodes that the search under way has visited from either side.
@@ -127,6 +115,8 @@ impl ChannelGraph {
             nodes: vec![Node::default(); count],
             order: NodeOrder::equal(count),
             search: 0,
+            reached: vec![Reached::default(); count / NODES as usize],
+            conflicts: FxHashSet::default(),
             work: 0,
             ahead: Vec::new(),
             behind: Vec::new(),
@@ -142,8 +132,7 @@ impl ChannelGraph {
     /// Takes over the dependencies of a graph that has no others than this one. The order remains valid.
     pub(super) fn shrink_to(&mut self, base: &Self) {
         self.nodes.clone_from(&base.nodes);
-        // No node has been visited by a later search.
-        self.search = self.search.max(base.search);
+        self.conflicts.clone_from(&base.conflicts);
     }
 
     /// All nodes in their order.
@@ -205,20 +194,6 @@ impl ChannelGraph {
         bits(mask).map(move |branch| end + branch)
     }
 
-    /// The predecessors of a node, and their number.
-    #[inline]
-    fn forerunners(&self, node: u32) -> ([u32; NODES as usize], usize) {
-        let at = node / NODES;
-        let mut nodes = [0; NODES as usize];
-        let mut count = 0;
-        for branch in bits(self.nodes[node as usize].predecessors) {
-            let back = (branch / VLS) as u8 ^ 1;
-            nodes[count] = self.links.neighbor(at, back) * NODES + branch;
-            count += 1;
-        }
-        (nodes, count)
-    }
-
     /// Looks a dependency up.
     #[inline]
     pub(super) fn state(&mut self, dependency: Dependency) -> DependencyState {
@@ -259,17 +234,74 @@ impl ChannelGraph {
                 self.nodes[to as usize].predecessors &= !own_bit(removed);
             }
             self.nodes[removed as usize].successors = 0;
-            let (nodes, count) = self.forerunners(removed);
-            for &from in &nodes[..count] {
-                self.nodes[from as usize].successors &= !own_bit(removed);
+            let Self { links, nodes, .. } = self;
+            for from in forerunners(links, removed, nodes[removed as usize].predecessors) {
+                from.nodes().for_each(|from| nodes[from as usize].successors &= !own_bit(removed));
             }
             self.nodes[removed as usize].predecessors = 0;
         }
     }
 
-    /// Remembers that a dependency closes a cycle with dependencies that will not be removed.
-    pub(super) fn block(&mut self, dependency: Dependency) {
-        self.nodes[dependency.node as usize].blocked |= 1 << dependency.branch;
+    /// Adds dependencies unless one of them closes a cycle; false, without a change, if so.
+    ///
+    /// Dependencies that were there before must never be removed: what closes a cycle with them is remembered
+    /// for good.
+    pub(super) fn add_all(&mut self, dependencies: &[Dependency]) -> bool {
+        if self.has_conflict(dependencies) {
+            return false;
+        }
+        for (index, &dependency) in dependencies.iter().enumerate() {
+            if self.add(dependency) == Added::Cycle {
+                let before = &dependencies[..index];
+                self.remove(before);
+                self.remember_cycle(before, dependency);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Remembers what closes a cycle together with a dependency: those that stay, or one of those `before` it,
+    /// which are not in the graph.
+    fn remember_cycle(&mut self, before: &[Dependency], dependency: Dependency) {
+        if before.is_empty() || self.add(dependency) == Added::Cycle {
+            self.nodes[dependency.node as usize].blocked |= 1 << dependency.branch;
+            return;
+        }
+        if let &[other] = before {
+            self.remember_conflict(other, dependency);
+        } else {
+            for &other in before {
+                match self.add(other) {
+                    Added::Cycle => self.remember_conflict(other, dependency),
+                    Added::New => self.remove(&[other]),
+                    Added::Present => {}
+                }
+            }
+        }
+        self.remove(&[dependency]);
+    }
+
+    fn remember_conflict(&mut self, one: Dependency, other: Dependency) {
+        for Dependency { node, branch } in [one, other] {
+            self.nodes[node as usize].conflicting |= 1 << branch;
+        }
+        self.conflicts.insert([one.min(other), one.max(other)]);
+    }
+
+    /// True if two of the dependencies are known to close a cycle.
+    fn has_conflict(&self, dependencies: &[Dependency]) -> bool {
+        let mut candidates = dependencies
+            .iter()
+            .filter(|one| self.nodes[one.node as usize].conflicting >> one.branch & 1 != 0);
+        while let Some(&one) = candidates.next() {
+            let is_conflict =
+                |&&other: &&Dependency| self.conflicts.contains(&[one.min(other), one.max(other)]);
+            if candidates.clone().any(|other| is_conflict(&other)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Removes dependencies. The order remains valid.
@@ -283,17 +315,15 @@ impl ChannelGraph {
 
     /// Changes the order so that `from` comes before `to`; false if `from` can be reached from `to`.
     fn reorder(&mut self, from: u32, to: u32) -> bool {
-        self.search += 2;
-        let ahead = self.search - 1;
-        let behind = self.search;
+        self.search += 1;
         let lower = self.order.label(to);
         let upper = self.order.label(from);
         self.ahead.clear();
         self.ahead.push(to);
         self.behind.clear();
         self.behind.push(from);
-        self.nodes[to as usize].visited = ahead;
-        self.nodes[from as usize].visited = behind;
+        self.reached_at(to / NODES).ahead |= own_bit(to);
+        self.reached_at(from / NODES).behind |= own_bit(from);
         for step in 0.. {
             let Some(&next) = self.ahead.get(step) else {
                 let order = &self.order;
@@ -301,15 +331,8 @@ impl ChannelGraph {
                 self.order.move_behind(from, &self.ahead);
                 return true;
             };
-            for node in self.followers(next) {
-                let visited = &mut self.nodes[node as usize].visited;
-                if *visited == behind {
-                    return false;
-                }
-                if *visited != ahead && self.order.label(node) < upper {
-                    *visited = ahead;
-                    self.ahead.push(node);
-                }
+            if !self.look_ahead(next, upper) {
+                return false;
             }
             let Some(&next) = self.behind.get(step) else {
                 let order = &self.order;
@@ -317,27 +340,118 @@ impl ChannelGraph {
                 self.order.move_before(to, &self.behind);
                 return true;
             };
-            let (nodes, count) = self.forerunners(next);
-            for &node in &nodes[..count] {
-                let visited = &mut self.nodes[node as usize].visited;
-                if *visited == ahead {
-                    return false;
-                }
-                if *visited != behind && self.order.label(node) > lower {
-                    *visited = behind;
-                    self.behind.push(node);
-                }
+            if !self.look_behind(next, lower) {
+                return false;
             }
         }
         unreachable!("the graph is finite")
     }
+
+    /// Adds the successors of a node below a label to those that the search has reached; false if it meets
+    /// the other side.
+    #[inline]
+    fn look_ahead(&mut self, node: u32, upper: u64) -> bool {
+        let mask = self.nodes[node as usize].successors;
+        if mask == 0 {
+            return true;
+        }
+        let at = self.end(node) / NODES;
+        let reached = self.reached_at(at);
+        if mask & reached.behind != 0 {
+            return false;
+        }
+        let new = Branches { at, mask: mask & !reached.ahead };
+        reached.ahead |= mask;
+        let order = &self.order;
+        self.ahead.extend(new.nodes().filter(|&node| order.label(node) < upper));
+        true
+    }
+
+    /// Adds the predecessors of a node above a label to those that the search has reached; false if it meets
+    /// the other side.
+    #[inline]
+    fn look_behind(&mut self, node: u32, lower: u64) -> bool {
+        let Self { links, nodes, order, reached, search, behind, .. } = self;
+        for Branches { at, mask } in forerunners(links, node, nodes[node as usize].predecessors) {
+            let reached = of_search(&mut reached[at as usize], *search);
+            if mask & reached.ahead != 0 {
+                return false;
+            }
+            let new = Branches { at, mask: mask & !reached.behind };
+            reached.behind |= mask;
+            behind.extend(new.nodes().filter(|&node| order.label(node) > lower));
+        }
+        true
+    }
+
+    #[inline]
+    fn reached_at(&mut self, at: u32) -> &mut Reached {
+        of_search(&mut self.reached[at as usize], self.search)
+    }
+}
+
+/// What a search has reached at a position: nothing if the last one was another.
+#[inline]
+fn of_search(reached: &mut Reached, search: u32) -> &mut Reached {
+    if reached.search != search {
+        *reached = Reached { search, ..Reached::default() };
+    }
+    reached
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::healthy::HealthyRoutes;
+    use super::super::nodes::branch;
     use super::*;
     use crate::config::torus::TorusSize;
+
+    fn random(seed: u64) -> impl FnMut(u32) -> u32 {
+        let mut state = seed;
+        move |limit| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as u32 % limit
+        }
+    }
+
+    /// Dependencies are tried in groups as they are in a pass. What is remembered of cycles changes no result.
+    #[test]
+    fn remembered_cycles_are_those_that_a_search_finds() {
+        let size = TorusSize { radix: [4, 4, 3], looped: [true; 3] };
+        let lattice = Lattice::new(size).expect("a lattice");
+        let links = Links::complete(&lattice);
+        let nodes = NODES * lattice.len() as u32;
+        let none = vec![0; nodes as usize];
+        let mut graph = ChannelGraph::new(&links, none).expect("no cycle");
+        let mut plain = graph.clone();
+        let mut below = random(11);
+        let mut results = [0; 2];
+        for _ in 0..8_000 {
+            // Around a ring with 2 VLs, cycles are short.
+            let direction = below(6) as u8;
+            let mut at = below(lattice.len() as u32);
+            let mut group = Vec::new();
+            for _ in 0..3 {
+                group.push(Dependency {
+                    node: node(at, direction, below(2) as u8),
+                    branch: branch(direction, below(2) as u8),
+                });
+                at = links.neighbor(at, direction);
+            }
+            group.retain(|&one| graph.state(one) == DependencyState::Absent);
+            group.sort_unstable();
+            group.dedup();
+            let closing = group.iter().position(|&one| plain.add(one) == Added::Cycle);
+            plain.remove(&group[..closing.unwrap_or(0)]);
+            assert_eq!(graph.add_all(&group), closing.is_none(), "{group:?}");
+            results[usize::from(closing.is_none())] += 1;
+            for (node, plain) in graph.nodes.iter().zip(&plain.nodes) {
+                assert_eq!(node.successors, plain.successors);
+                assert_eq!(node.predecessors, plain.predecessors);
+            }
+        }
+        assert!(results[0] > 50 && graph.conflicts.len() > 10, "{results:?}");
+    }
 
     /// Random dependencies are tried and removed again. A graph with another order accepts the same ones, and
     /// counts the same work.
@@ -353,11 +467,7 @@ mod tests {
         order.reverse();
         other.order_like(&order);
         assert_ne!(graph.order(), other.order());
-        let mut state = 7u64;
-        let mut below = |limit: u32| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as u32 % limit
-        };
+        let mut below = random(7);
         let mut results = [0; 3];
         let mut added = Vec::new();
         for _ in 0..5_000 {

@@ -1,8 +1,8 @@
 //! Routes of the complete torus: next hops, SLs and channel dependencies. They are those of
 //! torus-2QoS without any damage, and follow from one table for each dimension.
 
-use super::graph::{branch, node};
 use super::links::Links;
+use super::nodes::{branch, node};
 use crate::plan::routing::torus::lattice::{Direction, Lattice};
 
 /// The direction at the destination itself.

@@ -30,7 +30,7 @@
 //! | next hops, SLs and dependencies of the complete torus | [`healthy`] |
 //! | a torus without damage, shared by the passes over it | [`complete`] |
 //! | pairs whose path meets damage, and their new next hops | [`broken`] |
-//! | acyclic channel dependency graph, and its topological order | [`graph`], [`order`] |
+//! | acyclic channel dependency graph, its nodes and topological order | [`graph`], [`nodes`], [`order`] |
 //! | attachment by rule and by search | [`router`] |
 //! | load of the channels, and relief of those with too many detours | [`load`], [`subtrees`], [`balance`] |
 //! | multicast tree | [`tree`] |
@@ -46,6 +46,7 @@ mod graph;
 mod healthy;
 mod links;
 mod load;
+mod nodes;
 mod order;
 mod report;
 mod result;
@@ -194,8 +195,10 @@ impl Search<'_> {
             };
             let mut hard = Vec::new();
             graph.reset_to(&start);
-            for _ in 0..phase.rounds {
-                graph.shrink_to(&start);
+            for round in 0..phase.rounds {
+                if round > 0 {
+                    graph.shrink_to(&start);
+                }
                 detours.clear();
                 self.route(&mut graph, &mut detours, &hard);
                 let tree = reserved

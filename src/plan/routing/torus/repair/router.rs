@@ -2,10 +2,11 @@
 //! dependency graph stays acyclic.
 
 use super::broken::{Detour, Detours, INTACT, UNROUTED};
-use super::graph::{Added, ChannelGraph, Dependency, DependencyState, branch, node};
+use super::graph::{ChannelGraph, Dependency, DependencyState};
 use super::healthy::{HealthyRoutes, PathTraits, VlRule};
 use super::links::{Links, NONE};
 use super::load::Channel;
+use super::nodes::{branch, node};
 use crate::plan::routing::torus::lattice::{Lattice, Position};
 use crate::plan::routing::torus::ring_directions::{NO_DIRECTION, RingDirections};
 use std::cmp::Reverse;
@@ -275,17 +276,8 @@ impl<'a> Router<'a> {
     /// false if that closes a cycle.
     fn attach(&mut self, graph: &mut ChannelGraph, from: u32, to: u32, way: u8) -> bool {
         let Some(Reach { hops, axes }) = self.follow(graph, from, to, way) else { return false };
-        for (index, &dependency) in self.lacking.iter().enumerate() {
-            if graph.add(dependency) == Added::Cycle {
-                graph.remove(&self.lacking[..index]);
-                // Only dependencies that stay prove that this one will never be possible.
-                if index == 0 || graph.add(dependency) == Added::Cycle {
-                    graph.block(dependency);
-                } else {
-                    graph.remove(&[dependency]);
-                }
-                return false;
-            }
+        if !graph.add_all(&self.lacking) {
+            return false;
         }
         self.ways[from as usize] = way;
         self.hops[from as usize] = hops as u8;
