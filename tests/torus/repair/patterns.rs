@@ -159,3 +159,15 @@ fn random_damage_in_16x16x16() {
         random_set(&torus, [20, switches, cables], 1000);
     }
 }
+
+/// Paths that were moved away from a loaded channel must carry along all switches whose paths lead over theirs.
+#[test]
+fn moved_detours_close_no_loop() {
+    let torus = Undamaged::sampled(&shape("8x8x8"), 31);
+    let damaged = Shape {
+        missing_switches: vec![[6, 5, 4], [4, 7, 0], [7, 4, 2], [2, 3, 3]],
+        missing_links: vec![([0, 6, 6], 1), ([7, 6, 0], 0), ([5, 3, 5], 1), ([1, 2, 6], 0)],
+        ..torus.shape.clone()
+    };
+    assert_eq!(torus.trial(&damaged), Outcome::Complete);
+}

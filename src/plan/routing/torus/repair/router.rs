@@ -52,6 +52,8 @@ pub(super) struct Router<'a> {
     axes: Vec<u8>,
     /// By position, while [`Router::behind`] works: what is known of the path.
     course: Vec<Course>,
+    /// The positions with an entry in `course`.
+    known: Vec<u32>,
     /// Dependencies of the path under way that are not in the graph.
     lacking: Vec<Dependency>,
     stack: Vec<u32>,
@@ -66,6 +68,7 @@ impl<'a> Router<'a> {
             hops: vec![0; inputs.lattice.len()],
             axes: vec![0; inputs.lattice.len()],
             course: vec![Course::Unknown; inputs.lattice.len()],
+            known: Vec::new(),
             lacking: Vec::new(),
             stack: Vec::new(),
             queue: BinaryHeap::new(),
@@ -150,8 +153,8 @@ impl<'a> Router<'a> {
                 behind.push(Detour { at: detour.at, way, hops, axes });
             }
         }
-        for detour in group {
-            self.course[detour.at as usize] = Course::Unknown;
+        for at in self.known.drain(..) {
+            self.course[at as usize] = Course::Unknown;
         }
         behind.sort_unstable_by_key(|detour| (detour.hops, detour.at));
         behind
@@ -175,9 +178,10 @@ impl<'a> Router<'a> {
             here = self.inputs.present.neighbor(here, way);
         };
         let course = if leads_through { Course::Through } else { Course::Elsewhere };
-        for here in self.stack.drain(..) {
+        for &here in &self.stack {
             self.course[here as usize] = course;
         }
+        self.known.append(&mut self.stack);
         leads_through
     }
 
