@@ -275,3 +275,39 @@ async fn a_takeover_of_a_large_fabric_trusts_a_sample_and_compares_the_rest_late
     assert!(tables == cluster.tables(), "tables are as before");
     assert_eq!(cluster.faults(&second), [""; 0]);
 }
+
+/// Two switches were cut off before the manager's host failed, and a standby without its files managed the
+/// rest. With `honor_guid2lid_file`, the manager that returns still has their LIDs in its guid2lid: a switch
+/// does not get the LID of the other one, which is still away.
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_returns_remembers_the_lids_of_absent_switches() {
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    std::fs::create_dir(cluster.cache_dir(A)).expect("a folder");
+    let home = Options { honor_guid2lid_file: true, ..options(&cluster, 9) };
+    let first = cluster.start(A, home.clone());
+    settle().await;
+    let lid = |guid| cluster.fabric.port_info(guid, PortNum(0)).expect("a switch").lid();
+    let mut away = [[2, 2, 0], [1, 3, 0]].map(|at| cluster.shape.switch_guid(at));
+    away.sort_by_key(|&guid| lid(guid));
+    let lids = away.map(lid);
+    cluster.fabric.split(&away);
+    sleep(Duration::from_secs(60)).await;
+    let second = cluster.start(B, options(&cluster, 1));
+    sleep(Duration::from_secs(60)).await;
+    first.kill().await;
+    until_up(&second).await;
+
+    let first = cluster.start(A, home);
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(first.state(), SmState::Master);
+    second.kill().await;
+    away.iter().for_each(|&guid| assert!(cluster.fabric.reboot(guid)));
+    cluster.fabric.heal();
+    cluster.fabric.split(&away[..1]);
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(lid(away[1]), lids[1]);
+    cluster.fabric.heal();
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(away.map(lid), lids);
+    first.stop().await;
+}
