@@ -57,14 +57,6 @@ pub(super) struct Memories {
     path_sls: HashMap<([Place; 2], u8), Sl>,
 }
 
-impl Memories {
-    /// Forgets the LIDs of end ports that the subnet manager cannot reach.
-    pub(super) fn forget_absent(&mut self, cluster: &SimCluster) {
-        let reachable = Reachable::of(cluster).end_ports();
-        self.lids.retain(|port, _| reachable.contains(port));
-    }
-}
-
 /// The part of the fabric that the subnet manager can reach.
 struct Reachable {
     topology: Topology,

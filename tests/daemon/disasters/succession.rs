@@ -18,13 +18,19 @@ const POLLING_MS: u32 = 1000;
 /// Time in which an instance sweeps and becomes master or standby, or notices that the master is gone.
 const SUCCESSION: Duration = Duration::from_secs(60);
 
-/// The options of the usual manager. On a damaged torus it becomes master again whenever it starts.
+/// The options of the usual manager. On a damaged torus it becomes master again whenever it starts, and knows the
+/// LIDs of absent devices, of which a standby knows nothing.
 pub(super) fn home_options(scenario: &Scenario, cluster: &SimCluster) -> Options {
     let options = scenario.options(cluster);
     if !scenario.is_damaged_torus() {
         return options;
     }
-    Options { sm_priority: 9, sminfo_polling_timeout: POLLING_MS, ..options }
+    Options {
+        sm_priority: 9,
+        sminfo_polling_timeout: POLLING_MS,
+        honor_guid2lid_file: true,
+        ..options
+    }
 }
 
 impl Disaster<'_> {
@@ -47,8 +53,6 @@ impl Disaster<'_> {
         before.check_successor(&self.cluster, &self.sm, "the manager that started again")?;
         if let Some(standby) = standby {
             standby.kill().await;
-            // The standby knew no LIDs of devices that are absent, and may have given them to others.
-            self.memories.forget_absent(&self.cluster);
         }
         Ok(self)
     }
