@@ -4,6 +4,9 @@ use torus_sm::ids::Sl;
 use torus_sm::wire::mad::{MAD_SIZE, Mad};
 use torus_sm::wire::vendor::capabilities::Capabilities;
 use torus_sm::wire::vendor::qos_config_sl::{MAX_RATE_LIMIT, QosConfigSl, QosTarget, SLS};
+use torus_sm::wire::vendor::virtual_ports::{
+    VirtualizationInfo, VnodeInfo, VportBlock, VportInfo, VportStates, table_modifier,
+};
 
 /// SMPs, read as every vendor-specific attribute.
 pub fn vendor(data: &[u8]) {
@@ -18,7 +21,31 @@ pub fn vendor(data: &[u8]) {
             }
             None => assert!(mad.header().attr_mod() & 0x7FFF_0000 != 0),
         }
+        virtual_ports(&mad);
     }
+}
+
+fn virtual_ports(mad: &Mad) {
+    let data = *mad.smp_data();
+    let mut info = VirtualizationInfo(data);
+    info.set_top_index(info.top_index());
+    info.set_enable(info.enable());
+    info.set_state_change(info.state_change());
+    assert_eq!(info, VirtualizationInfo(data));
+    let mut vport = VportInfo(data);
+    vport.set_state(vport.state());
+    vport.set_lid(vport.lid());
+    vport.set_guid(vport.guid());
+    assert_eq!(vport, VportInfo(data));
+    let mut vnode = VnodeInfo(data);
+    vnode.set_partition_cap(vnode.partition_cap());
+    vnode.set_guid(vnode.guid());
+    assert_eq!(vnode, VnodeInfo(data));
+    let mut states = VportStates(data);
+    (0..VportStates::COUNT).for_each(|index| states.set_state(index, states.state(index)));
+    assert_eq!(states, VportStates(data));
+    let VportBlock { index, block } = VportBlock::of(mad.header().attr_mod());
+    assert_eq!(table_modifier(index, block), mad.header().attr_mod());
 }
 
 fn capabilities(read: Capabilities) {

@@ -46,6 +46,20 @@ impl AttrId {
     pub const GENERAL_INFO: u16 = facts::GENERAL_INFO.value;
     /// QosConfigSL of Mellanox, vendor-specific.
     pub const QOS_CONFIG_SL: u16 = facts::QOS_CONFIG_SL.value;
+    /// VirtualizationInfo of Mellanox, vendor-specific.
+    pub const VIRTUALIZATION_INFO: u16 = facts::VIRTUALIZATION_INFO.value;
+    /// VPortInfo of Mellanox, vendor-specific.
+    pub const VPORT_INFO: u16 = facts::VPORT_INFO.value;
+    /// VNodeInfo of Mellanox, vendor-specific.
+    pub const VNODE_INFO: u16 = facts::VNODE_INFO.value;
+    /// VPortState of Mellanox, vendor-specific.
+    pub const VPORT_STATE: u16 = facts::VPORT_STATE.value;
+    /// VNodeDescription of Mellanox, vendor-specific.
+    pub const VNODE_DESCRIPTION: u16 = facts::VNODE_DESCRIPTION.value;
+    /// VPortGUIDInfo of Mellanox, vendor-specific.
+    pub const VPORT_GUID_INFO: u16 = facts::VPORT_GUID_INFO.value;
+    /// VPortPKeyTable of Mellanox, vendor-specific.
+    pub const VPORT_PKEY_TABLE: u16 = facts::VPORT_PKEY_TABLE.value;
 
     /// The attribute's name in the specification, for messages.
     pub fn name(id: u16) -> &'static str {
@@ -70,6 +84,13 @@ impl AttrId {
             Self::MLNX_EXT_PORT_INFO => "ExtendedPortInfo",
             Self::GENERAL_INFO => "GeneralInfo",
             Self::QOS_CONFIG_SL => "QosConfigSL",
+            Self::VIRTUALIZATION_INFO => "VirtualizationInfo",
+            Self::VPORT_INFO => "VPortInfo",
+            Self::VNODE_INFO => "VNodeInfo",
+            Self::VPORT_STATE => "VPortState",
+            Self::VNODE_DESCRIPTION => "VNodeDescription",
+            Self::VPORT_GUID_INFO => "VPortGUIDInfo",
+            Self::VPORT_PKEY_TABLE => "VPortPKeyTable",
             _ => "unknown attribute",
         }
     }

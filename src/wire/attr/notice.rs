@@ -49,6 +49,12 @@ record! {
         bad_key_sl, set_bad_key_sl: u8 = 160, 4;
         source_qp, set_source_qp: u32 = 168, 24;
         destination_qp, set_destination_qp: u32 = 200, 24;
+        /// Vendor-specific traps of virtual ports: the number of the trap.
+        vendor_trap_number, set_vendor_trap_number: u16 = 496, 16;
+        /// Trap 1144: the index of the virtual port.
+        vport_index, set_vport_index: u16 = 176, 16;
+        /// Traps 1257 and 1258: the index of the virtual port.
+        bad_key_vport_index, set_bad_key_vport_index: u16 = 480, 16;
         /// Trap 259: which of its fields are valid.
         data_valid, set_data_valid: u16 = 80, 16;
         /// Trap 259: P_Key, SL, source and destination QP of the packet.

@@ -2,6 +2,7 @@
 
 use crate::ids::{Lid, MKey, PortNum, Sl};
 use crate::wire::bits::{Field, record};
+use crate::wire::vendor::facts;
 use std::fmt;
 
 record! {
@@ -131,6 +132,8 @@ impl CapMask {
 pub struct CapMask2;
 
 impl CapMask2 {
+    /// The port may have virtual ports (VirtualizationInfo of Mellanox).
+    pub const VIRTUALIZATION: u16 = facts::CAP_MASK2_VIRTUALIZATION.value;
     pub const LINK_WIDTH_2X: u16 = 1 << 4;
     pub const LINK_SPEED_HDR: u16 = 1 << 5;
     pub const LINK_SPEED_NDR: u16 = 1 << 10;

@@ -14,6 +14,8 @@ pub struct Capabilities(pub u128);
 
 impl Capabilities {
     pub const NONE: Self = Self(0);
+    /// Virtual ports.
+    pub const VIRTUALIZATION: u8 = 15;
     /// QosConfigSL of physical ports.
     pub const RATE_LIMIT: u8 = 24;
     /// QosConfigSL of virtual ports.

@@ -72,6 +72,27 @@ pub const RATE_LIMIT_SCALE: Fact<u32> = inferred(1);
 /// Rate limit of an SL that is not limited.
 pub const NO_RATE_LIMIT: Fact<u32> = documented(0);
 
+/// Attribute IDs of virtual ports.
+pub const VIRTUALIZATION_INFO: Fact<u16> = from_header(0xFFB0);
+pub const VPORT_INFO: Fact<u16> = from_header(0xFFB1);
+pub const VNODE_INFO: Fact<u16> = from_header(0xFFB2);
+pub const VPORT_STATE: Fact<u16> = from_header(0xFFB3);
+pub const VNODE_DESCRIPTION: Fact<u16> = from_header(0xFFB4);
+pub const VPORT_GUID_INFO: Fact<u16> = from_header(0xFFB5);
+pub const VPORT_PKEY_TABLE: Fact<u16> = from_header(0xFFB6);
+/// Bit of CapabilityMask2 of a port with VirtualizationInfo.
+pub const CAP_MASK2_VIRTUALIZATION: Fact<u16> = documented(1 << 2);
+/// Position of the index of a virtual port in the modifier of an attribute with blocks, which are in
+/// the bits below it.
+pub const VPORT_INDEX_SHIFT: Fact<u32> = inferred(16);
+/// Virtual ports in a block of VPortState.
+pub const VPORT_STATES_IN_BLOCK: Fact<u16> = from_header(128);
+/// Trap numbers of vendor-specific notices, which are in the last two bytes of their details.
+pub const TRAP_VPORT_CHANGES: Fact<u16> = from_header(1144);
+pub const TRAP_VPORT_STATE: Fact<u16> = from_header(1146);
+pub const TRAP_VPORT_BAD_P_KEY: Fact<u16> = from_header(1257);
+pub const TRAP_VPORT_BAD_Q_KEY: Fact<u16> = from_header(1258);
+
 /// Capabilities by number, with the names that the console of the simulator accepts.
 pub const CAPABILITIES: [(u8, &str, Certainty); 25] = {
     use Certainty::HeaderOnly;

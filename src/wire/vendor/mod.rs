@@ -5,10 +5,12 @@
 //! * [`facts`]: every number that is not in a specification, and how certain it is
 //! * [`capabilities`]: the capability mask of GeneralInfo
 //! * [`qos_config_sl`]: QosConfigSL, the rate limit of each SL
+//! * [`virtual_ports`]: virtual ports of an adapter port
 
 pub mod capabilities;
 pub mod facts;
 pub mod qos_config_sl;
+pub mod virtual_ports;
 
 use super::attr::{MlnxExtPortInfo, NodeInfo};
 
