@@ -1,9 +1,14 @@
 //! Address of the sender of a MAD as its receiver sees it: LIDs with path bits, P_Key and GID
-//! indexes.
+//! indexes. A GID index of [`FIRST_VPORT_GID`] and above is that of a vport.
 
 use crate::ids::{Gid, Pkey};
 use crate::sim::devices::Devices;
+use crate::sim::vports::SimVport;
 use crate::transport::{Address, Grh};
+
+/// GID index of the first vport of a port. Programs that send with the index of a vport, and P_Keys
+/// of its table, stand for its function.
+pub const FIRST_VPORT_GID: u8 = 0x80;
 
 impl Devices {
     /// Source address that the end port `at` sees for a MAD that the port of `from` sent to `to`.
@@ -24,8 +29,14 @@ impl Devices {
         if is_smi {
             return (to.qpn == 0).then(|| Address { sl: to.sl, path_bits, ..Address::smi(lid) });
         }
-        let pkey = self.pkey_at(from, to.pkey_index)?;
-        let pkey_index = self.pkey_index(at, pkey)?;
+        let pkey = match to.grh.and_then(|grh| self.vport_of_index(from, grh.gid_index)) {
+            Some(vport) => *vport.pkeys.get(usize::from(to.pkey_index))?,
+            None => self.pkey_at(from, to.pkey_index)?,
+        };
+        let pkey_index = match to.grh.and_then(|grh| self.vport_of_gid(at, grh.gid)) {
+            Some((_, vport)) => index_of(&vport.pkeys, pkey)?,
+            None => self.pkey_index(at, pkey)?,
+        };
         let grh = to.grh.map(|grh| Grh {
             gid: self.gid_at(from, grh.gid_index),
             gid_index: self.gid_index(at, grh.gid),
@@ -57,24 +68,51 @@ impl Devices {
 
     fn pkey_index(&self, slot: u32, pkey: Pkey) -> Option<u16> {
         let at = match &self.port(slot).tables {
-            Some(tables) => tables.pkeys.iter().position(|own| own.matches(pkey))?,
+            Some(tables) => return index_of(&tables.pkeys, pkey),
             None => Pkey::DEFAULT_FULL.matches(pkey).then_some(0)?,
         };
-        u16::try_from(at).ok()
+        Some(at)
+    }
+
+    /// The vport that sends with this GID index.
+    fn vport_of_index(&self, slot: u32, index: u8) -> Option<&SimVport> {
+        let vports = &self.vendor.virtualized(slot)?.vports;
+        vports.get(usize::from(index.checked_sub(FIRST_VPORT_GID)?))
+    }
+
+    /// The vport with this GID, and its GID index. The physical port itself is none.
+    fn vport_of_gid(&self, slot: u32, gid: Gid) -> Option<(u8, &SimVport)> {
+        let vports = &self.vendor.virtualized(slot)?.vports;
+        let of_guid = |vport: &&SimVport| vport.spec.guid == gid.guid();
+        let own = self.port(slot).guid;
+        let vport = vports.iter().find(of_guid).filter(|vport| vport.spec.guid != own)?;
+        let index = vports.iter().position(|other| std::ptr::eq(other, vport))?;
+        Some((FIRST_VPORT_GID.checked_add(u8::try_from(index).ok()?)?, vport))
     }
 
     fn gid_at(&self, slot: u32, index: u8) -> Gid {
         let port = self.port(slot);
+        if let Some(vport) = self.vport_of_index(slot, index) {
+            return Gid::new(port.info.gid_prefix(), vport.spec.guid);
+        }
         let tables = port.tables.as_ref();
         let alias = tables.and_then(|tables| tables.guids.get(usize::from(index)));
         Gid::new(port.info.gid_prefix(), alias.copied().unwrap_or(port.guid))
     }
 
     fn gid_index(&self, slot: u32, gid: Gid) -> u8 {
+        if let Some((index, _)) = self.vport_of_gid(slot, gid) {
+            return index;
+        }
         let tables = self.port(slot).tables.as_ref();
         let mut guids = tables.into_iter().flat_map(|tables| &tables.guids);
         guids.position(|&guid| guid == gid.guid()).map_or(0, |at| at as u8)
     }
+}
+
+/// The index of a P_Key that accepts packets with `pkey`.
+fn index_of(table: &[Pkey], pkey: Pkey) -> Option<u16> {
+    u16::try_from(table.iter().position(|own| own.matches(pkey))?).ok()
 }
 
 fn path_mask(lmc: u8) -> u16 {

@@ -14,6 +14,7 @@ impl Devices {
             let was_up = self.port(end).info.port_state() != PortState::Down;
             let disabled = self.port(end).info.phys_state() == PhysState::Disabled;
             set_link(&mut self.port_mut(end).info, false);
+            self.vendor.link_down(end);
             if disabled {
                 self.port_mut(end).info.set_phys_state(PhysState::Disabled);
             }

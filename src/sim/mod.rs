@@ -9,8 +9,8 @@
 //!   `tables`: table attributes; `sma`: subnet management agent; `sma_load`: its speed and
 //!   queue; `m_key`: its M_Key check
 //! * `pma`: performance management agent; `counters`: performance counters; `congestion`:
-//!   congestion control agent; `vendor`: vendor-specific profiles; `vendor_attributes`: their
-//!   agent
+//!   congestion control agent; `vendor`: vendor-specific profiles; `vendor_attributes`,
+//!   `virtual_ports`: their agents; `vports`: vports of adapter ports
 //! * `forwarding`: routes of packets; `fault_injector`: faults and counters on a packet's links;
 //!   `trap`: notices
 //! * `faults`: faults in force; `transit_faults`: of MADs on their way; `node_faults`: of
@@ -72,7 +72,10 @@ mod transit_faults;
 mod trap;
 mod vendor;
 mod vendor_attributes;
+mod virtual_ports;
+mod vports;
 
+pub use addressing::FIRST_VPORT_GID;
 pub use congestion::{CongestionFault, CongestionSettings};
 pub use devices::PortEvents;
 pub use node_faults::{AttributeFault, Misbehaviour, SetFault};
@@ -82,6 +85,7 @@ pub use sma_load::SmaSpeed;
 pub use timers::TimedEvents;
 pub use transit_faults::MadKind;
 pub use vendor::{VendorProfile, VendorSet};
+pub use vports::{SimVport, VportSpec};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Vendor-specific profiles of simulated devices, and what they hold.
 
+use super::vports::VirtualizedPort;
 use crate::ids::Guid;
 use crate::wire::smp::DATA_SIZE;
 use crate::wire::vendor::capabilities::Capabilities;
@@ -68,6 +69,8 @@ pub(super) struct VendorAgents {
     profiles: HashMap<u32, VendorProfile>,
     /// By port slot; without ports that have no limits.
     configs: HashMap<u32, QosConfigSl>,
+    /// By port slot.
+    virtualized: HashMap<u32, VirtualizedPort>,
     sets: VecDeque<VendorSet>,
 }
 
@@ -98,6 +101,28 @@ impl VendorAgents {
     /// Forgets what a Set has configured at a port.
     pub(super) fn reset(&mut self, slot: u32) {
         self.configs.remove(&slot);
+        if let Some(port) = self.virtualized.get_mut(&slot) {
+            port.reset();
+        }
+    }
+
+    /// The vports of a port are not ACTIVE without its link.
+    pub(super) fn link_down(&mut self, slot: u32) {
+        if let Some(port) = self.virtualized.get_mut(&slot) {
+            port.link_down();
+        }
+    }
+
+    pub(super) fn virtualized(&self, slot: u32) -> Option<&VirtualizedPort> {
+        self.virtualized.get(&slot)
+    }
+
+    pub(super) fn virtualized_mut(&mut self, slot: u32) -> Option<&mut VirtualizedPort> {
+        self.virtualized.get_mut(&slot)
+    }
+
+    pub(super) fn set_virtualized(&mut self, slot: u32, port: VirtualizedPort) {
+        self.virtualized.insert(slot, port);
     }
 
     pub(super) fn log(&mut self, set: VendorSet) {

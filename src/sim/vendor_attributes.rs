@@ -1,4 +1,5 @@
-//! Vendor-specific attributes of simulated devices: GeneralInfo and QosConfigSL.
+//! Vendor-specific attributes of simulated devices: GeneralInfo and QosConfigSL; those of virtual ports
+//! are in `virtual_ports`.
 //!
 //! A node has them if it has a profile. A device refuses attributes that it does not know with
 //! status 0x000C, and modifiers and values out of range with status 7 (0x001C).
@@ -51,7 +52,7 @@ impl Devices {
         let result = match id {
             AttrId::GENERAL_INFO => general_info(profile, modifier, write),
             AttrId::QOS_CONFIG_SL => self.qos_config_sl(entry, profile, modifier, write),
-            _ => Err(Status::BAD_METHOD_ATTR),
+            id => self.virtual_port_attribute(entry, profile, (id, modifier), write),
         };
         if let Some(&data) = write {
             let guid = self.node(node).info.node_guid();

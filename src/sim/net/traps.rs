@@ -10,6 +10,7 @@ use crate::sim::trap::{self, PendingTrap, TrapStorm};
 use crate::transport::Address;
 use crate::wire::attr::{NodeDescription, Notice, TrapNumber};
 use crate::wire::mad::Mad;
+use crate::wire::vendor::MELLANOX;
 use std::time::Duration;
 
 impl Net {
@@ -44,6 +45,25 @@ impl Net {
         let Some((tid, packet)) = self.trap_packet(slot, number, complete) else { return };
         self.traps.entry(node).or_default().push(PendingTrap { number, tid, packet });
         self.send_trap(node, tid);
+    }
+
+    /// Sends a vendor-specific trap from the adapter port `slot`, and repeats it until it is
+    /// repressed.
+    pub(in crate::sim) fn raise_vendor_trap(
+        &mut self,
+        slot: u32,
+        number: u16,
+        complete: impl FnOnce(&mut Notice),
+    ) {
+        let lid = self.devices.port(slot).info.lid();
+        self.raise_trap_with(slot, number, |notice| {
+            notice.set_is_generic(false);
+            notice.set_producer_type(MELLANOX);
+            notice.set_trap_number(0);
+            notice.set_vendor_trap_number(number);
+            notice.set_subject_lid(lid);
+            complete(notice);
+        });
     }
 
     /// Sends trap 256 about `request`, which the port of `slot` received from `from`.

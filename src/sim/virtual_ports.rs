@@ -1,0 +1,252 @@
+//! Virtual ports of simulated adapter ports, as the devices hold them: VirtualizationInfo and the
+//! attributes of each vport.
+//!
+//! While virtualization is not enabled, or the link of the physical port is down, all vports are Down.
+//! A vport that is up otherwise is in INIT until the subnet manager makes it ACTIVE.
+
+use super::devices::Devices;
+use super::sim_fabric::SimFabric;
+use super::sma::AttributeResult;
+use super::tables::AttributeData;
+use super::vendor::VendorProfile;
+use super::vports::{GUID_CAP, PARTITION_CAP, SimVport, VirtualizedPort, VportSpec};
+use crate::ids::{Guid, PortNum};
+use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock, PKEY_BLOCK, PkeyBlock};
+use crate::wire::attr::{AttrId, CapMask, CapMask2, NodeDescription, PortState};
+use crate::wire::mad::Status;
+use crate::wire::smp::DATA_SIZE;
+use crate::wire::vendor::capabilities::Capabilities;
+use crate::wire::vendor::facts::{TRAP_VPORT_CHANGES, TRAP_VPORT_STATE};
+use crate::wire::vendor::virtual_ports::{
+    VirtualizationInfo, VnodeInfo, VportBlock, VportInfo, VportStates,
+};
+
+impl Devices {
+    fn vport_state(&self, slot: u32, index: u16) -> PortState {
+        let Some(port) = self.vendor.virtualized(slot) else { return PortState::Down };
+        let has_link = self.port(slot).info.port_state() != PortState::Down;
+        match port.vports.get(usize::from(index)) {
+            Some(vport) if port.is_enabled && has_link && vport.spec.is_up => match vport.is_active
+            {
+                true => PortState::Active,
+                false => PortState::Init,
+            },
+            _ => PortState::Down,
+        }
+    }
+
+    /// Reads or sets an attribute of virtual ports, of a request received through the port `slot`.
+    pub(super) fn virtual_port_attribute(
+        &mut self,
+        slot: u32,
+        profile: VendorProfile,
+        (id, modifier): (u16, u32),
+        write: Option<&AttributeData>,
+    ) -> AttributeResult {
+        if !profile.capabilities.has(Capabilities::VIRTUALIZATION) {
+            return Err(Status::BAD_METHOD_ATTR);
+        }
+        let port = self.vendor.virtualized(slot).ok_or(Status::BAD_METHOD_ATTR)?;
+        let vports = port.vports.len();
+        let of_vport = |index: u32| -> Result<u16, u16> {
+            let index = u16::try_from(index).map_err(|_| Status::BAD_FIELD)?;
+            (usize::from(index) < vports).then_some(index).ok_or(Status::BAD_FIELD)
+        };
+        match id {
+            AttrId::VIRTUALIZATION_INFO if modifier == 0 => {
+                if let Some(data) = write {
+                    let wanted = VirtualizationInfo(*data);
+                    let port = self.vendor.virtualized_mut(slot).ok_or(Status::BAD_FIELD)?;
+                    port.set_info(&wanted);
+                }
+                let port = self.vendor.virtualized(slot).ok_or(Status::BAD_FIELD)?;
+                Ok(port.info().0)
+            }
+            AttrId::VPORT_STATE if write.is_none() => {
+                let first = modifier.checked_mul(VportStates::COUNT.into());
+                let first = of_vport(first.ok_or(Status::BAD_FIELD)?)?;
+                let mut states = VportStates([0; DATA_SIZE]);
+                let last = (first + VportStates::COUNT).min(vports as u16);
+                for index in first..last {
+                    states.set_state(index - first, self.vport_state(slot, index));
+                }
+                Ok(states.0)
+            }
+            AttrId::VPORT_INFO => self.vport_info(slot, of_vport(modifier)?, write),
+            AttrId::VNODE_INFO if write.is_none() => {
+                let vport = self.vport(slot, of_vport(modifier)?)?;
+                let mut info = VnodeInfo::default();
+                info.set_partition_cap(PARTITION_CAP);
+                info.set_local_port(PortNum(1));
+                info.set_num_ports(1);
+                info.set_guid(vport.spec.vnode);
+                Ok(info.0)
+            }
+            AttrId::VNODE_DESCRIPTION if write.is_none() => {
+                let vport = self.vport(slot, of_vport(modifier)?)?;
+                Ok(NodeDescription::new(&vport.spec.description).0)
+            }
+            AttrId::VPORT_GUID_INFO if write.is_none() => {
+                let VportBlock { index, block } = VportBlock::of(modifier);
+                let vport = self.vport(slot, of_vport(index.into())?)?;
+                if usize::from(block) * GUID_BLOCK >= usize::from(GUID_CAP) {
+                    return Err(Status::BAD_FIELD);
+                }
+                let mut guids = GuidBlock::default();
+                guids.0[0] = vport.spec.guid;
+                Ok(guids.to_wire())
+            }
+            AttrId::VPORT_PKEY_TABLE => {
+                let VportBlock { index, block } = VportBlock::of(modifier);
+                self.vport_pkeys(slot, of_vport(index.into())?, block, write)
+            }
+            AttrId::VIRTUALIZATION_INFO => Err(Status::BAD_FIELD),
+            _ => Err(Status::BAD_METHOD_ATTR),
+        }
+    }
+
+    fn vport(&self, slot: u32, index: u16) -> Result<&SimVport, u16> {
+        let port = self.vendor.virtualized(slot).ok_or(Status::BAD_FIELD)?;
+        port.vports.get(usize::from(index)).ok_or(Status::BAD_FIELD)
+    }
+
+    fn vport_mut(&mut self, slot: u32, index: u16) -> Result<&mut SimVport, u16> {
+        let port = self.vendor.virtualized_mut(slot).ok_or(Status::BAD_FIELD)?;
+        port.vports.get_mut(usize::from(index)).ok_or(Status::BAD_FIELD)
+    }
+
+    fn vport_info(
+        &mut self,
+        slot: u32,
+        index: u16,
+        write: Option<&AttributeData>,
+    ) -> AttributeResult {
+        let state = self.vport_state(slot, index);
+        if let Some(data) = write {
+            let wanted = VportInfo(*data);
+            let is_valid = match wanted.state() {
+                PortState::NoChange => true,
+                PortState::Active => state != PortState::Down,
+                _ => false,
+            };
+            let vport = self.vport_mut(slot, index)?;
+            let has_lid = wanted.lid().is_unicast();
+            let needs_lid = vport.spec.lid_required && wanted.state() == PortState::Active;
+            if !is_valid || needs_lid && !has_lid {
+                return Err(Status::BAD_FIELD);
+            }
+            if vport.spec.lid_required {
+                vport.lid = wanted.lid();
+            }
+            vport.lid_by_vport_index = wanted.lid_by_vport_index();
+            vport.is_active |= wanted.state() == PortState::Active;
+            vport.reregistrations += u64::from(wanted.client_reregister());
+        }
+        let state = self.vport_state(slot, index);
+        let vport = self.vport(slot, index)?;
+        let mut info = VportInfo::default();
+        info.set_state(state);
+        info.set_lid_required(vport.spec.lid_required);
+        info.set_guid_cap(GUID_CAP);
+        info.set_lid(vport.lid);
+        info.set_lid_by_vport_index(vport.lid_by_vport_index);
+        info.set_guid(vport.spec.guid);
+        Ok(info.0)
+    }
+
+    fn vport_pkeys(
+        &mut self,
+        slot: u32,
+        index: u16,
+        block: u16,
+        write: Option<&AttributeData>,
+    ) -> AttributeResult {
+        let vport = self.vport_mut(slot, index)?;
+        let start = usize::from(block) * PKEY_BLOCK;
+        let range = start..start + PKEY_BLOCK;
+        let held = vport.pkeys.get_mut(range).ok_or(Status::BAD_FIELD)?;
+        if let Some(data) = write {
+            held.copy_from_slice(&PkeyBlock::read(data).0);
+        }
+        let mut keys = PkeyBlock::default();
+        keys.0.copy_from_slice(held);
+        Ok(keys.to_wire())
+    }
+}
+
+impl SimFabric {
+    /// Gives an adapter port virtual ports, the first of which is that of the physical port itself,
+    /// and its node the capability of virtualization.
+    pub fn set_virtual_ports(&self, guid: Guid, num: PortNum, vports: Vec<VportSpec>) -> bool {
+        self.at_port(guid, num, |net, slot| {
+            let node = net.devices.port(slot).node;
+            let mut profile = net.devices.vendor.profile(node).unwrap_or_default();
+            profile.capabilities = profile.capabilities.with(Capabilities::VIRTUALIZATION);
+            net.devices.set_vendor_profile(node, Some(profile));
+            let info = &mut net.devices.port_mut(slot).info;
+            info.set_capability_mask(info.capability_mask() | CapMask::CAP_MASK2);
+            info.set_capability_mask2(info.capability_mask2() | CapMask2::VIRTUALIZATION);
+            let vports = vports.into_iter().map(SimVport::new).collect();
+            let port = VirtualizedPort { vports, ..VirtualizedPort::default() };
+            net.devices.vendor.set_virtualized(slot, port);
+        })
+        .is_some()
+    }
+
+    /// The vport with an index, as the device holds it, and its state.
+    pub fn virtual_port(
+        &self,
+        guid: Guid,
+        num: PortNum,
+        index: u16,
+    ) -> Option<(SimVport, PortState)> {
+        self.at_port(guid, num, |net, slot| {
+            let vport = net.devices.vport(slot, index).ok()?.clone();
+            Some((vport, net.devices.vport_state(slot, index)))
+        })?
+    }
+
+    /// Changes a vport, as its hypervisor does, and reports it: sets VPortStateChange, and sends trap
+    /// 1146 if `with_trap`.
+    pub fn change_virtual_port(
+        &self,
+        guid: Guid,
+        num: PortNum,
+        index: u16,
+        with_trap: bool,
+        change: impl FnOnce(&mut VportSpec),
+    ) -> bool {
+        self.at_port(guid, num, |net, slot| {
+            let Ok(vport) = net.devices.vport_mut(slot, index) else { return false };
+            let before = vport.spec.clone();
+            change(&mut vport.spec);
+            let has_restarted = before.guid != vport.spec.guid || before.is_up != vport.spec.is_up;
+            if has_restarted {
+                *vport = SimVport::new(vport.spec.clone());
+            }
+            if let Some(port) = net.devices.vendor.virtualized_mut(slot) {
+                port.has_changed |= has_restarted;
+            }
+            if with_trap && has_restarted {
+                net.raise_vendor_trap(slot, TRAP_VPORT_STATE.value, |_| {});
+            } else if with_trap {
+                net.raise_vendor_trap(slot, TRAP_VPORT_CHANGES.value, |notice| {
+                    notice.set_other_local_changes(true);
+                    notice.set_change_flags(1);
+                    notice.set_vport_index(index);
+                });
+            }
+            true
+        })
+        .unwrap_or(false)
+    }
+
+    /// Lets a port claim another top index than that of its last vport; `None` ends this.
+    pub fn claim_top_index(&self, guid: Guid, num: PortNum, top: Option<u16>) -> bool {
+        self.at_port(guid, num, |net, slot| {
+            let port = net.devices.vendor.virtualized_mut(slot);
+            port.map(|port| port.claimed_top = top).is_some()
+        })
+        .unwrap_or(false)
+    }
+}

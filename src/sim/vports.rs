@@ -1,0 +1,97 @@
+//! The vports of a simulated adapter port: what the device holds.
+
+use crate::ids::{Guid, Lid, Pkey};
+use crate::wire::vendor::virtual_ports::VirtualizationInfo;
+
+/// GUIDs in the table of a vport.
+pub(super) const GUID_CAP: u8 = 8;
+/// Entries of the P_Key table of a vport.
+pub(super) const PARTITION_CAP: u16 = 128;
+/// Vports that a port supports.
+const VPORT_CAP: u16 = 256;
+
+/// A vport as it is made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VportSpec {
+    pub guid: Guid,
+    pub vnode: Guid,
+    pub description: String,
+    /// The vport needs a LID of its own.
+    pub lid_required: bool,
+    /// The function of the vport is in use.
+    pub is_up: bool,
+}
+
+/// A vport of a simulated port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SimVport {
+    pub spec: VportSpec,
+    pub is_active: bool,
+    pub lid: Lid,
+    pub lid_by_vport_index: u16,
+    pub pkeys: Vec<Pkey>,
+    /// Sets that asked the clients to reregister.
+    pub reregistrations: u64,
+}
+
+impl SimVport {
+    pub(super) fn new(spec: VportSpec) -> Self {
+        let mut pkeys = vec![Pkey(0); PARTITION_CAP.into()];
+        pkeys[0] = Pkey::DEFAULT_FULL;
+        Self {
+            spec,
+            is_active: false,
+            lid: Lid(0),
+            lid_by_vport_index: 0,
+            pkeys,
+            reregistrations: 0,
+        }
+    }
+}
+
+/// The vports of a port, by index.
+#[derive(Clone, Default)]
+pub(super) struct VirtualizedPort {
+    pub(super) is_enabled: bool,
+    pub(super) has_changed: bool,
+    /// A top index that is not that of the last vport.
+    pub(super) claimed_top: Option<u16>,
+    pub(super) vports: Vec<SimVport>,
+}
+
+impl VirtualizedPort {
+    /// Forgets what a subnet manager has configured.
+    pub(super) fn reset(&mut self) {
+        self.is_enabled = false;
+        self.has_changed = false;
+        for vport in &mut self.vports {
+            *vport = SimVport::new(vport.spec.clone());
+        }
+    }
+
+    pub(super) fn link_down(&mut self) {
+        self.has_changed |= self.vports.iter().any(|vport| vport.is_active);
+        self.vports.iter_mut().for_each(|vport| vport.is_active = false);
+    }
+
+    pub(super) fn info(&self) -> VirtualizationInfo {
+        let mut info = VirtualizationInfo::default();
+        info.set_vport_cap(VPORT_CAP);
+        let last = self.vports.len().saturating_sub(1) as u16;
+        info.set_top_index(self.claimed_top.unwrap_or(last));
+        info.set_enable(self.is_enabled);
+        info.set_state_change(self.has_changed);
+        info
+    }
+
+    pub(super) fn set_info(&mut self, wanted: &VirtualizationInfo) {
+        self.is_enabled = wanted.enable();
+        if !self.is_enabled {
+            self.link_down();
+        }
+        self.has_changed &= !wanted.state_change();
+        if wanted.client_reregister() {
+            self.vports.iter_mut().for_each(|vport| vport.reregistrations += 1);
+        }
+    }
+}
