@@ -33,6 +33,8 @@ pub enum SmEvent {
     MembershipChanged,
     /// Alias GUIDs in the registry changed.
     AliasesChanged,
+    /// Vports of adapter ports came, went or changed.
+    VirtualPortsChanged,
     /// SIGHUP: reload the configuration and start a heavy sweep.
     Reload,
     /// A request of an operator. Links are named by the GUID of a node at their end.
@@ -90,6 +92,15 @@ pub enum SaCommand {
         /// Ends the subscriptions of ports that left (`drop_event_subscriptions`).
         drop_subscriptions: bool,
     },
+}
+
+/// A trap about a vport.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VportTrap {
+    /// LID of the physical port.
+    pub lid: Lid,
+    /// Vendor-specific trap number.
+    pub number: u16,
 }
 
 /// A notice that a device sent to the subnet manager in a trap.

@@ -16,12 +16,12 @@
 //! * [`sm_loop`]: sweeps, plans and programs; the SMP server;
 //! * [`sa_server`]: answers SA requests from the published snapshot, owns the registry;
 //! * [`perfmgr`]: reads the port counters; [`congestion`]: configures congestion control;
-//! * [`vendor`]: asks devices for vendor-specific capabilities;
+//! * [`vendor`]: asks devices for vendor-specific capabilities; [`virtual_ports`]: manages vports;
 //! * [`activity`]: the activity report;
 //! * [`incidents`]: derives incidents from what the others publish;
 //! * [`process`]: threads, signals, log.
 //!
-//! Imports go one way: messages ← process, activity ← sm_loop, sa_server, perfmgr, congestion, vendor, incidents ← start ← management ←
+//! Imports go one way: messages ← process, activity ← sm_loop, sa_server, perfmgr, congestion, vendor, virtual_ports, incidents ← start ← management ←
 //! launch.
 
 pub mod activity;
@@ -38,3 +38,4 @@ pub mod sa_server;
 pub mod sm_loop;
 pub mod start;
 pub mod vendor;
+pub mod virtual_ports;

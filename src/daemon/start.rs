@@ -25,6 +25,8 @@ use crate::daemon::sm_loop::reload::limits;
 use crate::daemon::sm_loop::run::{Exit, SmLoop};
 use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::daemon::vendor::{VendorConnections, VendorManager};
+use crate::daemon::virtual_ports::{VirtualPortConnections, VirtualPortManager};
+use crate::fabric::virtual_ports::VirtualPorts;
 use crate::ids::Mlid;
 use crate::incidents::book::IncidentList;
 use crate::manage::action::Acceptance;
@@ -46,6 +48,7 @@ use crate::transport::client::SmpClient;
 use crate::transport::demux::{MadDemux, Unsolicited};
 use crate::transport::gsi::GsiClient;
 use crate::vendor::status::VendorStatus;
+use crate::vendor::virtual_ports::VirtualStatus;
 use crate::wire::attr::SmState;
 use arc_swap::ArcSwap;
 use std::path::PathBuf;
@@ -129,6 +132,8 @@ const MAX_QUEUED_NOTICES: usize = 1024;
 
 /// Capacity of the queue of commands to the SA server.
 const MAX_QUEUED_COMMANDS: usize = 4;
+/// Traps about vports that wait.
+const MAX_QUEUED_VPORT_TRAPS: usize = 4_096;
 /// Requests of operators to accept losses that wait.
 const MAX_QUEUED_ACCEPTANCES: usize = 16;
 
@@ -149,6 +154,9 @@ pub struct Daemon {
     perf_status: Arc<ArcSwap<PerfStatus>>,
     congestion_status: Arc<ArcSwap<CongestionStatus>>,
     vendor_status: Arc<ArcSwap<VendorStatus>>,
+    virtual_status: Arc<ArcSwap<VirtualStatus>>,
+    /// The vports that were discovered, for the SM loop.
+    virtual_ports: Arc<ArcSwap<VirtualPorts>>,
     /// The M_Keys that ports hold, from the SM loop.
     m_keys: Arc<ArcSwap<MKeys>>,
     activity: Arc<ActivityReport>,
@@ -205,6 +213,8 @@ impl Daemon {
             perf_status,
             congestion_status: Arc::default(),
             vendor_status: Arc::default(),
+            virtual_status: Arc::default(),
+            virtual_ports: Arc::default(),
             m_keys: Arc::default(),
             activity: Arc::new(activity),
             incidents: watch::Sender::new(Arc::default()),
@@ -292,6 +302,7 @@ impl Daemon {
             perf: self.perf_status.clone(),
             congestion: self.congestion_status.clone(),
             vendor: self.vendor_status.clone(),
+            virtual_ports: self.virtual_status.clone(),
             incidents: self.incidents.subscribe(),
             events: self.receiver.take()?,
             query_sa,
@@ -327,6 +338,8 @@ impl Daemon {
             self.subnet.subscribe(),
             self.feed.status.clone(),
         );
+        let (vport_traps, received_vport_traps) = mpsc::channel(MAX_QUEUED_VPORT_TRAPS);
+        let smp_server = smp_server.with_vport_traps(vport_traps);
         servers.spawn_on(smp_server.serve(self.unsolicited.smp), &runtime);
         // Senders of commands are weak: this one lives as long as the daemon.
         let (_perf_sender, perf_commands) = self.perf_commands;
@@ -366,6 +379,17 @@ impl Daemon {
             published: self.vendor_status,
         });
         servers.spawn_on(vendor.run(), &background);
+        let virtual_ports = VirtualPortManager::new(VirtualPortConnections {
+            client: self.client.clone(),
+            subnet: self.subnet.subscribe(),
+            m_keys: self.m_keys.clone(),
+            virtual_ports: self.virtual_ports.clone(),
+            events: events.clone(),
+            traps: received_vport_traps,
+            activity: self.activity.clone(),
+            published: self.virtual_status,
+        });
+        servers.spawn_on(virtual_ports.run(), &background);
         let reported_changes = activity::follow(self.activity.clone(), self.subnet.subscribe());
         let reported_changes = background.spawn(reported_changes);
         let reports_groups = self.activity.wants(ActivitySubjects::MULTICAST);
@@ -404,6 +428,7 @@ impl Daemon {
             config_file: self.setup.config_file,
             feed: self.feed,
             m_keys: self.m_keys,
+            virtual_ports: self.virtual_ports,
             activity: self.activity.clone(),
             replication: link,
         };

@@ -1,8 +1,10 @@
 //! Differences between two snapshots, as far as plans depend on them.
 
 use super::{Fabric, Node, NodeId, Port, PortId};
+use crate::ids::Guid;
 use crate::paged_vec::PagedVec;
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Pages in one task, at least.
 const PAGES: usize = 32;
@@ -10,7 +12,7 @@ const PAGES: usize = 32;
 /// The differences from an earlier snapshot of the same nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Difference {
-    /// Ports with a changed PortInfo, GUID or peer, ascending.
+    /// Ports with a changed PortInfo, GUID or peer, or with changed vports, ascending.
     pub ports: Vec<PortId>,
     /// Nodes with changed capabilities or descriptions, ascending.
     pub nodes: Vec<NodeId>,
@@ -29,6 +31,7 @@ impl Difference {
             || changed_nodes(&old.nodes, &new.nodes),
             || changed_ports(&old.ports, &new.ports),
         );
+        let ports = with_changed_vports(old, new, ports);
         Some(Self { nodes: nodes?, ports })
     }
 
@@ -96,6 +99,23 @@ fn changed_ports(old: &PagedVec<Port>, new: &PagedVec<Port>) -> Vec<PortId> {
         })
         .collect();
     found.concat()
+}
+
+/// Adds the ports whose vports differ.
+fn with_changed_vports(old: &Fabric, new: &Fabric, mut ports: Vec<PortId>) -> Vec<PortId> {
+    let (before, after) = (old.virtual_ports(), new.virtual_ports());
+    if Arc::ptr_eq(before, after) {
+        return ports;
+    }
+    let guids = before.ports().chain(after.ports()).map(|(guid, _)| guid);
+    let is_changed = |guid: &Guid| match (before.of_port(*guid), after.of_port(*guid)) {
+        (Some(old), Some(new)) => !Arc::ptr_eq(old, new) && old != new,
+        _ => true,
+    };
+    ports.extend(guids.filter(is_changed).filter_map(|guid| new.port_by_guid(guid)));
+    ports.sort_unstable();
+    ports.dedup();
+    ports
 }
 
 /// Compares all 64 bytes without a branch between them, because nearly all ports are equal.

@@ -9,7 +9,8 @@
 //! ([`ibnet`]) give them. [`synthetic`] makes the snapshot that a sweep of a topology would return.
 //! [`DiscoveryFault`] is a failure of a sweep.
 //! [`difference`] compares two snapshots, and [`part`] makes a fabric of some nodes and ports.
-//! [`link_rate`] has widths and speeds. [`quarantined`] names links that are treated as down.
+//! [`virtual_ports`] are those of SR-IOV functions. [`link_rate`] has widths and speeds.
+//! [`quarantined`] names links that are treated as down.
 
 pub mod difference;
 mod discovery_fault;
@@ -22,10 +23,12 @@ pub mod part;
 pub mod quarantined;
 pub mod synthetic;
 pub mod topology;
+pub mod virtual_ports;
 
 pub use self::discovery_fault::DiscoveryFault;
 use self::guid_index::GuidIndex;
 use self::node_names::{NodeName, NodeNames};
+use self::virtual_ports::VirtualPorts;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::paged_vec::PagedVec;
 use crate::wire::attr::{
@@ -154,6 +157,7 @@ pub struct Fabric {
     faults: Vec<DiscoveryFault>,
     /// ExtendedPortInfo of the ports that support FDR10.
     extended_ports: FxHashMap<PortId, MlnxExtPortInfo>,
+    virtual_ports: Arc<VirtualPorts>,
 }
 
 /// A node from a sweep or a file, as input of [`Fabric::assemble`].
@@ -190,6 +194,7 @@ impl Fabric {
             local: PortId(0),
             faults,
             extended_ports: FxHashMap::default(),
+            virtual_ports: Arc::default(),
         };
         for node in parts {
             fabric.add_node(node, &mut index);
@@ -224,6 +229,7 @@ impl Fabric {
             local,
             faults,
             extended_ports: FxHashMap::default(),
+            virtual_ports: self.virtual_ports.clone(),
         }
     }
 
@@ -459,18 +465,6 @@ impl Fabric {
     pub fn set_description(&mut self, port: PortId, description: NodeDescription) {
         let node = self.port(port).node;
         self.nodes[node.index()].description = description;
-    }
-
-    /// Names the nodes as in a node name map; the others have their descriptions.
-    pub fn use_names(&mut self, names: &NodeNames) {
-        for index in 0..self.nodes.len() {
-            let node = &self.nodes[index];
-            let name = names.get(node.guid());
-            // Most nodes have their name already: their pages stay shared.
-            if node.mapped_name.as_ref() != name {
-                self.nodes[index].mapped_name = name.cloned();
-            }
-        }
     }
 
     /// Changes the SystemImageGUID of the node of a port.

@@ -1,6 +1,6 @@
 //! Names of nodes that replace their NodeDescriptions (`node_name_map_name`).
 
-use super::Node;
+use super::{Fabric, Node};
 use crate::ids::Guid;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -47,6 +47,20 @@ impl fmt::Display for NodeName<'_> {
         match &self.0.mapped_name {
             Some(name) => f.pad(name),
             None => self.0.description.fmt(f),
+        }
+    }
+}
+
+impl Fabric {
+    /// Names the nodes as in a node name map; the others have their descriptions.
+    pub fn use_names(&mut self, names: &NodeNames) {
+        for index in 0..self.nodes.len() {
+            let node = &self.nodes[index];
+            let name = names.get(node.guid());
+            // Most nodes have their name already: their pages stay shared.
+            if node.mapped_name.as_ref() != name {
+                self.nodes[index].mapped_name = name.cloned();
+            }
         }
     }
 }

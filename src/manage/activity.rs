@@ -2,6 +2,8 @@
 
 use crate::config::options::ActivitySubjects;
 use crate::ids::{Gid, Guid, Mlid, Pkey};
+use crate::wire::attr::PortState;
+use crate::wire::bits::Field;
 use std::fmt;
 
 /// Why a partition ended.
@@ -44,6 +46,19 @@ pub enum Activity {
         pkey: Pkey,
         reason: PartitionEnd,
     },
+    /// A port with vports was discovered.
+    PortVirtualizationDiscovered {
+        port_guid: Guid,
+        top_index: u16,
+    },
+    VportStateChanged {
+        /// GUID of the physical port.
+        port_guid: Guid,
+        vport_guid: Guid,
+        index: u16,
+        vnode_guid: Guid,
+        state: PortState,
+    },
     /// The tree of a multicast LID was calculated.
     TreeCalculated(Mlid),
     RoutingSucceeded(&'static str),
@@ -64,6 +79,8 @@ impl Activity {
             Self::PartitionGuidAdded { .. } => 3,
             Self::PartitionCreated { .. } => 4,
             Self::PartitionDeleted { .. } => 5,
+            Self::PortVirtualizationDiscovered { .. } => 6,
+            Self::VportStateChanged { .. } => 7,
             Self::TreeCalculated(_) => 8,
             Self::RoutingSucceeded(_) => 9,
             Self::RoutingFailed(_) => 10,
@@ -79,6 +96,8 @@ impl Activity {
             Self::PartitionGuidAdded { .. } => "prtn_guid_add",
             Self::PartitionCreated { .. } => "prtn_create",
             Self::PartitionDeleted { .. } => "prtn_delete",
+            Self::PortVirtualizationDiscovered { .. } => "port_virt_discover",
+            Self::VportStateChanged { .. } => "vport_state_change",
             Self::TreeCalculated(_) => "mcg_tree_calc",
             Self::RoutingSucceeded(_) => "routing_succeed",
             Self::RoutingFailed(_) => "routing_failed",
@@ -96,6 +115,9 @@ impl Activity {
             Self::PartitionGuidAdded { .. }
             | Self::PartitionCreated { .. }
             | Self::PartitionDeleted { .. } => ActivitySubjects::PARTITIONS,
+            Self::PortVirtualizationDiscovered { .. } | Self::VportStateChanged { .. } => {
+                ActivitySubjects::VIRTUALIZATION
+            }
             Self::TreeCalculated(_) => ActivitySubjects::MULTICAST.and(ActivitySubjects::ROUTING),
             Self::RoutingSucceeded(_)
             | Self::RoutingFailed(_)
@@ -134,6 +156,16 @@ impl Activity {
                 };
                 vec![("pkey", format!("0x{:04x}", pkey.0)), ("delete_reason", reason.to_owned())]
             }
+            Self::PortVirtualizationDiscovered { port_guid, top_index } => {
+                vec![("port_guid", port_guid.to_string()), ("top_index", top_index.to_string())]
+            }
+            Self::VportStateChanged { port_guid, vport_guid, index, vnode_guid, state } => vec![
+                ("port_guid", port_guid.to_string()),
+                ("vport_guid", vport_guid.to_string()),
+                ("vport_index", index.to_string()),
+                ("vnode_guid", vnode_guid.to_string()),
+                ("vport_state", state.to_bits().to_string()),
+            ],
             Self::TreeCalculated(mlid) => vec![("mlid", mlid.to_string())],
             Self::RoutingSucceeded(engine) | Self::RoutingFailed(engine) => {
                 vec![("routing_engine_name", (*engine).to_owned())]

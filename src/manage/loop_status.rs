@@ -49,6 +49,8 @@ pub enum Cause {
     Role,
     /// SA clients changed multicast groups or alias GUIDs.
     SaClients,
+    /// Vports of adapter ports came, went or changed.
+    VirtualPorts,
 }
 
 impl Cause {
@@ -63,6 +65,7 @@ impl Cause {
             Self::Request => "request",
             Self::Role => "role",
             Self::SaClients => "sa_clients",
+            Self::VirtualPorts => "virtual_ports",
         }
     }
 }

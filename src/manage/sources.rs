@@ -10,6 +10,7 @@ use crate::ids::Guid;
 use crate::incidents::book::IncidentList;
 use crate::perfmgr::status::PerfStatus;
 use crate::vendor::status::VendorStatus;
+use crate::vendor::virtual_ports::VirtualStatus;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -27,6 +28,8 @@ pub struct Sources {
     pub congestion: Arc<ArcSwap<CongestionStatus>>,
     /// Vendor-specific capabilities of the nodes.
     pub vendor: Arc<ArcSwap<VendorStatus>>,
+    /// Vports of adapter ports.
+    pub virtual_ports: Arc<ArcSwap<VirtualStatus>>,
     /// The incidents, also of a standby, which has none.
     pub incidents: watch::Receiver<Arc<IncidentList>>,
     pub events: EventReceiver,

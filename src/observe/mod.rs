@@ -47,6 +47,7 @@ pub mod unresponsive;
 
 use crate::config::options::Options;
 use crate::fabric::node_names::NodeNames;
+use crate::fabric::virtual_ports::VirtualPorts;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
 use crate::wire::attr::SmInfo;
@@ -96,6 +97,14 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// Adds the vports to the snapshot.
+    pub fn set_virtual_ports(&mut self, virtual_ports: &Arc<VirtualPorts>) {
+        let known = self.fabric.virtual_ports();
+        if !Arc::ptr_eq(known, virtual_ports) && known != virtual_ports {
+            Arc::make_mut(&mut self.fabric).set_virtual_ports(virtual_ports.clone());
+        }
+    }
+
     /// The switches whose PortStateChange was set in this sweep or in earlier ones since the last
     /// light sweep, each once.
     pub fn to_confirm(&self) -> Vec<Guid> {

@@ -7,6 +7,10 @@
 
 use crate::ids::{Lid, PortNum};
 use crate::wire::attr::{ChangeFlag, Notice, TrapNumber};
+use crate::wire::vendor::MELLANOX;
+use crate::wire::vendor::facts::{
+    TRAP_VPORT_BAD_P_KEY, TRAP_VPORT_BAD_Q_KEY, TRAP_VPORT_CHANGES, TRAP_VPORT_STATE,
+};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -33,6 +37,14 @@ pub const UNHEALTHY_TRAPS: u32 = 10;
 /// Number of traps 129 to 131 about a port above which `babbling_port_policy` disables it, as in
 /// OpenSM.
 pub const BABBLING_TRAPS: u32 = 250;
+
+/// The vendor-specific traps about vports.
+const VPORT_TRAPS: [u16; 4] = [
+    TRAP_VPORT_CHANGES.value,
+    TRAP_VPORT_STATE.value,
+    TRAP_VPORT_BAD_P_KEY.value,
+    TRAP_VPORT_BAD_Q_KEY.value,
+];
 
 /// Attributes of a port or its node that a trap 144 or 145 reports as changed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -110,6 +122,11 @@ impl TrapEvent {
             TrapNumber::BAD_M_KEY => self.changed.port_info,
             _ => false,
         }
+    }
+
+    /// True if vports may have changed.
+    pub fn reports_vports(&self) -> bool {
+        [TRAP_VPORT_CHANGES.value, TRAP_VPORT_STATE.value].contains(&self.number)
     }
 
     /// True if a port reports errors of its link (129 to 131).
@@ -223,8 +240,18 @@ impl TrapFilter {
     }
 }
 
+/// The number of a trap: of a vendor-specific one that of a vport, or 0.
+fn trap_number(notice: &Notice) -> u16 {
+    if notice.is_generic() {
+        return notice.trap_number();
+    }
+    let number = notice.vendor_trap_number();
+    let is_of_vport = notice.producer_type() == MELLANOX && VPORT_TRAPS.contains(&number);
+    if is_of_vport { number } else { 0 }
+}
+
 fn read(notice: &Notice) -> TrapEvent {
-    let number = notice.trap_number();
+    let number = trap_number(notice);
     let (subject, port) = match number {
         TrapNumber::LINK_STATE => (notice.link_state_lid(), PortNum::ZERO),
         TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL => {
@@ -287,6 +314,7 @@ mod tests {
     #[test]
     fn repetitions_of_a_trap_do_not_count() {
         let mut notice = Notice::default();
+        notice.set_is_generic(true);
         notice.set_trap_number(TrapNumber::LINK_INTEGRITY);
         notice.set_subject_lid(Lid(5));
         let (mut filter, start) = (TrapFilter::default(), Instant::now());
@@ -325,6 +353,7 @@ mod tests {
 
     fn local_change(lid: u16, flags: Option<u16>) -> Notice {
         let mut notice = Notice::default();
+        notice.set_is_generic(true);
         notice.set_trap_number(TrapNumber::LOCAL_CHANGES);
         notice.set_issuer_lid(Lid(lid));
         notice.set_subject_lid(Lid(lid));
@@ -364,6 +393,7 @@ mod tests {
     #[test]
     fn traps_without_a_pause_are_counted() {
         let mut notice = Notice::default();
+        notice.set_is_generic(true);
         notice.set_trap_number(TrapNumber::LINK_INTEGRITY);
         notice.set_subject_lid(Lid(5));
         notice.set_port(PortNum(3));
@@ -380,5 +410,21 @@ mod tests {
         assert_eq!(counts, (1..=12).collect::<Vec<u32>>());
         // An unhealthy source is forgiven after a minute, others after five seconds.
         assert_eq!([count(13, 70), count(14, 131), count(15, 137)], [13, 1, 1]);
+    }
+
+    #[test]
+    fn the_number_of_a_vendor_notice_is_no_trap_number() {
+        let mut notice = Notice::default();
+        notice.set_trap_number(TrapNumber::LINK_STATE);
+        notice.set_link_state_lid(Lid(9));
+        notice.set_issuer_lid(Lid(5));
+        let seen = TrapEvent::of(&notice);
+        assert!(!seen.calls_for_sweep() && !seen.reports_vports(), "{seen:?}");
+        assert_eq!(seen.subject, Lid(5));
+        notice.set_producer_type(MELLANOX);
+        notice.set_vendor_trap_number(TRAP_VPORT_STATE.value);
+        assert!(TrapEvent::of(&notice).reports_vports());
+        notice.set_vendor_trap_number(TrapNumber::LINK_STATE);
+        assert!(!TrapEvent::of(&notice).calls_for_sweep());
     }
 }

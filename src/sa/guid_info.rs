@@ -71,7 +71,7 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
     let view = &query.view;
     let port =
         view.lids().port(wanted.lid()).filter(|&port| query.is_visible(port)).ok_or(unknown)?;
-    let is_allowed = port == query.requester
+    let is_allowed = query.requester == port.into()
         || query.privileged
         || TrustRules::of(view.options()).foreign_guid_info;
     if !is_allowed {

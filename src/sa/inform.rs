@@ -50,7 +50,7 @@ pub(super) fn change(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
 /// range of 0 to 0 is accepted, because osmtest subscribes with it, and matches no notice.
 fn may_subscribe(query: &Query<'_>, info: &InformInfo) -> bool {
     if info.gid() != Gid::default() {
-        let port = query.view.fabric().port_by_guid(info.gid().guid());
+        let port = query.view.fabric().end_port_by_guid(info.gid().guid());
         return port.is_some_and(|port| query.is_visible(port));
     }
     let Some((first, last)) = lid_range(info) else { return true };
@@ -73,7 +73,7 @@ pub(super) fn clear_subscribe(mad: &mut [u8]) {
 pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: InformInfoRecord = query.record();
     for subscription in query.registry.subscriptions().iter() {
-        let subscriber = query.view.fabric().port_by_guid(subscription.subscriber);
+        let subscriber = query.view.fabric().end_port_by_guid(subscription.subscriber);
         if !subscriber.is_some_and(|port| query.is_visible(port)) {
             continue;
         }

@@ -118,7 +118,7 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, RefusedMembership> {
             check(is_same, "Q_Key, P_Key, SL or another component is not that of the group")?;
             let fits = selectors_match(query, &wanted, &group.spec);
             check(fits, "the group has not the MTU or rate of the request")?;
-            let is_supported = link_supports(query, port, &group.spec);
+            let is_supported = link_supports(query, port.physical, &group.spec);
             check(is_supported, "its link has not the MTU or rate of the group")?;
             let may_modify = may_modify(query, group, wanted.port_gid());
             check(may_modify, "the member is another port's")?;
@@ -154,7 +154,7 @@ pub(super) fn leave(query: &Query<'_>) -> Result<Leave, RefusedMembership> {
     let state = wanted.join_state();
     let has_state = !state.is_empty() && member.state.contains(state);
     check(has_state, "it has not the JoinState of the request")?;
-    let is_present = query.view.fabric().port_by_guid(member.port).is_some();
+    let is_present = query.view.fabric().end_port_by_guid(member.port).is_some();
     check(is_present, "the port of the member is absent")?;
     if member.port != query.view.guid(query.requester) {
         check_proxy(query, Some(group)).map_err(because("it may not act for another port"))?;

@@ -11,6 +11,7 @@ use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
 use crate::config::qos_policy::QosLevel;
 use crate::fabric::PortId;
+use crate::fabric::virtual_ports::EndPort;
 use crate::ids::{Gid, Lid};
 use crate::wire::mad::Method;
 use crate::wire::record::{MultiPathRecord, PathRecord};
@@ -60,7 +61,7 @@ pub(super) fn paths(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
 }
 
 /// A port with the GID that selected it.
-type NamedPort = (Gid, PortId);
+type NamedPort = (Gid, EndPort);
 
 /// The ports of the GIDs of a request, without repetitions.
 fn ports(query: &Query<'_>, gids: &[Gid]) -> Result<Vec<NamedPort>, ErrorStatus> {
@@ -145,7 +146,8 @@ fn candidate(
     let ends = PathEnds { from, to, slid, dlid };
     let record = path::record(&Query { mask, ..*query }, &wanted, pair.level, &ends)?;
     let elements = elements_of_path(query, &ends);
-    let mut end_elements = [elements_at_end(query, from), elements_at_end(query, to)].concat();
+    let mut end_elements =
+        [elements_at_end(query, from.physical), elements_at_end(query, to.physical)].concat();
     end_elements.sort_unstable();
     Some(CandidatePath { record, elements, end_elements, shared: [0; 2] })
 }
@@ -153,7 +155,7 @@ fn candidate(
 /// Links and switches of a path, ascending.
 fn elements_of_path(query: &Query<'_>, ends: &PathEnds) -> Vec<u32> {
     let mut elements = Vec::new();
-    if ends.from != ends.to {
+    if ends.from.physical != ends.to.physical {
         path::walk(&query.view, ends, |node| elements.extend(link_and_switch(query, node.exit)));
     }
     elements.sort_unstable();

@@ -19,7 +19,7 @@ use super::reports::{OutgoingReport, ReportCounters, ReportQueue, ReportRetry, S
 use super::trap_origin;
 use super::view::SubnetView;
 use crate::config::options::Options;
-use crate::fabric::PortId;
+use crate::fabric::virtual_ports::EndPort;
 use crate::ids::{Gid, Lid, Pkey};
 use crate::publish::Subnet;
 use crate::transport::Address;
@@ -63,7 +63,7 @@ impl NoticeDispatcher {
         now: Instant,
     ) {
         let before = self.reported.replace(subnet.clone());
-        self.reports.retain_ports(|guid| subnet.fabric.port_by_guid(guid).is_some());
+        self.reports.retain_ports(|guid| subnet.fabric.end_port_by_guid(guid).is_some());
         if registry.subscriptions.is_empty() {
             return;
         }
@@ -138,7 +138,9 @@ impl NoticeDispatcher {
         let notice = Arc::new(notice);
         let mut removed = Vec::new();
         for subscription in registry.subscriptions.iter().filter(|one| one.selects(&notice)) {
-            let Some(port) = view.fabric().port_by_guid(subscription.subscriber) else { continue };
+            let Some(port) = view.fabric().end_port_by_guid(subscription.subscriber) else {
+                continue;
+            };
             let is_security = notice.is_generic() && is_security_trap(notice.trap_number());
             if is_security && !subscription.trusted {
                 continue;
@@ -209,12 +211,17 @@ pub fn report_retry(options: &Options) -> ReportRetry {
 }
 
 /// The end ports of `view` that `other` does not contain.
-fn ports_missing_in<'a>(view: &SubnetView<'a>, other: Option<&SubnetView<'a>>) -> Vec<PortId> {
+fn ports_missing_in<'a>(view: &SubnetView<'a>, other: Option<&SubnetView<'a>>) -> Vec<EndPort> {
     let (view, other) = (*view, other.copied());
-    let is_missing = |port: &PortId| {
-        other.is_none_or(|other| other.fabric().port_by_guid(view.guid(*port)).is_none())
+    let is_missing = |end: &EndPort| {
+        other.is_none_or(|other| other.fabric().end_port_by_guid(view.guid(*end)).is_none())
     };
-    view.fabric().end_ports().filter(is_missing).collect()
+    let fabric = view.fabric();
+    let physical = fabric.end_ports().map(EndPort::from);
+    let with_vports =
+        fabric.virtual_ports().ports().filter_map(|(guid, _)| fabric.port_by_guid(guid));
+    let vports = with_vports.flat_map(|port| fabric.vports_of(port).map(|(end, _)| end));
+    physical.chain(vports).filter(is_missing).collect()
 }
 
 /// A notice that the SA generates.
@@ -232,7 +239,7 @@ fn sa_notice(view: &SubnetView<'_>, number: u16, subject: Gid) -> Notice {
 }
 
 /// True if the partitions of a subscriber allow a report about `source`.
-fn may_receive(view: &SubnetView<'_>, port: PortId, source: NoticeSource<'_>) -> bool {
+fn may_receive(view: &SubnetView<'_>, port: EndPort, source: NoticeSource<'_>) -> bool {
     match source {
         NoticeSource::Port(keys) => {
             view.pkeys(port).iter().any(|own| keys.iter().any(|other| own.matches(*other)))
@@ -242,7 +249,8 @@ fn may_receive(view: &SubnetView<'_>, port: PortId, source: NoticeSource<'_>) ->
 }
 
 /// The current address of a subscriber, whose LID may have changed since it subscribed.
-fn current_address(view: &SubnetView<'_>, port: PortId, subscription: &Subscription) -> Address {
+fn current_address(view: &SubnetView<'_>, end: EndPort, subscription: &Subscription) -> Address {
+    let port = end.physical;
     let lids = view.lids();
     let has_moved = lids.port(subscription.to.lid) != Some(port);
     match lids.base(port) {

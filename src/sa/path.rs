@@ -5,6 +5,7 @@
 //!   record, nor does one for an SL that a table on the path maps to VL 15.
 //! * Between ports with several LIDs, paths whose LIDs differ at both ends come first (preference
 //!   0), then the others.
+//! * Paths from or to vports have the HopLimit of `virt_default_hop_limit`.
 //! * Paths to other subnets lead to a router (prefix-routes.conf). Their parameters are those of
 //!   the options rtr_pr_*, limited by the path to the router.
 //! * With a QoS policy, the QoS level of the first matching rule limits MTU and rate and sets SL,
@@ -26,6 +27,7 @@ use super::view::SubnetView;
 use crate::config::prefix_routes;
 use crate::config::qos_policy::{QosLevel, Ranges};
 use crate::fabric::PortId;
+use crate::fabric::virtual_ports::EndPort;
 use crate::ids::{Gid, Lid, Pkey};
 use crate::plan::qos::policy::QosQuery;
 use crate::wire::attr::NodeKind;
@@ -69,8 +71,9 @@ pub(super) fn paths(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
 }
 
 /// The ports that an end of the query selects.
-fn ports_of(query: &Query<'_>, end: PathEnd) -> impl Iterator<Item = PortId> {
-    let all = matches!(end, PathEnd::Any).then(|| query.view.fabric().end_ports());
+fn ports_of(query: &Query<'_>, end: PathEnd) -> impl Iterator<Item = EndPort> {
+    let ports = || query.view.fabric().end_ports().map(EndPort::from);
+    let all = matches!(end, PathEnd::Any).then(ports);
     let one = if let PathEnd::Port(port) = end { Some(port) } else { None };
     one.into_iter().chain(all.into_iter().flatten())
 }
@@ -94,7 +97,7 @@ pub(super) fn validate(query: &Query<'_>, wanted: &PathRecord) -> Result<(), Err
 enum PathEnd {
     /// Every end port.
     Any,
-    Port(PortId),
+    Port(EndPort),
     /// The query contains a LID that no port has.
     UnknownLid,
 }
@@ -102,20 +105,25 @@ enum PathEnd {
 /// Combines the port of a GID and a LID; `REQ_INVALID` if they belong to different ports.
 fn path_end(
     query: &Query<'_>,
-    by_gid: Option<PortId>,
+    by_gid: Option<EndPort>,
     lid: Option<Lid>,
 ) -> Result<PathEnd, ErrorStatus> {
     let Some(lid) = lid else { return Ok(by_gid.map_or(PathEnd::Any, PathEnd::Port)) };
     match (by_gid, query.view.lids().port(lid)) {
         (_, None) => Ok(PathEnd::UnknownLid),
-        (Some(a), Some(b)) if a != b => Err(ErrorStatus(SaStatus::REQ_INVALID)),
-        (_, Some(port)) => Ok(PathEnd::Port(port)),
+        (Some(end), Some(port)) if end.physical != port => Err(ErrorStatus(SaStatus::REQ_INVALID)),
+        (Some(end), Some(_)) => Ok(PathEnd::Port(end)),
+        (None, Some(port)) => Ok(PathEnd::Port(port.into())),
     }
 }
 
 /// The port that packets to a GID are sent to: a router port for GIDs of other subnets.
-fn destination_port(query: &Query<'_>, gid: Gid) -> Option<PortId> {
-    if is_foreign(query, &gid) { router_to(query, gid) } else { query.port_by_gid(&gid) }
+fn destination_port(query: &Query<'_>, gid: Gid) -> Option<EndPort> {
+    if is_foreign(query, &gid) {
+        router_to(query, gid).map(EndPort::from)
+    } else {
+        query.port_by_gid(&gid)
+    }
 }
 
 /// True for unicast GIDs of other subnets.
@@ -144,10 +152,11 @@ fn router_to(query: &Query<'_>, gid: Gid) -> Option<PortId> {
 
 /// The LIDs of a path end: the one of the query, or all LIDs of the port. Returns the first LID and
 /// the number of LIDs.
-pub(super) fn lids(view: &SubnetView<'_>, port: PortId, wanted: Option<Lid>) -> Option<(u16, u16)> {
+pub(super) fn lids(view: &SubnetView<'_>, end: EndPort, wanted: Option<Lid>) -> Option<(u16, u16)> {
     if let Some(lid) = wanted {
         return Some((lid.0, 1));
     }
+    let port = end.physical;
     Some((view.lids().base(port)?.0, 1 << view.lids().lmc(port)))
 }
 
@@ -162,8 +171,8 @@ pub(super) fn path_bits(level: Option<&QosLevel>, lid_count: u16) -> Option<&Ran
 fn push_paths(
     query: &Query<'_>,
     wanted: &PathRecord,
-    from: PortId,
-    to: PortId,
+    from: EndPort,
+    to: EndPort,
     reply: &mut ReplyBuilder,
 ) -> ControlFlow<()> {
     let view = &query.view;
@@ -181,8 +190,8 @@ fn push_paths(
         return ControlFlow::Continue(());
     };
     let level = level(query, wanted, from, to);
-    let bits = path_bits(level, 1 << view.lids().lmc(to));
-    let base = view.lids().base(to).map_or(dlid, |base| base.0);
+    let bits = path_bits(level, 1 << view.lids().lmc(to.physical));
+    let base = view.lids().base(to.physical).map_or(dlid, |base| base.0);
     let disjoint = (0..sources.min(targets)).map(|n| (n, n, 0));
     let rest = (0..sources).flat_map(|s| (0..targets).map(move |d| (s, d, 2)));
     let rest = rest.filter(|(s, d, _)| s != d);
@@ -210,7 +219,7 @@ fn push_paths(
 fn with_gids<'a>(
     query: &'a Query<'_>,
     record: PathRecord,
-    (from, to): (PortId, PortId),
+    (from, to): (EndPort, EndPort),
 ) -> impl Iterator<Item = PathRecord> + 'a {
     let gids = |component, named: Gid, port| {
         let is_named = query.has(component) || query.method == Method::GET;
@@ -231,8 +240,8 @@ fn with_gids<'a>(
 /// Source and destination of a path.
 #[derive(Clone, Copy)]
 pub(super) struct PathEnds {
-    pub from: PortId,
-    pub to: PortId,
+    pub from: EndPort,
+    pub to: EndPort,
     pub slid: Lid,
     pub dlid: Lid,
 }
@@ -262,6 +271,11 @@ pub(super) fn record(
     record.set_dgid(reply_gid(query, PathRecord::DGID, wanted.dgid(), ends.to));
     record.set_slid(ends.slid);
     record.set_dlid(ends.dlid);
+    if ends.from.is_virtual() || ends.to.is_virtual() {
+        // Vports with the same LID are told apart by the GIDs of a global route header, which
+        // users send if HopLimit is above 1.
+        record.set_hop_limit(query.view.options().virt_default_hop_limit);
+    }
     if leaves_subnet(query, wanted) {
         let options = query.view.options();
         record.set_hop_limit(u8::MAX);
@@ -285,7 +299,7 @@ pub(super) fn record(
 }
 
 /// The GID of a path end: that of the query, which may have the default prefix, else the port's.
-fn reply_gid(query: &Query<'_>, component: u64, wanted: Gid, port: PortId) -> Gid {
+fn reply_gid(query: &Query<'_>, component: u64, wanted: Gid, port: EndPort) -> Gid {
     if query.has(component) { wanted } else { query.view.gid(port) }
 }
 
@@ -293,14 +307,14 @@ fn reply_gid(query: &Query<'_>, component: u64, wanted: Gid, port: PortId) -> Gi
 pub(super) fn level<'a>(
     query: &Query<'a>,
     wanted: &PathRecord,
-    from: PortId,
-    to: PortId,
+    from: EndPort,
+    to: EndPort,
 ) -> Option<&'a QosLevel> {
     let policy = query.view.qos_policy()?;
     let service = PathRecord::SERVICE_ID_MSB | PathRecord::SERVICE_ID_LSB;
     policy.level(&QosQuery {
-        from,
-        to: Some(to),
+        from: from.physical,
+        to: Some(to.physical),
         service_id: query.has(service).then(|| wanted.service_id()),
         qos_class: query.has(PathRecord::QOS_CLASS).then(|| wanted.qos_class()),
         pkey: query.has(PathRecord::PKEY).then(|| wanted.pkey()),

@@ -5,6 +5,7 @@ use super::status::ErrorStatus;
 use super::view::SubnetView;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::PortId;
+use crate::fabric::virtual_ports::EndPort;
 use crate::ids::{Gid, Guid, Lid, Pkey, SmKey};
 use crate::transport::Address;
 use crate::wire::mad::{Header, Method, Status};
@@ -20,7 +21,7 @@ pub(super) struct Query<'a> {
     pub view: SubnetView<'a>,
     pub registry: &'a Registry,
     pub prefix_routes: &'a [PrefixRoute],
-    pub requester: PortId,
+    pub requester: EndPort,
     /// The request carries the SM_Key of this subnet manager (`sa_key`), with which it may read all
     /// records without keys.
     pub trusted: bool,
@@ -77,30 +78,30 @@ impl Query<'_> {
         let (view, requester) = (&self.view, self.requester);
         let requester_keys = view.pkeys(requester);
         ports.filter(move |&port| {
-            port == requester || Pkey::any_match(requester_keys, view.pkeys(port))
+            requester == port.into() || Pkey::any_match(requester_keys, view.pkeys(port))
         })
     }
 
     /// True if the requester may see records of `port`: both share a partition (IBA vol. 1,
     /// 15.4.1).
-    pub(super) fn is_visible(&self, port: PortId) -> bool {
+    pub(super) fn is_visible(&self, port: impl Into<EndPort>) -> bool {
         self.view.share_partition(self.requester, port)
     }
 
-    /// The end port with this unicast GID, which may contain an alias GUID.
-    pub(super) fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
+    /// The end port or vport with this unicast GID, which may contain an alias GUID.
+    pub(super) fn port_by_gid(&self, gid: &Gid) -> Option<EndPort> {
         self.view.is_local_prefix(gid.prefix()).then(|| self.port_by_guid(gid.guid()))?
     }
 
-    /// The end port with this GUID, which may be an alias.
-    pub(super) fn port_by_guid(&self, guid: Guid) -> Option<PortId> {
+    /// The end port or vport with this GUID, which may be an alias.
+    pub(super) fn port_by_guid(&self, guid: Guid) -> Option<EndPort> {
         let fabric = self.view.fabric();
-        let by_alias = || fabric.port_by_guid(self.registry.aliases.port(guid)?);
-        fabric.port_by_guid(guid).or_else(by_alias)
+        let by_alias = || fabric.end_port_by_guid(self.registry.aliases.port(guid)?);
+        fabric.end_port_by_guid(guid).or_else(by_alias)
     }
 
     /// The GIDs of an end port: the one with its own GUID, then its aliases.
-    pub(super) fn gids(&self, port: PortId) -> impl Iterator<Item = Gid> + '_ {
+    pub(super) fn gids(&self, port: EndPort) -> impl Iterator<Item = Gid> + '_ {
         let own = self.view.gid(port);
         let aliases = self.registry.aliases.of_port(own.guid());
         std::iter::once(own).chain(aliases.map(move |alias| Gid::new(own.prefix(), alias)))

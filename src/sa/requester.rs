@@ -3,11 +3,12 @@
 use super::counters::DropReason;
 use super::registry::Registry;
 use super::view::SubnetView;
-use crate::fabric::PortId;
+use crate::fabric::virtual_ports::EndPort;
 use crate::transport::Address;
 use crate::wire::attr::NodeKind;
 
-/// The port that sent a MAD: the owner of the source LID, which the sender's hardware writes.
+/// The port or vport that sent a MAD: the owner of the source LID, which the sender's hardware writes,
+/// or the vport of it whose GID is in the global route header.
 ///
 /// Senders choose the GID in the global route header freely. One of this subnet must not be that of
 /// another port and, with `is_strict` (`sa_check_sgid_spoofing`), must be one of the sender. One of
@@ -17,20 +18,20 @@ pub(super) fn find(
     registry: &Registry,
     from: &Address,
     is_strict: bool,
-) -> Result<PortId, DropReason> {
-    let port = view.lids().port(from.lid).ok_or(DropReason::UnknownRequester)?;
+) -> Result<EndPort, DropReason> {
+    let physical = view.lids().port(from.lid).ok_or(DropReason::UnknownRequester)?;
+    let port = EndPort::from(physical);
     let Some(grh) = from.grh else { return Ok(port) };
-    let is_plausible = if view.is_local_prefix(grh.gid.prefix()) {
-        let (own, claimed) = (view.guid(port), grh.gid.guid());
-        let by_alias = registry.aliases.port(claimed);
-        let is_of_other = || {
-            view.fabric().port_by_guid(claimed).is_some()
-                || by_alias.is_some_and(|owner| owner != own)
-        };
-        let is_own = claimed == own || by_alias == Some(own);
-        is_own || !is_strict && !is_of_other()
-    } else {
-        !is_strict || view.fabric().node_of(port).kind() == NodeKind::Router
-    };
-    if is_plausible { Ok(port) } else { Err(DropReason::ForgedGid) }
+    if !view.is_local_prefix(grh.gid.prefix()) {
+        let is_plausible = !is_strict || view.fabric().node_of(physical).kind() == NodeKind::Router;
+        return if is_plausible { Ok(port) } else { Err(DropReason::ForgedGid) };
+    }
+    let claimed = grh.gid.guid();
+    let by_alias = registry.aliases.port(claimed);
+    let owner = view.fabric().end_port_by_guid(by_alias.unwrap_or(claimed));
+    match owner {
+        Some(owner) if owner.physical == physical => Ok(owner),
+        None if !is_strict && by_alias.is_none() => Ok(port),
+        _ => Err(DropReason::ForgedGid),
+    }
 }

@@ -49,7 +49,8 @@ fn path(query: &Query<'_>) -> Result<Option<PathEnds>, ErrorStatus> {
     let Some(found) = found.first::<PathRecord>() else { return Ok(None) };
     let (slid, dlid) = (found.slid(), found.dlid());
     let port = |lid| query.view.lids().port(lid);
-    Ok(port(slid).zip(port(dlid)).map(|(from, to)| PathEnds { from, to, slid, dlid }))
+    let ends = port(slid).zip(port(dlid));
+    Ok(ends.map(|(from, to)| PathEnds { from: from.into(), to: to.into(), slid, dlid }))
 }
 
 /// The nodes of a path, from source to destination.
@@ -59,8 +60,8 @@ fn hops(query: &Query<'_>, ends: &PathEnds) -> Vec<Hop> {
     path::walk(&query.view, ends, |path::NodeTransit { entry, exit, .. }| {
         hops.push(Hop { node: node(exit), entry, exit: Some(exit) });
     });
-    if hops.last().is_none_or(|last| last.node != node(ends.to)) {
-        hops.push(Hop { node: node(ends.to), entry: Some(ends.to), exit: None });
+    if hops.last().is_none_or(|last| last.node != node(ends.to.physical)) {
+        hops.push(Hop { node: node(ends.to.physical), entry: Some(ends.to.physical), exit: None });
     }
     if let Some(last) = hops.last_mut() {
         last.exit = None;

@@ -2,6 +2,7 @@
 
 use super::path_index::{MtuRate, PathIndex, sls_to_vl15};
 use crate::config::options::Options;
+use crate::fabric::virtual_ports::EndPort;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Gid, Guid, Lid, Pkey, PortNum};
 use crate::plan::qos::policy::EffectivePolicy;
@@ -81,22 +82,24 @@ impl<'a> SubnetView<'a> {
         found.ok().and_then(|index| maps.get(index)).map_or(0, |(_, _, map)| sls_to_vl15(map))
     }
 
-    /// The P_Keys of an end port, or of port 0 for the ports of a switch. Without planned P_Key
-    /// tables, every port has the default P_Key.
-    pub(super) fn pkeys(&self, port: PortId) -> &'a [Pkey] {
+    /// The P_Keys of an end port, or of port 0 for the ports of a switch; of a physical port without
+    /// those that it holds for its vports only. Without planned P_Key tables, every port has the
+    /// default P_Key.
+    pub(super) fn pkeys(&self, end: impl Into<EndPort>) -> &'a [Pkey] {
+        let EndPort { physical: port, vport } = end.into();
         let tables = &self.subnet.plan.partitions;
         if tables.keys.is_empty() {
             return &[Pkey::DEFAULT_FULL];
         }
         let node = self.fabric().node_of(port);
         let owner = if node.is_switch() { node.first_port } else { port };
-        tables.keys_of(owner)
+        tables.own_keys(EndPort { physical: owner, vport })
     }
 
     /// The P_Key of `from` for packets to `to`, in a partition that both are members of. If there
     /// are several, returns the one that OpenSM chooses on little-endian machines, where P_Keys are
     /// ordered by their low byte, so that a takeover does not move paths to other partitions.
-    pub(super) fn common_pkey(&self, from: PortId, to: PortId) -> Option<Pkey> {
+    pub(super) fn common_pkey(&self, from: EndPort, to: EndPort) -> Option<Pkey> {
         let (ours, theirs) = (self.pkeys(from), self.pkeys(to));
         if !self.options().allow_both_pkeys {
             let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other));
@@ -116,8 +119,8 @@ impl<'a> SubnetView<'a> {
     /// of the partition, without the membership bit.
     pub(super) fn common_pkey_of(
         &self,
-        from: PortId,
-        to: PortId,
+        from: EndPort,
+        to: EndPort,
         allowed: impl Fn(Pkey) -> bool,
     ) -> Option<Pkey> {
         let (ours, theirs) = (self.pkeys(from), self.pkeys(to));
@@ -126,18 +129,19 @@ impl<'a> SubnetView<'a> {
     }
 
     /// True if the ports may exchange packets in some partition, or are the same port.
-    pub(super) fn share_partition(&self, a: PortId, b: PortId) -> bool {
+    pub(super) fn share_partition(&self, a: impl Into<EndPort>, b: impl Into<EndPort>) -> bool {
+        let (a, b): (EndPort, EndPort) = (a.into(), b.into());
         a == b || Pkey::any_match(self.pkeys(a), self.pkeys(b))
     }
 
     /// True if both ports are members of the partition of `key`, one of them a full one.
-    pub(super) fn share_pkey(&self, a: PortId, b: PortId, key: Pkey) -> bool {
+    pub(super) fn share_pkey(&self, a: EndPort, b: EndPort, key: Pkey) -> bool {
         let of = |port| self.pkeys(port).iter().filter(move |other| other.base() == key.base());
         key.base() != 0 && of(a).any(|ours| of(b).any(|theirs| ours.matches(*theirs)))
     }
 
     /// True if the port is a full or limited member of the partition of `key`.
-    pub(super) fn has_pkey(&self, port: PortId, key: Pkey) -> bool {
+    pub(super) fn has_pkey(&self, port: impl Into<EndPort>, key: Pkey) -> bool {
         key.base() != 0 && self.pkeys(port).iter().any(|other| other.base() == key.base())
     }
 
@@ -146,12 +150,12 @@ impl<'a> SubnetView<'a> {
         prefix == self.options().subnet_prefix || prefix == DEFAULT_PREFIX
     }
 
-    pub(super) fn gid(&self, port: PortId) -> Gid {
+    pub(super) fn gid(&self, port: impl Into<EndPort>) -> Gid {
         Gid::new(self.options().subnet_prefix, self.guid(port))
     }
 
-    pub(super) fn guid(&self, port: PortId) -> Guid {
-        self.fabric().port(port).guid
+    pub(super) fn guid(&self, port: impl Into<EndPort>) -> Guid {
+        self.fabric().end_port_guid(port.into())
     }
 
     /// PortInfo as published. Ports in the plan are shown as ACTIVE with ClientReregister cleared:

@@ -25,3 +25,4 @@ mod strict_roles;
 mod takeover;
 mod unresponsive;
 mod vendor;
+mod virtual_ports;

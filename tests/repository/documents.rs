@@ -330,6 +330,7 @@ fn opensm_knows_every_key_of_ours() {
                 "master_sm_priority",
                 "activity_report_subjects",
                 "enhanced_qos_",
+                "virt_",
             ];
             let own = ["sa_allow_", "sa_max_", "standby_query_rate", "management", "recorder_"];
             let trust = ["sa_trust", "sa_check_", "m_key_in_trap_repress", "sm_key_peers"];

@@ -77,7 +77,7 @@ pub struct MemberEntry {
 /// A set of end ports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub enum PortSelector {
-    /// `ALL`.
+    /// `ALL`, virtual ports included.
     All,
     /// `ALL_CAS`: ports of channel adapters.
     ChannelAdapters,
@@ -85,7 +85,7 @@ pub enum PortSelector {
     Switches,
     /// `ALL_ROUTERS`.
     Routers,
-    /// `ALL_VCAS`: virtual ports, which are not supported: the set is empty.
+    /// `ALL_VCAS`: virtual ports that are no physical port's own.
     Virtual,
     /// `SELF`: the port of the subnet manager.
     SmPort,

@@ -3,6 +3,8 @@
 use crate::ids::{Gid, Guid, Lid};
 use crate::sa::registry::groups::GroupEvent;
 use crate::wire::attr::{Notice, TrapNumber};
+use crate::wire::vendor::MELLANOX;
+use crate::wire::vendor::facts::{TRAP_VPORT_BAD_P_KEY, TRAP_VPORT_BAD_Q_KEY};
 use tracing::{error, info};
 
 /// Name of the function in OpenSM's log lines.
@@ -12,7 +14,7 @@ const PLACE: &str = "log_trap_info";
 pub fn received(notice: &Notice, from: Lid, tid: u64) {
     error!(place = PLACE, event = "trap", "{}", describe(notice, from, tid));
     let key = match notice.trap_number() {
-        _ if !notice.is_generic() => return,
+        _ if !notice.is_generic() => return received_of_vport(notice),
         TrapNumber::BAD_P_KEY => "P",
         TrapNumber::BAD_Q_KEY => "Q",
         _ => return,
@@ -21,6 +23,27 @@ pub fn received(notice: &Notice, from: Lid, tid: u64) {
         place = PLACE,
         "Bad {key}_Key:0x{:x} on SL:{} from LID1:{} QP1:0x{:x} to LID2:{} QP2:0x{:x}",
         notice.bad_key(),
+        notice.bad_key_sl(),
+        notice.subject_lid(),
+        notice.source_qp(),
+        notice.destination_lid(),
+        notice.destination_qp()
+    );
+}
+
+/// Logs the details of a trap about a wrong key at a vport.
+fn received_of_vport(notice: &Notice) {
+    let key = match notice.vendor_trap_number() {
+        _ if notice.producer_type() != MELLANOX => return,
+        number if number == TRAP_VPORT_BAD_P_KEY.value => "P",
+        number if number == TRAP_VPORT_BAD_Q_KEY.value => "Q",
+        _ => return,
+    };
+    error!(
+        place = PLACE,
+        "Bad {key}_Key:0x{:x} at vport {} on SL:{} from LID1:{} QP1:0x{:x} to LID2:{} QP2:0x{:x}",
+        notice.bad_key(),
+        notice.bad_key_vport_index(),
         notice.bad_key_sl(),
         notice.subject_lid(),
         notice.source_qp(),

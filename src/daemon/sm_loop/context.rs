@@ -7,6 +7,7 @@ use crate::daemon::activity::ActivityReport;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::recordings::Recordings;
 use crate::daemon::sm_loop::files::StateFiles;
+use crate::fabric::virtual_ports::VirtualPorts;
 use crate::manage::feed::Feed;
 use crate::notes::Note;
 use crate::observe::m_keys::MKeys;
@@ -74,6 +75,8 @@ pub struct ManagerContext {
     pub feed: Feed,
     /// The M_Keys that ports hold, as of the last programmed plan, for other tasks.
     pub m_keys: Arc<ArcSwap<MKeys>>,
+    /// The vports that were discovered.
+    pub virtual_ports: Arc<ArcSwap<VirtualPorts>>,
     pub activity: Arc<ActivityReport>,
     /// The state that this SM shares with others.
     pub replication: ManagerLink,

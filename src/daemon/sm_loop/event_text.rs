@@ -16,6 +16,7 @@ pub(super) fn describe(event: &SmEvent) -> (EventKind, String) {
             (EventKind::Role, format!("the SM at port GUID {} requests: {event}", peer.guid()))
         }
         SmEvent::MembershipChanged => (EventKind::Registry, "multicast groups changed".into()),
+        SmEvent::VirtualPortsChanged => (EventKind::Registry, "vports changed".into()),
         SmEvent::AliasesChanged => (EventKind::Registry, "alias GUIDs changed".into()),
         SmEvent::Reload => (EventKind::Command, "SIGHUP: read the configuration, sweep".into()),
         SmEvent::Operator(_, action) => (EventKind::Command, describe_action(action)),

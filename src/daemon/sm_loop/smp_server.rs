@@ -5,8 +5,7 @@ use super::bad_m_key::BadMKeyLog;
 use super::sender_limits::{self, SenderLimits, SenderReport};
 use super::sm_peers;
 use crate::contained;
-use crate::daemon::messages::DeviceNotice;
-use crate::daemon::messages::SmEvent;
+use crate::daemon::messages::{DeviceNotice, SmEvent, VportTrap};
 use crate::daemon::process::trap_log;
 use crate::ids::{Gid, Lid, MKey};
 use crate::manage::loop_status::LoopStatus;
@@ -42,6 +41,8 @@ pub struct SmpServer {
     events: mpsc::UnboundedSender<SmEvent>,
     traps: TrapFilter,
     to_report: mpsc::Sender<DeviceNotice>,
+    /// Traps about vports; `None` if nothing handles them.
+    vport_traps: Option<mpsc::Sender<VportTrap>>,
     bad_m_keys: BadMKeyLog,
     /// Limits of the senders of traps.
     senders: SenderLimits,
@@ -76,6 +77,7 @@ impl SmpServer {
             events,
             traps: TrapFilter::default(),
             to_report,
+            vport_traps: None,
             bad_m_keys: BadMKeyLog::default(),
             senders: SenderLimits::default(),
             next_due: None,
@@ -85,6 +87,12 @@ impl SmpServer {
             last_refusal: None,
             last_handover: None,
         }
+    }
+
+    /// The server, which sends traps about vports to `vport_traps`.
+    #[must_use]
+    pub fn with_vport_traps(self, vport_traps: mpsc::Sender<VportTrap>) -> Self {
+        Self { vport_traps: Some(vport_traps), ..self }
     }
 
     /// Serves until the port is closed.
@@ -327,6 +335,15 @@ impl SmpServer {
     fn forward(&self, news: TrapEvent) {
         let TrapEvent { issuer, number, subject, port, .. } = news;
         debug!("trap {number} from LID {issuer} about LID {subject} port {port}");
+        if news.reports_vports() {
+            let trap = VportTrap { lid: issuer, number };
+            // Light sweeps find what a full queue loses.
+            let sent = self.vport_traps.as_ref().map(|queue| queue.try_send(trap));
+            if let Some(Err(problem)) = sent {
+                debug!("trap {number} from LID {issuer} is ignored: {problem}");
+            }
+            return;
+        }
         let arrived = Some(Instant::now());
         let _ = self.events.send(SmEvent::Trap(TrapEvent { arrived, ..news }));
     }

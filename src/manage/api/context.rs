@@ -11,6 +11,7 @@ use crate::manage::sources::SaQueryFn;
 use crate::perfmgr::status::PerfStatus;
 use crate::publish::Subnet;
 use crate::vendor::status::VendorStatus;
+use crate::vendor::virtual_ports::VirtualStatus;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -28,6 +29,8 @@ pub struct ApiContext<'a> {
     pub congestion: CongestionStatus,
     /// Vendor-specific capabilities of the nodes.
     pub vendor: Arc<VendorStatus>,
+    /// Vports of adapter ports.
+    pub virtual_ports: Arc<VirtualStatus>,
     pub incidents: Arc<IncidentList>,
     /// Nodes and links that are not found any more.
     pub missing: Arc<MissingParts>,

@@ -8,6 +8,7 @@ use super::quarantine::{QuarantinedLinkView, quarantined_links};
 use super::query::Query;
 use super::reply::{Reply, time};
 use super::vendor::{VendorCapabilities, vendor_capabilities};
+use super::virtual_ports::{VirtualPortsView, virtual_ports};
 use crate::fabric::link_rate::{LinkSpeed, width_name};
 use crate::fabric::{Fabric, Node, NodeId, PortId};
 use crate::manage::event::LinkEnd;
@@ -137,6 +138,8 @@ struct PortView {
     peer: Option<PortName>,
     /// Counters of the performance manager; null if it has not read the port.
     counters: Option<PortCounters>,
+    /// Vports; null if the port has none, or they are not managed.
+    virtual_ports: Option<VirtualPortsView>,
 }
 
 #[derive(Serialize)]
@@ -321,6 +324,7 @@ fn port_view(context: &ApiContext<'_>, fabric: &Fabric, id: PortId) -> Option<Po
         data_vls: PortInfo::data_vls(info.operational_vls()),
         peer: port.peer.map(|peer| PortName::of(fabric, peer)),
         counters: counters_of(context, fabric, id).map(PortCounters::of),
+        virtual_ports: virtual_ports(&context.virtual_ports, port.guid).filter(|_| has_lid),
     })
 }
 

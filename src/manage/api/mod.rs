@@ -33,6 +33,7 @@ mod table;
 mod torus;
 mod unresponsive;
 mod vendor;
+mod virtual_ports;
 
 #[cfg(test)]
 mod openapi;

@@ -36,6 +36,7 @@ use crate::local_socket::{Clients, ListenError, Listener};
 use crate::manage::missing::MissingParts;
 use crate::perfmgr::status::PerfStatus;
 use crate::vendor::status::VendorStatus;
+use crate::vendor::virtual_ports::VirtualStatus;
 use access::Policy;
 use arc_swap::ArcSwap;
 use connections::Connections;
@@ -93,6 +94,7 @@ struct State {
     perf: Arc<ArcSwap<PerfStatus>>,
     congestion: Arc<ArcSwap<CongestionStatus>>,
     vendor: Arc<ArcSwap<VendorStatus>>,
+    virtual_ports: Arc<ArcSwap<VirtualStatus>>,
     incidents: watch::Receiver<Arc<IncidentList>>,
     query_sa: SaQueryFn,
     control: Arc<dyn Control>,
@@ -215,6 +217,7 @@ async fn serve(
         perf,
         congestion,
         vendor,
+        virtual_ports,
         incidents,
         events,
         query_sa,
@@ -227,6 +230,7 @@ async fn serve(
         perf,
         congestion,
         vendor,
+        virtual_ports,
         incidents,
         query_sa,
         control,

@@ -129,6 +129,7 @@ async fn read(
             perf: shared.perf.load_full(),
             congestion: **shared.congestion.load(),
             vendor: shared.vendor.load_full(),
+            virtual_ports: shared.virtual_ports.load_full(),
             incidents: shared.incidents.borrow().clone(),
             missing: shared.missing.load_full(),
             query_sa: &shared.query_sa,

@@ -1,11 +1,15 @@
-//! The P_Keys of each end port, from the members of the partitions.
+//! The P_Keys of each end port and vport, from the members of the partitions.
+//!
+//! `ALL` selects vports as well, `ALL_CAS` does not, and `ALL_VCAS` selects nothing else. A physical
+//! port holds the keys of its vports besides its own.
 
 use super::{Membership, Partition, PortSelector};
 use crate::config::options::Options;
+use crate::fabric::virtual_ports::EndPort;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Pkey};
 use crate::wire::attr::NodeKind;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The keys that a port must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -18,11 +22,18 @@ pub struct WantedKeys {
     pub index0: Option<(u32, Option<Pkey>)>,
 }
 
-/// The keys of all ports.
+/// The keys of all ports and vports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Memberships {
     by_port: Vec<WantedKeys>,
+    /// The keys that only vports need at their physical port.
+    added: BTreeMap<PortId, WantedKeys>,
+    /// The keys of vports that are not the physical port itself.
+    by_vport: BTreeMap<EndPort, WantedKeys>,
 }
+
+/// A port or vport while partitions are distributed: port slots, then vports.
+type MemberSlot = usize;
 
 /// A port's membership of the partition at hand.
 #[derive(Clone, Copy, Default)]
@@ -38,19 +49,21 @@ impl Memberships {
     /// little-endian machines), so that the keys of an unconfigured port get the same indexes as
     /// from OpenSM. In a partition, the limited key comes before the full one.
     pub fn of(fabric: &Fabric, partitions: &[Partition], options: &Options) -> Self {
-        let end_ports = EndPorts::new(fabric);
-        let mut by_port = vec![WantedKeys::default(); fabric.ports().len()];
+        let vports: Vec<(EndPort, Guid)> = vports(fabric);
+        let end_ports = EndPorts::new(fabric, &vports);
+        let slots = fabric.ports().len();
+        let mut by_port = vec![WantedKeys::default(); slots + vports.len()];
         let mut order: Vec<_> = partitions.iter().collect();
         order.sort_by_key(|partition| partition.pkey.base_opensm_order());
-        let mut memberships = vec![PortMembership::default(); fabric.ports().len()];
-        let mut touched: Vec<PortId> = Vec::new();
+        let mut memberships = vec![PortMembership::default(); by_port.len()];
+        let mut touched: Vec<MemberSlot> = Vec::new();
         for partition in order {
             for member in &partition.members {
                 let both = member.membership == Membership::Both && options.allow_both_pkeys;
                 let limited = both || member.membership == Membership::Limited;
                 let full = both || !limited;
                 for &port in end_ports.of(member.ports).iter() {
-                    let membership = &mut memberships[port.index()];
+                    let membership = &mut memberships[port];
                     if !membership.limited && !membership.full {
                         touched.push(port);
                     }
@@ -60,16 +73,35 @@ impl Memberships {
                 }
             }
             for port in touched.drain(..) {
-                let membership = std::mem::take(&mut memberships[port.index()]);
-                by_port[port.index()].add(partition.pkey, membership);
+                let membership = std::mem::take(&mut memberships[port]);
+                by_port[port].add(partition.pkey, membership);
             }
         }
-        Self { by_port }
+        let keys = by_port.split_off(slots);
+        let by_vport: BTreeMap<EndPort, WantedKeys> =
+            vports.into_iter().map(|(end, _)| end).zip(keys).collect();
+        let mut added: BTreeMap<PortId, WantedKeys> = BTreeMap::new();
+        for (end, keys) in &by_vport {
+            let own = &by_port[end.physical.index()];
+            let all = added.entry(end.physical).or_insert_with(|| own.clone());
+            all.unite(keys, options.allow_both_pkeys);
+        }
+        Self { by_port, added, by_vport }
     }
 
-    /// The keys of a port.
+    /// The keys of a port, those of its vports included.
     pub fn of_port(&self, port: PortId) -> &WantedKeys {
+        self.added.get(&port).unwrap_or_else(|| self.own(port))
+    }
+
+    /// The keys of a port itself.
+    pub fn own(&self, port: PortId) -> &WantedKeys {
         &self.by_port[port.index()]
+    }
+
+    /// The keys of a vport; `None` for a vport that is the physical port itself.
+    pub fn of_vport(&self, end: EndPort) -> Option<&WantedKeys> {
+        self.by_vport.get(&end)
     }
 }
 
@@ -82,41 +114,81 @@ impl WantedKeys {
         let assigned = membership.index0.map(|(order, holds)| (order, holds.then_some(key)));
         self.index0 = self.index0.max(assigned);
     }
+
+    /// Adds the keys of a vport. Without `both`, a full key replaces the limited one of its
+    /// partition.
+    fn unite(&mut self, other: &Self, both: bool) {
+        for &key in &other.keys {
+            let same = |held: &&mut Pkey| {
+                if both { **held == key } else { held.base() == key.base() }
+            };
+            match self.keys.iter_mut().find(same) {
+                Some(held) => *held = Pkey(held.0 | key.0),
+                None => self.keys.push(key),
+            }
+        }
+        if let Some((_, Some(first))) = &mut self.index0
+            && !both
+            && self.keys.contains(&Pkey(first.base() | 0x8000))
+        {
+            *first = Pkey(first.base() | 0x8000);
+        }
+    }
 }
 
-/// The end ports of a fabric, by the member names of partitions.conf.
+/// The vports that are not the physical port itself, with their GUIDs, ascending.
+fn vports(fabric: &Fabric) -> Vec<(EndPort, Guid)> {
+    if fabric.virtual_ports().is_empty() {
+        return Vec::new();
+    }
+    let ports = fabric.virtual_ports().ports();
+    let ports = ports.filter_map(|(guid, _)| fabric.port_by_guid(guid));
+    let vports = ports.flat_map(|port| fabric.vports_of(port));
+    let mut vports: Vec<_> = vports.map(|(end, vport)| (end, vport.guid)).collect();
+    vports.sort_unstable();
+    vports
+}
+
+/// The end ports and vports of a fabric, by the member names of partitions.conf.
 struct EndPorts {
-    all: Vec<PortId>,
-    adapters: Vec<PortId>,
-    switches: Vec<PortId>,
-    routers: Vec<PortId>,
-    own: [PortId; 1],
-    by_guid: HashMap<Guid, [PortId; 1]>,
+    all: Vec<MemberSlot>,
+    adapters: Vec<MemberSlot>,
+    switches: Vec<MemberSlot>,
+    routers: Vec<MemberSlot>,
+    vports: Vec<MemberSlot>,
+    own: [MemberSlot; 1],
+    by_guid: HashMap<Guid, [MemberSlot; 1]>,
 }
 
 impl EndPorts {
-    fn new(fabric: &Fabric) -> Self {
-        let all: Vec<PortId> = fabric.end_ports().collect();
+    fn new(fabric: &Fabric, vports: &[(EndPort, Guid)]) -> Self {
+        let physical: Vec<PortId> = fabric.end_ports().collect();
         let of = |kind| {
-            all.iter().copied().filter(|&port| fabric.node_of(port).kind() == kind).collect()
+            let of_kind = physical.iter().filter(|&&port| fabric.node_of(port).kind() == kind);
+            of_kind.map(|port| port.index()).collect()
         };
+        let virtual_slots = fabric.ports().len()..fabric.ports().len() + vports.len();
+        let virtual_guids =
+            virtual_slots.clone().zip(vports).map(|(slot, &(_, guid))| (guid, [slot]));
+        let guids = physical.iter().map(|&port| (fabric.port(port).guid, [port.index()]));
         Self {
             adapters: of(NodeKind::Ca),
             switches: of(NodeKind::Switch),
             routers: of(NodeKind::Router),
-            own: [fabric.local()],
-            by_guid: all.iter().map(|&port| (fabric.port(port).guid, [port])).collect(),
-            all,
+            own: [fabric.local().index()],
+            by_guid: virtual_guids.chain(guids).collect(),
+            all: physical.iter().map(|port| port.index()).chain(virtual_slots.clone()).collect(),
+            vports: virtual_slots.collect(),
         }
     }
 
-    fn of(&self, ports: PortSelector) -> &[PortId] {
+    fn of(&self, ports: PortSelector) -> &[MemberSlot] {
         match ports {
             PortSelector::All => &self.all,
             PortSelector::ChannelAdapters => &self.adapters,
             PortSelector::Switches => &self.switches,
             PortSelector::Routers => &self.routers,
-            PortSelector::Virtual => &[],
+            PortSelector::Virtual => &self.vports,
             PortSelector::SmPort => &self.own,
             PortSelector::Port(guid) => self.by_guid.get(&guid).map_or(&[], |port| port),
         }

@@ -8,6 +8,7 @@
 //! * [`resolve`]: [`Partition`]s from partitions.conf; without the file, the [`default`] partition,
 //!   of which every port is a full member;
 //! * [`members`]: the keys of each end port;
+//! * [`virtual_tables`]: the tables of vports;
 //! * [`place`]: the table index of each key. The default key belongs at index 0 (IBA vol. 1,
 //!   10.9.1.2) unless the configuration assigns index 0 to another key;
 //! * [`removed_pkeys`]: the former indexes of removed keys, for their return;
@@ -19,10 +20,12 @@ pub mod place;
 pub mod removed_pkeys;
 pub mod resolve;
 pub mod steps;
+pub mod virtual_tables;
 
 use crate::config::options::{Options, PartEnforce};
 pub use crate::config::partitions::{Membership, PortSelector};
 use crate::fabric::difference::Difference;
+use crate::fabric::virtual_ports::EndPort;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Gid, Pkey, PortNum, Sl};
 use crate::notes::{Note, counted};
@@ -34,6 +37,7 @@ use place::{KeyIndex, PlacedKeys, PreviousTable};
 use rayon::prelude::*;
 use removed_pkeys::RemovedPkeys;
 use std::sync::Arc;
+use virtual_tables::VirtualTables;
 
 pub use resolve::{default, partitions};
 
@@ -47,6 +51,8 @@ pub struct PartitionTables {
     pub blocks: PagedVec<Arc<[(u16, PkeyBlock)]>>,
     /// The keys of each end port, by port slot, for path and group checks.
     pub keys: PagedVec<Arc<[Pkey]>>,
+    /// The tables of vports, and the keys of their physical ports without those of the vports.
+    pub virtual_tables: Arc<VirtualTables>,
     /// P_Key enforcement (inbound, outbound) of switch ports, by port slot; `None` keeps the
     /// observed bits.
     pub enforcement: PagedVec<Option<(bool, bool)>>,
@@ -65,6 +71,12 @@ impl PartitionTables {
     /// The keys of an end port; none for other ports.
     pub fn keys_of(&self, port: PortId) -> &[Pkey] {
         self.keys.get(port.index()).map_or(&[], |keys| keys)
+    }
+
+    /// The keys of an end port or vport, without those that a physical port holds for its vports only.
+    pub fn own_keys(&self, end: EndPort) -> &[Pkey] {
+        let own = self.virtual_tables.keys(end);
+        own.unwrap_or_else(|| if end.is_virtual() { &[] } else { self.keys_of(end.physical) })
     }
 
     /// The service level of the partition of `key`; SL 0 if there is no such partition.
@@ -150,6 +162,7 @@ pub fn tables(
     let mut all = PartitionTables {
         blocks: PagedVec::filled(Arc::default(), slots),
         keys: PagedVec::filled(Arc::default(), slots),
+        virtual_tables: Arc::default(),
         enforcement: PagedVec::filled(None, slots),
         service_levels: partitions.iter().map(|part| (part.pkey.base(), part.sl)).collect(),
         names: partitions.iter().map(|part| (part.pkey.base(), part.name.clone())).collect(),
@@ -173,6 +186,9 @@ pub fn tables(
         notes.extend(table.notes);
     }
     disable_on_switch_links(fabric, &mut all);
+    let (virtual_tables, virtual_notes) = virtual_tables::plan(fabric, &memberships, options);
+    all.virtual_tables = Arc::new(virtual_tables);
+    notes.extend(virtual_notes);
     (all, RemovedPkeys::new(all_removed), notes)
 }
 
@@ -217,7 +233,7 @@ impl TablePlanner<'_> {
         let PlacedKeys { table, left_out, removed } = placed;
         let mut notes = Vec::new();
         if !left_out.is_empty() {
-            notes.push(overflow(fabric, port, cap, &left_out));
+            notes.push(overflow(&fabric.describe(port), cap, &left_out));
         }
         let blocks = blocks(&table, old.len());
         let held: Vec<_> = table.into_iter().filter(|key| key.base() != 0).collect();
@@ -279,13 +295,13 @@ impl TablePlanner<'_> {
 }
 
 /// The note about a port whose table is too small for its keys.
-fn overflow(fabric: &Fabric, port: PortId, cap: usize, left_out: &[Pkey]) -> Note {
+fn overflow(place: &str, cap: usize, left_out: &[Pkey]) -> Note {
     let named: Vec<String> = left_out.iter().take(MAX_LISTED_KEYS).map(Pkey::to_string).collect();
     let more = match left_out.len() - named.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let (keys, place) = (named.join(", "), fabric.describe(port));
+    let keys = named.join(", ");
     Note::error(
         "0512",
         format!(

@@ -15,7 +15,7 @@
 
 use super::{INVALID, LINK_LOCAL_SCOPE, parameters_match, require};
 use crate::config::qos_policy::QosLevel;
-use crate::fabric::PortId;
+use crate::fabric::virtual_ports::EndPort;
 use crate::ids::{Gid, Pkey, Sl};
 use crate::plan::qos::policy::QosQuery;
 use crate::sa::query::Query;
@@ -38,7 +38,7 @@ const INSUFFICIENT: ErrorStatus = ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS)
 pub(super) fn new_group(
     query: &Query<'_>,
     wanted: &McMemberRecord,
-    port: PortId,
+    port: EndPort,
 ) -> Result<GroupSpec, ErrorStatus> {
     require(wanted.join_state().keeps_group())?;
     if !query.has(REQUIRED) {
@@ -79,7 +79,7 @@ pub(super) fn new_group(
 struct Creation<'a> {
     query: &'a Query<'a>,
     wanted: &'a McMemberRecord,
-    port: PortId,
+    port: EndPort,
     /// The broadcast group of the same IPoIB link; always `None` without a QoS policy.
     broadcast: Option<&'a GroupSpec>,
     /// The QoS level that the policy assigns.
@@ -87,12 +87,12 @@ struct Creation<'a> {
 }
 
 impl<'a> Creation<'a> {
-    fn new(query: &'a Query<'a>, wanted: &'a McMemberRecord, port: PortId) -> Self {
+    fn new(query: &'a Query<'a>, wanted: &'a McMemberRecord, port: EndPort) -> Self {
         let policy = query.view.qos_policy();
         let broadcast = ipoib_broadcast_mgid(&wanted.mgid()).filter(|_| policy.is_some());
         let broadcast = broadcast.and_then(|mgid| query.registry.group(&mgid));
         let qos_query = QosQuery {
-            from: port,
+            from: port.physical,
             to: None,
             service_id: None,
             qos_class: None,
@@ -129,13 +129,15 @@ impl<'a> Creation<'a> {
         // The SL of the path from the port to itself, for which the routing engine sets no bits to
         // avoid deadlocks: torus-2QoS sets only the bit of the QoS class.
         let policy = &self.query.view.plan().routing.policy;
-        let of_level = self.level.map(|level| policy.path_sl(self.port, self.port, level.sl));
+        let port = self.port.physical;
+        let of_level = self.level.map(|level| policy.path_sl(port, port, level.sl));
         self.broadcast.map(|broadcast| broadcast.sl).or(of_level).ok_or(INSUFFICIENT)
     }
 
     fn mtu(&self) -> Result<u8, ErrorStatus> {
         let (query, wanted) = (self.query, self.wanted);
-        let port_mtu = query.view.port_info(self.port).map_or(0, |info| info.neighbor_mtu());
+        let port_mtu =
+            query.view.port_info(self.port.physical).map_or(0, |info| info.neighbor_mtu());
         let limit = self.level.and_then(|level| level.mtu_limit);
         let mut mtu = limit.map_or(port_mtu, |limit| limit.min(port_mtu));
         if query.has(McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU) {
@@ -149,7 +151,7 @@ impl<'a> Creation<'a> {
 
     fn rate(&self) -> Result<u8, ErrorStatus> {
         let (query, wanted) = (self.query, self.wanted);
-        let port_rate = usize::from(query.view.path_index().mtu_rate(self.port).rate);
+        let port_rate = usize::from(query.view.path_index().mtu_rate(self.port.physical).rate);
         let limit = self.level.and_then(|level| level.rate_limit).and_then(rate_rank);
         let mut rate = limit.map_or(port_rate, |limit| limit.min(port_rate));
         if query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE) {

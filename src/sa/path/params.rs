@@ -38,7 +38,7 @@ pub(super) fn params(
     let default_life = level_life.unwrap_or(view.options().subnet_timeout);
     mtu = quirks::mtu_limit(query, wanted, ends).map_or(mtu, |limit| mtu.min(limit));
     // Packets from a port to itself take no time on the fabric (IBA vol. 1, 15.2.5.16).
-    let mut life = if ends.from == ends.to { 0 } else { default_life };
+    let mut life = if ends.from.physical == ends.to.physical { 0 } else { default_life };
     for limit in configured_limits(query, wanted, level) {
         mtu = limit.mtu.map_or(mtu, |limit| mtu.min(limit));
         let limit = limit.rate.and_then(rate_rank);
@@ -67,7 +67,7 @@ fn reported_rate(view: &SubnetView<'_>, ends: &PathEnds, rate: u8) -> u8 {
     if let Some(limit) = max_rate(options) {
         return clamp_rate(rate, limit);
     }
-    let infos = [ends.from, ends.to].map(|port| view.fabric().port(port).info);
+    let infos = [ends.from, ends.to].map(|port| view.fabric().port(port.physical).info);
     infos.into_iter().flatten().fold(rate, |rate, info| rate_known_to(&info, rate))
 }
 
@@ -142,7 +142,7 @@ pub(super) fn sl(
     if dropped_sls >> (hint.0 & 0xF) & 1 == 1 {
         return Err(SlRefusal::Dropped(hint));
     }
-    let engine = policy.path_sl_to_lid(ends.from, ends.to, ends.dlid, hint);
+    let engine = policy.path_sl_to_lid(ends.from.physical, ends.to.physical, ends.dlid, hint);
     match asked {
         Some(asked) if asked != engine => Err(SlRefusal::EngineSl { asked, engine }),
         _ => Ok(engine),

@@ -21,7 +21,8 @@ pub(super) fn mtu_limit(query: &Query<'_>, wanted: &PathRecord, ends: &PathEnds)
         return None;
     }
     let fabric = query.view.fabric();
-    let has_tavor = [ends.from, ends.to].iter().any(|&port| is_tavor(fabric.node_of(port)));
+    let has_tavor =
+        [ends.from.physical, ends.to.physical].iter().any(|&port| is_tavor(fabric.node_of(port)));
     let is_asked = query.has(PathRecord::MTU_SELECTOR | PathRecord::MTU);
     let is_allowed = match wanted.mtu_selector() {
         Selector::GreaterThan | Selector::Exactly => wanted.mtu() <= MTU_1024,

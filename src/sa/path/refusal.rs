@@ -6,7 +6,7 @@ use super::params::{SlRefusal, is_raw, pkey, sl};
 use super::walk::path_limits;
 use super::{PathEnd, PathEnds, destination_port, level, lids, path_end};
 use crate::config::qos_policy::QosLevel;
-use crate::fabric::PortId;
+use crate::fabric::virtual_ports::EndPort;
 use crate::ids::Pkey;
 use crate::sa::query::Query;
 use crate::wire::record::PathRecord;
@@ -44,9 +44,9 @@ pub(in crate::sa) fn refusal(query: &Query<'_>) -> Option<String> {
 }
 
 /// A port, as `0xGUID ("node"[1])`.
-fn name(query: &Query<'_>, port: PortId) -> String {
+fn name(query: &Query<'_>, port: EndPort) -> String {
     let fabric = query.view.fabric();
-    let (node, num) = (fabric.node_of(port).name(), fabric.port(port).num);
+    let (node, num) = (fabric.node_of(port.physical).name(), fabric.port(port.physical).num);
     format!("{} (\"{node}\"[{num}])", query.view.guid(port))
 }
 

@@ -32,7 +32,9 @@ pub(in crate::sa) struct NodeTransit {
 /// Properties of the path that the tables provide; `None` if they do not deliver its packets.
 pub(super) fn path_limits(view: &SubnetView<'_>, ends: &PathEnds) -> Option<PathLimits> {
     let policy = &view.plan().routing.policy;
-    if ends.from != ends.to && !(policy.has_routes(ends.from) && policy.has_routes(ends.to)) {
+    if ends.from.physical != ends.to.physical
+        && !(policy.has_routes(ends.from.physical) && policy.has_routes(ends.to.physical))
+    {
         return None;
     }
     limits_of_uniform_core(view, ends).or_else(|| limits_by_walk(view, ends))
@@ -41,9 +43,10 @@ pub(super) fn path_limits(view: &SubnetView<'_>, ends: &PathEnds) -> Option<Path
 /// Properties of a path through a uniform core, which depend on its ends only if the first switch has
 /// an entry.
 fn limits_of_uniform_core(view: &SubnetView<'_>, ends: &PathEnds) -> Option<PathLimits> {
-    let core = view.path_index().uniform_core().filter(|_| ends.from != ends.to)?;
-    let (first, from) = view.attachment(ends.from)?;
-    let (last, to) = view.attachment(ends.to)?;
+    let core =
+        view.path_index().uniform_core().filter(|_| ends.from.physical != ends.to.physical)?;
+    let (first, from) = view.attachment(ends.from.physical)?;
+    let (last, to) = view.attachment(ends.to.physical)?;
     view.egress(first, ends.dlid)?;
     let at_ends = from.min(to);
     let mtu_rate = if first == last { at_ends } else { at_ends.min(core) };
@@ -51,7 +54,7 @@ fn limits_of_uniform_core(view: &SubnetView<'_>, ends: &PathEnds) -> Option<Path
 }
 
 fn limits_by_walk(view: &SubnetView<'_>, ends: &PathEnds) -> Option<PathLimits> {
-    let mtu_rate = view.path_index().mtu_rate(ends.from);
+    let mtu_rate = view.path_index().mtu_rate(ends.from.physical);
     let mut limits = PathLimits { mtu_rate, dropped_sls: 0 };
     let visit = |NodeTransit { entry, exit, mtu_rate }| {
         limits.mtu_rate = limits.mtu_rate.min(mtu_rate);
@@ -72,19 +75,19 @@ pub(in crate::sa) fn walk(
 ) -> bool {
     let path_index = view.path_index();
     let mut entry = None;
-    let mut exit = match view.fabric().node_of(ends.from).switch {
+    let mut exit = match view.fabric().node_of(ends.from.physical).switch {
         Some(switch) => view.egress(switch, ends.dlid),
-        _ => Some(ends.from),
+        _ => Some(ends.from.physical),
     };
     for _ in 0..MAX_LINKS {
         let Some(port) = exit else { return false };
-        if port == ends.to {
+        if port == ends.to.physical {
             visit(NodeTransit { entry, exit: port, mtu_rate: path_index.mtu_rate(port) });
             return true;
         }
         let Some(link) = path_index.link(port) else { return false };
         visit(NodeTransit { entry, exit: port, mtu_rate: link.mtu_rate });
-        if link.peer == ends.to {
+        if link.peer == ends.to.physical {
             return true;
         }
         entry = Some(link.peer);

@@ -16,7 +16,7 @@ pub(super) struct AbsentPorts(BTreeMap<Guid, Instant>);
 impl AbsentPorts {
     /// Compares the ports with registrations with a new snapshot.
     pub(super) fn update(&mut self, registered: BTreeSet<Guid>, fabric: &Fabric, now: Instant) {
-        let absent = registered.into_iter().filter(|&guid| fabric.port_by_guid(guid).is_none());
+        let absent = registered.into_iter().filter(|&guid| fabric.end_port_by_guid(guid).is_none());
         let since = absent.map(|guid| (guid, self.0.get(&guid).copied().unwrap_or(now)));
         self.0 = since.collect();
     }

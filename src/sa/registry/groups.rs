@@ -84,7 +84,8 @@ impl Group {
         let (mlid, sl) = (self.mlid, self.spec.sl);
         let mut ports = GroupMembers { mlid, sl, members: Vec::new(), senders: Vec::new() };
         for member in self.members.values() {
-            let Some(port) = fabric.port_by_guid(member.port) else { continue };
+            let Some(end) = fabric.end_port_by_guid(member.port) else { continue };
+            let port = end.physical;
             let list =
                 if member.state.receives() { &mut ports.members } else { &mut ports.senders };
             list.push(port);

@@ -143,7 +143,7 @@ impl Registry {
         self.aliases.add_known_ports(fabric);
         let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
         let mut known = self.registered_ports();
-        known.retain(|&guid| fabric.port_by_guid(guid).is_none());
+        known.retain(|&guid| fabric.end_port_by_guid(guid).is_none());
         let missed = |guid: Guid| (guid, self.missed.get(&guid).copied().unwrap_or(0) + 1);
         self.missed = known.into_iter().map(missed).collect();
         let expired = self.absent(|sweeps| sweeps >= MAX_MISSED_SWEEPS);

@@ -63,6 +63,14 @@ macro_rules! device {
         /// Vendor-specific attributes: auto: ask devices by Mellanox (NVIDIA) once for their
         /// capabilities, off: send none. Experimental: not confirmed on hardware.
         vendor_attributes: VendorAttributes = VendorAttributes::Auto, reload, implemented;
+        /// Virtual ports (SR-IOV) of adapters by Mellanox (NVIDIA): 0: leave them alone, 1: disable
+        /// them, 2: enable and manage them. Experimental: not confirmed on hardware.
+        virt_enabled: u8 = 0, reload, implemented, range(0, 2).else_use(0);
+        /// Physical ports whose virtual ports are discovered or configured at a time, 1 to 65535.
+        virt_max_ports_in_process: u16 = 64, reload, implemented, range(1, 65_535).else_use(64);
+        /// HopLimit of paths from or to a virtual port, 0 to 255: above 1, users send a global route
+        /// header, by which virtual ports with the same LID are told apart.
+        virt_default_hop_limit: u8 = 2, reload, implemented;
         /// SubnetTimeout n of all ports, 0 to 31: a packet crosses the subnet within
         /// 4.096 us * 2^n.
         subnet_timeout: u8 = 18, reload, implemented, range(0, 31).else_low_bits(5);

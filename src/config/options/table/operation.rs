@@ -192,7 +192,7 @@ macro_rules! log {
         /// Directory of dump files; without the key, that of the environment variable OSM_TMP_DIR.
         dump_files_dir: String = "/var/log/".into(), restart, implemented;
         /// Subjects of the activity report, the file opensm-activity.dump in that directory, separated
-        /// by commas: mc (multicast), prtn (partitions), virt (virtual ports, none yet), routing, all
+        /// by commas: mc (multicast), prtn (partitions), virt (virtual ports), routing, all
         /// or none. An option of NVIDIA's OpenSM.
         activity_report_subjects: ActivitySubjects = ActivitySubjects::NONE, reload, implemented;
         /// Keep the memory of the daemon, which contains keys, in its core dumps. With FALSE they have

@@ -74,10 +74,6 @@ impl Parser<'_> {
             PORT_KEYWORDS.iter().find(|(known, _)| known == full)
         });
         if let Some((_, selector)) = keyword {
-            if *selector == Some(PortSelector::Virtual) {
-                let message = "ALL_VCAS selects no port: virtual ports are not supported";
-                self.diagnostics.info(name, message);
-            }
             return *selector;
         }
         match literal::guid(text) {

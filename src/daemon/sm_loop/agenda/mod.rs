@@ -211,7 +211,9 @@ impl Agenda {
             SmEvent::Trap(trap) => self.add_trap(trap, now, switch_of),
             SmEvent::Role(event, peer) => self.roles.push_back((event, peer)),
             SmEvent::MembershipChanged => self.request(TaskKind::Multicast),
-            SmEvent::AliasesChanged => self.request(TaskKind::Configure),
+            SmEvent::AliasesChanged | SmEvent::VirtualPortsChanged => {
+                self.request(TaskKind::Configure);
+            }
             SmEvent::Reload => {
                 self.request(TaskKind::Reload);
                 self.request(TaskKind::HeavySweep);

@@ -130,6 +130,7 @@ fn event(name: &str) -> SmEvent {
         "reload" => SmEvent::Reload,
         "membership" => SmEvent::MembershipChanged,
         "aliases" => SmEvent::AliasesChanged,
+        "vports" => SmEvent::VirtualPortsChanged,
         "port-closed" => SmEvent::PortClosed("it was unplugged".into()),
         "handover" => SmEvent::Role(RoleEvent::Handover, peer()),
         "disable" => SmEvent::Role(RoleEvent::Disable, peer()),

@@ -58,6 +58,7 @@ pub(super) fn cause_of(event: &SmEvent) -> Option<Cause> {
         SmEvent::Trap(_) => Some(Cause::Trap),
         SmEvent::Role(..) => Some(Cause::Role),
         SmEvent::MembershipChanged | SmEvent::AliasesChanged => Some(Cause::SaClients),
+        SmEvent::VirtualPortsChanged => Some(Cause::VirtualPorts),
         SmEvent::Reload => Some(Cause::Reload),
         SmEvent::Operator(_, action) => match action {
             Action::Resweep

@@ -20,7 +20,8 @@ use tokio::time::Instant;
 
 impl SmLoop {
     /// Handles the result of a sweep: elects the master, and configures the subnet as master.
-    pub(super) async fn observed(&mut self, observation: Observation) -> Option<Exit> {
+    pub(super) async fn observed(&mut self, mut observation: Observation) -> Option<Exit> {
+        observation.set_virtual_ports(&self.env.context.virtual_ports.load());
         if self.state.observation.is_none()
             && self.env.options.exit_on_fatal
             && let Some(fault) = fatal_fault(&observation.fabric)
@@ -71,6 +72,7 @@ impl SmLoop {
         let engine = self.env.engine();
         let is_patient = self.state.was_silent;
         let observation = self.state.observation.as_mut()?;
+        observation.set_virtual_ports(&self.env.context.virtual_ports.load());
         let control = if !may_end_early {
             ApplyControl::to_the_end()
         } else if is_storm {

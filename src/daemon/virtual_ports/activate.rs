@@ -1,0 +1,77 @@
+//! Brings the vports of one physical port to their planned state: P_Keys, then ACTIVE.
+
+use super::discover::PortClient;
+use crate::plan::partitions::virtual_tables::VportTable;
+use crate::vendor::virtual_ports::{ManagedVport, VirtualFailure};
+use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::{AttrId, PortState};
+use crate::wire::vendor::virtual_ports::{VportInfo, table_modifier};
+
+/// What a vport is to be.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub index: u16,
+    pub table: VportTable,
+    /// Its clients are asked to register again when it becomes ACTIVE.
+    pub reregister: bool,
+}
+
+impl Target {
+    /// True if the vport needs a Set.
+    pub(super) fn is_due(&self, managed: &ManagedVport) -> bool {
+        managed.failure.is_none()
+            && (managed.info.state() != PortState::Active || self.changed(managed).next().is_some())
+    }
+
+    /// The blocks that differ from those of the device.
+    fn changed<'a>(
+        &'a self,
+        managed: &'a ManagedVport,
+    ) -> impl Iterator<Item = &'a (u16, PkeyBlock)> {
+        let empty = PkeyBlock::default();
+        self.table.blocks.iter().filter(move |(number, block)| {
+            managed.vport.pkeys.get(usize::from(*number)).unwrap_or(&empty) != block
+        })
+    }
+}
+
+/// Sets what differs. Returns true if the vport became ACTIVE.
+///
+/// # Errors
+/// The first Set that failed; `managed` has what was acknowledged before.
+pub(super) async fn activate(
+    port: &PortClient,
+    managed: &mut ManagedVport,
+    target: &Target,
+) -> Result<bool, VirtualFailure> {
+    let changed: Vec<(u16, PkeyBlock)> = target.changed(managed).copied().collect();
+    for (number, block) in changed {
+        let modifier = table_modifier(target.index, number);
+        let reply = port.set(AttrId::VPORT_PKEY_TABLE, modifier, block.to_wire()).await?;
+        let held = PkeyBlock::read(&reply);
+        let blocks = &mut managed.vport.pkeys;
+        let count = blocks.len().max(usize::from(number) + 1);
+        blocks.resize(count, PkeyBlock::default());
+        blocks[usize::from(number)] = held;
+        if held != block {
+            return Err(VirtualFailure::Altered(AttrId::VPORT_PKEY_TABLE));
+        }
+    }
+    if managed.info.state() == PortState::Active {
+        managed.is_known = true;
+        return Ok(false);
+    }
+    let mut wanted = managed.info;
+    wanted.set_state(PortState::Active);
+    wanted.set_client_reregister(target.reregister);
+    let reply = port.set(AttrId::VPORT_INFO, target.index.into(), wanted.0).await?;
+    let mut held = VportInfo(reply);
+    held.set_client_reregister(false);
+    managed.info = held;
+    managed.vport.state = held.state();
+    if held.state() != PortState::Active {
+        return Err(VirtualFailure::Altered(AttrId::VPORT_INFO));
+    }
+    managed.is_known = true;
+    Ok(true)
+}

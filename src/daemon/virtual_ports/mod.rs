@@ -1,0 +1,367 @@
+//! Virtual ports (SR-IOV): a task that discovers the vports of adapter ports after each published
+//! subnet, and makes them ACTIVE once a published subnet has their P_Keys.
+//!
+//! ```text
+//! subnet ─► discover ─► VirtualPorts ─► SM loop plans P_Keys ─► subnet ─► P_Keys, ACTIVE
+//! ```
+//!
+//! Traps of vports and a poll every `sweep_interval` make it look for changes. Only ports that announce
+//! virtualization get requests, and none does with `virt_enabled 0`.
+
+mod activate;
+mod discover;
+mod report;
+
+use crate::config::options::{Options, VendorAttributes};
+use crate::daemon::activity::ActivityReport;
+use crate::daemon::messages::{SmEvent, VportTrap};
+use crate::fabric::virtual_ports::VirtualPorts;
+use crate::ids::Guid;
+use crate::observe::m_keys::MKeys;
+use crate::publish::Subnet;
+use crate::transport::client::SmpClient;
+use crate::vendor::virtual_ports::{
+    DiscoveryScope, ManagedPort, ManagedPorts, ManagedVport, VirtualFailure, VirtualStatus,
+};
+use crate::wire::attr::AttrId;
+use crate::wire::smp::SmpRoute;
+use crate::wire::vendor::facts::TRAP_VPORT_STATE;
+use crate::wire::vendor::virtual_ports::VirtualizationInfo;
+use activate::{Target, activate};
+use arc_swap::ArcSwap;
+use discover::{Discovered, PortClient, discover};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+/// Requests per second.
+const RATE: u32 = 20_000;
+/// Repetitions of an unanswered request.
+const MAX_RETRIES: u32 = 2;
+/// `virt_enabled`: disable virtualization where it is enabled.
+const DISABLE: u8 = 1;
+/// `virt_enabled`: enable virtualization.
+const ENABLE: u8 = 2;
+
+/// The connections to the rest of the daemon.
+pub struct VirtualPortConnections {
+    pub client: SmpClient,
+    /// The published subnet; `None` while this SM is not master of a configured subnet.
+    pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
+    /// The M_Keys that ports hold.
+    pub m_keys: Arc<ArcSwap<MKeys>>,
+    /// The vports with which the SM loop plans.
+    pub virtual_ports: Arc<ArcSwap<VirtualPorts>>,
+    pub events: mpsc::UnboundedSender<SmEvent>,
+    pub traps: mpsc::Receiver<VportTrap>,
+    pub activity: Arc<ActivityReport>,
+    /// The status for readers, stored after each change.
+    pub published: Arc<ArcSwap<VirtualStatus>>,
+}
+
+/// The task that manages vports.
+pub struct VirtualPortManager {
+    connections: VirtualPortConnections,
+    ports: ManagedPorts,
+    /// `virt_enabled` when the ports were discovered.
+    mode: u8,
+    requests: Arc<AtomicU64>,
+    activations: u64,
+    /// Failures that the log has.
+    logged: BTreeMap<(Guid, Option<u16>), VirtualFailure>,
+    /// A log line has told that the numbers of these attributes are not confirmed.
+    has_warned: bool,
+}
+
+impl VirtualPortManager {
+    pub fn new(connections: VirtualPortConnections) -> Self {
+        let client = connections.client.paced(1, RATE).with_retries(MAX_RETRIES);
+        Self {
+            connections: VirtualPortConnections { client, ..connections },
+            ports: ManagedPorts::default(),
+            mode: 0,
+            requests: Arc::default(),
+            activations: 0,
+            logged: BTreeMap::new(),
+            has_warned: false,
+        }
+    }
+
+    /// Runs until the daemon ends.
+    pub async fn run(mut self) {
+        let mut subnets = self.connections.subnet.clone();
+        let mut next_poll: Option<Instant> = None;
+        loop {
+            let subnet = subnets.borrow_and_update().clone();
+            match subnet.filter(|subnet| is_used(&subnet.options)) {
+                Some(subnet) => {
+                    self.update(&subnet).await;
+                    let period = Duration::from_secs(subnet.options.sweep_interval.into());
+                    let is_polled = !period.is_zero() && !self.ports.0.is_empty();
+                    next_poll =
+                        is_polled.then(|| next_poll.unwrap_or_else(|| Instant::now() + period));
+                }
+                None => {
+                    self.forget();
+                    next_poll = None;
+                }
+            }
+            tokio::select! {
+                changed = subnets.changed() => if changed.is_err() { return },
+                trap = self.connections.traps.recv() => match trap {
+                    Some(trap) => self.trap(trap),
+                    None => return,
+                },
+                () = sleep_until(next_poll.unwrap_or_else(Instant::now)), if next_poll.is_some() => {
+                    next_poll = None;
+                    self.ports.request_polls();
+                }
+            }
+        }
+    }
+
+    /// Requests a discovery of the port that sent a trap.
+    fn trap(&mut self, trap: VportTrap) {
+        let subnet = self.connections.subnet.borrow().clone();
+        let Some(subnet) = subnet else { return };
+        let Some(port) = subnet.plan.lids.port(trap.lid) else { return };
+        let guid = subnet.fabric.port(port).guid;
+        let is_state = trap.number == TRAP_VPORT_STATE.value;
+        let scope = if is_state { DiscoveryScope::Changes } else { DiscoveryScope::Full };
+        self.ports.request(guid, scope);
+    }
+
+    /// This SM does not manage vports.
+    fn forget(&mut self) {
+        self.ports = ManagedPorts::default();
+        self.logged.clear();
+        self.store(VirtualPorts::default());
+        self.publish(false);
+    }
+
+    /// Gives the vports to the SM loop, which plans again if they are others.
+    fn store(&self, virtual_ports: VirtualPorts) {
+        if **self.connections.virtual_ports.load() != virtual_ports {
+            self.connections.virtual_ports.store(Arc::new(virtual_ports));
+            let _ = self.connections.events.send(SmEvent::VirtualPortsChanged);
+        }
+    }
+
+    /// Discovers what is due, and activates what the subnet has planned.
+    async fn update(&mut self, subnet: &Arc<Subnet>) {
+        if self.mode != subnet.options.virt_enabled {
+            self.mode = subnet.options.virt_enabled;
+            self.ports = ManagedPorts::default();
+        }
+        self.ports.observe(&subnet.fabric, |guid| subnet.restarts.last(guid));
+        let due = self.ports.due();
+        if self.mode == DISABLE {
+            self.disable(subnet, due).await;
+            self.store(VirtualPorts::default());
+            return self.publish(true);
+        }
+        if !due.is_empty() {
+            self.discover(subnet, due).await;
+        }
+        let (snapshot, duplicates) =
+            self.ports.snapshot(&self.connections.virtual_ports.load_full());
+        self.ports.clear_duplicates();
+        for (port, index) in duplicates {
+            self.fail_duplicate(port, index);
+        }
+        self.store(snapshot);
+        self.activate(subnet).await;
+        self.log_failures(subnet);
+        self.publish(true);
+    }
+
+    fn client(&self, subnet: &Subnet, keys: &MKeys, guid: Guid) -> Option<PortClient> {
+        let fabric = &subnet.fabric;
+        let port = fabric.port_by_guid(guid)?;
+        Some(PortClient {
+            client: self.connections.client.clone(),
+            route: SmpRoute::Directed(fabric.route_to(port)),
+            m_key: keys.of_port(fabric, port),
+            requests: self.requests.clone(),
+        })
+    }
+
+    /// Disables virtualization where another subnet manager has enabled it.
+    async fn disable(&mut self, subnet: &Subnet, due: Vec<(Guid, DiscoveryScope)>) {
+        let keys = self.connections.m_keys.load_full();
+        let limit = limit(&subnet.options);
+        let mut tasks = JoinSet::new();
+        for (guid, _) in due {
+            let Some(client) = self.client(subnet, &keys, guid) else { continue };
+            let limit = limit.clone();
+            tasks.spawn(async move {
+                let _permit = limit.acquire().await;
+                (guid, disable(&client).await)
+            });
+        }
+        while let Some(Ok((guid, result))) = tasks.join_next().await {
+            if let Some(port) = self.ports.0.get_mut(&guid) {
+                port.due = None;
+                port.failure = result.err();
+            }
+        }
+        self.log_failures(subnet);
+    }
+
+    /// Discovers these ports, a bounded number at a time.
+    async fn discover(&mut self, subnet: &Subnet, due: Vec<(Guid, DiscoveryScope)>) {
+        let keys = self.connections.m_keys.load_full();
+        let limit = limit(&subnet.options);
+        let mut tasks = JoinSet::new();
+        for (guid, scope) in due {
+            let Some(client) = self.client(subnet, &keys, guid) else { continue };
+            let Some(known) = self.ports.0.get(&guid).cloned() else { continue };
+            let limit = limit.clone();
+            tasks.spawn(async move {
+                let _permit = limit.acquire().await;
+                (guid, scope, discover(&client, &known, scope).await)
+            });
+        }
+        let mut counts = report::DiscoveryCounts::default();
+        while let Some(Ok((guid, scope, result))) = tasks.join_next().await {
+            let Some(port) = self.ports.0.get_mut(&guid) else { continue };
+            port.due = None;
+            match result {
+                Ok(None) => {}
+                Ok(Some(found)) => {
+                    counts.add(scope, &found);
+                    let before = std::mem::replace(port, discovered(port, found, subnet, guid));
+                    report::discovered(&self.connections.activity, guid, &before, port);
+                }
+                Err(failure) => port.failure = Some(failure),
+            }
+        }
+        self.log_discovery(&counts);
+    }
+
+    /// A GUID that another vport has: it may have moved from there, which is asked for changes.
+    fn fail_duplicate(&mut self, port: Guid, index: u16) {
+        let managed = self.ports.0.get_mut(&port).and_then(|port| port.vports.get_mut(&index));
+        let Some(managed) = managed else { return };
+        let guid = managed.vport.guid;
+        managed.failure = Some(VirtualFailure::DuplicateGuid(guid));
+        let holder = self.connections.virtual_ports.load().by_guid(guid).map(|(port, _)| port);
+        if let Some(holder) = holder {
+            self.ports.request(holder, DiscoveryScope::Changes);
+        }
+    }
+
+    /// Brings vports to the state that a subnet has planned for them.
+    async fn activate(&mut self, subnet: &Arc<Subnet>) {
+        let keys = self.connections.m_keys.load_full();
+        let limit = limit(&subnet.options);
+        let mut tasks = JoinSet::new();
+        for (&guid, port) in &self.ports.0 {
+            let targets = targets(subnet, guid, port);
+            if targets.is_empty() {
+                continue;
+            }
+            let Some(client) = self.client(subnet, &keys, guid) else { continue };
+            let mut vports = port.vports.clone();
+            let limit = limit.clone();
+            tasks.spawn(async move {
+                let _permit = limit.acquire().await;
+                let mut changed = Vec::new();
+                for target in &targets {
+                    let Some(managed) = vports.get_mut(&target.index) else { continue };
+                    match activate(&client, managed, target).await {
+                        Ok(true) => changed.push(target.index),
+                        Ok(false) => {}
+                        Err(failure) => managed.failure = Some(failure),
+                    }
+                }
+                (guid, vports, changed)
+            });
+        }
+        let mut activated = 0;
+        while let Some(Ok((guid, vports, changed))) = tasks.join_next().await {
+            let Some(port) = self.ports.0.get_mut(&guid) else { continue };
+            port.vports = vports;
+            let is_silent = |managed: &ManagedVport| {
+                matches!(managed.failure, Some(VirtualFailure::Unanswered(_)))
+            };
+            if port.vports.values().any(is_silent) {
+                port.failure = Some(VirtualFailure::Unanswered(AttrId::VPORT_INFO));
+            }
+            activated += changed.len();
+            report::activated(&self.connections.activity, guid, port, &changed);
+        }
+        self.activations += activated as u64;
+        self.log_activation(activated);
+        let (snapshot, _) = self.ports.snapshot(&self.connections.virtual_ports.load_full());
+        // The same vports with what they hold now: the plan stays.
+        if **self.connections.virtual_ports.load() != snapshot {
+            self.connections.virtual_ports.store(Arc::new(snapshot));
+        }
+    }
+
+    fn publish(&self, is_enabled: bool) {
+        self.connections.published.store(Arc::new(VirtualStatus {
+            is_enabled,
+            ports: self.ports.status(),
+            requests: self.requests.load(Ordering::Relaxed),
+            activations: self.activations,
+        }));
+    }
+}
+
+fn is_used(options: &Options) -> bool {
+    options.vendor_attributes == VendorAttributes::Auto
+        && [DISABLE, ENABLE].contains(&options.virt_enabled)
+}
+
+/// The limit of ports that are managed at a time.
+fn limit(options: &Options) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(options.virt_max_ports_in_process.max(1).into()))
+}
+
+async fn disable(port: &PortClient) -> Result<(), VirtualFailure> {
+    let id = AttrId::VIRTUALIZATION_INFO;
+    let mut info = VirtualizationInfo(port.get(id, 0).await?);
+    if info.enable() {
+        info.set_enable(false);
+        info.set_state_change(false);
+        port.set(id, 0, info.0).await?;
+    }
+    Ok(())
+}
+
+/// A port after its discovery. Vports with the GUID of another physical port are not managed.
+fn discovered(port: &ManagedPort, found: Discovered, subnet: &Subnet, guid: Guid) -> ManagedPort {
+    let Discovered { top_index, mut vports, .. } = found;
+    for managed in vports.values_mut() {
+        let own = managed.vport.guid;
+        let is_taken = own != guid && subnet.fabric.port_by_guid(own).is_some();
+        if own == Guid(0) || is_taken {
+            managed.reject(VirtualFailure::DuplicateGuid(own));
+        } else if managed.vport.lid_required {
+            managed.reject(VirtualFailure::NeedsLid);
+        }
+    }
+    ManagedPort { restarted: port.restarted, due: None, top_index, vports, failure: None }
+}
+
+/// The vports of a port that are not as the subnet has planned them.
+fn targets(subnet: &Subnet, guid: Guid, port: &ManagedPort) -> Vec<Target> {
+    let Some(physical) = subnet.fabric.port_by_guid(guid) else { return Vec::new() };
+    let tables = &subnet.plan.partitions.virtual_tables;
+    let planned = subnet.fabric.virtual_ports().of_port(guid);
+    let target = |(&index, managed): (&u16, &ManagedVport)| {
+        // Another vport may have got the index since the plan.
+        planned?.vport(index).filter(|vport| vport.guid == managed.vport.guid)?;
+        let table = tables.table(physical, index)?.clone();
+        let reregister = !managed.is_known && !subnet.options.no_clients_rereg;
+        let target = Target { index, table, reregister };
+        target.is_due(managed).then_some(target)
+    };
+    port.vports.iter().filter_map(target).collect()
+}

@@ -1,0 +1,154 @@
+//! Log lines about vports, and their records of the activity report.
+
+use super::VirtualPortManager;
+use super::discover::Discovered;
+use crate::config::options::ActivitySubjects;
+use crate::daemon::activity::ActivityReport;
+use crate::ids::Guid;
+use crate::manage::activity::Activity;
+use crate::notes::counted;
+use crate::publish::Subnet;
+use crate::vendor::virtual_ports::{DiscoveryScope, ManagedPort, ManagedVport, VirtualFailure};
+use crate::wire::attr::PortState;
+use crate::wire::vendor::facts::VIRTUALIZATION_INFO;
+use std::collections::BTreeMap;
+use tracing::{error, info, warn};
+
+/// Ports and vports that a log line names; the others are counted.
+const MAX_NAMED: usize = 16;
+
+/// Numbers of a round of discoveries.
+#[derive(Default)]
+pub(super) struct DiscoveryCounts {
+    ports: usize,
+    vports: usize,
+    claiming: usize,
+}
+
+impl DiscoveryCounts {
+    pub(super) fn add(&mut self, scope: DiscoveryScope, found: &Discovered) {
+        self.ports += usize::from(scope == DiscoveryScope::Full);
+        self.vports += if scope == DiscoveryScope::Full { found.vports.len() } else { 0 };
+        self.claiming += usize::from(found.claims_too_many);
+    }
+}
+
+/// Records a discovery.
+pub(super) fn discovered(
+    report: &ActivityReport,
+    guid: Guid,
+    before: &ManagedPort,
+    now: &ManagedPort,
+) {
+    if !report.wants(ActivitySubjects::VIRTUALIZATION) {
+        return;
+    }
+    let is_new = before.vports.is_empty() && !now.vports.is_empty();
+    if is_new || before.top_index != now.top_index {
+        let top_index = now.top_index;
+        report.send(Activity::PortVirtualizationDiscovered { port_guid: guid, top_index });
+    }
+    let state = |port: &ManagedPort, index: &u16| {
+        port.vports.get(index).map_or(PortState::Down, |managed| managed.info.state())
+    };
+    for (index, managed) in &now.vports {
+        if state(before, index) != managed.info.state() {
+            report.send(state_change(guid, managed, managed.info.state()));
+        }
+    }
+    for (index, managed) in &before.vports {
+        if !now.vports.contains_key(index) {
+            report.send(state_change(guid, managed, PortState::Down));
+        }
+    }
+}
+
+/// Records vports that became ACTIVE.
+pub(super) fn activated(report: &ActivityReport, guid: Guid, port: &ManagedPort, indexes: &[u16]) {
+    if report.wants(ActivitySubjects::VIRTUALIZATION) {
+        let vports = indexes.iter().filter_map(|index| port.vports.get(index));
+        vports.for_each(|managed| report.send(state_change(guid, managed, PortState::Active)));
+    }
+}
+
+fn state_change(port_guid: Guid, managed: &ManagedVport, state: PortState) -> Activity {
+    Activity::VportStateChanged {
+        port_guid,
+        vport_guid: managed.vport.guid,
+        index: managed.vport.index,
+        vnode_guid: managed.vport.vnode,
+        state,
+    }
+}
+
+impl VirtualPortManager {
+    pub(super) fn log_discovery(&mut self, counts: &DiscoveryCounts) {
+        if counts.ports > 0 {
+            info!(
+                "virtualization: {} discovered on {}",
+                counted(counts.vports, "vport", "vports"),
+                counted(counts.ports, "port", "ports")
+            );
+        }
+        if counts.claiming > 0 {
+            warn!(
+                "virtualization: {} more vports than they support: those above are ignored",
+                counted(counts.claiming, "port claims", "ports claim")
+            );
+        }
+        if counts.vports > 0 && !self.has_warned {
+            self.has_warned = true;
+            info!(
+                "virtualization is experimental: the numbers of its attributes are {}, and not \
+                 confirmed on hardware; virt_enabled 0 sends none",
+                VIRTUALIZATION_INFO.certainty
+            );
+        }
+    }
+
+    pub(super) fn log_activation(&self, activated: usize) {
+        if activated > 0 {
+            let vports = counted(activated, "vport", "vports");
+            info!("virtualization: {vports} became ACTIVE");
+        }
+    }
+
+    /// Logs failures that are new.
+    pub(super) fn log_failures(&mut self, subnet: &Subnet) {
+        let mut failures: BTreeMap<(Guid, Option<u16>), VirtualFailure> = BTreeMap::new();
+        for (&guid, port) in &self.ports.0 {
+            failures.extend(port.failure.map(|failure| ((guid, None), failure)));
+            let vports = port.vports.iter();
+            let failed = vports.filter_map(|(&index, vport)| Some((index, vport.failure?)));
+            failures.extend(failed.map(|(index, failure)| ((guid, Some(index)), failure)));
+        }
+        let mut new: BTreeMap<VirtualFailure, Vec<(Guid, Option<u16>)>> = BTreeMap::new();
+        for (&place, &failure) in &failures {
+            if self.logged.get(&place) != Some(&failure) {
+                new.entry(failure).or_default().push(place);
+            }
+        }
+        self.logged = failures;
+        for (failure, places) in new {
+            let mut names: Vec<String> =
+                places.iter().take(MAX_NAMED).map(|place| name(subnet, place)).collect();
+            if let Some(others) = places.len().checked_sub(MAX_NAMED).filter(|&others| others > 0) {
+                names.push(format!("{others} more"));
+            }
+            let remedy = match failure.is_transient() {
+                true => "it is tried again with the next sweep",
+                false => "it is left as it is until its node restarts",
+            };
+            error!("virtualization: {failure}: {}; {remedy}", names.join(", "));
+        }
+    }
+}
+
+fn name(subnet: &Subnet, &(guid, index): &(Guid, Option<u16>)) -> String {
+    let port = subnet.fabric.port_by_guid(guid);
+    let port = port.map_or_else(|| guid.to_string(), |port| subnet.fabric.describe(port));
+    match index {
+        Some(index) => format!("vport {index} of {port}"),
+        None => port,
+    }
+}

@@ -1,0 +1,52 @@
+//! Vports of an adapter port.
+
+use crate::ids::Guid;
+use crate::vendor::virtual_ports::{VirtualStatus, VportStatus};
+use serde::Serialize;
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct VirtualPortsView {
+    /// Highest index in use.
+    top_index: u16,
+    vports: Vec<VportView>,
+    /// Why the vports of the port are not managed; null if they are.
+    failure: Option<String>,
+}
+
+/// A vport that is not Down.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct VportView {
+    index: u16,
+    guid: String,
+    /// GUID of the virtual node.
+    vnode: String,
+    /// Description of the virtual node.
+    description: String,
+    /// `INIT` or `ACTIVE`.
+    state: String,
+    /// It needs a LID of its own; otherwise it shares that of the port.
+    lid_required: bool,
+    /// Why it is not ACTIVE as planned; null if it is.
+    failure: Option<String>,
+}
+
+/// `None` if the port with this GUID has no vports, or they are not managed.
+pub(super) fn virtual_ports(status: &VirtualStatus, port: Guid) -> Option<VirtualPortsView> {
+    let port = status.ports.get(&port)?;
+    let view = |vport: &VportStatus| VportView {
+        index: vport.index,
+        guid: vport.guid.to_string(),
+        vnode: vport.vnode.to_string(),
+        description: vport.description.clone(),
+        state: vport.state.to_string(),
+        lid_required: vport.lid_required,
+        failure: vport.failure.map(|failure| failure.to_string()),
+    };
+    Some(VirtualPortsView {
+        top_index: port.top_index,
+        vports: port.vports.iter().map(view).collect(),
+        failure: port.failure.map(|failure| failure.to_string()),
+    })
+}

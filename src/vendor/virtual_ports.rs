@@ -1,0 +1,250 @@
+//! The vports of each physical port: what their devices hold, and which requests are due.
+
+use crate::fabric::Fabric;
+use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
+use crate::ids::Guid;
+use crate::wire::attr::{AttrId, CapMask, CapMask2, NodeKind, PortInfo, PortState};
+use crate::wire::mad::Status;
+use crate::wire::vendor::virtual_ports::VportInfo;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Why a port or vport cannot be managed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum VirtualFailure {
+    /// The device does not answer this attribute.
+    Unanswered(u16),
+    /// The device refused this attribute with this status.
+    Refused(u16, u16),
+    /// The device has another revision of virtualization than 0.
+    Revision(u8),
+    /// The device did not enable virtualization although it acknowledged that.
+    NotEnabled,
+    /// The device acknowledged a Set of this attribute, but holds something else.
+    Altered(u16),
+    /// The GUID of the vport is 0, or that of another port or vport.
+    DuplicateGuid(Guid),
+    /// The vport requires a LID of its own.
+    NeedsLid,
+}
+
+impl VirtualFailure {
+    /// True if the next sweep may succeed.
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Unanswered(_) | Self::DuplicateGuid(_))
+    }
+}
+
+impl fmt::Display for VirtualFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Unanswered(id) => write!(f, "{} is not answered", AttrId::name(id)),
+            Self::Refused(id, status) => {
+                let (attribute, name) = (AttrId::name(id), Status::name(status));
+                write!(f, "{attribute} is refused with status 0x{status:04x} ({name})")
+            }
+            Self::Revision(revision) => write!(f, "revision {revision} is not supported"),
+            Self::NotEnabled => f.write_str("virtualization stays disabled"),
+            Self::Altered(id) => write!(f, "{} does not keep what is set", AttrId::name(id)),
+            Self::DuplicateGuid(guid) => write!(f, "GUID {guid} is 0 or in use elsewhere"),
+            Self::NeedsLid => f.write_str("a LID of its own is required, which is not supported"),
+        }
+    }
+}
+
+/// A vport as the device holds it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManagedVport {
+    /// The vport, with the P_Keys that the device has acknowledged.
+    pub vport: VirtualPort,
+    /// VPortInfo as it was read or acknowledged.
+    pub info: VportInfo,
+    /// This subnet manager has activated the vport, or found it so while it was master.
+    pub is_known: bool,
+    pub failure: Option<VirtualFailure>,
+}
+
+impl ManagedVport {
+    /// Leaves the vport as it is: the rest of the subnet manager does not see it.
+    pub fn reject(&mut self, failure: VirtualFailure) {
+        self.failure = Some(failure);
+        self.vport.partition_cap = 0;
+    }
+
+    fn is_rejected(&self) -> bool {
+        self.vport.partition_cap == 0
+    }
+}
+
+/// The extent of the next discovery of a port.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum DiscoveryScope {
+    /// Ask whether the state of a vport has changed.
+    Poll,
+    /// Read the vports that are not known as ACTIVE.
+    Changes,
+    /// Read everything.
+    Full,
+}
+
+/// A physical port with virtualization.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManagedPort {
+    /// Generation of the last subnet in which its node was new or had restarted.
+    pub restarted: u64,
+    /// `None` if nothing is to be read.
+    pub due: Option<DiscoveryScope>,
+    pub top_index: u16,
+    /// By index.
+    pub vports: BTreeMap<u16, ManagedVport>,
+    pub failure: Option<VirtualFailure>,
+}
+
+impl ManagedPort {
+    fn new(restarted: u64) -> Self {
+        let due = Some(DiscoveryScope::Full);
+        Self { restarted, due, top_index: 0, vports: BTreeMap::new(), failure: None }
+    }
+
+    fn request(&mut self, scope: DiscoveryScope) {
+        self.due = self.due.max(Some(scope));
+    }
+
+    fn snapshot(&self) -> VirtualizedPort {
+        let vports = self.vports.values().filter(|vport| !vport.is_rejected());
+        VirtualizedPort {
+            top_index: self.top_index,
+            vports: vports.map(|vport| vport.vport.clone()).collect(),
+        }
+    }
+}
+
+/// The physical ports with virtualization, by port GUID.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ManagedPorts(pub BTreeMap<Guid, ManagedPort>);
+
+impl ManagedPorts {
+    /// Takes over the ports of a published subnet. Those that are gone are forgotten with their
+    /// vports; new ones, and those whose node has restarted, are discovered in full.
+    pub fn observe(&mut self, fabric: &Fabric, restarted: impl Fn(Guid) -> u64) {
+        let mut before = std::mem::take(&mut self.0);
+        let adapters = fabric.end_ports().filter(|&id| fabric.node_of(id).kind() == NodeKind::Ca);
+        for id in adapters {
+            let port = fabric.port(id);
+            if !port.info.as_ref().is_some_and(has_virtualization) {
+                continue;
+            }
+            let restarted = restarted(fabric.node_of(id).guid());
+            let known = before.remove(&port.guid).filter(|known| known.restarted == restarted);
+            self.0.insert(port.guid, known.unwrap_or_else(|| ManagedPort::new(restarted)));
+        }
+    }
+
+    /// Requests a discovery of a port.
+    pub fn request(&mut self, guid: Guid, scope: DiscoveryScope) {
+        if let Some(port) = self.0.get_mut(&guid) {
+            port.request(scope);
+        }
+    }
+
+    /// Requests what a sweep does: ports that failed are taken up again, others are polled.
+    pub fn request_polls(&mut self) {
+        for port in self.0.values_mut() {
+            let has_failed = port.failure.is_some_and(VirtualFailure::is_transient);
+            let scope = match port.failure {
+                Some(_) if has_failed => DiscoveryScope::Full,
+                Some(_) => continue,
+                None => DiscoveryScope::Poll,
+            };
+            port.request(scope);
+        }
+    }
+
+    /// Forgets that vports had the GUID of another vport.
+    pub fn clear_duplicates(&mut self) {
+        let vports = self.0.values_mut().flat_map(|port| port.vports.values_mut());
+        for vport in vports.filter(|vport| !vport.is_rejected()) {
+            if matches!(vport.failure, Some(VirtualFailure::DuplicateGuid(_))) {
+                vport.failure = None;
+            }
+        }
+    }
+
+    /// The ports that are to be read.
+    pub fn due(&self) -> Vec<(Guid, DiscoveryScope)> {
+        self.0.iter().filter_map(|(&guid, port)| Some((guid, port.due?))).collect()
+    }
+
+    /// The vports for the rest of the subnet manager, and those whose GUIDs are in use.
+    pub fn snapshot(&self, before: &VirtualPorts) -> (VirtualPorts, Vec<(Guid, u16)>) {
+        let of_port = |(&guid, port): (&Guid, &ManagedPort)| {
+            let snapshot = port.snapshot();
+            let known = before.of_port(guid).filter(|known| ***known == snapshot);
+            (guid, known.cloned().unwrap_or_else(|| Arc::new(snapshot)))
+        };
+        let discovered = self.0.iter().filter(|(_, port)| !port.vports.is_empty());
+        VirtualPorts::new(&discovered.map(of_port).collect(), before)
+    }
+}
+
+/// True for ports that announce virtualization and have a link.
+pub fn has_virtualization(info: &PortInfo) -> bool {
+    info.has(CapMask::CAP_MASK2)
+        && info.capability_mask2() & CapMask2::VIRTUALIZATION != 0
+        && info.port_state() != PortState::Down
+}
+
+/// A vport in the status.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VportStatus {
+    pub index: u16,
+    pub guid: Guid,
+    pub vnode: Guid,
+    pub description: String,
+    pub state: PortState,
+    pub lid_required: bool,
+    pub failure: Option<VirtualFailure>,
+}
+
+/// A physical port with virtualization in the status.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct VirtualizedPortStatus {
+    pub top_index: u16,
+    pub vports: Vec<VportStatus>,
+    pub failure: Option<VirtualFailure>,
+}
+
+/// The state of virtualization.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct VirtualStatus {
+    /// This SM is master and manages vports.
+    pub is_enabled: bool,
+    /// By the GUID of the physical port.
+    pub ports: BTreeMap<Guid, VirtualizedPortStatus>,
+    /// Requests since the start of the daemon.
+    pub requests: u64,
+    /// Vports that became ACTIVE since the start of the daemon.
+    pub activations: u64,
+}
+
+impl ManagedPorts {
+    /// The ports for the status.
+    pub fn status(&self) -> BTreeMap<Guid, VirtualizedPortStatus> {
+        let vport = |managed: &ManagedVport| VportStatus {
+            index: managed.vport.index,
+            guid: managed.vport.guid,
+            vnode: managed.vport.vnode,
+            description: managed.vport.description.to_string(),
+            state: managed.info.state(),
+            lid_required: managed.vport.lid_required,
+            failure: managed.failure,
+        };
+        let port = |(&guid, port): (&Guid, &ManagedPort)| {
+            let vports = port.vports.values().map(vport).collect();
+            let (top_index, failure) = (port.top_index, port.failure);
+            (guid, VirtualizedPortStatus { top_index, vports, failure })
+        };
+        self.0.iter().map(port).collect()
+    }
+}

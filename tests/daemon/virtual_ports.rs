@@ -1,0 +1,557 @@
+//! Virtual ports on simulated adapters: discovery, P_Keys, ACTIVE; faults, traps and migration.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use testkit::reloadable::ReloadableSm;
+use testkit::sa_client::{Client, DEFAULT_PREFIX, joins, path_query, request};
+use testkit::tamper::Tampering;
+use testkit::{SimCluster, Sm, settle};
+use tokio::time::sleep;
+use torus_sm::config::options::{ActivitySubjects, Options, VendorAttributes};
+use torus_sm::daemon::activity::FILE_NAME as ACTIVITY_FILE;
+use torus_sm::ids::{Gid, Guid, Pkey, PortNum};
+use torus_sm::sim::{AttributeFault, FIRST_VPORT_GID, SimVport, VportSpec};
+use torus_sm::transport::Grh;
+use torus_sm::vendor::virtual_ports::{VirtualFailure, VirtualStatus};
+use torus_sm::wire::attr::tables::PkeyBlock;
+use torus_sm::wire::attr::{AttrId, PortState, SmState};
+use torus_sm::wire::mad::{Header, Mad, Method, Status};
+use torus_sm::wire::record::{JoinState, McMemberRecord, PathRecord, Record};
+use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
+
+const ORIGIN: [u16; 3] = [0, 0, 0];
+const PORT: PortNum = PortNum(1);
+/// Longer than discovery, planning and activation.
+const QUIET: Duration = Duration::from_secs(5);
+/// Longer than `sweep_interval`.
+const POLLED: Duration = Duration::from_secs(15);
+/// All attributes of vports.
+const ATTRIBUTES: [u16; 6] = [
+    AttrId::VIRTUALIZATION_INFO,
+    AttrId::VPORT_STATE,
+    AttrId::VPORT_INFO,
+    AttrId::VNODE_INFO,
+    AttrId::VNODE_DESCRIPTION,
+    AttrId::VPORT_PKEY_TABLE,
+];
+
+/// The GUID of the vport with an index of a host.
+fn vport_guid(host: Guid, index: u16) -> Guid {
+    match index {
+        0 => Guid(host.0 + 1),
+        index => Guid(0xFF00_0000_0000_0000 | host.0 << 8 | u64::from(index)),
+    }
+}
+
+/// `count` vports of a host, the first of which is the port itself.
+fn vports(host: Guid, count: u16) -> Vec<VportSpec> {
+    let vport = |index| VportSpec {
+        guid: vport_guid(host, index),
+        vnode: Guid(vport_guid(host, index).0 | 0xF0_0000),
+        description: format!("vf{index}"),
+        lid_required: false,
+        is_up: true,
+    };
+    (0..count).map(vport).collect()
+}
+
+fn cluster_with_vports(count: u16) -> SimCluster {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    for host in cluster.hosts() {
+        assert!(cluster.fabric.set_virtual_ports(host, PORT, vports(host, count)));
+    }
+    cluster
+}
+
+fn enabled(cluster: &SimCluster) -> Options {
+    Options { virt_enabled: 2, ..cluster.options() }
+}
+
+fn held(cluster: &SimCluster, host: Guid, index: u16) -> (SimVport, PortState) {
+    cluster.fabric.virtual_port(host, PORT, index).expect("a vport")
+}
+
+fn state(cluster: &SimCluster, host: Guid, index: u16) -> PortState {
+    held(cluster, host, index).1
+}
+
+/// The P_Keys that a vport holds.
+fn keys(cluster: &SimCluster, host: Guid, index: u16) -> Vec<u16> {
+    let table = held(cluster, host, index).0.pkeys;
+    table.iter().filter(|key| key.0 != 0).map(|key| key.0).collect()
+}
+
+fn status(sm: &Sm) -> Arc<VirtualStatus> {
+    sm.management.as_ref().expect("the sources").virtual_ports.load_full()
+}
+
+/// Requests for attributes of vports.
+fn requests(cluster: &SimCluster) -> u64 {
+    ATTRIBUTES.iter().flat_map(|&id| cluster.fabric.requests(id)).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn vports_become_active_with_their_p_keys() {
+    let cluster = cluster_with_vports(3);
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    settle().await;
+    sleep(QUIET).await;
+    assert_eq!(sm.state(), SmState::Master);
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    for host in cluster.hosts() {
+        for index in 0..3 {
+            let (vport, state) = held(&cluster, host, index);
+            assert_eq!((state, vport.reregistrations), (PortState::Active, 1), "{host} {index}");
+            assert_eq!(keys(&cluster, host, index), [0xFFFF]);
+        }
+    }
+    let seen = status(&sm);
+    assert!(seen.is_enabled);
+    assert_eq!((seen.ports.len(), seen.activations), (9, 27));
+    // Nothing more than a poll of each port follows.
+    let before = requests(&cluster);
+    sleep(Duration::from_secs(12)).await;
+    let polls = requests(&cluster) - before;
+    assert!((9..=18).contains(&polls), "{polls} requests");
+}
+
+/// All SMPs of a cold start and of a repair, in order, without transaction IDs.
+async fn trace(cluster: SimCluster, options: Options) -> Vec<Mad> {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let (log, tampering) = (sent.clone(), Tampering::default());
+    tampering.set(move |mad| {
+        let mut copy = *mad;
+        copy.0[8..16].fill(0);
+        log.lock().expect("no panic").push(copy);
+    });
+    let same = options.clone();
+    let reload = Box::new(move || Ok(same.clone().into()));
+    let sm = cluster.start_behind(ORIGIN, options, reload, |port| tampering.wrap(port));
+    settle().await;
+    assert_eq!(sm.state(), SmState::Master);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    assert!(cluster.fabric.reboot(host));
+    sleep(Duration::from_secs(30)).await;
+    sm.stop().await;
+    sent.lock().expect("no panic").clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_capability_or_the_option_all_smps_are_the_same() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let without = trace(cluster, SimCluster::healthy("3x3x1", 1).options()).await;
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let incapable = Options { virt_enabled: 2, ..cluster.options() };
+    let with = trace(cluster, incapable).await;
+    assert!(with.len() > 500 && with == without, "{} and {}", with.len(), without.len());
+    let cluster = cluster_with_vports(2);
+    let off = Options { vendor_attributes: VendorAttributes::Off, ..cluster.options() };
+    let off = trace(cluster, Options { virt_enabled: 2, ..off }).await;
+    let cluster = cluster_with_vports(2);
+    let vendor_attributes = VendorAttributes::Off;
+    let options = Options { vendor_attributes, ..cluster.options() };
+    let disabled = trace(cluster, options).await;
+    let is_of_vports = |mad: &Mad| ATTRIBUTES.contains(&mad.header().attr_id());
+    assert!(off == disabled && !off.iter().any(is_of_vports));
+}
+
+#[tokio::test(start_paused = true)]
+async fn by_default_no_vport_is_touched() {
+    let cluster = cluster_with_vports(2);
+    let sm = cluster.start(ORIGIN, cluster.options());
+    sleep(POLLED).await;
+    assert_eq!((requests(&cluster), status(&sm).is_enabled), (0, false));
+    assert_eq!(state(&cluster, cluster.shape.host_guid([1, 1, 0], 0), 1), PortState::Down);
+}
+
+#[tokio::test(start_paused = true)]
+async fn virtualization_is_disabled_on_request() {
+    let cluster = cluster_with_vports(2);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let sm = ReloadableSm::start(&cluster, ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    assert_eq!(state(&cluster, host, 1), PortState::Active);
+    sm.reload(|options| options.virt_enabled = 1);
+    sleep(QUIET).await;
+    assert_eq!(state(&cluster, host, 1), PortState::Down);
+    sm.reload(|options| options.virt_enabled = 2);
+    sleep(QUIET).await;
+    assert_eq!(state(&cluster, host, 1), PortState::Active);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trap_brings_up_a_vport_with_few_requests() {
+    let cluster = cluster_with_vports(3);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let change = |with_trap, up| {
+        let set = move |spec: &mut VportSpec| spec.is_up = up;
+        assert!(cluster.fabric.change_virtual_port(host, PORT, 2, with_trap, set));
+    };
+    change(false, false);
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    assert_eq!(state(&cluster, host, 2), PortState::Down);
+    assert_eq!(status(&sm).ports[&Guid(host.0 + 1)].vports.len(), 2);
+    let before = requests(&cluster);
+    change(true, true);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(state(&cluster, host, 2), PortState::Active);
+    let sent = requests(&cluster) - before;
+    assert!(sent <= 10, "{sent} requests");
+    // It goes, and returns without a trap: the next poll finds it.
+    change(true, false);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(status(&sm).ports[&Guid(host.0 + 1)].vports.len(), 2);
+    change(false, true);
+    sleep(POLLED).await;
+    assert_eq!(state(&cluster, host, 2), PortState::Active);
+    // Its clients register again after each restart.
+    assert_eq!(held(&cluster, host, 2).0.reregistrations, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_restarts_or_returns_gets_its_vports_again() {
+    let cluster = cluster_with_vports(3);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    assert!(cluster.fabric.reboot(host));
+    assert_eq!(state(&cluster, host, 1), PortState::Down);
+    sleep(POLLED).await;
+    assert_eq!(state(&cluster, host, 1), PortState::Active);
+    assert!(cluster.fabric.unlink(host, PORT));
+    sleep(QUIET).await;
+    assert_eq!(status(&sm).ports.len(), 8, "its vports are gone with it");
+    assert!(cluster.fabric.relink(host, PORT));
+    sleep(QUIET).await;
+    assert_eq!(state(&cluster, host, 2), PortState::Active);
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guid_moves_only_when_its_vport_is_gone() {
+    let cluster = cluster_with_vports(2);
+    let from = cluster.shape.host_guid([1, 1, 0], 0);
+    let to = cluster.shape.host_guid([2, 2, 0], 0);
+    let moved = vport_guid(from, 1);
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    let change = |host, change: fn(&mut VportSpec, Guid)| {
+        let change = move |spec: &mut VportSpec| change(spec, moved);
+        assert!(cluster.fabric.change_virtual_port(host, PORT, 1, true, change));
+    };
+    // Two hypervisors use the GUID at once.
+    change(to, |spec, moved| spec.guid = moved);
+    sleep(QUIET).await;
+    assert_eq!(state(&cluster, from, 1), PortState::Active);
+    assert_eq!(state(&cluster, to, 1), PortState::Init);
+    let failure = status(&sm).ports[&Guid(to.0 + 1)].vports[1].failure;
+    assert_eq!(failure, Some(VirtualFailure::DuplicateGuid(moved)));
+    change(from, |spec, _| spec.is_up = false);
+    sleep(POLLED).await;
+    assert_eq!(state(&cluster, to, 1), PortState::Active);
+    assert_eq!(status(&sm).ports[&Guid(to.0 + 1)].vports[1].failure, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vport_cannot_take_the_guid_of_a_port() {
+    let cluster = cluster_with_vports(2);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let victim = Guid(cluster.shape.host_guid([2, 2, 0], 0).0 + 1);
+    let steal = move |spec: &mut VportSpec| spec.guid = victim;
+    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, false, steal));
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    assert_eq!(state(&cluster, host, 1), PortState::Init);
+    let failure = status(&sm).ports[&Guid(host.0 + 1)].vports[1].failure;
+    assert_eq!(failure, Some(VirtualFailure::DuplicateGuid(victim)));
+}
+
+/// A port that refuses an attribute leaves its other vports, and all other ports, as they are.
+#[tokio::test(start_paused = true)]
+async fn a_port_that_refuses_any_attribute_harms_no_other() {
+    for id in ATTRIBUTES {
+        let cluster = cluster_with_vports(2);
+        let refusing = cluster.shape.host_guid([1, 1, 0], 0);
+        let fault = AttributeFault::Refused(Status::BAD_FIELD);
+        assert!(cluster.fabric.set_attribute_fault(refusing, id, Some(fault)));
+        let sm = cluster.start(ORIGIN, enabled(&cluster));
+        sleep(QUIET).await;
+        assert_eq!(cluster.faults(&sm), [""; 0], "{}", AttrId::name(id));
+        for host in cluster.hosts().filter(|&host| host != refusing) {
+            assert_eq!(state(&cluster, host, 1), PortState::Active, "{}", AttrId::name(id));
+        }
+        assert_ne!(state(&cluster, refusing, 1), PortState::Active, "{}", AttrId::name(id));
+    }
+}
+
+/// A silent port is dropped, and taken up again when it answers.
+#[tokio::test(start_paused = true)]
+async fn a_silent_port_is_taken_up_later() {
+    for id in ATTRIBUTES {
+        let cluster = cluster_with_vports(2);
+        let silent = cluster.shape.host_guid([1, 1, 0], 0);
+        assert!(cluster.fabric.set_attribute_fault(silent, id, Some(AttributeFault::Silent)));
+        let sm = cluster.start(ORIGIN, enabled(&cluster));
+        sleep(POLLED).await;
+        let others = cluster.hosts().filter(|&host| host != silent);
+        for host in others {
+            assert_eq!(state(&cluster, host, 1), PortState::Active, "{}", AttrId::name(id));
+        }
+        let failure = status(&sm).ports[&Guid(silent.0 + 1)].failure;
+        assert_eq!(failure, Some(VirtualFailure::Unanswered(id)));
+        assert!(cluster.fabric.set_attribute_fault(silent, id, None));
+        sleep(POLLED).await;
+        assert_eq!(state(&cluster, silent, 1), PortState::Active, "{}", AttrId::name(id));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_false_top_index_is_survived() {
+    for top in [300, 255, 130, u16::MAX] {
+        let cluster = cluster_with_vports(2);
+        let host = cluster.shape.host_guid([1, 1, 0], 0);
+        assert!(cluster.fabric.claim_top_index(host, PORT, Some(top)));
+        let sm = cluster.start(ORIGIN, enabled(&cluster));
+        sleep(QUIET).await;
+        assert_eq!(state(&cluster, host, 1), PortState::Active, "top index {top}");
+        assert_eq!(status(&sm).ports[&Guid(host.0 + 1)].vports.len(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_master_takes_over_without_disturbing_vports() {
+    let cluster = cluster_with_vports(3);
+    let options = enabled(&cluster);
+    let first = cluster.start(ORIGIN, Options { sm_priority: 9, ..options.clone() });
+    settle().await;
+    let second = cluster.start([2, 2, 0], options);
+    sleep(QUIET).await;
+    assert_eq!((first.state(), second.state()), (SmState::Master, SmState::Standby));
+    assert!(!status(&second).is_enabled);
+    let pkey_sets = |cluster: &SimCluster| cluster.fabric.requests(AttrId::VPORT_PKEY_TABLE)[1];
+    let before = pkey_sets(&cluster);
+    first.kill().await;
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(second.state(), SmState::Master);
+    assert_eq!(pkey_sets(&cluster), before, "the tables are as planned");
+    assert_eq!(status(&second).ports.len(), 9);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    assert_eq!(state(&cluster, host, 2), PortState::Active);
+}
+
+/// A configuration with these partitions.
+fn with_partitions(cluster: &SimCluster, text: &str) -> Options {
+    let path = cluster.file("partitions.conf");
+    fs::write(&path, text).expect("a file");
+    Options { partition_config_file: Some(path.display().to_string()), ..enabled(cluster) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn vports_have_p_keys_of_their_own_and_their_port_holds_all() {
+    let cluster = cluster_with_vports(3);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let text = format!(
+        "Default=0x7fff, ipoib: ALL=full;\nvms=0x10: ALL_VCAS=limited, {:#x}=full;\n\
+         one=0x20: {:#x}=full;\n",
+        vport_guid(host, 1).0,
+        vport_guid(host, 2).0
+    );
+    let sm = ReloadableSm::start(&cluster, ORIGIN, with_partitions(&cluster, &text));
+    sleep(QUIET).await;
+    assert_eq!(keys(&cluster, host, 0), [0xFFFF]);
+    assert_eq!(keys(&cluster, host, 1), [0xFFFF, 0x8010]);
+    assert_eq!(keys(&cluster, host, 2), [0xFFFF, 0x0010, 0x8020]);
+    let physical = |cluster: &SimCluster| {
+        let block = PkeyBlock::read(&cluster.fabric.pkeys(host, PORT, 0).expect("a port"));
+        let keys = block.0.iter().filter(|key| key.0 != 0);
+        let mut keys: Vec<u16> = keys.map(|key| key.0).collect();
+        keys.sort_unstable();
+        keys
+    };
+    assert_eq!(physical(&cluster), [0x8010, 0x8020, 0xFFFF]);
+    let other = cluster.shape.host_guid([2, 2, 0], 0);
+    assert_eq!(keys(&cluster, other, 1), [0xFFFF, 0x0010]);
+    assert_eq!(cluster.faults(&sm.sm), [""; 0]);
+    // A reload writes what differs.
+    fs::write(cluster.file("partitions.conf"), "Default=0x7fff, ipoib: ALL=full;\n")
+        .expect("a file");
+    sm.reload(|_| ());
+    sleep(QUIET).await;
+    assert_eq!((keys(&cluster, host, 2), physical(&cluster)), (vec![0xFFFF], vec![0xFFFF]));
+    assert_eq!(state(&cluster, host, 2), PortState::Active);
+}
+
+/// A client of the SA on a vport of a host.
+fn client_on_vport(cluster: &SimCluster, at: [u16; 3], index: u8) -> Client {
+    let mut client = Client::at(cluster, at, true);
+    let sm = cluster.shape.host_guid(ORIGIN, 0);
+    client.sa.grh = Some(Grh {
+        gid: Gid::new(DEFAULT_PREFIX, Guid(sm.0 + 1)),
+        gid_index: if index == 0 { 0 } else { FIRST_VPORT_GID + index },
+        hop_limit: 1,
+        traffic_class: 0,
+        flow_label: 0,
+    });
+    client
+}
+
+fn path(reply: &[u8]) -> Result<PathRecord, u16> {
+    let status = Header::read(reply).status();
+    if status == Status::OK { Ok(PathRecord::parse(&reply[DATA_OFFSET..])) } else { Err(status) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn paths_to_vports_need_a_global_route_header() {
+    let cluster = cluster_with_vports(3);
+    let [here, there] = [[1, 1, 0], [2, 2, 0]];
+    let [host, far] = [here, there].map(|at| cluster.shape.host_guid(at, 0));
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    let client = client_on_vport(&cluster, here, 1);
+    let own = vport_guid(host, 1);
+    let lid = |host: Guid| cluster.fabric.port_info(host, PORT).expect("a port").lid();
+    let query = |to| path_query(DEFAULT_PREFIX, [own, to]);
+    // To another vport, to a physical port, and to another vport of the same port.
+    for (to, lid) in [
+        (vport_guid(far, 2), lid(far)),
+        (Guid(far.0 + 1), lid(far)),
+        (vport_guid(host, 2), lid(host)),
+    ] {
+        let found = path(&client.call(&query(to)).await).expect("a path");
+        assert_eq!((found.hop_limit(), found.dlid()), (2, lid), "{to}");
+        assert_eq!(found.dgid(), Gid::new(DEFAULT_PREFIX, to));
+    }
+    let physical = Client::at(&cluster, there, true);
+    let between_ports = path_query(DEFAULT_PREFIX, [Guid(far.0 + 1), Guid(host.0 + 1)]);
+    let found = path(&physical.call(&between_ports).await).expect("a path");
+    assert_eq!(found.hop_limit(), 0, "no vport");
+    assert!(path(&client.call(&query(Guid(0x77))).await).is_err());
+    drop(sm);
+}
+
+#[tokio::test(start_paused = true)]
+async fn vports_of_a_port_are_told_apart() {
+    let cluster = cluster_with_vports(3);
+    let [here, there] = [[1, 1, 0], [2, 2, 0]];
+    let [host, far] = [here, there].map(|at| cluster.shape.host_guid(at, 0));
+    let text = format!(
+        "Default=0x7fff: ALL=limited, SELF=full;\nred=0x10: {:#x}=full, {:#x}=full;\n",
+        vport_guid(host, 1).0,
+        vport_guid(far, 1).0
+    );
+    let sm = cluster.start(ORIGIN, with_partitions(&cluster, &text));
+    sleep(QUIET).await;
+    assert_eq!(keys(&cluster, host, 2), [0x7FFF]);
+    let query = |from, to| {
+        let mut wanted = PathRecord::default();
+        wanted.set_sgid(Gid::new(DEFAULT_PREFIX, from));
+        wanted.set_dgid(Gid::new(DEFAULT_PREFIX, to));
+        wanted.set_numb_path(1);
+        let mask = PathRecord::SGID | PathRecord::DGID | PathRecord::NUMB_PATH;
+        request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted)
+    };
+    let member = client_on_vport(&cluster, here, 1);
+    let found = path(&member.call(&query(vport_guid(host, 1), vport_guid(far, 1))).await);
+    assert_eq!(found.expect("a path").pkey().base(), 0x10);
+    // Another vport and the physical port have the same LID, but no member's P_Keys.
+    for index in [2, 0] {
+        let other = client_on_vport(&cluster, here, index);
+        let from = vport_guid(host, index.into());
+        let found = path(&other.call(&query(from, vport_guid(far, 1))).await);
+        assert!(found.is_err(), "vport {index}: {found:?}");
+        let joined = other.call(&join(from, 0x8010)).await;
+        assert_ne!(Header::read(&joined).status(), Status::OK, "vport {index}");
+    }
+    let joined = member.call(&join(vport_guid(host, 1), 0x8010)).await;
+    assert_eq!(Header::read(&joined).status(), Status::OK);
+    let joined = McMemberRecord::parse(&joined[DATA_OFFSET..]);
+    assert_eq!(joined.port_gid(), Gid::new(DEFAULT_PREFIX, vport_guid(host, 1)));
+    sleep(QUIET).await;
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+}
+
+/// A request to create a group of a partition.
+fn join(port: Guid, pkey: u16) -> Mad {
+    let mut wanted = McMemberRecord::default();
+    wanted.set_mgid(joins::mgid(1));
+    wanted.set_port_gid(Gid::new(DEFAULT_PREFIX, port));
+    wanted.set_join_state(JoinState::FULL);
+    wanted.set_qkey(0xB1B);
+    wanted.set_pkey(Pkey(pkey));
+    let mask = McMemberRecord::MGID
+        | McMemberRecord::PORT_GID
+        | McMemberRecord::JOIN_STATE
+        | McMemberRecord::QKEY
+        | McMemberRecord::PKEY
+        | McMemberRecord::SL
+        | McMemberRecord::FLOW_LABEL
+        | McMemberRecord::TRAFFIC_CLASS;
+    request(SaAttr::MC_MEMBER_RECORD, Method::SET, mask, &wanted)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gid_of_a_vport_of_another_port_is_forged() {
+    let cluster = cluster_with_vports(2);
+    let [host, far] = [[1, 1, 0], [2, 2, 0]].map(|at| cluster.shape.host_guid(at, 0));
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    let client = client_on_vport(&cluster, [1, 1, 0], 1);
+    // The hypervisor takes over the GID, which is in use elsewhere.
+    let victim = vport_guid(far, 1);
+    let steal = move |spec: &mut VportSpec| spec.guid = victim;
+    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, true, steal));
+    sleep(QUIET).await;
+    let query = path_query(DEFAULT_PREFIX, [victim, Guid(far.0 + 1)]);
+    client.send(&query, Duration::from_secs(1), 0);
+    assert_eq!(client.reply().await.1, None);
+    drop(sm);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vport_that_requires_a_lid_stays_in_init() {
+    let cluster = cluster_with_vports(3);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let require = |spec: &mut VportSpec| spec.lid_required = true;
+    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, false, require));
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    assert_eq!(
+        [1, 2].map(|index| state(&cluster, host, index)),
+        [PortState::Init, PortState::Active]
+    );
+    let failure = status(&sm).ports[&Guid(host.0 + 1)].vports[1].failure;
+    assert_eq!(failure, Some(VirtualFailure::NeedsLid));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_activity_report_follows_vports() {
+    let cluster = cluster_with_vports(2);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let activity_report_subjects = ActivitySubjects::VIRTUALIZATION;
+    let options = Options { activity_report_subjects, ..enabled(&cluster) };
+    let sm = cluster.start(ORIGIN, options);
+    sleep(QUIET).await;
+    let down = |spec: &mut VportSpec| spec.is_up = false;
+    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, true, down));
+    sleep(QUIET).await;
+    sm.stop().await;
+    let text = fs::read_to_string(cluster.file(ACTIVITY_FILE)).expect("the report");
+    let port = format!("port_guid={}", Guid(host.0 + 1));
+    let of_port: Vec<&str> = text.lines().filter(|line| line.contains(&port)).collect();
+    assert!(of_port[0].ends_with(&format!(" 6 port_virt_discover {port} top_index=1")), "{text}");
+    let guid = vport_guid(host, 1);
+    let change = |state: u8| {
+        format!(
+            " 7 vport_state_change {port} vport_guid={guid} vport_index=1 vnode_guid={} \
+             vport_state={state}",
+            Guid(guid.0 | 0xF0_0000)
+        )
+    };
+    let states: Vec<&&str> = of_port.iter().filter(|line| line.contains("vport_index=1")).collect();
+    assert_eq!(states.len(), 3, "{text}");
+    for (line, state) in states.iter().zip([2, 4, 1]) {
+        assert!(line.ends_with(&change(state)), "{line}");
+    }
+}
