@@ -77,10 +77,6 @@ impl<'a> Diagnostics<'a> {
         self.add(Severity::Warning, at.line, at.column(), message.into());
     }
 
-    pub(super) fn info(&mut self, at: Span<'_>, message: impl Into<String>) {
-        self.add(Severity::Info, at.line, at.column(), message.into());
-    }
-
     /// All diagnostics in the order of their positions.
     pub(super) fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.found.sort_by_key(|found| (found.line, found.column));

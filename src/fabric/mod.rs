@@ -27,7 +27,7 @@ pub mod virtual_ports;
 
 pub use self::discovery_fault::DiscoveryFault;
 use self::guid_index::GuidIndex;
-use self::node_names::{NodeName, NodeNames};
+use self::node_names::NodeName;
 use self::virtual_ports::VirtualPorts;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::paged_vec::PagedVec;

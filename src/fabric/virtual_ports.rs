@@ -33,6 +33,8 @@ pub struct VirtualPort {
 /// The vports of a physical port.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VirtualizedPort {
+    /// All vports are known; false while the port does not answer.
+    pub is_discovered: bool,
     /// The highest index in use.
     pub top_index: u16,
     /// By index, ascending.
@@ -80,6 +82,7 @@ impl VirtualPorts {
             let port = match others.is_empty() {
                 true => port.clone(),
                 false => Arc::new(VirtualizedPort {
+                    is_discovered: port.is_discovered,
                     top_index: port.top_index,
                     vports: own.into_iter().cloned().collect(),
                 }),
@@ -149,6 +152,21 @@ impl Fabric {
         Some(EndPort { physical: self.port_by_guid(port)?, vport: Some(vport.index) })
     }
 
+    /// True for ports that announce vports and whose vports are not known.
+    pub fn has_unknown_vports(&self, port: PortId) -> bool {
+        let port = self.port(port);
+        port.info.is_some_and(|info| info.has_virtual_ports())
+            && !self.virtual_ports.of_port(port.guid).is_some_and(|known| known.is_discovered)
+    }
+
+    /// True if no discovery of the vports of a port that announces some has ended yet.
+    pub fn awaits_vports(&self) -> bool {
+        let has_vports =
+            |id: &PortId| self.port(*id).info.is_some_and(|info| info.has_virtual_ports());
+        let mut announced = self.end_ports().filter(has_vports);
+        announced.any(|id| self.virtual_ports.of_port(self.port(id).guid).is_none())
+    }
+
     /// The vport of an end port; `None` for physical ports.
     pub fn vport(&self, end: EndPort) -> Option<&VirtualPort> {
         let guid = self.port(end.physical).guid;
@@ -190,7 +208,7 @@ mod tests {
     fn ports(list: &[(u64, &[(u16, u64)])]) -> BTreeMap<Guid, Arc<VirtualizedPort>> {
         let port = |&(guid, vports): &(u64, &[(u16, u64)])| {
             let vports = vports.iter().map(|&(index, guid)| vport(index, guid)).collect();
-            (Guid(guid), Arc::new(VirtualizedPort { top_index: 9, vports }))
+            (Guid(guid), Arc::new(VirtualizedPort { is_discovered: true, top_index: 9, vports }))
         };
         list.iter().map(port).collect()
     }

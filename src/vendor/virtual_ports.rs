@@ -3,7 +3,7 @@
 use crate::fabric::Fabric;
 use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
 use crate::ids::Guid;
-use crate::wire::attr::{AttrId, CapMask, CapMask2, NodeKind, PortInfo, PortState};
+use crate::wire::attr::{AttrId, NodeKind, PortState};
 use crate::wire::mad::Status;
 use crate::wire::vendor::virtual_ports::VportInfo;
 use std::collections::BTreeMap;
@@ -99,12 +99,15 @@ pub struct ManagedPort {
     /// By index.
     pub vports: BTreeMap<u16, ManagedVport>,
     pub failure: Option<VirtualFailure>,
+    /// A discovery has ended, with or without success.
+    pub was_tried: bool,
 }
 
 impl ManagedPort {
     fn new(restarted: u64) -> Self {
         let due = Some(DiscoveryScope::Full);
-        Self { restarted, due, top_index: 0, vports: BTreeMap::new(), failure: None }
+        let vports = BTreeMap::new();
+        Self { restarted, due, top_index: 0, vports, failure: None, was_tried: false }
     }
 
     fn request(&mut self, scope: DiscoveryScope) {
@@ -114,6 +117,7 @@ impl ManagedPort {
     fn snapshot(&self) -> VirtualizedPort {
         let vports = self.vports.values().filter(|vport| !vport.is_rejected());
         VirtualizedPort {
+            is_discovered: !self.failure.is_some_and(VirtualFailure::is_transient),
             top_index: self.top_index,
             vports: vports.map(|vport| vport.vport.clone()).collect(),
         }
@@ -132,7 +136,7 @@ impl ManagedPorts {
         let adapters = fabric.end_ports().filter(|&id| fabric.node_of(id).kind() == NodeKind::Ca);
         for id in adapters {
             let port = fabric.port(id);
-            if !port.info.as_ref().is_some_and(has_virtualization) {
+            if !port.info.is_some_and(|info| info.has_virtual_ports()) {
                 continue;
             }
             let restarted = restarted(fabric.node_of(id).guid());
@@ -183,16 +187,9 @@ impl ManagedPorts {
             let known = before.of_port(guid).filter(|known| ***known == snapshot);
             (guid, known.cloned().unwrap_or_else(|| Arc::new(snapshot)))
         };
-        let discovered = self.0.iter().filter(|(_, port)| !port.vports.is_empty());
+        let discovered = self.0.iter().filter(|(_, port)| port.was_tried);
         VirtualPorts::new(&discovered.map(of_port).collect(), before)
     }
-}
-
-/// True for ports that announce virtualization and have a link.
-pub fn has_virtualization(info: &PortInfo) -> bool {
-    info.has(CapMask::CAP_MASK2)
-        && info.capability_mask2() & CapMask2::VIRTUALIZATION != 0
-        && info.port_state() != PortState::Down
 }
 
 /// A vport in the status.

@@ -10,6 +10,7 @@ use testkit::{SimCluster, Sm, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::{ActivitySubjects, Options, VendorAttributes};
 use torus_sm::daemon::activity::FILE_NAME as ACTIVITY_FILE;
+use torus_sm::daemon::messages::SmEvent;
 use torus_sm::ids::{Gid, Guid, Pkey, PortNum};
 use torus_sm::sim::{AttributeFault, FIRST_VPORT_GID, SimVport, VportSpec};
 use torus_sm::transport::Grh;
@@ -320,25 +321,62 @@ async fn a_false_top_index_is_survived() {
     }
 }
 
+/// P_Keys that the physical port holds for its vports stay while a new master does not know these yet.
 #[tokio::test(start_paused = true)]
 async fn a_new_master_takes_over_without_disturbing_vports() {
     let cluster = cluster_with_vports(3);
-    let options = enabled(&cluster);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let text =
+        format!("Default=0x7fff, ipoib: ALL=full;\nred=0x10: {:#x}=full;\n", vport_guid(host, 2).0);
+    let options = with_partitions(&cluster, &text);
     let first = cluster.start(ORIGIN, Options { sm_priority: 9, ..options.clone() });
     settle().await;
     let second = cluster.start([2, 2, 0], options);
     sleep(QUIET).await;
     assert_eq!((first.state(), second.state()), (SmState::Master, SmState::Standby));
     assert!(!status(&second).is_enabled);
-    let pkey_sets = |cluster: &SimCluster| cluster.fabric.requests(AttrId::VPORT_PKEY_TABLE)[1];
-    let before = pkey_sets(&cluster);
+    let key_sets = |cluster: &SimCluster| {
+        [AttrId::VPORT_PKEY_TABLE, AttrId::PKEY_TABLE].map(|id| cluster.fabric.requests(id)[1])
+    };
+    let before = key_sets(&cluster);
     first.kill().await;
     sleep(Duration::from_secs(120)).await;
     assert_eq!(second.state(), SmState::Master);
-    assert_eq!(pkey_sets(&cluster), before, "the tables are as planned");
+    assert_eq!(key_sets(&cluster), before, "the tables are as planned");
     assert_eq!(status(&second).ports.len(), 9);
-    let host = cluster.shape.host_guid([1, 1, 0], 0);
-    assert_eq!(state(&cluster, host, 2), PortState::Active);
+    let (vport, state) = held(&cluster, host, 2);
+    assert_eq!((state, vport.reregistrations), (PortState::Active, 2));
+    assert_eq!(keys(&cluster, host, 2), [0xFFFF, 0x8010]);
+    assert_eq!(cluster.faults(&second), [""; 0]);
+}
+
+/// Members on vports stay in their groups over sweeps that read the fabric anew.
+#[tokio::test(start_paused = true)]
+async fn memberships_of_vports_last() {
+    let cluster = cluster_with_vports(2);
+    let [host, far] = [[1, 1, 0], [2, 2, 0]].map(|at| cluster.shape.host_guid(at, 0));
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    let client = client_on_vport(&cluster, [1, 1, 0], 1);
+    let joined = client.call(&join(vport_guid(host, 1), 0xFFFF)).await;
+    assert_eq!(Header::read(&joined).status(), Status::OK);
+    let mlid = McMemberRecord::parse(&joined[DATA_OFFSET..]).mlid();
+    let is_routed = || {
+        let subnet = sm.subnet.borrow().clone().expect("a subnet");
+        subnet.plan.multicast.by_switch.iter().flatten().any(|&(planned, _)| planned == mlid)
+    };
+    sleep(QUIET).await;
+    assert!(is_routed());
+    assert!(cluster.fabric.unlink(far, PORT));
+    sm.tell(SmEvent::Reload);
+    sleep(POLLED).await;
+    assert!(is_routed(), "another host left");
+    let down = |spec: &mut VportSpec| spec.is_up = false;
+    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, true, down));
+    sleep(QUIET).await;
+    sm.tell(SmEvent::Reload);
+    sleep(POLLED).await;
+    assert!(!is_routed(), "the vport left");
 }
 
 /// A configuration with these partitions.

@@ -53,9 +53,11 @@ impl LoopEnv {
 
     /// Sends the other SMs to the SA server; with `is_whole` also the fabric that a sweep found.
     pub(super) async fn report_managers(&self, observation: &Observation, is_whole: bool) {
+        // Vports that are not discovered yet are not absent.
+        let awaits_vports = self.options.virt_enabled == 2 && observation.fabric.awaits_vports();
         let command = SaCommand::SweepFinished {
             managers: observation.managers.iter().map(|&(_, info)| info).collect(),
-            whole: is_whole.then(|| observation.fabric.clone()),
+            whole: (is_whole && !awaits_vports).then(|| observation.fabric.clone()),
             drop_subscriptions: self.options.drop_event_subscriptions,
         };
         // The server ends with the daemon.

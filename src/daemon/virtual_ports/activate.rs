@@ -20,7 +20,9 @@ impl Target {
     /// True if the vport needs a Set.
     pub(super) fn is_due(&self, managed: &ManagedVport) -> bool {
         managed.failure.is_none()
-            && (managed.info.state() != PortState::Active || self.changed(managed).next().is_some())
+            && (managed.info.state() != PortState::Active
+                || self.reregister
+                || self.changed(managed).next().is_some())
     }
 
     /// The blocks that differ from those of the device.
@@ -57,12 +59,13 @@ pub(super) async fn activate(
             return Err(VirtualFailure::Altered(AttrId::VPORT_PKEY_TABLE));
         }
     }
-    if managed.info.state() == PortState::Active {
+    let was_active = managed.info.state() == PortState::Active;
+    if was_active && !target.reregister {
         managed.is_known = true;
         return Ok(false);
     }
     let mut wanted = managed.info;
-    wanted.set_state(PortState::Active);
+    wanted.set_state(if was_active { PortState::NoChange } else { PortState::Active });
     wanted.set_client_reregister(target.reregister);
     let reply = port.set(AttrId::VPORT_INFO, target.index.into(), wanted.0).await?;
     let mut held = VportInfo(reply);
@@ -73,5 +76,5 @@ pub(super) async fn activate(
         return Err(VirtualFailure::Altered(AttrId::VPORT_INFO));
     }
     managed.is_known = true;
-    Ok(true)
+    Ok(!was_active)
 }

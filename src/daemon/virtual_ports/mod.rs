@@ -230,6 +230,7 @@ impl VirtualPortManager {
         while let Some(Ok((guid, scope, result))) = tasks.join_next().await {
             let Some(port) = self.ports.0.get_mut(&guid) else { continue };
             port.due = None;
+            port.was_tried = true;
             match result {
                 Ok(None) => {}
                 Ok(Some(found)) => {
@@ -347,7 +348,7 @@ fn discovered(port: &ManagedPort, found: Discovered, subnet: &Subnet, guid: Guid
             managed.reject(VirtualFailure::NeedsLid);
         }
     }
-    ManagedPort { restarted: port.restarted, due: None, top_index, vports, failure: None }
+    ManagedPort { top_index, vports, failure: None, ..port.clone() }
 }
 
 /// The vports of a port that are not as the subnet has planned them.

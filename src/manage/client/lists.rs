@@ -73,6 +73,12 @@ pub(super) fn ports(reply: &Value) -> String {
             port["data_vls"].to_string(),
             port_name(&port["peer"]),
         ]);
+        for vport in list(&port["virtual_ports"]["vports"]) {
+            let name = format!("  vport {}: {}", vport["index"], text(&vport["description"]));
+            let failure = text(&vport["failure"]).to_owned();
+            let (guid, state) = (text(&vport["guid"]).to_owned(), text(&vport["state"]).to_owned());
+            table.add(vec![name, guid, String::new(), state, failure]);
+        }
     }
     table.text("")
 }

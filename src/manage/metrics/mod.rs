@@ -5,6 +5,7 @@
 //! * `sm`: role, sweeps and reconfigurations; `smps`: subnet management requests; `sa`: subnet
 //!   administration; `fabric`: nodes, links, device faults; `perfmgr`: sweeps of the
 //!   port counters; `congestion`: congestion control; `vendor`: vendor-specific capabilities;
+//!   `virtual_ports`: vports;
 //!   `incidents`: open incidents; `process`: memory and time of the process
 //! * `port_counters`: the counters, written straight from the database
 //!
@@ -24,6 +25,7 @@ mod sa;
 mod sm;
 mod smps;
 mod vendor;
+mod virtual_ports;
 
 use crate::manage::api::{ApiContext, ApiError, Query, Reply};
 use encode::{Format, TextWriter};
@@ -43,6 +45,7 @@ const GROUPS: &[Group] = &[
     perfmgr::families,
     congestion::families,
     vendor::families,
+    virtual_ports::families,
     process::families,
 ];
 

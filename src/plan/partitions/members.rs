@@ -117,7 +117,7 @@ impl WantedKeys {
 
     /// Adds the keys of a vport. Without `both`, a full key replaces the limited one of its
     /// partition.
-    fn unite(&mut self, other: &Self, both: bool) {
+    pub(super) fn unite(&mut self, other: &Self, both: bool) {
         for &key in &other.keys {
             let same = |held: &&mut Pkey| {
                 if both { **held == key } else { held.base() == key.base() }

@@ -36,6 +36,7 @@ use members::{Memberships, WantedKeys};
 use place::{KeyIndex, PlacedKeys, PreviousTable};
 use rayon::prelude::*;
 use removed_pkeys::RemovedPkeys;
+use std::collections::HashSet;
 use std::sync::Arc;
 use virtual_tables::VirtualTables;
 
@@ -43,6 +44,8 @@ pub use resolve::{default, partitions};
 
 /// Maximum number of omitted keys that a message lists; the others are only counted.
 const MAX_LISTED_KEYS: usize = 8;
+/// `virt_enabled`: vports are managed.
+const MANAGED: u8 = 2;
 
 /// The P_Key tables of a fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -153,7 +156,15 @@ pub fn tables(
 ) -> (PartitionTables, RemovedPkeys, Vec<Note>) {
     let slots = fabric.ports().len();
     let memberships = Memberships::of(fabric, partitions, options);
-    let planner = TablePlanner { fabric, observed, removed, options, memberships: &memberships };
+    let numbers: HashSet<u16> = partitions.iter().map(|part| part.pkey.base()).collect();
+    let planner = TablePlanner {
+        fabric,
+        observed,
+        removed,
+        options,
+        memberships: &memberships,
+        partitions: &numbers,
+    };
     let end_ports: Vec<PortId> = fabric.end_ports().collect();
     let tables: Vec<PortTables> = end_ports
         .par_iter()
@@ -215,6 +226,8 @@ struct TablePlanner<'a> {
     removed: &'a RemovedPkeys,
     options: &'a Options,
     memberships: &'a Memberships,
+    /// The numbers of the partitions.
+    partitions: &'a HashSet<u16>,
 }
 
 impl TablePlanner<'_> {
@@ -226,7 +239,8 @@ impl TablePlanner<'_> {
         let fabric = self.fabric;
         let cap = usize::from(fabric.node_of(port).info.partition_cap()).max(1);
         let old = self.observed(port);
-        let wanted = self.memberships.of_port(port);
+        let kept = self.keys_of_unknown_vports(port, old);
+        let wanted = kept.as_ref().unwrap_or_else(|| self.memberships.of_port(port));
         let removed = self.removed.of(fabric.port(port).guid);
         let previous = PreviousTable { table: old, removed };
         let placed = place::place(wanted, previous, cap, self.options, index);
@@ -240,6 +254,20 @@ impl TablePlanner<'_> {
         let peer_enforcement = peer_switch_port(fabric, port)
             .and_then(|peer| Some((peer, self.enforcement(peer, &held, index, &mut notes)?)));
         PortTables { blocks, held, removed, peer_enforcement, notes }
+    }
+
+    /// The keys of a port that may have vports which are not discovered yet, such as after a change of
+    /// the master: it keeps what it holds of the partitions.
+    fn keys_of_unknown_vports(&self, port: PortId, held: &[PkeyBlock]) -> Option<WantedKeys> {
+        if self.options.virt_enabled != MANAGED || !self.fabric.has_unknown_vports(port) {
+            return None;
+        }
+        let held = held.iter().flat_map(|block| block.0);
+        let of_partition = held.filter(|key| self.partitions.contains(&key.base()));
+        let keys = WantedKeys { keys: of_partition.collect(), index0: None };
+        let mut wanted = self.memberships.of_port(port).clone();
+        wanted.unite(&keys, self.options.allow_both_pkeys);
+        Some(wanted)
     }
 
     /// The enforcement at the switch port `peer`, which is linked to a port with the keys `held`;

@@ -2,7 +2,7 @@
 
 use super::members::{Memberships, WantedKeys};
 use super::place::{self, KeyIndex, PreviousTable};
-use super::{blocks, overflow};
+use super::{MANAGED, blocks, overflow};
 use crate::config::options::Options;
 use crate::fabric::virtual_ports::{EndPort, VirtualPort};
 use crate::fabric::{Fabric, PortId};
@@ -65,6 +65,11 @@ pub(super) fn plan(
             }
             planned.tables.insert(end, table);
         }
+    }
+    let has_unknown =
+        |port: &PortId| options.virt_enabled == MANAGED && fabric.has_unknown_vports(*port);
+    for port in fabric.end_ports().filter(has_unknown) {
+        planned.own_keys.entry(port).or_insert_with(|| memberships.own(port).keys.clone());
     }
     (planned, notes)
 }

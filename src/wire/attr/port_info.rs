@@ -255,6 +255,13 @@ impl LinkWidth {
 
 impl PortInfo {
     /// True if all capabilities of `mask`, see [`CapMask`], are supported.
+    /// True for a port with a link that announces vports (VirtualizationInfo of Mellanox).
+    pub fn has_virtual_ports(&self) -> bool {
+        self.has(CapMask::CAP_MASK2)
+            && self.capability_mask2() & CapMask2::VIRTUALIZATION != 0
+            && self.port_state() != PortState::Down
+    }
+
     pub fn has(&self, mask: u32) -> bool {
         self.capability_mask() & mask == mask
     }

@@ -103,7 +103,8 @@ impl SmLoop {
             self.env.monitor.own_port_changed(changes);
         }
         self.reconfigurer.swept(&observation, start.elapsed());
-        let observation = self.quarantine(observation);
+        let mut observation = self.quarantine(observation);
+        observation.set_virtual_ports(&self.env.context.virtual_ports.load());
         self.env.report_sweep(&observation, true).await;
         self.observed(observation).await
     }
