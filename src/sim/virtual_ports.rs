@@ -5,6 +5,7 @@
 //! A vport that is up otherwise is in INIT until the subnet manager makes it ACTIVE.
 
 use super::devices::Devices;
+use super::net::Net;
 use super::sim_fabric::SimFabric;
 use super::sma::AttributeResult;
 use super::tables::AttributeData;
@@ -22,7 +23,7 @@ use crate::wire::vendor::virtual_ports::{
 };
 
 impl Devices {
-    fn vport_state(&self, slot: u32, index: u16) -> PortState {
+    pub(super) fn vport_state(&self, slot: u32, index: u16) -> PortState {
         let Some(port) = self.vendor.virtualized(slot) else { return PortState::Down };
         let has_link = self.port(slot).info.port_state() != PortState::Down;
         match port.vports.get(usize::from(index)) {
@@ -174,23 +175,59 @@ impl Devices {
     }
 }
 
+impl Net {
+    /// Gives an adapter port vports, and its node the capability of virtualization.
+    pub(super) fn set_virtual_ports(&mut self, slot: u32, vports: Vec<VportSpec>) {
+        let devices = &mut self.devices;
+        let node = devices.port(slot).node;
+        let mut profile = devices.vendor.profile(node).unwrap_or_default();
+        profile.capabilities = profile.capabilities.with(Capabilities::VIRTUALIZATION);
+        devices.set_vendor_profile(node, Some(profile));
+        let info = &mut devices.port_mut(slot).info;
+        info.set_capability_mask(info.capability_mask() | CapMask::CAP_MASK2);
+        info.set_capability_mask2(info.capability_mask2() | CapMask2::VIRTUALIZATION);
+        let vports = vports.into_iter().map(SimVport::new).collect();
+        let port = VirtualizedPort { vports, ..VirtualizedPort::default() };
+        devices.vendor.set_virtualized(slot, port);
+    }
+
+    /// Changes a vport, as its hypervisor does, and reports it: sets VPortStateChange, and sends trap
+    /// 1146 or 1144 if `with_trap`. False if there is no such vport.
+    pub(super) fn change_virtual_port(
+        &mut self,
+        slot: u32,
+        index: u16,
+        with_trap: bool,
+        change: impl FnOnce(&mut VportSpec),
+    ) -> bool {
+        let Ok(vport) = self.devices.vport_mut(slot, index) else { return false };
+        let before = vport.spec.clone();
+        change(&mut vport.spec);
+        let has_restarted = before.guid != vport.spec.guid || before.is_up != vport.spec.is_up;
+        if has_restarted {
+            *vport = SimVport::new(vport.spec.clone());
+        }
+        if let Some(port) = self.devices.vendor.virtualized_mut(slot) {
+            port.has_changed |= has_restarted;
+        }
+        if with_trap && has_restarted {
+            self.raise_vendor_trap(slot, TRAP_VPORT_STATE.value, |_| {});
+        } else if with_trap {
+            self.raise_vendor_trap(slot, TRAP_VPORT_CHANGES.value, |notice| {
+                notice.set_other_local_changes(true);
+                notice.set_change_flags(1);
+                notice.set_vport_index(index);
+            });
+        }
+        true
+    }
+}
+
 impl SimFabric {
     /// Gives an adapter port virtual ports, the first of which is that of the physical port itself,
     /// and its node the capability of virtualization.
     pub fn set_virtual_ports(&self, guid: Guid, num: PortNum, vports: Vec<VportSpec>) -> bool {
-        self.at_port(guid, num, |net, slot| {
-            let node = net.devices.port(slot).node;
-            let mut profile = net.devices.vendor.profile(node).unwrap_or_default();
-            profile.capabilities = profile.capabilities.with(Capabilities::VIRTUALIZATION);
-            net.devices.set_vendor_profile(node, Some(profile));
-            let info = &mut net.devices.port_mut(slot).info;
-            info.set_capability_mask(info.capability_mask() | CapMask::CAP_MASK2);
-            info.set_capability_mask2(info.capability_mask2() | CapMask2::VIRTUALIZATION);
-            let vports = vports.into_iter().map(SimVport::new).collect();
-            let port = VirtualizedPort { vports, ..VirtualizedPort::default() };
-            net.devices.vendor.set_virtualized(slot, port);
-        })
-        .is_some()
+        self.at_port(guid, num, |net, slot| net.set_virtual_ports(slot, vports)).is_some()
     }
 
     /// The vport with an index, as the device holds it, and its state.
@@ -207,7 +244,7 @@ impl SimFabric {
     }
 
     /// Changes a vport, as its hypervisor does, and reports it: sets VPortStateChange, and sends trap
-    /// 1146 if `with_trap`.
+    /// 1146 or 1144 if `with_trap`.
     pub fn change_virtual_port(
         &self,
         guid: Guid,
@@ -216,29 +253,8 @@ impl SimFabric {
         with_trap: bool,
         change: impl FnOnce(&mut VportSpec),
     ) -> bool {
-        self.at_port(guid, num, |net, slot| {
-            let Ok(vport) = net.devices.vport_mut(slot, index) else { return false };
-            let before = vport.spec.clone();
-            change(&mut vport.spec);
-            let has_restarted = before.guid != vport.spec.guid || before.is_up != vport.spec.is_up;
-            if has_restarted {
-                *vport = SimVport::new(vport.spec.clone());
-            }
-            if let Some(port) = net.devices.vendor.virtualized_mut(slot) {
-                port.has_changed |= has_restarted;
-            }
-            if with_trap && has_restarted {
-                net.raise_vendor_trap(slot, TRAP_VPORT_STATE.value, |_| {});
-            } else if with_trap {
-                net.raise_vendor_trap(slot, TRAP_VPORT_CHANGES.value, |notice| {
-                    notice.set_other_local_changes(true);
-                    notice.set_change_flags(1);
-                    notice.set_vport_index(index);
-                });
-            }
-            true
-        })
-        .unwrap_or(false)
+        let changed = |net: &mut Net, slot| net.change_virtual_port(slot, index, with_trap, change);
+        self.at_port(guid, num, changed).unwrap_or(false)
     }
 
     /// Lets a port claim another top index than that of its last vport; `None` ends this.

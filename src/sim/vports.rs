@@ -8,7 +8,7 @@ pub(super) const GUID_CAP: u8 = 8;
 /// Entries of the P_Key table of a vport.
 pub(super) const PARTITION_CAP: u16 = 128;
 /// Vports that a port supports.
-const VPORT_CAP: u16 = 256;
+pub(super) const VPORT_CAP: u16 = 256;
 
 /// A vport as it is made.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -83,6 +83,8 @@ pub(super) enum ConsoleCommand {
     Congestion(Option<TargetName>, CongestionCommand),
     /// `None`: of all nodes.
     Vendor(Option<TargetName>, VendorCommand),
+    /// `None`: of all ports.
+    Vport(Option<TargetName>, VportCommand),
     /// A node, and the port and queue pair at which its performance management agent answers.
     Redirect(TargetName, TargetName, u32),
     Describe(TargetName, String),
@@ -136,6 +138,18 @@ pub(super) enum NodeFault {
 pub(super) enum CongestionCommand {
     Show,
     Key(CcKey),
+}
+
+/// Action on the vports of a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum VportCommand {
+    Show,
+    /// Give the port this number of vports.
+    Count(u16),
+    /// Start or stop the function of the vport with this index.
+    Up(u16, bool),
+    /// Change the GUID of the vport with this index.
+    Guid(u16, Guid),
 }
 
 /// Action on the vendor-specific attributes of a node.

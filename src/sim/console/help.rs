@@ -15,7 +15,7 @@ const fn entry(name: &'static str, arguments: &'static str, text: &'static str) 
 }
 
 /// All commands, one entry for each form.
-pub const COMMANDS: [Entry; 70] = [
+pub const COMMANDS: [Entry; 74] = [
     entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
     entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
     entry(
@@ -86,6 +86,14 @@ pub const COMMANDS: [Entry; 70] = [
     entry("vendor", "NODE silent ATTRIBUTE", "ignore all requests for an attribute"),
     entry("vendor", "NODE refuse ATTRIBUTE [STATUS]", "refuse requests for it (default: 0x0c)"),
     entry("vendor", "NODE answer ATTRIBUTE", "answer requests for it again"),
+    entry("vport", "[PORT]", "show vports, of all adapter ports or of one"),
+    entry(
+        "vport",
+        "PORT count NUMBER",
+        "give an adapter port vports, index 0 being the port itself",
+    ),
+    entry("vport", "PORT INDEX up|down", "start or stop a vport; the port sends trap 1146"),
+    entry("vport", "PORT INDEX guid GUID", "change the GUID of a vport"),
     entry("describe", "NODE TEXT", "change a node description; the node sends trap 144"),
     entry("guid", "NODE|PORT GUID", "change the GUID that a node or adapter port reports"),
     entry("baselid", "PORT LID [LMC]", "change the LID of a port, unknown to the subnet manager"),

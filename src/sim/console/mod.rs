@@ -26,6 +26,7 @@ mod show;
 mod show_faults;
 mod show_sma;
 mod vendor;
+mod vports;
 
 #[cfg(test)]
 mod tests;

@@ -47,6 +47,9 @@ fn every_command_of_the_help_is_accepted() {
             .replace("off|silent", "silent")
             .replace("mlnx:CAPS|off", "mlnx:rate-limit,25")
             .replace("KEY", "0x77")
+            .replace("NUMBER", "4")
+            .replace("INDEX", "1")
+            .replace("up|down", "down")
             .replace("QP", "0x100");
         let words = words.replace("...", "0,1,0");
         words.replace("TEXT", "\"another name\"")
@@ -55,11 +58,13 @@ fn every_command_of_the_help_is_accepted() {
         let line = format!("{} {}", entry.name, arguments(entry.arguments));
         let line =
             line.replace("guid 0,0/3", "guid h0-1/1").replace("baselid 0,1[3]", "baselid h0-1");
+        let line = line.replace("vport 0,1[3]", "vport h0-1");
         let line = line.replace("move 0,0/3 0,1/3", "move 0,0/3 0,2/3");
         assert!(parse::parse(&line).is_ok(), "{line}: {:?}", parse::parse(&line));
         // Some commands need another one before them.
         let needs_setup = ["relink", "wait", "route"].contains(&entry.name)
             || line.ends_with(" up")
+            || line.starts_with("vport h0-1 1 ")
             || line.starts_with("link 0,0/3");
         let fresh = row();
         assert!(
@@ -318,4 +323,17 @@ fn word() -> impl proptest::strategy::Strategy<Value = String> {
     let words =
         ["0,0", "0,1/3", "h0-2", "\"sw 0,1,0\"[4]", "3", "0.5", "20ms", "up", "down", "set"];
     proptest::sample::select(words.map(str::to_owned).to_vec())
+}
+
+#[test]
+fn vports_are_shown_and_changed() {
+    let fabric = row();
+    let run = |line: &str| run_line(&fabric, line);
+    assert!(run("vport 0,0/3 count 2").is_err(), "a switch");
+    assert!(run("vport h0-1 1 down").is_err(), "no vports");
+    assert!(run("vport h0-1 count 3").is_ok());
+    assert!(run("vport h0-1 1 guid 0x77").is_ok() && run("vport h0-1 3 up").is_err());
+    let text = run("vport").expect("a list");
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(text.contains("  1: 0x0000000000000077 DOWN, P_Keys 0xffff"), "{text}");
 }

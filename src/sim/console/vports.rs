@@ -1,0 +1,103 @@
+//! The command `vport`: vports of adapter ports.
+
+use super::ConsoleError;
+use super::command::{ConsoleCommand, TargetName, VportCommand};
+use super::parse::{Args, Parsed};
+use super::port_name::port_name;
+use super::resolve;
+use crate::ids::Guid;
+use crate::sim::net::Net;
+use crate::sim::vports::{VPORT_CAP, VportSpec};
+use std::fmt::Write as _;
+
+/// Position of the index in the GUIDs of new vports, above the port GUIDs of generated fabrics.
+const GUID_SHIFT: u32 = 48;
+
+impl Args<'_> {
+    /// Parses what follows the word `vport`.
+    pub(super) fn vport(&mut self) -> Parsed<ConsoleCommand> {
+        let Some(port) = self.rest.next().cloned() else {
+            return Ok(ConsoleCommand::Vport(None, VportCommand::Show));
+        };
+        let command = match self.peek() {
+            None => VportCommand::Show,
+            Some(word) if word.is("count") => {
+                self.word("count")?;
+                VportCommand::Count(self.number(1, VPORT_CAP, "a number of vports")?)
+            }
+            Some(_) => {
+                let index = self.number(0, VPORT_CAP - 1, "the index of a vport, or count")?;
+                let word = self.word("up, down or guid")?;
+                match () {
+                    () if word.is("up") => VportCommand::Up(index, true),
+                    () if word.is("down") => VportCommand::Up(index, false),
+                    () if word.is("guid") => {
+                        VportCommand::Guid(index, Guid(self.number(1, u64::MAX, "a GUID")?))
+                    }
+                    () => return Err(word.error("expected up, down or guid")),
+                }
+            }
+        };
+        Ok(ConsoleCommand::Vport(Some(port), command))
+    }
+}
+
+/// Shows the vports of a port or of all ports, or changes those of a port.
+pub(super) fn execute(
+    net: &mut Net,
+    name: Option<&TargetName>,
+    command: VportCommand,
+) -> Result<String, ConsoleError> {
+    let Some(name) = name else {
+        let mut text = String::new();
+        (0..net.devices.ports.len() as u32).for_each(|slot| show(net, slot, &mut text));
+        return Ok(text);
+    };
+    let slot = resolve::port(&net.devices, name)?;
+    let port = net.devices.port(slot);
+    if net.devices.is_switch(port.node) {
+        return Err(ConsoleError::new(name.column, "only ports of adapters have vports"));
+    }
+    let mut text = String::new();
+    let own = port.guid;
+    let is_known = match command {
+        VportCommand::Show => {
+            show(net, slot, &mut text);
+            true
+        }
+        VportCommand::Count(count) => {
+            net.set_virtual_ports(slot, (0..count).map(|index| new_vport(own, index)).collect());
+            true
+        }
+        VportCommand::Up(index, is_up) => {
+            net.change_virtual_port(slot, index, true, |spec| spec.is_up = is_up)
+        }
+        VportCommand::Guid(index, guid) => {
+            net.change_virtual_port(slot, index, true, |spec| spec.guid = guid)
+        }
+    };
+    if is_known { Ok(text) } else { Err(ConsoleError::new(name.column, "there is no such vport")) }
+}
+
+/// The vport with an index of the port with a GUID; index 0 is the port itself.
+fn new_vport(port: Guid, index: u16) -> VportSpec {
+    let guid = Guid(port.0 ^ u64::from(index) << GUID_SHIFT);
+    VportSpec {
+        guid,
+        vnode: Guid(guid.0 ^ 1 << (GUID_SHIFT - 1)),
+        description: format!("vport {index}"),
+        lid_required: false,
+        is_up: true,
+    }
+}
+
+fn show(net: &Net, slot: u32, text: &mut String) {
+    let Some(port) = net.devices.vendor.virtualized(slot) else { return };
+    let _ = writeln!(text, "{}:", port_name(&net.devices, slot));
+    for (vport, index) in port.vports.iter().zip(0..) {
+        let state = net.devices.vport_state(slot, index);
+        let keys = vport.pkeys.iter().filter(|key| key.0 != 0).map(ToString::to_string);
+        let keys = keys.collect::<Vec<_>>().join(" ");
+        let _ = writeln!(text, "  {index}: {} {state}, P_Keys {keys}", vport.spec.guid);
+    }
+}
