@@ -1,25 +1,23 @@
 //! Virtual ports on simulated adapters: discovery, P_Keys, ACTIVE; faults, traps and migration.
 
+mod faults;
+mod sa;
+
 use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use testkit::reloadable::ReloadableSm;
-use testkit::sa_client::{Client, DEFAULT_PREFIX, joins, path_query, request};
 use testkit::tamper::Tampering;
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::{ActivitySubjects, Options, VendorAttributes};
 use torus_sm::daemon::activity::FILE_NAME as ACTIVITY_FILE;
-use torus_sm::daemon::messages::SmEvent;
-use torus_sm::ids::{Gid, Guid, Pkey, PortNum};
-use torus_sm::sim::{AttributeFault, FIRST_VPORT_GID, SimVport, VportSpec};
-use torus_sm::transport::Grh;
-use torus_sm::vendor::virtual_ports::{VirtualFailure, VirtualStatus};
+use torus_sm::ids::{Guid, MKey, PortNum};
+use torus_sm::sim::{SimVport, VportSpec};
+use torus_sm::vendor::virtual_ports::VirtualStatus;
 use torus_sm::wire::attr::tables::PkeyBlock;
 use torus_sm::wire::attr::{AttrId, PortState, SmState};
-use torus_sm::wire::mad::{Header, Mad, Method, Status};
-use torus_sm::wire::record::{JoinState, McMemberRecord, PathRecord, Record};
-use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
+use torus_sm::wire::mad::Mad;
 
 const ORIGIN: [u16; 3] = [0, 0, 0];
 const PORT: PortNum = PortNum(1);
@@ -230,97 +228,6 @@ async fn a_host_that_restarts_or_returns_gets_its_vports_again() {
     assert_eq!(cluster.faults(&sm), [""; 0]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_guid_moves_only_when_its_vport_is_gone() {
-    let cluster = cluster_with_vports(2);
-    let from = cluster.shape.host_guid([1, 1, 0], 0);
-    let to = cluster.shape.host_guid([2, 2, 0], 0);
-    let moved = vport_guid(from, 1);
-    let sm = cluster.start(ORIGIN, enabled(&cluster));
-    sleep(QUIET).await;
-    let change = |host, change: fn(&mut VportSpec, Guid)| {
-        let change = move |spec: &mut VportSpec| change(spec, moved);
-        assert!(cluster.fabric.change_virtual_port(host, PORT, 1, true, change));
-    };
-    // Two hypervisors use the GUID at once.
-    change(to, |spec, moved| spec.guid = moved);
-    sleep(QUIET).await;
-    assert_eq!(state(&cluster, from, 1), PortState::Active);
-    assert_eq!(state(&cluster, to, 1), PortState::Init);
-    let failure = status(&sm).ports[&Guid(to.0 + 1)].vports[1].failure;
-    assert_eq!(failure, Some(VirtualFailure::DuplicateGuid(moved)));
-    change(from, |spec, _| spec.is_up = false);
-    sleep(POLLED).await;
-    assert_eq!(state(&cluster, to, 1), PortState::Active);
-    assert_eq!(status(&sm).ports[&Guid(to.0 + 1)].vports[1].failure, None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_vport_cannot_take_the_guid_of_a_port() {
-    let cluster = cluster_with_vports(2);
-    let host = cluster.shape.host_guid([1, 1, 0], 0);
-    let victim = Guid(cluster.shape.host_guid([2, 2, 0], 0).0 + 1);
-    let steal = move |spec: &mut VportSpec| spec.guid = victim;
-    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, false, steal));
-    let sm = cluster.start(ORIGIN, enabled(&cluster));
-    sleep(QUIET).await;
-    assert_eq!(state(&cluster, host, 1), PortState::Init);
-    let failure = status(&sm).ports[&Guid(host.0 + 1)].vports[1].failure;
-    assert_eq!(failure, Some(VirtualFailure::DuplicateGuid(victim)));
-}
-
-/// A port that refuses an attribute leaves its other vports, and all other ports, as they are.
-#[tokio::test(start_paused = true)]
-async fn a_port_that_refuses_any_attribute_harms_no_other() {
-    for id in ATTRIBUTES {
-        let cluster = cluster_with_vports(2);
-        let refusing = cluster.shape.host_guid([1, 1, 0], 0);
-        let fault = AttributeFault::Refused(Status::BAD_FIELD);
-        assert!(cluster.fabric.set_attribute_fault(refusing, id, Some(fault)));
-        let sm = cluster.start(ORIGIN, enabled(&cluster));
-        sleep(QUIET).await;
-        assert_eq!(cluster.faults(&sm), [""; 0], "{}", AttrId::name(id));
-        for host in cluster.hosts().filter(|&host| host != refusing) {
-            assert_eq!(state(&cluster, host, 1), PortState::Active, "{}", AttrId::name(id));
-        }
-        assert_ne!(state(&cluster, refusing, 1), PortState::Active, "{}", AttrId::name(id));
-    }
-}
-
-/// A silent port is dropped, and taken up again when it answers.
-#[tokio::test(start_paused = true)]
-async fn a_silent_port_is_taken_up_later() {
-    for id in ATTRIBUTES {
-        let cluster = cluster_with_vports(2);
-        let silent = cluster.shape.host_guid([1, 1, 0], 0);
-        assert!(cluster.fabric.set_attribute_fault(silent, id, Some(AttributeFault::Silent)));
-        let sm = cluster.start(ORIGIN, enabled(&cluster));
-        sleep(POLLED).await;
-        let others = cluster.hosts().filter(|&host| host != silent);
-        for host in others {
-            assert_eq!(state(&cluster, host, 1), PortState::Active, "{}", AttrId::name(id));
-        }
-        let failure = status(&sm).ports[&Guid(silent.0 + 1)].failure;
-        assert_eq!(failure, Some(VirtualFailure::Unanswered(id)));
-        assert!(cluster.fabric.set_attribute_fault(silent, id, None));
-        sleep(POLLED).await;
-        assert_eq!(state(&cluster, silent, 1), PortState::Active, "{}", AttrId::name(id));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_false_top_index_is_survived() {
-    for top in [300, 255, 130, u16::MAX] {
-        let cluster = cluster_with_vports(2);
-        let host = cluster.shape.host_guid([1, 1, 0], 0);
-        assert!(cluster.fabric.claim_top_index(host, PORT, Some(top)));
-        let sm = cluster.start(ORIGIN, enabled(&cluster));
-        sleep(QUIET).await;
-        assert_eq!(state(&cluster, host, 1), PortState::Active, "top index {top}");
-        assert_eq!(status(&sm).ports[&Guid(host.0 + 1)].vports.len(), 2);
-    }
-}
-
 /// P_Keys that the physical port holds for its vports stay while a new master does not know these yet.
 #[tokio::test(start_paused = true)]
 async fn a_new_master_takes_over_without_disturbing_vports() {
@@ -348,35 +255,6 @@ async fn a_new_master_takes_over_without_disturbing_vports() {
     assert_eq!((state, vport.reregistrations), (PortState::Active, 2));
     assert_eq!(keys(&cluster, host, 2), [0xFFFF, 0x8010]);
     assert_eq!(cluster.faults(&second), [""; 0]);
-}
-
-/// Members on vports stay in their groups over sweeps that read the fabric anew.
-#[tokio::test(start_paused = true)]
-async fn memberships_of_vports_last() {
-    let cluster = cluster_with_vports(2);
-    let [host, far] = [[1, 1, 0], [2, 2, 0]].map(|at| cluster.shape.host_guid(at, 0));
-    let sm = cluster.start(ORIGIN, enabled(&cluster));
-    sleep(QUIET).await;
-    let client = client_on_vport(&cluster, [1, 1, 0], 1);
-    let joined = client.call(&join(vport_guid(host, 1), 0xFFFF)).await;
-    assert_eq!(Header::read(&joined).status(), Status::OK);
-    let mlid = McMemberRecord::parse(&joined[DATA_OFFSET..]).mlid();
-    let is_routed = || {
-        let subnet = sm.subnet.borrow().clone().expect("a subnet");
-        subnet.plan.multicast.by_switch.iter().flatten().any(|&(planned, _)| planned == mlid)
-    };
-    sleep(QUIET).await;
-    assert!(is_routed());
-    assert!(cluster.fabric.unlink(far, PORT));
-    sm.tell(SmEvent::Reload);
-    sleep(POLLED).await;
-    assert!(is_routed(), "another host left");
-    let down = |spec: &mut VportSpec| spec.is_up = false;
-    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, true, down));
-    sleep(QUIET).await;
-    sm.tell(SmEvent::Reload);
-    sleep(POLLED).await;
-    assert!(!is_routed(), "the vport left");
 }
 
 /// A configuration with these partitions.
@@ -421,148 +299,6 @@ async fn vports_have_p_keys_of_their_own_and_their_port_holds_all() {
     assert_eq!(state(&cluster, host, 2), PortState::Active);
 }
 
-/// A client of the SA on a vport of a host.
-fn client_on_vport(cluster: &SimCluster, at: [u16; 3], index: u8) -> Client {
-    let mut client = Client::at(cluster, at, true);
-    let sm = cluster.shape.host_guid(ORIGIN, 0);
-    client.sa.grh = Some(Grh {
-        gid: Gid::new(DEFAULT_PREFIX, Guid(sm.0 + 1)),
-        gid_index: if index == 0 { 0 } else { FIRST_VPORT_GID + index },
-        hop_limit: 1,
-        traffic_class: 0,
-        flow_label: 0,
-    });
-    client
-}
-
-fn path(reply: &[u8]) -> Result<PathRecord, u16> {
-    let status = Header::read(reply).status();
-    if status == Status::OK { Ok(PathRecord::parse(&reply[DATA_OFFSET..])) } else { Err(status) }
-}
-
-#[tokio::test(start_paused = true)]
-async fn paths_to_vports_need_a_global_route_header() {
-    let cluster = cluster_with_vports(3);
-    let [here, there] = [[1, 1, 0], [2, 2, 0]];
-    let [host, far] = [here, there].map(|at| cluster.shape.host_guid(at, 0));
-    let sm = cluster.start(ORIGIN, enabled(&cluster));
-    sleep(QUIET).await;
-    let client = client_on_vport(&cluster, here, 1);
-    let own = vport_guid(host, 1);
-    let lid = |host: Guid| cluster.fabric.port_info(host, PORT).expect("a port").lid();
-    let query = |to| path_query(DEFAULT_PREFIX, [own, to]);
-    // To another vport, to a physical port, and to another vport of the same port.
-    for (to, lid) in [
-        (vport_guid(far, 2), lid(far)),
-        (Guid(far.0 + 1), lid(far)),
-        (vport_guid(host, 2), lid(host)),
-    ] {
-        let found = path(&client.call(&query(to)).await).expect("a path");
-        assert_eq!((found.hop_limit(), found.dlid()), (2, lid), "{to}");
-        assert_eq!(found.dgid(), Gid::new(DEFAULT_PREFIX, to));
-    }
-    let physical = Client::at(&cluster, there, true);
-    let between_ports = path_query(DEFAULT_PREFIX, [Guid(far.0 + 1), Guid(host.0 + 1)]);
-    let found = path(&physical.call(&between_ports).await).expect("a path");
-    assert_eq!(found.hop_limit(), 0, "no vport");
-    assert!(path(&client.call(&query(Guid(0x77))).await).is_err());
-    drop(sm);
-}
-
-#[tokio::test(start_paused = true)]
-async fn vports_of_a_port_are_told_apart() {
-    let cluster = cluster_with_vports(3);
-    let [here, there] = [[1, 1, 0], [2, 2, 0]];
-    let [host, far] = [here, there].map(|at| cluster.shape.host_guid(at, 0));
-    let text = format!(
-        "Default=0x7fff: ALL=limited, SELF=full;\nred=0x10: {:#x}=full, {:#x}=full;\n",
-        vport_guid(host, 1).0,
-        vport_guid(far, 1).0
-    );
-    let sm = cluster.start(ORIGIN, with_partitions(&cluster, &text));
-    sleep(QUIET).await;
-    assert_eq!(keys(&cluster, host, 2), [0x7FFF]);
-    let query = |from, to| {
-        let mut wanted = PathRecord::default();
-        wanted.set_sgid(Gid::new(DEFAULT_PREFIX, from));
-        wanted.set_dgid(Gid::new(DEFAULT_PREFIX, to));
-        wanted.set_numb_path(1);
-        let mask = PathRecord::SGID | PathRecord::DGID | PathRecord::NUMB_PATH;
-        request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted)
-    };
-    let member = client_on_vport(&cluster, here, 1);
-    let found = path(&member.call(&query(vport_guid(host, 1), vport_guid(far, 1))).await);
-    assert_eq!(found.expect("a path").pkey().base(), 0x10);
-    // Another vport and the physical port have the same LID, but no member's P_Keys.
-    for index in [2, 0] {
-        let other = client_on_vport(&cluster, here, index);
-        let from = vport_guid(host, index.into());
-        let found = path(&other.call(&query(from, vport_guid(far, 1))).await);
-        assert!(found.is_err(), "vport {index}: {found:?}");
-        let joined = other.call(&join(from, 0x8010)).await;
-        assert_ne!(Header::read(&joined).status(), Status::OK, "vport {index}");
-    }
-    let joined = member.call(&join(vport_guid(host, 1), 0x8010)).await;
-    assert_eq!(Header::read(&joined).status(), Status::OK);
-    let joined = McMemberRecord::parse(&joined[DATA_OFFSET..]);
-    assert_eq!(joined.port_gid(), Gid::new(DEFAULT_PREFIX, vport_guid(host, 1)));
-    sleep(QUIET).await;
-    assert_eq!(cluster.faults(&sm), [""; 0]);
-}
-
-/// A request to create a group of a partition.
-fn join(port: Guid, pkey: u16) -> Mad {
-    let mut wanted = McMemberRecord::default();
-    wanted.set_mgid(joins::mgid(1));
-    wanted.set_port_gid(Gid::new(DEFAULT_PREFIX, port));
-    wanted.set_join_state(JoinState::FULL);
-    wanted.set_qkey(0xB1B);
-    wanted.set_pkey(Pkey(pkey));
-    let mask = McMemberRecord::MGID
-        | McMemberRecord::PORT_GID
-        | McMemberRecord::JOIN_STATE
-        | McMemberRecord::QKEY
-        | McMemberRecord::PKEY
-        | McMemberRecord::SL
-        | McMemberRecord::FLOW_LABEL
-        | McMemberRecord::TRAFFIC_CLASS;
-    request(SaAttr::MC_MEMBER_RECORD, Method::SET, mask, &wanted)
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_gid_of_a_vport_of_another_port_is_forged() {
-    let cluster = cluster_with_vports(2);
-    let [host, far] = [[1, 1, 0], [2, 2, 0]].map(|at| cluster.shape.host_guid(at, 0));
-    let sm = cluster.start(ORIGIN, enabled(&cluster));
-    sleep(QUIET).await;
-    let client = client_on_vport(&cluster, [1, 1, 0], 1);
-    // The hypervisor takes over the GID, which is in use elsewhere.
-    let victim = vport_guid(far, 1);
-    let steal = move |spec: &mut VportSpec| spec.guid = victim;
-    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, true, steal));
-    sleep(QUIET).await;
-    let query = path_query(DEFAULT_PREFIX, [victim, Guid(far.0 + 1)]);
-    client.send(&query, Duration::from_secs(1), 0);
-    assert_eq!(client.reply().await.1, None);
-    drop(sm);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_vport_that_requires_a_lid_stays_in_init() {
-    let cluster = cluster_with_vports(3);
-    let host = cluster.shape.host_guid([1, 1, 0], 0);
-    let require = |spec: &mut VportSpec| spec.lid_required = true;
-    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, false, require));
-    let sm = cluster.start(ORIGIN, enabled(&cluster));
-    sleep(QUIET).await;
-    assert_eq!(
-        [1, 2].map(|index| state(&cluster, host, index)),
-        [PortState::Init, PortState::Active]
-    );
-    let failure = status(&sm).ports[&Guid(host.0 + 1)].vports[1].failure;
-    assert_eq!(failure, Some(VirtualFailure::NeedsLid));
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_activity_report_follows_vports() {
     let cluster = cluster_with_vports(2);
@@ -592,4 +328,18 @@ async fn the_activity_report_follows_vports() {
     for (line, state) in states.iter().zip([2, 4, 1]) {
         assert!(line.ends_with(&change(state)), "{line}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_vports_than_a_block_of_states_come_up_on_protected_ports() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    assert!(cluster.fabric.set_virtual_ports(host, PORT, vports(host, 130)));
+    let protection = Options { m_key: MKey(0x77), m_key_protection_level: 2, ..enabled(&cluster) };
+    let sm = cluster.start(ORIGIN, protection);
+    sleep(QUIET).await;
+    for index in [0, 1, 127, 128, 129] {
+        assert_eq!(state(&cluster, host, index), PortState::Active, "vport {index}");
+    }
+    assert_eq!(status(&sm).activations, 130);
 }

@@ -1,0 +1,113 @@
+//! Vports and ports that fail, lie, or claim what others have.
+
+use super::*;
+use torus_sm::sim::AttributeFault;
+use torus_sm::vendor::virtual_ports::VirtualFailure;
+use torus_sm::wire::mad::Status;
+
+#[tokio::test(start_paused = true)]
+async fn a_guid_moves_only_when_its_vport_is_gone() {
+    let cluster = cluster_with_vports(2);
+    let from = cluster.shape.host_guid([1, 1, 0], 0);
+    let to = cluster.shape.host_guid([2, 2, 0], 0);
+    let moved = vport_guid(from, 1);
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    let change = |host, change: fn(&mut VportSpec, Guid)| {
+        let change = move |spec: &mut VportSpec| change(spec, moved);
+        assert!(cluster.fabric.change_virtual_port(host, PORT, 1, true, change));
+    };
+    // Two hypervisors use the GUID at once.
+    change(to, |spec, moved| spec.guid = moved);
+    sleep(QUIET).await;
+    assert_eq!(state(&cluster, from, 1), PortState::Active);
+    assert_eq!(state(&cluster, to, 1), PortState::Init);
+    let failure = status(&sm).ports[&Guid(to.0 + 1)].vports[1].failure;
+    assert_eq!(failure, Some(VirtualFailure::DuplicateGuid(moved)));
+    change(from, |spec, _| spec.is_up = false);
+    sleep(POLLED).await;
+    assert_eq!(state(&cluster, to, 1), PortState::Active);
+    assert_eq!(status(&sm).ports[&Guid(to.0 + 1)].vports[1].failure, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vport_cannot_take_the_guid_of_a_port() {
+    let cluster = cluster_with_vports(2);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let victim = Guid(cluster.shape.host_guid([2, 2, 0], 0).0 + 1);
+    let steal = move |spec: &mut VportSpec| spec.guid = victim;
+    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, false, steal));
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    assert_eq!(state(&cluster, host, 1), PortState::Init);
+    let failure = status(&sm).ports[&Guid(host.0 + 1)].vports[1].failure;
+    assert_eq!(failure, Some(VirtualFailure::DuplicateGuid(victim)));
+}
+
+/// A port that refuses an attribute leaves its other vports, and all other ports, as they are.
+#[tokio::test(start_paused = true)]
+async fn a_port_that_refuses_any_attribute_harms_no_other() {
+    for id in ATTRIBUTES {
+        let cluster = cluster_with_vports(2);
+        let refusing = cluster.shape.host_guid([1, 1, 0], 0);
+        let fault = AttributeFault::Refused(Status::BAD_FIELD);
+        assert!(cluster.fabric.set_attribute_fault(refusing, id, Some(fault)));
+        let sm = cluster.start(ORIGIN, enabled(&cluster));
+        sleep(QUIET).await;
+        assert_eq!(cluster.faults(&sm), [""; 0], "{}", AttrId::name(id));
+        for host in cluster.hosts().filter(|&host| host != refusing) {
+            assert_eq!(state(&cluster, host, 1), PortState::Active, "{}", AttrId::name(id));
+        }
+        assert_ne!(state(&cluster, refusing, 1), PortState::Active, "{}", AttrId::name(id));
+    }
+}
+
+/// A silent port is dropped, and taken up again when it answers.
+#[tokio::test(start_paused = true)]
+async fn a_silent_port_is_taken_up_later() {
+    for id in ATTRIBUTES {
+        let cluster = cluster_with_vports(2);
+        let silent = cluster.shape.host_guid([1, 1, 0], 0);
+        assert!(cluster.fabric.set_attribute_fault(silent, id, Some(AttributeFault::Silent)));
+        let sm = cluster.start(ORIGIN, enabled(&cluster));
+        sleep(POLLED).await;
+        let others = cluster.hosts().filter(|&host| host != silent);
+        for host in others {
+            assert_eq!(state(&cluster, host, 1), PortState::Active, "{}", AttrId::name(id));
+        }
+        let failure = status(&sm).ports[&Guid(silent.0 + 1)].failure;
+        assert_eq!(failure, Some(VirtualFailure::Unanswered(id)));
+        assert!(cluster.fabric.set_attribute_fault(silent, id, None));
+        sleep(POLLED).await;
+        assert_eq!(state(&cluster, silent, 1), PortState::Active, "{}", AttrId::name(id));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_false_top_index_is_survived() {
+    for top in [300, 255, 130, u16::MAX] {
+        let cluster = cluster_with_vports(2);
+        let host = cluster.shape.host_guid([1, 1, 0], 0);
+        assert!(cluster.fabric.claim_top_index(host, PORT, Some(top)));
+        let sm = cluster.start(ORIGIN, enabled(&cluster));
+        sleep(QUIET).await;
+        assert_eq!(state(&cluster, host, 1), PortState::Active, "top index {top}");
+        assert_eq!(status(&sm).ports[&Guid(host.0 + 1)].vports.len(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vport_that_requires_a_lid_stays_in_init() {
+    let cluster = cluster_with_vports(3);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let require = |spec: &mut VportSpec| spec.lid_required = true;
+    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, false, require));
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    assert_eq!(
+        [1, 2].map(|index| state(&cluster, host, index)),
+        [PortState::Init, PortState::Active]
+    );
+    let failure = status(&sm).ports[&Guid(host.0 + 1)].vports[1].failure;
+    assert_eq!(failure, Some(VirtualFailure::NeedsLid));
+}
