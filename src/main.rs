@@ -5,6 +5,7 @@
 use std::process::ExitCode;
 use torus_sm::cli::{self, Command, completions, output};
 use torus_sm::daemon::launch::{self, Failure};
+use torus_sm::daemon::shadow::process;
 use torus_sm::manage;
 use torus_sm::offline::{self, check, replay, torus_config};
 use torus_sm::sim_command::{ctl, exec, run};
@@ -25,6 +26,9 @@ fn main() -> ExitCode {
         Command::ShowHelp(text) => print(&text),
         Command::ShowVersion => print(&cli::version(program.as_deref())),
         Command::CreateConfig(path, args) => launch::create_config(&path, &args),
+        Command::Daemon(args) if args.dry_start || args.dry_start_json => {
+            process::dry_start(&args, args.dry_start_json)
+        }
         Command::Daemon(args) => launch::daemon(&args),
         Command::Sim(args) => run::run(&args),
         Command::SimExec(at, command) => exec::exec(&at, &command),

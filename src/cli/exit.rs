@@ -17,17 +17,20 @@ pub enum ExitCode {
     Config = 4,
     /// The log file, another file or a system resource that the daemon needs is not available.
     System = 5,
+    /// `--dry-start`: Sets would change what devices hold.
+    Changes = 6,
 }
 
 impl ExitCode {
     /// All codes with their meaning, for the help text.
-    pub const ALL: [(Self, &'static str); 6] = [
+    pub const ALL: [(Self, &'static str); 7] = [
         (Self::Ok, "success"),
         (Self::Fatal, "fatal error of the fabric, or --once without SUBNET UP"),
         (Self::Usage, "invalid command line"),
         (Self::NoPort, "no usable InfiniBand port"),
         (Self::Config, "unreadable or invalid configuration"),
         (Self::System, "log file or system resource not available"),
+        (Self::Changes, "--dry-start: the first sweep would change what devices hold"),
     ];
 }
 

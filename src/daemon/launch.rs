@@ -316,7 +316,10 @@ pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> R
 
 /// The port to run on: that of `-g GUID`, the operator's choice (`-g 0`), or the first usable one.
 /// `None` if the operator chose to exit.
-fn choose_port(args: &DaemonArgs, options: &Options) -> Result<Option<LocalPort>, Failure> {
+pub(crate) fn choose_port(
+    args: &DaemonArgs,
+    options: &Options,
+) -> Result<Option<LocalPort>, Failure> {
     let no_port = |error: PortError| {
         let hint = match error {
             PortError::NoAdapter(_) => "; 'torus-sm sim 4x4x4' runs it on a simulated fabric",

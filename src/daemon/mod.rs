@@ -19,10 +19,11 @@
 //! * [`vendor`]: asks devices for vendor-specific capabilities; [`virtual_ports`]: manages vports;
 //! * [`activity`]: the activity report;
 //! * [`incidents`]: derives incidents from what the others publish;
+//! * [`shadow`]: what this program would do on a fabric of another subnet manager;
 //! * [`process`]: threads, signals, log.
 //!
 //! Imports go one way: messages ← process, activity ← sm_loop, sa_server, perfmgr, congestion, vendor, virtual_ports, incidents ← start ← management ←
-//! launch.
+//! launch ← shadow.
 
 pub mod activity;
 pub mod congestion;
@@ -35,6 +36,7 @@ pub mod perfmgr;
 pub mod process;
 pub mod replication;
 pub mod sa_server;
+pub mod shadow;
 pub mod sm_loop;
 pub mod start;
 pub mod vendor;

@@ -111,7 +111,7 @@ impl ServerThreads {
 
 /// The initial registry: the multicast groups of the partitions, and the contents of `sa_db_file`.
 /// False if part of that file could not be used.
-fn registry(
+pub(in crate::daemon) fn registry(
     options: &Options,
     config: &PartitionsConfig,
     reports_groups: bool,

@@ -389,6 +389,8 @@ impl MadDemux {
         match (is_completion, delivery.agent) {
             (false, _) => self.queue_request(delivery),
             (true, Agent::SmiDirected | Agent::SmiLid) => self.complete_transaction(delivery),
+            // Requests to another SA; the daemon has none.
+            (true, Agent::Sa) if self.gsi.complete(delivery) => {}
             (true, Agent::Sa) => self.queue_sa_outcome(delivery),
             (true, Agent::Perf | Agent::Congestion) => {
                 if !self.gsi.complete(delivery) {

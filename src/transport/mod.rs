@@ -3,7 +3,8 @@
 //! A [`MadPort`] sends MADs and delivers received ones to its [`MadSink`]. The kernel's umad device
 //! ([`umad`]) and the simulated fabric ([`crate::sim`]) are ports; wrappers can be stacked on both
 //! to trace ([`traced`]), log ([`frames`]), record ([`recorded`]) or drop ([`lossy`]) MADs, or to open a lost port
-//! again ([`reopening`]). [`rmpp`] divides long messages for ports that do not. Like the kernel, a port retries requests: one posted with a timeout is
+//! again ([`reopening`]). A port can be limited to Gets ([`get_only`]), on which a subnet manager rehearses
+//! ([`rehearsal`]). [`rmpp`] divides long messages for ports that do not. Like the kernel, a port retries requests: one posted with a timeout is
 //! delivered exactly once, as its response or as [`Outcome::Unanswered`].
 //!
 //! [`demux`] is the sink of the daemon: it matches responses to their [`transactions`] and queues
@@ -20,12 +21,14 @@ pub mod demux;
 mod device_queue;
 mod frame_text;
 pub mod frames;
+pub mod get_only;
 pub mod gsi;
 mod gsi_requests;
 mod in_flight;
 pub mod lossy;
 mod pacing;
 pub mod recorded;
+pub mod rehearsal;
 pub mod reopening;
 pub mod rmpp;
 mod smp_counters;
@@ -201,6 +204,8 @@ pub struct PortIdentity {
 pub enum SendError {
     #[error("{device} port {port}: sending a MAD failed: {source}")]
     Io { device: String, port: PortNum, source: std::io::Error },
+    #[error("{device} port {port} sends Gets only")]
+    NotAGet { device: String, port: PortNum },
     #[error("{device} port {port} is closed")]
     Closed { device: String, port: PortNum },
 }

@@ -19,6 +19,7 @@ mod recovery;
 mod returned_switch;
 mod roles;
 mod service_manager;
+mod shadow;
 mod shared_state;
 mod simulation;
 mod strict_roles;

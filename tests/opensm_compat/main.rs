@@ -5,6 +5,7 @@ mod bring_up;
 mod cold_lids;
 mod congestion;
 mod console;
+mod dry_start;
 mod engines;
 mod faults;
 mod foreign_key;

@@ -24,6 +24,10 @@ pub struct DaemonArgs {
     pub force: bool,
     /// `-g 0`: list the ports and ask for one.
     pub ask_for_port: bool,
+    /// `--dry-start`: print the Sets of the first sweep instead of sending them.
+    pub dry_start: bool,
+    /// `--dry-start-json`: as `dry_start`, in JSON.
+    pub dry_start_json: bool,
     /// `-o`: end after the first sweep.
     pub once: bool,
     pub pidfile: Option<PathBuf>,
@@ -91,6 +95,8 @@ impl DaemonArgs {
             Effect::ConfigFile => self.config = Some(value.into()),
             Effect::CreateConfig => self.create_config = Some(value.into()),
             Effect::Force => self.force = true,
+            Effect::DryStart => self.dry_start = true,
+            Effect::DryStartJson => self.dry_start_json = true,
             Effect::Once => self.once = true,
             Effect::PidFile => self.pidfile = Some(value.into()),
             Effect::Verbose => self.overrides.push(Override::MoreVerbose),

@@ -32,6 +32,8 @@ pub(super) enum Effect {
     CreateConfig,
     Force,
     Once,
+    DryStart,
+    DryStartJson,
     PidFile,
     /// Adds one log flag.
     Verbose,
@@ -80,6 +82,10 @@ options! {
             "Bind to the local port with this GUID; 0 lists the ports to choose from [default: the \
              first port that is not DOWN, else the first]";
         "once"; 'o' => Effect::Once, "Configure the subnet once and exit; ports stay ACTIVE";
+        "dry-start" => Effect::DryStart,
+            "Print the Sets that the first sweep would send, send none, and exit: code 0 if none \
+             changes what devices hold, 6 if some do";
+        "dry-start-json" => Effect::DryStartJson, "Do the same and print JSON";
         "daemon"; 'B' => Effect::Set("daemon", "TRUE"), "Run in the background";
         "pidfile"; FILE => Effect::PidFile,
             "Write the process ID to FILE and remove FILE at exit";

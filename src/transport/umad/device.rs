@@ -58,6 +58,18 @@ impl Device {
         Ok(())
     }
 
+    /// Registers agents for requests of this program: they receive the responses to these, and no
+    /// requests of others.
+    pub(super) fn register_for_requests(&mut self, agents: &[Agent]) -> Result<(), OpenError> {
+        for &agent in agents {
+            let registration = Registration { methods: 0, ..Registration::of(agent) };
+            let id = register(&self.descriptor, &registration)
+                .map_err(|source| self.register_error(agent, source))?;
+            self.agents.push((agent, id));
+        }
+        Ok(())
+    }
+
     /// Registers the SA agent: with [`Segmentation::Caller`] for segments as they are, if the kernel
     /// can, else for whole messages.
     pub(super) fn register_sa(&mut self, wanted: Segmentation) -> Result<(), OpenError> {

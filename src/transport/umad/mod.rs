@@ -198,14 +198,23 @@ impl UmadPort {
         Self::open_as(port, sink, Segmentation::Caller)
     }
 
+    /// Opens `port` for requests of subnet management and subnet administration. Requests of others are
+    /// not received: another program may use the port as subnet manager.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub fn open_requester(port: &LocalPort, sink: Arc<dyn MadSink>) -> Result<Self, OpenError> {
+        let mut device = Device::open(umad_number(port)?)?;
+        device.register_for_requests(&[SMI_AGENTS.as_slice(), &SA_AGENTS].concat())?;
+        Self::with_devices(port, sink, vec![device])
+    }
+
     fn open_as(
         port: &LocalPort,
         sink: Arc<dyn MadSink>,
         wanted: Segmentation,
     ) -> Result<Self, OpenError> {
-        let number = port
-            .umad
-            .ok_or_else(|| PortError::NoUmad { device: port.device.clone(), port: port.port })?;
+        let number = umad_number(port)?;
         let mut devices = vec![Device::open(number)?];
         if devices[0].descriptor.is_real() {
             devices[0].register(&SMI_AGENTS)?;
@@ -216,6 +225,16 @@ impl UmadPort {
         } else {
             devices[0].register(&[SMI_AGENTS.as_slice(), &SA_AGENTS, &GSI_AGENTS].concat())?;
         }
+        Self::with_devices(port, sink, devices)
+    }
+
+    /// Starts the readers of `devices`.
+    fn with_devices(
+        port: &LocalPort,
+        sink: Arc<dyn MadSink>,
+        devices: Vec<Device>,
+    ) -> Result<Self, OpenError> {
+        let number = umad_number(port)?;
         let life = Arc::<Life>::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let names = ["smi", "sa", "gsi"].map(|class| format!("umad{number}-{class}"));
@@ -257,6 +276,11 @@ impl UmadPort {
         let PortIdentity { device, port, .. } = &self.identity;
         SendError::Closed { device: device.clone(), port: *port }
     }
+}
+
+/// The number of the umad device of a port.
+fn umad_number(port: &LocalPort) -> Result<u32, PortError> {
+    port.umad.ok_or_else(|| PortError::NoUmad { device: port.device.clone(), port: port.port })
 }
 
 fn device_path(kind: &str, number: u32) -> String {

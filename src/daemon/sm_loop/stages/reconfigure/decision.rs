@@ -8,10 +8,10 @@ use crate::verify::baseline::{Outcome, PendingBaseline, PlanVerdict};
 use crate::verify::{Verified, VerifyFailure};
 
 /// A plan that may be applied or the reasons why there is none, and the memory for the next plan.
-pub(super) type Decision = (Result<Verified, PlanRejected>, Memory);
+pub(in crate::daemon) type Decision = (Result<Verified, PlanRejected>, Memory);
 
 /// The decision, and the baseline for the next plan, still to be completed.
-pub(super) fn decide(outcome: Outcome) -> (Decision, Option<PendingBaseline>) {
+pub(in crate::daemon) fn decide(outcome: Outcome) -> (Decision, Option<PendingBaseline>) {
     match outcome {
         Ok(PlanVerdict { verdict, memory, pending_baseline, .. }) => {
             let verdict = verdict.map_err(|failure| verification_failed(&failure));

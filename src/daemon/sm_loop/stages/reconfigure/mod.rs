@@ -21,7 +21,7 @@
 
 mod audit;
 mod balancing;
-mod decision;
+pub(in crate::daemon) mod decision;
 mod fault_log;
 mod figures;
 mod inherit;
@@ -35,7 +35,7 @@ mod outcome;
 mod programmable;
 mod recording;
 mod registry_queries;
-mod reregister;
+pub(in crate::daemon) mod reregister;
 mod shared_state;
 mod snapshot;
 mod state;

@@ -5,8 +5,30 @@ use super::state::MasterState;
 use crate::apply::ApplyReport;
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
+use crate::ids::Guid;
 use crate::wire::attr::{AttrId, CapMask, PortState};
+use rustc_hash::FxHashSet;
 use std::collections::HashSet;
+
+/// End ports to set ClientReregister for, of which those with the GUIDs `registered` have been asked.
+pub(in crate::daemon) fn clients_to_reregister(
+    fabric: &Fabric,
+    options: &Options,
+    registered: &FxHashSet<Guid>,
+) -> HashSet<PortId> {
+    if options.no_clients_rereg {
+        return HashSet::new();
+    }
+    let ports = fabric.end_ports().filter(|&id| {
+        let port = fabric.port(id);
+        let is_switch = fabric.node_of(id).is_switch();
+        let is_capable = port.info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
+        // Port 0 of a switch has no link.
+        let comes_up = !is_switch && port.state() == PortState::Init;
+        is_capable && (comes_up || !registered.contains(&port.guid))
+    });
+    ports.collect()
+}
 
 impl MasterState {
     /// End ports to set ClientReregister for: those that came up, and those that were not asked
@@ -17,18 +39,7 @@ impl MasterState {
         fabric: &Fabric,
         options: &Options,
     ) -> HashSet<PortId> {
-        if options.no_clients_rereg {
-            return HashSet::new();
-        }
-        let ports = fabric.end_ports().filter(|&id| {
-            let port = fabric.port(id);
-            let is_switch = fabric.node_of(id).is_switch();
-            let is_capable = port.info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
-            // Port 0 of a switch has no link.
-            let comes_up = !is_switch && port.state() == PortState::Init;
-            is_capable && (comes_up || !self.registered.contains(&port.guid))
-        });
-        ports.collect()
+        clients_to_reregister(fabric, options, &self.registered)
     }
 
     /// Records the ports that were asked to register.

@@ -1,0 +1,149 @@
+//! `torus-sm --dry-start` and `torus-sm shadow` beside Debian's opensm: no Set is sent, none is needed on
+//! the fabrics that opensm has configured, and planted differences are told.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use tempfile::TempDir;
+use testkit::process::wait_until_settled;
+use testkit::{Ibsim, Running, Simulator, have, tool, torus_sm};
+use torus_sm::fabric::ibnet;
+use torus_sm::sim::generate::Shape;
+
+/// Exit code if Sets would change what devices hold.
+const CHANGES: i32 = 6;
+
+/// Writes opensm.conf with `options`, torus-2QoS.conf and two partitions to `folder`.
+fn configuration(folder: &Path, shape: &Shape, options: &str) -> PathBuf {
+    let torus = folder.join("torus-2QoS.conf");
+    fs::write(&torus, shape.torus_conf()).expect("a file");
+    let partitions = folder.join("partitions.conf");
+    fs::write(&partitions, "Default=0x7fff, ipoib: ALL=full;\nblue=0x1234: ALL=full;\n")
+        .expect("a file");
+    let config = folder.join("opensm.conf");
+    let text = format!(
+        "torus_config {}\npartition_config_file {}\nsweep_interval 0\n{options}\n",
+        torus.display(),
+        partitions.display()
+    );
+    fs::write(&config, text).expect("a file");
+    config
+}
+
+/// opensm on ibsim, with the configuration that it and torus-sm read.
+struct Managed {
+    sim: Ibsim,
+    config: PathBuf,
+    host: String,
+    _opensm: Running,
+    _folder: TempDir,
+}
+
+impl Managed {
+    /// Starts opensm on a generated fabric, and waits until it has configured the subnet. `None` if
+    /// programs are missing.
+    fn start(shape: &str, options: &str) -> Option<Self> {
+        if !have(&["ibsim", "opensm"]) {
+            return None;
+        }
+        let shape: Shape = shape.parse().expect("a shape");
+        let topology = shape.build().expect("a fabric");
+        let folder = tempfile::tempdir().expect("a folder");
+        let net = folder.path().join("fabric.net");
+        fs::write(&net, ibnet::write(&topology)).expect("a file");
+        let config = configuration(folder.path(), &shape, options);
+        let first = topology.nodes.iter().find(|node| node.num_ports == 1).expect("a host");
+        let host = format!("H-{:016x}", first.guid.0);
+        let sim = Ibsim::start(&net);
+        let log = sim.dir().join("opensm.log");
+        let opensm = sim
+            .command(&host, &tool("opensm").expect("checked"))
+            .args(["-d2", "-F"])
+            .arg(&config)
+            .arg("-f")
+            .arg(&log)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("opensm starts");
+        let opensm = Running(opensm);
+        wait_until_settled(&log);
+        Some(Self { sim, config, host, _opensm: opensm, _folder: folder })
+    }
+
+    /// Runs torus-sm with these arguments and the configuration of opensm, without its cache.
+    fn torus_sm(&self, args: &[&str]) -> Output {
+        let mut command = self.sim.command(&self.host, &torus_sm());
+        command.args(args).arg("-F").arg(&self.config);
+        command.env("OSM_CACHE_DIR", self.sim.dir().join("own-cache"));
+        command.output().expect("torus-sm runs")
+    }
+
+    fn dry_start(&self) -> (Value, Output) {
+        let output = self.torus_sm(&["--dry-start-json"]);
+        let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
+        });
+        (report, output)
+    }
+}
+
+const TORUS: &str = "routing_engine torus-2QoS\nqos TRUE";
+
+/// The settings of ports that ibsim does not store, so that every subnet manager sends them again.
+const NOT_STORED: [&str; 6] = [
+    "LocalPhyErrors",
+    "OverrunErrors",
+    "M_KeyLeasePeriod",
+    "SubnetTimeOut",
+    "MasterSMSL",
+    "LinkWidthEnabled",
+];
+
+#[test]
+fn on_ibsim_only_settings_that_it_does_not_store_would_be_written_after_opensm() {
+    for (shape, options) in [("4x4x2", TORUS), ("5x4x1", TORUS), ("4x4x2", "routing_engine minhop")]
+    {
+        let Some(managed) = Managed::start(shape, options) else { return };
+        let (report, output) = managed.dry_start();
+        assert_eq!(output.status.code(), Some(CHANGES), "{shape} {options}");
+        let sets = report["sets"].as_array().expect("a list");
+        for set in sets {
+            assert_eq!(set["attribute"], "PortInfo", "{shape} {options}: {set:#}");
+            for difference in set["differences"].as_array().expect("a list") {
+                let text = difference.as_str().expect("text");
+                let is_known = NOT_STORED.iter().any(|name| text.starts_with(name));
+                assert!(is_known, "{shape} {options}: {set:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_would_be_written_after_opensm_with_the_same_configuration() {
+    if !have(&["opensm"]) {
+        return;
+    }
+    for (shape, options) in [("4x4x2", TORUS), ("5x4x1", TORUS), ("4x4x2", "routing_engine minhop")]
+    {
+        let sim = Simulator::start(&[shape, "--no-sm"]);
+        let config = configuration(sim.dir.path(), &shape.parse().expect("a shape"), options);
+        let config = config.to_str().expect("text");
+        let _opensm = sim.opensm("", "opensm.log", &["-F", config]);
+        wait_until_settled(&sim.dir.path().join("opensm.log"));
+        let program = torus_sm();
+        let run = |args: &[&str]| {
+            let mut command = sim.command("", &program);
+            command.args(args).args(["-F", config]);
+            command.env("OSM_CACHE_DIR", sim.dir.path().join("own-cache"));
+            command.output().expect("torus-sm runs")
+        };
+        let output = run(&["--dry-start-json"]);
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(report["changes"], 0, "{shape} {options}: {report:#}");
+        assert_eq!(output.status.code(), Some(0));
+        let text = String::from_utf8_lossy(&run(&["--dry-start"]).stdout).into_owned();
+        println!("{text}");
+    }
+}
