@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => completions::script(args).and_then(|text| print(&text)),
         Command::Manage(command) => manage::client::run::run(&command),
         Command::Replay(args) => replay::run(&args, &mut std::io::stdout().lock()),
+        Command::Shadow(args) => process::shadow(&args),
         Command::TorusConfig(args) => torus_config::run(&args, &mut std::io::stdout().lock()),
     };
     match outcome {

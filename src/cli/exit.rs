@@ -17,7 +17,7 @@ pub enum ExitCode {
     Config = 4,
     /// The log file, another file or a system resource that the daemon needs is not available.
     System = 5,
-    /// `--dry-start`: Sets would change what devices hold.
+    /// `--dry-start` and `shadow`: Sets would change what devices hold.
     Changes = 6,
 }
 
@@ -30,7 +30,7 @@ impl ExitCode {
         (Self::NoPort, "no usable InfiniBand port"),
         (Self::Config, "unreadable or invalid configuration"),
         (Self::System, "log file or system resource not available"),
-        (Self::Changes, "--dry-start: the first sweep would change what devices hold"),
+        (Self::Changes, "--dry-start, shadow: the first sweep would change what devices hold"),
     ];
 }
 

@@ -3,7 +3,7 @@
 //! Without a subcommand the command line is that of opensm(8), so that existing start scripts work:
 //! [`daemon`] has its options, and `long_only` accepts long options with a single dash, as
 //! getopt_long_only(3) does. A subcommand is the first word: [`sim`], [`plan`], [`check`],
-//! [`torus_config`], [`replay`], [`completions`], [`help`], and those of [`manage`] for a running
+//! [`torus_config`], [`replay`], [`shadow`], [`completions`], [`help`], and those of [`manage`] for a running
 //! daemon. A command behind an option is an error (`misplaced_command`). clap parses all of them.
 //! [`configuration`] combines the configuration file with the command line; [`exit`] has the exit
 //! codes; [`output`] prints.
@@ -21,6 +21,7 @@ mod number;
 pub mod output;
 pub mod plan;
 pub mod replay;
+pub mod shadow;
 pub mod sim;
 pub mod torus_config;
 
@@ -31,6 +32,7 @@ pub use exit::{ExitCode, Failure};
 pub use manage::ManageCommand;
 pub use plan::PlanArgs;
 pub use replay::ReplayArgs;
+pub use shadow::ShadowArgs;
 pub use sim::args::SimArgs;
 pub use sim::ctl::CtlArgs;
 pub use sim::exec::AttachArgs;
@@ -62,6 +64,8 @@ pub enum Command {
     Check(Box<CheckArgs>),
     /// Show and repeat a recording.
     Replay(ReplayArgs),
+    /// Watch the fabric of another subnet manager.
+    Shadow(Box<ShadowArgs>),
     /// Derive torus-2QoS.conf from a fabric.
     TorusConfig(Box<TorusConfigArgs>),
     /// Talk to a running daemon.
@@ -133,6 +137,7 @@ pub fn command() -> clap::Command {
         .subcommand(daemon::hide_options(CheckArgs::command()))
         .subcommand(TorusConfigArgs::command().arg(help_arg()))
         .subcommand(ReplayArgs::command().arg(help_arg()))
+        .subcommand(daemon::hide_options(ShadowArgs::command()))
         .subcommand(CompletionsArgs::command().arg(help_arg()))
         .subcommand(help::command().arg(help_arg()))
 }
@@ -211,6 +216,9 @@ fn from_matches(
         Some(("plan", matches)) => Command::Plan(Box::new(PlanArgs::from_arg_matches(matches)?)),
         Some(("check", matches)) => Command::Check(Box::new(CheckArgs::from_arg_matches(matches)?)),
         Some(("replay", matches)) => Command::Replay(ReplayArgs::from_arg_matches(matches)?),
+        Some(("shadow", matches)) => {
+            Command::Shadow(Box::new(ShadowArgs::from_arg_matches(matches)?))
+        }
         Some(("torus-config", matches)) => {
             Command::TorusConfig(Box::new(TorusConfigArgs::from_arg_matches(matches)?))
         }

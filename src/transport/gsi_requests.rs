@@ -3,6 +3,7 @@
 use super::{Agent, Delivery, Outcome};
 use crate::wire::attr::AttrId;
 use crate::wire::mad::{Header, MAD_SIZE, Mad, Method, Status, low_tid_of};
+use crate::wire::sa::DATA_OFFSET;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -67,7 +68,9 @@ impl GsiRequests {
                 // A redirection is ClassPortInfo.
                 let is_redirection = header.status() & Status::REDIRECT != 0
                     && header.attr_id() == AttrId::CLASS_PORT_INFO;
-                delivery.mad.len() >= MAD_SIZE
+                // ibsim's library delivers responses of the SA without the padding behind the record.
+                let length = if delivery.agent == Agent::Sa { DATA_OFFSET } else { MAD_SIZE };
+                delivery.mad.len() >= length
                     && header.method() == Method::GET_RESP.0
                     && (header.attr_id() == request.attr_id || is_redirection)
             };

@@ -2,22 +2,30 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use testkit::sa_client::joins;
 use testkit::{Observer, SimCluster, settle};
 use torus_sm::cli::ExitCode;
 use torus_sm::config::config_files::ConfigFiles;
 use torus_sm::config::options::Options;
 use torus_sm::daemon::shadow::dry_start::DryStart;
 use torus_sm::daemon::shadow::first_start::FirstStart;
+use torus_sm::daemon::shadow::html;
 use torus_sm::daemon::shadow::port::ShadowPort;
+use torus_sm::daemon::shadow::report::ShadowReport;
 use torus_sm::daemon::shadow::set_view::{SetEffect, SetView};
+use torus_sm::daemon::shadow::watch::Shadow;
 use torus_sm::daemon::sm_loop::files::StateFiles;
-use torus_sm::ids::PortNum;
+use torus_sm::ids::{Guid, Lid, PortNum};
 use torus_sm::transport::MadPort;
 use torus_sm::transport::transactions::SmpRequest;
-use torus_sm::wire::attr::AttrId;
+use torus_sm::wire::attr::{AttrId, PhysState, PortInfo, PortState};
+use torus_sm::wire::mad::Method;
 
 /// The position of the host at which the subnet manager runs.
 const MANAGER: [u16; 3] = [0; 3];
+
+/// Number of multicast groups.
+const GROUPS: usize = 5;
 
 /// A port at the host of the switch at `at` of which only Gets leave.
 fn port(cluster: &SimCluster, at: [u16; 3], options: &Options) -> ShadowPort {
@@ -48,14 +56,22 @@ fn changes(report: &DryStart) -> Vec<&SetView> {
     report.sets.iter().filter(|set| !set.is_harmless()).collect()
 }
 
-/// Changes an attribute of the node at the end of the route by `change`, as another program would.
+/// Changes an attribute of a switch by `change`, as another program would.
 async fn plant(
     cluster: &SimCluster,
     (at, attr_id, attr_mod): ([u16; 3], u16, u32),
     change: impl Fn(&mut [u8; 64]),
 ) {
+    plant_at(cluster, (cluster.shape.switch_guid(at), attr_id, attr_mod), change).await;
+}
+
+async fn plant_at(
+    cluster: &SimCluster,
+    (node, attr_id, attr_mod): (Guid, u16, u32),
+    change: impl Fn(&mut [u8; 64]),
+) {
     let eye = Observer::at(cluster, [1, 1, 0]);
-    let route = eye.route_to(cluster, cluster.shape.switch_guid(at));
+    let route = eye.route_to(cluster, node);
     let read = eye.call(&SmpRequest::get(route, attr_id, attr_mod)).await.expect("an answer");
     let mut data = read.data;
     change(&mut data);
@@ -133,4 +149,109 @@ async fn a_dry_start_names_each_planted_difference() {
             && line.contains("SL 0: held VL 7")),
         "{lines:#?}"
     );
+}
+
+/// A shadow at a host beside the subnet manager.
+fn shadow(cluster: &SimCluster, options: &Options) -> Shadow {
+    let port = port(cluster, [1, 1, 0], options);
+    Shadow::new(port, first_start(cluster, options), Vec::new())
+}
+
+/// Passes once. No Set may reach a device.
+async fn pass<'a>(cluster: &SimCluster, shadow: &'a mut Shadow) -> &'a ShadowReport {
+    let before = cluster.fabric.sets();
+    shadow.pass().await;
+    assert_eq!(cluster.fabric.sets(), before, "a Set reached a device");
+    assert_eq!(shadow.report().last_failure, None);
+    shadow.report()
+}
+
+fn lines(report: &ShadowReport) -> Vec<String> {
+    let line = |set: &SetView| format!("{} {} {:?}", set.attribute, set.place, set.differences);
+    report.differences.iter().map(line).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shadow_beside_the_same_manager_finds_no_difference() {
+    let cluster = SimCluster::healthy("4x3x2", 1);
+    let options = cluster.options();
+    let sm = cluster.start(MANAGER, options.clone());
+    settle().await;
+    let hosts = joins::hosts(&cluster.topology);
+    joins::all(&cluster.fabric, &hosts[2..9], Method::SET, GROUPS, 1).await;
+    settle().await;
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    let mut shadow = shadow(&cluster, &options);
+    for passes in 1..=2 {
+        let report = pass(&cluster, &mut shadow).await;
+        assert_eq!(lines(report), [""; 0]);
+        assert_eq!(report.reasons(), [""; 0], "{}", report.text());
+        assert_eq!((report.passes, report.groups), (passes, GROUPS), "{}", report.text());
+        assert!(report.path_sls.answered > 20, "{:?}", report.path_sls);
+        assert!(report.renamed_manager > 0 && report.credit_loop.is_none());
+        assert!(report.text().starts_with("safe to switch\n"));
+    }
+    assert_eq!(shadow.report().changes, []);
+    assert_eq!(shadow.report().managers.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shadow_names_planted_differences() {
+    let cluster = SimCluster::healthy("4x3x1", 1);
+    let options = cluster.options();
+    let _sm = cluster.start(MANAGER, options.clone());
+    settle().await;
+    let mut shadow = shadow(&cluster, &options);
+    assert_eq!(pass(&cluster, &mut shadow).await.reasons(), [""; 0]);
+    let lid = usize::from(cluster.host_lid([2, 2, 0]).0);
+    plant(&cluster, ([1, 0, 0], AttrId::LINEAR_FT, 0), |data| data[lid] = 0xFF).await;
+    plant(&cluster, ([1, 2, 0], AttrId::SL_TO_VL, 2 << 8 | 1), |data| data[0] = 0x77).await;
+    plant(&cluster, ([3, 2, 0], AttrId::VL_ARBITRATION, 1 << 16 | 1), |data| data[1] ^= 9).await;
+    let host = cluster.shape.host_guid([2, 1, 0], 0);
+    plant_at(&cluster, (host, AttrId::PKEY_TABLE, 0), |data| data.fill(0)).await;
+    let moved = cluster.shape.host_guid([0, 2, 0], 0);
+    plant_at(&cluster, (moved, AttrId::PORT_INFO, 1), |data| {
+        let mut info = PortInfo::read(data);
+        info.set_lid(Lid(99));
+        info.set_port_state(PortState::NoChange);
+        info.set_phys_state(PhysState::NoChange);
+        data.copy_from_slice(&info.0);
+    })
+    .await;
+    let report = pass(&cluster, &mut shadow).await;
+    let found = lines(report);
+    for expected in [
+        format!("LinearForwardingTable block 0 [\"LID {lid}: held none, planned port"),
+        "SLtoVLMappingTable from port 2 to port 1 [\"SL 0: held VL 7, planned VL".to_owned(),
+        "VLArbitrationTable port 1, block 1 [\"entry 0: held".to_owned(),
+        "P_KeyTable port 1, block 0 [\"index 0: held none, planned 0xffff".to_owned(),
+        "PortInfo port 1 [\"LID: held 99, planned".to_owned(),
+    ] {
+        assert!(found.iter().any(|line| line.starts_with(&expected)), "{expected}: {found:#?}");
+    }
+    assert_eq!(found.len(), 5, "{found:#?}");
+    assert_eq!(report.verdict(), "NOT safe to switch");
+    assert_eq!(report.exit_code(), ExitCode::Changes);
+    assert!(!report.faults_in_force.is_empty(), "{}", report.text());
+    assert!(report.changes[0].what.iter().any(|what| what.contains("is 99, was")), "{report:?}");
+    assert!(html::page(report).contains("held 99, planned"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shadow_tells_what_it_would_have_done_when_the_fabric_changed() {
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let options = cluster.options();
+    let _sm = cluster.start(MANAGER, options.clone());
+    settle().await;
+    let mut shadow = shadow(&cluster, &options);
+    pass(&cluster, &mut shadow).await;
+    cluster.fabric.unlink(cluster.shape.switch_guid([2, 2, 0]), PortNum(1));
+    settle().await;
+    let report = pass(&cluster, &mut shadow).await;
+    let [change] = &report.changes[..] else { panic!("{}", report.text()) };
+    assert!(change.what.iter().any(|what| what.starts_with("1 link down (")), "{change:?}");
+    assert_eq!(change.engine.as_deref(), Some("torus-2QoS"));
+    assert!(change.lft_blocks > 0);
+    // The manager has routed around it in the same way.
+    assert_eq!(report.reasons(), [""; 0], "{}", report.text());
 }

@@ -57,6 +57,12 @@ fn the_pages_of_offline_commands_have_every_option_of_theirs() {
             assert!(has_word(&manual, &format!("--{long}")), "{name}: --{long}");
         }
     }
+    let manual = manual("man/torus-sm.8");
+    let command = commands.find_subcommand("shadow").expect("a command");
+    let own = command.get_arguments().filter_map(|arg| arg.get_long());
+    for long in own.filter(|long| *long != "help") {
+        assert!(has_word(&manual, &format!("--{long}")), "shadow: --{long}");
+    }
 }
 
 #[test]
@@ -167,7 +173,8 @@ fn the_manual_has_every_resource_event_and_command_of_the_management_interface()
     }
     let commands = cli::command();
     let is_documented = |name: &str| has_word(&manual, name);
-    let others = ["sim", "plan", "check", "torus-config", "replay", "completions", "help"];
+    let others =
+        ["sim", "plan", "check", "torus-config", "replay", "shadow", "completions", "help"];
     for command in commands.get_subcommands().filter(|c| !others.contains(&c.get_name())) {
         assert!(is_documented(command.get_name()), "{}", command.get_name());
         for arg in command.get_arguments().filter_map(|arg| arg.get_long()) {

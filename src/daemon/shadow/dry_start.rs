@@ -8,11 +8,11 @@ use crate::notes::counted;
 use crate::observe::{Observation, SweepError};
 use crate::transport::client::SmpClient;
 use crate::transport::rehearsal::Rehearsal;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 /// Another subnet manager.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ManagerView {
     pub guid: String,
     pub name: String,

@@ -18,6 +18,7 @@ use crate::daemon::sm_loop::stages::reconfigure::reregister::clients_to_reregist
 use crate::daemon::start;
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError, SweepSettings, heavy};
+use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::publish::rejected::PlanRejected;
@@ -27,6 +28,8 @@ use crate::transport::rehearsal::{Rehearsal, RehearsedSet};
 use crate::verify::Verified;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The input of a first sweep: configuration and stored files.
 pub struct FirstStart {
@@ -42,6 +45,8 @@ pub struct FirstStart {
 /// A plan for an observed fabric, or the reasons why there is none.
 pub(super) struct FirstPlan {
     pub(super) outcome: Result<Verified, PlanRejected>,
+    pub(super) request: PlanRequest,
+    pub(super) planning: Duration,
 }
 
 /// The Sets of a first sweep, in the order of their answers.
@@ -90,6 +95,28 @@ impl FirstStart {
         observation: &Observation,
         groups: Vec<GroupMembers>,
     ) -> Result<FirstPlan, String> {
+        let request = self.request(observation, groups)?;
+        Ok(self.planned(request, None))
+    }
+
+    /// Plans the observed fabric as a daemon does whose devices hold the plan `previous`.
+    ///
+    /// # Errors
+    /// An unknown engine name.
+    pub(super) fn plan_after(
+        &mut self,
+        observation: &Observation,
+        previous: Option<&Plan>,
+    ) -> Result<FirstPlan, String> {
+        let request = self.request(observation, Vec::new())?;
+        Ok(self.planned(request, previous))
+    }
+
+    fn request(
+        &mut self,
+        observation: &Observation,
+        groups: Vec<GroupMembers>,
+    ) -> Result<PlanRequest, String> {
         let fabric = &observation.fabric;
         let last = last_mlid(fabric);
         if let Some(specs) = self.partitions.resolve(&self.options, last) {
@@ -100,7 +127,7 @@ impl FirstStart {
         members.extend(groups);
         members.sort_by_key(|group| group.mlid);
         let chain = configuration::chain(&self.options, self.files.routing.clone())?;
-        let request = PlanRequest {
+        Ok(PlanRequest {
             fabric: fabric.clone(),
             pkeys: observation.pkeys.clone(),
             options: self.options.clone(),
@@ -113,8 +140,13 @@ impl FirstStart {
             memory: self.memory.clone(),
             reregister: clients_to_reregister(fabric, &self.options, &FxHashSet::default()),
             held_mappings: Arc::default(),
-        };
-        let planned = contained::run(|| decide(request.plan(None, None)));
+        })
+    }
+
+    fn planned(&mut self, request: PlanRequest, previous: Option<&Plan>) -> FirstPlan {
+        let start = Instant::now();
+        let planned = contained::run(|| decide(request.plan(previous, None)));
+        let planning = start.elapsed();
         let outcome = match planned {
             Ok(((outcome, memory), _)) => {
                 self.memory = memory;
@@ -122,7 +154,7 @@ impl FirstStart {
             }
             Err(panic) => Err(PlanRejected::of(format!("planning failed: {panic}"))),
         };
-        Ok(FirstPlan { outcome })
+        FirstPlan { outcome, request, planning }
     }
 
     /// Reads the tables that the devices hold, and programs them in the rehearsal of `client`.

@@ -6,10 +6,18 @@
 //! * [`dry_start`]: `torus-sm --dry-start`, the Sets that the first sweep would send;
 //! * [`first_start`]: that sweep, by the stages of the SM loop;
 //! * [`port`]: the clients of the port;
+//! * [`watch`]: `torus-sm shadow`, which passes over the fabric again and again; [`report`]: its report,
+//!   [`html`]: as a page;
+//! * `in_force`: the tables that the devices hold; [`path_sls`]: service levels of sample paths;
 //! * [`set_view`]: Sets in words.
 
 pub mod dry_start;
 pub mod first_start;
+pub mod html;
+mod in_force;
+pub mod path_sls;
 pub mod port;
 pub mod process;
+pub mod report;
 pub mod set_view;
+pub mod watch;

@@ -2,17 +2,25 @@
 
 use super::dry_start::DryStart;
 use super::first_start::FirstStart;
+use super::html;
 use super::port::ShadowPort;
+use super::report::ShadowReport;
+use super::watch::{Shadow, pause};
 use crate::cli::output::{complain, print};
-use crate::cli::{DaemonArgs, ExitCode, Failure};
+use crate::cli::{DaemonArgs, ExitCode, Failure, ShadowArgs};
 use crate::config::options::Options;
 use crate::daemon::launch::{choose_port, configure, read_files};
 use crate::daemon::sm_loop::files::StateFiles;
+use crate::publish::atomic_file;
 use crate::transport::MadPort;
 use crate::transport::sysfs::LocalPort;
 use crate::transport::umad::{OpenError, UmadPort};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep};
 
 /// Opens a port of this host for requests only: requests of others go to the subnet manager.
 fn open_local(options: &Options, local: &LocalPort) -> Result<ShadowPort, Failure> {
@@ -46,6 +54,99 @@ pub fn dry_start(args: &DaemonArgs, as_json: bool) -> Result<ExitCode, Failure> 
     let text = if as_json { json(&report)? } else { report.text() };
     print(&text)?;
     Ok(report.exit_code())
+}
+
+/// The file of the report of a shadow.
+const STATE_FILE: &str = "torus-sm.shadow";
+
+/// Maximum number of Gets in flight of a shadow.
+const WINDOW: usize = 2;
+
+/// Watches the fabric, or prints the report (`torus-sm shadow`).
+///
+/// # Errors
+/// The configuration, the port or the file of the report cannot be used.
+pub fn shadow(args: &ShadowArgs) -> Result<ExitCode, Failure> {
+    let state = args.state.clone().unwrap_or_else(|| {
+        let folder = std::env::var_os("OSM_CACHE_DIR").unwrap_or("/var/cache/opensm".into());
+        PathBuf::from(folder).join(STATE_FILE)
+    });
+    if args.report { print_report(args, &state) } else { watch(args, &state) }
+}
+
+fn print_report(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
+    let unusable = |problem: &dyn std::fmt::Display| {
+        let text = format!("{}: {problem}; torus-sm shadow writes it", state.display());
+        Failure::new(ExitCode::System, text)
+    };
+    let text = std::fs::read_to_string(state).map_err(|error| unusable(&error))?;
+    let report: ShadowReport = serde_json::from_str(&text).map_err(|error| unusable(&error))?;
+    let shown = match (args.json, args.html) {
+        (true, _) => json(&ReportJson::of(&report))?,
+        (false, true) => html::page(&report),
+        (false, false) => report.text(),
+    };
+    print(&shown)?;
+    Ok(report.exit_code())
+}
+
+fn watch(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
+    let configured = configure(&args.daemon)?;
+    configured.mistakes.iter().for_each(|text| complain(text));
+    let options = configured.options;
+    let files = read_files(&options)?;
+    for note in configured.notes.iter().chain(&files.notes) {
+        complain(&note.to_string());
+    }
+    let chosen = choose_port(&args.daemon, &options)?;
+    let Some(local) = chosen else { return Ok(ExitCode::Ok) };
+    runtime()?.block_on(async {
+        let port = open_local(&options, &local)?;
+        let port = ShadowPort { client: port.client.paced(WINDOW, args.rate), ..port };
+        let state_files = StateFiles::from_environment(&options);
+        let start = FirstStart::new(options, files, &state_files);
+        let shadow = Shadow::new(port, start, args.ignore.clone());
+        pass_again_and_again(shadow, args, state).await
+    })
+}
+
+/// Passes over the fabric, and stores the report after each pass.
+async fn pass_again_and_again(
+    mut shadow: Shadow,
+    args: &ShadowArgs,
+    state: &Path,
+) -> Result<ExitCode, Failure> {
+    let interval = Duration::from_secs(args.interval);
+    for pass in 1.. {
+        let start = Instant::now();
+        shadow.pass().await;
+        let report = shadow.report();
+        atomic_file::replace(state, &json(report)?, false)
+            .map_err(|error| Failure::new(ExitCode::System, error))?;
+        if args.passes.is_some_and(|passes| pass >= passes) {
+            return Ok(report.exit_code());
+        }
+        sleep(pause(interval, start)).await;
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// The report with its verdict.
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    /// No difference is known.
+    safe_to_switch: bool,
+    /// Why not; empty if it is safe.
+    reasons: Vec<String>,
+    #[serde(flatten)]
+    report: &'a ShadowReport,
+}
+
+impl<'a> ReportJson<'a> {
+    fn of(report: &'a ShadowReport) -> Self {
+        let reasons = report.reasons();
+        Self { safe_to_switch: reasons.is_empty(), reasons, report }
+    }
 }
 
 pub(super) fn runtime() -> Result<Runtime, Failure> {

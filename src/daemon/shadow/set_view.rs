@@ -75,6 +75,17 @@ impl SetView {
     }
 }
 
+/// The last data of each attribute, with what the device held before the first Set to it.
+pub(super) fn outcomes(sets: &[RehearsedSet]) -> Vec<RehearsedSet> {
+    let mut last: BTreeMap<(Vec<u8>, u16, u32), RehearsedSet> = BTreeMap::new();
+    for set in sets {
+        let key = (set.route.as_wire().to_vec(), set.attr_id, set.attr_mod);
+        let first = last.get(&key).map_or(set.held, |earlier| earlier.held);
+        last.insert(key, RehearsedSet { held: first, ..*set });
+    }
+    last.into_values().collect()
+}
+
 /// The part of a table that a Set writes, or the port.
 fn place(fabric: &Fabric, port: PortId, set: &RehearsedSet) -> String {
     let RehearsedSet { attr_id, attr_mod, .. } = *set;

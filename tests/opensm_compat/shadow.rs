@@ -36,6 +36,8 @@ struct Managed {
     sim: Ibsim,
     config: PathBuf,
     host: String,
+    /// Another host than that of opensm.
+    other: String,
     _opensm: Running,
     _folder: TempDir,
 }
@@ -53,8 +55,9 @@ impl Managed {
         let net = folder.path().join("fabric.net");
         fs::write(&net, ibnet::write(&topology)).expect("a file");
         let config = configuration(folder.path(), &shape, options);
-        let first = topology.nodes.iter().find(|node| node.num_ports == 1).expect("a host");
-        let host = format!("H-{:016x}", first.guid.0);
+        let mut hosts = topology.nodes.iter().filter(|node| node.num_ports == 1);
+        let mut host = || format!("H-{:016x}", hosts.next().expect("a host").guid.0);
+        let (host, other) = (host(), host());
         let sim = Ibsim::start(&net);
         let log = sim.dir().join("opensm.log");
         let opensm = sim
@@ -69,23 +72,38 @@ impl Managed {
             .expect("opensm starts");
         let opensm = Running(opensm);
         wait_until_settled(&log);
-        Some(Self { sim, config, host, _opensm: opensm, _folder: folder })
+        Some(Self { sim, config, host, other, _opensm: opensm, _folder: folder })
     }
 
-    /// Runs torus-sm with these arguments and the configuration of opensm, without its cache.
-    fn torus_sm(&self, args: &[&str]) -> Output {
-        let mut command = self.sim.command(&self.host, &torus_sm());
+    /// Runs torus-sm at a host with these arguments and the configuration of opensm, without its cache.
+    fn torus_sm(&self, host: &str, args: &[&str]) -> Output {
+        let mut command = self.sim.command(host, &torus_sm());
         command.args(args).arg("-F").arg(&self.config);
         command.env("OSM_CACHE_DIR", self.sim.dir().join("own-cache"));
         command.output().expect("torus-sm runs")
     }
 
     fn dry_start(&self) -> (Value, Output) {
-        let output = self.torus_sm(&["--dry-start-json"]);
+        let output = self.torus_sm(&self.host, &["--dry-start-json"]);
         let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
             panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
         });
         (report, output)
+    }
+
+    /// The report of one pass of a shadow at another host, with these further options.
+    fn shadow(&self, options: &[&str]) -> Value {
+        let ignored = NOT_STORED.join(",");
+        let state = self.sim.dir().join("shadow.json");
+        let state = state.to_str().expect("text");
+        let pass = ["shadow", "--passes", "1", "--rate", "20000", "--ignore", &ignored];
+        let watched =
+            self.torus_sm(&self.other, &[&pass[..], &["--state", state], options].concat());
+        let errors = String::from_utf8_lossy(&watched.stderr);
+        let args = ["shadow", "--report", "--json", "--state", state];
+        let shown = self.torus_sm(&self.other, &args);
+        assert_eq!(shown.status.code(), watched.status.code(), "{errors}");
+        serde_json::from_slice(&shown.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
     }
 }
 
@@ -145,5 +163,42 @@ fn nothing_would_be_written_after_opensm_with_the_same_configuration() {
         assert_eq!(output.status.code(), Some(0));
         let text = String::from_utf8_lossy(&run(&["--dry-start"]).stdout).into_owned();
         println!("{text}");
+    }
+}
+
+#[test]
+fn a_shadow_beside_opensm_finds_no_difference_on_ibsim_and_names_planted_ones() {
+    for (shape, options) in [("4x4x2", TORUS), ("5x4x1", TORUS), ("4x4x2", "routing_engine minhop")]
+    {
+        let Some(managed) = Managed::start(shape, options) else { return };
+        let report = managed.shadow(&[]);
+        assert_eq!(report["safe_to_switch"], true, "{shape} {options}: {report:#}");
+        assert_eq!(report["path_sls"]["asked"], report["path_sls"]["answered"]);
+        assert_eq!(report["managers"][0]["state"], "MASTER");
+        let has_loop = !report["credit_loop"].is_null();
+        assert_eq!(has_loop, options.contains("minhop"), "{shape} {options}: {report:#}");
+
+        let partitions = managed.sim.dir().join("other-partitions.conf");
+        fs::write(&partitions, "Default=0x7fff, ipoib: ALL=full;\nred=0x2345: ALL=full;\n")
+            .expect("a file");
+        let text = fs::read_to_string(&managed.config).expect("a file");
+        let other = text.replace("partition_config_file", "#");
+        let sl_to_vl = "qos_swe_sl2vl 0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0";
+        let path = partitions.display();
+        fs::write(&managed.config, format!("{other}\npartition_config_file {path}\n{sl_to_vl}\n"))
+            .expect("a file");
+        let report = managed.shadow(&["-R", "dor"]);
+        assert_eq!(report["safe_to_switch"], false);
+        let differences = report["differences"].as_array().expect("a list");
+        let texts: Vec<&str> = differences
+            .iter()
+            .flat_map(|set| set["differences"].as_array().expect("a list"))
+            .map(|text| text.as_str().expect("text"))
+            .collect();
+        let has = |part: &str| texts.iter().any(|text| text.contains(part));
+        assert!(has("held 0x9234, planned none") && has("planned 0xa345"), "{texts:#?}");
+        assert!(texts.iter().any(|text| text.starts_with("LID ")), "{texts:#?}");
+        let has_mappings = texts.iter().any(|text| text.starts_with("SL "));
+        assert_eq!(has_mappings, options.contains("qos"), "{texts:#?}");
     }
 }
