@@ -154,7 +154,7 @@ async fn a_dry_start_names_each_planted_difference() {
 /// A shadow at a host beside the subnet manager.
 fn shadow(cluster: &SimCluster, options: &Options) -> Shadow {
     let port = port(cluster, [1, 1, 0], options);
-    Shadow::new(port, first_start(cluster, options), Vec::new())
+    Shadow::new(port, first_start(cluster, options), Vec::new(), None)
 }
 
 /// Passes once. No Set may reach a device.
@@ -254,4 +254,17 @@ async fn a_shadow_tells_what_it_would_have_done_when_the_fabric_changed() {
     assert!(change.lft_blocks > 0);
     // The manager has routed around it in the same way.
     assert_eq!(report.reasons(), [""; 0], "{}", report.text());
+
+    // A later run at the same port continues the report, one at another port does not.
+    let text = serde_json::to_string(report).expect("JSON");
+    let continued = |at: [u16; 3]| {
+        let earlier: ShadowReport = serde_json::from_str(&text).expect("a report");
+        let start = first_start(&cluster, &options);
+        Shadow::new(port(&cluster, at, &options), start, Vec::new(), Some(earlier))
+    };
+    let mut again = continued([1, 1, 0]);
+    let report = pass(&cluster, &mut again).await;
+    assert_eq!((report.passes, report.changes.len()), (3, 1));
+    assert!(report.gets > shadow.report().gets);
+    assert_eq!(continued([3, 1, 0]).report().passes, 0);
 }

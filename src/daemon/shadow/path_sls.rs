@@ -15,7 +15,8 @@ use crate::wire::record::{PathRecord, Record};
 use crate::wire::sa::{CLASS_VERSION, DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Number of pairs of hosts whose paths are asked for in a pass.
 const SAMPLES: usize = 32;
@@ -131,7 +132,7 @@ fn own_answer(
     from: &Address,
     query: &Mad,
 ) -> Option<Sl> {
-    let reply = responder.handle(subnet, from, &query.0, Instant::now())?;
+    let reply = responder.handle(subnet, from, &query.0, Instant::now().into_std())?;
     sl_of(&reply.mad)
 }
 

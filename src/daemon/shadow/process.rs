@@ -100,12 +100,14 @@ fn watch(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
     }
     let chosen = choose_port(&args.daemon, &options)?;
     let Some(local) = chosen else { return Ok(ExitCode::Ok) };
+    let earlier = std::fs::read_to_string(state).ok();
+    let earlier = earlier.and_then(|text| serde_json::from_str(&text).ok());
     runtime()?.block_on(async {
         let port = open_local(&options, &local)?;
         let port = ShadowPort { client: port.client.paced(WINDOW, args.rate), ..port };
         let state_files = StateFiles::from_environment(&options);
         let start = FirstStart::new(options, files, &state_files);
-        let shadow = Shadow::new(port, start, args.ignore.clone());
+        let shadow = Shadow::new(port, start, args.ignore.clone(), earlier);
         pass_again_and_again(shadow, args, state).await
     })
 }
@@ -123,6 +125,10 @@ async fn pass_again_and_again(
         let report = shadow.report();
         atomic_file::replace(state, &json(report)?, false)
             .map_err(|error| Failure::new(ExitCode::System, error))?;
+        if shadow.is_port_lost() {
+            let why = report.last_failure.clone().unwrap_or_default();
+            return Err(Failure::new(ExitCode::NoPort, why));
+        }
         if args.passes.is_some_and(|passes| pass >= passes) {
             return Ok(report.exit_code());
         }

@@ -12,7 +12,7 @@ use crate::fabric::difference::Difference;
 use crate::fabric::{End, Fabric, PortId};
 use crate::ids::Guid;
 use crate::notes::{Severity, counted};
-use crate::observe::Observation;
+use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
 use crate::plan::links::settable;
 use crate::transport::rehearsal::RehearsedSet;
@@ -34,17 +34,34 @@ pub struct Shadow {
     report: ShadowReport,
     /// Settings of ports that are not compared.
     ignored: Vec<String>,
+    /// Gets of earlier runs.
+    earlier_gets: u64,
+    is_port_lost: bool,
     /// The last observation, with its plan if that was accepted.
     last: Option<(Arc<Fabric>, Option<Arc<Plan>>)>,
 }
 
 impl Shadow {
-    /// `ignored`: settings of ports that are not compared, as the report names them.
-    pub fn new(port: ShadowPort, start: FirstStart, ignored: Vec<String>) -> Self {
+    /// `ignored`: settings of ports that are not compared, as the report names them. `earlier`: the report of
+    /// an earlier run, which is continued if it is of the same port.
+    pub fn new(
+        port: ShadowPort,
+        start: FirstStart,
+        ignored: Vec<String>,
+        earlier: Option<ShadowReport>,
+    ) -> Self {
         let since = now();
         let port_guid = port.client.port().identity().guid.to_string();
-        let report = ShadowReport { port_guid, since, ..ShadowReport::default() };
-        Self { port, start, report, ignored, last: None }
+        let earlier = earlier.filter(|report| report.port_guid == port_guid);
+        let report =
+            earlier.unwrap_or_else(|| ShadowReport { port_guid, since, ..ShadowReport::default() });
+        let earlier_gets = report.gets;
+        Self { port, start, report, ignored, earlier_gets, is_port_lost: false, last: None }
+    }
+
+    /// True if the port does not send any more: its device failed or was removed.
+    pub fn is_port_lost(&self) -> bool {
+        self.is_port_lost
     }
 
     pub fn report(&self) -> &ShadowReport {
@@ -61,13 +78,16 @@ impl Shadow {
             }
         }
         let counters = self.port.client.counters();
-        self.report.gets = counters.gets + counters.sets;
+        self.report.gets = self.earlier_gets + counters.gets + counters.sets;
         self.report.updated = now();
     }
 
     async fn compare(&mut self) -> Result<(), String> {
         let client = self.port.client.clone();
-        let observation = self.start.sweep(&client).await.map_err(|error| error.to_string())?;
+        let observation = self.start.sweep(&client).await.map_err(|error| {
+            self.is_port_lost = matches!(error, SweepError::LocalLost(_));
+            error.to_string()
+        })?;
         let fabric = observation.fabric.clone();
         self.report.switches = fabric.switches().len();
         self.report.hosts = fabric.nodes().len() - fabric.switches().len();
