@@ -24,6 +24,8 @@ pub mod publish;
 pub mod record;
 pub mod replication;
 pub mod sa;
+#[cfg(test)]
+pub mod scenario_files;
 pub mod sim;
 pub mod sim_command;
 pub mod sm;

@@ -23,8 +23,8 @@ use super::fact::*;
 use super::incident::Incident;
 use super::{losses::Register, store};
 use crate::ids::{Guid, PortNum};
+use crate::scenario_files;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 /// The name of the folder below the root of the repository.
 const FOLDER: &str = "src/incidents/testdata";
@@ -198,26 +198,9 @@ fn played(text: &str) -> String {
     blocks.join("\n")
 }
 
-fn files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(FOLDER);
-    let entries = std::fs::read_dir(&folder).expect("the folder of scenarios");
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    files.sort();
-    files
-}
-
 #[test]
 fn scenarios_lead_to_the_recorded_incidents() {
-    assert!(!files().is_empty());
-    for path in files() {
-        let recorded = std::fs::read_to_string(&path).expect("a scenario");
-        let played = played(&recorded);
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(&path, played).expect("a writable file");
-        } else {
-            assert_eq!(played, recorded, "{}: UPDATE_GOLDEN=1 rewrites it", path.display());
-        }
-    }
+    scenario_files::check(FOLDER, played);
 }
 
 #[test]

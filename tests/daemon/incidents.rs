@@ -3,14 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 use testkit::memory_network::MemoryNetwork;
+use testkit::sa_client::joins;
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
+use torus_sm::daemon::messages::SmEvent;
 use torus_sm::fabric::End;
+use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::incidents::incident::{Incident, Kind};
 use torus_sm::sim::SetFault;
 use torus_sm::wire::attr::{AttrId, SmState};
+use torus_sm::wire::mad::Method;
 
 const HOME: [u16; 3] = [0, 0, 0];
 /// A switch that is not that of the subnet manager, nor beside it.
@@ -304,4 +308,51 @@ async fn incidents_survive_a_takeover() {
     assert_eq!(open(&standby)[0].opened, before.opened);
     power_on(&cluster, dead);
     until(&standby, &[], Duration::from_secs(60)).await;
+}
+
+/// Groups for all multicast entries of the switches but that of the IPoIB broadcast group.
+#[tokio::test(start_paused = true)]
+async fn full_multicast_tables_are_one_incident_until_groups_end() {
+    const ENTRIES: u16 = 32;
+    let shape = "4x4x1".parse().expect("a shape");
+    let hardware = Hardware { multicast_fdb_cap: ENTRIES, ..Hardware::default() };
+    let cluster = SimCluster::new(shape, hardware, 1);
+    let sm = start(&cluster, cluster.options()).await;
+    let hosts = joins::hosts(&cluster.topology);
+    // Each group has other members: equal ones could share an MLID.
+    for (first, count) in (1..=usize::from(ENTRIES)).enumerate() {
+        let members = [hosts[first % 16], hosts[(first * 5 + 1) % 16]];
+        joins::all(&cluster.fabric, &members, Method::SET, count, 1).await;
+    }
+    until(&sm, &[Kind::FullTable], Duration::from_secs(30)).await;
+    let headline = open(&sm)[0].headline.clone();
+    assert!(headline.starts_with("all 31 MLIDs of groups are in use"), "{headline}");
+    joins::all(&cluster.fabric, &hosts, Method::DELETE, usize::from(ENTRIES), 1).await;
+    until(&sm, &[], Duration::from_secs(30)).await;
+}
+
+/// More partitions than the P_Key tables of hosts have entries.
+#[tokio::test(start_paused = true)]
+async fn full_pkey_tables_are_one_incident_until_the_partitions_fit() {
+    const ENTRIES: usize = 32;
+    let shape = "4x4x1".parse().expect("a shape");
+    let hardware = Hardware { partition_cap: ENTRIES as u16, ..Hardware::default() };
+    let cluster = SimCluster::new(shape, hardware, 1);
+    let file = cluster.file("partitions.conf");
+    let partitions = |count: usize| -> String {
+        let lines = (1..count).map(|key| format!("p{key}={:#x}: ALL=full;\n", 0x100 + key));
+        std::iter::once("Default=0x7fff: ALL=full;\n".to_owned()).chain(lines).collect()
+    };
+    std::fs::write(&file, partitions(ENTRIES + 3)).expect("a file");
+    let partition_config_file = Some(file.display().to_string());
+    let options = Options { partition_config_file, ..cluster.options() };
+    let same = options.clone();
+    let reload = Box::new(move || Ok(same.clone().into()));
+    let sm = cluster.start_with(HOME, options, reload);
+    until(&sm, &[Kind::FullTable], Duration::from_secs(30)).await;
+    let headline = open(&sm)[0].headline.clone();
+    assert!(headline.starts_with("P_Key tables of 32 ports are full, the first: "), "{headline}");
+    std::fs::write(&file, partitions(ENTRIES)).expect("a file");
+    sm.tell(SmEvent::Reload);
+    until(&sm, &[], Duration::from_secs(60)).await;
 }

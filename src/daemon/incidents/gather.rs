@@ -4,6 +4,7 @@
 use super::floods::ObservedFlood;
 use crate::fabric::quarantined::QuarantineCause;
 use crate::fabric::{End, Fabric};
+use crate::ids::{Lid, Mlid};
 use crate::incidents::fact::{
     Cable, CableEnd, CableFault, DuplicateGuid, ExchangedCables, Facts, FaultyCable, Flood,
     ForeignManager, FullSpace, KnownNode, OwnFault, RefusingDevice, Reroute, RoutingFacts,
@@ -12,9 +13,10 @@ use crate::incidents::losses::Register;
 use crate::incidents::torus_cables::{self, TorusCables};
 use crate::incidents::{grid_squares, next_failure, survey};
 use crate::manage::loop_status::{LoopStatus, ReconfigureResult};
-use crate::notes::{Severity, counted};
+use crate::notes::{Note, Severity, counted};
 use crate::perfmgr::status::PerfStatus;
 use crate::publish::Subnet;
+use crate::sa::registry::last_mlid;
 use chrono::{DateTime, Utc};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -210,18 +212,50 @@ fn torus_cables(subnet: &Subnet) -> TorusCables {
     }
 }
 
+/// OpenSM's number of the note about a port whose P_Key table is too small.
+const PKEY_OVERFLOW: &str = "0512";
+
 /// Number spaces that are used up.
 fn full(subnet: &Subnet) -> Vec<FullSpace> {
+    full_lids(subnet).into_iter().chain(full_mlids(subnet)).chain(full_pkeys(subnet)).collect()
+}
+
+/// All MLIDs that the smallest multicast forwarding table has entries for have groups. The first MLID is
+/// kept for the broadcast group of IPoIB.
+fn full_mlids(subnet: &Subnet) -> Option<FullSpace> {
+    let first = Mlid::FIRST.0;
+    let room = usize::from(last_mlid(&subnet.fabric).0 - first);
+    let used = subnet.plan.multicast.sls.iter().filter(|(mlid, _)| mlid.0 != first).count();
+    let text = format!(
+        "all {room} MLIDs of groups are in use: the switches have no multicast entries for further \
+         groups, which share MLIDs or are denied"
+    );
+    (used >= room).then_some(FullSpace { space: "MLIDs", text })
+}
+
+/// Ports that do not get all their P_Keys.
+fn full_pkeys(subnet: &Subnet) -> Option<FullSpace> {
+    let is_overflow = |note: &&Note| note.code == Some(PKEY_OVERFLOW);
+    let overflows: Vec<&Note> = subnet.plan.notes.iter().filter(is_overflow).collect();
+    let first = overflows.first()?;
+    let ports = counted(overflows.len(), "port", "ports");
+    let text = format!("P_Key tables of {ports} are full, the first: {}", first.text);
+    Some(FullSpace { space: "P_Keys", text })
+}
+
+/// End ports without a LID because all are in use.
+fn full_lids(subnet: &Subnet) -> Option<FullSpace> {
     let Subnet { fabric, plan, .. } = subnet;
     let without = fabric.end_ports().filter(|&port| plan.lids.base(port).is_none()).count();
     let caps = fabric.switch_ids().map(|id| fabric.switch(id).switch_info.linear_fdb_cap());
     let cap = caps.filter(|&cap| cap > 1).min().map_or(usize::MAX, usize::from);
     let used = plan.lids.iter().count();
     // Ports also lack LIDs for other reasons while there is room.
-    let is_full = without > 0 && used + (1 << subnet.options.lmc) > cap.min(0xBFFF);
+    let is_full =
+        without > 0 && used + (1 << subnet.options.lmc) > cap.min(Lid::UNICAST_MAX.index());
     let ports = counted(without, "port gets", "ports get");
     let text = format!("all LIDs are in use: {ports} none and cannot be reached");
-    if is_full { vec![FullSpace { space: "LIDs", text }] } else { Vec::new() }
+    is_full.then_some(FullSpace { space: "LIDs", text })
 }
 
 /// The cable between two ports as it is named in `fabric`, plugged in or not.

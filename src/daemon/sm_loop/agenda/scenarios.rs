@@ -14,10 +14,10 @@
 //! | `causes` | shows why there is work |
 
 use super::*;
+use crate::scenario_files;
 use crate::wire::attr::SmInfo;
 use crate::wire::smp::{DirectedRoute, SmpRoute};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The name of the folder below the root of the repository.
@@ -196,26 +196,9 @@ fn played(text: &str) -> String {
     blocks.join("\n")
 }
 
-fn files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(FOLDER);
-    let entries = std::fs::read_dir(&folder).expect("the folder of scenarios");
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    files.sort();
-    files
-}
-
 #[test]
 fn scenarios_lead_to_the_recorded_tasks() {
-    assert!(!files().is_empty());
-    for path in files() {
-        let recorded = std::fs::read_to_string(&path).expect("a scenario");
-        let played = played(&recorded);
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(&path, played).expect("a writable file");
-        } else {
-            assert_eq!(played, recorded, "{}: UPDATE_GOLDEN=1 rewrites it", path.display());
-        }
-    }
+    scenario_files::check(FOLDER, played);
 }
 
 /// The order of tasks, the roles in which they are done, whether operators can inhibit them, and the
