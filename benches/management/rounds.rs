@@ -47,12 +47,11 @@ pub(crate) fn compare(daemon: &BenchDaemon, load: &Load, rounds: usize) {
                 rate: rate(daemon, &client),
             };
             drop(running);
-            match is_loaded {
-                true => {
-                    loaded.push(figures);
-                    loaded_time += start.elapsed();
-                }
-                false => calm.push(figures),
+            if is_loaded {
+                loaded.push(figures);
+                loaded_time += start.elapsed();
+            } else {
+                calm.push(figures)
             }
         }
     }

@@ -148,9 +148,10 @@ async fn cables(cluster: &SimCluster, sm: &mut Sm) -> Vec<Duration> {
         let (switch, port) = (cluster.shape.switch_guid(at), PortNum(1 + number as u8 % 6));
         for fails in [true, false] {
             let (start, before) = (Instant::now(), sm.generation());
-            let done = match fails {
-                true => cluster.fabric.unlink(switch, port),
-                false => cluster.fabric.relink(switch, port),
+            let done = if fails {
+                cluster.fabric.unlink(switch, port)
+            } else {
+                cluster.fabric.relink(switch, port)
             };
             assert!(done, "port {port} of {switch} has no cable");
             let is_new = |subnet: &Option<Arc<_>>| generation(subnet) > before;

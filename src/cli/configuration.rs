@@ -38,9 +38,10 @@ pub fn read(args: &DaemonArgs) -> Result<Configured, String> {
 /// each.
 pub fn read_strictly(args: &DaemonArgs) -> Result<Configured, String> {
     let configured = read_over(args, None)?;
-    match configured.mistakes.is_empty() {
-        true => Ok(configured),
-        false => Err(configured.mistakes.join("\n")),
+    if configured.mistakes.is_empty() {
+        Ok(configured)
+    } else {
+        Err(configured.mistakes.join("\n"))
     }
 }
 

@@ -217,9 +217,10 @@ pub fn node_names_from(
     };
     let (names, diagnostics) = node_name_map::parse(Path::new(file), &text);
     let notes = diagnostics.iter().map(Note::from).collect();
-    match diagnostics.iter().any(|found| found.severity == Severity::Error) {
-        true => Err(notes),
-        false => Ok((names, notes)),
+    if diagnostics.iter().any(|found| found.severity == Severity::Error) {
+        Err(notes)
+    } else {
+        Ok((names, notes))
     }
 }
 

@@ -102,9 +102,12 @@ impl<T> Parsed<T> {
 /// Parses a list of GUIDs. Text after a GUID is ignored, as are repetitions of a GUID.
 pub fn guids(file: &Path, text: &str) -> Parsed<Guid> {
     let mut seen = HashSet::new();
-    parse(file, text, |guid, rest| match seen.insert(guid) {
-        true => Ok(guid),
-        false => Err(rest.warning(0, format!("GUID {guid} is repeated"))),
+    parse(file, text, |guid, rest| {
+        if seen.insert(guid) {
+            Ok(guid)
+        } else {
+            Err(rest.warning(0, format!("GUID {guid} is repeated")))
+        }
     })
 }
 
@@ -142,9 +145,10 @@ pub fn search_orders(file: &Path, text: &str) -> Parsed<SearchOrder> {
             }
             ports.push(port);
         }
-        match seen.insert(switch) {
-            true => Ok(SearchOrder { switch, ports }),
-            false => Err(rest.warning(0, format!("switch {switch} is repeated"))),
+        if seen.insert(switch) {
+            Ok(SearchOrder { switch, ports })
+        } else {
+            Err(rest.warning(0, format!("switch {switch} is repeated")))
         }
     })
 }

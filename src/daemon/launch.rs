@@ -91,10 +91,7 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
 pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let configured = configure(args)?;
     configured.mistakes.iter().for_each(|text| complain(text));
-    let opened = match args.force {
-        true => File::create(path),
-        false => File::create_new(path),
-    };
+    let opened = if args.force { File::create(path) } else { File::create_new(path) };
     let written =
         opened.and_then(|mut file| file.write_all(configured.options.to_text().as_bytes()));
     written.map_err(|error| {

@@ -176,10 +176,8 @@ impl Daemon {
         unsolicited: Unsolicited,
         setup: Setup,
     ) -> Self {
-        let first_state = match setup.options.sm_inactive {
-            true => SmState::NotActive,
-            false => SmState::Discovering,
-        };
+        let first_state =
+            if setup.options.sm_inactive { SmState::NotActive } else { SmState::Discovering };
         let sm_status = SmStatus::new(port.identity().guid, &setup.options, first_state);
         let client = SmpClient::new(port.clone(), demux, limits(&setup.options));
         let (events, receiver) = feed::channel();

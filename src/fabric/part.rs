@@ -23,9 +23,8 @@ impl FabricPart {
             let peer = whole.port(port).peer?;
             (contains(port) && contains(peer)).then_some(peer)
         };
-        let has_port = |port: PortId| match whole.node_of(port).is_switch() {
-            true => contains(port),
-            false => linked(port).is_some(),
+        let has_port = |port: PortId| {
+            if whole.node_of(port).is_switch() { contains(port) } else { linked(port).is_some() }
         };
         let nodes: Vec<_> = whole
             .node_ids()

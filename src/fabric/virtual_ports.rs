@@ -79,13 +79,14 @@ impl VirtualPorts {
             let (own, others): (Vec<&VirtualPort>, Vec<&VirtualPort>) =
                 port.vports.iter().partition(|vport| is_owner(vport, &mut by_guid));
             duplicates.extend(others.iter().map(|vport| (guid, vport.index)));
-            let port = match others.is_empty() {
-                true => port.clone(),
-                false => Arc::new(VirtualizedPort {
+            let port = if others.is_empty() {
+                port.clone()
+            } else {
+                Arc::new(VirtualizedPort {
                     is_discovered: port.is_discovered,
                     top_index: port.top_index,
                     vports: own.into_iter().cloned().collect(),
-                }),
+                })
             };
             by_port.insert(guid, port);
         }

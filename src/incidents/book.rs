@@ -84,10 +84,7 @@ impl Book {
             let is_new = before.is_none();
             let incident = Arc::new(incident);
             self.open.insert(id, incident.clone());
-            changes.push(match is_new {
-                true => Change::Opened(incident),
-                false => Change::Changed(incident),
-            });
+            changes.push(if is_new { Change::Opened(incident) } else { Change::Changed(incident) });
         }
         changes
     }

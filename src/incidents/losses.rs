@@ -57,9 +57,10 @@ impl Register {
                 continue;
             }
             let Some(cable) = Cable::of(old, port) else { continue };
-            match cable.key().iter().any(|end| occupied.contains(end)) {
-                true => self.provisional.push(cable),
-                false => self.cables.push(cable),
+            if cable.key().iter().any(|end| occupied.contains(end)) {
+                self.provisional.push(cable)
+            } else {
+                self.cables.push(cable)
             }
         }
         self.settle(new);

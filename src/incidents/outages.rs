@@ -124,16 +124,18 @@ impl<'a> Outage<'a> {
             component.iter().map(|&guid| (guid, self.boundary(guid, elsewhere))).collect();
         let outward: usize = boundaries.values().map(Vec::len).sum();
         let is_part = !self.is_silence && component.len() > outward.max(1);
-        let failed: Vec<Guid> = match is_part {
-            true => vec![component[0]],
-            false => component.iter().copied().filter(|at| !boundaries[at].is_empty()).collect(),
+        let failed: Vec<Guid> = if is_part {
+            vec![component[0]]
+        } else {
+            component.iter().copied().filter(|at| !boundaries[at].is_empty()).collect()
         };
         let failed = if failed.is_empty() { vec![component[0]] } else { failed };
         for &guid in component {
             let beside = self.switches_beside(guid);
-            let owner = match failed.contains(&guid) {
-                true => guid,
-                false => *beside.iter().find(|far| failed.contains(far)).unwrap_or(&failed[0]),
+            let owner = if failed.contains(&guid) {
+                guid
+            } else {
+                *beside.iter().find(|far| failed.contains(far)).unwrap_or(&failed[0])
             };
             let share = shares.entry(owner).or_default();
             share.nodes.push(self.nodes[&guid]);
@@ -164,9 +166,12 @@ impl<'a> Outage<'a> {
             Some(node) => {
                 let near = node.cables.iter().map(|cable| cable.far_from(node.guid));
                 let present = near.filter(|end| !self.nodes.contains_key(&end.guid));
-                let down = present.map(|end| match self.unanswered.contains(&end.end()) {
-                    true => format!("nothing answers behind {end}, although the link is up"),
-                    false => format!("{end} has no link to it any more"),
+                let down = present.map(|end| {
+                    if self.unanswered.contains(&end.end()) {
+                        format!("nothing answers behind {end}, although the link is up")
+                    } else {
+                        format!("{end} has no link to it any more")
+                    }
                 });
                 lost_node(node, down.collect(), takes, covers)
             }

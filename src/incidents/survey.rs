@@ -96,15 +96,12 @@ fn degraded(fabric: &Fabric, port: PortId) -> Option<FaultyCable> {
     let widths = near.link_width_enabled() & far.link_width_enabled();
     let widest = LANES.into_iter().rev().find(|(code, _)| code & widths != 0)?.0;
     let speed = fabric.link_speed(port)?;
-    let fastest = match fabric.has_extended_speeds(port)? && fabric.has_extended_speeds(peer)? {
-        true => {
-            let speeds = LinkSpeed::enabled_mask(&near) & LinkSpeed::enabled_mask(&far);
-            LinkSpeed::fastest(speeds)
-        }
-        false => {
-            let basic = near.link_speed_enabled() & far.link_speed_enabled();
-            LinkSpeed::fastest(basic & BASIC_SPEEDS)
-        }
+    let fastest = if fabric.has_extended_speeds(port)? && fabric.has_extended_speeds(peer)? {
+        let speeds = LinkSpeed::enabled_mask(&near) & LinkSpeed::enabled_mask(&far);
+        LinkSpeed::fastest(speeds)
+    } else {
+        let basic = near.link_speed_enabled() & far.link_speed_enabled();
+        LinkSpeed::fastest(basic & BASIC_SPEEDS)
     };
     if lanes(width) >= lanes(widest) && speed >= fastest {
         return None;

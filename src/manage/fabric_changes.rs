@@ -71,16 +71,14 @@ struct ChangeList {
 
 impl ChangeList {
     fn add_node(&mut self, event: Event) {
-        match self.events.len() < MAX_CHANGES {
-            true => self.events.push(event),
-            false => self.more_nodes += 1,
-        }
+        if self.events.len() < MAX_CHANGES { self.events.push(event) } else { self.more_nodes += 1 }
     }
 
     fn add_link(&mut self, event: impl FnOnce() -> Event) {
-        match self.events.len() < MAX_CHANGES {
-            true => self.events.push(event()),
-            false => self.more_links += 1,
+        if self.events.len() < MAX_CHANGES {
+            self.events.push(event())
+        } else {
+            self.more_links += 1
         }
     }
 

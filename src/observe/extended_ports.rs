@@ -68,9 +68,10 @@ fn is_asked(fabric: &Fabric, id: PortId) -> bool {
     if port.info.is_none() || !MlnxExtPortInfo::is_supported_by(&node.info) {
         return false;
     }
-    match node.is_switch() && port.num == PortNum::ZERO {
-        true => node.switch_info.enhanced_port0(),
-        false => !matches!(port.state(), PortState::Down),
+    if node.is_switch() && port.num == PortNum::ZERO {
+        node.switch_info.enhanced_port0()
+    } else {
+        !matches!(port.state(), PortState::Down)
     }
 }
 

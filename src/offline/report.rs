@@ -341,9 +341,10 @@ fn put_kinds(out: &mut String, what_if: &WhatIf) {
             FailureKind::SwitchAndCable => "a switch and a cable",
             FailureKind::TwoCables => "two cables",
         };
-        let extent = match kind.tried == kind.possible {
-            true => format!("all {}", kind.possible),
-            false => format!("{} of {} (seed {})", kind.tried, kind.possible, what_if.seed),
+        let extent = if kind.tried == kind.possible {
+            format!("all {}", kind.possible)
+        } else {
+            format!("{} of {} (seed {})", kind.tried, kind.possible, what_if.seed)
         };
         let mut parts = vec![
             format!("{} completely", kind.complete),

@@ -166,9 +166,10 @@ pub fn assign(
         ports.retain(|&port| !assignment.assign_carried(port));
     }
     let notes = assignment.assign_free(&ports);
-    let guid2lid = match assignment.guid2lid == *memory.guid2lid {
-        true => memory.guid2lid.clone(),
-        false => Arc::new(assignment.guid2lid),
+    let guid2lid = if assignment.guid2lid == *memory.guid2lid {
+        memory.guid2lid.clone()
+    } else {
+        Arc::new(assignment.guid2lid)
     };
     let memory =
         Memory { guid2lid, lids_assigned: true, removed_pkeys: memory.removed_pkeys.clone() };

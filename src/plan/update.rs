@@ -271,9 +271,10 @@ impl Update<'_> {
     ) -> (Arc<MulticastTables>, Arc<Vec<GroupMembers>>) {
         let (input, baseline) = (self.input, self.baseline);
         let same_groups = **baseline.stage_results.groups == *input.groups;
-        let groups = match same_groups {
-            true => baseline.stage_results.groups.clone(),
-            false => Arc::new(input.groups.to_vec()),
+        let groups = if same_groups {
+            baseline.stage_results.groups.clone()
+        } else {
+            Arc::new(input.groups.to_vec())
         };
         let before = &baseline.plan.routing.policy;
         let has_same_trees =

@@ -98,9 +98,10 @@ impl<'a> Reader<'a> {
     pub(super) fn number_to(&mut self, max: u64, what: &str) -> Result<u64, DecodeError> {
         let start = self.clone();
         let number = self.number(what)?;
-        match number <= max {
-            true => Ok(number),
-            false => Err(start.error(format!("{what} is {number}, the maximum is {max}"))),
+        if number <= max {
+            Ok(number)
+        } else {
+            Err(start.error(format!("{what} is {number}, the maximum is {max}")))
         }
     }
 }

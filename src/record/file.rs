@@ -252,18 +252,20 @@ fn read_block(
         entries.push(entry);
     }
     let found = (entries.len() - before) as u64;
-    match found == count && first.checked_add(found).is_some() {
-        true => Ok(first),
-        false => Err(start.error(format!("the block has {found} entries instead of {count}"))),
+    if found == count && first.checked_add(found).is_some() {
+        Ok(first)
+    } else {
+        Err(start.error(format!("the block has {found} entries instead of {count}")))
     }
 }
 
 fn check_end(payload: &mut Reader<'_>, blocks: u64) -> Result<(), DecodeError> {
     let start = payload.clone();
     let expected = payload.number("the number of blocks")?;
-    match expected == blocks && payload.is_empty() {
-        true => Ok(()),
-        false => Err(start.error(format!("there are {blocks} blocks instead of {expected}"))),
+    if expected == blocks && payload.is_empty() {
+        Ok(())
+    } else {
+        Err(start.error(format!("there are {blocks} blocks instead of {expected}")))
     }
 }
 

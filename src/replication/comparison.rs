@@ -157,9 +157,10 @@ fn difference((name, own, other): (&String, &String, &String)) -> String {
         "" => "not set".to_owned(),
         value => value.escape_debug().take(80).collect::<String>(),
     };
-    match own.starts_with(HASHED) || other.starts_with(HASHED) {
-        true => name.clone(),
-        false => format!("{name} (here {}, there {})", shown(own), shown(other)),
+    if own.starts_with(HASHED) || other.starts_with(HASHED) {
+        name.clone()
+    } else {
+        format!("{name} (here {}, there {})", shown(own), shown(other))
     }
 }
 

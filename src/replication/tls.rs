@@ -98,9 +98,10 @@ fn file_error(path: &Path) -> impl Fn(rustls::pki_types::pem::Error) -> io::Erro
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let found = CertificateDer::pem_file_iter(path).map_err(file_error(path))?;
     let found: Vec<_> = found.collect::<Result<_, _>>().map_err(file_error(path))?;
-    match found.is_empty() {
-        true => Err(invalid(format!("{} contains no certificate", path.display()))),
-        false => Ok(found),
+    if found.is_empty() {
+        Err(invalid(format!("{} contains no certificate", path.display())))
+    } else {
+        Ok(found)
     }
 }
 

@@ -33,9 +33,10 @@ impl Devices {
                 return Err(Status::BAD_FIELD);
             }
             if wanted.state_change_enable() & SPEED_ENABLED != 0 {
-                match wanted.has_fdr10_enabled() {
-                    true => self.fdr10.insert(slot),
-                    false => self.fdr10.remove(&slot),
+                if wanted.has_fdr10_enabled() {
+                    self.fdr10.insert(slot)
+                } else {
+                    self.fdr10.remove(&slot)
                 };
             }
         }

@@ -97,9 +97,10 @@ fn general_info(
     if write.is_some() {
         return Err(Status::BAD_METHOD_ATTR);
     }
-    match modifier == GENERAL_INFO_CAPABILITIES.value {
-        true => Ok(profile.capabilities.write()),
-        false => Err(Status::BAD_FIELD),
+    if modifier == GENERAL_INFO_CAPABILITIES.value {
+        Ok(profile.capabilities.write())
+    } else {
+        Err(Status::BAD_FIELD)
     }
 }
 

@@ -27,11 +27,13 @@ impl Devices {
         let Some(port) = self.vendor.virtualized(slot) else { return PortState::Down };
         let has_link = self.port(slot).info.port_state() != PortState::Down;
         match port.vports.get(usize::from(index)) {
-            Some(vport) if port.is_enabled && has_link && vport.spec.is_up => match vport.is_active
-            {
-                true => PortState::Active,
-                false => PortState::Init,
-            },
+            Some(vport) if port.is_enabled && has_link && vport.spec.is_up => {
+                if vport.is_active {
+                    PortState::Active
+                } else {
+                    PortState::Init
+                }
+            }
             _ => PortState::Down,
         }
     }

@@ -63,10 +63,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let (threads, servers) = launch::start_threads(&options)?;
     let simulated = simulate(&fabric, args)?;
     print_or_end(&format!("{}\n", fabric.summary()))?;
-    let starting = match args.no_sm {
-        true => None,
-        false => Some(StartingMark::create(scratch.path())?),
-    };
+    let starting = if args.no_sm { None } else { Some(StartingMark::create(scratch.path())?) };
     let server = {
         let _runtime = threads.main().enter();
         host::serve(args, &simulated, sm_port, scratch.path())?

@@ -21,9 +21,10 @@ impl Peer {
 
     /// The sender of a SubnSet(SMInfo) that came from LID `from`.
     pub fn sender_of(request: &Mad, from: Lid) -> Option<Self> {
-        let route = match request.header().class() == Class::SUBN_DIRECTED {
-            true => SmpRoute::Directed(request.smp().return_route()?),
-            false => SmpRoute::Lid(from),
+        let route = if request.header().class() == Class::SUBN_DIRECTED {
+            SmpRoute::Directed(request.smp().return_route()?)
+        } else {
+            SmpRoute::Lid(from)
         };
         Some(Self { info: SmInfo::read(request.smp_data()), route })
     }

@@ -52,9 +52,10 @@ impl UnroutedPairs {
     ) {
         for &source in sources.ports.iter().filter(|&&source| source != to.port) {
             let with_switch = to.is_switch() || fabric.node_of(source).is_switch();
-            match with_switch {
-                true => self.with_switches += 1,
-                false => self.hosts += 1,
+            if with_switch {
+                self.with_switches += 1
+            } else {
+                self.hosts += 1
             }
             let pair = UnroutedPair { with_switch, switch: switch as u32, lid: to.lid, source };
             if self.first.is_none_or(|first| pair < first) {

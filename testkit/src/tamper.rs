@@ -85,10 +85,7 @@ impl MadPort for SilencedPort {
     }
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
-        match self.silence.0.load(Ordering::Relaxed) {
-            true => Ok(()),
-            false => self.port.post(out),
-        }
+        if self.silence.0.load(Ordering::Relaxed) { Ok(()) } else { self.port.post(out) }
     }
 }
 

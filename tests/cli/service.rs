@@ -64,9 +64,10 @@ fn machine(folder: &Path) -> Result<Cgroup, String> {
     let group = Cgroup::new().ok_or("there is no cgroup tree to write to")?;
     let output = group.command(source("probe.sh").to_str().expect("UTF-8"), folder).output();
     let output = output.map_err(|error| error.to_string())?;
-    match output.status.success() {
-        true => Ok(group),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(group)
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 

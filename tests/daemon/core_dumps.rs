@@ -21,9 +21,12 @@ fn kernel_writes_files() -> bool {
 
 /// The core dump in a folder or those below it.
 fn dump_in(dir: &Path) -> Option<PathBuf> {
-    fs::read_dir(dir).ok()?.flatten().find_map(|entry| match entry.path().is_dir() {
-        true => dump_in(&entry.path()),
-        false => entry.file_name().to_str()?.starts_with("core").then(|| entry.path()),
+    fs::read_dir(dir).ok()?.flatten().find_map(|entry| {
+        if entry.path().is_dir() {
+            dump_in(&entry.path())
+        } else {
+            entry.file_name().to_str()?.starts_with("core").then(|| entry.path())
+        }
     })
 }
 

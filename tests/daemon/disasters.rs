@@ -202,10 +202,7 @@ fn run(scenario: &Scenario) -> Result<(), String> {
         .expect("a runtime");
     let outcome = runtime.block_on(async { Disaster::start(scenario).run().await });
     let panics = std::mem::take(&mut *PANICS.lock().expect("no panic"));
-    match panics.is_empty() {
-        true => outcome,
-        false => Err(format!("{panics:#?}, {outcome:?}")),
-    }
+    if panics.is_empty() { outcome } else { Err(format!("{panics:#?}, {outcome:?}")) }
 }
 
 /// The scenario without the events that its failure does not need.

@@ -48,9 +48,10 @@ fn cases(cluster: &SimCluster, sm: Guid) -> Vec<Case> {
         let neighbours = cables_of(at).flatten().map(|end| topology.nodes[end.0].guid);
         let hosts: Vec<Guid> = cluster.hosts().collect();
         let is_switch = !hosts.contains(&node.guid);
-        let mut lost: Vec<Guid> = match is_switch {
-            true => neighbours.filter(|guid| hosts.contains(guid)).collect(),
-            false => vec![node.guid],
+        let mut lost: Vec<Guid> = if is_switch {
+            neighbours.filter(|guid| hosts.contains(guid)).collect()
+        } else {
+            vec![node.guid]
         };
         lost.dedup();
         cases.push(Case { name: node.description.clone(), ends, lost });

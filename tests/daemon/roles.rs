@@ -412,9 +412,10 @@ async fn two_subnets_that_are_merged_have_one_master() {
         }
         sleep(TAKEOVER).await;
         let states = eye.states(&cluster, [[0, 0, 0], [3, 0, 0]]).await;
-        let (master, expected) = match first > second {
-            true => (&left, [Some(Master), Some(Standby)]),
-            false => (&right, [Some(Standby), Some(Master)]),
+        let (master, expected) = if first > second {
+            (&left, [Some(Master), Some(Standby)])
+        } else {
+            (&right, [Some(Standby), Some(Master)])
         };
         assert_eq!(states, expected);
         assert_eq!(cluster.faults(master), [""; 0]);

@@ -72,9 +72,12 @@ async fn reload_reports_errors_and_keeps_the_configuration() {
     let fails = Arc::new(AtomicBool::new(true));
     let (options, is_wrong) = (cluster.options(), fails.clone());
     let reloaded = Options { sm_priority: 7, ..options.clone() };
-    let reload = move || match is_wrong.load(Ordering::Relaxed) {
-        true => Err("opensm.conf:3:1: wrong".to_owned()),
-        false => Ok(reloaded.clone().into()),
+    let reload = move || {
+        if is_wrong.load(Ordering::Relaxed) {
+            Err("opensm.conf:3:1: wrong".to_owned())
+        } else {
+            Ok(reloaded.clone().into())
+        }
     };
     let managed = Managed::start_with(cluster, options, Box::new(reload)).await;
     let after = accepted(&managed, "reload", "");

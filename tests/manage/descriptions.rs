@@ -128,9 +128,10 @@ async fn actions_are_as_described() {
         assert_eq!(wrong, 400, "{path} takes an unknown member");
         let content = &description["paths"][path]["post"]["requestBody"]["content"];
         let schema = &content["application/json"]["schema"];
-        let body = match schema.is_null() {
-            true => String::new(),
-            false => example(&description, schema).to_string(),
+        let body = if schema.is_null() {
+            String::new()
+        } else {
+            example(&description, schema).to_string()
         };
         let status = act(&managed, &description, path, &body);
         let expected = if impossible.contains(&name) { 409 } else { 202 };

@@ -85,9 +85,10 @@ fn run_events(torus: &Torus, seed: u64, events: usize) -> usize {
     let (mut before, mut count) = (Missing::default(), 0);
     for _ in 0..events {
         let mut after = before.clone();
-        let (set, number) = match dice.one_in(4) {
-            true => (&mut after.nodes, switches[dice.below(switches.len())]),
-            false => (&mut after.cables, trunks[dice.below(trunks.len())]),
+        let (set, number) = if dice.one_in(4) {
+            (&mut after.nodes, switches[dice.below(switches.len())])
+        } else {
+            (&mut after.cables, trunks[dice.below(trunks.len())])
         };
         if !set.remove(&number) {
             set.insert(number);

@@ -111,9 +111,10 @@ impl Options {
         let default = Self::default();
         let warning = |key: &Key| {
             let Support::Ignored(reason) = key.support else { return None };
-            let value = match key.is_secret() {
-                true => String::new(),
-                false => format!(" {}", (key.lines)(self).join(", ")),
+            let value = if key.is_secret() {
+                String::new()
+            } else {
+                format!(" {}", (key.lines)(self).join(", "))
             };
             differs(key, self, &default)
                 .then(|| Note::warning(format!("{}{value} has no effect: {reason}", key.name)))
@@ -142,9 +143,12 @@ impl Options {
     /// Secret keys have no value.
     pub fn changes(&self, new: &Self) -> String {
         let changed = TABLE.iter().filter(|key| differs(key, self, new));
-        let describe = |key: &Key| match key.is_secret() {
-            true => key.name.to_owned(),
-            false => format!("{} {}", key.name, (key.lines)(new).join(", ")),
+        let describe = |key: &Key| {
+            if key.is_secret() {
+                key.name.to_owned()
+            } else {
+                format!("{} {}", key.name, (key.lines)(new).join(", "))
+            }
         };
         changed.map(describe).collect::<Vec<_>>().join(", ")
     }

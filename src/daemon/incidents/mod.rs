@@ -205,13 +205,10 @@ impl IncidentKeeper {
         };
         let causes = causes(&facts);
         let cause = causes.iter().find(|cause| cause.subject.id() == *incident);
-        let result = match cause.is_some_and(|cause| self.losses.give_up(&cause.covers)) {
-            true => {
-                Ok(format!("what incident {incident} has lost does not count as missing any more"))
-            }
-            false => {
-                Err(format!("there is no incident {incident} about something that is missing"))
-            }
+        let result = if cause.is_some_and(|cause| self.losses.give_up(&cause.covers)) {
+            Ok(format!("what incident {incident} has lost does not count as missing any more"))
+        } else {
+            Err(format!("there is no incident {incident} about something that is missing"))
         };
         if let Ok(text) = &result {
             info!("an operator accepts a loss: {text}");

@@ -228,9 +228,10 @@ impl PerfManager {
     async fn dump(&self, is_for_machines: bool) -> Result<String, String> {
         let (database, path) = (self.status.database.clone(), self.dump_file.clone());
         let written = spawn_blocking(move || {
-            let text = match is_for_machines {
-                true => dump::machine_readable(&database),
-                false => dump::human_readable(&database, false),
+            let text = if is_for_machines {
+                dump::machine_readable(&database)
+            } else {
+                dump::human_readable(&database, false)
             };
             dump_file::write(&path, &text).map_err(|error| error.to_string())
         });

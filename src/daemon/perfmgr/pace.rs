@@ -54,10 +54,7 @@ mod tests {
     async fn queries_are_spread_over_slots() {
         let (start, mut pace, mut sent) = (Instant::now(), Pace::new(), 0);
         while sent < 10 * QUERIES_PER_SLOT {
-            match pace.take() {
-                true => sent += 1,
-                false => pace.next_slot().await,
-            }
+            if pace.take() { sent += 1 } else { pace.next_slot().await }
         }
         // The first slot begins at once.
         assert_eq!(start.elapsed(), 9 * SLOT);

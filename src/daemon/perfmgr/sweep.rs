@@ -141,9 +141,10 @@ impl<'a> Sweep<'a> {
                 guid.0
             );
             self.monitored.remove_node(guid);
-            match self.settings.removes_nodes {
-                true => self.database.remove(guid),
-                false => self.database.deactivate(guid),
+            if self.settings.removes_nodes {
+                self.database.remove(guid)
+            } else {
+                self.database.deactivate(guid)
             }
         }
     }
@@ -274,9 +275,10 @@ impl<'a> Sweep<'a> {
         let (guid, num) = self.agent_name(port);
         self.monitored.set_capabilities(guid, num, Capabilities(mask));
         let node = self.targets.fabric.port(port).node;
-        match self.targets.fabric.node(node).is_switch() {
-            true => self.targets.ports(node).into_iter().for_each(|port| self.add_reads(port)),
-            false => self.add_reads(port),
+        if self.targets.fabric.node(node).is_switch() {
+            self.targets.ports(node).into_iter().for_each(|port| self.add_reads(port))
+        } else {
+            self.add_reads(port)
         }
     }
 
@@ -296,9 +298,10 @@ impl<'a> Sweep<'a> {
             Ok(to) => {
                 let from = self.targets.lid(port).unwrap_or_default();
                 self.monitored.redirect(guid, num, from, to);
-                let query = match self.settings.queries_class_port_info {
-                    true => Query::ClassPortInfo,
-                    false => query,
+                let query = if self.settings.queries_class_port_info {
+                    Query::ClassPortInfo
+                } else {
+                    query
                 };
                 self.waiting.push_front((port, query));
             }

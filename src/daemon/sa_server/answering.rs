@@ -88,9 +88,10 @@ impl SaServer {
             let Ok(inbound) = requests.try_recv() else { break };
             if let Some(refused) = self.queue.add(inbound) {
                 refusals += 1;
-                match refusals <= MAX_BUSY_PER_BATCH {
-                    true => self.refuse(&refused, QUEUE_IS_FULL),
-                    false => self.responder.get().counters_mut().count_drop(DropReason::QueueFull),
+                if refusals <= MAX_BUSY_PER_BATCH {
+                    self.refuse(&refused, QUEUE_IS_FULL)
+                } else {
+                    self.responder.get().counters_mut().count_drop(DropReason::QueueFull)
                 }
             }
         }
@@ -147,9 +148,10 @@ impl SaServer {
             let QueuedRequest { key, request: inbound } = taken;
             if admission == Admission::Refuse {
                 refusals += 1;
-                match refusals <= MAX_BUSY_PER_BATCH {
-                    true => self.refuse(&inbound, MANY_OPEN_REPLIES),
-                    false => self.responder.get().counters_mut().count_drop(DropReason::QueueFull),
+                if refusals <= MAX_BUSY_PER_BATCH {
+                    self.refuse(&inbound, MANY_OPEN_REPLIES)
+                } else {
+                    self.responder.get().counters_mut().count_drop(DropReason::QueueFull)
                 }
             } else if is_read_only(&inbound.mad) {
                 tables += usize::from(is_table_request(&inbound.mad));

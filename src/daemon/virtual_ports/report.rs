@@ -135,9 +135,10 @@ impl VirtualPortManager {
             if let Some(others) = places.len().checked_sub(MAX_NAMED).filter(|&others| others > 0) {
                 names.push(format!("{others} more"));
             }
-            let remedy = match failure.is_transient() {
-                true => "it is tried again with the next sweep",
-                false => "it is left as it is until its node restarts",
+            let remedy = if failure.is_transient() {
+                "it is tried again with the next sweep"
+            } else {
+                "it is left as it is until its node restarts"
             };
             error!("virtualization: {failure}: {}; {remedy}", names.join(", "));
         }

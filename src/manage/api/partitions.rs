@@ -37,10 +37,7 @@ pub(super) fn partitions(context: &ApiContext<'_>, _: &Query) -> Result<Reply, A
     for port in fabric.end_ports() {
         // Without planned tables, every port has the default P_Key.
         let default = [Pkey::DEFAULT_FULL];
-        let keys = match tables.keys.is_empty() {
-            true => &default[..],
-            false => tables.keys_of(port),
-        };
+        let keys = if tables.keys.is_empty() { &default[..] } else { tables.keys_of(port) };
         for &key in keys {
             let partition = partitions.entry(key.base()).or_default();
             let members = if key.is_full() { &mut partition.full } else { &mut partition.limited };

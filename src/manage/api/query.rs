@@ -23,9 +23,10 @@ impl Query {
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
             if !parameters.iter().any(|known| known.name == name) {
                 let known: Vec<_> = parameters.iter().map(|known| known.name).collect();
-                let known = match known.is_empty() {
-                    true => "there are none".to_owned(),
-                    false => format!("known are {}", known.join(", ")),
+                let known = if known.is_empty() {
+                    "there are none".to_owned()
+                } else {
+                    format!("known are {}", known.join(", "))
                 };
                 return Err(ApiError::new(400, format!("unknown parameter '{name}': {known}")));
             }

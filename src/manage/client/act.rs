@@ -32,9 +32,10 @@ pub(super) async fn act_with(
     awaited: Awaited,
 ) -> Result<(), Failure> {
     let accepted = client.post(&format!("/v1/actions/{name}"), body.to_string()).await?;
-    let text = match args.no_wait {
-        true => format!("{name}: requested"),
-        false => wait::result(client, &accepted, awaited).await?,
+    let text = if args.no_wait {
+        format!("{name}: requested")
+    } else {
+        wait::result(client, &accepted, awaited).await?
     };
     let _ = print(&format!("{text}\n"))?;
     Ok(())

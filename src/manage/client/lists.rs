@@ -16,9 +16,10 @@ fn link(value: &Value) -> String {
 
 /// `"description"[port]`.
 pub(super) fn port_name(value: &Value) -> String {
-    match value.is_null() {
-        true => String::new(),
-        false => format!("\"{}\"[{}]", text(&value["description"]), value["port"]),
+    if value.is_null() {
+        String::new()
+    } else {
+        format!("\"{}\"[{}]", text(&value["description"]), value["port"])
     }
 }
 
@@ -122,10 +123,7 @@ pub(super) fn quarantine(reply: &Value) -> String {
             link["calm_seconds"].as_u64().map(|calm| format!("{calm} s")).unwrap_or_default(),
         ]);
     }
-    match table.is_empty() {
-        true => "no link is quarantined\n".to_owned(),
-        false => table.text(""),
-    }
+    if table.is_empty() { "no link is quarantined\n".to_owned() } else { table.text("") }
 }
 
 pub(super) fn groups(reply: &Value) -> String {

@@ -19,9 +19,10 @@ pub(super) async fn show(
     text: fn(&Value) -> String,
 ) -> Result<(), Failure> {
     loop {
-        let shown = match args.json {
-            true => String::from_utf8_lossy(&client.get(path, JSON).await?).into_owned(),
-            false => text(&client.get_json(path).await?),
+        let shown = if args.json {
+            String::from_utf8_lossy(&client.get(path, JSON).await?).into_owned()
+        } else {
+            text(&client.get_json(path).await?)
         };
         let clear = args.watch.is_some() && !args.json && io::stdout().is_terminal();
         let goes_on = print(&format!("{}{shown}", if clear { CLEAR } else { "" }))?;

@@ -46,9 +46,10 @@ pub(super) fn status(status: &Value) -> String {
     put_incidents(&mut out, &problems["first"], count);
     put!(out, "  running     {}, pid {}", seconds(&status["uptime_seconds"]), status["pid"]);
     let (priority, as_master) = (&sm["priority"], &sm["master_priority"]);
-    let as_master = match as_master.as_u64() > priority.as_u64() {
-        true => format!(", {as_master} as master"),
-        false => String::new(),
+    let as_master = if as_master.as_u64() > priority.as_u64() {
+        format!(", {as_master} as master")
+    } else {
+        String::new()
     };
     put!(out, "  priority    {priority}{as_master}");
     let master = &sm["waits_for"];

@@ -19,9 +19,10 @@ pub(super) enum Format {
 impl Format {
     /// The format for a header Accept.
     pub(super) fn accepted(accept: &str) -> Self {
-        match accept.contains("application/openmetrics-text") {
-            true => Self::OpenMetrics,
-            false => Self::Prometheus,
+        if accept.contains("application/openmetrics-text") {
+            Self::OpenMetrics
+        } else {
+            Self::Prometheus
         }
     }
 
@@ -122,9 +123,10 @@ impl TextWriter {
         self.text.push_str(suffix);
         let mut separator = '{';
         if let Some(bound) = bound {
-            let _ = match bound.is_finite() {
-                true => write!(self.text, "{{le=\"{bound:?}\""),
-                false => write!(self.text, "{{le=\"+Inf\""),
+            let _ = if bound.is_finite() {
+                write!(self.text, "{{le=\"{bound:?}\"")
+            } else {
+                write!(self.text, "{{le=\"+Inf\"")
             };
             separator = ',';
         }

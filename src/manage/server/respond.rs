@@ -169,9 +169,10 @@ fn events(
         None => resumed.transpose()?.unwrap_or_else(|| state.events.last()),
     };
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let format = match accept.contains("application/x-ndjson") {
-        true => Format::JsonLines,
-        false => Format::ServerSentEvents,
+    let format = if accept.contains("application/x-ndjson") {
+        Format::JsonLines
+    } else {
+        Format::ServerSentEvents
     };
     let follow = query.flag("follow")?.unwrap_or(true);
     let stream = EventStream::new(state.clone(), progress.clone(), format, after, follow);

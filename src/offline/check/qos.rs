@@ -308,9 +308,8 @@ fn level_in_words(level: &QosLevel) -> String {
     let ranges = |what: &str, ranges: &Ranges| {
         let list: Vec<String> = ranges
             .iter()
-            .map(|(first, last)| match first == last {
-                true => format!("{first:#x}"),
-                false => format!("{first:#x}-{last:#x}"),
+            .map(|(first, last)| {
+                if first == last { format!("{first:#x}") } else { format!("{first:#x}-{last:#x}") }
             })
             .collect();
         (!list.is_empty()).then(|| format!("{what} {}", list.join(",")))

@@ -65,9 +65,10 @@ impl Comparison {
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "plan {}:      {}", self.number, self.result);
         put(&mut text, "devices", &self.discovery, "as recorded");
-        let same = match self.is_unfinished {
-            true => "the recording was written before there was a result",
-            false => "as recorded",
+        let same = if self.is_unfinished {
+            "the recording was written before there was a result"
+        } else {
+            "as recorded"
         };
         put(&mut text, "plan", &self.planning, same);
         if self.lacks_previous && !self.planning.is_empty() {

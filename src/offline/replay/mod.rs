@@ -41,9 +41,10 @@ pub fn run(args: &ReplayArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> 
     }
     text += &conclusion(&recording, &comparisons);
     print_to(out, &text)?;
-    match comparisons.iter().all(Comparison::is_equal) {
-        true => Ok(ExitCode::Ok),
-        false => Ok(ExitCode::Fatal),
+    if comparisons.iter().all(Comparison::is_equal) {
+        Ok(ExitCode::Ok)
+    } else {
+        Ok(ExitCode::Fatal)
     }
 }
 

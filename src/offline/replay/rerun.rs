@@ -153,9 +153,10 @@ impl Configuration {
         let chain = configuration::chain(&options, routing_files)?;
         let (config, _) = files::partitions_from(&texts, &options)?;
         let (partitions, _) = partitions::partitions(&config, &options, &[]);
-        let qos_policy = match options.qos {
-            true => files::qos_policy_from(&texts, &options).map_err(in_words)?.0.map(Arc::new),
-            false => None,
+        let qos_policy = if options.qos {
+            files::qos_policy_from(&texts, &options).map_err(in_words)?.0.map(Arc::new)
+        } else {
+            None
         };
         // As in the daemon, an invalid map has no names.
         let names = files::node_names_from(&texts, &options).unwrap_or_default().0;

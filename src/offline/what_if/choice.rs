@@ -92,9 +92,10 @@ impl<'a> Components<'a> {
         while parts.len() > limit && indexes.len() < limit {
             indexes.insert(below(random, parts.len()));
         }
-        let tried = match parts.len() > limit {
-            true => indexes.into_iter().map(|index| vec![parts[index]]).collect(),
-            false => parts.iter().map(|&part| vec![part]).collect(),
+        let tried = if parts.len() > limit {
+            indexes.into_iter().map(|index| vec![parts[index]]).collect()
+        } else {
+            parts.iter().map(|&part| vec![part]).collect()
         };
         KindOfFailure { kind, possible: parts.len(), tried }
     }

@@ -44,9 +44,10 @@ fn send(
     mlid: Mlid,
     source: PortId,
 ) -> Result<Vec<PortId>, String> {
-    let entry = match fabric.node_of(source).is_switch() {
-        true => source,
-        false => fabric.port(source).peer.expect("a cable"),
+    let entry = if fabric.node_of(source).is_switch() {
+        source
+    } else {
+        fabric.port(source).peer.expect("a cable")
     };
     let (mut waiting, mut heard, mut passed) = (vec![entry], Vec::new(), BTreeSet::new());
     while let Some(entry) = waiting.pop() {

@@ -52,11 +52,10 @@ pub fn place(
 ) -> PlacedKeys {
     let both = options.allow_both_pkeys;
     let name = |key: Pkey| usize::from(if both { key.0 } else { key.base() });
-    let (old, earlier): (Vec<Pkey>, _) = match options.keep_pkey_indexes {
-        true => {
-            (previous.table.iter().flat_map(|block| block.0).take(cap).collect(), previous.removed)
-        }
-        false => (Vec::new(), &[][..]),
+    let (old, earlier): (Vec<Pkey>, _) = if options.keep_pkey_indexes {
+        (previous.table.iter().flat_map(|block| block.0).take(cap).collect(), previous.removed)
+    } else {
+        (Vec::new(), &[][..])
     };
     for (index, &key) in old.iter().enumerate().filter(|(_, key)| key.base() != 0) {
         let slot = &mut key_index.0[name(key)];

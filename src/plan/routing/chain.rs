@@ -249,9 +249,10 @@ impl Chain {
 /// A warning for each failed engine, followed by all messages of these engines.
 fn fallback_notes(routing_errors: &[RoutingError], routing: &Routing) -> Vec<Note> {
     let used = routing.engine;
-    let cost = match routing.policy.guarantees_no_credit_loops() {
-        true => String::new(),
-        false => format!("; {used} does not prevent credit loops"),
+    let cost = if routing.policy.guarantees_no_credit_loops() {
+        String::new()
+    } else {
+        format!("; {used} does not prevent credit loops")
     };
     let warning = |error: &RoutingError| {
         let engine = error.engine;

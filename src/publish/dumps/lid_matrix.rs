@@ -13,9 +13,10 @@ const NO_PATH: u8 = 0xff;
 /// Number of lines of [`lid_matrix`] without headers, or a little more.
 pub fn lid_matrix_count(fabric: &Fabric, plan: &Plan) -> usize {
     let switches = fabric.switches().len();
-    let targets = match plan.routing.policy.lists_own_routes() {
-        true => usize::from(plan.lids.max().0),
-        false => switches,
+    let targets = if plan.routing.policy.lists_own_routes() {
+        usize::from(plan.lids.max().0)
+    } else {
+        switches
     };
     switches.saturating_mul(targets)
 }

@@ -56,10 +56,7 @@ pub(super) fn new_group(
         validate_mgid(query, wanted)?;
     }
     let hops = if scope == LINK_LOCAL_SCOPE { 0 } else { u8::MAX };
-    let hop_limit = match query.has(McMemberRecord::HOP_LIMIT) {
-        true => wanted.hop_limit(),
-        false => hops,
-    };
+    let hop_limit = if query.has(McMemberRecord::HOP_LIMIT) { wanted.hop_limit() } else { hops };
     Ok(GroupSpec {
         mgid,
         qkey: wanted.qkey(),

@@ -92,9 +92,10 @@ impl Proof {
             let destinations = self.destinations.iter().map(|to| to.as_ref().map(there));
             proof.destinations = Arc::new(destinations.collect());
         }
-        let proof = match cables.repaired.is_empty() {
-            true => Self { packed: Arc::new(proof.network.packed()), ..proof },
-            false => proof.with_repaired(fabric, plan, &cables.repaired),
+        let proof = if cables.repaired.is_empty() {
+            Self { packed: Arc::new(proof.network.packed()), ..proof }
+        } else {
+            proof.with_repaired(fabric, plan, &cables.repaired)
         };
         Some((proof, cables))
     }

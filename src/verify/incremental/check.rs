@@ -57,9 +57,10 @@ impl Proof {
         difference: &Difference,
     ) -> Option<(Self, Summary, Additions)> {
         let changes = Changes::find(self, fabric, plan, checks, difference)?;
-        let proof = match changes.repaired.is_empty() {
-            true => self.clone(),
-            false => self.with_repaired(fabric, plan, &changes.repaired),
+        let proof = if changes.repaired.is_empty() {
+            self.clone()
+        } else {
+            self.with_repaired(fabric, plan, &changes.repaired)
         };
         let none = NewDestinations::default();
         let (summary, additions) = proof.check_differences(fabric, plan, changes, none)?;
@@ -94,9 +95,10 @@ impl Proof {
             || !changes.returned.is_empty()
             || routes.lose_entries();
         let mut traced = trace_routes(&routes)?;
-        let unrouted = match may_lack_routes {
-            true => self.unrouted_pairs(fabric, plan, &new_destinations),
-            false => UnroutedPairs::default(),
+        let unrouted = if may_lack_routes {
+            self.unrouted_pairs(fabric, plan, &new_destinations)
+        } else {
+            UnroutedPairs::default()
         };
         // Only the full check compares the pairs without a route with the list of the engine.
         let listed = plan.routing.policy.unrouted_switches();

@@ -156,9 +156,10 @@ impl<'a> RouteTracer<'a> {
             self.begin(changed);
             self.scratch.new_hops[to.switch as usize] = (self.scratch.stamp, NONE, 1);
             for &(_, switch) in changed {
-                match is_routed(switch) {
-                    true => self.mark_route(switch, lid, &to)?,
-                    false => self.lacks_arrivals(switch, lid, &to).then_some(())?,
+                if is_routed(switch) {
+                    self.mark_route(switch, lid, &to)?
+                } else {
+                    self.lacks_arrivals(switch, lid, &to).then_some(())?
                 }
             }
         }

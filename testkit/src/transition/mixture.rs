@@ -31,10 +31,8 @@ pub fn waits(scene: &Scene, steps: &Steps) -> Waits {
     }
     let mlids: BTreeSet<Mlid> = old.mlids().union(&new.mlids()).copied().collect();
     for mlid in mlids {
-        let stages: &[&[&Devices<'_>]] = match old.has_ring_with(&new, mlid) {
-            true => &[&[&old], &[&new]],
-            false => &[&[&old, &new]],
-        };
+        let stages: &[&[&Devices<'_>]] =
+            if old.has_ring_with(&new, mlid) { &[&[&old], &[&new]] } else { &[&[&old, &new]] };
         for stage in stages {
             let ports = |switch| -> BTreeSet<u8> {
                 stage.iter().flat_map(|devices| devices.ports(mlid, switch)).collect()

@@ -242,9 +242,10 @@ fn insert_duplicate_guid(cluster: &SimCluster, burst: &mut Burst, dice: &mut Dic
         return;
     }
     let is_port = dice.below(2) == 0 && node.kind == NodeKind::Ca && other.kind == NodeKind::Ca;
-    let line = match is_port {
-        true => format!("guid {}[1] {}", node.guid, other.port_guid(PortNum(1))),
-        false => format!("guid {} {}", node.guid, other.guid),
+    let line = if is_port {
+        format!("guid {}[1] {}", node.guid, other.port_guid(PortNum(1)))
+    } else {
+        format!("guid {} {}", node.guid, other.guid)
     };
     let at = dice.below(burst.events.len() as u64 + 1) as usize;
     let restart = format!("reboot {}", node.guid);

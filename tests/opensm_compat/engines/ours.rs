@@ -287,9 +287,10 @@ struct SwitchesOnVl0 {
 
 impl RoutingPolicy for SwitchesOnVl0 {
     fn path_sl_to_lid(&self, from: PortId, to: PortId, lid: Lid, hint: Sl) -> Sl {
-        match self.is_switch[from.index()] {
-            true => Sl(0),
-            false => self.inner.path_sl_to_lid(from, to, lid, hint),
+        if self.is_switch[from.index()] {
+            Sl(0)
+        } else {
+            self.inner.path_sl_to_lid(from, to, lid, hint)
         }
     }
 

@@ -145,9 +145,10 @@ pub(crate) fn tables(folder: &Path, log: &str) -> Tables {
     Tables {
         lfts: dumps::read_lid_lfts(&path("opensm-lfts.dump")),
         mfts: dumps::mfts(&text("opensm.mcfdbs")),
-        sl_to_vls: match sl_to_vls.is_file() {
-            true => dumps::read_sl_to_vls(&sl_to_vls),
-            false => SlToVls::new(),
+        sl_to_vls: if sl_to_vls.is_file() {
+            dumps::read_sl_to_vls(&sl_to_vls)
+        } else {
+            SlToVls::new()
         },
         path_vls: path_vls(log),
         layers: layers(log),

@@ -156,9 +156,8 @@ fn ends(random: &mut Random, case: &Case, mask: &mut u64, wanted: &mut PathRecor
     let (from, to) = (some_port(random, case), some_port(random, case));
     // Switches have one LID.
     let is_switch = |port: Guid| case.topology.nodes.iter().any(|node| node.guid == port);
-    let bits = |random: &mut Random, port: Guid| match is_switch(port) {
-        true => 0,
-        false => random.below(1 << case.lmc) as u16,
+    let bits = |random: &mut Random, port: Guid| {
+        if is_switch(port) { 0 } else { random.below(1 << case.lmc) as u16 }
     };
     wanted.set_slid(Lids::ideal(&case.topology, from, bits(random, from)));
     wanted.set_sgid(Gid::new(PREFIX, from));

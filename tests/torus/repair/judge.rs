@@ -140,9 +140,10 @@ impl Judge {
         let [from, to] = [from, to].map(|place| self.places[place]);
         let axis = (0..3).find(|&axis| from[axis] != to[axis]).expect("another place");
         let radix = self.shape.radix[axis];
-        let is_up = match self.is_ring(axis) {
-            true => (from[axis] + 1) % radix == to[axis],
-            false => to[axis] > from[axis],
+        let is_up = if self.is_ring(axis) {
+            (from[axis] + 1) % radix == to[axis]
+        } else {
+            to[axis] > from[axis]
         };
         2 * axis + usize::from(is_up)
     }

@@ -175,12 +175,13 @@ proptest! {
             assert_same_verdict(&judged.verdict, &whole);
             let remains = judged.pending_baseline.expect("a clean plan");
             let inputs = inputs(&subnet, &memory);
-            let next = match is_recomputed {
-                false => remains.complete(inputs, &checks),
-                true => subnet.with_input(&memory, &groups, |input| {
+            let next = if is_recomputed {
+subnet.with_input(&memory, &groups, |input| {
                     VerifiedBaseline::compute(input, inputs, &checks, baseline.as_ref()).unwrap()
-                }),
-            };
+                })
+} else {
+remains.complete(inputs, &checks)
+};
             // Leftovers of a clean plan do not let a faulty one pass.
             let mut plan = scratch.plan;
             let mut routing = (*plan.routing).clone();

@@ -115,9 +115,10 @@ fn partition_notes(rule: &MatchRule, partitions: &[Partition]) -> Vec<Note> {
     for (first, last) in rule.pkeys.iter() {
         let within = |part: &&Partition| (first..=last).contains(&u64::from(part.pkey.base()));
         let found: Vec<&Partition> = partitions.iter().filter(within).collect();
-        let keys = match first == last {
-            true => format!("P_Key {first:#06x}"),
-            false => format!("a P_Key from {first:#06x} to {last:#06x}"),
+        let keys = if first == last {
+            format!("P_Key {first:#06x}")
+        } else {
+            format!("a P_Key from {first:#06x} to {last:#06x}")
         };
         let line = rule.line;
         if found.is_empty() {

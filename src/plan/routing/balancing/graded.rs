@@ -70,12 +70,11 @@ impl<'a> Graded<'a> {
             is_done = true;
             for switch in self.graph.switches() {
                 let reached = searches.reached[switch.index()];
-                let arrived = match reached == all {
-                    true => [0; 2],
-                    false => {
-                        let sets = &mut sets[switch.index() * SEARCHES..][..SEARCHES];
-                        self.arrive(switch, &searches.frontier, !reached & all, sets)
-                    }
+                let arrived = if reached == all {
+                    [0; 2]
+                } else {
+                    let sets = &mut sets[switch.index() * SEARCHES..][..SEARCHES];
+                    self.arrive(switch, &searches.frontier, !reached & all, sets)
                 };
                 searches.next[switch.index() * 2..][..2].copy_from_slice(&arrived);
                 searches.reached[switch.index()] |= arrived[ALL as usize];

@@ -135,9 +135,10 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
     pub(super) fn route(self, kept: Option<&Lft>, random: Option<&mut Random>) -> RoutedSwitch {
         let context = self.context;
         let is_simple = context.lids_per_port == 1 && random.is_none() && !context.port_shifting;
-        match is_simple && !context.dimension_order {
-            true => self.route_by_paths_only(kept),
-            false => self.route_by_all_rules(kept, random),
+        if is_simple && !context.dimension_order {
+            self.route_by_paths_only(kept)
+        } else {
+            self.route_by_all_rules(kept, random)
         }
     }
 
@@ -265,9 +266,10 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
             return least(&mut self.candidates.iter().copied());
         };
         if self.context.dimension_order {
-            return match self.context.port_shifting {
-                true => least(&mut self.candidates.iter().copied()),
-                false => self.choose_least_used(used),
+            return if self.context.port_shifting {
+                least(&mut self.candidates.iter().copied())
+            } else {
+                self.choose_least_used(used)
             };
         }
         let outputs =

@@ -28,9 +28,10 @@ impl<'a> Cables<'a> {
         let ports = neighbours.iter().map(|neighbour| {
             let to = self.neighbours.switches[neighbour.switch as usize];
             let parallel = self.graph.links(switch).iter().filter(|link| link.to == to);
-            match self.uses_all {
-                true => parallel.map(|link| link.port).collect(),
-                false => vec![neighbour.port],
+            if self.uses_all {
+                parallel.map(|link| link.port).collect()
+            } else {
+                vec![neighbour.port]
             }
         });
         ports.collect()

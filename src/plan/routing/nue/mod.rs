@@ -200,10 +200,7 @@ impl Setup<'_> {
     /// OpenSM's routes, or those that have no credit loop if OpenSM's do.
     fn routes(&self) -> Routes {
         let of_hosts = self.hosts(Rules::default(), self.layers.len());
-        match self.include_switches {
-            true => of_hosts,
-            false => self.with_switches(of_hosts),
-        }
+        if self.include_switches { of_hosts } else { self.with_switches(of_hosts) }
     }
 
     /// The lengths of links without paths.
@@ -218,9 +215,10 @@ impl Setup<'_> {
         for target in self.targets.iter().filter(|target| target.is_switch()) {
             target.lids().for_each(|lid| tables[target.switch as usize][lid.index()] = 0);
         }
-        let hops = match self.include_switches {
-            true => MulticastHops::ByTarget(vec![vec![u8::MAX; network.len()]; network.len()]),
-            false => MulticastHops::Common(vec![0; network.len()]),
+        let hops = if self.include_switches {
+            MulticastHops::ByTarget(vec![vec![u8::MAX; network.len()]; network.len()])
+        } else {
+            MulticastHops::Common(vec![0; network.len()])
         };
         Routes {
             tables,

@@ -197,10 +197,7 @@ impl Setup<'_> {
             let state = self.escape_from(root, &reserved.dependencies[0], &lengths);
             self.search_switches(&mut reserved, &others, state, &AtomicBool::new(true));
         }
-        match has_others {
-            true => self.with_first_layer(routes, reserved),
-            false => reserved,
-        }
+        if has_others { self.with_first_layer(routes, reserved) } else { reserved }
     }
 
     /// The switch in the middle of the hosts of layer 0 and all switches.

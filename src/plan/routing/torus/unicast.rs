@@ -91,9 +91,10 @@ impl PreviousLfts<'_> {
             && grid.switches == self.grid.switches
             && grid.local == self.grid.local
             && old.port_order == port_order;
-        let destinations = match is_same {
-            true => old.destinations.clone(),
-            false => Arc::new(Destinations::new(grid, lids, port_order)),
+        let destinations = if is_same {
+            old.destinations.clone()
+        } else {
+            Arc::new(Destinations::new(grid, lids, port_order))
         };
         let directions = old.directions.updated(grid, changed);
         LftInputs { max: lids.max(), port_order: port_order.to_vec(), destinations, directions }

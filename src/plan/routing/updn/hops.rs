@@ -85,9 +85,10 @@ impl UpDown {
 
 impl HopRule for UpDown {
     fn hops_to(&self, graph: &SwitchGraph, target: SwitchId, hops: &mut TargetHops) {
-        match self.connect_roots && self.ranks.of(target) == 0 {
-            true => ShortestPaths.hops_to(graph, target, hops),
-            false => hops.reset(graph, target),
+        if self.connect_roots && self.ranks.of(target) == 0 {
+            ShortestPaths.hops_to(graph, target, hops)
+        } else {
+            hops.reset(graph, target)
         }
         let mut arrival = vec![Direction::Up; graph.len()];
         let mut is_waiting = vec![false; graph.len()];

@@ -79,13 +79,12 @@ impl Roots {
 
     /// The reason why there are none.
     pub(super) fn missing(&self) -> Note {
-        let text = match self.from_file {
-            true => "no GUID in root_guid_file is that of a switch of this fabric".to_owned(),
-            false => {
-                "no root switch found: no switch has nearly all hosts (90 %) at one distance and \
+        let text = if self.from_file {
+            "no GUID in root_guid_file is that of a switch of this fabric".to_owned()
+        } else {
+            "no root switch found: no switch has nearly all hosts (90 %) at one distance and \
                  nearly none (5 %) at any other; name the roots in root_guid_file"
-                    .to_owned()
-            }
+                .to_owned()
         };
         Note::error("AA0A", text)
     }

@@ -154,9 +154,10 @@ impl Reconfigurer {
         };
         failed.into_iter().for_each(|engine| report.send(Activity::RoutingFailed(engine)));
         if let Some(routing) = routing {
-            report.send(match is_cached {
-                true => Activity::UnicastCacheRouted,
-                false => Activity::RoutingSucceeded(routing.engine),
+            report.send(if is_cached {
+                Activity::UnicastCacheRouted
+            } else {
+                Activity::RoutingSucceeded(routing.engine)
             });
         }
     }

@@ -64,9 +64,10 @@ impl SetupContext<'_> {
 
     /// A scope that applies to no port.
     fn unused_scope(&self, what: &str, at: Place, matched: bool) -> Diagnostic {
-        let message = match matched {
-            false => format!("this {what} matches no port of the fabric"),
-            true => format!("this {what} has no effect: earlier scopes apply to all of its ports"),
+        let message = if matched {
+            format!("this {what} has no effect: earlier scopes apply to all of its ports")
+        } else {
+            format!("this {what} matches no port of the fabric")
         };
         self.diagnostic(Severity::Warning, at, message)
     }
@@ -113,10 +114,11 @@ fn vls(bits: u16) -> String {
     }
     let runs: Vec<String> = runs
         .into_iter()
-        .map(|(first, last)| match first == last {
-            true => first.to_string(),
-            false => format!("{first}-{last}"),
-        })
+        .map(
+            |(first, last)| {
+                if first == last { first.to_string() } else { format!("{first}-{last}") }
+            },
+        )
         .collect();
     let noun = if bits.count_ones() == 1 { "VL" } else { "VLs" };
     format!("{noun} {}", runs.join(", "))

@@ -30,10 +30,8 @@ fn places(axes: &Axes<'_>, switch: u32, coordinates: &[i32], dimensions: &[usize
     for &dimension in dimensions {
         for is_negative in [false, true] {
             let axis = Axis { dimension: dimension as u8, is_negative };
-            let axis = match coordinates[dimension] > 0 {
-                true => axes.opposite(switch, axis),
-                false => Some(axis),
-            };
+            let axis =
+                if coordinates[dimension] > 0 { axes.opposite(switch, axis) } else { Some(axis) };
             // Without a link in the direction, OpenSM takes those without a direction here.
             let links = (0..own.len()).filter(|&place| own[place] == axis);
             let new: Vec<_> = links.filter(|place| !places.contains(place)).collect();

@@ -253,9 +253,10 @@ impl Way {
         if here == there {
             return Self { direction: ARRIVED, ..Self::default() };
         }
-        let is_plus = match lattice.is_looped(axis) {
-            true => lattice.shorter(axis, here, there).is_plus(),
-            false => there > here,
+        let is_plus = if lattice.is_looped(axis) {
+            lattice.shorter(axis, here, there).is_plus()
+        } else {
+            there > here
         };
         let direction = if is_plus { Direction::plus(axis) } else { Direction::minus(axis) };
         let ahead = if is_plus {
