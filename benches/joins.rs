@@ -199,7 +199,8 @@ async fn measure(case: &Case, cluster: &SimCluster) {
 /// The time at which the last block was written.
 async fn settled(fabric: &SimFabric) -> Instant {
     let sets = || fabric.requests(AttrId::MULTICAST_FT)[1];
-    let (mut seen, mut last) = (sets(), Instant::now());
+    let mut seen = sets();
+    let mut last = Instant::now();
     while last.elapsed() < QUIET {
         sleep(Duration::from_millis(10)).await;
         if sets() != seen {

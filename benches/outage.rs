@@ -25,7 +25,8 @@ const GLANCE: Duration = Duration::from_micros(50);
 fn main() {
     let number = |index, default| bench_argument(index, default).parse::<u32>().expect("a number");
     let shape = bench_argument(0, "8x8x8");
-    let (hosts, rounds) = (number(1, "2") as u8, number(2, "20"));
+    let hosts = number(1, "2") as u8;
+    let rounds = number(2, "20");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.expect("a runtime").block_on(run(&shape, hosts, rounds));
 }
@@ -42,7 +43,8 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
         // The first link in the positive direction: a switch has its links in the order +x, -x, +y,
         // -y, +z, -z.
         let port = PortNum(1 + 2 * axis as u8);
-        let (mut lost, mut back) = (Vec::new(), Vec::new());
+        let mut lost = Vec::new();
+        let mut back = Vec::new();
         for _ in 0..rounds {
             lost.push(written(&cluster, || cluster.fabric.unlink(guid, port)).await);
             assert_eq!(cluster.faults(&sm), [""; 0]);
@@ -63,7 +65,8 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
         assert_eq!(cluster.faults(&sm), [""; 0]);
     }
     report("second cable lost", second);
-    let (mut lost, mut back) = (Vec::new(), Vec::new());
+    let mut lost = Vec::new();
+    let mut back = Vec::new();
     for round in 0..rounds {
         // Another switch each time, never that of the daemon.
         let from = |radix: u16| if radix == 1 { 0 } else { 1 + round as u16 % (radix - 1) };
@@ -92,9 +95,11 @@ async fn written_second(
     while cluster.fabric.requests(AttrId::LINEAR_FT)[1] == 0 {
         sleep(GLANCE).await;
     }
-    let (start, before) = (Instant::now(), cluster.fabric.requests(AttrId::LINEAR_FT)[1]);
+    let start = Instant::now();
+    let before = cluster.fabric.requests(AttrId::LINEAR_FT)[1];
     assert!(second());
-    let (mut blocks, mut last) = (before, start);
+    let mut blocks = before;
+    let mut last = start;
     while blocks == before || last.elapsed() < QUIET {
         sleep(GLANCE).await;
         let [_, now] = cluster.fabric.requests(AttrId::LINEAR_FT);
@@ -112,7 +117,8 @@ async fn written(cluster: &SimCluster, happen: impl FnOnce() -> bool) -> (Durati
     cluster.fabric.reset_counters();
     let start = Instant::now();
     assert!(happen());
-    let (mut blocks, mut last) = (0, start);
+    let mut blocks = 0;
+    let mut last = start;
     while blocks == 0 || last.elapsed() < QUIET {
         sleep(GLANCE).await;
         let [_, now] = cluster.fabric.requests(AttrId::LINEAR_FT);

@@ -28,7 +28,8 @@ fn fabric(shape: &Shape) -> Fabric {
 fn config(shape: &Shape, step: usize) -> PartitionsConfig {
     let mut text = String::new();
     let hosts = (0..32_000_u16).map(|n| {
-        let (switch, host) = (n / 4, (n % 4) as u8);
+        let switch = n / 4;
+        let host = (n % 4) as u8;
         shape.host_guid([switch / 400, switch / 20 % 20, switch % 20], host).0 + 1
     });
     let hosts: Vec<u64> = hosts.collect();

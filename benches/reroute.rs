@@ -63,7 +63,9 @@ impl Running {
             Chain::parse(ENGINES, &EngineRegistry::standard(Arc::default())).expect("an engine");
         let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &site.torus_conf);
         let hosts = site.fabric.end_ports().filter(|&port| !site.fabric.node_of(port).is_switch());
-        let (mlid, sl, members) = (Mlid(0xC000), Sl(0), hosts.collect());
+        let mlid = Mlid(0xC000);
+        let sl = Sl(0);
+        let members = hosts.collect();
         let group = GroupMembers { mlid, sl, members, senders: Vec::new() };
         let mut running = Self {
             fabric: Arc::new(site.fabric.clone()),
@@ -289,7 +291,8 @@ fn second_cable(c: &mut Criterion, running: &Running, force: &PlanInForce, shape
 
 fn nodes(c: &mut Criterion, running: &Running, force: &PlanInForce, shape: &Shape) {
     let name = format!("{0}x{0}x{0}", shape.radix[0]);
-    let (host, switch) = (running.without_host(shape), running.without_switch(shape));
+    let host = running.without_host(shape);
+    let switch = running.without_switch(shape);
     let [no_host, no_switch] = [&host, &switch].map(|fabric| running.after(fabric, force));
     for (what, fabric, force) in [
         ("without a host", &host, force),
@@ -305,7 +308,8 @@ fn nodes(c: &mut Criterion, running: &Running, force: &PlanInForce, shape: &Shap
             b.iter_with_large_drop(|| running.plan_and_verify_from_scratch(fabric, force));
         });
         c.bench_function(&format!("plan {name} {what}"), |b| {
-            let (basis, pkeys) = (force.baseline.plan_baseline(), running.pkeys_of(fabric));
+            let basis = force.baseline.plan_baseline();
+            let pkeys = running.pkeys_of(fabric);
             let input = running.input_of(fabric, &force.memory, &pkeys);
             b.iter_with_large_drop(|| update(&input, basis));
         });

@@ -40,7 +40,8 @@ fn answers_of(criterion: &mut Criterion, radix: u16) {
     let subnet = torus([radix; 3], 2);
     let mut sa = Responder::default();
     let asker = subnet.plan.lids.base(subnet.fabric.local()).expect("a LID");
-    let (from, now) = (Address::gsi(asker, Sl(0)), Instant::now());
+    let from = Address::gsi(asker, Sl(0));
+    let now = Instant::now();
     let mut ask = |mad: &Mad| {
         let reply = sa.handle(&subnet, &from, &mad.0, now).expect("a reply");
         assert_eq!(Header::read(&reply.mad).status(), 0);

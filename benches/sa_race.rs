@@ -159,7 +159,8 @@ impl Asking {
     /// Counts a reply; returns the slot that is free now, if any.
     fn take(&mut self, delivery: &Delivery<'_>) -> Option<usize> {
         let header = Header::read(delivery.mad);
-        let (place, round) = ((header.tid() & 0xFFFF) as usize, header.tid() as u32 >> 16);
+        let place = (header.tid() & 0xFFFF) as usize;
+        let round = header.tid() as u32 >> 16;
         let slot = *self.window.get(place).filter(|slot| slot.round == round)?;
         if delivery.outcome == Outcome::Unanswered {
             self.tally.unanswered += 1;

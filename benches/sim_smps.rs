@@ -76,7 +76,8 @@ fn memory(_: &mut Criterion) {
     let topology = shape.build().expect("fits");
     let before = resident();
     let fabric = SimFabric::new(&topology, Hardware::default(), 1);
-    let (nodes, after) = (topology.nodes.len(), resident());
+    let nodes = topology.nodes.len();
+    let after = resident();
     if let (Some(before), Some(after)) = (before, after) {
         println!("sim/memory: {nodes} nodes, {} MiB", after.saturating_sub(before) >> 10);
     }

@@ -39,7 +39,8 @@ const ATTRIBUTES: [u16; 11] = [
 fn main() {
     let number = |index, default| bench_argument(index, default).parse::<u32>().expect("a number");
     let shape = bench_argument(0, "8x8x8");
-    let (hosts, seconds) = (number(1, "1") as u8, number(2, "20"));
+    let hosts = number(1, "1") as u8;
+    let seconds = number(2, "20");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let run = run(&shape, hosts, Duration::from_secs(seconds.into()));
     runtime.expect("a runtime").block_on(run);
@@ -67,7 +68,8 @@ async fn run(shape: &str, hosts: u8, standing_by: Duration) {
     while second.state() == SmState::Standby {
         sleep(GLANCE).await;
     }
-    let (detection, start) = (start.elapsed(), Instant::now());
+    let detection = start.elapsed();
+    let start = Instant::now();
     until_up(&second).await;
     let takeover = start.elapsed();
     report(&cluster, "takeover", takeover);

@@ -15,10 +15,8 @@ fn measure(c: &mut Criterion, name: &str, scene: &Scene) {
     let lfts = |steps: &&torus_sm::apply::transition::Step| {
         steps.set.is_some_and(|item| item.attr_id == AttrId::LINEAR_FT)
     };
-    let (old, new) = (
-        PlannedFabric { fabric: &scene.before, plan: &scene.old },
-        PlannedFabric { fabric: &scene.fabric, plan: &scene.new },
-    );
+    let old = PlannedFabric { fabric: &scene.before, plan: &scene.old };
+    let new = PlannedFabric { fabric: &scene.fabric, plan: &scene.new };
     let commits = |switch, lid| steps.committed_routes().holds(switch, lid);
     let found = check(old, new, &Checks::new(true), &commits);
     println!(

@@ -94,7 +94,9 @@ fn quiet(client: &UmadClient, time: Duration, switch: Guid, blocks: u32) {
     // An SM that was put out of action answers nothing: there are no figures then.
     let Some(lid) = switch_lid(client, switch) else { return };
     let query = path_query(DEFAULT_PREFIX, [client.guid(), client.guid()]);
-    let (mut latencies, mut sent, end) = (Vec::new(), 0, Instant::now() + time);
+    let mut latencies = Vec::new();
+    let mut sent = 0;
+    let end = Instant::now() + time;
     while Instant::now() < end {
         sent += 1;
         let start = Instant::now();
@@ -115,7 +117,8 @@ fn quiet(client: &UmadClient, time: Duration, switch: Guid, blocks: u32) {
 fn last_change(tables: &mut Tables<'_>, blocks: u32) -> Option<Duration> {
     let mut known: Vec<_> = (0..blocks).map(|block| tables.block(block)).collect();
     print("ready");
-    let (start, mut last) = (Instant::now(), None);
+    let start = Instant::now();
+    let mut last = None;
     while start.elapsed() < REROUTE_LIMIT
         && last.is_none_or(|(changed, _): (Instant, _)| changed.elapsed() < IDLE)
     {
@@ -147,7 +150,9 @@ impl Tables<'_> {
     fn block(&mut self, block: u32) -> Option<Vec<u8>> {
         self.tid += 1;
         let route = SmpRoute::Lid(self.lid);
-        let (get, key, data) = (Method::GET, MKey::NONE, [0; DATA_SIZE]);
+        let get = Method::GET;
+        let key = MKey::NONE;
+        let data = [0; DATA_SIZE];
         let mad = smp::request(&route, get, AttrId::LINEAR_FT, block, key, self.tid.into(), &data);
         let to = (Agent::SmiLid, Address::smi(self.lid));
         self.client.send(to, &mad.0, BLOCK_LIMIT, 0);
@@ -161,7 +166,8 @@ fn flood(client: &UmadClient, attack: Attack, to: Lid, (rate, seed): (u64, u64))
     let node = client.guid();
     let own = Attacker { node, guid: client.guid(), lid: client.lid() };
     let mut random = Random::new(seed);
-    let (start, mut sent) = (Instant::now(), 0);
+    let start = Instant::now();
+    let mut sent = 0;
     loop {
         let due = (start.elapsed().as_secs_f64() * rate as f64) as u64;
         for serial in sent..due {

@@ -214,6 +214,7 @@ fn trap(to: Lid, subject: Lid, number: u64, kind: u16) -> Mad {
 
 fn role_request(to: Lid, number: u64) -> Mad {
     let method = if number.is_multiple_of(2) { Method::GET } else { Method::SET };
-    let (route, modifier) = (SmpRoute::Lid(to), (number >> 8) as u32 % 7);
+    let route = SmpRoute::Lid(to);
+    let modifier = (number >> 8) as u32 % 7;
     smp::request(&route, method, AttrId::SM_INFO, modifier, MKey::NONE, number, &[0x33; DATA_SIZE])
 }

@@ -168,7 +168,8 @@ struct Flood {
 impl Flood {
     /// Sends at `rate` until `is_over`.
     async fn run(mut self, rate: u32, is_over: Arc<AtomicBool>) {
-        let (start, mut sent) = (Instant::now(), 0_u64);
+        let start = Instant::now();
+        let mut sent = 0_u64;
         while !is_over.load(Ordering::Relaxed) {
             let due = (start.elapsed().as_secs_f64() * f64::from(rate)) as u64;
             for serial in sent..due {
@@ -201,7 +202,9 @@ impl Flood {
 
 /// The latency of the quiet client, then the reroutes.
 async fn measure(cluster: &SimCluster, quiet: &Client, settings: &Settings) -> Cost {
-    let (mut latencies, mut memory, mut sent) = (Vec::new(), 0, 0);
+    let mut latencies = Vec::new();
+    let mut memory = 0;
+    let mut sent = 0;
     let query = path_query(DEFAULT_PREFIX, [quiet.guid, quiet.guid]);
     let end = Instant::now() + Duration::from_secs(settings.seconds.into());
     while Instant::now() < end {
@@ -231,7 +234,8 @@ async fn reroute(cluster: &SimCluster, num: PortNum) -> Duration {
     cluster.fabric.reset_counters();
     let start = Instant::now();
     assert!(cluster.fabric.unlink(guid, num));
-    let (mut blocks, mut last) = (0, start);
+    let mut blocks = 0;
+    let mut last = start;
     while (blocks == 0 && start.elapsed() < Duration::from_secs(20)) || last.elapsed() < IDLE {
         sleep(Duration::from_micros(200)).await;
         let [_, now] = cluster.fabric.requests(AttrId::LINEAR_FT);

@@ -297,7 +297,8 @@ impl MemoryWatch {
         let is_over = Arc::new(AtomicBool::new(false));
         let same = is_over.clone();
         let thread = thread::spawn(move || {
-            let (mut most, start) = (0, Instant::now());
+            let mut most = 0;
+            let start = Instant::now();
             while !same.load(Ordering::Relaxed) && start.elapsed() < Duration::from_secs(600) {
                 most = most.max(resident_memory(pid));
                 sleep(MEMORY_INTERVAL);

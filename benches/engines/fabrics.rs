@@ -8,7 +8,10 @@ use torus_sm::wire::attr::NodeKind;
 /// 12 pods of 12 leaves with 14 hosts each and 8 aggregation switches, below 48 core switches.
 pub(crate) fn fat_tree() -> Topology {
     const PODS: usize = 12;
-    let (leaves, aggregations, cores, hosts) = (12, 8, 48, 14);
+    let leaves = 12;
+    let aggregations = 8;
+    let cores = 48;
+    let hosts = 14;
     let pod = leaves + aggregations;
     let mut network = Network::new(PODS * pod + cores);
     for first in (0..PODS).map(|index| index * pod) {
@@ -32,7 +35,8 @@ pub(crate) fn irregular(switches: usize, chords: usize, hosts: usize) -> Topolog
     let mut network = Network::new(switches);
     (1..switches).for_each(|switch| network.link(random.below(switch), switch));
     for _ in 0..chords {
-        let (from, to) = (random.below(switches), random.below(switches));
+        let from = random.below(switches);
+        let to = random.below(switches);
         if from != to {
             network.link(from, to);
         }

@@ -32,7 +32,8 @@ pub(crate) fn compare(daemon: &BenchDaemon, load: &Load, rounds: usize) {
         Client::at(&daemon.cluster, [1, 1, 0], true)
     };
     let client = Arc::new(client);
-    let (mut calm, mut loaded) = (Vec::new(), Vec::new());
+    let mut calm = Vec::new();
+    let mut loaded = Vec::new();
     let done = Arc::new(AtomicU64::new(0));
     let mut loaded_time = Duration::ZERO;
     let mut cables = 0..;
@@ -122,7 +123,8 @@ fn rate(daemon: &BenchDaemon, client: &Arc<Client>) -> f64 {
             client.send(&with_tid(query, tid), LOST, 0);
         };
         (0..WINDOW).for_each(|_| send());
-        let (start, mut replies) = (Instant::now(), 0);
+        let start = Instant::now();
+        let mut replies = 0;
         while start.elapsed() < QUERY_TIME {
             let (_, reply) = client.reply().await;
             assert!(reply.is_some(), "a query was lost");

@@ -94,7 +94,8 @@ pub(crate) fn rate() {
             sched_setaffinity(None, &cores).expect("they are ours");
             rate_of(&subnet, &requests, window, cores.count() as usize)
         });
-        let (cores, gain) = (all.count(), shared / alone);
+        let cores = all.count();
+        let gain = shared / alone;
         println!(
             "{window} under way: {alone:.0} PathRecords/s on one core, {shared:.0} on {cores} ({gain:.2})"
         );
@@ -237,10 +238,8 @@ pub(crate) fn pace() {
         busy: AtomicU64::new(0),
     });
     let server = BenchServer::open(subnet, watch.clone(), queue, 0);
-    let (lot, gap) = (
-        HALF_RATE / 1000 / LOTS_PER_MILLISECOND,
-        Duration::from_millis(1) / LOTS_PER_MILLISECOND as u32,
-    );
+    let lot = HALF_RATE / 1000 / LOTS_PER_MILLISECOND;
+    let gap = Duration::from_millis(1) / LOTS_PER_MILLISECOND as u32;
     let mut tid = 0;
     for number in 0..TIME.as_millis() as u64 * LOTS_PER_MILLISECOND {
         let due = gap * number as u32;

@@ -97,7 +97,8 @@ fn runtime() -> Runtime {
 pub(crate) fn reroute() {
     let threads = Threads::start().expect("threads");
     let at_desks = ServerThreads::new(threads.servers()).expect("threads");
-    let (main, clients) = (threads.main(), runtime());
+    let main = threads.main();
+    let clients = runtime();
     let cluster = SimCluster::healthy("16x16x16", 2);
     let mut sm = {
         let _clients = clients.enter();
@@ -112,7 +113,8 @@ pub(crate) fn reroute() {
     let quiet = Instant::now();
     clients.block_on(client.ask(|| quiet.elapsed() > Duration::from_secs(5)));
     client.report("quiet");
-    let (over, asking) = (Arc::new(()), client.clone());
+    let over = Arc::new(());
+    let asking = client.clone();
     let watched = Arc::downgrade(&over);
     let asking = clients.spawn(async move { asking.ask(|| watched.strong_count() == 0).await });
     let took = main.block_on(cables(&cluster, &mut sm));
@@ -145,9 +147,11 @@ async fn cables(cluster: &SimCluster, sm: &mut Sm) -> Vec<Duration> {
     let mut took = Vec::new();
     for number in 0..CABLES {
         let at = [number as u16, 3 * number as u16 % 16, 5];
-        let (switch, port) = (cluster.shape.switch_guid(at), PortNum(1 + number as u8 % 6));
+        let switch = cluster.shape.switch_guid(at);
+        let port = PortNum(1 + number as u8 % 6);
         for fails in [true, false] {
-            let (start, before) = (Instant::now(), sm.generation());
+            let start = Instant::now();
+            let before = sm.generation();
             let done = if fails {
                 cluster.fabric.unlink(switch, port)
             } else {

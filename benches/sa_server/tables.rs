@@ -68,7 +68,8 @@ fn tables_by(subnet: &Arc<Subnet>, workers: usize) {
     }
     drop(inbox);
     server.close();
-    let (took, more) = (start.elapsed(), peak() - before);
+    let took = start.elapsed();
+    let more = peak() - before;
     let bytes = sink.bytes.load(Ordering::Relaxed) as f64 / f64::from(1 << 20);
     println!(
         "{workers} workers, {nodes} NodeRecords to {CLIENTS} clients: {bytes:.0} MiB in {took:?}"

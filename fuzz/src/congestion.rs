@@ -26,7 +26,8 @@ pub fn congestion(data: &[u8]) {
         table(attribute);
         let ports = SwitchPortCongestionSetting::read(attribute);
         assert_eq!(ports.0[..], attribute[..SwitchPortCongestionSetting::SIZE]);
-        let (info, key) = (CongestionInfo::read(attribute), CongestionKeyInfo::read(attribute));
+        let info = CongestionInfo::read(attribute);
+        let key = CongestionKeyInfo::read(attribute);
         let shown = format!("{info:?} {key:?} {:?}", congestion::cc_key(&mad));
         assert!(shown.contains("CcKey("), "{shown}");
         let mut sent = mad;

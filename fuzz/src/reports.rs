@@ -20,11 +20,14 @@ const RETRY: ReportRetry = ReportRetry {
 /// Notices to queue pairs that respond, do not, or leave. Three bytes are an event: kind, port and
 /// queue pair, time. Each report is answered, unanswered or dropped, and none is left in the end.
 pub fn reports(data: &[u8]) {
-    let (mut queue, mut now) = (ReportQueue::default(), Instant::now());
+    let mut queue = ReportQueue::default();
+    let mut now = Instant::now();
     let notice = Arc::new(Notice::default());
-    let (mut in_flight, mut pushed) = (VecDeque::new(), 0);
+    let mut in_flight = VecDeque::new();
+    let mut pushed = 0;
     for event in data.chunks_exact(3).take(4096) {
-        let (port, qpn) = (Guid((event[1] >> 4).into()), u32::from(event[1] & 15));
+        let port = Guid((event[1] >> 4).into());
+        let qpn = u32::from(event[1] & 15);
         now += Duration::from_millis(u64::from(event[2]) * 20);
         match event[0] % 8 {
             0..=3 => {

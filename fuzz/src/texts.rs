@@ -96,7 +96,8 @@ pub fn neighbors(data: &[u8]) {
 
 /// The GUID files that tune routing.
 pub fn guid_lists(data: &[u8]) {
-    let (file, text) = (Path::new("guids"), text(data));
+    let file = Path::new("guids");
+    let text = text(data);
     let lines = text.lines().count();
     assert!(lists::guids(file, &text).entries.len() <= lines);
     assert!(lists::ports(file, &text).entries.len() <= lines);

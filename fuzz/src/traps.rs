@@ -23,7 +23,8 @@ const TRAP_SIZE: usize = 3 + 64;
 pub fn trap_intake(data: &[u8]) {
     static SUBNET: OnceLock<Subnet> = OnceLock::new();
     let subnet = SUBNET.get_or_init(sweeps::small_subnet);
-    let (mut filter, mut dispatcher) = (TrapFilter::default(), NoticeDispatcher::default());
+    let mut filter = TrapFilter::default();
+    let mut dispatcher = NoticeDispatcher::default();
     let mut now = tokio::time::Instant::now();
     let mut sa = Responder::default();
     let from = Address::gsi(Lid(1), Sl(0));
@@ -31,7 +32,8 @@ pub fn trap_intake(data: &[u8]) {
     let retry = report_retry(&subnet.options);
     for chunk in data.chunks_exact(TRAP_SIZE).take(256) {
         now += Duration::from_millis(u64::from(chunk[1]) * 4);
-        let (lid, notice) = (Lid(chunk[0].into()), Notice::read(&chunk[3..]));
+        let lid = Lid(chunk[0].into());
+        let notice = Notice::read(&chunk[3..]);
         if let TrapVerdict::New(news) = filter.receive(now, chunk[2].into(), &notice) {
             assert!(news.count > 0, "{news:?}");
         }

@@ -57,7 +57,8 @@ pub fn read_again(args: &DaemonArgs, running: &Options) -> Result<Configured, St
 fn read_over(args: &DaemonArgs, running: Option<&Options>) -> Result<Configured, String> {
     let mut notes = args.notes.clone();
     let mut options = args.defaults();
-    let (mut source, mut mistakes) = (None, Vec::new());
+    let mut source = None;
+    let mut mistakes = Vec::new();
     if let Some((path, is_named)) = args.file_to_read() {
         match (read_text(path), running) {
             (Ok(text), _) => {

@@ -13,7 +13,8 @@ where
     T: FromStr + PartialOrd + Display,
 {
     let number = text.parse().ok().filter(|number| range.contains(number));
-    let (min, max) = (range.start(), range.end());
+    let min = range.start();
+    let max = range.end();
     number.ok_or_else(|| format!("'{text}' is not a number from {min} to {max}"))
 }
 

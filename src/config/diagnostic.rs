@@ -69,7 +69,8 @@ impl<'a> Diagnostics<'a> {
         message: String,
     ) {
         let (line, column) = at.map_or((0, 0), |at| (at.line, at.column()));
-        let (file, severity) = (self.file.to_path_buf(), Severity::Error);
+        let file = self.file.to_path_buf();
+        let severity = Severity::Error;
         self.found.push(Diagnostic { file, line, column, severity, message, code });
     }
 

@@ -41,7 +41,8 @@ fn record(line: &str, map: &Guid2MKey) -> Result<(Guid, MKey), RecordError> {
         let wrong = || (column, format!("{what} is not a number of 64 bits"));
         cache_record::parse_number(word).ok_or_else(wrong)
     };
-    let (guid, key) = (Guid(number("the port GUID")?), MKey(number("the M_Key")?));
+    let guid = Guid(number("the port GUID")?);
+    let key = MKey(number("the M_Key")?);
     if let Some((column, _)) = words.next() {
         return Err((column, "unexpected text after the M_Key".into()));
     }

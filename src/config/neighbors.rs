@@ -46,7 +46,8 @@ pub fn parse(file: &Path, text: &str) -> (Neighbors, Vec<Diagnostic>) {
         if found.get(&far).is_some_and(|&(back, _)| back == near) {
             map.insert(near, far);
         } else {
-            let (near, far) = (display(near), display(far));
+            let near = display(near);
+            let far = display(far);
             stale.push((number, format!("{far} does not name its neighbor {near}")));
         }
     }
@@ -167,7 +168,10 @@ mod tests {
 
     #[test]
     fn a_cable_replaces_those_at_its_ends() {
-        let (a, b, c, d) = (at(1, 1), at(2, 1), at(3, 1), at(4, 1));
+        let a = at(1, 1);
+        let b = at(2, 1);
+        let c = at(3, 1);
+        let d = at(4, 1);
         let mut map = Neighbors::new();
         connect(&mut map, a, b);
         connect(&mut map, c, d);

@@ -23,7 +23,8 @@ pub type NamedNode = (Guid, Arc<str>);
 
 /// Parses the text of `file`. A diagnostic of severity [`Severity::Error`] makes the map invalid.
 pub fn parse(file: &Path, text: &str) -> (Vec<NamedNode>, Vec<Diagnostic>) {
-    let (mut names, mut diagnostics) = (Vec::new(), Vec::new());
+    let mut names = Vec::new();
+    let mut diagnostics = Vec::new();
     let mut seen = HashSet::new();
     for (number, line) in (1..).zip(text.lines()) {
         let mut say = |(at, severity, message): Finding| {

@@ -143,7 +143,8 @@ impl Parser<'_> {
     }
 
     fn place(&self, column: u32, severity: Severity, message: String) -> String {
-        let (file, line) = (self.file.to_path_buf(), self.line);
+        let file = self.file.to_path_buf();
+        let line = self.line;
         Diagnostic { file, line, column, severity, message, code: None }.to_string()
     }
 
@@ -219,7 +220,8 @@ impl Parser<'_> {
         let expected = "two switch GUIDs, origin and neighbour";
         let origin = arguments.word(0, expected)?;
         let neighbor = arguments.word(1, expected)?;
-        let (origin, neighbor) = (self.guid(origin), self.guid(neighbor));
+        let origin = self.guid(origin);
+        let neighbor = self.guid(neighbor);
         self.current_seed().links[slot] = Some(SeedLink { origin, neighbor });
         Ok(())
     }
@@ -254,7 +256,8 @@ impl Parser<'_> {
             );
         }
         if value.abs() >= radix {
-            let (axis, most) = (['x', 'y', 'z'][axis], radix - 1);
+            let axis = ['x', 'y', 'z'][axis];
+            let most = radix - 1;
             return out_of_range(format!("{axis}_dateline {value} is not from -{most} to {most}"));
         }
         self.current_seed().dateline[axis] = value;

@@ -248,7 +248,8 @@ fn apply(
     setting: &Setting,
     answer: &Mad,
 ) -> Option<FailureReason> {
-    let (id, status) = (setting.id(), answer.header().status());
+    let id = setting.id();
+    let status = answer.header().status();
     if status != Status::OK {
         return Some(FailureReason::of_status(status));
     }

@@ -227,7 +227,8 @@ fn open_port(
     recorder: Arc<dyn MadRecorder>,
     observer: Arc<ObserverSlot>,
 ) -> impl Fn(Arc<dyn MadSink>) -> Result<Arc<dyn MadPort>, OpenError> + Send + Sync + 'static {
-    let (first, guid) = (Mutex::new(Some(local.clone())), local.guid);
+    let first = Mutex::new(Some(local.clone()));
+    let guid = local.guid;
     move |sink| {
         let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
         let local = match first {

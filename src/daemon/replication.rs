@@ -41,7 +41,9 @@ pub fn links(
     let (registry, requests) = mpsc::channel(MAX_QUEUED_REQUESTS);
     let (changed, registry_changed) = watch::channel(());
     let received = ReceivedFiles::default();
-    let (store, cache, sync) = (received.clone(), cache.clone(), options.fsync_high_avail_files);
+    let store = received.clone();
+    let cache = cache.clone();
+    let sync = options.fsync_high_avail_files;
     let store = Arc::new(move |files| {
         if let Err(problem) = cache.store_received(&files, sync) {
             warn!("{problem}; the files of the master are kept in memory");

@@ -185,7 +185,8 @@ impl Daemon {
         let activity = ActivityReport::new(&setup.files.dump_dir, &setup.options, events.clone());
         let status = Monitor::first_status(sm_status, &setup.options, client.meter());
         let perf_status = Arc::new(ArcSwap::from_pointee(PerfStatus::new(&setup.options)));
-        let (sm_status, shared) = (watch::Sender::new(sm_status), status.replication.clone());
+        let sm_status = watch::Sender::new(sm_status);
+        let shared = status.replication.clone();
         let (accept, accepted) = mpsc::channel(MAX_QUEUED_ACCEPTANCES);
         let feed = Feed {
             status: Arc::new(ArcSwap::from_pointee(status)),
@@ -264,7 +265,8 @@ impl Daemon {
         on_thread_start: fn(),
     ) -> ConsoleSources {
         let control = Arc::new(self.control(log, shutdown));
-        let (status, perf) = (self.feed.status.clone(), self.perf_status.clone());
+        let status = self.feed.status.clone();
+        let perf = self.perf_status.clone();
         let query_sa = Arc::new(self.query_sa());
         ConsoleSources { status, perf, control, query_sa, on_thread_start }
     }
@@ -279,8 +281,10 @@ impl Daemon {
     }
 
     fn control(&self, log: Option<LogHandle>, shutdown: watch::Sender<bool>) -> ManageControl {
-        let (events, feed) = (self.events.0.downgrade(), self.feed.clone());
-        let (perf, subnet) = (self.perf_commands.0.downgrade(), self.subnet.subscribe());
+        let events = self.events.0.downgrade();
+        let feed = self.feed.clone();
+        let perf = self.perf_commands.0.downgrade();
+        let subnet = self.subnet.subscribe();
         let recordings = self.setup.recordings.clone();
         ManageControl::new((events, perf), feed, subnet, recordings, (log, shutdown))
     }
@@ -398,7 +402,8 @@ impl Daemon {
         let archive = SaDbFile::new(self.setup.files.dump_dir.clone(), &registry)
             .read_from(self.setup.options.sa_db_file.as_deref());
         let responder = Responder::new(registry);
-        let (subnet, sm_status) = (self.subnet.subscribe(), self.sm_status.subscribe());
+        let subnet = self.subnet.subscribe();
+        let sm_status = self.sm_status.subscribe();
         let open_replies = table_workers.open_replies().clone();
         let server =
             SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers)
@@ -408,7 +413,8 @@ impl Daemon {
                 .with_offenders(self.feed.status.load().offenders.clone());
         self.demux.set_inline_responder(server.shared_responder());
         self.demux.set_transfer_observer(open_replies);
-        let (requests, sa_outcomes) = (self.unsolicited.sa, self.unsolicited.sa_outcomes);
+        let requests = self.unsolicited.sa;
+        let sa_outcomes = self.unsolicited.sa_outcomes;
         let inboxes = Inboxes { requests, commands, sa_outcomes, notices };
         // The SA server is not part of the set, which is aborted when dropped: after the manager
         // has dropped its channel, the server still writes its file and logs its counters.

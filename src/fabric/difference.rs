@@ -68,7 +68,8 @@ fn is_same_node(old: &Node, new: &Node) -> bool {
 /// True if a capability that plans depend on, the description or the name changed.
 fn is_changed(old: &Node, new: &Node) -> bool {
     let capabilities = |node: &Node| {
-        let (info, switch) = (&node.info, &node.switch_info);
+        let info = &node.info;
+        let switch = &node.switch_info;
         (
             info.partition_cap(),
             switch.linear_fdb_cap(),
@@ -103,7 +104,8 @@ fn changed_ports(old: &PagedVec<Port>, new: &PagedVec<Port>) -> Vec<PortId> {
 
 /// Adds the ports whose vports differ.
 fn with_changed_vports(old: &Fabric, new: &Fabric, mut ports: Vec<PortId>) -> Vec<PortId> {
-    let (before, after) = (old.virtual_ports(), new.virtual_ports());
+    let before = old.virtual_ports();
+    let after = new.virtual_ports();
     if Arc::ptr_eq(before, after) {
         return ports;
     }

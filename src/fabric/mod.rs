@@ -404,7 +404,8 @@ impl Fabric {
     /// switch, with its number in the attribute modifier; each port of a channel adapter or
     /// router is reached through its own cable.
     pub fn route_to(&self, id: PortId) -> DirectedRoute {
-        let (port, node) = (self.port(id), self.node_of(id));
+        let port = self.port(id);
+        let node = self.node_of(id);
         if node.is_switch() || id == self.local {
             return node.route;
         }
@@ -475,7 +476,8 @@ impl Fabric {
 
     /// Kind, GUID, description and number of a port for messages.
     pub fn describe(&self, id: PortId) -> String {
-        let (port, node) = (self.port(id), self.node_of(id));
+        let port = self.port(id);
+        let node = self.node_of(id);
         format!("{} {} \"{}\"[{}]", node.kind(), node.guid(), node.name(), port.num)
     }
 

@@ -83,7 +83,8 @@ impl FabricPart {
     fn index(&mut self, whole: &Fabric) {
         for (port, &at) in (0..).map(PortId).zip(&self.to_whole) {
             self.to_part[at.index()] = Some(port);
-            let (inner, outer) = (self.fabric.node_of(port).switch, whole.node_of(at).switch);
+            let inner = self.fabric.node_of(port).switch;
+            let outer = whole.node_of(at).switch;
             if let (Some(inner), Some(outer)) = (inner, outer) {
                 self.switches[outer.index()] = Some(inner);
             }
@@ -131,7 +132,8 @@ mod tests {
         let whole = fabric();
         // Without the second cable, port 4 of both switches and the second host.
         let contains = |port: PortId| {
-            let (node, num) = (whole.node_of(port), whole.port(port).num.0);
+            let node = whole.node_of(port);
+            let num = whole.port(port).num.0;
             if node.is_switch() { num != 2 && num != 4 } else { true }
         };
         let part = FabricPart::new(&whole, whole.local(), contains).expect("a part");

@@ -94,7 +94,8 @@ fn search(fabric: &Fabric, home: SwitchId) -> Option<(Weight, Part)> {
         }
         let Some(done) = path.pop() else { break };
         let Some(parent) = path.last_mut() else { break };
-        let (up, below) = (parent.switch.index(), done.below);
+        let up = parent.switch.index();
+        let below = done.below;
         low[up] = low[up].min(low[at]);
         parent.below.hosts += below.hosts;
         parent.below.switches += below.switches;

@@ -140,8 +140,11 @@ fn put(out: &mut String, incident: &Incident) {
     let name = incident.kind.name();
     writeln!(out, "{} {id} {name} since {}: {headline}", severity.name(), incident.opened)
         .expect("a string");
-    let (switches, hosts) = (takes.switches, takes.hosts);
-    let (lids, links, names) = (takes.lids, takes.links, takes.names.join(","));
+    let switches = takes.switches;
+    let hosts = takes.hosts;
+    let lids = takes.lids;
+    let links = takes.links;
+    let names = takes.names.join(",");
     writeln!(
         out,
         "  takes {switches} switches, {hosts} hosts, {lids} LIDs, {links} links: {names}"
@@ -151,7 +154,8 @@ fn put(out: &mut String, incident: &Incident) {
         writeln!(out, "  seen: {line}").expect("a string");
     }
     if let Some(reroute) = incident.rerouted {
-        let (ms, sets) = (reroute.milliseconds, reroute.sets);
+        let ms = reroute.milliseconds;
+        let sets = reroute.sets;
         writeln!(out, "  rerouted in {ms} ms with {sets} Sets").expect("a string");
     }
     for line in &incident.risks {

@@ -197,7 +197,9 @@ mod tests {
     fn records_have_the_fields_of_the_manual_in_its_order() {
         let mgid =
             Gid([0xFF, 0x12, 0x40, 0x1B, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]);
-        let (mlid, port_guid, pkey) = (Mlid(0xC001), Guid(0x11), Pkey(0x8001));
+        let mlid = Mlid(0xC001);
+        let port_guid = Guid(0x11);
+        let pkey = Pkey(0x8001);
         let lines = [
             Activity::MulticastMember { mlid, mgid, port_guid, has_joined: false },
             Activity::MulticastGroup { mlid, mgid, is_deleted: true },

@@ -36,7 +36,8 @@ pub fn changes(old: &Fabric, new: &Fabric) -> Vec<Event> {
     for node in new.nodes().iter().filter(|node| old.node_by_guid(node.guid()).is_none()) {
         list.add_node(Event::NodeFound(name(node)));
     }
-    let (before, after) = (links(old), links(new));
+    let before = links(old);
+    let after = links(new);
     for &(a, b) in before.difference(&after) {
         list.add_link(|| Event::LinkLost { ends: [link_end(old, a), link_end(old, b)] });
     }
@@ -83,7 +84,8 @@ impl ChangeList {
     }
 
     fn finish(mut self) -> Vec<Event> {
-        let (nodes, links) = (self.more_nodes, self.more_links);
+        let nodes = self.more_nodes;
+        let links = self.more_links;
         if nodes + links > 0 {
             self.events.push(Event::MoreChanges { nodes, links });
         }

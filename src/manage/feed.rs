@@ -37,7 +37,8 @@ impl EventSender {
 
     /// Reports the result of an action: what was done, or why it had no effect.
     pub fn action_ended(&self, action: &str, request: RequestId, result: Result<String, String>) {
-        let (action, request) = (action.to_owned(), request.0);
+        let action = action.to_owned();
+        let request = request.0;
         self.send(match result {
             Ok(text) => Event::ActionDone { action, request, text },
             Err(problem) => Event::ActionFailed { action, request, problem },

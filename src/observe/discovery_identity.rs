@@ -27,7 +27,9 @@ impl DiscoveryQueries {
     /// Handles the NodeInfo at the end of the route to a known node.
     pub(super) fn identified(&mut self, node: usize, info: &NodeInfo) {
         let known = self.state.node(node);
-        let (expected, found, route) = (known.guid(), info.node_guid(), known.route);
+        let expected = known.guid();
+        let found = info.node_guid();
+        let route = known.route;
         if expected != found {
             self.misrouted = Some(format!("route {route} leads to {found}, not to {expected}"));
         }

@@ -26,7 +26,8 @@ pub(super) struct DiscoveryKeys {
 impl DiscoveryKeys {
     pub(super) fn new(keys: &MKeys) -> Self {
         let (accepted, tried, hidden) = Default::default();
-        let (usual, others) = (keys.configured(), keys.others());
+        let usual = keys.configured();
+        let others = keys.others();
         Self { keys: keys.clone(), accepted, usual, others, tried, hidden }
     }
 

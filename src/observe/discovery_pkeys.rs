@@ -14,7 +14,8 @@ impl DiscoveryQueries {
         let mut wanted = Vec::new();
         for (slot, port) in (0..).map(PortId).zip(&self.state.ports) {
             if port.info.is_some() && self.state.pkeys(slot).is_empty() {
-                let (node, keys) = (port.node.index(), self.pkey_capacity(port));
+                let node = port.node.index();
+                let keys = self.pkey_capacity(port);
                 let blocks = usize::from(keys).div_ceil(PKEY_BLOCK);
                 wanted.extend((0..blocks).map(|block| (node, port.num, block as u16)));
             }
@@ -45,7 +46,8 @@ impl DiscoveryState {
     /// Replaces one block of the table of a port.
     pub(super) fn replace_pkeys(&mut self, end: (usize, PortNum), block: u16, answer: PkeyBlock) {
         let Some(slot) = self.slot(end) else { return };
-        let (block, pkeys) = (usize::from(block), self.read_pkeys.entry(slot).or_default());
+        let block = usize::from(block);
+        let pkeys = self.read_pkeys.entry(slot).or_default();
         if pkeys.len() <= block {
             pkeys.resize(block + 1, PkeyBlock::default());
         }

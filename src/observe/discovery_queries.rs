@@ -144,7 +144,8 @@ impl DiscoveryQueries {
     /// Cancels the queries whose routes cross lost cables or silent devices, and sends those again
     /// that have another route.
     fn take_other_routes(&mut self) {
-        let (state, doubtful) = (&self.state, self.evidence.doubtful());
+        let state = &self.state;
+        let doubtful = self.evidence.doubtful();
         let is_cut = |query: &Query| {
             let node = query.node();
             node.is_some_and(|node| !state.is_open(&state.node(node).route, doubtful))
@@ -409,12 +410,14 @@ impl DiscoveryQueries {
     /// Records a second cable at one port: a different device with the same GUID is behind one of
     /// them.
     fn cable_conflict(&mut self, node: usize, info: &NodeInfo, second: DirectedRoute) {
-        let (first, guid) = (self.route(node), info.node_guid());
+        let first = self.route(node);
+        let guid = info.node_guid();
         self.state.faults.push(DiscoveryFault::DuplicateNodeGuid { guid, first, second });
     }
 
     fn port_answered(&mut self, node: usize, port: PortNum, data: &[u8]) {
-        let (info, here) = (PortInfo::read(data), (node, port));
+        let info = PortInfo::read(data);
+        let here = (node, port);
         let is_switch = self.state.node(node).is_switch();
         let asked_with = self.keys.of(&self.state, here);
         let Some(slot) = self.state.port_mut(here) else { return };

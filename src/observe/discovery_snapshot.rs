@@ -38,7 +38,8 @@ impl DiscoveryState {
         let reached = self.reroute();
         self.forget_unreached_ports(&reached);
         self.name_unresponsive(&reached);
-        let (names, last) = (self.names.clone(), self.last.clone());
+        let names = self.names.clone();
+        let last = self.last.clone();
         let (mut fabric, pkeys) = match last.clone().filter(|last| self.has_ids_of(last, &reached))
         {
             Some(last) => self.with_ids_of(last)?,

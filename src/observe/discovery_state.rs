@@ -154,7 +154,8 @@ impl DiscoveryState {
 
     pub(super) fn add(&mut self, info: NodeInfo, route: DirectedRoute) -> usize {
         let index = self.nodes.len();
-        let (node, first_port) = (NodeId(index as u32), PortId(self.ports.len() as u32));
+        let node = NodeId(index as u32);
+        let first_port = PortId(self.ports.len() as u32);
         let is_switch = info.kind() == NodeKind::Switch;
         let guid = if is_switch { info.port_guid() } else { Guid(0) };
         let slots = (0..=info.num_ports()).map(PortNum);
@@ -309,7 +310,8 @@ impl DiscoveryState {
         let Some((local, own_port)) = self.local else { return reach };
         reach[local] = Reach::Clear;
         self.set_route(local, DirectedRoute::LOCAL);
-        let (mut queue, mut put_off) = (VecDeque::from([local]), VecDeque::new());
+        let mut queue = VecDeque::from([local]);
+        let mut put_off = VecDeque::new();
         let mut now = Reach::Clear;
         loop {
             let Some(index) = queue.pop_front() else {
@@ -319,7 +321,9 @@ impl DiscoveryState {
                 continue;
             };
             let node = &self.nodes[index];
-            let (route, passes, first) = (node.route, node.is_switch(), node.first_port.index());
+            let route = node.route;
+            let passes = node.is_switch();
+            let first = node.first_port.index();
             for num in (1..=node.num_ports()).map(PortNum) {
                 if !passes && (index != local || num != own_port) {
                     continue;

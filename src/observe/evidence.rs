@@ -111,7 +111,8 @@ impl Evidence {
     /// True for the first request to repeat a query, and for each one after it was cut short,
     /// unless its device is silent.
     pub(super) fn may_repeat(&mut self, query: Query) -> bool {
-        let (key, is_silent) = (query.key(), self.is_silent(query));
+        let key = query.key();
+        let is_silent = self.is_silent(query);
         let was_cut_short = self.cut_short.remove(&key);
         self.repeated.insert(key) || (was_cut_short && !is_silent)
     }

@@ -33,7 +33,8 @@ pub(super) async fn read(
             && !is_known(&fabric, id, last)
     };
     for id in fabric.port_ids().filter(is_wanted) {
-        let (route, num) = (SmpRoute::Directed(fabric.route_to(id)), fabric.port(id).num);
+        let route = SmpRoute::Directed(fabric.route_to(id));
+        let num = fabric.port(id).num;
         let request = SmpRequest::get(route, AttrId::MLNX_EXT_PORT_INFO, num.0.into());
         batch.submit(id, request.with_m_key(keys.of_port(&fabric, id)));
     }
@@ -64,7 +65,8 @@ pub(super) fn retain(observation: &mut Observation, last: &Fabric) {
 
 /// True for ports with a link, and enhanced ports 0, of devices that may have the attribute.
 fn is_asked(fabric: &Fabric, id: PortId) -> bool {
-    let (port, node) = (fabric.port(id), fabric.node_of(id));
+    let port = fabric.port(id);
+    let node = fabric.node_of(id);
     if port.info.is_none() || !MlnxExtPortInfo::is_supported_by(&node.info) {
         return false;
     }

@@ -154,13 +154,15 @@ impl Findings {
                 }
             }
             Query::Cleared(port) => {
-                let (last, now) = (fabric.port(port).info, PortInfo::read(&reply.data));
+                let last = fabric.port(port).info;
+                let now = PortInfo::read(&reply.data);
                 if last.is_some_and(|last| phase(&last) != phase(&now)) {
                     self.changed.push(fabric.node_of(port).guid());
                 }
             }
             Query::EndPort(port) => {
-                let (last, now) = (fabric.port(port).info, PortInfo::read(&reply.data));
+                let last = fabric.port(port).info;
+                let now = PortInfo::read(&reply.data);
                 let is_same = last.is_some_and(|last| {
                     let shown =
                         |info: &PortInfo| (info.port_state(), info.lid(), info.master_sm_lid());

@@ -234,12 +234,14 @@ impl LinkHealth {
         }
         let flapping = self.records.iter().filter(|(_, record)| record.until.is_some());
         let flapping = flapping.map(|(&ends, record)| {
-            let (cause, calm) = (QuarantineCause::Flaps, Some(record.calm()));
+            let cause = QuarantineCause::Flaps;
+            let calm = Some(record.calm());
             QuarantinedLink { ends, cause, calm }
         });
         let unhealthy = self.unhealthy.iter().filter(|(_, port)| !port.is_needed);
         let unhealthy = unhealthy.map(|(&end, port)| {
-            let (cause, calm) = (QuarantineCause::Errors(end), Some(UNHEALTHY_QUIET_TIME));
+            let cause = QuarantineCause::Errors(end);
+            let calm = Some(UNHEALTHY_QUIET_TIME);
             QuarantinedLink { ends: port.cable, cause, calm }
         });
         let others = flapping.chain(unhealthy).filter(|link| !self.held.contains(&link.ends));

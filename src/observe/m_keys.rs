@@ -150,7 +150,8 @@ impl MKeys {
         for id in fabric.end_ports() {
             let port = fabric.port(id);
             let Some(info) = port.info else { continue };
-            let (key, held) = (info.m_key(), self.held.get(&port.guid));
+            let key = info.m_key();
+            let held = self.held.get(&port.guid);
             if key.is_set() && held != Some(&key) {
                 added.push((port.guid, key));
             } else if !key.is_set() && held.is_some() && !self.is_hidden(&info) {
@@ -278,7 +279,8 @@ mod tests {
             (MKey::NONE, 0, OTHER), // No key: any will do.
             (MKey::NONE, 1, OLD),   // Hidden.
         ] {
-            let (mut fabric, mut keys) = (fabric(), keys(OTHER, true));
+            let mut fabric = fabric();
+            let mut keys = keys(OTHER, true);
             show(&mut fabric, HOSTS[1], shown, level);
             keys.learn(&fabric);
             assert_eq!(keys.of(HOSTS[1]), known, "{shown:?}, level {level}");
@@ -289,7 +291,8 @@ mod tests {
 
     #[test]
     fn all_ports_of_a_switch_have_the_key_of_port_0() {
-        let (mut fabric, keys) = (fabric(), keys(OTHER, true));
+        let mut fabric = fabric();
+        let keys = keys(OTHER, true);
         show(&mut fabric, SWITCH, NEW, 0);
         let node = fabric.node_by_guid(SWITCH).expect("the switch");
         for num in 0..=4 {

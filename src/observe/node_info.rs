@@ -4,7 +4,8 @@ use crate::wire::attr::{NodeInfo, NodeKind};
 
 /// The reason why a NodeInfo is invalid; `None` if it is valid.
 pub(super) fn node_info_problem(info: &NodeInfo) -> Option<String> {
-    let (port, ports) = (info.local_port(), info.num_ports());
+    let port = info.local_port();
+    let ports = info.num_ports();
     let is_switch = info.kind() == NodeKind::Switch;
     if let NodeKind::Unknown(code) = info.kind() {
         Some(format!("node type {code}"))

@@ -18,7 +18,8 @@ pub fn without_links(
     let fabric = &observation.fabric;
     let mut state = DiscoveryState::of(fabric, &observation.pkeys);
     let mut reached = vec![true; state.nodes().len()];
-    let (mut needed, mut is_changed) = (Vec::new(), false);
+    let mut needed = Vec::new();
+    let mut is_changed = false;
     for link in links {
         let [near, far] = link.ends.map(|(guid, num)| Some((state.find(guid)?, num)));
         let (Some(near), Some(far)) = (near, far) else { continue };

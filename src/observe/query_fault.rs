@@ -39,7 +39,8 @@ pub(super) fn fault_of(
 
 fn name(state: &DiscoveryState, node: usize, port: PortNum) -> String {
     let node = state.node(node);
-    let (kind, guid) = (node.kind(), node.guid());
+    let kind = node.kind();
+    let guid = node.guid();
     match state.names.get(guid) {
         Some(name) => format!("{kind} {guid} \"{name}\"[{port}]"),
         None => format!("{kind} {guid} \"{}\"[{port}]", node.description),

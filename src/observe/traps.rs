@@ -190,7 +190,8 @@ impl TrapFilter {
         if self.sources.len() >= MAX_SOURCES {
             self.sources.clear();
         }
-        let (period_start, last) = (now, now);
+        let period_start = now;
+        let last = now;
         let fresh = Source { period_start, passed: 0, last_tid: !tid, held: None, last, count: 0 };
         let key = (news.issuer, news.number, news.subject, news.port);
         let source = self.sources.entry(key).or_insert(fresh);
@@ -293,7 +294,8 @@ mod tests {
 
     #[test]
     fn a_transaction_passes_once() {
-        let (mut filter, now) = (TrapFilter::default(), Instant::now());
+        let mut filter = TrapFilter::default();
+        let now = Instant::now();
         assert!(matches!(filter.receive(now, 1, &link_trap(5)), TrapVerdict::New(_)));
         assert_eq!(filter.receive(now, 1, &link_trap(5)), TrapVerdict::Duplicate);
         assert!(matches!(filter.receive(now, 1, &link_trap(6)), TrapVerdict::New(_)));
@@ -302,7 +304,8 @@ mod tests {
 
     #[test]
     fn a_trap_that_cannot_be_repressed_passes_once() {
-        let (mut filter, start) = (TrapFilter::default(), Instant::now());
+        let mut filter = TrapFilter::default();
+        let start = Instant::now();
         let verdicts = (0..100)
             .map(|at| filter.receive(start + Duration::from_millis(500) * at, 1, &link_trap(5)));
         let news = verdicts.filter(|verdict| matches!(verdict, TrapVerdict::New(_)));
@@ -317,7 +320,8 @@ mod tests {
         notice.set_is_generic(true);
         notice.set_trap_number(TrapNumber::LINK_INTEGRITY);
         notice.set_subject_lid(Lid(5));
-        let (mut filter, start) = (TrapFilter::default(), Instant::now());
+        let mut filter = TrapFilter::default();
+        let start = Instant::now();
         for second in 0..u64::from(2 * UNHEALTHY_TRAPS) {
             filter.receive(start + Duration::from_secs(second), 1, &notice);
         }
@@ -328,7 +332,8 @@ mod tests {
 
     #[test]
     fn a_storm_is_limited_and_its_last_trap_delivered() {
-        let (mut filter, start) = (TrapFilter::default(), Instant::now());
+        let mut filter = TrapFilter::default();
+        let start = Instant::now();
         let mut news = 0;
         for tid in 0..1000 {
             let now = start + Duration::from_millis(tid);
@@ -344,7 +349,8 @@ mod tests {
 
     #[test]
     fn a_source_below_the_limit_is_not_limited() {
-        let (mut filter, start) = (TrapFilter::default(), Instant::now());
+        let mut filter = TrapFilter::default();
+        let start = Instant::now();
         for tid in 0..50 {
             let now = start + RATE_PERIOD * tid;
             assert!(matches!(filter.receive(now, tid.into(), &link_trap(5)), TrapVerdict::New(_)));
@@ -378,7 +384,8 @@ mod tests {
 
     #[test]
     fn changes_above_the_rate_limit_are_merged() {
-        let (mut filter, now) = (TrapFilter::default(), Instant::now());
+        let mut filter = TrapFilter::default();
+        let now = Instant::now();
         for tid in 1..=8 {
             filter.receive(now, tid, &local_change(5, Some(0)));
         }
@@ -397,7 +404,8 @@ mod tests {
         notice.set_trap_number(TrapNumber::LINK_INTEGRITY);
         notice.set_subject_lid(Lid(5));
         notice.set_port(PortNum(3));
-        let (mut filter, start) = (TrapFilter::default(), Instant::now());
+        let mut filter = TrapFilter::default();
+        let start = Instant::now();
         let mut count = |tid: u64, second: u64| match filter.receive(
             start + Duration::from_secs(second),
             tid,

@@ -161,7 +161,8 @@ impl<'a> Drawing<'a> {
 
     /// The upper left corner of a plane.
     fn corner(&self, z: u32) -> Point {
-        let (column, row) = (z % self.columns, z / self.columns);
+        let column = z % self.columns;
+        let row = z / self.columns;
         (i64::from(column * self.plane.0), i64::from(TITLE + row * self.plane.1))
     }
 

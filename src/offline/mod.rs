@@ -90,7 +90,9 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
             TrialOutcome::Routed(verified) => Some(link_loads(&fabric, verified.plan())),
             _ => None,
         };
-        let (fabric, layout, loads) = (&fabric, &layout, loads.as_deref());
+        let fabric = &fabric;
+        let layout = &layout;
+        let loads = loads.as_deref();
         let title = picture_title(args.fabric.file.as_deref());
         write_file(file, &draw::svg(&Drawn { fabric, layout, loads, title: &title }))?;
     }

@@ -201,7 +201,8 @@ fn put_hops(out: &mut String, hops: &[HopCount]) {
 }
 
 fn put_checks(out: &mut String, checks: &ChecksFacts) {
-    let (hosts, with_switches) = (checks.unrouted_hosts, checks.unrouted_with_switches);
+    let hosts = checks.unrouted_hosts;
+    let with_switches = checks.unrouted_with_switches;
     let unrouted = UnroutedPairs { hosts, with_switches, first: None };
     let reached = match unrouted.counted() {
         Some(pairs) => format!("routed, but {pairs} without a route"),

@@ -123,7 +123,8 @@ impl Scenario {
 
     /// Input of a routing engine for `fabric`, without a previous routing.
     pub fn routing_input<'a>(&'a self, fabric: &'a Fabric, lids: &'a LidTable) -> RoutingInput<'a> {
-        let (options, torus_config) = (&self.options, &self.torus_config);
+        let options = &self.options;
+        let torus_config = &self.torus_config;
         RoutingInput { fabric, lids, options, torus_config, previous: None, previous_fabric: None }
     }
 }
@@ -166,7 +167,8 @@ fn read_options(daemon: &DaemonArgs) -> Result<(Options, Vec<Note>), String> {
         let configured = configuration::read_strictly(daemon)?;
         return Ok((configured.options, configured.notes));
     }
-    let (mut options, mut notes) = (Options::default(), daemon.notes.clone());
+    let mut options = Options::default();
+    let mut notes = daemon.notes.clone();
     daemon.apply(&mut options);
     notes.extend(options.reconcile());
     Ok((options, notes))

@@ -114,7 +114,8 @@ fn verdict(fabric: &Fabric, derived: &DerivedTorus) -> (Vec<String>, bool) {
 /// Findings, one per line.
 fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
     let (explained, cables) = derived.cables;
-    let (placed, switches) = (derived.placed(), fabric.switches().len());
+    let placed = derived.placed();
+    let switches = fabric.switches().len();
     let size = derived.config.size.as_ref().map(torus_config::shape).unwrap_or_default();
     let mut lines = vec![format!(
         "{size} with {placed} of {switches} switches and {explained} of {cables} cables between \
@@ -131,7 +132,8 @@ fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
     };
     list(&mut lines, "missing switch at", derived.missing_switches.iter().map(ToString::to_string));
     let gaps = derived.missing_cables.iter().map(|gap| {
-        let (from, to) = (name(gap.from), name(gap.to));
+        let from = name(gap.from);
+        let to = name(gap.to);
         format!("between {from} and {to}: {} instead of {}", gap.present, gap.usual)
     });
     list(&mut lines, "missing cables", gaps);

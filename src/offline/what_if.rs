@@ -38,7 +38,8 @@ pub fn run(scenario: &Scenario, fabric: &Fabric, whole: &Trial, extent: Extent) 
         bar.inc(1);
         facts
     };
-    let (mut by_kind, mut facts) = (Vec::new(), Vec::new());
+    let mut by_kind = Vec::new();
+    let mut facts = Vec::new();
     for kind in &kinds {
         let results: Vec<FailureFacts> = kind.tried.par_iter().map(try_one).collect();
         by_kind.push(kind_facts(kind.kind, kind.possible, &results));

@@ -98,7 +98,9 @@ fn put_field(out: &mut String, name: &str, value: &str) {
 /// single precision.
 fn with_unit(count: u64, is_data: bool) -> String {
     const UNITS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
-    let (mut unit, mut divisor, mut rest) = (0, 1_u64, count / 1024);
+    let mut unit = 0;
+    let mut divisor = 1_u64;
+    let mut rest = count / 1024;
     while rest > 0 {
         (unit, divisor, rest) = (unit + 1, divisor * 1024, rest / 1024);
     }

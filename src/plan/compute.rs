@@ -133,7 +133,8 @@ pub(super) fn with_routes(
 ) -> Planned {
     let PlanInput { fabric, options, .. } = *input;
     let Assigned { lids, mut memory, notes: lid_notes } = assigned;
-    let (observed, gone) = (input.observed_pkeys, &input.memory.removed_pkeys);
+    let observed = input.observed_pkeys;
+    let gone = &input.memory.removed_pkeys;
     let (partitions, removed_pkeys, partition_notes) =
         partitions::tables(fabric, input.partitions, observed, gone, options);
     memory.removed_pkeys = removed_pkeys;
@@ -240,7 +241,8 @@ fn dropped_sl_notes(input: &PlanInput<'_>, routing: &Routing, tables: &QosTables
     if !options.qos || routing.policy.decides_sl_to_vl() {
         return Vec::new();
     }
-    let (config, policy) = (&QosConfig::read(options), qos_policy.map(|policy| &**policy));
+    let config = &QosConfig::read(options);
+    let policy = qos_policy.map(|policy| &**policy);
     SlUsers { fabric, config, tables, policy, partitions }.notes()
 }
 
@@ -252,7 +254,8 @@ fn setup_notes(
     qos: &QosTables,
 ) -> Vec<Note> {
     let Some(setup) = &qos.setup else { return Vec::new() };
-    let (engine, policy) = (routing.engine, &*routing.policy);
+    let engine = routing.engine;
+    let policy = &*routing.policy;
     let context = setup::SetupContext { fabric, setup, engine, policy, targets };
     setup::diagnostics(&context).iter().map(Note::from).collect()
 }

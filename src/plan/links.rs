@@ -74,7 +74,8 @@ pub fn update(
 
 fn target(input: &LinkInput<'_>, id: PortId) -> Option<PortInfo> {
     let fabric = input.fabric;
-    let (port, node) = (fabric.port(id), fabric.node_of(id));
+    let port = fabric.port(id);
+    let node = fabric.node_of(id);
     let observed = port.info?;
     let is_port_0 = node.is_switch() && port.num == PortNum::ZERO;
     let is_linked = port.peer.is_some() && port.state() != PortState::Down;
@@ -107,7 +108,8 @@ fn target(input: &LinkInput<'_>, id: PortId) -> Option<PortInfo> {
 
 /// Sets the fields that only ports with a LID have.
 fn set_end_port(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
-    let (fabric, options) = (input.fabric, input.options);
+    let fabric = input.fabric;
+    let options = input.options;
     if let Some(lid) = input.lids.base(id) {
         info.set_lid(lid);
         info.set_lmc(input.lids.lmc(id));
@@ -148,7 +150,8 @@ fn set_common(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
 
 /// Sets the fields of ports that have a link.
 fn set_link(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
-    let (fabric, options) = (input.fabric, input.options);
+    let fabric = input.fabric;
+    let options = input.options;
     let Some(peer) = fabric.port(id).peer else { return };
     info.set_link_down_default_state(LINK_DOWN_POLLING);
     let mtu_cap = fabric.port(peer).info.map_or(info.mtu_cap(), |peer| peer.mtu_cap());

@@ -189,8 +189,8 @@ fn holds(fabric: &Fabric, switch: SwitchId, mlid: Mlid) -> bool {
 
 /// The note about a switch whose multicast table cannot hold `mlid`.
 fn too_small(fabric: &Fabric, switch: SwitchId, mlid: Mlid) -> Note {
-    let (guid, cap) =
-        (fabric.switch(switch).guid(), fabric.switch(switch).switch_info.multicast_fdb_cap());
+    let guid = fabric.switch(switch).guid();
+    let cap = fabric.switch(switch).switch_info.multicast_fdb_cap();
     let why = match cap {
         0 => "does not support multicast".to_owned(),
         cap => format!(

@@ -158,7 +158,8 @@ struct Update<'a> {
 impl Update<'_> {
     /// Memory and notes of LID assignment; `None` if any LID differs from the baseline's.
     fn lids(&self, remembered: Option<(Memory, Vec<Note>)>) -> Option<(Memory, Vec<Note>)> {
-        let (input, baseline) = (self.input, self.baseline);
+        let input = self.input;
+        let baseline = self.baseline;
         let is_end = |&id: &PortId| {
             let port = input.fabric.port(id);
             input.fabric.node(port.node).is_switch() == (port.num == PortNum::ZERO)
@@ -171,7 +172,8 @@ impl Update<'_> {
     }
 
     fn run(&self, mut memory: Memory, lid_notes: Vec<Note>) -> Result<Planned, Box<PlanError>> {
-        let (input, before) = (self.input, &*self.baseline.plan);
+        let input = self.input;
+        let before = &*self.baseline.plan;
         let lids = before.lids.clone();
         let previous_fabric =
             PreviousFabric { fabric: &self.baseline.fabric, difference: self.difference };
@@ -220,16 +222,17 @@ impl Update<'_> {
     }
 
     fn partitions(&self) -> (PartitionTables, RemovedPkeys, Vec<Note>) {
-        let (input, baseline) = (self.input, self.baseline);
-        let ([gone_before, gone_after], gone) = (
-            baseline.memory.each_ref().map(|memory| &memory.removed_pkeys),
-            &input.memory.removed_pkeys,
-        );
+        let input = self.input;
+        let baseline = self.baseline;
+        let [gone_before, gone_after] =
+            baseline.memory.each_ref().map(|memory| &memory.removed_pkeys);
+        let gone = &input.memory.removed_pkeys;
         let before = &baseline.plan.partitions;
         let same = *input.partitions == **baseline.partitions
             && same_pkeys(input.observed_pkeys, &baseline.observed_pkeys)
             && gone == gone_before;
-        let (old, new) = (&*baseline.fabric, input.fabric);
+        let old = &*baseline.fabric;
+        let new = input.fabric;
         let updated = if same {
             partitions::update_switch_links(old, new, self.difference, before)
         } else {
@@ -247,9 +250,11 @@ impl Update<'_> {
     /// The `qos-setup` scopes. Those of the baseline are kept if their port groups cannot have
     /// changed.
     fn setup(&self, partitions: &PartitionTables) -> Option<Arc<QosSetup>> {
-        let (input, baseline) = (self.input, self.baseline);
+        let input = self.input;
+        let baseline = self.baseline;
         let policy = input.setup_policy()?;
-        let (old, new) = (&*baseline.fabric, input.fabric);
+        let old = &*baseline.fabric;
+        let new = input.fabric;
         let has_same_guid = |&id: &PortId| old.port(id).guid == new.port(id).guid;
         let is_same = |setup: &&Arc<QosSetup>| {
             setup.policy() == policy
@@ -269,7 +274,8 @@ impl Update<'_> {
         lids: &LidTable,
         routing: &Routing,
     ) -> (Arc<MulticastTables>, Arc<Vec<GroupMembers>>) {
-        let (input, baseline) = (self.input, self.baseline);
+        let input = self.input;
+        let baseline = self.baseline;
         let same_groups = **baseline.stage_results.groups == *input.groups;
         let groups = if same_groups {
             baseline.stage_results.groups.clone()
@@ -288,7 +294,8 @@ impl Update<'_> {
 
     /// True if the snapshots differ only in external switch ports that do not lead to an end port.
     fn changes_only_links(&self) -> bool {
-        let (old, new) = (&*self.baseline.fabric, self.input.fabric);
+        let old = &*self.baseline.fabric;
+        let new = self.input.fabric;
         self.difference.ports.iter().all(|&id| {
             [old, new].into_iter().all(|fabric| partitions::concerns_switches(fabric, id))
         })
@@ -302,7 +309,8 @@ impl Update<'_> {
         sources: Option<&QosSources>,
         partitions: &PartitionTables,
     ) -> PagedVec<Option<PortInfo>> {
-        let (input, baseline) = (self.input, self.baseline);
+        let input = self.input;
+        let baseline = self.baseline;
         let slot = |index: usize| PortId(index as u32);
         let old_bits = &baseline.plan.partitions.enforcement;
         let enforced = old_bits.differences(&partitions.enforcement).map(slot);

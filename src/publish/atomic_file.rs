@@ -121,7 +121,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let missing = dir.path().join("missing");
         let error = replace(&missing.join("guid2lid"), "", false).expect_err("no directory");
-        let (missing, error) = (missing.display(), error.to_string());
+        let missing = missing.display();
+        let error = error.to_string();
         assert!(error.starts_with(&format!("cannot write {missing}/guid2lid: No such")), "{error}");
         assert!(error.ends_with(&format!("; create the directory {missing}")), "{error}");
     }

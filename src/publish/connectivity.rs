@@ -102,7 +102,8 @@ impl ResidualConnectivity {
             text += &format!("; cut off: {}", names(&self.cut_off, fabric));
         }
         if let Some((from, to)) = self.broken {
-            let (from, to) = (fabric.describe(from), fabric.describe(to));
+            let from = fabric.describe(from);
+            let to = fabric.describe(to);
             text += &format!("; an example of a broken path: from {from} to {to}");
         }
         let mut notes = vec![Note::warning(text)];

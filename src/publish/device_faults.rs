@@ -68,8 +68,10 @@ fn grouped(refused: &[RefusedSet]) -> Vec<Vec<&RefusedSet>> {
 fn refused_note(sets: &[&RefusedSet], fabric: &Fabric) -> Note {
     let set = sets[0];
     let device = describe(fabric, set.node, set.port);
-    let (attribute, modifier) = (AttrId::name(set.attr_id), set.attr_mod);
-    let (status, name) = (set.status, Status::name(set.status));
+    let attribute = AttrId::name(set.attr_id);
+    let modifier = set.attr_mod;
+    let status = set.status;
+    let name = Status::name(set.status);
     Note::warning(format!(
         "{device} refuses Set({attribute}, 0x{modifier:x}){} with status 0x{status:04x} ({name}); {}; it \
          is tried again after a delay{}",

@@ -41,7 +41,8 @@ pub fn describe(fabric: &Fabric, plan: &Plan, source: PortId, lid: Lid, sl: Sl) 
         format!("path {} (LID {own}) -> {to} (LID {lid}):", fabric.node_of(source).name());
     for (index, hop) in path.hops.iter().enumerate() {
         let node = fabric.switch(hop.switch);
-        let (input, output) = (fabric.port(hop.input).num, fabric.port(hop.output).num);
+        let input = fabric.port(hop.input).num;
+        let output = fabric.port(hop.output).num;
         let comma = if index > 0 { "," } else { "" };
         let _ = write!(text, "{comma} \"{}\" {input}>{output}", node.name());
     }

@@ -166,7 +166,8 @@ impl Devices {
         }
         // The request may be older than the recording.
         let request = self.pending.remove(&tid).unwrap_or(*mad);
-        let (asked, header) = (request.header(), mad.header());
+        let asked = request.header();
+        let header = mad.header();
         if (asked.attr_id(), asked.attr_mod()) != (header.attr_id(), header.attr_mod()) {
             return;
         }

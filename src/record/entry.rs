@@ -226,7 +226,9 @@ pub(super) mod tests {
         });
         let mad = (0..4usize, 0..3usize, any::<u16>(), any::<u32>(), bytes);
         let mad = mad.prop_map(|(fate, agent, lid, qpn, bytes)| {
-            let (fate, agent, mad) = (FATES[fate], AGENTS[agent], Mad::read(&bytes));
+            let fate = FATES[fate];
+            let agent = AGENTS[agent];
+            let mad = Mad::read(&bytes);
             EntryBody::Mad(Box::new(RecordedMad { fate, agent, lid: Lid(lid), qpn, mad }))
         });
         let event = (0..EventKind::ALL.len(), ".{0,40}");
@@ -241,14 +243,16 @@ pub(super) mod tests {
             before in 0..1u64 << 40,
             delta in 0..1u64 << 30,
         ) {
-            let (mut out, mut requests) = (Vec::new(), Requests::new());
+            let mut out = Vec::new();
+            let mut requests = Requests::new();
             for body in &bodies {
                 match body {
                     EntryBody::Mad(mad) => put_mad_entry(&mut out, delta, mad, &mut requests),
                     EntryBody::Event(kind, text) => put_event(&mut out, delta, *kind, text),
                 }
             }
-            let (mut reader, mut requests) = (Reader::new(&out, 0), Requests::new());
+            let mut reader = Reader::new(&out, 0);
+            let mut requests = Requests::new();
             let mut at = before;
             for body in bodies {
                 let read = read_entry(&mut reader, at, &mut requests);
@@ -275,7 +279,8 @@ pub(super) mod tests {
             qpn: 0,
             mad,
         };
-        let (mut out, mut requests) = (Vec::new(), Requests::new());
+        let mut out = Vec::new();
+        let mut requests = Requests::new();
         put_mad_entry(&mut out, 1, &entry(MadFate::Sent, request), &mut requests);
         let size = out.len();
         put_mad_entry(&mut out, 1, &entry(MadFate::Received, response), &mut requests);

@@ -139,7 +139,9 @@ impl Recording {
         let mut reader = Reader::new(bytes, 0);
         check_magic(&mut reader)?;
         let mut header = None;
-        let (mut first, mut entries, mut blocks) = (None, Vec::new(), 0);
+        let mut first = None;
+        let mut entries = Vec::new();
+        let mut blocks = 0;
         loop {
             let place = reader.clone();
             let (kind, mut payload) = read_section(&mut reader)?;
@@ -293,7 +295,9 @@ mod tests {
             }
         }
         let blocks = ring.blocks(0);
-        let (now, is_truncated, plans) = (bodies.len() as u64, false, Vec::new());
+        let now = bodies.len() as u64;
+        let is_truncated = false;
+        let plans = Vec::new();
         encode(&RecorderSnapshot { now, blocks, is_truncated, plans }, occasion())
     }
 

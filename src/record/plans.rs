@@ -110,7 +110,8 @@ impl PlanJson {
     /// The plan with the configuration of this index.
     pub(super) fn new(record: &PlanRecord, configuration: usize) -> Self {
         let PlanRecord { number, position, inputs, result } = record;
-        let (fabric, memory) = (&*inputs.fabric, &inputs.memory);
+        let fabric = &*inputs.fabric;
+        let memory = &inputs.memory;
         let port = |&id: &PortId| port_json(fabric, id);
         let groups = inputs.groups.iter().map(|group| GroupJson {
             mlid: group.mlid.0,
@@ -187,7 +188,8 @@ impl DevicesJson {
         let fabric = &*record.inputs.fabric;
         let pkeys = |slot: usize| record.inputs.pkeys.get(slot).map_or(&[][..], Vec::as_slice);
         let nodes = fabric.nodes().iter().map(|node| node_json(fabric, node, &pkeys));
-        let (position, local) = (record.position, port_json(fabric, fabric.local()));
+        let position = record.position;
+        let local = port_json(fabric, fabric.local());
         Self { position, local, nodes: nodes.collect() }
     }
 }

@@ -97,7 +97,8 @@ impl FlightRecorder {
         let position = state.ring.count();
         state.ring.push_event(now, EventKind::PlanBegan, &text);
         state.plan_count += 1;
-        let (number, result) = (state.plan_count, PlanResult::Unfinished);
+        let number = state.plan_count;
+        let result = PlanResult::Unfinished;
         state.plans.push_back(PlanRecord { number, position, inputs, result });
         let slots = |plan: &PlanRecord| plan.inputs.fabric.ports().len();
         while state.plans.len() > kept(state.plans.iter().rev().map(slots)) {

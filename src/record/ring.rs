@@ -57,7 +57,8 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn new(limits: RingLimits) -> Self {
-        let (full, requests) = (VecDeque::new(), Requests::new());
+        let full = VecDeque::new();
+        let requests = Requests::new();
         Self { limits, full, open: None, requests, count: 0 }
     }
 
@@ -139,7 +140,8 @@ mod tests {
     fn texts(ring: &mut Ring, now: u64) -> Vec<(u64, String)> {
         let mut texts = Vec::new();
         for block in ring.blocks(now) {
-            let (mut reader, mut at) = (Reader::new(&block.bytes, 0), block.start);
+            let mut reader = Reader::new(&block.bytes, 0);
+            let mut at = block.start;
             let mut requests = Requests::new();
             while !reader.is_empty() {
                 let entry = read_entry(&mut reader, at, &mut requests).expect("an entry");
@@ -179,7 +181,8 @@ mod tests {
         }
         let now = 100 * SECOND;
         let kept = texts(&mut ring, now);
-        let (first, last) = (kept[0].0, kept[kept.len() - 1].0);
+        let first = kept[0].0;
+        let last = kept[kept.len() - 1].0;
         // Blocks are dropped as a whole.
         assert!((86 * SECOND..=90 * SECOND).contains(&first), "{first}");
         assert_eq!(last, now - SECOND / 1000);

@@ -190,7 +190,8 @@ mod tests {
     fn values_are_shown_and_secrets_are_not() {
         let own = Options { lmc: 1, m_key: MKey(0xABCD), ..Options::default() };
         let other = Options { m_key: MKey(0x1234), sa_key: SmKey(9), ..Options::default() };
-        let (own, other) = (describe(&own), describe(&other));
+        let own = describe(&own);
+        let other = describe(&other);
         let found = differences(&own, &other);
         assert_eq!(found, ["lmc (here 1, there 0)", "m_key", "sa_key"]);
         let text = format!("{own:?}").to_lowercase();
@@ -267,7 +268,8 @@ mod tests {
             compare("connect_roots TRUE\n", "0x1\n", "port-group\n"),
             ["rch_policy_file step 2: connect_roots (here not set, there TRUE)"]
         );
-        let (own, other) = (chain(one.path(), "", "", ""), chain(two.path(), "", "", ""));
+        let own = chain(one.path(), "", "", "");
+        let other = chain(two.path(), "", "", "");
         assert_eq!(differences(&own, &other), [""; 0]);
         fs::remove_file(two.path().join("third")).expect("it exists");
         let policy = two.path().join("rch").display().to_string();

@@ -32,7 +32,8 @@ async fn connect(local: Local, network: Arc<dyn Network>, number: u64, peer: Str
         status.address.clone_from(&peer);
         status.is_outgoing = true;
     });
-    let (mut pause, mut logged) = (MIN_PAUSE, None);
+    let mut pause = MIN_PAUSE;
+    let mut logged = None;
     loop {
         let start = Instant::now();
         let error = match network.connect(&peer).await {
@@ -58,7 +59,9 @@ async fn connect(local: Local, network: Arc<dyn Network>, number: u64, peer: Str
 
 /// Accepts connections for ever.
 async fn accept(local: &Local, network: &dyn Network, first_number: u64) {
-    let (mut sessions, mut number, mut logged) = (JoinSet::new(), first_number, None);
+    let mut sessions = JoinSet::new();
+    let mut number = first_number;
+    let mut logged = None;
     loop {
         tokio::select! {
             incoming = network.accept(), if sessions.len() < MAX_INCOMING => match incoming {

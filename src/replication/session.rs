@@ -141,7 +141,8 @@ impl Session {
         let mut ticks = interval(TICK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut changed = self.local.registry_changed.clone();
-        let (mut last_sent, mut due) = (Instant::now(), None);
+        let mut last_sent = Instant::now();
+        let mut due = None;
         loop {
             let result = tokio::select! {
                 message = received.recv() => match message {
@@ -274,7 +275,8 @@ impl Session {
     fn compare(&self) {
         let Some(peer) = self.peer.as_ref() else { return };
         let found = differences(&self.local.configuration.borrow(), &peer.configuration);
-        let (guid, status) = (Some(Guid(peer.port_guid)), self.local.status.load());
+        let guid = Some(Guid(peer.port_guid));
+        let status = self.local.status.load();
         let known = status.peers.iter().filter(|(_, other)| other.port_guid == guid);
         let is_known = known.clone().any(|(_, other)| other.differences == found);
         let differed = known.into_iter().any(|(_, other)| !other.differences.is_empty());
@@ -345,7 +347,8 @@ impl Session {
 
     /// Passes a page on to the SA server.
     async fn import(&mut self, page: Page) -> Result<(), SessionError> {
-        let (position, is_last) = (page.position, page.is_last);
+        let position = page.position;
+        let is_last = page.is_last;
         let (reply, result) = oneshot::channel();
         let request = ReplicaRequest::Import { page, reply };
         self.local.registry.send(request).await.map_err(|_| SessionError::Ended)?;
@@ -383,7 +386,8 @@ impl Session {
             if page.changes.is_empty() && !page.reset && follower.is_complete {
                 break;
             }
-            let (position, is_complete) = (page.position, page.is_last);
+            let position = page.position;
+            let is_complete = page.is_last;
             self.send(&Message::Registry(page)).await?;
             self.transferred(Direction::Sent, Some(position.number));
             if let Some(follower) = self.follower.as_mut() {

@@ -76,7 +76,8 @@ impl SharedStatus {
                 new.peers.len() - 1
             });
             let peer = &mut new.peers[place].1;
-            let (was_connected, since) = (peer.is_connected, peer.since);
+            let was_connected = peer.is_connected;
+            let since = peer.since;
             change(peer);
             let is_unchanged = peer.is_connected == was_connected;
             peer.since = since.filter(|_| is_unchanged).or_else(|| Some(Instant::now()));

@@ -130,8 +130,8 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, RefusedMembership> {
             let pkey = spec.pkey;
             let mlid = query.has(McMemberRecord::MLID).then(|| wanted.mlid());
             let prefix = view.options().subnet_prefix;
-            let (last, consolidate) =
-                (last_mlid(view.fabric()), view.options().consolidate_ipv6_snm_req);
+            let last = last_mlid(view.fabric());
+            let consolidate = view.options().consolidate_ipv6_snm_req;
             (JoinTarget::New { spec, mlid, last, prefix, consolidate }, pkey)
         }
     };
@@ -274,7 +274,8 @@ fn push_group(
     if !by_port && !query.trusted {
         // For JoinState and ProxyJoin, an untrusted requester sees the group as one full member.
         let port = Guid::default();
-        let (state, requester) = (JoinState::FULL, port);
+        let state = JoinState::FULL;
+        let requester = port;
         let group_itself = GroupMember { port, state, proxy: false, requester, since: 0 };
         return if fits(&group_itself) {
             reply.push(&group.record())
@@ -328,7 +329,8 @@ pub(super) fn path_to_group(query: &Query<'_>, wanted: &PathRecord, reply: &mut 
 
 /// True if the group satisfies a path query, and the source of the query is a member.
 fn path_matches(query: &Query<'_>, wanted: &PathRecord, group: &Group) -> bool {
-    let (spec, view) = (&group.spec, &query.view);
+    let spec = &group.spec;
+    let view = &query.view;
     let is_member_gid =
         |gid: Gid| view.is_local_prefix(gid.prefix()) && group.members.contains_key(&gid.guid());
     let is_member_port =

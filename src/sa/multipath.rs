@@ -44,7 +44,8 @@ pub(super) fn paths(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
     let query = &Query { mask, method: Method::GET_TABLE, ..*query };
     path::validate(query, &each)?;
     let (sgids, dgids) = wanted.gids(query.data).ok_or(ErrorStatus(SaStatus::REQ_INVALID))?;
-    let (sources, targets) = (ports(query, &sgids)?, ports(query, &dgids)?);
+    let sources = ports(query, &sgids)?;
+    let targets = ports(query, &dgids)?;
     if sources.is_empty() || targets.is_empty() {
         return Err(ErrorStatus(SaStatus::REQ_INVALID));
     }
@@ -118,7 +119,8 @@ fn candidates(
         have.map(move |pair| (pair, [Lid(pair.from.0 + n), Lid(pair.to.0 + n)]))
     });
     let rest = pairs.iter().flat_map(|pair| {
-        let (from, to) = (pair.from, pair.to);
+        let from = pair.from;
+        let to = pair.to;
         let lids = (0..from.1).flat_map(move |a| (0..to.1).map(move |b| (a, b)));
         let lids = lids.filter(|(a, b)| a != b);
         lids.map(move |(a, b)| (pair, [Lid(from.0 + a), Lid(to.0 + b)]))

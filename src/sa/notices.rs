@@ -146,7 +146,8 @@ impl NoticeDispatcher {
                 continue;
             }
             if may_receive(view, port, source) {
-                let (info, to) = (&subscription.info, current_address(view, port, subscription));
+                let info = &subscription.info;
+                let to = current_address(view, port, subscription);
                 let key = (subscription.subscriber, to.qpn);
                 self.reports.push(key, to, info.resp_time_value(), notice.clone(), now);
             } else if matches!(source, NoticeSource::Port(_))
@@ -212,7 +213,8 @@ pub fn report_retry(options: &Options) -> ReportRetry {
 
 /// The end ports of `view` that `other` does not contain.
 fn ports_missing_in<'a>(view: &SubnetView<'a>, other: Option<&SubnetView<'a>>) -> Vec<EndPort> {
-    let (view, other) = (*view, other.copied());
+    let view = *view;
+    let other = other.copied();
     let is_missing = |end: &EndPort| {
         other.is_none_or(|other| other.fabric().end_port_by_guid(view.guid(*end)).is_none())
     };

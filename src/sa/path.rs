@@ -59,7 +59,8 @@ pub(super) fn paths(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
     if [source, destination].iter().any(|end| matches!(end, Ok(PathEnd::UnknownLid))) {
         return Ok(());
     }
-    let (source, destination) = (source?, destination?);
+    let source = source?;
+    let destination = destination?;
     for to in ports_of(query, destination) {
         for from in ports_of(query, source) {
             if push_paths(query, &wanted, from, to, reply).is_break() {

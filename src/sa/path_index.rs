@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_slower_end_counts() {
-        let (a, b) = (MtuRate { mtu: 5, rate: 2 }, MtuRate { mtu: 4, rate: 7 });
+        let a = MtuRate { mtu: 5, rate: 2 };
+        let b = MtuRate { mtu: 4, rate: 7 };
         assert_eq!(a.min(b), MtuRate { mtu: 4, rate: 2 });
     }
 }

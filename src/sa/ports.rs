@@ -158,7 +158,8 @@ fn port_matches(
     }
     if query.modifier & PortInfoRecord::MATCH_CAPABILITIES != 0 {
         let asked = wanted.port_info();
-        let (bits, bits2) = (asked.capability_mask(), asked.capability_mask2());
+        let bits = asked.capability_mask();
+        let bits2 = asked.capability_mask2();
         let lacks = query.has(PortInfoRecord::CAPABILITY_MASK) && !info.has(bits);
         let lacks2 =
             query.has(PortInfoRecord::CAPABILITY_MASK2) && info.capability_mask2() & bits2 != bits2;
@@ -173,7 +174,8 @@ fn port_matches(
 /// LinkRecord: two per link, one from each end.
 pub(super) fn links(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: LinkRecord = query.record();
-    let (fabric, lids) = (query.view.fabric(), query.view.lids());
+    let fabric = query.view.fabric();
+    let lids = query.view.lids();
     // Every LID of the port's LMC range selects the record, which contains the base LID.
     let base = |lid| lids.port(lid).and_then(|port| lids.base(port)).unwrap_or(lid);
     let mut wanted = wanted;
@@ -181,7 +183,8 @@ pub(super) fn links(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
     wanted.set_to_lid(base(wanted.to_lid()));
     for (id, port) in fabric.port_ids().zip(fabric.ports()) {
         let Some(peer) = port.peer else { continue };
-        let (from, to) = (lids.base_of_owner(fabric, id), lids.base_of_owner(fabric, peer));
+        let from = lids.base_of_owner(fabric, id);
+        let to = lids.base_of_owner(fabric, peer);
         let (Some(from), Some(to)) = (from, to) else { continue };
         if !query.is_visible(id) || !query.is_visible(peer) {
             continue;

@@ -75,7 +75,8 @@ impl Query<'_> {
         let one = if self.has(bit) { Some(self.view.lids().port(lid)) } else { None };
         let all = one.is_none().then(|| self.view.fabric().end_ports());
         let ports = one.flatten().into_iter().chain(all.into_iter().flatten());
-        let (view, requester) = (&self.view, self.requester);
+        let view = &self.view;
+        let requester = self.requester;
         let requester_keys = view.pkeys(requester);
         ports.filter(move |&port| {
             requester == port.into() || Pkey::any_match(requester_keys, view.pkeys(port))

@@ -106,8 +106,11 @@ struct SubscriberQueue {
 
 impl SubscriberQueue {
     fn new(to: Address, resp_time: u8) -> Self {
-        let (queued, has_report_in_flight) = (VecDeque::new(), false);
-        let (unanswered, silent_since, paused_until) = (0, None, None);
+        let queued = VecDeque::new();
+        let has_report_in_flight = false;
+        let unanswered = 0;
+        let silent_since = None;
+        let paused_until = None;
         Self { to, resp_time, queued, has_report_in_flight, unanswered, silent_since, paused_until }
     }
 
@@ -288,10 +291,12 @@ impl ReportQueue {
         port.in_flight += 1;
         port.queued -= 1;
         self.queued -= 1;
-        let (to, is_to_silent_port) = (own.to, port.is_silent);
+        let to = own.to;
+        let is_to_silent_port = port.is_silent;
         let (timeout, retries) = transmissions(own.resp_time, retry);
         let deadline = now + timeout.saturating_mul(retries.saturating_add(1)) + COMPLETION_GRACE;
-        let (subscriber, max_silence) = ((guid, qpn), retry.max_silence);
+        let subscriber = (guid, qpn);
+        let max_silence = retry.max_silence;
         let report_in_flight =
             ReportInFlight { subscriber, sent: now, deadline, max_silence, is_to_silent_port };
         self.in_flight.insert(tid, report_in_flight);
@@ -388,7 +393,8 @@ impl ReportQueue {
 
     /// Discards all reports, when another subnet manager becomes master.
     pub fn clear(&mut self) {
-        let (last_tid, counters) = (self.last_tid, self.counters);
+        let last_tid = self.last_tid;
+        let counters = self.counters;
         *self = Self { last_tid, counters, ..Self::default() };
     }
 

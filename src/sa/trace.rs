@@ -47,7 +47,8 @@ fn path(query: &Query<'_>) -> Result<Option<PathEnds>, ErrorStatus> {
     let mut found = ReplyBuilder::new(query.mad, query.method);
     path::paths(&query, &mut found)?;
     let Some(found) = found.first::<PathRecord>() else { return Ok(None) };
-    let (slid, dlid) = (found.slid(), found.dlid());
+    let slid = found.slid();
+    let dlid = found.dlid();
     let port = |lid| query.view.lids().port(lid);
     let ends = port(slid).zip(port(dlid));
     Ok(ends.map(|(from, to)| PathEnds { from: from.into(), to: to.into(), slid, dlid }))

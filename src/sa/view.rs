@@ -100,7 +100,8 @@ impl<'a> SubnetView<'a> {
     /// are several, returns the one that OpenSM chooses on little-endian machines, where P_Keys are
     /// ordered by their low byte, so that a takeover does not move paths to other partitions.
     pub(super) fn common_pkey(&self, from: EndPort, to: EndPort) -> Option<Pkey> {
-        let (ours, theirs) = (self.pkeys(from), self.pkeys(to));
+        let ours = self.pkeys(from);
+        let theirs = self.pkeys(to);
         if !self.options().allow_both_pkeys {
             let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other));
             // A full membership precedes a limited one of the same partition.
@@ -123,7 +124,8 @@ impl<'a> SubnetView<'a> {
         to: EndPort,
         allowed: impl Fn(Pkey) -> bool,
     ) -> Option<Pkey> {
-        let (ours, theirs) = (self.pkeys(from), self.pkeys(to));
+        let ours = self.pkeys(from);
+        let theirs = self.pkeys(to);
         let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other)) && allowed(**key);
         ours.iter().filter(shared).map(|key| Pkey(key.base())).min_by_key(|key| key.base())
     }
@@ -179,12 +181,14 @@ impl<'a> SubnetView<'a> {
 fn first_match(mut ours: Vec<Pkey>, mut theirs: Vec<Pkey>, order: fn(Pkey) -> u16) -> Option<Pkey> {
     ours.sort_unstable_by_key(|&key| order(key));
     theirs.sort_unstable_by_key(|&key| order(key));
-    let (mut ours, mut theirs) = (ours.into_iter().peekable(), theirs.into_iter().peekable());
+    let mut ours = ours.into_iter().peekable();
+    let mut theirs = theirs.into_iter().peekable();
     while let (Some(&our), Some(&their)) = (ours.peek(), theirs.peek()) {
         if our.matches(their) {
             return Some(our);
         }
-        let (a, b) = (order(our), order(their));
+        let a = order(our);
+        let b = order(their);
         if a <= b {
             ours.next();
         }

@@ -22,7 +22,8 @@ impl Devices {
         is_smi: bool,
     ) -> Option<Address> {
         let from = self.end_port(from);
-        let (sender, own) = (&self.port(from).info, &self.port(at).info);
+        let sender = &self.port(from).info;
+        let own = &self.port(at).info;
         let mut lid = sender.lid();
         lid.0 |= u16::from(to.path_bits) & path_mask(sender.lmc());
         let path_bits = (to.lid.0 & path_mask(own.lmc())) as u8;

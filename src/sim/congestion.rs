@@ -103,7 +103,8 @@ impl CongestionAgents {
         fault: Option<CongestionFault>,
         mad: &mut Mad,
     ) -> GmpAction {
-        let (header, method) = (mad.header(), mad.method());
+        let header = mad.header();
+        let method = mad.method();
         let kind = devices.node(devices.port(slot).node).info.kind();
         let is_supported = matches!(kind, NodeKind::Switch | NodeKind::Ca)
             && fault != Some(CongestionFault::Unsupported);
@@ -144,7 +145,8 @@ impl CongestionAgents {
 
     /// Attribute data of the response, or an error status.
     fn attribute(&mut self, end_port: u32, kind: NodeKind, mad: &Mad) -> Result<Vec<u8>, u16> {
-        let (header, method) = (mad.header(), mad.method());
+        let header = mad.header();
+        let method = mad.method();
         if header.class_version() != CLASS_VERSION {
             return Err(Status::BAD_VERSION);
         }
@@ -153,7 +155,8 @@ impl CongestionAgents {
             Method::SET => true,
             _ => return Err(Status::BAD_METHOD),
         };
-        let (data, modifier) = (congestion::data(mad), header.attr_mod());
+        let data = congestion::data(mad);
+        let modifier = header.attr_mod();
         let has_blocks = matches!(
             header.attr_id(),
             CongestionAttr::SWITCH_PORT_CONGESTION_SETTING

@@ -90,7 +90,9 @@ impl DeliveryQueue {
                 continue;
             }
             for QueuedDelivery { agent, from, outcome, message } in &deliveries {
-                let (agent, from, outcome) = (*agent, *from, *outcome);
+                let agent = *agent;
+                let from = *from;
+                let outcome = *outcome;
                 sink.deliver(Delivery { agent, from, outcome, mad: message.bytes() });
             }
             sink.idle();

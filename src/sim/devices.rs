@@ -263,7 +263,8 @@ impl Devices {
     /// True if `lid` is one of the LIDs of the end port `slot`.
     pub(super) fn owns_lid(&self, slot: u32, lid: Lid) -> bool {
         let info = &self.port(slot).info;
-        let (base, lmc) = (info.lid(), info.lmc());
+        let base = info.lid();
+        let lmc = info.lmc();
         base.is_unicast() && lid.0 >> lmc == base.0 >> lmc
     }
 

@@ -42,7 +42,8 @@ fn attribute(
     entry: u32,
     mad: &Mad,
 ) -> Result<PerfData, u16> {
-    let (header, method) = (mad.header(), mad.method());
+    let header = mad.header();
+    let method = mad.method();
     if header.base_version() != 1 || header.class_version() != CLASS_VERSION {
         return Err(Status::BAD_VERSION);
     }
@@ -228,7 +229,10 @@ mod tests {
 
     #[test]
     fn invalid_requests_get_an_error_status() {
-        let (get, set, switch, host) = (Method::GET, Method::SET, (SW0, 7), (HOST0, 1));
+        let get = Method::GET;
+        let set = Method::SET;
+        let switch = (SW0, 7);
+        let host = (HOST0, 1);
         for (at, method, attr_id, port, wanted) in [
             (switch, get, AttrId::CLASS_PORT_INFO, 0, Status::OK),
             (switch, set, AttrId::CLASS_PORT_INFO, 0, Status::BAD_METHOD_ATTR),

@@ -159,7 +159,8 @@ fn is_acceptable(port_type: PortType, current: &PortInfo, wanted: &PortInfo) -> 
 }
 
 fn is_address_legal(port_type: PortType, wanted: &PortInfo) -> bool {
-    let (lid, lmc) = (wanted.lid(), wanted.lmc());
+    let lid = wanted.lid();
+    let lmc = wanted.lmc();
     let span = (1u32 << lmc) - 1;
     lid.is_unicast()
         && u32::from(lid.0) & span == 0

@@ -120,7 +120,8 @@ impl SimFabric {
         };
         if self.timed_events() != TimedEvents::Task {
             let thread = std::thread::Builder::new().name("sim-timers".to_owned());
-            let (handle_due, signal) = (handle_due.clone(), signal.clone());
+            let handle_due = handle_due.clone();
+            let signal = signal.clone();
             if thread.spawn(move || timers::run_in_thread(handle_due, &signal)).is_ok() {
                 return;
             }

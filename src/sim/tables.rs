@@ -52,7 +52,8 @@ impl Devices {
         let positions =
             usize::from(self.nodes.get(node as usize)?.info.num_ports()) / MFT_POSITION_PORTS + 1;
         let switch = self.switch_mut(node)?;
-        let (position, block) = ((modifier >> 28) as usize, (modifier & 0x1FF) as usize);
+        let position = (modifier >> 28) as usize;
+        let block = (modifier & 0x1FF) as usize;
         let cap = usize::from(switch.info.multicast_fdb_cap());
         if position >= positions || block * MFT_BLOCK >= cap || modifier & 0x0FFF_FE00 != 0 {
             return None;
@@ -99,12 +100,14 @@ impl Devices {
         written: Option<SlToVl>,
     ) -> Option<SlToVl> {
         let ports = usize::from(self.node(node).info.num_ports()) + 1;
-        let (input, output) = ((modifier >> 8 & 0xFF) as usize, (modifier & 0xFF) as usize);
+        let input = (modifier >> 8 & 0xFF) as usize;
+        let output = (modifier & 0xFF) as usize;
         if input >= ports || output >= ports || modifier >> 18 != 0 {
             return None;
         }
         // Bits 17 and 16 mean all input and all output ports, on switches with OptimizedSLtoVL.
-        let (all_inputs, all_outputs) = (modifier & 0x2_0000 != 0, modifier & 0x1_0000 != 0);
+        let all_inputs = modifier & 0x2_0000 != 0;
+        let all_outputs = modifier & 0x1_0000 != 0;
         let switch = self.switch_mut(node)?;
         if (all_inputs || all_outputs) && switch.info.optimized_sl2vl() & 1 == 0 {
             return None;
@@ -139,7 +142,8 @@ impl Devices {
             slot
         };
         let info = &self.port(slot).info;
-        let (low, high) = (usize::from(info.vl_arb_low_cap()), usize::from(info.vl_arb_high_cap()));
+        let low = usize::from(info.vl_arb_low_cap());
+        let high = usize::from(info.vl_arb_high_cap());
         let (index, entries) = match modifier >> 16 {
             1 => (0, low),
             2 => (1, low.saturating_sub(VLARB_BLOCK)),

@@ -88,7 +88,8 @@ impl ConsoleProgress {
     }
 
     fn update_spinner(&self) {
-        let (seconds, state) = (self.start.elapsed().as_secs(), self.status.borrow().state);
+        let seconds = self.start.elapsed().as_secs();
+        let state = self.status.borrow().state;
         self.spinner.set_message(format!("{seconds} s: {state}, {} SMPs sent", self.smps()));
         self.spinner.tick();
     }
@@ -134,7 +135,8 @@ impl ConsoleProgress {
 
     fn report_first_subnet(&mut self, subnet: &Subnet) {
         let counters = self.client.counters();
-        let (gets, sets) = (counters.gets, counters.sets);
+        let gets = counters.gets;
+        let sets = counters.sets;
         let seconds = self.start.elapsed().as_secs_f64();
         let mut text = format!(
             "\nSUBNET UP after {seconds:.3} s and {} SMPs ({gets} Gets, {sets} Sets)\n{}",

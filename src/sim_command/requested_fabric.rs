@@ -45,7 +45,8 @@ impl RequestedFabric {
             return Err(Failure::new(ExitCode::Usage, "a shape or --file is required"));
         };
         let topology = shape.build().map_err(|error| Failure::new(ExitCode::Usage, error))?;
-        let (name, generated_torus) = (shape.to_string(), shape.torus_conf());
+        let name = shape.to_string();
+        let generated_torus = shape.torus_conf();
         Ok(Self { topology, name, generated_torus, default_engine: Some(shape.default_engine()) })
     }
 

@@ -199,7 +199,8 @@ mod tests {
     #[test]
     fn only_a_master_with_another_key_is_foreign() {
         let own = Voter { sm_key: SmKey(2), ..voter(SmState::Discovering) };
-        let (low, high) = (peer(1, 20, SmState::Master), peer(3, 21, SmState::Master));
+        let low = peer(1, 20, SmState::Master);
+        let high = peer(3, 21, SmState::Master);
         assert_eq!(own.foreign_master(&[low, high]), Some(high));
         assert_eq!(own.foreign_master(&[peer(15, 1, SmState::Standby)]), None);
         assert_eq!(own.foreign_master(&[peer(15, 10, SmState::Master)]), None, "itself");

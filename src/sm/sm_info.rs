@@ -346,7 +346,8 @@ mod tests {
             };
             SmStatus::new(Guid(10), &options, SmState::Master)
         };
-        let (low, high) = (peer(1, 5, SmState::Standby), peer(1, 20, SmState::Standby));
+        let low = peer(1, 5, SmState::Standby);
+        let high = peer(1, 20, SmState::Standby);
         assert_eq!(own(1, 0).chosen_successor(&[low], None), Ok(low), "the lower port GUID");
         assert_eq!(own(0, 0).chosen_successor(&[high], None), Ok(high));
         assert_eq!(own(3, 14).chosen_successor(&[high], Some(Guid(20))), Ok(high));

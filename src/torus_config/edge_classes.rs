@@ -67,7 +67,8 @@ impl EdgeClasses {
         }
         corners.sort_unstable();
         let mut number = BTreeMap::new();
-        let (mut of, mut flipped) = (Vec::new(), Vec::new());
+        let mut of = Vec::new();
+        let mut flipped = Vec::new();
         for edge in 0..graph.edges.len() as u32 {
             let (root, flip) = sets.find(edge);
             let next = number.len() as u32;
@@ -100,7 +101,8 @@ impl OrientedSets {
     }
 
     fn find(&mut self, edge: u32) -> (u32, bool) {
-        let (mut at, mut flip) = (edge, false);
+        let mut at = edge;
+        let mut flip = false;
         while self.parent[at as usize].0 != at {
             let (above, turned) = self.parent[at as usize];
             let (next, more) = self.parent[above as usize];
@@ -114,9 +116,11 @@ impl OrientedSets {
     /// Joins the sets of two edges. If they are joined already, a contradicting orientation is
     /// ignored.
     fn join(&mut self, a: u32, b: u32, against: bool) {
-        let ((a, flip_a), (b, flip_b)) = (self.find(a), self.find(b));
+        let (a, flip_a) = self.find(a);
+        let (b, flip_b) = self.find(b);
         if a != b {
-            let (low, high) = (a.min(b), a.max(b));
+            let low = a.min(b);
+            let high = a.max(b);
             self.parent[high as usize] = (low, against ^ flip_a ^ flip_b);
         }
     }

@@ -100,7 +100,8 @@ impl Embedding {
     /// Number of faults that the embedding implies: edges between vertices that are not neighbours,
     /// neighbours without an edge, empty positions, and switches without a position.
     pub(super) fn faults(&self, graph: &Graph) -> usize {
-        let (mut explained, mut absent) = (0, 0);
+        let mut explained = 0;
+        let mut absent = 0;
         for ([a, b], _) in self.pairs() {
             match graph.edge(a, b) {
                 Some(_) => explained += 1,
@@ -108,7 +109,8 @@ impl Embedding {
             }
         }
         let placed = self.placed();
-        let (empty, outside) = (self.lattice.len() - placed, self.positions.len() - placed);
+        let empty = self.lattice.len() - placed;
+        let outside = self.positions.len() - placed;
         graph.edges.len() - explained + absent + empty + outside
     }
 

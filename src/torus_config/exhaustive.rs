@@ -117,7 +117,8 @@ fn radices(positions: usize) -> Vec<[u32; 3]> {
 fn could_hold(size: TorusSize, switches: usize, edges: usize, faults: usize) -> bool {
     let positions: usize = size.radix.iter().map(|&radix| radix as usize).product();
     let Some(rest) = (switches + faults).checked_sub(positions) else { return false };
-    let (mut links, mut around) = (0, 0);
+    let mut links = 0;
+    let mut around = 0;
     for (&radix, looped) in size.radix.iter().zip(size.looped) {
         let radix = radix as usize;
         let along = if looped && radix > 2 { radix } else { radix - 1 };
@@ -290,7 +291,10 @@ impl<'a> Search<'a> {
     fn place(&mut self, vertex: u32, at: u32) -> usize {
         self.at[vertex as usize] = at;
         self.switch[at as usize] = Some(vertex);
-        let (mut free, mut future, mut joined, mut absent) = (0, 0, 0, 0);
+        let mut free = 0;
+        let mut future = 0;
+        let mut joined = 0;
+        let mut absent = 0;
         for to in self.next[at as usize] {
             match (to != NONE).then(|| self.switch[to as usize]) {
                 Some(Some(other)) => {

@@ -66,7 +66,8 @@ fn pair_counts(
         let around = graph.neighbors(vertex);
         for (index, &(one, a)) in around.iter().enumerate() {
             for &(other, b) in &around[index + 1..] {
-                let (ca, cb) = (classes.of[a as usize], classes.of[b as usize]);
+                let ca = classes.of[a as usize];
+                let cb = classes.of[b as usize];
                 let counts = pair_counts.entry((ca.min(cb), ca.max(cb))).or_default();
                 if classes.is_corner(vertex, a, b) {
                     counts.in_squares += 1;
@@ -115,7 +116,8 @@ impl Clusters {
 
     /// Joins the clusters of two classes unless they are known to run along different dimensions.
     fn join(&mut self, a: u32, b: u32) {
-        let (a, b) = (self.find(a), self.find(b));
+        let a = self.find(a);
+        let b = self.find(b);
         if a == b || self.across[a as usize].contains(&b) {
             return;
         }

@@ -44,7 +44,8 @@ pub(super) fn missing_cables(graph: &Graph, embedding: &Embedding) -> Vec<Missin
             .lattice
             .positions()
             .filter_map(|at| {
-                let (below, above) = (embedding.switches[at.index()]?, embedding.neighbor(at, up)?);
+                let below = embedding.switches[at.index()]?;
+                let above = embedding.neighbor(at, up)?;
                 let edge = graph.edge(below, above);
                 let cables = edge.map_or(0, |edge| graph.edges[edge as usize].cables);
                 Some((at, embedding.lattice.step(at, up), cables))

@@ -181,7 +181,8 @@ impl DisjointSets {
     }
 
     fn join(&mut self, a: u32, b: u32) {
-        let (a, b) = (self.find(a), self.find(b));
+        let a = self.find(a);
+        let b = self.find(b);
         self.0[a.max(b) as usize] = a.min(b);
     }
 }

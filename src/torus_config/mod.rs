@@ -292,7 +292,8 @@ fn tree_evidence(fabric: &Fabric, graph: &Graph) -> Option<DeriveError> {
 /// Checks that an embedding explains two thirds of the switches and cables, and that half of its
 /// positions are occupied.
 fn plausible(graph: &Graph, embedding: &Embedding, switches: usize) -> Result<(), DeriveError> {
-    let (placed, explained) = (embedding.placed(), embedding.explained(graph));
+    let placed = embedding.placed();
+    let explained = embedding.explained(graph);
     let edges = graph.edges.len();
     let is_plausible = 3 * placed >= 2 * switches
         && 3 * explained >= 2 * edges

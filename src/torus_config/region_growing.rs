@@ -47,7 +47,8 @@ fn distance(a: Point, b: Point) -> u32 {
 pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
     let around: Vec<u32> = graph.neighbors(origin).iter().map(|&(vertex, _)| vertex).collect();
     let spans = |a: u32, b: u32| graph.edge(a, b).is_none() && graph.common(a, b) >= 2;
-    let (mut flat, mut deep) = (Vec::new(), Vec::new());
+    let mut flat = Vec::new();
+    let mut deep = Vec::new();
     for (index, &a) in around.iter().enumerate() {
         for (other, &b) in around.iter().enumerate().skip(index + 1) {
             if !spans(a, b) {

@@ -218,7 +218,8 @@ impl SeedFinder<'_> {
 
     /// Runs the discovery from a candidate. `None` if it fails or contradicts the embedding.
     fn trial(&self, embedding: &Embedding, candidate: &SeedCandidate) -> Option<TrialResult> {
-        let (seed, max_ports) = (self.seed(embedding, candidate), self.portgroup_max_ports);
+        let seed = self.seed(embedding, candidate);
+        let max_ports = self.portgroup_max_ports;
         let trial =
             SeedTrial::place(self.fabric, self.cabling, &embedding.lattice, &seed, max_ports)?;
         let mut switches = 0;

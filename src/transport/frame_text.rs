@@ -40,7 +40,8 @@ fn key(is_set: bool) -> &'static str {
 /// A subnet management packet.
 pub(super) fn smp_dump(bytes: &[u8]) -> String {
     let mad = Mad::read(bytes);
-    let (header, smp) = (mad.header(), mad.smp());
+    let header = mad.header();
+    let smp = mad.smp();
     let is_directed = header.class() == Class::SUBN_DIRECTED;
     let mut text = "SMP dump:".to_owned();
     header_fields(&mut text, &mad, "Subn");

@@ -129,7 +129,8 @@ impl<E: std::fmt::Display + Send + 'static> Reopener<E> {
         let mut logged = String::new();
         loop {
             sleep(RETRY_INTERVAL).await;
-            let (open, relay) = (self.open.clone(), self.relay.clone());
+            let open = self.open.clone();
+            let relay = self.relay.clone();
             let opened = spawn_blocking(move || open(relay).map_err(|error| error.to_string()));
             match opened.await.unwrap_or_else(|panic| Err(panic.to_string())) {
                 Ok(port) => return replace(&self.current, Some(port)),

@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn a_flooding_sender_leaves_room_for_others() {
-        let (intake, now) = (SmpIntake::default(), Instant::now());
+        let intake = SmpIntake::default();
+        let now = Instant::now();
         let mad = get(&SmpRoute::Lid(Lid(1)));
         let admitted = (0..5000).filter(|_| intake.admit(Lid(7), &mad.0, now)).count();
         assert_eq!(admitted as u32, MAX_PER_SENDER);
@@ -144,7 +145,8 @@ mod tests {
 
     #[test]
     fn senders_of_directed_routes_are_told_apart_by_their_routes() {
-        let (intake, now) = (SmpIntake::default(), Instant::now());
+        let intake = SmpIntake::default();
+        let now = Instant::now();
         let admit = |port| intake.admit(Lid::PERMISSIVE, &directed(port).0, now);
         assert_eq!((0..5000).filter(|_| admit(1)).count() as u32, MAX_PER_SENDER);
         assert!(intake.admit(Lid(7), &get(&SmpRoute::Lid(Lid(1))).0, now));

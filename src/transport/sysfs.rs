@@ -379,8 +379,11 @@ mod tests {
 
     #[test]
     fn the_first_port_that_is_not_down_is_chosen() {
-        let (down, polling) = ("1: DOWN\n", "2: Polling\n");
-        let (init, active, up) = ("2: INIT\n", "4: ACTIVE\n", "5: LinkUp\n");
+        let down = "1: DOWN\n";
+        let polling = "2: Polling\n";
+        let init = "2: INIT\n";
+        let active = "4: ACTIVE\n";
+        let up = "5: LinkUp\n";
         let all = [("a", 1, down, polling), ("b", 1, init, up), ("c", 1, active, up)];
         assert_eq!(chosen(&all), Ok(("b".into(), 1)));
         assert_eq!(chosen(&all[..1]), Ok(("a".into(), 1)));
@@ -389,7 +392,8 @@ mod tests {
 
     #[test]
     fn ports_that_shall_have_no_subnet_manager_are_skipped() {
-        let (active, up) = ("4: ACTIVE\n", "5: LinkUp\n");
+        let active = "4: ACTIVE\n";
+        let up = "5: LinkUp\n";
         let root = sysfs(&[("a", 1, active, up), ("b", 1, "1: DOWN\n", "2: Polling\n")]);
         let mask = |device: &str, text: &str| {
             let path = root.path().join(format!("infiniband/{device}/ports/1/cap_mask"));

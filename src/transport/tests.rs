@@ -253,7 +253,8 @@ async fn a_stalled_request_leaves_the_window_and_may_still_be_answered() {
     tokio::time::sleep(Duration::from_millis(1)).await;
     bench.answer(&third[0], |_| {});
     assert!(matches!(batch.next_event().await, Some(BatchEvent::Result(2, Ok(_)))));
-    let (start, fourth) = (tokio::time::Instant::now(), bench.port.take());
+    let start = tokio::time::Instant::now();
+    let fourth = bench.port.take();
     assert_eq!(batch.next_event().await, Some(BatchEvent::Stalled(0)));
     assert!(start.elapsed() <= STALL_TIME, "{:?}", start.elapsed());
     assert_eq!(batch.next_event().await, Some(BatchEvent::Stalled(3)), "nothing else is answered");
@@ -362,7 +363,8 @@ async fn requests_are_queued_by_class_and_overflow_is_counted() {
     let inbound = bench.unsolicited.smp.recv().await.expect("a trap");
     assert_eq!(inbound.mad, trap.0);
     change_header(&mut trap, |header| header.set_method(Method::GET_TABLE.0));
-    let (from, outcome) = (Address::gsi(Lid(5), Sl(0)), Outcome::Arrived);
+    let from = Address::gsi(Lid(5), Sl(0));
+    let outcome = Outcome::Arrived;
     bench.demux.deliver(Delivery { agent: Agent::Sa, from, outcome, mad: &trap.0 });
     assert_eq!(bench.unsolicited.sa.recv().await.expect("a query").from, from);
 }
@@ -476,7 +478,8 @@ async fn recordings_contain_both_directions() {
     let client = SmpClient::new(port, &demux, SmpLimits::default());
     client.batch().submit(0, request(0));
     let mad = [0x5A; 24];
-    let (agent, from) = (Agent::Sa, Address::gsi(Lid(7), Sl(0)));
+    let agent = Agent::Sa;
+    let from = Address::gsi(Lid(7), Sl(0));
     sink.deliver(Delivery { agent, from, outcome: Outcome::Unanswered, mad: &mad });
     let log = log.0.lock().expect("no test panics in here");
     let [sent, unanswered] = &log[..] else { panic!("two MADs, not {}", log.len()) };

@@ -67,7 +67,9 @@ impl MadSink for TracedSink {
 
 fn trace(event: &str, agent: Agent, peer: &Address, mad: &[u8]) {
     if tracing::enabled!(target: TARGET, tracing::Level::TRACE) {
-        let (lid, qpn, length) = (peer.lid, peer.qpn, mad.len());
+        let lid = peer.lid;
+        let qpn = peer.qpn;
+        let length = mad.len();
         let mad = Mad::read(mad);
         tracing::trace!(
             target: TARGET,

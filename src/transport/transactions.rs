@@ -308,7 +308,8 @@ impl Transactions {
             if let Some(adaptive) = &mut self.adaptive {
                 adaptive.lost();
             }
-            let (request, timeout) = (sent.request, sent.timeout);
+            let request = sent.request;
+            let timeout = sent.timeout;
             return TimeoutEffect::Retransmit(Transmit { tid, request, timeout });
         }
         self.failed(tid, SmpError::Unanswered);

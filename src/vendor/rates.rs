@@ -178,7 +178,8 @@ mod tests {
 
     #[test]
     fn a_port_is_read_once_and_written_by_differences() {
-        let (mut limiter, mut held) = (RateLimiter::default(), UNLIMITED);
+        let mut limiter = RateLimiter::default();
+        let mut held = UNLIMITED;
         observed(&mut limiter, 0, Some(WANTED));
         assert_eq!(served(&mut limiter, &mut held), [Method::GET, Method::SET]);
         observed(&mut limiter, 0, Some(WANTED));
@@ -192,7 +193,8 @@ mod tests {
 
     #[test]
     fn switching_off_clears_only_ports_that_were_limited() {
-        let (mut limiter, mut held) = (RateLimiter::default(), [9; SLS]);
+        let mut limiter = RateLimiter::default();
+        let mut held = [9; SLS];
         observed(&mut limiter, 0, None);
         assert_eq!(served(&mut limiter, &mut held), [], "of another program");
         observed(&mut limiter, 0, Some([9; SLS]));

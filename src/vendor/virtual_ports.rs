@@ -41,7 +41,8 @@ impl fmt::Display for VirtualFailure {
         match *self {
             Self::Unanswered(id) => write!(f, "{} is not answered", AttrId::name(id)),
             Self::Refused(id, status) => {
-                let (attribute, name) = (AttrId::name(id), Status::name(status));
+                let attribute = AttrId::name(id);
+                let name = Status::name(status);
                 write!(f, "{attribute} is refused with status 0x{status:04x} ({name})")
             }
             Self::Revision(revision) => write!(f, "revision {revision} is not supported"),
@@ -239,7 +240,8 @@ impl ManagedPorts {
         };
         let port = |(&guid, port): (&Guid, &ManagedPort)| {
             let vports = port.vports.values().map(vport).collect();
-            let (top_index, failure) = (port.top_index, port.failure);
+            let top_index = port.top_index;
+            let failure = port.failure;
             (guid, VirtualizedPortStatus { top_index, vports, failure })
         };
         self.0.iter().map(port).collect()

@@ -115,7 +115,8 @@ impl DependencyGraph {
 
     /// Adds a dependency (from, to); the channel of `to` must be able to follow that of `from`.
     pub(super) fn add(&mut self, (from, to): (u32, u32)) {
-        let ((channel, vl), next) = ((from as usize / VLS, from as usize % VLS), to / VLS as u32);
+        let (channel, vl) = (from as usize / VLS, from as usize % VLS);
+        let next = to / VLS as u32;
         let row = &mut self.rows[channel];
         row.used |= 1 << vl;
         self.next[row.first + (next - row.successor) as usize][vl] |= 1 << (to % VLS as u32);
@@ -146,7 +147,8 @@ impl DependencyGraph {
     }
 
     pub(super) fn successors(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        let (channel, vl) = (node as usize / VLS, node as usize % VLS);
+        let channel = node as usize / VLS;
+        let vl = node as usize % VLS;
         let row = self.rows[channel];
         let followers = &self.next[row.first..row.first + row.width as usize];
         followers.iter().zip(row.successor..).flat_map(move |(vls, next)| {

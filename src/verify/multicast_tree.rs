@@ -57,8 +57,10 @@ impl<'a> Tree<'a> {
         mlid: Mlid,
         masks: Vec<(u32, PortMask)>,
     ) -> Self {
-        let (switches, senders) = (masks.iter().map(|entry| entry.0).collect(), Vec::new());
-        let (first, channels) = (Vec::with_capacity(network.switches() + 1), Vec::new());
+        let switches = masks.iter().map(|entry| entry.0).collect();
+        let senders = Vec::new();
+        let first = Vec::with_capacity(network.switches() + 1);
+        let channels = Vec::new();
         let mut tree = Self { fabric, network, mlid, first, channels, switches, senders };
         for (switch, mask) in masks {
             tree.first.resize(switch as usize + 1, tree.channels.len() as u32);

@@ -104,7 +104,8 @@ impl Proof {
         sl: Sl,
         new: &mut Vec<(u32, u32)>,
     ) -> Option<()> {
-        let (network, sl_to_vl) = (&self.network, &self.sl_to_vl);
+        let network = &self.network;
+        let sl_to_vl = &self.sl_to_vl;
         let from = network.channels[channel as usize];
         let held = match input {
             LOCAL_INPUT => sl_to_vl.local(channel as usize)[usize::from(sl.0)],

@@ -141,7 +141,8 @@ impl SlToVlMaps {
         let mut sl_to_vl = self.clone();
         for switch in switches {
             let SwitchMaps { through, local } = of_switch(fabric, plan, network, switch);
-            let (first, channels) = (sl_to_vl.first[switch.index()], network.out_of(switch));
+            let first = sl_to_vl.first[switch.index()];
+            let channels = network.out_of(switch);
             sl_to_vl.through[first..first + through.len()].copy_from_slice(&through);
             sl_to_vl.local[channels].copy_from_slice(&local);
         }
@@ -185,7 +186,8 @@ fn with_rows(
     switch: SwitchId,
     rows: &[(u8, u8, SlToVl)],
 ) -> SwitchMaps {
-    let (degree, channels) = (network.degree(switch), network.out_of(switch));
+    let degree = network.degree(switch);
+    let channels = network.out_of(switch);
     let unset: Vec<_> = network.channels[channels.clone()]
         .iter()
         .map(|channel| modulo(data_vls(fabric, plan, channel.port)))

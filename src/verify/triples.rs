@@ -100,7 +100,8 @@ impl Triples {
         channel: usize,
     ) -> impl Iterator<Item = (u16, u16, u16)> + '_ {
         let hop = network.hop_of(channel as u32);
-        let (first, width) = (hop.triples, u32::from(hop.width));
+        let first = hop.triples;
+        let width = u32::from(hop.width);
         let inputs = network.degree(network.channels[channel].from) + 1;
         let sets = &self.sets[first..first + inputs * usize::from(hop.width)];
         let filled = sets.iter().map(|set| set.load(Ordering::Relaxed)).zip(0u32..);

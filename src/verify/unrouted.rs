@@ -93,7 +93,8 @@ impl UnroutedPairs {
         let what = self.counted()?;
         let destination = plan.lids.port(lid).map_or_else(String::new, |to| fabric.describe(to));
         let source = fabric.describe(source);
-        let (engine, remedy) = (plan.routing.engine, policy.unrouted_remedy());
+        let engine = plan.routing.engine;
+        let remedy = policy.unrouted_remedy();
         Some(Note::warning(format!(
             "routing engine {engine} leaves {what} without a route, the first from {source} to LID \
              {lid} of {destination}; their packets are dropped, and path queries for them get no \

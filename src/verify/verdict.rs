@@ -129,7 +129,8 @@ impl Summary {
             let left_out = summary.left_out.len();
             [usize::from(summary.has_host_loop), summary.unrouted.hosts, left_out]
         };
-        let (own, others) = (measures(self), measures(other));
+        let own = measures(self);
+        let others = measures(other);
         own != others && own.iter().zip(others).all(|(&own, other)| own <= other)
     }
 

@@ -63,7 +63,8 @@ impl Field for bool {
 /// than 57 bits must start on a byte.
 #[inline(always)]
 pub fn get(bytes: &[u8], offset: usize, width: usize) -> u64 {
-    let (first, last) = (offset / 8, (offset + width - 1) / 8);
+    let first = offset / 8;
+    let last = (offset + width - 1) / 8;
     let value = bytes[first..=last].iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
     let value = value >> ((last + 1) * 8 - offset - width);
     if width == 64 { value } else { value & ((1 << width) - 1) }
@@ -72,7 +73,8 @@ pub fn get(bytes: &[u8], offset: usize, width: usize) -> u64 {
 /// Writes the low `width` (1..=64) bits of `value` at bit `offset`. Other bits are not modified.
 #[inline(always)]
 pub fn put(bytes: &mut [u8], offset: usize, width: usize, value: u64) {
-    let (first, last) = (offset / 8, (offset + width - 1) / 8);
+    let first = offset / 8;
+    let last = (offset + width - 1) / 8;
     let shift = (last + 1) * 8 - offset - width;
     let mask = (if width == 64 { u64::MAX } else { (1 << width) - 1 }) << shift;
     let value = value << shift & mask;

@@ -123,7 +123,8 @@ impl Torus {
 
     fn lft(&self, lids: &LidTable, switch: SwitchId) -> Lft {
         let mut lft = Lft::empty(lids.max());
-        let (here, ways) = (self.at[switch.index()], self.ways(switch));
+        let here = self.at[switch.index()];
+        let ways = self.ways(switch);
         for (lid, port) in lids.iter() {
             let to = self.fabric.switch_behind(port).expect("a switch");
             let port = match self.step(here, self.at[to.index()]) {
@@ -145,7 +146,8 @@ impl Torus {
     /// The dimension of a port between switches.
     fn dimension(&self, port: PortId) -> Option<usize> {
         let peer = self.fabric.port(port).peer?;
-        let (a, b) = (self.fabric.node_of(port).switch?, self.fabric.node_of(peer).switch?);
+        let a = self.fabric.node_of(port).switch?;
+        let b = self.fabric.node_of(peer).switch?;
         (0..3).find(|&d| self.at[a.index()][d] != self.at[b.index()][d])
     }
 
@@ -169,7 +171,8 @@ impl Torus {
             let switch = self.fabric.switch_behind(port)?;
             Some((self.at[switch.index()], switch.0))
         });
-        let (radix, looped) = (self.shape.radix, self.shape.looped);
+        let radix = self.shape.radix;
+        let looped = self.shape.looped;
         let policy = Datelines { radix, looped, at: at.collect(), promise };
         let lfts = self.fabric.switch_ids().map(|id| Arc::new(self.lft(&lids, id))).collect();
         let mut plan = Plan {

@@ -38,7 +38,8 @@ pub struct LidLfts {
 
 /// Reads `opensm-lfts.dump` with one entry for each LID; LIDs without an owner are left out.
 pub fn read_lid_lfts(file: &Path) -> LidLfts {
-    let (mut lfts, mut switch) = (LidLfts::default(), 0);
+    let mut lfts = LidLfts::default();
+    let mut switch = 0;
     for line in read(file).lines() {
         if let Some((_, rest)) = line.split_once(" guid 0x") {
             switch = hex(rest);
@@ -57,7 +58,8 @@ pub type Mfts = BTreeMap<(u16, u64), Vec<u8>>;
 
 /// Reads `opensm.mcfdbs`, whose end may not be written yet.
 pub fn mfts(text: &str) -> Mfts {
-    let (mut mfts, mut switch) = (Mfts::new(), 0);
+    let mut mfts = Mfts::new();
+    let mut switch = 0;
     let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     for line in text.lines() {
         if let Some(guid) = line.strip_prefix("Switch ") {
@@ -121,7 +123,8 @@ pub fn differences<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     let keys = ours.keys().chain(theirs.keys().filter(|key| !ours.contains_key(key)));
     let differing = keys.filter(|key| ours.get(key) != theirs.get(key));
     for key in differing.take(10) {
-        let (our, their) = (ours.get(key), theirs.get(key));
+        let our = ours.get(key);
+        let their = theirs.get(key);
         text.push_str(&format!("{key:x?}: ours {our:?}, theirs {their:?}\n"));
     }
     text

@@ -80,7 +80,8 @@ pub fn on_threads<T: Send>(
     count: usize,
     work: impl Fn(usize) -> T + Sync,
 ) -> Vec<T> {
-    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {

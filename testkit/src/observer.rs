@@ -18,7 +18,8 @@ use torus_sm::wire::smp::{DirectedRoute, SmpRoute};
 /// There is none.
 pub fn directed_route(topology: &Topology, from: Guid, to: Guid) -> DirectedRoute {
     let index = |guid| topology.nodes.iter().position(|node| node.guid == guid);
-    let (from, to) = (index(from).expect("a node"), index(to).expect("a node"));
+    let from = index(from).expect("a node");
+    let to = index(to).expect("a node");
     let mut routes = vec![None; topology.nodes.len()];
     routes[from] = Some(DirectedRoute::LOCAL);
     let mut queue = VecDeque::from([from]);

@@ -47,7 +47,8 @@ fn configurations_that_can_never_route_are_errors_without_a_fabric() {
     let shape = Shape::torus([4, 5, 1]);
     let good = shape.torus_conf();
     let guid = |at: [u16; 3]| format!("{:#x}", shape.switch_guid(at).0);
-    let (origin, other) = (guid([0, 0, 0]), guid([2, 2, 0]));
+    let origin = guid([0, 0, 0]);
+    let other = guid([2, 2, 0]);
     let without = |key: &str| -> String {
         good.lines().filter(|line| !line.starts_with(key)).map(|line| format!("{line}\n")).collect()
     };

@@ -14,7 +14,8 @@ use torus_sm::config::{Diagnostic, excerpt, prefix_routes};
 fn explained(kind: &str, file: &str, read: fn(&Path, &str) -> Vec<String>) -> usize {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(kind);
     let mistakes = fs::read_to_string(folder.join("mistakes.txt")).expect("the mistakes");
-    let (mut said, mut count) = (String::new(), 0);
+    let mut said = String::new();
+    let mut count = 0;
     for (title, text) in mistakes.split("=== ").skip(1).filter_map(|part| part.split_once('\n')) {
         let findings = read(Path::new(file), text);
         assert!(!findings.is_empty(), "{title}: nothing is said");

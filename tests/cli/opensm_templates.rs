@@ -144,7 +144,8 @@ fn every_value_of_every_key_is_that_of_opensm_or_reported() {
     let keys = rows("opensm-keys.txt");
     let file = dir.path().join("opensm.conf");
     let name = file.to_str().expect("UTF-8");
-    let (mut compared, mut reported) = (0, 0);
+    let mut compared = 0;
+    let mut reported = 0;
     for value in VALUES {
         let line = |(key, _): &(String, String)| match value {
             "(null)" if CRASHING.contains(&key.as_str()) => "\n".to_owned(),
@@ -154,7 +155,8 @@ fn every_value_of_every_key_is_that_of_opensm_or_reported() {
         let (theirs, _) = written(&opensm, dir.path(), &["-F", name]);
         let (ours, _) = written(&torus_sm(), dir.path(), &["-F", name]);
         let messages = warnings(dir.path(), name);
-        let (theirs, ours) = (theirs.expect("OpenSM writes"), ours.expect("torus-sm writes"));
+        let theirs = theirs.expect("OpenSM writes");
+        let ours = ours.expect("torus-sm writes");
         for (number, (key, _)) in (1..).zip(&keys) {
             // OpenSM knows this deprecated name and does not write it.
             let Some(their) = theirs.get(key) else { continue };
@@ -216,7 +218,8 @@ fn every_option_changes_the_keys_that_opensm_changes() {
         let word = format!("--{option}");
         let args: Vec<&str> = [word.as_str(), &value].into_iter().collect();
         let args = if value.is_empty() { &args[..1] } else { &args[..] };
-        let (ours, theirs) = (changed(&torus_sm(), args), changed(&opensm, args));
+        let ours = changed(&torus_sm(), args);
+        let theirs = changed(&opensm, args);
         let is_known = OPTIONS.iter().any(|(known, _)| *known == option);
         assert!(ours == theirs || is_known, "{args:?}: ours {ours:?}, OpenSM's {theirs:?}");
     }

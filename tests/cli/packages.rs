@@ -335,7 +335,8 @@ fn settings(unit: &str) -> Vec<String> {
 
 #[test]
 fn the_unit_of_a_port_differs_in_its_command_and_cache_only() {
-    let (whole, port) = (settings("torus-sm.service"), settings("torus-sm@.service"));
+    let whole = settings("torus-sm.service");
+    let port = settings("torus-sm@.service");
     let only = |own: &[String], other: &[String]| -> Vec<String> {
         own.iter().filter(|line| !other.contains(line)).cloned().collect()
     };

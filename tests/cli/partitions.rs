@@ -241,7 +241,8 @@ impl Site {
     fn new(shape: &Shape, conf: &str, program: &Path, extra: &[&str]) -> Self {
         let files = tempfile::tempdir().expect("a folder");
         let topology = shape.build().expect("a torus");
-        let (net, partitions) = (files.path().join("fabric.net"), files.path().join("p.conf"));
+        let net = files.path().join("fabric.net");
+        let partitions = files.path().join("p.conf");
         fs::write(&net, ibnet::write(&topology)).expect("a file");
         fs::write(&partitions, conf).expect("a file");
         let sim = Ibsim::start(&net);
@@ -305,7 +306,8 @@ fn same_as_opensm(conf: &str, extra: &[&str]) {
             ports.extend([1, 7, 8].map(PortNum));
         }
         for port in ports {
-            let (our, their) = (ours.keys(guid, port), theirs.keys(guid, port));
+            let our = ours.keys(guid, port);
+            let their = theirs.keys(guid, port);
             assert_eq!(our, their, "{guid} port {port} of\n{conf}");
         }
     }
@@ -317,7 +319,8 @@ fn same_as_opensm(conf: &str, extra: &[&str]) {
     let options = Options { qos: true, ..Options::default() };
     let (found, _) = partitions::partitions(&config.expect("no error"), &options, &[]);
     for group in found.iter().flat_map(|partition| &partition.groups) {
-        let (our, their) = (ours.group(&group.mgid), theirs.group(&group.mgid));
+        let our = ours.group(&group.mgid);
+        let their = theirs.group(&group.mgid);
         assert!(our.contains("mlid"), "{} is not there: {our}", group.mgid);
         assert_eq!(our, their, "{} of\n{conf}", group.mgid);
     }
@@ -400,7 +403,8 @@ fn generated_files_mean_the_same_to_opensm() {
 /// VL arbitration, limit and SL to VL tables of a port, as read from the device. Lines with LIDs
 /// are left out.
 fn service_levels(site: &Site, guid: Guid, port: PortNum) -> String {
-    let (guid, port) = (guid.to_string(), port.to_string());
+    let guid = guid.to_string();
+    let port = port.to_string();
     let of = |what: &str| site.text("smpquery", &["-G", what, &guid, &port]);
     let info = of("portinfo");
     let info =
@@ -435,8 +439,8 @@ fn qos_options_mean_the_same_to_opensm() {
         let ours = Site::new(&shape, "", &torus_sm(), &extra);
         for (guid, port) in [(host, 1), (switch, 0), (switch, 1), (switch, 7)] {
             let port = PortNum(port);
-            let (our, their) =
-                (service_levels(&ours, guid, port), service_levels(&theirs, guid, port));
+            let our = service_levels(&ours, guid, port);
+            let their = service_levels(&theirs, guid, port);
             assert!(our.contains("OperVLs"), "{our}");
             assert_eq!(our, their, "{guid} port {port} with\n{options}");
         }

@@ -168,7 +168,8 @@ fn the_torus_of_a_file_is_derived_and_drawn() {
     let folder = tempfile::tempdir().expect("a folder");
     let name = |file: &str| folder.path().join(file).to_str().expect("UTF-8").to_owned();
     assert_eq!(text(&["5x4x1", "--write", &name("")]).0, Some(0));
-    let (fabric, picture) = (name("fabric.net"), name("torus.svg"));
+    let fabric = name("fabric.net");
+    let picture = name("torus.svg");
     let (code, report) = json(&strict(&["--file", &fabric, "--draw", &picture]));
     assert_eq!((code, &report["engine"]), (Some(0), &"torus-2QoS".into()));
     let notes = report["notes"].to_string();
@@ -332,7 +333,8 @@ fn multicast_sls_that_torus_2qos_cannot_use_are_a_warning() {
 
 /// The elements of an XML text; panics if tags do not match.
 fn elements(xml: &str) -> Vec<&str> {
-    let (mut found, mut open) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut open = Vec::new();
     for part in xml.split('<').skip(1) {
         let (tag, text) = part.split_once('>').expect("a tag ends");
         assert!(!text.contains('&') || text.contains(';'), "{text}");
@@ -381,7 +383,8 @@ fn a_fabric_file_gives_opensms_torus() {
         let folder = vector(name);
         let dumps = tempfile::tempdir().expect("a folder");
         let file = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
-        let (net, conf) = (file("fabric.net"), file("torus-2QoS.conf"));
+        let net = file("fabric.net");
+        let conf = file("torus-2QoS.conf");
         let dump = dumps.path().to_str().expect("UTF-8");
         let words = ["--file", &net, "--torus_config", &conf, "--dump", dump];
         let (code, report) = json(&strict(&words));
@@ -539,7 +542,8 @@ fn a_file_without_torus_configuration_has_a_derived_one() {
 fn pairs_are_tried_once() {
     let (_, report) = json(&strict(&["3x3", "--what-if-pairs"]));
     let what_if = &report["what_if"];
-    let (switches, cables) = (9, 18);
+    let switches = 9;
+    let cables = 18;
     // A link of a switch that is removed makes no pair with it: four for each switch.
     let parts = switches + cables;
     let pairs = parts * (parts - 1) / 2 - switches * 4;
@@ -581,7 +585,8 @@ fn written_fabrics_are_planned_the_same() {
     assert_eq!(code, Some(0));
     let file = folder.path().join("fabric.net");
     let conf = folder.path().join("torus-2QoS.conf");
-    let (file, conf) = (file.to_str().expect("UTF-8"), conf.to_str().expect("UTF-8"));
+    let file = file.to_str().expect("UTF-8");
+    let conf = conf.to_str().expect("UTF-8");
     let words = strict(&["--file", file, "--torus_config", conf]);
     let (code, read) = json(&words);
     assert_eq!(code, Some(0));

@@ -76,13 +76,15 @@ type Tables = BTreeMap<(String, String, String), String>;
 fn tables(file: &Path) -> Tables {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
     let quoted = |line: &str| line.split('\'').nth(1).expect("a description").to_owned();
-    let (mut tables, mut switch) = (Tables::new(), String::new());
+    let mut tables = Tables::new();
+    let mut switch = String::new();
     for line in text.lines() {
         if line.starts_with("Unicast") {
             switch = quoted(line);
         } else if line.starts_with("0x") {
             let mut words = line.split(' ');
-            let (lid, port) = (words.next().expect("a LID"), words.next().expect("a port"));
+            let lid = words.next().expect("a LID");
+            let port = words.next().expect("a port");
             tables.insert((switch.clone(), quoted(line), lid.to_owned()), port.to_owned());
         }
     }
@@ -119,10 +121,8 @@ fn later_steps_replace_the_routes_of_their_part() {
     let (code, report) = chain.plan(&tree);
     assert_eq!((code, &report["engine"]), (Some(0), &"chain".into()), "{}", notes(&report));
     assert_eq!(report["checks"]["credit_loop"], Value::Null);
-    let (whole, all) = (
-        alone(&[&tree[..], &["-R", "updn,no_fallback"]].concat()),
-        chain.tables("opensm-lfts.dump"),
-    );
+    let whole = alone(&[&tree[..], &["-R", "updn,no_fallback"]].concat());
+    let all = chain.tables("opensm-lfts.dump");
     assert_eq!(chain.tables("opensm-lfts.1.updn.dump"), whole);
     let part = chain.tables("opensm-lfts.2.ftree.dump");
     assert!(part.keys().all(|(switch, to, _)| {
@@ -169,7 +169,8 @@ fn a_credit_loop_across_parts_is_named_and_strictly_refused() {
     let topologies = "topology\nid: 1\nsw-grp: far\nhca-grp: hosts\nend-topology\n";
     let chain = Chain::new(groups, topologies, "");
     let config = |number: u32, root: &str| {
-        let (roots, file) = (format!("roots-{number}"), format!("step-{number}.conf"));
+        let roots = format!("roots-{number}");
+        let file = format!("step-{number}.conf");
         chain.write(&roots, root);
         chain.write(&file, &format!("root_guid_file {}\n", chain.path(&roots).display()));
         format!("config: {}", chain.path(&file).display())
@@ -250,12 +251,11 @@ fn a_path_bit_selects_one_lid_of_each_host() {
     let chain = Chain::new(groups, topologies, &steps);
     let (code, report) = chain.plan(&tree);
     assert_eq!(code, Some(0), "{}", notes(&report));
-    let (all, whole, part) = (
-        chain.tables("opensm-lfts.dump"),
-        chain.tables("opensm-lfts.1.updn.dump"),
-        chain.tables("opensm-lfts.2.minhop.dump"),
-    );
-    let (mut first, mut second) = (0, 0);
+    let all = chain.tables("opensm-lfts.dump");
+    let whole = chain.tables("opensm-lfts.1.updn.dump");
+    let part = chain.tables("opensm-lfts.2.minhop.dump");
+    let mut first = 0;
+    let mut second = 0;
     for (key, port) in &all {
         let (switch, to, lid) = key;
         if !to.starts_with('h') || !switch.starts_with("leaf") {
@@ -309,7 +309,8 @@ fn two_switches(hosts: &[(&str, u64)]) -> String {
         text += "\n";
     }
     for (place, (name, port)) in hosts.iter().enumerate() {
-        let (own, switch) = (place / 2 + 1, guids[place % 2]);
+        let own = place / 2 + 1;
+        let switch = guids[place % 2];
         text += &format!("Ca\t1 \"{}\"\t\t# \"{name}\"\n", host(*port));
         text +=
             &format!("[1]({port:x})\t\"{switch}\"[{own}]\t\t# lid 0 lmc 0 \"sw\" lid 0 4xQDR\n\n");

@@ -99,7 +99,8 @@ fn the_package_replaces_opensm_under_systemd() {
     let output = group.command(source("boot.sh").to_str().expect("UTF-8"), &folder).output();
     let console = String::from_utf8_lossy(&output.expect("unshare").stdout).into_owned();
     let read = |name: &str| fs::read_to_string(check.join(name)).unwrap_or_default();
-    let (text, code) = (read("output"), read("code"));
+    let text = read("output");
+    let code = read("code");
     assert_eq!(code.trim(), "0", "{text}\n{console}");
     assert!(text.ends_with("all checks passed\n"), "{text}");
 }

@@ -20,7 +20,8 @@ fn pairs_of_failures_are_counted_by_kind() {
     let found = kinds(&report);
     let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["switch", "cable", "two_switches", "switch_and_cable", "two_cables"]);
-    let (switches, cables) = (16, 32);
+    let switches = 16;
+    let cables = 32;
     let possible =
         [switches, cables, switches * 15 / 2, switches * cables - 2 * cables, cables * 31 / 2];
     for ((name, row), possible) in found.iter().zip(possible) {

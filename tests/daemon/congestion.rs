@@ -85,7 +85,8 @@ fn is_switch_set(cluster: &SimCluster, guid: Guid) -> bool {
 /// True if a host has the settings of [`options`].
 fn is_host_set(cluster: &SimCluster, guid: Guid) -> bool {
     let held = cluster.fabric.congestion_settings(guid, PortNum(1)).expect("a host");
-    let (ca, table) = (held.ca, held.table);
+    let ca = held.ca;
+    let table = held.table;
     let entries: Vec<CctEntry> = table.iter().flat_map(|block| block.entries()).collect();
     let wanted = (0..128).map(|at: u16| {
         let entry = CctEntry { shift: (at % 4) as u8, multiplier: at };
@@ -121,7 +122,8 @@ async fn a_cold_start_configures_every_device_once() {
     let sm = up(&cluster).await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
     assert_eq!(unset(&cluster), []);
-    let (switches, hosts) = (12, 12);
+    let switches = 12;
+    let hosts = 12;
     let requested = [switches + 3 * hosts; 2];
     assert_eq!(requests(&cluster), requested, "the router gets none");
     let of = status(&sm);
@@ -234,8 +236,8 @@ async fn silent_devices_are_left_alone_until_they_answer() {
 #[tokio::test(start_paused = true)]
 async fn devices_without_support_and_refusals_are_told_apart() {
     let cluster = SimCluster::healthy("3x3x1", 1);
-    let (without, refusing) =
-        (cluster.shape.host_guid([2, 0, 0], 0), cluster.shape.switch_guid([1, 1, 0]));
+    let without = cluster.shape.host_guid([2, 0, 0], 0);
+    let refusing = cluster.shape.switch_guid([1, 1, 0]);
     cluster.fabric.set_congestion_fault(without, CongestionFault::Unsupported);
     let refusal = CongestionFault::Refuses(Status::BAD_FIELD);
     cluster.fabric.set_congestion_fault(refusing, refusal);
@@ -252,8 +254,8 @@ async fn restarted_devices_get_their_settings_back() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let sm = up(&cluster).await;
     cluster.fabric.reset_counters();
-    let (switch, host) =
-        (cluster.shape.switch_guid([1, 1, 0]), cluster.shape.host_guid([2, 1, 0], 0));
+    let switch = cluster.shape.switch_guid([1, 1, 0]);
+    let host = cluster.shape.host_guid([2, 1, 0], 0);
     for guid in [switch, host] {
         assert!(cluster.fabric.reboot(guid));
         assert_eq!(unset(&cluster), [guid]);

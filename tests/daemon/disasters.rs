@@ -239,7 +239,8 @@ fn seeds() -> Vec<u64> {
 
 fn describe(scenario: &Scenario, failure: &str) -> String {
     let Scenario { seed, shape, engine, lmc, qos, .. } = scenario;
-    let (hosts, cables) = (shape.hosts, shape.parallel);
+    let hosts = shape.hosts;
+    let cables = shape.parallel;
     format!(
         "seed {seed} ({shape}, {hosts} hosts, {cables} cables, {engine}, LMC {lmc}, QoS {qos}): \
          {failure}\n{}replay: TORUS_SM_DISASTERS={seed} cargo test --test daemon disasters::",
@@ -298,7 +299,8 @@ fn the_daemon_survives_disasters() {
     record_panics();
     show_log();
     let seeds = seeds();
-    let (count, shorten) = (seeds.len(), seeds.len() == 1);
+    let count = seeds.len();
+    let shorten = seeds.len() == 1;
     let one = |index: usize| {
         let failure = survive(seeds[index], shorten);
         failure.iter().for_each(|failure| eprintln!("{failure}"));

@@ -209,7 +209,8 @@ impl FaultScript {
         let nodes = &cluster.topology.nodes;
         let end = |&(node, num): &(usize, PortNum)| format!("{}[{num}]", nodes[node].guid);
         let cables = cluster.topology.cables.iter().map(|cable| [end(&cable[0]), end(&cable[1])]);
-        let (dice, undo) = (Dice(seed), Vec::new());
+        let dice = Dice(seed);
+        let undo = Vec::new();
         let names = nodes.iter().map(|node| node.guid.to_string()).collect();
         Self { dice, cables: cables.collect(), nodes: names, undo }
     }
@@ -219,7 +220,8 @@ impl FaultScript {
         let port = self.cables[cable][self.dice.below(2) as usize].clone();
         let other = self.dice.pick(&self.cables)[0].clone();
         let node = self.dice.pick(&self.nodes).clone();
-        let (few, ms) = (self.dice.below(10), self.dice.below(400));
+        let few = self.dice.below(10);
+        let ms = self.dice.below(400);
         match self.dice.below(26) {
             0..=2 => format!("link {port} down"),
             3..=6 => format!("link {port} up"),
@@ -256,7 +258,8 @@ async fn the_daemon_survives_2000_console_faults() {
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
     let mut storm = FaultScript::new(&cluster, seed);
-    let (mut done, mut refused) = (0, 0);
+    let mut done = 0;
+    let mut refused = 0;
     while done < 2000 {
         let line = storm.line();
         match console::run_line(&cluster.fabric, &line) {

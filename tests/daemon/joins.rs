@@ -149,7 +149,8 @@ fn assert_same_plan(one: &Plan, two: &Plan) {
 
 /// Asserts that verification of the changes finds the same as full verification.
 fn assert_same_findings(changes: &Verified, whole: &Result<Verified, VerifyFailure>) {
-    let (changes, whole) = (changes.summary(), whole.as_ref().expect("it passes").summary());
+    let changes = changes.summary();
+    let whole = whole.as_ref().expect("it passes").summary();
     assert_eq!(changes.extent, Extent::Incremental);
     assert_eq!((changes.lids, &changes.left_out), (whole.lids, &whole.left_out));
     assert_eq!((&changes.cycle, &changes.notes), (&whole.cycle, &whole.notes));

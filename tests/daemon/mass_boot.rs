@@ -60,7 +60,8 @@ async fn boot(fabric: SimFabric, host: Guid, index: usize, at: Instant) -> Vec<M
     }
     assert!(fabric.set_description(host, &format!("node{index} HCA-1")));
     let client = Client::attach(&fabric, host);
-    let (mut mlids, mut tid) = (Vec::new(), 0);
+    let mut mlids = Vec::new();
+    let mut tid = 0;
     for mgid in GROUPS {
         let mut failures = 0;
         let mlid = loop {
@@ -84,7 +85,8 @@ async fn start_alone(cluster: &SimCluster, own: Guid) -> (Sm, Arc<AtomicUsize>) 
         assert!(cluster.fabric.unlink(host, P1));
     }
     let tampering = Tampering::default();
-    let (port, options) = (tampering.clone(), cluster.options());
+    let port = tampering.clone();
+    let options = cluster.options();
     let same = options.clone();
     let reload = Box::new(move || Ok(same.clone().into()));
     let sm = cluster.start_behind([0; 3], options, reload, move |inner| port.wrap(inner));
@@ -123,7 +125,8 @@ async fn boots(shape: &str, hosts: u8) {
     let cluster = SimCluster::healthy(shape, hosts);
     let own = cluster.shape.host_guid([0; 3], 0);
     let (sm, sweeps) = start_alone(&cluster, own).await;
-    let (start, count) = (Instant::now(), cluster.hosts().count() as u32);
+    let start = Instant::now();
+    let count = cluster.hosts().count() as u32;
     let mut booting = JoinSet::new();
     for (index, host) in cluster.hosts().enumerate() {
         // Neighbours boot at different times.

@@ -82,7 +82,8 @@ async fn a_panic_in_a_sweep_or_while_programming_is_contained() {
     ] {
         let cluster = SimCluster::healthy("3x3x1", 1);
         let tampering = Tampering::default();
-        let (before, mut left) = (contained::count(), 3);
+        let before = contained::count();
+        let mut left = 3;
         tampering.set(move |mad| {
             let is_due = mad.method() == method && mad.header().attr_id() == attr_id;
             if is_due && left > 0 {
@@ -107,7 +108,8 @@ async fn a_panic_in_a_reroute_leaves_routes_in_force_and_the_next_pass_repairs_t
     let sm = start_panicking(&cluster, &tampering);
     sleep(Duration::from_secs(2)).await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
-    let (before, mut left) = (contained::count(), 1);
+    let before = contained::count();
+    let mut left = 1;
     tampering.set(move |mad| {
         if mad.method() == Method::SET && mad.header().attr_id() == AttrId::LINEAR_FT && left > 0 {
             left -= 1;

@@ -122,7 +122,8 @@ fn changed_files_are_read_before_a_heavy_sweep() {
 #[test]
 fn nodes_have_the_names_of_the_node_name_map() {
     let Some(sim) = ring() else { return };
-    let (names, host) = (sim.dir().join("names"), Shape::torus([3, 1, 1]).host_guid([0, 0, 0], 0));
+    let names = sim.dir().join("names");
+    let host = Shape::torus([3, 1, 1]).host_guid([0, 0, 0], 0);
     fs::write(&names, format!("{host} \"rack 1\" # the first host\n")).expect("a file");
     let folder = sim.dir().display();
     configure(&sim, &format!("dump_files_dir {folder}\nnode_name_map_name {folder}/names\n"));
@@ -248,7 +249,8 @@ fn in_the_background_it_has_a_log_and_a_pidfile() {
 fn in_the_background_it_keeps_the_name_of_the_command() {
     let Some(sim) = ring() else { return };
     configure(&sim, "");
-    let (program, pidfile) = (sim.dir().join("opensm"), sim.dir().join("opensm.pid"));
+    let program = sim.dir().join("opensm");
+    let pidfile = sim.dir().join("opensm.pid");
     std::os::unix::fs::symlink(torus_sm(), &program).expect("a link");
     let path = pidfile.to_str().expect("a path in UTF-8").to_owned();
     let args = ["-B", "--pidfile", &path];

@@ -17,7 +17,8 @@ const ORIGIN: [u16; 3] = [0, 0, 0];
 
 /// Options whose files do not depend on the machine.
 fn options(cluster: &SimCluster) -> Options {
-    let (partition_config_file, qos_policy_file) = (None, None);
+    let partition_config_file = None;
+    let qos_policy_file = None;
     Options { partition_config_file, qos_policy_file, ..cluster.options() }
 }
 

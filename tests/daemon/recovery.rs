@@ -205,7 +205,8 @@ async fn forwarding_tables_are_written_before_most_sl_to_vl_mappings() {
     let sets = sets.lock().expect("no panic");
     let last = sets.iter().rposition(|&id| id == AttrId::LINEAR_FT).expect("routes change");
     let mappings = |sets: &[u16]| sets.iter().filter(|&&id| id == AttrId::SL_TO_VL).count();
-    let (all, before) = (mappings(&sets), mappings(&sets[..last]));
+    let all = mappings(&sets);
+    let before = mappings(&sets[..last]);
     assert!(all > 500 && before < all / 4, "{before} of {all}");
 }
 

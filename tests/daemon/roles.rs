@@ -312,7 +312,9 @@ async fn disable_and_discover_are_obeyed_by_a_standby_if_a_master_asks() {
     settle().await;
     let other = cluster.start(B, options(cluster, 3));
     sleep(Duration::from_secs(1)).await;
-    let (disable, standby, discover) = (3, 4, 5);
+    let disable = 3;
+    let standby = 4;
+    let discover = 5;
     for modifier in [disable, standby, discover] {
         assert!(eye.set(cluster, A, modifier, (Master, 1)).await.is_err(), "to the master");
     }
@@ -490,7 +492,8 @@ fn path_sls(sm: &Sm) -> BTreeMap<(Guid, Guid), Sl> {
 async fn a_takeover_keeps_lids_pkey_indexes_and_path_sls() {
     let site = cluster();
     let (cluster, _) = &site;
-    let (before, after) = (partitions(&[1, 2, 3]), partitions(&[2, 3, 4]));
+    let before = partitions(&[1, 2, 3]);
+    let after = partitions(&[2, 3, 4]);
     let configs = vec![before, after.clone()];
     let master = start_with_partitions(cluster, A, options(cluster, 9), configs);
     settle().await;

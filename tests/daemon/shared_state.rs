@@ -45,7 +45,8 @@ impl Instance {
         at: [u16; 3],
         options: Options,
     ) -> Self {
-        let (name, sm) = (name(at), cluster.start(at, options));
+        let name = name(at);
+        let sm = cluster.start(at, options);
         let sharing = network.share(&sm.sharing, name, &["a", "b"]);
         Self { sm, sharing }
     }
@@ -150,7 +151,8 @@ fn trees(cluster: &SimCluster) -> Vec<(Mlid, BTreeSet<Guid>)> {
 
 #[tokio::test(start_paused = true)]
 async fn a_takeover_keeps_ten_minutes_of_joins_and_services() {
-    let (cluster, network) = (SimCluster::healthy("4x4x1", 1), MemoryNetwork::default());
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let network = MemoryNetwork::default();
     let [first, second] = pair(&cluster, &network).await;
     let taken = [A, B, C].map(|at| cluster.shape.host_guid(at, 0));
     let hosts: Vec<Guid> = cluster.hosts().filter(|host| !taken.contains(host)).collect();
@@ -174,7 +176,8 @@ async fn a_takeover_keeps_ten_minutes_of_joins_and_services() {
         sleep(Duration::from_secs(10)).await;
     }
     assert!(start.elapsed() >= Duration::from_secs(600));
-    let (before, last) = (trees(&cluster), 5900);
+    let before = trees(&cluster);
+    let last = 5900;
     assert!(before.len() >= 40, "{}", before.len());
     first.kill().await;
     second.until_up().await;
@@ -183,7 +186,8 @@ async fn a_takeover_keeps_ten_minutes_of_joins_and_services() {
     let client = attach(9);
     for round in 0..60_u64 {
         for number in 0..clients.len() as u64 {
-            let (id, is_deleted) = (round * 100 + number, number == 3 && round < 55);
+            let id = round * 100 + number;
+            let is_deleted = number == 3 && round < 55;
             let remaining = lease(&client, id).await;
             assert_eq!(remaining.is_none(), is_deleted, "service {id}");
             let Some(remaining) = remaining.filter(|&lease| lease != ServiceRecord::NO_END) else {
@@ -210,7 +214,8 @@ async fn a_takeover_keeps_ten_minutes_of_joins_and_services() {
 async fn a_takeover_keeps_registrations_of_the_last_moment() {
     /// Time between a reply and the end of the master.
     const MOMENT: Duration = Duration::from_millis(20);
-    let (cluster, network) = (SimCluster::healthy("4x4x1", 1), MemoryNetwork::default());
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let network = MemoryNetwork::default();
     let [first, second] = pair(&cluster, &network).await;
     let client = Client::at(&cluster, C, true);
     for group in 0..20 {
@@ -242,7 +247,8 @@ async fn a_takeover_keeps_registrations_of_the_last_moment() {
 /// again.
 #[tokio::test(start_paused = true)]
 async fn clients_are_asked_to_register_again_although_the_state_is_shared() {
-    let (cluster, network) = (SimCluster::healthy("4x4x1", 1), MemoryNetwork::default());
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let network = MemoryNetwork::default();
     let asking = |priority| Options { no_clients_rereg: false, ..options(&cluster, priority) };
     let first = Instance::start((&cluster, &network), A, asking(9));
     settle().await;
@@ -271,7 +277,8 @@ async fn clients_are_asked_to_register_again_although_the_state_is_shared() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_network_delays_nothing_and_is_caught_up_with() {
-    let (cluster, network) = (SimCluster::healthy("4x4x1", 1), MemoryNetwork::default());
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let network = MemoryNetwork::default();
     let [first, second] = pair(&cluster, &network).await;
     let client = Client::at(&cluster, C, true);
     join(&client, Method::SET, 1).await;
@@ -315,7 +322,8 @@ async fn a_cut_network_delays_nothing_and_is_caught_up_with() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_connection_a_successor_keeps_what_it_got_before() {
-    let (cluster, network) = (SimCluster::healthy("4x4x1", 1), MemoryNetwork::default());
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let network = MemoryNetwork::default();
     let [first, second] = pair(&cluster, &network).await;
     let client = Client::at(&cluster, C, true);
     join(&client, Method::SET, 1).await;
@@ -330,7 +338,8 @@ async fn without_a_connection_a_successor_keeps_what_it_got_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_is_killed_comes_back_and_both_change_roles() {
-    let (cluster, network) = (SimCluster::healthy("4x4x1", 1), MemoryNetwork::default());
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let network = MemoryNetwork::default();
     let [first, second] = pair(&cluster, &network).await;
     let client = Client::at(&cluster, C, true);
     join(&client, Method::SET, 1).await;
@@ -357,7 +366,8 @@ async fn a_standby_that_is_killed_comes_back_and_both_change_roles() {
 
 #[tokio::test(start_paused = true)]
 async fn different_configurations_are_shown_on_both_sides_before_a_takeover() {
-    let (cluster, network) = (SimCluster::healthy("4x4x1", 1), MemoryNetwork::default());
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let network = MemoryNetwork::default();
     let first = Instance::start((&cluster, &network), A, options(&cluster, 9));
     settle().await;
     let conf = cluster.file("other.conf");
@@ -397,7 +407,8 @@ async fn different_configurations_are_shown_on_both_sides_before_a_takeover() {
 
 #[tokio::test(start_paused = true)]
 async fn lids_and_keys_of_the_master_reach_the_cache_of_the_standby() {
-    let (cluster, network) = (SimCluster::healthy("4x4x1", 1), MemoryNetwork::default());
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let network = MemoryNetwork::default();
     for at in [A, B] {
         std::fs::create_dir(cluster.cache_dir(at)).expect("a folder");
     }
@@ -424,7 +435,8 @@ async fn lids_and_keys_of_the_master_reach_the_cache_of_the_standby() {
 
 #[tokio::test(start_paused = true)]
 async fn instances_of_another_version_or_subnet_say_so_and_exchange_nothing() {
-    let (cluster, network) = (SimCluster::healthy("3x3x1", 1), MemoryNetwork::default());
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let network = MemoryNetwork::default();
     let first = Instance::start((&cluster, &network), A, options(&cluster, 9));
     settle().await;
     let hello = Hello {

@@ -135,7 +135,8 @@ async fn smps_over_a_lost_link_delay_nothing() {
     let places = (0..27).map(|n: u16| [n % 3, n / 3 % 3, n / 9]);
     // The links in the positive direction of all switches: all links between switches.
     for (at, num) in places.flat_map(|at| [1, 3, 5].map(|num| (at, num))) {
-        let (switch, port) = (cluster.shape.switch_guid(at), PortNum(num));
+        let switch = cluster.shape.switch_guid(at);
+        let port = PortNum(num);
         let start = Instant::now();
         assert!(cluster.fabric.unlink(switch, port));
         while !cluster.faults(&sm).is_empty() && start.elapsed() < Duration::from_secs(20) {
@@ -160,7 +161,8 @@ async fn a_rejected_fabric_keeps_its_tables_and_the_reason_is_logged() {
     );
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
-    let (tables, generation) = (cluster.tables(), sm.generation());
+    let tables = cluster.tables();
+    let generation = sm.generation();
     // Two links of the ring are lost at once, so that no sweep sees the loss of one alone.
     let [one, other] = [[0, 2, 0], [2, 2, 0]].map(|at| cluster.shape.switch_guid(at));
     let dump = cluster.dir().join("opensm-torus.dump");
@@ -338,7 +340,8 @@ async fn a_storm_of_traps_leads_to_few_queries() {
     let sm = up(&cluster).await;
     let info = |guid| cluster.fabric.port_info(guid, PortNum(1)).expect("a port");
     let host = cluster.shape.host_guid([2, 2, 0], 0);
-    let (from, to) = (info(host).lid(), info(host).master_sm_lid());
+    let from = info(host).lid();
+    let to = info(host).master_sm_lid();
     let port = cluster.fabric.attach(host, PortNum(1), Arc::new(Deaf), false).expect("a host");
     cluster.fabric.reset_counters();
     let start = Instant::now();
@@ -387,7 +390,8 @@ async fn a_flapping_link_does_not_keep_the_daemon_busy() {
 async fn a_failed_reload_keeps_the_configuration() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let broken = Arc::new(AtomicBool::new(true));
-    let (asked, options) = (broken.clone(), cluster.options());
+    let asked = broken.clone();
+    let options = cluster.options();
     let fast = Options { sweep_interval: 1, ..options.clone() };
     let reload = move || {
         let is_broken = asked.load(Ordering::Relaxed);

@@ -172,8 +172,8 @@ async fn a_switch_that_does_not_answer_gets_all_its_tables() {
     settle().await;
     first.kill().await;
     // The device answers no Get of a table from the start of the next run on.
-    let (tampering, lost) =
-        (testkit::tamper::Tampering::default(), cluster.shape.switch_guid([2, 2, 0]));
+    let tampering = testkit::tamper::Tampering::default();
+    let lost = cluster.shape.switch_guid([2, 2, 0]);
     let route = testkit::directed_route(&cluster.topology, cluster.shape.host_guid(A, 0), lost);
     let exits: Vec<PortNum> = route.exits().collect();
     tampering.set(move |mad| {

@@ -88,7 +88,8 @@ async fn lost_mads_change_neither_the_tables_nor_the_engine() {
 async fn a_hung_switch_keeps_its_routes_until_the_time_limit() {
     let cluster = SimCluster::healthy("6x5x1", 1);
     let sm = start(&cluster, Options { unresponsive_timeout: 300, ..cluster.options() }).await;
-    let (tables, hung) = (cluster.tables(), cluster.shape.switch_guid(FAR));
+    let tables = cluster.tables();
+    let hung = cluster.shape.switch_guid(FAR);
     cluster.fabric.reset_counters();
     assert!(cluster.fabric.silence(hung));
     until(30, || unresponsive(&sm).contains(&hung)).await;
@@ -198,7 +199,8 @@ async fn a_hung_switch_that_loses_power_is_gone() {
 async fn a_hung_host_keeps_its_lid_and_routes() {
     let cluster = SimCluster::healthy("6x5x1", 1);
     let sm = start(&cluster, cluster.options()).await;
-    let (tables, hung) = (cluster.tables(), cluster.shape.host_guid(FAR, 0));
+    let tables = cluster.tables();
+    let hung = cluster.shape.host_guid(FAR, 0);
     cluster.fabric.silence(hung);
     sm.tell(SmEvent::Operator(RequestId(1), Action::Resweep));
     sleep(Duration::from_secs(60)).await;

@@ -51,7 +51,8 @@ fn heavy_sweep(sm: &Sm) {
 async fn trace(vendor_attributes: VendorAttributes) -> Vec<Mad> {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let sent = Arc::new(Mutex::new(Vec::new()));
-    let (log, tampering) = (sent.clone(), Tampering::default());
+    let log = sent.clone();
+    let tampering = Tampering::default();
     tampering.set(move |mad| {
         let mut copy = *mad;
         copy.0[8..16].fill(0);

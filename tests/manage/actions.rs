@@ -70,7 +70,8 @@ async fn resweep_and_reroute_say_what_they_did() {
 async fn reload_reports_errors_and_keeps_the_configuration() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let fails = Arc::new(AtomicBool::new(true));
-    let (options, is_wrong) = (cluster.options(), fails.clone());
+    let options = cluster.options();
+    let is_wrong = fails.clone();
     let reloaded = Options { sm_priority: 7, ..options.clone() };
     let reload = move || {
         if is_wrong.load(Ordering::Relaxed) {

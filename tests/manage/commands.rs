@@ -150,7 +150,8 @@ fn a_reload_with_errors_fails_and_changes_nothing() {
 
 #[test]
 fn the_daemon_is_found_by_guid_or_socket_or_missing() {
-    let (one, other) = (Simulator::start(&["3x3x1"]), Simulator::start(&["2x2x1"]));
+    let one = Simulator::start(&["3x3x1"]);
+    let other = Simulator::start(&["2x2x1"]);
     let socket = std::fs::read_dir(other.dir.path().join("sim.d")).expect("a folder");
     let socket = socket.map(|entry| entry.expect("an entry").path());
     let socket = socket.into_iter().find(|path| path.extension().is_some_and(|end| end == "sock"));

@@ -88,7 +88,8 @@ async fn a_refused_plan_names_causes_and_repairs() {
     let last = managed.events(0).len() as u64;
     // Two cables of a ring: a single one is routed around.
     for x in [0, 2] {
-        let (a, b) = ([x, 0, 0], [x + 1, 0, 0]);
+        let a = [x, 0, 0];
+        let b = [x + 1, 0, 0];
         let guids = [a, b].map(|at| managed.cluster.shape.switch_guid(at));
         let links = managed.cluster.fabric.links();
         let is_it = |ends: &&[(torus_sm::ids::Guid, torus_sm::ids::PortNum); 2]| {

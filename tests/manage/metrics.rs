@@ -11,7 +11,8 @@ use torus_sm::contained;
 fn parse(text: &str) -> BTreeMap<String, f64> {
     let mut samples = BTreeMap::new();
     let mut families = BTreeSet::new();
-    let (mut family, mut kind) = (String::new(), String::new());
+    let mut family = String::new();
+    let mut kind = String::new();
     for line in text.lines() {
         if let Some(help) = line.strip_prefix("# HELP ") {
             let (name, help) = help.split_once(' ').expect("a help text");
@@ -137,7 +138,8 @@ async fn answers_of_the_sa_have_times() {
         |by: &str| samples[&format!("torus_sm_sa_response_seconds_count{{answered_by=\"{by}\"}}")];
     // Most are answered by readers. Of the answers of each, the first and then every 64th is timed; their
     // threads have four sets of counters.
-    let (readers, queue) = (count("reader"), count("queue"));
+    let readers = count("reader");
+    let queue = count("queue");
     assert!((1.0..=8.0).contains(&readers), "{readers} of readers, {queue} of the queue");
     assert!(queue + 64.0 * readers >= 200.0, "{readers} of readers, {queue} of the queue");
 }

@@ -136,7 +136,8 @@ fn tls(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_encrypts_and_client_certificates_permit_acting() {
-    let (server, client) = (Identity::new(), Identity::new());
+    let server = Identity::new();
+    let client = Identity::new();
     let managed = managed(|cluster, network| {
         let (certificate, key) = server.write(cluster, "server");
         let (ca, _) = client.write(cluster, "client");

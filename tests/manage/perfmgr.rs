@@ -144,7 +144,8 @@ async fn nodes_that_leave_are_removed_or_kept() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redirected_agents_are_asked_where_they_answer() {
     let managed = managed(|_| ()).await;
-    let (shape, fabric) = (&managed.cluster.shape, &managed.cluster.fabric);
+    let shape = &managed.cluster.shape;
+    let fabric = &managed.cluster.fabric;
     let [host, other] = [[1, 1, 0], [2, 2, 0]].map(|at| shape.host_guid(at, 0));
     assert!(fabric.redirect_perf(host, (other, PortNum(1)), 0x123));
     run_line(fabric, "counters set h1-1/1 SymbolErrorCounter=7").expect("a counter");
@@ -176,7 +177,8 @@ async fn redirected_agents_are_asked_where_they_answer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redirections_are_not_followed_if_that_is_disabled() {
     let managed = managed(|options| options.perfmgr_redir = false).await;
-    let (shape, fabric) = (&managed.cluster.shape, &managed.cluster.fabric);
+    let shape = &managed.cluster.shape;
+    let fabric = &managed.cluster.fabric;
     let [host, other] = [[1, 1, 0], [2, 2, 0]].map(|at| shape.host_guid(at, 0));
     assert!(fabric.redirect_perf(host, (other, PortNum(1)), 0x123));
     let report = sweep(&managed).await;

@@ -196,7 +196,8 @@ fn diagnostic_tools_agree() {
         let line = info.lines().find(|line| line.starts_with("Lid:")).expect("a LID");
         line.rsplit('.').next().expect("a number").to_owned()
     };
-    let (from, to) = (lid([1, 0, 0]), lid([0, 2, 0]));
+    let from = lid([1, 0, 0]);
+    let to = lid([0, 2, 0]);
     let path = text("saquery", &["-p", "--src-to-dst", &format!("{from}:{to}")]);
     assert!(
         path.lines().any(|line| line.trim().starts_with("sl..") && line.ends_with("0x2")),

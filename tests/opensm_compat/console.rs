@@ -156,7 +156,8 @@ fn masked(line: &str) -> String {
 #[test]
 fn replies_are_those_of_opensm() {
     let Some(opensm) = tool("opensm") else { return };
-    let (theirs, ours) = (session(&opensm, "theirs"), session(&torus_sm(), "ours"));
+    let theirs = session(&opensm, "theirs");
+    let ours = session(&torus_sm(), "ours");
     let commands = COMMANDS.iter().chain(&COUNTERS);
     for (command, (ours, theirs)) in commands.zip(ours.iter().zip(&theirs)) {
         let [ours, theirs] =

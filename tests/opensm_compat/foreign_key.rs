@@ -7,7 +7,8 @@ use testkit::{Simulator, have, torus_sm};
 
 /// Runs a manager with `--once` and this sm_key at a host; its log is in the file `own.log`.
 fn run_once(sim: &Simulator, key: &str, args: &[&str]) -> (Output, String) {
-    let (conf, log) = (sim.dir.path().join("own.conf"), sim.dir.path().join("own.log"));
+    let conf = sim.dir.path().join("own.conf");
+    let log = sim.dir.path().join("own.log");
     std::fs::write(&conf, format!("sm_key {key}\n")).expect("a file");
     let _ = std::fs::remove_file(&log);
     let mut command: Command = sim.command("h2-2-0", &torus_sm());

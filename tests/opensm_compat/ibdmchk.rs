@@ -145,7 +145,8 @@ fn single_failures_leave_all_paths_and_no_credit_loop() {
         assert_eq!(has_loop(&name, &site, &[]), Some(false), "{name}");
         has_loop(&name, &site, &[everybody(&site.fabric)]) == Some(true)
     });
-    let (mut loops, mut missing) = (0, 0);
+    let mut loops = 0;
+    let mut missing = 0;
     for (shape, has_loop) in chosen.iter().zip(with_group) {
         missing += usize::from(!shape.missing_switches.is_empty());
         let row = shape.missing_switches.first().map(|at| at[1]);

@@ -122,7 +122,8 @@ fn keys() -> Vec<(String, String)> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let row = |line: &str| {
         let mut words = line.split_whitespace();
-        let (key, _) = (words.next()?, words.next()?);
+        let key = words.next()?;
+        let _ = words.next()?;
         Some((key.to_owned(), words.collect::<Vec<_>>().join(" ")))
     };
     let is_wanted = |(key, _): &(String, String)| {

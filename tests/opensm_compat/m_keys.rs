@@ -113,7 +113,8 @@ impl Site {
 
 #[test]
 fn keys_are_taken_over_from_opensm_and_by_opensm() {
-    let (ours, opensm) = (torus_sm(), tool("opensm"));
+    let ours = torus_sm();
+    let opensm = tool("opensm");
     let Some(opensm) = opensm else { return };
     for (first, second) in [(&opensm, &ours), (&ours, &opensm)] {
         let Some(site) = Site::new() else { return };

@@ -208,7 +208,8 @@ fn compare_answers(
         random.shuffle(&mut pairs);
         pairs.truncate(PATHS);
     }
-    let (mut questions, mut expected) = (Vec::new(), Vec::new());
+    let mut questions = Vec::new();
+    let mut expected = Vec::new();
     for (from, to) in pairs {
         let wanted = random.percent(30).then(|| Sl(random.below(16) as u8));
         let sl = ours.policy.path_sl(from, to, wanted.unwrap_or(Sl(0)));

@@ -35,7 +35,8 @@ impl Site {
         let shape = Shape { hosts: 1, ..Shape::torus([3; 3]) };
         let topology = shape.build().expect("a torus");
         let files = tempfile::tempdir().expect("a folder");
-        let (net, conf) = (files.path().join("fabric.net"), files.path().join("torus-2QoS.conf"));
+        let net = files.path().join("fabric.net");
+        let conf = files.path().join("torus-2QoS.conf");
         fs::write(&net, ibnet::write(&topology)).expect("a file");
         fs::write(&conf, shape.torus_conf()).expect("a file");
         let sim = Ibsim::start(&net);
@@ -58,7 +59,8 @@ impl Site {
     fn text(&self, at: [u16; 3], program: &str, args: &[&str]) -> String {
         let output = self.sim.run(&host(&self.shape, at), program, args);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        let out = text(&output.stdout);
+        let err = text(&output.stderr);
         assert!(output.status.success(), "{program} {args:?}: {out}{err}");
         out
     }
@@ -106,7 +108,8 @@ fn paths_are_those_of_opensm() {
     let mut levels = BTreeSet::new();
     for (from, to) in pairs {
         let args = ["-p", "--sgid", &gid(from), "--dgid", &gid(to)];
-        let (mut our, mut their) = (ours.record(&args), theirs.record(&args));
+        let mut our = ours.record(&args);
+        let mut their = theirs.record(&args);
         assert!(our.contains_key("pkt_life"), "{from} to {to}: {our:?}");
         // LIDs differ between subnets.
         for lid in ["slid", "dlid"] {
@@ -146,7 +149,8 @@ fn records_of_nodes_ports_and_managers() {
         let lines = text.lines().filter_map(|line| line.trim().split_once(":."));
         lines.map(|(k, v)| (k.to_owned(), v.trim_start_matches('.').to_owned())).collect()
     };
-    let (from_sa, from_port) = (fields(&from_sa), fields(&from_port));
+    let from_sa = fields(&from_sa);
+    let from_port = fields(&from_port);
     for field in [
         "Lid",
         "SMLid",
@@ -190,7 +194,9 @@ impl Site {
     /// The entries of MLID 0xC000.
     fn mfts(&self) -> Mfts {
         let text = self.text([1, 0, 0], "dump_mfts", &[]);
-        let (mut mfts, mut switch, mut columns) = (Mfts::new(), 0, Vec::new());
+        let mut mfts = Mfts::new();
+        let mut switch = 0;
+        let mut columns = Vec::new();
         for line in text.lines() {
             if let Some((_, rest)) = line.split_once(" guid 0x") {
                 let hex = rest.split_whitespace().next().unwrap_or_default();
@@ -242,7 +248,8 @@ impl Site {
         let source = self.shape.host_guid(from, 0);
         let start = nodes.iter().position(|node| node.guid == source).ok_or("no such host")?;
         let mut queue = VecDeque::from([peer(start, 1).ok_or("a host without a cable")?]);
-        let (mut seen, mut heard) = (BTreeSet::new(), BTreeSet::new());
+        let mut seen = BTreeSet::new();
+        let mut heard = BTreeSet::new();
         while let Some((node, input)) = queue.pop_front() {
             let guid = nodes[node].guid.0;
             if !seen.insert(guid) {

@@ -178,7 +178,8 @@ fn asks() {
     let mut answers = vec![None; questions.len()];
     for done in 0..questions.len() + WINDOW {
         if let Some(question) = questions.get(done) {
-            let (agent, timeout) = (Agent::Sa, Duration::from_secs(5));
+            let agent = Agent::Sa;
+            let timeout = Duration::from_secs(5);
             client.send((agent, client.sa()), &question.mad(done + 1).0, timeout, 3);
         }
         if (WINDOW..questions.len() + WINDOW).contains(&done) {

@@ -150,7 +150,8 @@ impl Planner {
     fn check_lids(&mut self, fabric: &Fabric, case: &str) {
         let Some(in_force) = &self.in_force else { return };
         for port in fabric.end_ports() {
-            let (guid, lid) = (fabric.port(port).guid, in_force.plan.lids.base(port));
+            let guid = fabric.port(port).guid;
+            let lid = in_force.plan.lids.base(port);
             let Some(lid) = lid else { continue };
             assert_eq!(*self.lids.entry(guid).or_insert(lid), lid, "{case}: LID of {guid}");
         }
@@ -164,7 +165,8 @@ impl Planner {
             let Ok(verified) = outcome.expect("routes, as before").verdict else {
                 panic!("{case}: does not pass again");
             };
-            let (before, again) = (&in_force.plan, verified.plan());
+            let before = &in_force.plan;
+            let again = verified.plan();
             assert!(before.lids.iter().eq(again.lids.iter()), "{case}: LIDs of the same fabric");
             assert!(before.routing.lfts == again.routing.lfts, "{case}: the same fabric");
             assert_eq!(path_sls(fabric, before), path_sls(fabric, again), "{case}: same fabric");
@@ -199,7 +201,8 @@ fn with_aggregation_nodes(mut topology: Topology) -> Topology {
         }
         let node = &mut topology.nodes[switch];
         node.num_ports += 1;
-        let (port, guid) = (PortNum(node.num_ports), Guid(node.guid.0 + 0x0100_0000_0000));
+        let port = PortNum(node.num_ports);
+        let guid = Guid(node.guid.0 + 0x0100_0000_0000);
         let adapter = TopologyNode {
             kind: NodeKind::Ca,
             guid,
@@ -255,7 +258,8 @@ fn change(
     is_loop_free: bool,
     extend: impl Fn(Topology) -> Topology,
 ) -> usize {
-    let (mut routed, mut incremental_gaps) = (0, 0);
+    let mut routed = 0;
+    let mut incremental_gaps = 0;
     for seed in 0..2 * families.len() as u64 {
         let family = families[seed as usize % families.len()];
         let mut random = Random::new(seed + 1000);

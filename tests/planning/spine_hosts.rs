@@ -20,10 +20,8 @@ pub(crate) struct Tree {
 
 impl Tree {
     pub(crate) fn topology(self) -> Topology {
-        let (leaf, spine) = (
-            |n: u64| format!("S-{:016x}", 0xaa0000 + n),
-            |n: u64| format!("S-{:016x}", 0xbb0000 + n),
-        );
+        let leaf = |n: u64| format!("S-{:016x}", 0xaa0000 + n);
+        let spine = |n: u64| format!("S-{:016x}", 0xbb0000 + n);
         let host = |at: u64, n: u64| format!("H-{:016x}", 0xcc0000 + at * 0x100 + n * 0x10);
         let adapter = |n: u64| format!("H-{:016x}", 0xdd0000 + n * 0x10);
         let is_cabled = |at: u64, to: u64| self.cut != Some((at, to));

@@ -15,7 +15,8 @@ const SEEDS: &str = "TORUS_SM_TRANSITIONS";
 fn transit(scene: &Scene, steps: &Steps, dice: &mut Dice) -> Vec<String> {
     let drain = steps.drain().expect("it is strict") as usize;
     // A rebooted switch holds less than the old plan.
-    let (old, new) = (&held(scene), &Devices::planned(scene));
+    let old = &held(scene);
+    let new = &Devices::planned(scene);
     let mut devices = Devices::new(scene);
     let mut faults = Vec::new();
     let all: Vec<&Step> = steps.iter().collect();
@@ -74,7 +75,8 @@ fn old_and_new_entries_are_never_mixed() {
 fn the_usual_order_mixes_entries() {
     let mixes = |seed: &u64| {
         let scene = scene(&mut Dice(*seed));
-        let (old, new) = (held(&scene), Devices::planned(&scene));
+        let old = held(&scene);
+        let new = Devices::planned(&scene);
         let mut devices = Devices::new(&scene);
         scene.steps().iter().any(|step| {
             devices.carry_out(step);

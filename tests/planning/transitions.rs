@@ -57,7 +57,8 @@ proptest! {
     fn transition_dependencies_equal_those_of_packets(seed in any::<u64>()) {
         let scene = scene(&mut Dice(seed));
         let steps = scene.steps();
-        let (found, waits) = (coexistence(&scene, &steps, false), waits(&scene, &steps));
+        let found = coexistence(&scene, &steps, false);
+        let waits = waits(&scene, &steps);
         prop_assert_eq!(found.dependencies, waits.len());
         prop_assert_eq!(found.cycle.is_some(), has_cycle(&waits));
     }
@@ -65,7 +66,9 @@ proptest! {
 
 #[test]
 fn without_the_order_packets_circle_and_are_lost() {
-    let (mut circles, mut losses, mut copies) = (0, 0, 0);
+    let mut circles = 0;
+    let mut losses = 0;
+    let mut copies = 0;
     for seed in 0..40 {
         let mut dice = Dice(seed);
         let scene = scene(&mut dice);
@@ -81,8 +84,10 @@ fn without_the_order_packets_circle_and_are_lost() {
 /// Failures and repairs of a torus, one after the other; the number of transitions.
 fn run_events(torus: &Torus, seed: u64, events: usize) -> usize {
     let mut dice = Dice(seed);
-    let (switches, trunks) = (torus.switches(), torus.trunks());
-    let (mut before, mut count) = (Missing::default(), 0);
+    let switches = torus.switches();
+    let trunks = torus.trunks();
+    let mut before = Missing::default();
+    let mut count = 0;
     for _ in 0..events {
         let mut after = before.clone();
         let (set, number) = if dice.one_in(4) {
@@ -142,8 +147,10 @@ async fn watched_events() -> Vec<(usize, usize, Vec<String>)> {
     assert_eq!(cluster.faults(&sm), [""; 0]);
     let watch = ConnectivityWatch::new(&cluster);
     *slot.lock().expect("no panic") = Some(watch.clone());
-    let (fabric, shape) = (&cluster.fabric, &cluster.shape);
-    let (a, b) = (shape.switch_guid([1, 1, 0]), shape.switch_guid([3, 2, 1]));
+    let fabric = &cluster.fabric;
+    let shape = &cluster.shape;
+    let a = shape.switch_guid([1, 1, 0]);
+    let b = shape.switch_guid([3, 2, 1]);
     let events: [&dyn Fn() -> bool; 5] = [
         &|| fabric.unlink(a, PortNum(1)),
         &|| fabric.unlink(b, PortNum(4)),

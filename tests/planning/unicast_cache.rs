@@ -110,7 +110,8 @@ fn leaf_goes_and_returns(engine: &str) {
     let mut planner = Planner::new(engine);
     let (fabric, plan) = planner.plan(&topology);
     assert!(!is_cached(&plan), "{engine}");
-    let (all_routes, all_sls) = (tables(&fabric, &plan), path_sls(&fabric, &plan));
+    let all_routes = tables(&fabric, &plan);
+    let all_sls = path_sls(&fabric, &plan);
     for gone in ["leaf 1", "h0-0 HCA-1", "leaf 0"] {
         let (fabric, plan) = planner.plan(&without(&topology, gone));
         assert!(is_cached(&plan), "{engine}: {gone}");

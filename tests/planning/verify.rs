@@ -298,7 +298,8 @@ struct Found {
 
 /// Unreachable (source, LID) pairs, and all dependencies, pair by pair.
 fn brute_force(fabric: &Fabric, plan: &Plan, hints: &[Sl]) -> Found {
-    let (mut found, mut dependencies) = (Found::default(), BTreeSet::new());
+    let mut found = Found::default();
+    let mut dependencies = BTreeSet::new();
     for (lid, to) in plan.lids.iter() {
         if plan.routing.lfts.iter().all(|lft| lft.out(lid).is_none()) {
             continue;

@@ -67,7 +67,8 @@ fn the_pages_of_offline_commands_have_every_option_of_theirs() {
 
 #[test]
 fn the_manual_has_every_key() {
-    let (first, end) = (".SS Device attributes\n", ".SH SIGNALS\n");
+    let first = ".SS Device attributes\n";
+    let end = ".SH SIGNALS\n";
     let manual = read("man/torus-sm.8");
     let start = manual.find(first).expect("the first section of keys");
     let stop = manual.find(end).expect("the section after the keys");

@@ -108,7 +108,8 @@ impl ResponderFixture {
 }
 
 fn guid_info(method: Method, lid: Lid, block: u8, entries: &[(usize, u64)]) -> Mad {
-    let (mut record, mut guids) = (GuidInfoRecord::default(), GuidBlock::default());
+    let mut record = GuidInfoRecord::default();
+    let mut guids = GuidBlock::default();
     let mut mask = PORT_AND_BLOCK;
     for &(index, guid) in entries {
         guids.0[index] = Guid(guid);
@@ -212,10 +213,11 @@ fn path(mask: u64, fill: impl Fn(&mut PathRecord)) -> impl Fn(Method) -> Mad {
 fn paths_lead_to_aliases() {
     let mut fixture = fixture();
     fixture.set(THERE, &[(1, 0xA1), (2, 0xA2)]);
-    let (here, there) =
-        (Gid::new(PREFIX, fixture.guid(HERE)), Gid::new(PREFIX, fixture.guid(THERE)));
+    let here = Gid::new(PREFIX, fixture.guid(HERE));
+    let there = Gid::new(PREFIX, fixture.guid(THERE));
     let alias = |n| Gid::new(PREFIX, Guid(n));
-    let (slid, dlid) = (fixture.lid(HERE), fixture.lid(THERE));
+    let slid = fixture.lid(HERE);
+    let dlid = fixture.lid(THERE);
     let by_gids = path(PathRecord::SGID | PathRecord::DGID, |record| {
         record.set_sgid(here);
         record.set_dgid(alias(0xA1));
@@ -278,7 +280,8 @@ fn names(fixture: &mut ResponderFixture) -> Vec<Guid> {
 #[test]
 fn aliases_are_members_of_groups() {
     let mut fixture = fixture();
-    let (alias, own) = (Guid(0xA1), fixture.guid(THERE));
+    let alias = Guid(0xA1);
+    let own = fixture.guid(THERE);
     let by =
         |fixture: &mut ResponderFixture, at, mad: Mad| fixture.ask::<McMemberRecord>(at, &mad).0;
     let full = JoinState::FULL;
@@ -387,7 +390,8 @@ async fn devices_hold_what_clients_set() {
         "no GUIDInfo is read or written"
     );
     let both = block(&client, [0xA1, MADE_UP]);
-    let (set, get) = (Method::SET, Method::GET);
+    let set = Method::SET;
+    let get = Method::GET;
     assert_eq!(call(&cluster, &client, set, &[(1, 0xA1), (2, 0)]).await, both);
     settle().await;
     assert_eq!(

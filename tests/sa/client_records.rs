@@ -82,8 +82,10 @@ fn service(method: Method, mask: u64, change: impl Fn(&mut ServiceRecord)) -> Ma
 
 fn service_rows() -> Vec<Row> {
     let same = |_: &mut ServiceRecord| ();
-    let (get, table) = (Method::GET, Method::GET_TABLE);
-    let (set, delete) = (Method::SET, Method::DELETE);
+    let get = Method::GET;
+    let table = Method::GET_TABLE;
+    let set = Method::SET;
+    let delete = Method::DELETE;
     let there = || vec![service(set, IN_PARTITION, same)];
     let two = || vec![service(set, SERVICE, same), service(set, SERVICE, |r| r.set_id(8))];
     let unknown = |r: &mut ServiceRecord| r.set_gid(Gid::new(PREFIX, Guid(99)));
@@ -210,7 +212,8 @@ fn member(method: Method, mask: u64, change: impl Fn(&mut McMemberRecord)) -> Ma
 }
 
 fn member_rows() -> Vec<Row> {
-    let (set, delete) = (Method::SET, Method::DELETE);
+    let set = Method::SET;
+    let delete = Method::DELETE;
     let same = |_: &mut McMemberRecord| ();
     let there = || vec![member(set, CREATE, same)];
     let state = |bits: u8| move |r: &mut McMemberRecord| r.set_join_state(JoinState(bits));

@@ -141,7 +141,8 @@ impl Client {
 
     fn send(&mut self, tid: u32, mut asked: Asked) {
         let mad = joins::request(Method::SET, self.guid, asked.group, tid).0.to_vec();
-        let (agent, arrived) = (Agent::Sa, Instant::now());
+        let agent = Agent::Sa;
+        let arrived = Instant::now();
         // A request that exceeds the queue is lost.
         let _ = self.inbox.try_send(Inbound { agent, from: self.from, mad, arrived });
         asked.left -= 1;

@@ -84,7 +84,8 @@ impl Fixture {
 
     /// The switches on a path, from the forwarding tables.
     fn switches(&self, path: &PathRecord) -> Vec<u32> {
-        let (fabric, plan) = (&self.subnet.fabric, &self.subnet.plan);
+        let fabric = &self.subnet.fabric;
+        let plan = &self.subnet.plan;
         let end = plan.lids.port(path.dlid()).expect("a port");
         let mut at = plan.lids.port(path.slid()).expect("a port");
         let mut switches = Vec::new();
@@ -193,7 +194,9 @@ fn independent_paths_come_first() {
 #[test]
 fn a_pair_without_a_route_has_no_record() {
     let mut f = fixture(0);
-    let (here, lost, there) = (f.gid([0, 0], 0), f.gid([1, 1], 0), f.gid([2, 1], 0));
+    let here = f.gid([0, 0], 0);
+    let lost = f.gid([1, 1], 0);
+    let there = f.gid([2, 1], 0);
     assert_eq!(f.multi(&Wanted::new(&[here], &[lost])).0, 0, "with a route");
     let port = f.subnet.fabric.port_by_guid(lost.guid()).expect("a port");
     let own = f.subnet.fabric.switch_behind(port).expect("a switch");
@@ -233,7 +236,8 @@ fn pairs_that_a_repaired_torus_lists_have_no_record() {
     };
     let all: Vec<Gid> = fabric.switch_ids().map(host).collect();
     for &[from, to] in listed {
-        let (source, others) = (host(from), all.iter().filter(|&&gid| gid != host(to)));
+        let source = host(from);
+        let others = all.iter().filter(|&&gid| gid != host(to));
         assert_eq!(f.multi(&Wanted::new(&[source], &[host(to)])), (0, vec![]), "no records");
         let others: Vec<Gid> = others.copied().collect();
         let (status, paths) = f.multi(&Wanted::new(&[source], &others));
@@ -246,7 +250,8 @@ fn pairs_that_a_repaired_torus_lists_have_no_record() {
 fn rejected_requests_and_requests_without_paths() {
     use MultiPathRecord as M;
     let f = fixture(0);
-    let (here, there) = (f.gid([0, 0], 0), f.gid([1, 1], 0));
+    let here = f.gid([0, 0], 0);
+    let there = f.gid([1, 1], 0);
     let good = Wanted::new(&[here], &[there]);
     let stranger = Gid::new(PREFIX, Guid(0xdead));
     let foreign = Gid::new(0x1234, there.guid());

@@ -236,7 +236,8 @@ fn a_subscription_beyond_its_partition_ends() {
         all
     });
     let (_, after) = subnet(small_partition);
-    let (first, stranger) = (host(&shape, 0), Guid(shape.host_guid([1, 1, 0], 0).0 + 1));
+    let first = host(&shape, 0);
+    let stranger = Guid(shape.host_guid([1, 1, 0], 0).0 + 1);
     let mut info = InformInfo::default();
     info.set_lid_range_begin(lid(&before, stranger));
     info.set_is_generic(1);
@@ -248,7 +249,8 @@ fn a_subscription_beyond_its_partition_ends() {
     let from = Address::gsi(lid(&before, first), Sl(0));
     let mut sa = Responder::default();
     sa.handle(&before, &from, &mad.0, Instant::now()).expect("a reply");
-    let (registry, mut dispatcher) = (sa.registry_mut(), NoticeDispatcher::default());
+    let registry = sa.registry_mut();
+    let mut dispatcher = NoticeDispatcher::default();
     let mut notice = Notice::default();
     notice.set_is_generic(true);
     notice.set_producer_type(1);
@@ -285,7 +287,8 @@ fn requesters_are_identified_by_lid_and_forged_gids_are_dropped() {
         let grh = Grh { gid, gid_index: 0, hop_limit: 63, traffic_class: 7, flow_label: 0x12345 };
         Address { grh: Some(grh), qpn: 0x77, ..Address::gsi(lid, Sl(3)) }
     };
-    let (nobody, own) = (Lid(0xBFFE), lid(&subnet, host(&shape, 1)));
+    let nobody = Lid(0xBFFE);
+    let own = lid(&subnet, host(&shape, 1));
     assert_eq!(ask(&subnet, &Address::gsi(nobody, Sl(0)), &mad), None, "no port has that LID");
     assert_eq!(ask(&subnet, &from(nobody, PREFIX, host(&shape, 1)), &mad), None);
     assert_eq!(ask(&subnet, &from(own, PREFIX, host(&shape, 2)), &mad), None, "another port's GID");
@@ -307,7 +310,8 @@ fn requesters_are_identified_by_lid_and_forged_gids_are_dropped() {
 fn paths_to_other_subnets_lead_to_routers() {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
     let mut topology = shape.build().expect("a torus");
-    let (near, far) = (shape.host_guid([1, 1, 0], 0), shape.host_guid([2, 2, 0], 0));
+    let near = shape.host_guid([1, 1, 0], 0);
+    let far = shape.host_guid([2, 2, 0], 0);
     for node in topology.nodes.iter_mut().filter(|node| [near, far].contains(&node.guid)) {
         node.kind = NodeKind::Router;
     }
@@ -317,7 +321,8 @@ fn paths_to_other_subnets_lead_to_routers() {
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);
     let subnet = testkit::snapshot::subnet(fabric, options, &config, &partitions);
-    let (near, far) = (Guid(near.0 + 1), Guid(far.0 + 1));
+    let near = Guid(near.0 + 1);
+    let far = Guid(far.0 + 1);
     let text = format!("fec0000000000001 {far}\nfec0000000000002 *\nfec0000000000003 0x77\n");
     let parsed = prefix_routes::parse(Path::new("prefix-routes.conf"), &text);
     assert_eq!(parsed.diagnostics, []);

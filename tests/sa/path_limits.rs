@@ -192,10 +192,9 @@ fn only_routes_in_the_tables_have_records() {
     let lid = |port: PortId| whole.plan.lids.base(port).expect("a LID").index();
     // A hole at a source, one at the destination's own switch, one in the middle, for a host and for
     // a switch; and a switch without any entry, whose end ports send nothing.
-    let (host, switch) = (
-        ports.len() - 1,
-        ports.iter().position(|&port| whole.fabric.node_of(port).is_switch()).expect("a switch"),
-    );
+    let host = ports.len() - 1;
+    let switch =
+        ports.iter().position(|&port| whole.fabric.node_of(port).is_switch()).expect("a switch");
     let mut holes: Vec<Vec<(usize, usize)>> = Vec::new();
     for at in 0..9 {
         for to in [ports[host], ports[switch]] {

@@ -76,7 +76,8 @@ fn same_sls_as_opensm(name: &str) {
     let mut sa = Responder::default();
     let sls = json(&folder, "sl.json");
     let is_adapter = |port: PortId| subnet.fabric.node_of(port).kind() == NodeKind::Ca;
-    let (mut compared, mut differing) = (0, Vec::new());
+    let mut compared = 0;
+    let mut differing = Vec::new();
     for (from_guid, row) in sls.as_object().expect("a table") {
         let from = port(&subnet.fabric, from_guid);
         for (to_guid, sl) in row.as_object().expect("a row") {

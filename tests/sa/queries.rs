@@ -252,7 +252,8 @@ const BY_GIDS: u64 = PathRecord::SGID | PathRecord::DGID;
 
 #[test]
 fn a_path_by_gids_and_by_lids_is_the_same() {
-    let (subnet, mut sa) = (subnet(0), Responder::default());
+    let subnet = subnet(0);
+    let mut sa = Responder::default();
     for (from, to) in [(1, 2), (1, 9), (5, 3)] {
         let get = ask(SaAttr::PATH_RECORD, Method::GET, BY_GIDS);
         let (status, paths) = get.of(&mut sa, &subnet, &by_gids(from, to));
@@ -274,7 +275,8 @@ fn a_path_by_gids_and_by_lids_is_the_same() {
 
 #[test]
 fn rejected_paths() {
-    let (subnet, mut sa) = (subnet(0), Responder::default());
+    let subnet = subnet(0);
+    let mut sa = Responder::default();
     type Change = fn(&mut PathRecord);
     let table: [(u64, Change, u16); 13] = [
         (0, |r| r.set_dgid(Gid::new(PREFIX, Guid(0xdead))), 0x0500),
@@ -324,7 +326,8 @@ fn rejected_paths() {
 
 #[test]
 fn tables_of_paths() {
-    let (subnet, mut sa) = (subnet(1), Responder::default());
+    let subnet = subnet(1);
+    let mut sa = Responder::default();
     let table = ask(SaAttr::PATH_RECORD, Method::GET_TABLE, BY_GIDS);
     let (_, paths) = table.of(&mut sa, &subnet, &by_gids(1, 2));
     let preferences: Vec<u8> = paths.iter().map(|path| path.preference()).collect();
@@ -340,7 +343,8 @@ fn tables_of_paths() {
 
 #[test]
 fn records_read_off_the_fabric() {
-    let (subnet, mut sa) = (subnet(0), Responder::default());
+    let subnet = subnet(0);
+    let mut sa = Responder::default();
     let all = |attribute| ask(attribute, Method::GET_TABLE, 0);
     let nodes = all(SaAttr::NODE_RECORD).of(&mut sa, &subnet, &NodeRecord::default()).1;
     assert_eq!(nodes.len(), 18);
@@ -362,7 +366,8 @@ fn records_read_off_the_fabric() {
 
 #[test]
 fn tables_of_guids_and_of_service_levels() {
-    let (subnet, mut sa) = (subnet(0), Responder::default());
+    let subnet = subnet(0);
+    let mut sa = Responder::default();
     let all = |attribute| ask(attribute, Method::GET_TABLE, 0);
     let guids = all(SaAttr::GUID_INFO_RECORD).of(&mut sa, &subnet, &GuidInfoRecord::default()).1;
     assert_eq!(guids.len(), 9 * 4 + 9, "32 GUIDs at a host, 1 at a switch");
@@ -396,7 +401,8 @@ fn tables_of_guids_and_of_service_levels() {
 
 #[test]
 fn class_port_info_and_managers() {
-    let (subnet, mut sa) = (subnet(0), Responder::default());
+    let subnet = subnet(0);
+    let mut sa = Responder::default();
     let get = ask(SaAttr::CLASS_PORT_INFO, Method::GET, 0);
     let info = get.of(&mut sa, &subnet, &ClassPortInfo::default()).1[0];
     assert_eq!((info.class_version(), info.resp_time_value()), (2, 16));
@@ -413,7 +419,8 @@ fn class_port_info_and_managers() {
 
 #[test]
 fn unsupported_requests_get_the_specified_status() {
-    let (subnet, mut sa) = (subnet(0), Responder::default());
+    let subnet = subnet(0);
+    let mut sa = Responder::default();
     let table = [
         (0x7777, Method::GET, 0x0C),
         (SaAttr::NODE_RECORD, Method::SET, 0x0C),
@@ -471,7 +478,8 @@ proptest! {
         method in prop::sample::select(vec![1u8, 2, 0x12, 0x14, 0x15]),
         mask in any::<u64>(),
     ) {
-        let (subnet, mut sa) = (subnet(1), Responder::default());
+        let subnet = subnet(1);
+        let mut sa = Responder::default();
         sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST);
         let from = Address::gsi(lid(&subnet, 1), Sl(0));
         sa.handle(&subnet, &from, &mad, Instant::now());

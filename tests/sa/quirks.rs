@@ -43,7 +43,8 @@ fn subnet(enable_quirks: bool) -> (Subnet, Gid, Gid) {
         let port = subnet.fabric.port(port.expect("a host"));
         Gid::new(subnet.options.subnet_prefix, port.guid)
     };
-    let (tavor, other) = (gid([1, 0, 0]), gid([2, 0, 0]));
+    let tavor = gid([1, 0, 0]);
+    let other = gid([2, 0, 0]);
     (subnet, tavor, other)
 }
 

@@ -45,7 +45,8 @@ struct Port {
 
 impl Port {
     fn new() -> Self {
-        let (device, guid) = ("fake0".into(), Guid(0x1000_0002));
+        let device = "fake0".into();
+        let guid = Guid(0x1000_0002);
         let identity = PortIdentity { device, port: PortNum(1), guid };
         Self { identity, sent: Mutex::default(), mads: Mutex::default() }
     }
@@ -214,7 +215,8 @@ async fn reader_threads_answer_single_records_while_the_server_sleeps() {
 /// The responder is shared again before the end of a batch that contained a write.
 #[tokio::test(start_paused = true)]
 async fn alias_changes_reach_the_manager_whatever_is_read_after() {
-    let (mut wanted, mut guids) = (GuidInfoRecord::default(), GuidBlock::default());
+    let mut wanted = GuidInfoRecord::default();
+    let mut guids = GuidBlock::default();
     guids.0[1] = Guid(0xABC);
     let subnet = subnet(Options::default());
     let is_host = |&port: &PortId| !subnet.fabric.node_of(port).is_switch();
@@ -307,7 +309,8 @@ fn table_workers_give_the_same_answers() {
     let mut responder = Responder::default();
     responder.prepare(&subnet, now);
     let by = |count: usize| {
-        let (port, workers) = (Port::new(), TableWorkers::with(count).expect("threads"));
+        let port = Port::new();
+        let workers = TableWorkers::with(count).expect("threads");
         let counted = workers.answer(&responder, &subnet, &port, &requests, now);
         let mut mads = port.mads.into_inner().expect("no panic");
         mads.sort_unstable_by_key(|mad| Header::read(mad).tid());

@@ -67,7 +67,8 @@ async fn an_old_kernel_divides_tables_itself() {
     let sm = cluster.start_on_old_kernel(ORIGIN, cluster.options());
     settle().await;
     let client = Client::at(&cluster, CLIENT, false);
-    let (mut complete, mut busy) = (0, 0);
+    let mut complete = 0;
+    let mut busy = 0;
     for tid in 0..1500 {
         let reply = client.call(&all_nodes(tid)).await;
         if Header::read(&reply).status() == Status::BUSY {
@@ -127,7 +128,9 @@ impl SilentClient {
     }
 
     fn send(&self, mad: &Mad) {
-        let (timeout_ms, retries, length) = (TIMEOUT.as_millis() as u32, 0, 320);
+        let timeout_ms = TIMEOUT.as_millis() as u32;
+        let retries = 0;
+        let length = 320;
         let header = UserHeader { id: 0, status: 0, timeout_ms, retries, length, address: self.sa };
         let bytes = [&header.to_bytes()[..], &mad.0].concat();
         self.umad.write(&bytes).expect("it is sent");
@@ -136,13 +139,15 @@ impl SilentClient {
     /// Numbers of first segments with different transaction IDs, and of BUSY replies, that have
     /// arrived since the last call.
     fn arrived(&self) -> (usize, usize) {
-        let (mut tables, mut busy) = (std::collections::BTreeSet::new(), 0);
+        let mut tables = std::collections::BTreeSet::new();
+        let mut busy = 0;
         while let Some(packet) = self.umad.receive() {
             let mad = &packet[self.umad.header_size()..];
             if mad.len() < MAD_SIZE {
                 continue;
             }
-            let (header, rmpp) = (Header::read(mad), RmppHeader::read(&mad[RMPP_OFFSET..]));
+            let header = Header::read(mad);
+            let rmpp = RmppHeader::read(&mad[RMPP_OFFSET..]);
             if header.status() == Status::BUSY {
                 busy += 1;
             } else if rmpp.packet_type() == RmppHeader::DATA {
@@ -234,7 +239,9 @@ async fn requests_in_segments_are_answered() {
         mad.extend_from_slice(&gid(cluster.shape.host_guid(CLIENT, 0)).0);
         targets.iter().for_each(|gid| mad.extend_from_slice(&gid.0));
         assert!(mad.len() > 5 * MAD_SIZE, "{}", mad.len());
-        let (to, timeout, retries) = (client.sa, Some(Duration::from_secs(30)), 3);
+        let to = client.sa;
+        let timeout = Some(Duration::from_secs(30));
+        let retries = 3;
         let out = Outgoing { agent: Agent::Sa, to, timeout, retries, mad: &mad };
         client.port.post(&out).expect("it is sent");
         let (answered, reply) = client.reply().await;

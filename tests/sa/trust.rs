@@ -126,7 +126,8 @@ async fn keys_for_a_host(change: impl Fn(&mut Options)) -> Vec<MKey> {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let mut options = Options { m_key: M_KEY, ..cluster.options() };
     change(&mut options);
-    let (same, sent) = (options.clone(), Arc::new(Sent::default()));
+    let same = options.clone();
+    let sent = Arc::new(Sent::default());
     let recorder = sent.clone();
     let wrap = |port| -> Arc<dyn MadPort> { Arc::new(RecordedPort::new(port, recorder)) };
     let reload = Box::new(move || Ok(same.clone().into()));

@@ -40,7 +40,8 @@ const WANTED: &str = "TORUS_TEST_WANTED_GUID";
 #[test]
 fn a_duplicate_alias_guid_is_logged() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (conf, log) = (dir.path().join("opensm.conf"), dir.path().join("opensm.log"));
+    let conf = dir.path().join("opensm.conf");
+    let log = dir.path().join("opensm.log");
     let text = format!("sa_allow_untrusted_guidinfo TRUE\nlog_file {}\n", log.display());
     fs::write(&conf, text).expect("a file");
     let sim = Simulator::start(&["2x2x1", "-F", conf.to_str().expect("text")]);
@@ -64,7 +65,8 @@ fn asks_for_an_alias_guid() {
     let wanted = std::env::var(WANTED).expect("a GUID");
     let wanted = u64::from_str_radix(&wanted[2..], 16).expect("a GUID");
     let client = UmadClient::open();
-    let (mut record, mut guids) = (GuidInfoRecord::default(), GuidBlock::default());
+    let mut record = GuidInfoRecord::default();
+    let mut guids = GuidBlock::default();
     guids.0[1] = Guid(wanted);
     record.set_lid(client.lid());
     record.set_guids(&guids);

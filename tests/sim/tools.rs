@@ -57,7 +57,9 @@ impl Expected {
     /// Number of records of each kind that a master SM has on this fabric, in which every port is
     /// connected.
     fn records(&self) -> Vec<(&'static str, usize)> {
-        let (switches, hosts, ports) = (self.switches, self.hosts, self.ports);
+        let switches = self.switches;
+        let hosts = self.hosts;
+        let ports = self.ports;
         let all_ports = hosts + switches * (ports + 1);
         let pairs_of_ports = hosts + switches * (ports + 1) * (ports + 1);
         vec![
@@ -189,7 +191,9 @@ fn opensm_and_its_tools_find_the_whole_fabric() {
     let sim = Simulator::start(&["3x3x2", "--no-sm"]);
     let _opensm = sim.opensm("", "opensm.log", &[]);
     wait_until_settled(&sim.dir.path().join("opensm.log"));
-    let (switches, hosts, ports) = (expected.switches, expected.hosts, expected.ports);
+    let switches = expected.switches;
+    let hosts = expected.hosts;
+    let ports = expected.ports;
     // Two blocks at each port; opensm omits a switch's base port 0.
     let blocks = 2 * (hosts + switches * ports);
     assert_eq!(records(&sim, &["--smkey", "1", "PKTR"]), blocks);
@@ -317,7 +321,8 @@ fn tables_in_a_loop_are_complete() {
     let sim = Simulator::start(&["6x6x1"]);
     std::thread::scope(|scope| {
         for at in ["h1-0-0", "h2-3-0", "h3-1-0", "h5-5-0"] {
-            let (sim, expected) = (&sim, &expected);
+            let sim = &sim;
+            let expected = &expected;
             scope.spawn(move || {
                 for round in 0..12 {
                     let output = sim.run(at, "saquery", &["PR"]);

@@ -115,7 +115,8 @@ fn is_inside() -> bool {
 fn ring(switches: usize) -> String {
     let mut text = String::new();
     for at in 0..switches {
-        let (next, last) = ((at + 1) % switches, (at + switches - 1) % switches);
+        let next = (at + 1) % switches;
+        let last = (at + switches - 1) % switches;
         text += &format!("Switch 8 \"S-{at}\"\n[1] \"H-{at}\"[1]\n[2] \"S-{next}\"[3]\n");
         text += &format!("[3] \"S-{last}\"[2]\n\nHca 1 \"H-{at}\"\n[1] \"S-{at}\"[1]\n\n");
     }

@@ -75,7 +75,8 @@ impl Subnet {
     /// Number of switches on the path from a switch to an end port; `None` if the packet is lost.
     fn walk(&self, routing: &Routing, from: SwitchId, to: PortId) -> Option<Vec<SwitchId>> {
         let lid = self.lids.base(to)?;
-        let (mut at, mut path) = (from, vec![from]);
+        let mut at = from;
+        let mut path = vec![from];
         loop {
             let out = routing.lft(at).out(lid)?;
             let port = self.fabric.switch_port(at, PortNum(out))?;
@@ -156,7 +157,8 @@ fn packets_turn_early_around_a_missing_switch() {
         ([3, 1, 1], [1, 1, 1], "311 011 111"),
         ([2, 0, 1], [2, 2, 1], "201 231 221"),
     ] {
-        let (from, to) = (Coordinates(from), Coordinates(to));
+        let from = Coordinates(from);
+        let to = Coordinates(to);
         let switch = torus.switch_at(to).unwrap();
         let port = subnet.fabric.switch(switch).first_port;
         let walked = subnet.walk(&routing, torus.switch_at(from).unwrap(), port).unwrap();
@@ -305,10 +307,12 @@ proptest! {
     fn names_and_port_numbers_do_not_matter(shape in shapes(), factor in 0..1u64 << 40, shift in 0..9u8) {
         let topology = shape.build().unwrap();
         let (other, names) = relabel(&topology, factor, shift);
-        let (first, second) = (Subnet::new(&topology, 0), Subnet::new(&other, 0));
+        let first = Subnet::new(&topology, 0);
+        let second = Subnet::new(&other, 0);
         let one = first.route(&shape.torus_conf()).unwrap();
         let two = second.route(&renamed(&shape.torus_conf(), &names)).unwrap();
-        let (torus, renamed) = (Torus::of(&one).unwrap(), Torus::of(&two).unwrap());
+        let torus = Torus::of(&one).unwrap();
+        let renamed = Torus::of(&two).unwrap();
         for (coordinates, switch) in torus.switches() {
             let guid = names[&first.fabric.switch(switch).guid()];
             prop_assert_eq!(renamed.coordinates(second.switch(guid)), Some(coordinates));
@@ -337,7 +341,8 @@ proptest! {
         prop_assert!(tree.notes.is_empty());
         let masks: BTreeMap<_, _> = tree.switches.iter().copied().collect();
         let Some(&start) = masks.keys().next() else { return Ok(()) };
-        let (mut delivered, mut seen) = (BTreeSet::new(), BTreeSet::from([start]));
+        let mut delivered = BTreeSet::new();
+        let mut seen = BTreeSet::from([start]);
         let mut queue = VecDeque::from([(start, None)]);
         while let Some((switch, entry)) = queue.pop_front() {
             for num in masks[&switch].iter() {
@@ -362,7 +367,8 @@ proptest! {
     fn sls_survive_a_lost_cable(shape in shapes(), at in any::<[u16; 3]>(), axis in 0..3usize) {
         let at: [u16; 3] = std::array::from_fn(|axis| at[axis] % shape.radix[axis]);
         let broken = Shape { missing_links: vec![(at, axis)], ..shape.clone() };
-        let (whole, hurt) = (Subnet::of(&shape), Subnet::of(&broken));
+        let whole = Subnet::of(&shape);
+        let hurt = Subnet::of(&broken);
         let before = whole.route(&shape.torus_conf()).unwrap();
         let Ok(after) = hurt.route(&shape.torus_conf()) else {
             prop_assert!(!shape.looped[axis] || shape.radix[axis] <= 4);

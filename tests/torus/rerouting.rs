@@ -73,7 +73,8 @@ impl FailingTorus {
         let healthy = Case::of(shape);
         let nodes = &healthy.topology.nodes;
         let switches = (0..nodes.len()).filter(|&node| nodes[node].kind == NodeKind::Switch);
-        let (whole, switches) = (Subnet::new(&healthy), switches.collect());
+        let whole = Subnet::new(&healthy);
+        let switches = switches.collect();
         let is_host = |&node: &usize| nodes[node].kind == NodeKind::Ca && node != healthy.local;
         let hosts = (0..nodes.len()).filter(is_host).collect();
         let config = whole.config.as_ref().unwrap();
@@ -191,7 +192,8 @@ fn crossed_links_change_the_trees() {
     let count = Case::of(&shape).topology.cables.len();
     // Links of a bundle have neighbouring indexes.
     let neighbors = (0..200).map(|number| number + (number + 1) * count);
-    let (mut kept, mut changed) = (0, 0);
+    let mut kept = 0;
+    let mut changed = 0;
     for pick in neighbors.chain([14_151_902_872_089_465_350]) {
         let mut torus = FailingTorus::new(&shape);
         torus.happen(&[(Part::Crossing, pick)]);
@@ -266,7 +268,8 @@ proptest! {
         for event in events {
             torus.happen(&event);
             let subnet = torus.subnet();
-            let (scratch, plain) = (subnet.route(None), subnet.route(Some(&last)));
+            let scratch = subnet.route(None);
+            let plain = subnet.route(Some(&last));
             let difference = Difference::between(&before, &subnet.fabric);
             let difference = difference.filter(|difference| difference.nodes.is_empty());
             let since = |difference| PreviousFabric { fabric: &before, difference };
@@ -314,7 +317,8 @@ fn a_lost_link_changes_only_the_tables_of_its_ring() {
         let before = torus.whole.route(None).unwrap();
         let ends = &torus.healthy.topology.cables;
         let guid = |place| shape.switch_guid(place);
-        let (mut up, mut pair) = ([3, 3, 3], Vec::new());
+        let mut up = [3, 3, 3];
+        let mut pair = Vec::new();
         up[axis] += 1;
         for place in [[3, 3, 3], up] {
             pair.push(torus.healthy.topology.nodes.iter().position(|n| n.guid == guid(place)));

@@ -139,7 +139,8 @@ impl Routed {
         for switch in self.fabric.switch_ids() {
             for (lid, port) in self.lids.iter() {
                 if let Some(out) = self.routing().lft(switch).out(lid) {
-                    let (from, to) = (self.switch_guid(switch), self.end_port_guid(port));
+                    let from = self.switch_guid(switch);
+                    let to = self.end_port_guid(port);
                     table.insert(format!("{from} {to}"), out.into());
                 }
             }
@@ -152,7 +153,8 @@ impl Routed {
         for from in self.fabric.end_ports() {
             for to in self.fabric.end_ports() {
                 let sl = self.routing().policy.path_sl(from, to, Sl(0));
-                let (from, to) = (self.end_port_guid(from), self.end_port_guid(to));
+                let from = self.end_port_guid(from);
+                let to = self.end_port_guid(to);
                 table.insert(format!("{from} {to}"), sl.0.into());
             }
         }
@@ -172,7 +174,8 @@ impl Routed {
                 Some(node) => self.fabric.port_of(node, num.parse::<u8>().unwrap().into()),
                 None => self.fabric.port_by_guid(owner),
             };
-            let (input, output) = (port(input).unwrap(), port(output).unwrap());
+            let input = port(input).unwrap();
+            let output = port(output).unwrap();
             if let Some(map) = self.routing().policy.sl_to_vl(input, output) {
                 table.insert(key.clone(), format!("{map:?}").into());
             }
@@ -181,7 +184,8 @@ impl Routed {
     }
 
     fn multicast(&self, groups: &Value) -> (Table<Value>, Table<Value>) {
-        let (mut ours, mut theirs) = (Table::new(), Table::new());
+        let mut ours = Table::new();
+        let mut theirs = Table::new();
         for (mlid, group) in groups.as_object().unwrap() {
             let members: Vec<PortId> = group["members"]
                 .as_array()

@@ -51,7 +51,8 @@ impl FabricArgs {
                          {family} has none"
                     ));
                 }
-                let (hosts, parallel) = (self.hosts, self.parallel);
+                let hosts = self.hosts;
+                let parallel = self.parallel;
                 Some(FabricShape::Other { family, hosts, parallel })
             }
         })

@@ -109,7 +109,8 @@ impl<'a> Parser<'a> {
     /// `last` is the last code of the file.
     fn check_end(&mut self, ends_with_line: bool, last: Span<'_>) {
         let State::InBody(open) = &self.state else { return };
-        let (name, line) = (quoted(&open.definition.name), open.definition.line);
+        let name = quoted(&open.definition.name);
+        let line = open.definition.line;
         let has_lines = last.line > line;
         let message = format!(
             "the file ends within the definition of {name} from line {line}, which has no semicolon: if the \

@@ -159,7 +159,8 @@ impl<'a> FieldValue<'a, '_> {
         ranges
             .into_iter()
             .map(|(first, last)| {
-                let (first, last) = (first & BASE_VALUE, last & BASE_VALUE);
+                let first = first & BASE_VALUE;
+                let last = last & BASE_VALUE;
                 (first.min(last), first.max(last))
             })
             .collect()

@@ -229,7 +229,9 @@ fn names(qualifier: &Qualifier<'_>, diagnostics: &mut Diagnostics<'_>) -> Option
 
 /// `hostname=kuku; port=2; hca_idx=1`, with semicolons or blanks between.
 fn host_ports(item: Span<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<HostPorts> {
-    let (mut hostname, mut ports, mut hca_index) = (None, None, None);
+    let mut hostname = None;
+    let mut ports = None;
+    let mut hca_index = None;
     for field in split(item, ';').into_iter().flat_map(words) {
         let (name, value) = field.assignment();
         let value = value.unwrap_or(name.after());
@@ -312,7 +314,8 @@ fn two_groups(
         }
         found
     };
-    let (first, second) = (group(first), group(second));
+    let first = group(first);
+    let second = group(second);
     Some([first?, second?])
 }
 
@@ -371,7 +374,8 @@ fn cycle_from(
     trail.push((start, 0));
     let mut found = None;
     while let Some(last) = trail.last_mut() {
-        let (group, next) = (last.0, last.1);
+        let group = last.0;
+        let next = last.1;
         last.1 += 1;
         let Some(&to) = references[group].get(next) else {
             state[group] = Visit::Done;

@@ -28,7 +28,9 @@ impl fmt::Display for TorusConfig {
             for (slot, link) in seed.links.iter().enumerate() {
                 let Some(link) = link else { continue };
                 let sign = if slot % 2 == 0 { 'p' } else { 'm' };
-                let (axis, from, to) = (AXES[slot / 2], link.origin, link.neighbor);
+                let axis = AXES[slot / 2];
+                let from = link.origin;
+                let to = link.neighbor;
                 writeln!(f, "{axis}{sign}_link {from} {to}")?;
             }
             for (axis, &distance) in AXES.iter().zip(&seed.dateline) {

@@ -65,11 +65,13 @@ fn configure(devices: &mut Devices, guid: Guid, now: Instant) -> Vec<(Method, u1
 
 #[tokio::test(start_paused = true)]
 async fn settings_are_read_once_and_written_if_they_differ() {
-    let (mut devices, now) = (observed(), Instant::now());
+    let mut devices = observed();
+    let now = Instant::now();
     assert_eq!(devices.due(now), [SWITCH, HOST]);
-    let (get, set) = (Method::GET, Method::SET);
-    let (ca, table) =
-        (CongestionAttr::CA_CONGESTION_SETTING, CongestionAttr::CONGESTION_CONTROL_TABLE);
+    let get = Method::GET;
+    let set = Method::SET;
+    let ca = CongestionAttr::CA_CONGESTION_SETTING;
+    let table = CongestionAttr::CONGESTION_CONTROL_TABLE;
     let expected = [
         (get, ca, 0),
         (set, ca, 0),
@@ -99,7 +101,8 @@ async fn settings_are_read_once_and_written_if_they_differ() {
 
 #[tokio::test(start_paused = true)]
 async fn only_restarted_and_new_devices_are_read_again() {
-    let (mut devices, now) = (observed(), Instant::now());
+    let mut devices = observed();
+    let now = Instant::now();
     for guid in [SWITCH, HOST] {
         configure(&mut devices, guid, now);
     }
@@ -116,7 +119,8 @@ async fn only_restarted_and_new_devices_are_read_again() {
 
 #[tokio::test(start_paused = true)]
 async fn changed_settings_are_written_without_reading() {
-    let (mut devices, now) = (observed(), Instant::now());
+    let mut devices = observed();
+    let now = Instant::now();
     for guid in [SWITCH, HOST] {
         configure(&mut devices, guid, now);
     }
@@ -135,7 +139,8 @@ async fn changed_settings_are_written_without_reading() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_devices_are_named_once_and_tried_less_and_less() {
-    let (mut devices, start) = (observed(), Instant::now());
+    let mut devices = observed();
+    let start = Instant::now();
     configure(&mut devices, HOST, start);
     let mut now = start;
     let mut delays = Vec::new();
@@ -195,7 +200,8 @@ async fn failures_are_told_apart() {
 
 #[tokio::test(start_paused = true)]
 async fn new_settings_end_the_delay_of_failed_devices() {
-    let (mut devices, now) = (observed(), Instant::now());
+    let mut devices = observed();
+    let now = Instant::now();
     devices.answered(SWITCH, None, now);
     configure(&mut devices, HOST, now);
     devices.observe(usual(), 2, seen(1).into_iter());

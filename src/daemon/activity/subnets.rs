@@ -53,7 +53,8 @@ fn partitions(report: &ActivityReport, last: Option<&Subnet>, next: Option<&Subn
         let names = subnet.map(|subnet| subnet.plan.partitions.names.iter().cloned());
         names.into_iter().flatten().collect()
     };
-    let (before, after) = (names(last), names(next));
+    let before = names(last);
+    let after = names(next);
     let reason = if next.is_none() { PartitionEnd::Shutdown } else { PartitionEnd::Empty };
     for &base in before.keys().filter(|base| !after.contains_key(base)) {
         report.send(Activity::PartitionDeleted { pkey: Pkey(base), reason });

@@ -49,7 +49,8 @@ pub struct CongestionManager {
 
 impl CongestionManager {
     pub fn new(connections: CongestionConnections) -> Self {
-        let (devices, status) = (Devices::default(), CongestionStatus::default());
+        let devices = Devices::default();
+        let status = CongestionStatus::default();
         Self { connections, devices, status, last: None }
     }
 

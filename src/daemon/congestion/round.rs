@@ -43,7 +43,8 @@ impl<'a> Round<'a> {
         failures: &'a mut FailureLog,
         due: Vec<Guid>,
     ) -> Self {
-        let (ended, duration) = (Utc::now(), std::time::Duration::ZERO);
+        let ended = Utc::now();
+        let duration = std::time::Duration::ZERO;
         let round = CongestionRound { ended, duration, devices: 0, gets: 0, sets: 0, failed: 0 };
         Self {
             subnet,

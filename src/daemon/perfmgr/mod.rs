@@ -226,7 +226,8 @@ impl PerfManager {
     }
 
     async fn dump(&self, is_for_machines: bool) -> Result<String, String> {
-        let (database, path) = (self.status.database.clone(), self.dump_file.clone());
+        let database = self.status.database.clone();
+        let path = self.dump_file.clone();
         let written = spawn_blocking(move || {
             let text = if is_for_machines {
                 dump::machine_readable(&database)

@@ -52,7 +52,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn queries_are_spread_over_slots() {
-        let (start, mut pace, mut sent) = (Instant::now(), Pace::new(), 0);
+        let start = Instant::now();
+        let mut pace = Pace::new();
+        let mut sent = 0;
         while sent < 10 * QUERIES_PER_SLOT {
             if pace.take() { sent += 1 } else { pace.next_slot().await }
         }

@@ -152,7 +152,8 @@ impl<'a> Sweep<'a> {
     /// Queues the queries of a node.
     fn add_node(&mut self, id: NodeId) {
         let node = self.targets.fabric.node(id);
-        let (name, has_port0) = (node.name().to_string(), targets::has_port0(node));
+        let name = node.name().to_string();
+        let has_port0 = targets::has_port0(node);
         let entry = (name.as_str(), node.num_ports(), has_port0);
         self.database.activate(node.guid(), entry, Utc::now());
         for port in self.targets.ports(id) {
@@ -249,7 +250,8 @@ impl<'a> Sweep<'a> {
 
     fn answered(&mut self, job: Job, mad: &Mad) {
         let (port, query) = job;
-        let (status, data) = (mad.header().status(), PerfData::of(mad));
+        let status = mad.header().status();
+        let data = PerfData::of(mad);
         if status & Status::REDIRECT != 0 {
             return self.redirected(port, query, &data);
         }

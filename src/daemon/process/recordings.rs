@@ -75,7 +75,8 @@ impl Recordings {
         let recorder = FlightRecorder::new(limits(options));
         let max_files = AtomicU32::new(options.recorder_files);
         let state = Mutex::default();
-        let (dir, feed) = (dir.to_owned(), OnceLock::new());
+        let dir = dir.to_owned();
+        let feed = OnceLock::new();
         Arc::new(Self { recorder, dir, port, max_files, state, feed })
     }
 
@@ -171,7 +172,8 @@ impl Recordings {
         self.event(EventKind::Failed, || problem);
         let was_failing = std::mem::replace(&mut self.lock().is_failing, true);
         let is_due = !was_failing && self.may_write_automatically();
-        let (recordings, reason) = (self.clone(), format!("the sweep failed: {problem}"));
+        let recordings = self.clone();
+        let reason = format!("the sweep failed: {problem}");
         is_due.then_some(move || recordings.write_automatically(&reason))
     }
 
@@ -227,7 +229,8 @@ impl Recordings {
         atomic_file::replace_private_bytes(&path, &bytes)?;
         info!("wrote a recording to {} ({reason}); torus-sm replay shows it", path.display());
         self.lock().last = Some((Instant::now(), path.clone()));
-        let (path_text, reason) = (path.display().to_string(), reason.to_owned());
+        let path_text = path.display().to_string();
+        let reason = reason.to_owned();
         self.report(Event::RecordingWritten { path: path_text, reason });
         self.remove_old();
         Ok(path)
@@ -269,7 +272,8 @@ fn limits(options: &Options) -> RingLimits {
 
 /// Makes panics of all threads of this process known to the recorder, after the present hook.
 pub fn record_panics(recordings: &Arc<Recordings>) {
-    let (recordings, before) = (recordings.clone(), std::panic::take_hook());
+    let recordings = recordings.clone();
+    let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         before(panic);
         let payload = panic.payload();

@@ -194,7 +194,8 @@ fn status_text(status: &LoopStatus) -> String {
 
 fn last_sweep(sweep: &SweepRecord) -> String {
     let SweepRecord { kind, ended, duration, result, .. } = sweep;
-    let (kind, time) = (kind.name(), ended.with_timezone(&Local).format("%H:%M:%S"));
+    let kind = kind.name();
+    let time = ended.with_timezone(&Local).format("%H:%M:%S");
     match result {
         SweepResult::Done => format!("{kind} sweep ended at {time} after {duration:.1?}"),
         SweepResult::Interrupted => format!("{kind} sweep interrupted at {time}"),

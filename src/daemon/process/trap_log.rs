@@ -70,14 +70,16 @@ pub fn reporting_group(event: &GroupEvent) {
 }
 
 fn describe_report(notice: &Notice, from: Lid, gid: Gid) -> String {
-    let (kind, number) = (notice.notice_type(), notice.trap_number());
+    let kind = notice.notice_type();
+    let number = notice.trap_number();
     if !notice.is_generic() {
         let vendor = notice.producer_type();
         return format!(
             "Reporting Vendor Notice type:{kind} vend:{vendor} dev:{number} from LID:{from} GID:{gid}"
         );
     }
-    let (text, Guid(guid)) = (meaning(number), gid.guid());
+    let text = meaning(number);
+    let Guid(guid) = gid.guid();
     let from_lid = format!("\"{text}\" from LID {from}, GUID 0x{guid:016x}");
     let from_switch = format!("\"{text}\" from switch LID {from}, GUID 0x{guid:016x}");
     match number {
@@ -143,7 +145,8 @@ fn gids(notice: &Notice) -> String {
 }
 
 fn describe(notice: &Notice, from: Lid, tid: u64) -> String {
-    let (kind, number) = (notice.notice_type(), notice.trap_number());
+    let kind = notice.notice_type();
+    let number = notice.trap_number();
     let producer = notice.producer_type();
     if !notice.is_generic() {
         return format!(

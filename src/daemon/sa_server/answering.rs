@@ -190,7 +190,8 @@ impl SaServer {
             return;
         }
         self.share_for(subnet);
-        let (port, now) = (&*self.port, now.into_std());
+        let port = &*self.port;
+        let now = now.into_std();
         self.responder
             .read(|responder| self.table_workers.answer(responder, subnet, port, &self.reads, now));
         self.reads.clear();
@@ -221,7 +222,8 @@ impl SaServer {
     /// Executes a request that writes; true if its reply is sent at once.
     fn write(&mut self, subnet: &Subnet, inbound: &Inbound, key: RequestKey) -> bool {
         let now = Instant::now();
-        let (from, mad) = (&inbound.from, &inbound.mad);
+        let from = &inbound.from;
+        let mad = &inbound.mad;
         let key = changes_membership(mad).then_some(key);
         match self.joins.check(now, inbound, key) {
             Disposition::New => {}

@@ -86,7 +86,8 @@ pub struct SaDbFile {
 impl SaDbFile {
     /// The file in `dump_dir`, which is assumed to hold `registry` already.
     pub fn new(dump_dir: PathBuf, registry: &Registry) -> Self {
-        let (file, written) = (dump_dir.join(FILE_NAME), Some(registry.changes()));
+        let file = dump_dir.join(FILE_NAME);
+        let written = Some(registry.changes());
         Self { file, written, due: None, is_failing: false }
     }
 
@@ -119,7 +120,8 @@ impl SaDbFile {
         }
         self.written = Some(registry.changes());
         let text = registry.dump(options.subnet_prefix, moment());
-        let (file, sync) = (self.file.clone(), options.fsync_high_avail_files);
+        let file = self.file.clone();
+        let sync = options.fsync_high_avail_files;
         let shown = file.display().to_string();
         let written =
             spawn_low_priority(move || dump_file::write_private(&file, &text, sync)).await;

@@ -43,7 +43,8 @@ impl SaServer {
             counted(count, "event subscription", "event subscriptions")
         );
         let guid = subscriber.to_string();
-        let (lid, subscriptions) = (lid.0, count as u64);
+        let lid = lid.0;
+        let subscriptions = count as u64;
         self.feed.send(Event::SubscriptionsEnded { guid, lid, description, qpn, subscriptions });
     }
 }

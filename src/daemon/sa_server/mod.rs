@@ -429,7 +429,8 @@ impl SaServer {
 
     fn report_notice(&mut self, DeviceNotice { from, notice }: DeviceNotice) {
         let Some(subnet) = self.own_subnet() else { return };
-        let (registry, now) = (self.responder.get().registry_mut(), Instant::now().into_std());
+        let registry = self.responder.get().registry_mut();
+        let now = Instant::now().into_std();
         if let Err(reason) = self.dispatcher.forward_trap(registry, &subnet, (from, notice), now) {
             let number = notice.trap_number();
             debug!("notice {number} from LID {from} is not reported: {reason}");
@@ -445,8 +446,10 @@ impl SaServer {
         let Some(options) = &self.options else { return };
         let patience = notices::report_retry(options);
         while let Some(report) = self.dispatcher.next(Instant::now().into_std(), patience) {
-            let (timeout, retries) = (Some(report.timeout), report.retries);
-            let (to, mad) = (report.to, &report.mad.0[..]);
+            let timeout = Some(report.timeout);
+            let retries = report.retries;
+            let to = report.to;
+            let mad = &report.mad.0[..];
             let out = Outgoing { agent: Agent::Sa, to, timeout, retries, mad };
             if let Err(error) = self.port.post(&out) {
                 debug!("reporting to LID {}: {error}", report.to.lid);
@@ -469,7 +472,8 @@ impl SaServer {
     async fn shut_down(mut self) {
         self.write_db_file().await;
         let counters = self.responder.get().counters();
-        let (total, records) = (counters.total(), counters.records());
+        let total = counters.total();
+        let records = counters.records();
         debug!(
             "SA: {total} replies with {records} records; {} requests ignored while not master",
             self.ignored_requests

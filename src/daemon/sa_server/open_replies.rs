@@ -268,7 +268,8 @@ mod tests {
 
     #[test]
     fn a_port_that_acknowledges_waits_and_is_never_refused() {
-        let (open, mut now) = (OpenReplies::default(), tokio::time::Instant::now().into_std());
+        let open = OpenReplies::default();
+        let mut now = tokio::time::Instant::now().into_std();
         let mut pending = VecDeque::new();
         let mut waits = 0;
         for _ in 0..10_000 {
@@ -297,7 +298,8 @@ mod tests {
 
     #[test]
     fn a_port_is_refused_once_it_acknowledges_nothing() {
-        let (open, start) = (OpenReplies::default(), tokio::time::Instant::now().into_std());
+        let open = OpenReplies::default();
+        let start = tokio::time::Instant::now().into_std();
         let fill = |now: Instant| {
             while open.admission(Lid(1), now) == Admission::Admit {
                 open.began(Lid(1), size(TABLE), now);
@@ -324,7 +326,8 @@ mod tests {
 
     #[test]
     fn the_memory_of_all_ports_is_limited_and_that_of_a_shared_table_counts_once() {
-        let (open, start) = (OpenReplies::default(), tokio::time::Instant::now().into_std());
+        let open = OpenReplies::default();
+        let start = tokio::time::Instant::now().into_std();
         open.began(Lid(1), size(MAX_OPEN / 2), start);
         for lid in 2..1000 {
             open.began(Lid(lid), TransferSize { message: MAX_OPEN / 2, memory: 0 }, start);
@@ -339,7 +342,8 @@ mod tests {
 
     #[test]
     fn a_port_that_acknowledges_nothing_gets_little() {
-        let (open, start) = (OpenReplies::default(), tokio::time::Instant::now().into_std());
+        let open = OpenReplies::default();
+        let start = tokio::time::Instant::now().into_std();
         assert_eq!(fill(&open, Lid(1), start), NEW_PORT.bytes);
         assert!(admits(&open, Lid(2), start), "others are not affected");
         let mut later = start + OPEN_TIME;
@@ -357,7 +361,8 @@ mod tests {
 
     #[test]
     fn a_port_that_acknowledges_its_replies_gets_more() {
-        let (open, start) = (OpenReplies::default(), tokio::time::Instant::now().into_std());
+        let open = OpenReplies::default();
+        let start = tokio::time::Instant::now().into_std();
         open.handed_over(Lid(1), TABLE, start);
         let later = start + OPEN_TIME;
         assert!(admits(&open, Lid(1), later));
@@ -369,7 +374,8 @@ mod tests {
 
     #[test]
     fn the_tables_of_a_large_fabric_are_sent_and_the_total_is_limited() {
-        let (open, start) = (OpenReplies::default(), tokio::time::Instant::now().into_std());
+        let open = OpenReplies::default();
+        let start = tokio::time::Instant::now().into_std();
         let length = MAX_OPEN / 32;
         for number in 0..NEW_PORT.replies {
             assert!(admits(&open, Lid(1), start), "{number}");

@@ -22,13 +22,16 @@ impl SaServer {
 
     fn report(&self) -> SaReport {
         let counts = |registry: &Registry| {
-            let (groups, services) = (registry.iter().count(), registry.services().iter().count());
+            let groups = registry.iter().count();
+            let services = registry.services().iter().count();
             (groups, services, registry.subscriptions().iter().count())
         };
         let view = self.responder.view(|responder| counts(responder.registry()));
         let ((groups, services, subscriptions), counters) = view.unwrap_or_default();
-        let (queued, ignored) = (self.queue.len(), self.ignored_requests);
-        let (reports, ended_subscriptions) = (self.dispatcher.counters(), self.ended_subscriptions);
+        let queued = self.queue.len();
+        let ignored = self.ignored_requests;
+        let reports = self.dispatcher.counters();
+        let ended_subscriptions = self.ended_subscriptions;
         SaReport {
             counters,
             queued,

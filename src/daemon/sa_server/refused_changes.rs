@@ -81,7 +81,8 @@ impl SaServer {
     /// Logs alias GUIDs that a port asked for and that another port has.
     fn log_duplicate_aliases(&mut self, subnet: &Subnet, request: &Inbound, reply: &[u8]) {
         let record = |mad: &[u8]| GuidInfoRecord::parse(mad.get(DATA_OFFSET..).unwrap_or_default());
-        let (asked, set) = (record(&request.mad), record(reply));
+        let asked = record(&request.mad);
+        let set = record(reply);
         let header = SaHeader::read(request.mad.get(SA_OFFSET..).unwrap_or_default());
         let lid = request.from.lid;
         for index in 0..asked.guids().0.len() {
@@ -122,7 +123,8 @@ impl SaServer {
         let subnet = self.subnet.as_ref();
         let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
         let Some((subnet, port)) = port else { return format!("LID {lid}") };
-        let (name, num) = (subnet.fabric.node_of(port).name(), subnet.fabric.port(port).num);
+        let name = subnet.fabric.node_of(port).name();
+        let num = subnet.fabric.port(port).num;
         format!("\"{name}\"[{num}], LID {lid}")
     }
 }

@@ -20,7 +20,8 @@ impl SaServer {
             && let Some(subnet) = self.own_subnet()
         {
             events.iter().for_each(trap_log::reporting_group);
-            let (registry, now) = (self.responder.get().registry_mut(), Instant::now().into_std());
+            let registry = self.responder.get().registry_mut();
+            let now = Instant::now().into_std();
             self.dispatcher.group_events(registry, &subnet, &events, now);
         }
         if self.responder.get().registry().has_unexported_changes() {

@@ -47,7 +47,8 @@ impl RequestKey {
         hasher.write(after);
         let tid = tid.iter().fold(0, |tid, &byte| tid << 8 | u32::from(byte));
         let is_distinct = !changes_membership(mad) || has_no_mgid(mad);
-        let (lid, qpn) = (request.from.lid, request.from.qpn);
+        let lid = request.from.lid;
+        let qpn = request.from.qpn;
         let tid_if_distinct = is_distinct.then_some(tid);
         let dedup_key = DedupKey { lid, qpn, digest: hasher.finish(), tid: tid_if_distinct };
         Self { dedup_key, tid }

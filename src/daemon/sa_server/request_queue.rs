@@ -63,7 +63,8 @@ impl FairQueue {
     /// Empty queues with room for `capacity` requests in total.
     pub fn new(capacity: usize) -> Self {
         let (by_port, turns, numbers, lengths) = Default::default();
-        let (paused, paused_until) = (Vec::new(), None);
+        let paused = Vec::new();
+        let paused_until = None;
         Self { by_port, turns, paused, paused_until, numbers, lengths, count: 0, capacity }
     }
 
@@ -119,7 +120,8 @@ impl FairQueue {
     /// Adds a request, or replaces the queued one with the same [`DedupKey`]. Returns the request
     /// that was dropped because the queues are full: this one or another.
     pub fn add(&mut self, request: Inbound) -> Option<Inbound> {
-        let (port, key) = (request.from.lid, RequestKey::of(&request));
+        let port = request.from.lid;
+        let key = RequestKey::of(&request);
         if let Some(queued) = self.find(&key) {
             *queued = QueuedRequest { key, request };
             return None;
@@ -288,7 +290,8 @@ mod tests {
 
     #[test]
     fn requests_of_a_paused_port_wait_in_order() {
-        let (mut queue, now) = (FairQueue::new(8), Instant::now());
+        let mut queue = FairQueue::new(8);
+        let now = Instant::now();
         for (port, number) in [(1, 0), (2, 0), (1, 1), (3, 0)] {
             assert!(queue.add(request(port, number)).is_none());
         }
@@ -324,7 +327,8 @@ mod tests {
             takes in prop::collection::vec(0..4, 60),
             capacity in 1usize..8,
         ) {
-            let (mut queue, now) = (FairQueue::new(capacity), Instant::now());
+            let mut queue = FairQueue::new(capacity);
+            let now = Instant::now();
             let mut out = Vec::new();
             let mut refused = Vec::new();
             for (number, (port, take)) in ports.iter().zip(takes).enumerate() {
@@ -332,7 +336,8 @@ mod tests {
                 let lengths: Vec<usize> = (0..4).map(length).collect();
                 let dropped = queue.add(request(*port, number as u8)).as_ref().map(id);
                 if let Some((victim, _)) = dropped {
-                    let (most, own) = (lengths[usize::from(victim)], lengths[usize::from(*port)]);
+                    let most = lengths[usize::from(victim)];
+                    let own = lengths[usize::from(*port)];
                     prop_assert!(lengths.iter().sum::<usize>() == capacity);
                     prop_assert!(victim == *port || most > own + 1);
                     prop_assert!(victim == *port || lengths.iter().all(|&length| length <= most));

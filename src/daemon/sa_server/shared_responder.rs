@@ -93,7 +93,8 @@ impl ResponderOwner {
     /// [`Self::get`] or a change of `sm_status`, which shows a master.
     pub(super) fn share(&mut self, subnet: &Arc<Subnet>, sm_status: &watch::Receiver<SmStatus>) {
         if let Some(responder) = self.exclusive.take() {
-            let (subnet, sm_status) = (subnet.clone(), sm_status.clone());
+            let subnet = subnet.clone();
+            let sm_status = sm_status.clone();
             self.shared.put(SharedState { responder, subnet, sm_status });
         }
     }

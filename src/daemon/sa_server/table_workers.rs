@@ -139,7 +139,8 @@ impl TableBatch<'_> {
 }
 
 pub fn send(port: &dyn MadPort, reply: &Reply) {
-    let (to, mad) = (reply.to, &reply.mad[..]);
+    let to = reply.to;
+    let mad = &reply.mad[..];
     let out = Outgoing { agent: Agent::Sa, to, timeout: None, retries: 0, mad };
     if let Err(error) = port.post(&out) {
         static FAILURES: AtomicU64 = AtomicU64::new(0);

@@ -201,7 +201,8 @@ fn mft_differences(modifier: u32, held: &[u8; 64], planned: &[u8; 64]) -> Vec<St
 }
 
 fn switch_info_effect(held: &[u8; 64], planned: &[u8; 64]) -> (SetEffect, Vec<String>) {
-    let (held, planned) = (SwitchInfo::read(held), SwitchInfo::read(planned));
+    let held = SwitchInfo::read(held);
+    let planned = SwitchInfo::read(planned);
     let mut found = Vec::new();
     let mut compare = |name: &str, held: u16, planned: u16| {
         if held != planned {
@@ -220,7 +221,8 @@ fn switch_info_effect(held: &[u8; 64], planned: &[u8; 64]) -> (SetEffect, Vec<St
 }
 
 fn port_info_effect(held: &[u8; 64], planned: &[u8; 64]) -> (SetEffect, Vec<String>) {
-    let (held, planned) = (PortInfo::read(held), PortInfo::read(planned));
+    let held = PortInfo::read(held);
+    let planned = PortInfo::read(planned);
     let mut of_manager = Vec::new();
     if held.master_sm_lid() != planned.master_sm_lid() {
         of_manager.push(entry("MasterSMLID", held.master_sm_lid(), planned.master_sm_lid()));
@@ -244,7 +246,8 @@ fn port_info_effect(held: &[u8; 64], planned: &[u8; 64]) -> (SetEffect, Vec<Stri
 fn port_settings(held: &PortInfo, planned: &PortInfo) -> Vec<String> {
     let state = planned.port_state();
     let held_state = held.port_state();
-    let (held, planned) = (settable(held), settable(planned));
+    let held = settable(held);
+    let planned = settable(planned);
     let mut found = Vec::new();
     macro_rules! compare {
         ($($name:literal: $field:ident;)+) => {

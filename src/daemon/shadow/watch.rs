@@ -221,9 +221,12 @@ fn changes(before: &Fabric, now: &Fabric) -> Vec<String> {
             .filter_map(|port| Some((fabric.port(port).guid, fabric.observed_lid(port)?.0)))
             .collect()
     };
-    let (nodes_before, nodes_now) = (guids(before), guids(now));
-    let (cables_before, cables_now) = (cables(before), cables(now));
-    let (lids_before, lids_now) = (lids(before), lids(now));
+    let nodes_before = guids(before);
+    let nodes_now = guids(now);
+    let cables_before = cables(before);
+    let cables_now = cables(now);
+    let lids_before = lids(before);
+    let lids_now = lids(now);
     let mut found = Vec::new();
     found.extend(named("gone", before, nodes_before.difference(&nodes_now)));
     found.extend(named("new", now, nodes_now.difference(&nodes_before)));
@@ -267,7 +270,8 @@ fn cables(fabric: &Fabric) -> impl Iterator<Item = (End, End)> + '_ {
     let ports = (0..fabric.ports().len()).map(|slot| PortId(slot as u32));
     ports.filter_map(|port| {
         let peer = fabric.port(port).peer.filter(|&peer| port < peer)?;
-        let (one, other) = (fabric.end_of(port), fabric.end_of(peer));
+        let one = fabric.end_of(port);
+        let other = fabric.end_of(peer);
         Some((one.min(other), one.max(other)))
     })
 }

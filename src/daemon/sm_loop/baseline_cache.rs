@@ -75,7 +75,8 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
         work: impl FnOnce(Option<Arc<T>>) -> Option<Arc<T>> + Send + 'static,
     ) {
         let before = self.computing.take().or(self.superseded.take());
-        let (mut last, pending) = (self.computed.clone(), self.pending.clone());
+        let mut last = self.computed.clone();
+        let pending = self.pending.clone();
         let skipped = exchange(&pending, Some(Box::new(work)));
         if skipped.is_some() {
             // To free a large fabric takes a while.

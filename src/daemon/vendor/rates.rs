@@ -38,7 +38,8 @@ impl VendorManager {
                 incapable += usize::from(has_limits);
                 continue;
             }
-            let (guid, restarted) = (fabric.port(id).guid, subnet.restarts.last(node));
+            let guid = fabric.port(id).guid;
+            let restarted = subnet.restarts.last(node);
             capable.push(CapablePort { guid, restarted, wanted });
         }
         self.rates.observe(capable.into_iter());

@@ -307,7 +307,8 @@ pub(super) fn ports(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
 }
 
 fn port_view(context: &ApiContext<'_>, fabric: &Fabric, id: PortId) -> Option<PortView> {
-    let (port, node) = (fabric.port(id), fabric.node_of(id));
+    let port = fabric.port(id);
+    let node = fabric.node_of(id);
     let info = port.info?;
     let has_lid = !node.is_switch() || port.num.0 == 0;
     Some(PortView {

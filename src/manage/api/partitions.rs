@@ -32,7 +32,8 @@ struct PartitionView {
 /// All partitions, also those without members.
 pub(super) fn partitions(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
     let subnet = context.subnet()?;
-    let (fabric, tables) = (&subnet.fabric, &subnet.plan.partitions);
+    let fabric = &subnet.fabric;
+    let tables = &subnet.plan.partitions;
     let mut partitions: BTreeMap<u16, PartitionView> = BTreeMap::new();
     for port in fabric.end_ports() {
         // Without planned tables, every port has the default P_Key.
@@ -50,7 +51,8 @@ pub(super) fn partitions(context: &ApiContext<'_>, _: &Query) -> Result<Reply, A
     let with_key = |(base, partition): (u16, PartitionView)| {
         let named = tables.names.iter().filter(|(of, name)| *of == base && !name.is_empty());
         let names = named.map(|(_, name)| name.clone()).collect();
-        let (pkey, sl) = (Pkey(base).to_string(), tables.service_level(Pkey(base)).0);
+        let pkey = Pkey(base).to_string();
+        let sl = tables.service_level(Pkey(base)).0;
         PartitionView { pkey, names, sl, ..partition }
     };
     Reply::json(&PartitionsView { partitions: partitions.into_iter().map(with_key).collect() })

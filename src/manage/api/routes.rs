@@ -55,12 +55,14 @@ struct Hop {
 /// The path between two ports.
 pub(super) fn routes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
     let subnet = context.subnet()?;
-    let (fabric, plan) = (&*subnet.fabric, &*subnet.plan);
+    let fabric = &*subnet.fabric;
+    let plan = &*subnet.plan;
     let end = |name: &str| {
         let text = query.get(name).unwrap_or_default();
         end_port(fabric, &context.missing, &plan.lids, text)
     };
-    let (from, to) = (end("from")?, end("to")?);
+    let from = end("from")?;
+    let to = end("to")?;
     // A LID of a port with several is that one's path.
     let asked = query.get("to").and_then(|text| text.parse().ok()).map(Lid);
     let lid = asked.or_else(|| plan.lids.base(to)).unwrap_or_default();

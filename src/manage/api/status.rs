@@ -399,7 +399,8 @@ fn routing(status: &LoopStatus) -> RoutingView {
 }
 
 fn verification(subnet: &Subnet) -> Verification {
-    let (summary, plan) = (&subnet.summary, &subnet.plan);
+    let summary = &subnet.summary;
+    let plan = &subnet.plan;
     let notes = plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes);
     // Several stages may report the same finding.
     let mut shown: Vec<&Note> = Vec::new();

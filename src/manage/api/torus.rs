@@ -111,7 +111,8 @@ pub(super) fn torus(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiErr
 fn switch(fabric: &Fabric, layout: &TorusLayout, at: Coordinates) -> Option<SwitchView> {
     let node = fabric.switch(layout.switch(at)?);
     let cables = [0, 1, 2].map(|axis| layout.cables(at, Direction::plus(axis)));
-    let (guid, description) = (node.guid().to_string(), node.name().to_string());
+    let guid = node.guid().to_string();
+    let description = node.name().to_string();
     Some(SwitchView { at: at.0, guid, description, cables })
 }
 

@@ -71,7 +71,8 @@ fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<Selected, Failur
 /// The running daemons, one on each line.
 fn list(running: &[Instance]) -> String {
     let line = |instance: &Instance| {
-        let (port, path) = (instance.port, instance.path.display());
+        let port = instance.port;
+        let path = instance.path.display();
         format!("\n  --guid {port}  --socket {path}{}", fabric(instance))
     };
     running.iter().map(line).collect()

@@ -77,7 +77,8 @@ pub(super) fn ports(reply: &Value) -> String {
         for vport in list(&port["virtual_ports"]["vports"]) {
             let name = format!("  vport {}: {}", vport["index"], text(&vport["description"]));
             let failure = text(&vport["failure"]).to_owned();
-            let (guid, state) = (text(&vport["guid"]).to_owned(), text(&vport["state"]).to_owned());
+            let guid = text(&vport["guid"]).to_owned();
+            let state = text(&vport["state"]).to_owned();
             table.add(vec![name, guid, String::new(), state, failure]);
         }
     }
@@ -157,8 +158,10 @@ pub(super) fn partitions(reply: &Value) -> String {
 
 pub(super) fn torus(reply: &Value) -> String {
     let radices: Vec<String> = list(&reply["radices"]).iter().map(ToString::to_string).collect();
-    let (switches, missing) = (list(&reply["switches"]), list(&reply["missing_switches"]));
-    let (broken, rings) = (list(&reply["missing_cables"]), list(&reply["broken_rings"]));
+    let switches = list(&reply["switches"]);
+    let missing = list(&reply["missing_switches"]);
+    let broken = list(&reply["missing_cables"]);
+    let rings = list(&reply["broken_rings"]);
     let mut out = format!(
         "torus {}: {} and {} missing, {}, {} of {} rings broken\n",
         radices.join(" x "),
@@ -172,7 +175,8 @@ pub(super) fn torus(reply: &Value) -> String {
         out.push_str(&format!("  missing switch at {}\n", joined(at)));
     }
     for cable in broken {
-        let (from, to) = (joined(&cable["from"]), joined(&cable["to"]));
+        let from = joined(&cable["from"]);
+        let to = joined(&cable["to"]);
         out.push_str(&format!("  missing {} cable {from} to {to}\n", text(&cable["axis"])));
     }
     for ring in rings {

@@ -45,7 +45,8 @@ pub(super) fn status(status: &Value) -> String {
     );
     put_incidents(&mut out, &problems["first"], count);
     put!(out, "  running     {}, pid {}", seconds(&status["uptime_seconds"]), status["pid"]);
-    let (priority, as_master) = (&sm["priority"], &sm["master_priority"]);
+    let priority = &sm["priority"];
+    let as_master = &sm["master_priority"];
     let as_master = if as_master.as_u64() > priority.as_u64() {
         format!(", {as_master} as master")
     } else {
@@ -63,7 +64,8 @@ pub(super) fn status(status: &Value) -> String {
         );
     }
     for other in list(&status["other_sms"]) {
-        let (guid, state) = (text(&other["port_guid"]), text(&other["state"]));
+        let guid = text(&other["port_guid"]);
+        let state = text(&other["state"]);
         put!(out, "  other SM    {guid} {state}, priority {}", other["priority"]);
     }
     let queues = &status["queues"];
@@ -153,7 +155,8 @@ fn put_routing(out: &mut String, status: &Value) {
     let cycle = verified["credit_loop"].as_str();
     let cycle = cycle.map_or("no credit loop".to_owned(), |cycle| format!("CREDIT LOOP {cycle}"));
     let pairs = |key: &str| verified[key].as_u64().unwrap_or_default() as usize;
-    let (hosts, with_switches) = (pairs("unrouted_hosts"), pairs("unrouted_with_switches"));
+    let hosts = pairs("unrouted_hosts");
+    let with_switches = pairs("unrouted_with_switches");
     let unrouted = UnroutedPairs { hosts, with_switches, first: None }.counted();
     let reached = match unrouted {
         Some(pairs) => format!("routed, but {pairs} without a route"),
@@ -243,7 +246,8 @@ fn put_offenders(out: &mut String, status: &Value) {
         put!(out, "  SM port     changed {count} times by others, last: {last}");
     }
     for offender in list(&status["offenders"]).iter().take(MAX_LISTED) {
-        let (name, offence) = (text(&offender["description"]), text(&offender["offence"]));
+        let name = text(&offender["description"]);
+        let offence = text(&offender["offence"]);
         put!(
             out,
             "  offender    LID {} ({name}): {} x {offence}",
@@ -328,7 +332,8 @@ mod tests {
                 "unresponsive": { "alarm": true, "devices": vec![Value::Null; count] },
             })
         };
-        let (one, two) = (status(&reply(1)), status(&reply(2)));
+        let one = status(&reply(1));
+        let two = status(&reply(2));
         for text in [
             "1 SM event, 1 SA request queued",
             "1 LID reachable, longest path 1 switch, no credit loop in 1 dependency",

@@ -93,7 +93,8 @@ fn switch_balance(subnet: &Subnet, switch: SwitchId, is_verbose: bool, text: &mu
 }
 
 fn difference<'a>(counts: impl Iterator<Item = &'a u32> + Clone) -> u32 {
-    let (least, most) = (counts.clone().min(), counts.max());
+    let least = counts.clone().min();
+    let most = counts.max();
     most.zip(least).map_or(0, |(most, least)| most - least)
 }
 
@@ -125,7 +126,8 @@ fn lid_balance(subnet: &Subnet, switch: SwitchId, text: &mut String) {
 }
 
 fn line_head(what: &str, fabric: &Fabric, switch: SwitchId, port: PortId) -> String {
-    let (switch, node) = (fabric.switch(switch), fabric.node_of(port));
+    let switch = fabric.switch(switch);
+    let node = fabric.node_of(port);
     let kind = match node.kind() {
         NodeKind::Ca => "CA",
         NodeKind::Router => "Router",

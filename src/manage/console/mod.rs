@@ -186,8 +186,10 @@ fn admit(
         return;
     }
     sessions.fetch_add(1, Ordering::Relaxed);
-    let (sources, token) = (sources.clone(), token.map(str::to_owned));
-    let (count, closing) = (sessions.clone(), closing.clone());
+    let sources = sources.clone();
+    let token = token.map(str::to_owned);
+    let count = sessions.clone();
+    let closing = closing.clone();
     let started = thread::Builder::new().name("console".into()).spawn(move || {
         (sources.on_thread_start)();
         info!("Console connection accepted: {from}");

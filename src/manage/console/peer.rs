@@ -16,7 +16,8 @@ pub(super) fn may_use_console(stream: &TcpStream) -> bool {
 
 /// The user that owns the socket at `local` with the connection to `remote`.
 fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
-    let (local, remote) = (in_table(local)?, in_table(remote)?);
+    let local = in_table(local)?;
+    let remote = in_table(remote)?;
     table.lines().skip(1).find_map(|line| {
         let mut words = line.split_whitespace().skip(1);
         let is_it = words.next()? == local && words.next()? == remote;
@@ -43,8 +44,8 @@ mod tests {
         let (server, _) = listener.accept().expect("a client");
         assert!(may_use_console(&server));
         let table = fs::read_to_string(CONNECTIONS).expect("a table");
-        let (peer, own) =
-            (client.local_addr().expect("bound"), server.local_addr().expect("bound"));
+        let peer = client.local_addr().expect("bound");
+        let own = server.local_addr().expect("bound");
         assert_eq!(owner(&table, peer, own), Some(nix::unistd::geteuid().as_raw()));
         assert_eq!(owner(&table, "127.0.0.1:1".parse().expect("an address"), own), None);
     }

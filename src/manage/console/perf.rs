@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn redirections_are_listed_by_node() {
-        let (database, head) = (database(), "\nRedirection Table\n-----------------\n");
+        let database = database();
+        let head = "\nRedirection Table\n-----------------\n";
         let to = Redirection { lid: Lid(9), qpn: 7, pkey: Pkey(0xffff), pkey_index: 1 };
         let port = RedirectedPort { node: Guid(0xab), port: PortNum(1), from: Lid(5), to };
         let line = "   0x00000000000000ab port 1: LID 5->9 PKey 0xffff QP 0x7 PKey Index 1\n";

@@ -146,7 +146,8 @@ impl<'a> PortCounts<'a> {
     }
 
     fn add_width(&mut self, node: &'a Node, port: &Port, info: &PortInfo) {
-        let (active, enabled) = (info.link_width_active(), info.link_width_enabled());
+        let active = info.link_width_active();
+        let enabled = info.link_width_enabled();
         if active & enabled == 0 {
             self.issue((4, "with unenabled width"), node, port);
         } else if enabled ^ active > active {
@@ -171,7 +172,8 @@ impl<'a> PortCounts<'a> {
         info: &PortInfo,
         (has_extended, fdr10): (bool, Option<&MlnxExtPortInfo>),
     ) {
-        let (active, enabled) = (info.link_speed_active(), info.link_speed_enabled());
+        let active = info.link_speed_active();
+        let enabled = info.link_speed_enabled();
         self.compare_speeds(active, enabled, node, port);
         let extended = if has_extended { info.link_speed_ext_active() } else { 0 };
         match (active, extended) {
@@ -224,7 +226,9 @@ impl<'a> PortCounts<'a> {
 
 /// `dump_portguid [file FILE] REGEXP …`: the GUIDs of ports whose node's description matches.
 pub(super) fn dump_port_guids(sources: &ConsoleSources, words: &[&str], is_remote: bool) -> String {
-    let (mut text, mut file, mut expressions) = (String::new(), None, Vec::new());
+    let mut text = String::new();
+    let mut file = None;
+    let mut expressions = Vec::new();
     let mut words = words.iter();
     while let Some(&word) = words.next() {
         if word == "file" {

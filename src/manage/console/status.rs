@@ -16,7 +16,8 @@ const SA_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The state of the SM, in the lines of OpenSM.
 pub(super) fn text(sources: &ConsoleSources) -> String {
-    let (status, perf) = (sources.status.load(), sources.perf.load());
+    let status = sources.status.load();
+    let perf = sources.perf.load();
     let engine = status.subnet.as_ref().map_or("none", |subnet| subnet.plan.routing.engine);
     let sa = if status.subnet.is_some() { "Ready" } else { "Init" };
     let (active, sweeping) = match (perf.settings.is_enabled, perf.is_sweeping) {
@@ -53,7 +54,8 @@ fn state(state: SmState) -> &'static str {
 
 fn add_counters(text: &mut String, status: &LoopStatus) {
     let smps = status.smps.counters();
-    let (sent, received) = (smps.gets + smps.sets + smps.posted, smps.answered + smps.refused);
+    let sent = smps.gets + smps.sets + smps.posted;
+    let received = smps.answered + smps.refused;
     let done = received + smps.unanswered + smps.malformed;
     let outstanding = (smps.gets + smps.sets).saturating_sub(done);
     // Writing to a String cannot fail.
@@ -135,7 +137,8 @@ fn add_managers(text: &mut String, status: &LoopStatus) {
         own.priority
     );
     for other in &status.managers {
-        let (guid, state) = (other.guid.0, state(other.state));
+        let guid = other.guid.0;
+        let state = state(other.state);
         let _ = writeln!(text, "   0x{guid:x} {state} {}", other.priority);
     }
 }

@@ -60,7 +60,8 @@ pub(super) struct LabelledPorts<'a> {
 
 impl<'a> LabelledPorts<'a> {
     pub(super) fn new(database: &'a Database) -> Self {
-        let (mut labels, mut ports) = (String::new(), Vec::new());
+        let mut labels = String::new();
+        let mut ports = Vec::new();
         for node in database.nodes().filter(|node| node.is_active) {
             for (number, port) in node.valid_ports() {
                 let start = labels.len();

@@ -175,7 +175,8 @@ fn durations(statistics: &LoopStatistics) -> Vec<Family> {
 }
 
 fn counts(context: &ApiContext<'_>) -> Vec<Family> {
-    let (status, statistics) = (&context.status, &context.status.statistics);
+    let status = &context.status;
+    let statistics = &context.status.statistics;
     let by_kind = |counts: &std::collections::BTreeMap<_, u64>| -> Vec<(Labels, u64)> {
         let sample = |(kind, &count): (&crate::manage::loop_status::SweepKind, &u64)| {
             (vec![("kind", kind.name().to_owned())], count)

@@ -71,7 +71,8 @@ fn method_label(method: &str) -> Labels {
 
 /// Requests, and results that occurred, by attribute and method. Unknown attributes share a name.
 fn by_attribute(attributes: &[AttributeCount]) -> (Counts, Counts) {
-    let (mut sent, mut results) = (BTreeMap::new(), BTreeMap::new());
+    let mut sent = BTreeMap::new();
+    let mut results = BTreeMap::new();
     for attribute in attributes {
         let name = AttrId::name(attribute.attr_id);
         for (method, count) in [("get", attribute.gets), ("set", attribute.sets)] {

@@ -26,7 +26,8 @@ pub(super) async fn accept(listener: &Listener, state: &Arc<State>) -> io::Error
         Ok(socket) => socket,
         Err(error) => return error,
     };
-    let (mut was_failing, mut rate) = (false, AcceptRate::new(Instant::now()));
+    let mut was_failing = false;
+    let mut rate = AcceptRate::new(Instant::now());
     loop {
         match socket.accept().await {
             Ok((stream, _)) => {
@@ -46,7 +47,8 @@ pub(super) async fn accept_network(state: &Arc<State>) -> io::Error {
         Ok(listener) => listener,
         Err(error) => return error,
     };
-    let (mut was_failing, mut rate) = (false, AcceptRate::new(Instant::now()));
+    let mut was_failing = false;
+    let mut rate = AcceptRate::new(Instant::now());
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {

@@ -37,7 +37,8 @@ mod tests {
     #[test]
     fn a_flood_is_accepted_at_the_rate() {
         let start = Instant::now() + Duration::from_secs(10);
-        let (mut rate, mut now) = (AcceptRate::new(start), start);
+        let mut rate = AcceptRate::new(start);
+        let mut now = start;
         for _ in 0..BURST + 1000 {
             now = rate.accepted(now);
         }

@@ -103,7 +103,9 @@ mod tests {
 
     #[test]
     fn permissions_follow_user_group_and_option() {
-        let (all, read, none) = ((true, true), (true, false), (false, false));
+        let all = (true, true);
+        let read = (true, false);
+        let none = (false, false);
         let group = Some(Gid::from_raw(100));
         assert_eq!(table(None, false), [all, all, none, none, none]);
         assert_eq!(table(group, false), [all, all, all, all, none]);

@@ -60,7 +60,8 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
 ) {
     let progress = Arc::new(Progress::new());
     let service = service_fn(|request| {
-        let (state, progress) = (state.clone(), progress.clone());
+        let state = state.clone();
+        let progress = progress.clone();
         async move { Ok::<_, Infallible>(respond::respond(request, state, client, progress).await) }
     });
     let mut builder = http1::Builder::new();

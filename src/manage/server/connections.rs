@@ -41,7 +41,8 @@ impl Connections {
     /// A place for a user; `None` above the limits.
     pub(super) fn take(self: &Arc<Self>, uid: u32) -> Option<Place> {
         let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
-        let (total, own) = (self.count(), by_user.get(&uid).copied().unwrap_or(0));
+        let total = self.count();
+        let own = by_user.get(&uid).copied().unwrap_or(0);
         let is_free = match uid {
             0 => total < MAX_CONNECTIONS,
             _ => own < MAX_PER_USER && total < MAX_CONNECTIONS - RESERVED_FOR_ROOT,

@@ -122,7 +122,9 @@ async fn read(
         return Err(ApiError::new(503, "too many requests are being answered"));
     };
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (accept, shared, runtime) = (accept.to_owned(), state.clone(), Handle::current());
+    let accept = accept.to_owned();
+    let shared = state.clone();
+    let runtime = Handle::current();
     let work = move || {
         let context = ApiContext {
             status: shared.status.load_full(),
@@ -180,7 +182,8 @@ fn events(
 }
 
 fn act(action: Action, access: Access, state: &State) -> Result<Response<ReplyBody>, ApiError> {
-    let (name, uid) = (action.name(), access.uid);
+    let name = action.name();
+    let uid = access.uid;
     info!("management interface: {} requests {name}", access.client());
     let after = state.events.last();
     let request = state.control.start(&action).map_err(|problem| ApiError::new(409, problem))?;

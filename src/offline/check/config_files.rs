@@ -50,7 +50,8 @@ impl ConfigFile {
     }
 
     fn say(&mut self, line: u32, severity: Severity, message: String) {
-        let (file, column) = (self.path.clone(), u32::from(line > 0));
+        let file = self.path.clone();
+        let column = u32::from(line > 0);
         self.findings.push(Diagnostic { file, line, column, severity, message, code: None });
     }
 }
@@ -138,7 +139,8 @@ impl ConfigFiles {
             Err(error) => {
                 let severity = Severity::Error;
                 let (line, column) = error.position();
-                let (path, message) = (file.path.clone(), error.reason());
+                let path = file.path.clone();
+                let message = error.reason();
                 file.findings.push(Diagnostic {
                     file: path,
                     line,
@@ -395,6 +397,7 @@ fn located(note: &Note, path: &Path) -> Diagnostic {
         Some((line.parse().ok()?, column.parse().ok()?, message))
     });
     let (line, column, message) = numbers.unwrap_or((0, 0, note.text.as_str()));
-    let (severity, message) = (note.severity, message.to_owned());
+    let severity = note.severity;
+    let message = message.to_owned();
     Diagnostic { file: path.to_path_buf(), line, column, severity, message, code: None }
 }

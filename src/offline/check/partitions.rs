@@ -67,8 +67,11 @@ fn put_partition(out: &mut String, partition: &Partition, tables: &PartitionTabl
     let (full, limited) = (holders(Pkey(pkey.0 | 0x8000)), holders(*pkey));
     put!(out, "partition {pkey} {name}: {full} full and {limited} limited members, SL {sl}");
     for group in groups {
-        let (mtu, rate) = (mtu_in_words(group.mtu), rate_in_words(group.rate));
-        let (mgid, sl, q_key) = (group.mgid, group.sl, group.q_key);
+        let mtu = mtu_in_words(group.mtu);
+        let rate = rate_in_words(group.rate);
+        let mgid = group.mgid;
+        let sl = group.sl;
+        let q_key = group.q_key;
         put!(out, "  group {mgid}: {mtu}, {rate}, SL {sl}, Q_Key {q_key:#x}");
     }
 }

@@ -55,7 +55,8 @@ pub(super) fn shown(fabric: &Fabric, plan: &Plan, policy: Option<&Arc<QosPolicy>
 /// Scopes of the policy that the fabric cannot satisfy.
 pub(super) fn scope_findings(fabric: &Fabric, plan: &Plan) -> Vec<Diagnostic> {
     let Some(setup) = &plan.qos.setup else { return Vec::new() };
-    let (engine, policy) = (plan.routing.engine, &*plan.routing.policy);
+    let engine = plan.routing.engine;
+    let policy = &*plan.routing.policy;
     diagnostics(&SetupContext { fabric, setup, engine, policy, targets: &plan.ports })
 }
 
@@ -152,7 +153,8 @@ impl Report<'_> {
         let policy = self.setup.policy();
         let (scoped, others) = self.arbitrations();
         for (scope, count) in policy.vl_arbitration.iter().zip(&scoped) {
-            let (line, ports) = (scope.at.line, count.ports);
+            let line = scope.at.line;
+            let ports = count.ports;
             put!(out, "  vlarb-scope of line {line}: {ports} ports{}", count.by_group());
             put!(out, "    {}", arbitration_in_words(scope));
         }
@@ -167,7 +169,8 @@ impl Report<'_> {
                 put!(out, "  sl2vl-scope of line {line}: rejected");
                 continue;
             }
-            let (ports, rows) = (count.ports, count.rows);
+            let ports = count.ports;
+            let rows = count.rows;
             put!(
                 out,
                 "  sl2vl-scope of line {line}: {rows} mappings to {ports} ports{}",

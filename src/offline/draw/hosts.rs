@@ -31,7 +31,8 @@ impl Drawing<'_> {
         let (x, y) = self.point(at);
         let corner = (x + i64::from(RADIUS) - 1, y + i64::from(RADIUS) - 2);
         for (place, &host) in hosts.iter().take(MAX_DRAWN).enumerate() {
-            let (column, row) = ((place % ROW) as i64, (place / ROW) as i64);
+            let column = (place % ROW) as i64;
+            let row = (place / ROW) as i64;
             let node = fabric.node_of(host);
             let class = if host == fabric.local() { "host sm" } else { "host" };
             put!(

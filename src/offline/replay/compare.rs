@@ -123,9 +123,11 @@ fn devices(plan: &PlanJson, again: &Repeated) -> (Vec<String>, Vec<String>) {
     };
     let mut found: BTreeMap<Guid, (DeviceDigest, &str)> =
         found.iter().map(|(guid, digest, name)| (*guid, (*digest, &**name))).collect();
-    let (mut observed, mut planned) = (Vec::new(), Vec::new());
+    let mut observed = Vec::new();
+    let mut planned = Vec::new();
     for recorded in &plan.digests {
-        let (guid, name) = (recorded.guid.0, &recorded.description);
+        let guid = recorded.guid.0;
+        let name = &recorded.description;
         let Some((digest, _)) = found.remove(&guid) else {
             observed.push(format!("{guid} \"{name}\" is not found"));
             continue;

@@ -99,7 +99,8 @@ impl<'a> Rerun<'a> {
             self.previous = None;
         }
         let lacks_previous = plan.has_previous && !self.is_same;
-        let (fabric, previous) = (&observation.fabric, self.previous.as_deref());
+        let fabric = &observation.fabric;
+        let previous = self.previous.as_deref();
         let result = repeat(&observation, plan, previous, &configuration);
         let digests = digests(fabric, result.as_deref().ok());
         let plan = result.as_ref().map(|plan| plan.routing.engine).map_err(Clone::clone);
@@ -122,7 +123,8 @@ impl<'a> Rerun<'a> {
             usize::try_from(number.saturating_sub(*first))
                 .map_or(entries.len(), |index| index.min(entries.len()))
         };
-        let (from, to) = (index(self.next), index(position));
+        let from = index(self.next);
+        let to = index(position);
         if from < to {
             entries[from..to].iter().for_each(|entry| self.devices.apply(entry));
             self.next = position;

@@ -64,7 +64,8 @@ impl<'a> Components<'a> {
 
     /// The failures to try, by kind.
     pub(super) fn failures(&self, extent: Extent) -> Vec<KindOfFailure> {
-        let (switches, cables) = (&self.switches[..], &self.cables[..]);
+        let switches = &self.switches[..];
+        let cables = &self.cables[..];
         let mut random = Random(extent.seed);
         let mut kinds = vec![
             self.single(FailureKind::Switch, switches, extent, &mut random),
@@ -183,7 +184,8 @@ mod tests {
 
     #[test]
     fn few_failures_are_all_tried() {
-        let (switches, cables) = (12, 24);
+        let switches = 12;
+        let cables = 24;
         let kinds = chosen([4, 3, 1], None, 1);
         let pairs = |count: usize| count * (count - 1) / 2;
         let possible =

@@ -15,7 +15,8 @@ fn group_of(mlid: u16, members: Vec<PortId>) -> GroupMembers {
 }
 
 fn tables(fabric: &Fabric, groups: &[GroupMembers]) -> (MulticastTables, Vec<Note>) {
-    let (lids, options) = (number(fabric, 0), Options::default());
+    let lids = number(fabric, 0);
+    let options = Options::default();
     let torus_config = &Err(Vec::new());
     let input = RoutingInput {
         fabric,
@@ -49,7 +50,9 @@ fn send(
     } else {
         fabric.port(source).peer.expect("a cable")
     };
-    let (mut waiting, mut heard, mut passed) = (vec![entry], Vec::new(), BTreeSet::new());
+    let mut waiting = vec![entry];
+    let mut heard = Vec::new();
+    let mut passed = BTreeSet::new();
     while let Some(entry) = waiting.pop() {
         let Some(switch) = fabric.node_of(entry).switch else {
             heard.push(entry);

@@ -128,7 +128,8 @@ impl<'a> TreeBuilder<'a> {
 
     /// The members linked to an able switch, and notes about the other members.
     fn attached(&self, mlid: Mlid, members: &[PortId]) -> (Vec<TreeMember>, Vec<Note>) {
-        let (mut attached, mut notes) = (Vec::new(), Vec::new());
+        let mut attached = Vec::new();
+        let mut notes = Vec::new();
         for &port in members {
             match member(self.fabric, port) {
                 Some(member) if self.able[member.switch.index()] => attached.push(member),
@@ -190,7 +191,8 @@ impl<'a> TreeBuilder<'a> {
         if hops.least[root.index()] == NO_PATH {
             return None;
         }
-        let (mut path, mut here) = (Vec::new(), root);
+        let mut path = Vec::new();
+        let mut here = root;
         while here != target && path.len() < self.able.len() {
             let link = self.graph.links(here).get(usize::from(hops.first_link[here.index()]))?;
             path.push((here, *link));

@@ -302,7 +302,8 @@ impl TablePlanner<'_> {
         );
         let keys = place::without_implied(held, index);
         if keys.len() > cap {
-            let (place, count) = (self.fabric.describe(peer), keys.len());
+            let place = self.fabric.describe(peer);
+            let count = keys.len();
             let entries = counted(cap, "entry", "entries");
             let text = format!(
                 "P_Keys are not enforced at {place}: its table has {entries}, and {count} \

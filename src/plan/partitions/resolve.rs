@@ -171,7 +171,8 @@ impl<'a> Resolver<'a> {
             }
         };
         if let Some(&index) = self.by_key.get(&pkey.base()) {
-            let (known, name) = (&self.partitions[index].name, &definition.name);
+            let known = &self.partitions[index].name;
+            let name = &definition.name;
             if !name.is_empty() && name != known {
                 self.notes.push(Note::info(format!(
                     "partition {pkey} is called {known}; its second name, {name} in line {}, is \

@@ -354,9 +354,12 @@ proptest! {
     ) {
         let options = Options { allow_both_pkeys: both, ..Options::default() };
         let name = |key: Pkey| if both { key.0 } else { key.base() };
-        let (mut held, mut gone, mut lookup) = (Vec::new(), Vec::new(), KeyIndex::default());
+        let mut held = Vec::new();
+        let mut gone = Vec::new();
+        let mut lookup = KeyIndex::default();
         // The last key of each index, and the last index of each key.
-        let (mut owners, mut homes) = (BTreeMap::new(), BTreeMap::new());
+        let mut owners = BTreeMap::new();
+        let mut homes = BTreeMap::new();
         for asked in changes {
             let mut keys = vec![Pkey::DEFAULT_FULL];
             for (base, full) in asked {

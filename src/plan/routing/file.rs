@@ -156,7 +156,8 @@ fn tables(fabric: &Fabric, lids: &LidTable, dump: &LftDump) -> Result<Vec<Arc<Lf
         for entry in entries {
             let ports = fabric.switch(switch).num_ports();
             if entry.port > ports {
-                let (line, port) = (entry.line, entry.port);
+                let line = entry.line;
+                let port = entry.port;
                 let text = format!("lfts_file:{line}: switch {guid} has no port {port}");
                 return Err(Note::new(Severity::Error, None, text));
             }

@@ -217,7 +217,8 @@ mod tests {
     #[test]
     fn equal_blocks_of_tables_are_one() {
         let tables = Lft::shared(vec![entries(), entries()]);
-        let (one, two) = (&tables[0], &tables[1]);
+        let one = &tables[0];
+        let two = &tables[1];
         assert!(one.blocks.iter().zip(&two.blocks).all(|(one, two)| Arc::ptr_eq(one, two)));
         assert!(Arc::ptr_eq(&one.blocks[2], &UNUSED));
         let later = BlockPool::default().table(&entries(), Some(one));

@@ -51,7 +51,8 @@ impl SwitchGraph {
     }
 
     fn assemble(by_switch: impl Iterator<Item = impl Iterator<Item = Link>>) -> Self {
-        let (mut first, mut links) = (vec![0], Vec::new());
+        let mut first = vec![0];
+        let mut links = Vec::new();
         for own in by_switch {
             links.extend(own);
             first.push(links.len() as u32);

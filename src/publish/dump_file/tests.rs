@@ -115,7 +115,8 @@ fn private_content_never_goes_to_a_file_that_others_can_read() {
     let mut seen = String::new();
     io::Read::read_to_string(&mut opened, &mut seen).expect("readable");
     assert_eq!((seen.as_str(), text(&path).as_str()), ("old lines\n", "a key\n"));
-    let (first, status) = (inode(&path), fs::metadata(&path).expect("a file"));
+    let first = inode(&path);
+    let status = fs::metadata(&path).expect("a file");
     assert_eq!(status.mode() & 0o777, 0o600);
     write_private(&path, "another key\n", true).expect("written");
     assert_eq!((inode(&path), text(&path).as_str()), (first, "another key\n"));

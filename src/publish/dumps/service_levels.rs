@@ -16,7 +16,8 @@ pub fn sl2vl(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
     let mut ends: Vec<PortId> = fabric.end_ports().collect();
     ends.sort_by_key(|&end| fabric.port(end).guid.opensm_order());
     for end in ends {
-        let (port, node) = (fabric.port(end), fabric.node_of(end));
+        let port = fabric.port(end);
+        let node = fabric.node_of(end);
         let lid = plan.lids.base(end).unwrap_or_default();
         put!(out, "{} {}, base LID {lid}, \"{}\"\n", node.kind(), port.guid, node.name());
         put!(out, "{HEADER}\n{SEPARATOR}\n");

@@ -30,7 +30,8 @@ fn subnet_end(
     id: PortId,
     vendor_width: usize,
 ) {
-    let (port, node) = (fabric.port(id), fabric.node_of(id));
+    let port = fabric.port(id);
+    let node = fabric.node_of(id);
     let kind = match node.kind() {
         NodeKind::Ca => "CA",
         NodeKind::Switch => "SW",

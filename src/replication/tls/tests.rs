@@ -13,8 +13,8 @@ struct Authority {
 
 impl Authority {
     fn new() -> Self {
-        let (key, dir) =
-            (KeyPair::generate().expect("a key"), tempfile::tempdir().expect("a folder"));
+        let key = KeyPair::generate().expect("a key");
+        let dir = tempfile::tempdir().expect("a folder");
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).expect("a certificate");
@@ -77,7 +77,8 @@ async fn connect(server: Settings, client: Settings) -> (Result<(), String>, Res
 
 #[tokio::test]
 async fn both_sides_require_valid_certificates_of_the_authority() {
-    let (ours, theirs) = (Authority::new(), Authority::new());
+    let ours = Authority::new();
+    let theirs = Authority::new();
     let server = || ours.issue("localhost", VALID, &ours);
     let client = || ours.issue("client", VALID, &ours);
     assert_eq!(connect(server(), client()).await, (Ok(()), Ok(())));

@@ -45,7 +45,8 @@ pub(super) fn new_group(
         return Err(INSUFFICIENT);
     }
     let creation = Creation::new(query, wanted, port);
-    let (pkey, sl) = (creation.pkey()?, creation.sl()?);
+    let pkey = creation.pkey()?;
+    let sl = creation.sl()?;
     let mgid = wanted.mgid();
     let scope = match (query.has(McMemberRecord::SCOPE), mgid == Gid::default()) {
         (true, _) => wanted.scope(),
@@ -132,13 +133,15 @@ impl<'a> Creation<'a> {
     }
 
     fn mtu(&self) -> Result<u8, ErrorStatus> {
-        let (query, wanted) = (self.query, self.wanted);
+        let query = self.query;
+        let wanted = self.wanted;
         let port_mtu =
             query.view.port_info(self.port.physical).map_or(0, |info| info.neighbor_mtu());
         let limit = self.level.and_then(|level| level.mtu_limit);
         let mut mtu = limit.map_or(port_mtu, |limit| limit.min(port_mtu));
         if query.has(McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU) {
-            let (selector, wanted_mtu) = (wanted.mtu_selector(), wanted.mtu());
+            let selector = wanted.mtu_selector();
+            let wanted_mtu = wanted.mtu();
             let chosen =
                 choose(selector, wanted_mtu.into(), mtu.into(), 1, false).ok_or(INVALID)?;
             mtu = chosen as u8;
@@ -147,7 +150,8 @@ impl<'a> Creation<'a> {
     }
 
     fn rate(&self) -> Result<u8, ErrorStatus> {
-        let (query, wanted) = (self.query, self.wanted);
+        let query = self.query;
+        let wanted = self.wanted;
         let port_rate = usize::from(query.view.path_index().mtu_rate(self.port.physical).rate);
         let limit = self.level.and_then(|level| level.rate_limit).and_then(rate_rank);
         let mut rate = limit.map_or(port_rate, |limit| limit.min(port_rate));
@@ -163,7 +167,8 @@ impl<'a> Creation<'a> {
     /// as in OpenSM.
     fn packet_life(&self) -> Result<u8, ErrorStatus> {
         const MAX_PACKET_LIFE: u8 = 63;
-        let (query, wanted) = (self.query, self.wanted);
+        let query = self.query;
+        let wanted = self.wanted;
         let level_life = self.level.and_then(|level| level.packet_life);
         let default_life = level_life.unwrap_or(query.view.options().subnet_timeout);
         if !query.has(McMemberRecord::PACKET_LIFE) {

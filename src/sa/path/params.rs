@@ -53,7 +53,8 @@ pub(super) fn params(
         rate = choose(wanted.rate_selector(), rank, rate.into(), 0, true)? as u8;
     }
     if query.has(PathRecord::PACKET_LIFE_SELECTOR | PathRecord::PACKET_LIFE) {
-        let (selector, asked) = (wanted.packet_life_selector(), wanted.packet_life());
+        let selector = wanted.packet_life_selector();
+        let asked = wanted.packet_life();
         life = choose(selector, asked.into(), life.into(), 1, false)? as u8;
     }
     let rate = reported_rate(view, ends, rate_of_rank(rate.into()));

@@ -17,7 +17,8 @@ pub(in crate::sa) fn refusal(query: &Query<'_>) -> Option<String> {
     let wanted: PathRecord = query.record();
     if query.has(PathRecord::DGID) && wanted.dgid().is_multicast() {
         query.registry.group(&wanted.dgid())?;
-        let (mgid, port) = (wanted.dgid(), name(query, query.requester));
+        let mgid = wanted.dgid();
+        let port = name(query, query.requester);
         return Some(format!(
             "ERR 1F19: MC group attributes don't match PathRecord request of {port} for MGID {mgid}"
         ));
@@ -46,7 +47,8 @@ pub(in crate::sa) fn refusal(query: &Query<'_>) -> Option<String> {
 /// A port, as `0xGUID ("node"[1])`.
 fn name(query: &Query<'_>, port: EndPort) -> String {
     let fabric = query.view.fabric();
-    let (node, num) = (fabric.node_of(port.physical).name(), fabric.port(port.physical).num);
+    let node = fabric.node_of(port.physical).name();
+    let num = fabric.port(port.physical).num;
     format!("{} (\"{node}\"[{num}])", query.view.guid(port))
 }
 

@@ -185,9 +185,11 @@ impl Aliases {
         let key = (edit.port, edit.block);
         let new_block = || (edit.lid, Self::empty(edit.port, edit.block));
         let (_, mut guids) = self.blocks.get(&key).copied().unwrap_or_else(new_block);
-        let (before, mut outcome) = (self.generation, Ok(()));
+        let before = self.generation;
+        let mut outcome = Ok(());
         for index in edit.entries() {
-            let (old, requested) = (guids[index], edit.guids[index]);
+            let old = guids[index];
+            let requested = edit.guids[index];
             let wanted = if requested != Guid::default() {
                 requested
             } else if old != Guid::default() {
@@ -273,7 +275,8 @@ impl Aliases {
 
     /// Removes the aliases of these ports. Their assigned GUIDs stay reserved for them.
     pub(super) fn remove_ports(&mut self, ports: &BTreeSet<Guid>) {
-        let (before, changed) = (self.blocks.len(), &mut self.changed);
+        let before = self.blocks.len();
+        let changed = &mut self.changed;
         self.blocks.retain(|&(port, block), _| {
             let is_kept = !ports.contains(&port);
             if !is_kept {
@@ -287,7 +290,8 @@ impl Aliases {
 
     /// Removes all aliases and assignments.
     pub(super) fn clear_all(&mut self) {
-        let (generation, last_assigned) = (self.generation, self.last_assigned);
+        let generation = self.generation;
+        let last_assigned = self.last_assigned;
         let removals = self.removals + u64::from(!self.blocks.is_empty());
         let blocks = self.blocks.keys().map(|&(port, block)| EntryKey::Aliases(port, block));
         blocks.for_each(|key| self.changed.add(key));

@@ -81,7 +81,8 @@ impl Group {
 
     /// The members in `fabric`, as ascending port indices.
     fn ports(&self, fabric: &Fabric) -> GroupMembers {
-        let (mlid, sl) = (self.mlid, self.spec.sl);
+        let mlid = self.mlid;
+        let sl = self.spec.sl;
         let mut ports = GroupMembers { mlid, sl, members: Vec::new(), senders: Vec::new() };
         for member in self.members.values() {
             let Some(end) = fabric.end_port_by_guid(member.port) else { continue };
@@ -248,7 +249,8 @@ impl Groups {
             ..
         } = self;
         for group in groups.values_mut() {
-            let (had_full_member, before) = (group.has_full_member(), group.members.len());
+            let had_full_member = group.has_full_member();
+            let before = group.members.len();
             let mgid = group.spec.mgid;
             group.members.retain(|&guid, member| {
                 let is_kept = !ports.contains(&member.port);
@@ -312,7 +314,8 @@ impl Groups {
         };
         let group = self.groups.get_mut(&mgid).ok_or(ErrorStatus(SaStatus::REQ_INVALID))?;
         let had_full_member = group.has_full_member();
-        let (port, proxy) = (request.port, request.proxy);
+        let port = request.port;
+        let proxy = request.proxy;
         let requester = request.requester;
         let new_member = GroupMember { port, state: JoinState(0), proxy, requester, since: 0 };
         let member = group.members.entry(request.port_gid.guid()).or_insert_with(|| {
@@ -342,7 +345,8 @@ impl Groups {
     /// without full members is deleted unless it is permanent. Returns the record with the
     /// remaining states.
     pub(crate) fn leave(&mut self, request: Leave) -> Result<McMemberRecord, ErrorStatus> {
-        let (invalid, guid) = (ErrorStatus(SaStatus::REQ_INVALID), request.port_gid.guid());
+        let invalid = ErrorStatus(SaStatus::REQ_INVALID);
+        let guid = request.port_gid.guid();
         let group = self.groups.get_mut(&request.mgid).ok_or(invalid)?;
         let had_full_member = group.has_full_member();
         let member = group.members.get_mut(&guid).ok_or(invalid)?;
@@ -356,8 +360,9 @@ impl Groups {
             self.member_counts.removed(&remaining);
         }
         let changed = remaining.state.is_empty() || before.receives() != remaining.state.receives();
-        let (is_removable, event, mlid) =
-            (group.is_removable(), membership_event(group, had_full_member), group.mlid);
+        let is_removable = group.is_removable();
+        let event = membership_event(group, had_full_member);
+        let mlid = group.mlid;
         if changed {
             self.mark_changed(mlid);
         }
@@ -473,7 +478,8 @@ impl Groups {
 /// The event of a change of members; `None` if it needs no report.
 fn membership_event(group: &Group, had_full_member: bool) -> Option<GroupEvent> {
     let created = group.has_full_member();
-    let (mgid, pkey) = (group.spec.mgid, group.spec.pkey);
+    let mgid = group.spec.mgid;
+    let pkey = group.spec.pkey;
     (created != had_full_member).then_some(GroupEvent { created, mgid, pkey })
 }
 

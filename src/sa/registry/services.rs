@@ -190,7 +190,8 @@ impl Services {
     }
 
     fn retain(&mut self, keeps: impl Fn(&Service) -> bool) {
-        let (mut owners, changed) = (Vec::new(), &mut self.changed);
+        let mut owners = Vec::new();
+        let changed = &mut self.changed;
         self.records.retain(|rid, service| {
             let is_kept = keeps(service);
             if !is_kept {
@@ -237,7 +238,8 @@ mod tests {
 
     #[test]
     fn leases_end_and_can_be_renewed() {
-        let (mut services, start) = (Services::default(), now());
+        let mut services = Services::default();
+        let start = now();
         let after = |seconds: f64| start + Duration::from_secs_f64(seconds);
         for (id, lease) in [(1, ServiceRecord::NO_END), (2, 10), (3, 20), (4, 0)] {
             services.set(service(id, lease), None, start).unwrap();
@@ -258,7 +260,8 @@ mod tests {
 
     #[test]
     fn the_number_of_services_is_bounded() {
-        let (mut services, now) = (Services::default(), now());
+        let mut services = Services::default();
+        let now = now();
         for id in 0..MAX_SERVICES as u64 {
             services.set(service(id, ServiceRecord::NO_END), None, now).unwrap();
         }
@@ -275,8 +278,10 @@ mod tests {
 
     #[test]
     fn services_are_counted_by_port_and_end_with_it() {
-        let (mut services, now) = (Services::default(), now());
-        let (one, other) = (Some(Guid(1)), Some(Guid(2)));
+        let mut services = Services::default();
+        let now = now();
+        let one = Some(Guid(1));
+        let other = Some(Guid(2));
         for (id, owner, lease) in [(1, one, 9), (2, one, 1), (3, other, 9), (4, None, 9)] {
             services.set(service(id, lease), owner, now).unwrap();
         }

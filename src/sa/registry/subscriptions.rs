@@ -46,7 +46,8 @@ impl Subscription {
 
     /// True if both have the same subscriber, queue pair and notices. RespTimeValue may differ.
     fn is_same(&self, other: &Self) -> bool {
-        let (a, b) = (&self.info, &other.info);
+        let a = &self.info;
+        let b = &other.info;
         let by_lid = a.gid() == Gid::default();
         let lids = |info: &InformInfo| (info.lid_range_begin(), info.lid_range_end());
         let kind = |info: &InformInfo| {
@@ -81,7 +82,8 @@ impl Subscription {
 
 /// The selected LIDs of issuers, from first to last; `None` for all. An end of 0 selects one LID.
 pub(crate) fn lid_range(info: &InformInfo) -> Option<(Lid, Lid)> {
-    let (first, last) = (info.lid_range_begin(), info.lid_range_end());
+    let first = info.lid_range_begin();
+    let last = info.lid_range_end();
     (first.0 != ANY).then_some((first, if last.0 == 0 { first } else { last }))
 }
 

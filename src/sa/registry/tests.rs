@@ -75,7 +75,8 @@ fn fabric(faults: Vec<DiscoveryFault>) -> Fabric {
 }
 
 fn with_lost_reply() -> Fabric {
-    let (what, route) = ("a switch".to_owned(), DirectedRoute::LOCAL);
+    let what = "a switch".to_owned();
+    let route = DirectedRoute::LOCAL;
     fabric(vec![DiscoveryFault::NoAnswer { attribute: "PortInfo", what, route }])
 }
 

@@ -33,7 +33,8 @@ fn number(dispatch: &OutgoingReport) -> u16 {
 
 #[test]
 fn each_subscriber_gets_one_report_at_a_time_in_order() {
-    let (mut reports, now) = (ReportQueue::default(), now());
+    let mut reports = ReportQueue::default();
+    let now = now();
     for trap in [64, 65, 66] {
         push(&mut reports, 1, trap);
         push(&mut reports, 2, trap);
@@ -58,7 +59,8 @@ fn each_subscriber_gets_one_report_at_a_time_in_order() {
 
 #[test]
 fn reports_in_flight_are_bounded() {
-    let (mut reports, now) = (ReportQueue::default(), now());
+    let mut reports = ReportQueue::default();
+    let now = now();
     (1..=200).for_each(|port| push(&mut reports, port, 64));
     let sent = std::iter::from_fn(|| reports.next(now, RETRY)).count();
     assert_eq!(sent, MAX_IN_FLIGHT);
@@ -73,7 +75,8 @@ fn reports_in_flight_are_bounded() {
 /// One port has hundreds of queue pairs that never respond; another one responds at once.
 #[test]
 fn silent_queue_pairs_of_a_port_do_not_delay_other_ports() {
-    let (mut reports, now) = (ReportQueue::default(), now());
+    let mut reports = ReportQueue::default();
+    let now = now();
     (1..=500).for_each(|qpn| push_to(&mut reports, (Guid(1), qpn), 64));
     let sent: Vec<_> = std::iter::from_fn(|| reports.next(now, RETRY)).collect();
     assert_eq!(sent.len(), MAX_IN_FLIGHT_PER_PORT);
@@ -85,7 +88,8 @@ fn silent_queue_pairs_of_a_port_do_not_delay_other_ports() {
 /// Ports that did not respond share a part of the reports in flight.
 #[test]
 fn silent_ports_do_not_take_all_reports_in_flight() {
-    let (mut reports, mut now) = (ReportQueue::default(), now());
+    let mut reports = ReportQueue::default();
+    let mut now = now();
     for round in 0..2 {
         (1..=100).for_each(|port| push(&mut reports, port, 64));
         let sent = std::iter::from_fn(|| reports.next(now, RETRY)).count();
@@ -103,7 +107,8 @@ fn silent_ports_do_not_take_all_reports_in_flight() {
 
 #[test]
 fn the_queue_of_an_unresponsive_subscriber_is_discarded() {
-    let (mut reports, start) = (ReportQueue::default(), now());
+    let mut reports = ReportQueue::default();
+    let start = now();
     (0..100).for_each(|_| push(&mut reports, 1, 64));
     for _ in 0..MAX_UNANSWERED {
         let dispatch = reports.next(start, RETRY).expect("another report");
@@ -154,7 +159,8 @@ fn response_times_are_bounded() {
 /// The subscriber of port 1 answers the last of four reports, or none, until `seconds` after the
 /// first one; returns the subscribers whose subscriptions end.
 fn silent_after(seconds: u64, answers: bool, max_silence: Option<Duration>) -> Vec<SubscriberKey> {
-    let (mut reports, start) = (ReportQueue::default(), now());
+    let mut reports = ReportQueue::default();
+    let start = now();
     let retry = ReportRetry { max_silence, ..RETRY };
     for (count, at) in [0, 70, 140, seconds].into_iter().enumerate() {
         let at = start + Duration::from_secs(at);

@@ -53,7 +53,8 @@ fn switch_setting() -> SwitchCongestionSetting {
 #[test]
 fn settings_are_held_by_device() {
     let mut net = Agents::new();
-    let (set, get) = ((Method::SET, CcKey::NONE), (Method::GET, CcKey::NONE));
+    let set = (Method::SET, CcKey::NONE);
+    let get = (Method::GET, CcKey::NONE);
     let attribute = (CongestionAttr::SWITCH_CONGESTION_SETTING, 0);
     let (status, reply) = net.ask(SWITCH, set, attribute, &switch_setting().0);
     let held = SwitchCongestionSetting::read(congestion::data(&reply));
@@ -116,7 +117,8 @@ fn sets_need_the_key_of_the_device() {
 
 #[test]
 fn requests_that_a_device_does_not_support_get_an_error_status() {
-    let (get, set) = (Method::GET, Method::SET);
+    let get = Method::GET;
+    let set = Method::SET;
     let port_setting = CongestionAttr::SWITCH_PORT_CONGESTION_SETTING;
     for (to, method, attr_id, modifier, wanted) in [
         (SWITCH, get, AttrId::CLASS_PORT_INFO, 0, Status::OK),

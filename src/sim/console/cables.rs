@@ -123,8 +123,10 @@ fn clear(net: &mut Net, name: &TargetName) -> Result<(), ConsoleError> {
 }
 
 fn swap(net: &mut Net, a: &TargetName, b: &TargetName) -> Result<(), ConsoleError> {
-    let (a_slot, b_slot) = (port_with_cable(net, a)?, port_with_cable(net, b)?);
-    let (a_peer, b_peer) = (net.devices.port(a_slot).peer, net.devices.port(b_slot).peer);
+    let a_slot = port_with_cable(net, a)?;
+    let b_slot = port_with_cable(net, b)?;
+    let a_peer = net.devices.port(a_slot).peer;
+    let b_peer = net.devices.port(b_slot).peer;
     if a_slot == b_slot || a_slot == b_peer {
         return Err(ConsoleError::new(b.column, "these are ends of the same cable"));
     }
@@ -135,7 +137,8 @@ fn swap(net: &mut Net, a: &TargetName, b: &TargetName) -> Result<(), ConsoleErro
 
 /// Moves the end of the cable at `from` to the free port `to`.
 fn move_cable(net: &mut Net, from: &TargetName, to: &TargetName) -> Result<(), ConsoleError> {
-    let (old, new) = (port_with_cable(net, from)?, resolve::cable_port(&net.devices, to)?);
+    let old = port_with_cable(net, from)?;
+    let new = resolve::cable_port(&net.devices, to)?;
     let peer = net.devices.port(old).peer;
     if old == new || peer == new || net.devices.port(new).plugged {
         return Err(ConsoleError::new(to.column, "this port has a cable already"));

@@ -109,8 +109,10 @@ fn of_adapter(settings: &CongestionSettings) -> String {
     for sl in 0..CA_ENTRIES as u8 {
         let of = held.entry(Sl(sl));
         if of != Default::default() {
-            let (timer, increase) = (of.ccti_timer(), of.ccti_increase());
-            let (trigger, min) = (of.trigger_threshold(), of.ccti_min());
+            let timer = of.ccti_timer();
+            let increase = of.ccti_increase();
+            let trigger = of.trigger_threshold();
+            let min = of.ccti_min();
             let _ = writeln!(
                 text,
                 "  SL {sl:<2} timer {timer}, increase {increase}, trigger {trigger}, minimum {min}"

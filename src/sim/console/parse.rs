@@ -177,7 +177,8 @@ impl<'a> Args<'a> {
     fn corrupt(&mut self) -> Parsed<ConsoleCommand> {
         let probability = self.probability()?;
         let which = self.rest.next();
-        let (mut requests, mut responses) = (probability, probability);
+        let mut requests = probability;
+        let mut responses = probability;
         match which {
             None => {}
             Some(word) if word.is("requests") => responses = 0.0,
@@ -241,7 +242,8 @@ impl<'a> Args<'a> {
     }
 
     fn base_lid(&mut self) -> Parsed<ConsoleCommand> {
-        let (port, lid) = (self.target()?, self.lid()?);
+        let port = self.target()?;
+        let lid = self.lid()?;
         let lmc = match self.peek() {
             Some(_) => Some(self.number(0, 7, "an LMC from 0 to 7")?),
             None => None,

@@ -103,7 +103,8 @@ impl Args<'_> {
     }
 
     fn refuse(&mut self) -> Parsed<ConsoleCommand> {
-        let (node, attr_id) = (self.target()?, self.attribute()?);
+        let node = self.target()?;
+        let attr_id = self.attribute()?;
         let status = match self.peek() {
             Some(_) => self.number(1, 0x7FFF, "a MAD status from 1 to 0x7fff")?,
             None => Status::BAD_FIELD,

@@ -17,7 +17,8 @@ pub(super) fn show(net: &Net) -> String {
     let devices = &net.devices;
     let hosts: Vec<u32> = linked_hosts(devices).collect();
     let mut walk = RouteWalk::new(devices);
-    let (mut connected, mut examples) = (0_usize, Vec::new());
+    let mut connected = 0_usize;
+    let mut examples = Vec::new();
     for &to in &hosts {
         walk.begin(to);
         for &from in hosts.iter().filter(|&&from| from != to) {

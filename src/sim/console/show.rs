@@ -74,7 +74,8 @@ fn node_line(devices: &Devices, index: u32) -> String {
         NodeKind::Router => "router",
         NodeKind::Unknown(_) => "unknown",
     };
-    let (guid, ports) = (node.info.node_guid(), node.info.num_ports());
+    let guid = node.info.node_guid();
+    let ports = node.info.num_ports();
     format!("{kind:8}{guid} \"{}\" {ports} ports\n", node.description)
 }
 
@@ -95,7 +96,8 @@ fn port_line(devices: &Devices, slot: u32) -> String {
         }
     }
     if devices.is_end_port(slot) {
-        let (guid, sm) = (port.guid, info.master_sm_lid());
+        let guid = port.guid;
+        let sm = info.master_sm_lid();
         let _ = write!(line, " guid {guid} lid {} lmc {} sm lid {sm}", info.lid(), info.lmc());
     }
     line + "\n"
@@ -175,7 +177,8 @@ pub(super) fn route(devices: &Devices, from: Lid, to: Lid) -> Output {
         let found = end_ports.find(|&slot| devices.owns_lid(slot, lid));
         found.ok_or_else(|| ConsoleError::new(1, format!("no port has LID {lid}")))
     };
-    let (start, end) = (owner(from)?, owner(to)?);
+    let start = owner(from)?;
+    let end = owner(to)?;
     let text = format!("from {} lid {from}\n", port_name(devices, start));
     let mut trace = PathTrace { devices, text, fault: String::new() };
     match devices.forward_by_lid(start, to, true, &mut trace) {

@@ -31,7 +31,8 @@ pub(super) fn faults(net: &Net) -> String {
 
 /// Faults of ports and nodes, with the port slots by which they are sorted.
 fn by_port(net: &Net) -> Vec<(u32, String)> {
-    let (faults, devices) = (&net.faults, &net.devices);
+    let faults = &net.faults;
+    let devices = &net.devices;
     let mut lines: Vec<(u32, String)> = Vec::new();
     for (slot, link) in faults.links.iter() {
         let name = format!("{} ", port_name(devices, slot));
@@ -112,7 +113,8 @@ fn of_cables(devices: &Devices) -> Vec<(u32, String)> {
             lines.push((slot, format!("training {name} {:?}", cable.training_time)));
         }
         if cable.is_degraded() {
-            let (widths, speeds) = (cable.widths, cable.speeds);
+            let widths = cable.widths;
+            let speeds = cable.speeds;
             lines.push((slot, format!("degrade {name} widths 0x{widths:x} speeds 0x{speeds:x}")));
         }
     }

@@ -38,7 +38,8 @@ pub(super) fn show(net: &Net) -> String {
             queue => format!("queue {queue}"),
         };
         let agents = counted(group.agents, "agent", "agents");
-        let (longest, dropped) = (group.longest_queue, group.dropped);
+        let longest = group.longest_queue;
+        let dropped = group.dropped;
         let _ = writeln!(
             text,
             "{agents}, {service_time:?} for an SMP, {queue}: at most {longest} at a time, {dropped} dropped"

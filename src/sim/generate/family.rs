@@ -94,7 +94,8 @@ fn from_numbers(name: &str, sizes: &[u64], seed: u64) -> Result<Family, String> 
 }
 
 fn random_family(switches: u64, cables: u64, seed: u64) -> Result<Family, String> {
-    let (fewest, most) = (switches - 1, switches.saturating_mul(switches - 1) / 2);
+    let fewest = switches - 1;
+    let most = switches.saturating_mul(switches - 1) / 2;
     if !(fewest..=most).contains(&cables) {
         return Err(format!("{switches} switches need {fewest} to {most} cables"));
     }

@@ -32,7 +32,8 @@ impl Owner {
     pub(in crate::sim) fn deliver(&self, from: Address, message: Message) {
         match self {
             Self::SimPort { queue, agent } => {
-                let (agent, outcome) = (*agent, Outcome::Arrived);
+                let agent = *agent;
+                let outcome = Outcome::Arrived;
                 queue.push(QueuedDelivery { agent, from, outcome, message });
             }
             Self::Umad { queue, id, header_size } => {
@@ -54,7 +55,9 @@ impl Owner {
     pub(in crate::sim) fn deliver_timeout(&self, sent: UserHeader, mad: &[u8]) {
         match self {
             Self::SimPort { queue, agent } => {
-                let (agent, from, outcome) = (*agent, sent.address, Outcome::Unanswered);
+                let agent = *agent;
+                let from = sent.address;
+                let outcome = Outcome::Unanswered;
                 queue.push(QueuedDelivery {
                     agent,
                     from,
@@ -197,7 +200,8 @@ impl Agents {
             let id = (header.tid() >> 32) as u32;
             return self.get(id).filter(|agent| agent.slot == slot).map(|_| id);
         }
-        let (class, version) = (header.class(), header.class_version());
+        let class = header.class();
+        let version = header.class_version();
         let oui = classes::has_oui(class).then(|| classes::oui(&mad.0));
         let method = 1_u128 << (header.method() & 0x7F);
         let wants = |own: &Registration| {

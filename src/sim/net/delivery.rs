@@ -85,7 +85,9 @@ impl Net {
         let kind = MadKind::of(packet.mad.method());
         let links =
             &mut FaultInjector::new(&mut self.faults, &mut self.counters, is_smi, kind, is_lost);
-        let (from, to, mad) = (packet.from, packet.to.lid, &mut packet.mad);
+        let from = packet.from;
+        let to = packet.to.lid;
+        let mad = &mut packet.mad;
         let (slot, source) = if mad.0[1] == Class::SUBN_DIRECTED {
             let arrival = if mad.method().is_response() {
                 devices.forward_response(from, to, mad, links)
@@ -99,7 +101,8 @@ impl Net {
             let end_port = devices.end_port(slot);
             (slot, devices.source_address(from, &packet.to, end_port, is_smi)?)
         };
-        let (qpn, mad) = (packet.to.qpn, packet.mad);
+        let qpn = packet.to.qpn;
+        let mad = packet.mad;
         Some((Arrival { slot, qpn, from: source, mad }, links.crossing))
     }
 
@@ -122,7 +125,8 @@ impl Net {
     /// Handles a general-services MAD received through the port `slot`. As in Linux, the device's
     /// own agent gets it first; MADs that this agent does not answer go to programs.
     fn receive_gmp(&mut self, slot: u32, qpn: u32, from: Address, mad: Mad) {
-        let (node, end_port) = (self.devices.port(slot).node, self.devices.end_port(slot));
+        let node = self.devices.port(slot).node;
+        let end_port = self.devices.end_port(slot);
         let header = mad.header();
         // Only performance management is redirected to other queue pairs.
         let has_agent = qpn == GSI_QPN || header.class() == Class::PERF;

@@ -73,10 +73,12 @@ impl Net {
             return None;
         }
         let message = agent.reassemblies.find(header, &from)?;
-        let (serial, to) = (message.serial, message.from);
+        let serial = message.serial;
+        let to = message.from;
         let (received, window) = message.receiver.acknowledge();
         let complete = (outcome == SegmentOutcome::Complete).then(|| message.receiver.take());
-        let (timer, is_new) = (message.timer, message.timer.is_none());
+        let timer = message.timer;
+        let is_new = message.timer.is_none();
         self.queue_reply(id, to, rmpp::ack(mad, received, window));
         match (&complete, is_new) {
             (Some(_), _) => {

@@ -206,7 +206,8 @@ impl Net {
         mad: &Mad,
     ) -> Result<(), u8> {
         let rmpp = rmpp::header(mad);
-        let (segment, window) = (rmpp.segment(), rmpp.payload_length());
+        let segment = rmpp.segment();
+        let window = rmpp.payload_length();
         if rmpp.status() != 0 {
             return Err(RmppStatus::BAD_STATUS);
         }

@@ -81,7 +81,8 @@ impl Net {
         complete: impl FnOnce(&mut Notice),
     ) -> Option<(u64, Packet)> {
         let from = self.devices.end_port(slot);
-        let (port, num) = (self.devices.port(from), self.devices.port(slot).num);
+        let port = self.devices.port(from);
+        let num = self.devices.port(slot).num;
         let info = &port.info;
         if !info.master_sm_lid().is_unicast() || !info.lid().is_unicast() {
             return None;

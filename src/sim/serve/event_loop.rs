@@ -94,7 +94,8 @@ impl EventLoop {
 
     fn wait(&self) -> Vec<(Source, PollFlags)> {
         let idle = PollFlags::empty();
-        let (input, output) = (PollFlags::POLLIN, PollFlags::POLLOUT);
+        let input = PollFlags::POLLIN;
+        let output = PollFlags::POLLOUT;
         let mut sources = vec![Source::Wakeup, Source::Listener];
         let mut fds = vec![
             PollFd::new(self.receiver.0.as_fd(), input),

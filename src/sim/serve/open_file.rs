@@ -32,7 +32,8 @@ pub(super) struct OpenFile {
 impl OpenFile {
     /// Creates a file; returns it with the descriptor for the program.
     pub(super) fn new(device: Device) -> Result<(Self, OwnedFd), Errno> {
-        let (family, flags) = (AddressFamily::Unix, SockFlag::SOCK_CLOEXEC);
+        let family = AddressFamily::Unix;
+        let flags = SockFlag::SOCK_CLOEXEC;
         let (socket, program) = socketpair(family, SockType::SeqPacket, None, flags)?;
         Ok((Self { device, socket, unsent: None }, program))
     }

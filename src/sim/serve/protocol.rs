@@ -112,7 +112,8 @@ pub fn read_console_reply(errno: u32, body: &[u8]) -> Option<Result<String, (usi
 }
 
 fn join(first: u32, second: u32) -> [u8; 8] {
-    let (a, b) = (first.to_ne_bytes(), second.to_ne_bytes());
+    let a = first.to_ne_bytes();
+    let b = second.to_ne_bytes();
     [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]]
 }
 

@@ -262,7 +262,8 @@ async fn ask(
 ) -> (Option<Mad>, Option<Notice>) {
     sm.m_key = MKey(m_key);
     sm.send(route(&[1]), method, (attr_id, 0), &[]);
-    let (mut response, mut trap) = (None, None);
+    let mut response = None;
+    let mut trap = None;
     // Traps are repeated until the request is answered or given up.
     while response.is_none() {
         let (outcome, mad) = sm.next().await;
@@ -279,7 +280,8 @@ async fn ask(
 #[tokio::test(start_paused = true)]
 async fn protection_levels_refuse_requests_without_the_m_key() {
     let info = (Method::GET, AttrId::PORT_INFO);
-    let (get, set) = ((Method::GET, AttrId::SWITCH_INFO), (Method::SET, AttrId::SWITCH_INFO));
+    let get = (Method::GET, AttrId::SWITCH_INFO);
+    let set = (Method::SET, AttrId::SWITCH_INFO);
     // Level, request, whether it is answered with a wrong key, and the key that it shows.
     for (level, request, is_answered, shown) in [
         (0, info, true, 0xABCD),

@@ -264,7 +264,8 @@ impl Core {
 
     /// Handles a segment of a request.
     fn receive_data(&mut self, from: Address, mad: &Mad, now: Instant) {
-        let (header, rmpp) = (mad.header(), rmpp_header(mad));
+        let header = mad.header();
+        let rmpp = rmpp_header(mad);
         let number = rmpp.segment();
         let key = Key::new(&from, &header, header.method());
         let error = match number {

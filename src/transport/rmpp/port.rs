@@ -88,7 +88,8 @@ impl Transfers {
                     }
                 }
                 Action::Deliver(from, mad) => {
-                    let (agent, outcome) = (Agent::Sa, Outcome::Arrived);
+                    let agent = Agent::Sa;
+                    let outcome = Outcome::Arrived;
                     // The kernel reports no Q_Key.
                     let from = Address { qkey: 0, ..from };
                     self.sink.deliver(Delivery { agent, from, outcome, mad: &mad });
@@ -113,7 +114,9 @@ impl Transfers {
         let Some(port) = self.port.get().and_then(|(port, _)| port.upgrade()) else {
             return Ok(());
         };
-        let (agent, timeout, retries) = (Agent::Sa, None, 0);
+        let agent = Agent::Sa;
+        let timeout = None;
+        let retries = 0;
         port.post(&Outgoing { agent, to, timeout, retries, mad: &mad.0 })
     }
 }

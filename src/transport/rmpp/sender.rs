@@ -52,7 +52,9 @@ impl Sender {
     pub(super) fn new(message: Message) -> Self {
         let segments = message.records.len().div_ceil(SEGMENT_RECORDS).max(1);
         let segments = u32::try_from(segments).unwrap_or(u32::MAX);
-        let (sent, highest_sent, acknowledged) = (0, 0, 0);
+        let sent = 0;
+        let highest_sent = 0;
+        let acknowledged = 0;
         Self { message, segments, sent, highest_sent, acknowledged, window_last: INITIAL_WINDOW }
     }
 

@@ -44,7 +44,8 @@ impl Device {
 
     #[cfg(test)]
     pub(super) fn with_agent(descriptor: Descriptor, agent: Agent, id: u32) -> Self {
-        let (agents, segmentation) = (vec![(agent, id)], Segmentation::Device);
+        let agents = vec![(agent, id)];
+        let segmentation = Segmentation::Device;
         Self { descriptor, number: 0, agents, with_pkey_index: false, segmentation }
     }
 

@@ -49,7 +49,8 @@ impl Reader {
     pub(super) fn run(self, stop: &OwnedFd, helper: Option<&Thread>) {
         let timeout = if self.device.descriptor.is_real() { -1 } else { STOP_CHECK_MS };
         let mut buffer = vec![0; BUFFER_SIZE];
-        let (mut errors, mut messages) = (0, 0);
+        let mut errors = 0;
+        let mut messages = 0;
         while !self.life.stop.load(Ordering::Relaxed) {
             match self.read_one(&mut buffer) {
                 ReadOutcome::Message => {
@@ -167,7 +168,8 @@ mod tests {
 
     impl MadSink for DeliveryLog {
         fn deliver(&self, delivery: Delivery<'_>) {
-            let (number, own) = (delivery.mad[8], std::thread::current().id());
+            let number = delivery.mad[8];
+            let own = std::thread::current().id();
             self.0.lock().expect("no panic in here").push((number, own));
             self.1.notify_all();
             if number == 2 * MESSAGES_PER_HELPER_WAKE as u8 {
@@ -192,7 +194,8 @@ mod tests {
             message[header + 8] = number;
             ours.send(&message).expect("the reader reads")
         };
-        let (life, log) = (Arc::<Life>::default(), Arc::<DeliveryLog>::default());
+        let life = Arc::<Life>::default();
+        let log = Arc::<DeliveryLog>::default();
         let reader = Reader::new(Arc::new(device), life.clone(), log.clone());
         let (stop, stop_pipe) = nix::unistd::pipe().expect("a pipe");
         let helper = std::thread::spawn({

@@ -90,7 +90,8 @@ impl CreditLoop {
 
     /// The warning about a loop that does not reject the plan.
     pub(super) fn warning(&self, plan: &Plan) -> Note {
-        let (engine, cycle) = (plan.routing.engine, &self.cycle);
+        let engine = plan.routing.engine;
+        let cycle = &self.cycle;
         Note::warning(match self.origin {
             LoopOrigin::Hosts if plan.routing.policy.guarantees_no_credit_loops() => format!(
                 "routing engine {engine} leaves a credit loop although it promises none, and the \

@@ -223,7 +223,8 @@ pub(super) fn check(
         return Err(failure);
     }
     summary.add_route_notes(fabric, plan);
-    let (trees, group_notes) = (routes.trees, groups.notes);
+    let trees = routes.trees;
+    let group_notes = groups.notes;
     Ok((summary, Evidence { network, sl_to_vl, triples, cdg, trees, group_notes }))
 }
 
@@ -237,7 +238,8 @@ impl Evidence {
         checks: &Checks,
     ) -> Option<Proof> {
         let Self { network, sl_to_vl, triples, cdg, trees: found, group_notes } = self;
-        let (plan, policy) = (verified.plan(), &*verified.plan.routing.policy);
+        let plan = verified.plan();
+        let policy = &*verified.plan.routing.policy;
         // Only a full check reports dropped packets, so it has to examine each such plan.
         let ranks = cdg.ranks().filter(|_| cdg.dropped_sls() == 0)?;
         let summary = &verified.summary;
@@ -249,7 +251,8 @@ impl Evidence {
             return None;
         }
         let count = plan.lids.max().index() + 1;
-        let (mut destinations, mut trees) = (vec![None; count], vec![None; count]);
+        let mut destinations = vec![None; count];
+        let mut trees = vec![None; count];
         for to in endpoints::destinations(fabric, plan, policy) {
             destinations[to.lid.index()] = Some(to);
         }

@@ -73,7 +73,8 @@ pub(in crate::verify) fn check(
     triples: &Triples,
 ) -> UnicastFindings {
     let policy = &*plan.routing.policy;
-    let (sources, all) = (sources(fabric, plan, policy), destinations(fabric, plan, policy));
+    let sources = sources(fabric, plan, policy);
+    let all = destinations(fabric, plan, policy);
     check_some((fabric, plan, checks), &sources, &all, network, triples)
 }
 
@@ -100,7 +101,8 @@ pub(in crate::verify) fn check_some(
     network: &SwitchNetwork,
     triples: &Triples,
 ) -> UnicastFindings {
-    let (policy, hints) = (&*plan.routing.policy, checks.hints());
+    let policy = &*plan.routing.policy;
+    let hints = checks.hints();
     let is_strict = checks.is_strict;
     let unrouted = policy.unrouted_switches();
     let pass =
@@ -263,7 +265,8 @@ impl UnicastPass<'_> {
             };
             let hop = if slot == NONE { &NextHop::UNCONNECTED } else { self.network.hop(slot) };
             let NextHop { triples, switch, width, out_index, in_index, .. } = *hop;
-            let (pending, depth) = (0, 1);
+            let pending = 0;
+            let depth = 1;
             SwitchState {
                 triples,
                 switch,

@@ -76,7 +76,8 @@ impl Proof {
     /// The tables of the new plan, with empty ones for removed switches.
     fn tables_after(&self, verified: &Verified) -> Vec<Arc<Lft>> {
         let plan = verified.plan();
-        let (mut tables, max) = (plan.routing.lfts.clone(), plan.lids.max());
+        let mut tables = plan.routing.lfts.clone();
+        let max = plan.lids.max();
         tables.resize(self.tables.len(), Arc::new(Lft::empty(max)));
         tables
     }
@@ -172,7 +173,8 @@ mod tests {
 
     /// Asserts that each triple of the new plan is in the proof or among the added ones.
     fn assert_complete(proof: &Proof, fabric: &Fabric, plan: &Plan, added: &TripleSls) {
-        let (network, old) = (SwitchNetwork::new(fabric), &proof.network);
+        let network = SwitchNetwork::new(fabric);
+        let old = &proof.network;
         let triples = Triples::new(&network);
         unicast::check(fabric, plan, &proof.checks, &network, &triples);
         let old_rank = |switch: SwitchId, out_index: u16| {
@@ -198,9 +200,11 @@ mod tests {
     /// Asserts the invariants of a proof: it has all triples and their dependencies, ranks decrease
     /// along dependencies, path lengths are upper bounds, and leaders have the same tree.
     fn assert_sound(proof: &Proof) {
-        let (fabric, plan) = (&*proof.fabric, &*proof.plan);
+        let fabric = &*proof.fabric;
+        let plan = &*proof.plan;
         assert_complete(proof, fabric, plan, &TripleSls::new());
-        let (network, cdg) = (&*proof.network, &proof.cdg);
+        let network = &*proof.network;
+        let cdg = &proof.cdg;
         let implied = DependencyGraph::new(network, &proof.sl_to_vl, &proof.triples);
         for node in 0..implied.len() as u32 {
             let known: Vec<u32> = cdg.successors(node).collect();
@@ -250,7 +254,8 @@ mod tests {
 
     #[test]
     fn proofs_stay_complete_after_lost_cables_and_repairs() {
-        let (mut shortened, mut repaired) = (0, 0);
+        let mut shortened = 0;
+        let mut repaired = 0;
         for (radix, looped, parallel) in [
             ([6, 5, 1], [true; 3], 1),
             ([5, 1, 8], [true, true, false], 1),
@@ -313,7 +318,10 @@ mod tests {
 
     #[test]
     fn proofs_stay_complete_after_removed_switches_and_their_return() {
-        let (mut lost, mut routed, mut second, mut returned) = (0, 0, 0, [0; 2]);
+        let mut lost = 0;
+        let mut routed = 0;
+        let mut second = 0;
+        let mut returned = [0; 2];
         for (radix, looped, parallel) in [
             ([5, 4, 1], [true; 3], 1),
             ([5, 4, 3], [true; 3], 1),
@@ -322,7 +330,8 @@ mod tests {
             ([4, 1, 4], [true, true, false], 1),
         ] {
             let fault_free = Shape { looped, parallel, hosts: 2, ..Shape::torus(radix) };
-            let (conf, checks) = (fault_free.torus_conf(), Checks::new(true));
+            let conf = fault_free.torus_conf();
+            let checks = Checks::new(true);
             let (whole, plan, memory) =
                 remembering(&fault_free, &conf, &Memory::default()).expect("it is routed");
             let (_, proof) = prove(&whole, plan.clone(), &checks).expect("a clean plan");

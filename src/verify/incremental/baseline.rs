@@ -168,7 +168,8 @@ impl Planner for StagedPlanner<'_, '_> {
         (self.begins)(Stage::Verifying);
         let (planned, difference) = planned;
         let known = self.baseline.and_then(|baseline| baseline.known(difference.as_ref()));
-        let (lids, memory) = (planned.plan.lids.clone(), planned.memory.clone());
+        let lids = planned.plan.lids.clone();
+        let memory = planned.memory.clone();
         let routing = planned.plan.routing.clone();
         let (plan, planned) = planned.clone().split();
         let (verdict, pending_baseline) = match verify_with(self.input.fabric, plan, checks, known)

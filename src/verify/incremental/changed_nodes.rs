@@ -36,7 +36,8 @@ impl Proof {
         plan: &Plan,
         checks: &Checks,
     ) -> Option<(Self, Summary, Additions)> {
-        let (old, policy) = (&*self.plan.routing.policy, &*plan.routing.policy);
+        let old = &*self.plan.routing.policy;
+        let policy = &*plan.routing.policy;
         let same = *checks == self.checks
             && policy.guarantees_no_credit_loops() == old.guarantees_no_credit_loops()
             && policy.same_path_sls_as(old);
@@ -117,8 +118,10 @@ impl Proof {
             return None;
         }
         let count = self.destinations.len().max(plan.lids.max().index() + 1);
-        let (mut known, mut trees) = (vec![None; count], vec![None; count]);
-        let (mut arrived, mut left_out) = (Vec::new(), Vec::new());
+        let mut known = vec![None; count];
+        let mut trees = vec![None; count];
+        let mut arrived = Vec::new();
+        let mut left_out = Vec::new();
         let tables = self.tables.iter().chain(&plan.routing.lfts);
         let shortest = tables.map(|table| table.len()).min().unwrap_or(0);
         for to in endpoints::destinations(fabric, plan, policy) {

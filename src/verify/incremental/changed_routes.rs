@@ -80,7 +80,8 @@ impl<'a> ChangedRoutes<'a> {
 
     /// The changed entries of a LID as (LID, switch).
     pub(super) fn of(&self, lid: Lid) -> &[(u16, u32)] {
-        let (first, end) = (self.first[lid.index()], self.first[lid.index() + 1]);
+        let first = self.first[lid.index()];
+        let end = self.first[lid.index() + 1];
         &self.changes[first as usize..end as usize]
     }
 
@@ -104,7 +105,8 @@ impl<'a> ChangedRoutes<'a> {
     /// True if a LID shares its old tree with another LID, and the entries of both changed alike:
     /// then they share the new tree.
     pub(super) fn follows_leader(&self, tree: DestinationTree) -> bool {
-        let (own, leaders) = (self.of(tree.lid), self.of(tree.leader));
+        let own = self.of(tree.lid);
+        let leaders = self.of(tree.leader);
         let entry = |&(lid, switch): &(u16, u32)| self.new_entry(switch, Lid(lid));
         tree.lid != tree.leader
             && own.len() == leaders.len()

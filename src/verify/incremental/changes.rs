@@ -84,7 +84,8 @@ impl Changes {
         plan: &Plan,
     ) -> bool {
         let has_routes = |table: &Lft| table.top().is_some();
-        let (old, new) = (&*proof.tables, &plan.routing.lfts);
+        let old = &*proof.tables;
+        let new = &plan.routing.lfts;
         let is_back = |switch: &u32| self.returned.contains(switch);
         let mut changed = self.switches.iter().filter(|&switch| !is_back(switch));
         let mut lost = self.ports.iter().filter_map(|&id| fabric.ports().get(id.index()));
@@ -102,7 +103,8 @@ impl Changes {
 
     /// True if the changed tables fit their devices.
     fn are_within_limits(&self, proof: &Proof, fabric: &Fabric, plan: &Plan) -> bool {
-        let (old, new) = (&proof.plan.multicast, &plan.multicast);
+        let old = &proof.plan.multicast;
+        let new = &plan.multicast;
         let count = if Arc::ptr_eq(old, new) { 0 } else { new.by_switch.len() };
         let groups = old.by_switch.iter().zip(&new.by_switch).zip(0..).take(count);
         let groups_changed = groups.filter(|((old, new), _)| old != new).map(|(_, switch)| switch);
@@ -113,8 +115,10 @@ impl Changes {
 
 /// True if checks, LIDs, path SLs and the sizes of all tables are those of the proof.
 fn has_same_shape(proof: &Proof, plan: &Plan, checks: &Checks) -> bool {
-    let (old, policy) = (&*proof.plan, &plan.routing.policy);
-    let (tables, lfts) = (&proof.tables, &plan.routing.lfts);
+    let old = &*proof.plan;
+    let policy = &plan.routing.policy;
+    let tables = &proof.tables;
+    let lfts = &plan.routing.lfts;
     let is_same_size = |(old, new): (&Arc<Lft>, &Arc<Lft>)| old.len() == new.len();
     *checks == proof.checks
         && (Arc::ptr_eq(&old.lids, &plan.lids) || old.lids == plan.lids)
@@ -147,7 +151,8 @@ fn changed_nodes(
 fn cable_changes(proof: &Proof, fabric: &Fabric, difference: &Difference) -> Option<CableChanges> {
     let mut cables = CableChanges::default();
     for &id in &difference.ports {
-        let (old, new) = (proof.fabric.port(id), fabric.port(id));
+        let old = proof.fabric.port(id);
+        let new = fabric.port(id);
         if old.info.is_some() != new.info.is_some() {
             return None;
         }

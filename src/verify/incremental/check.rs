@@ -122,7 +122,8 @@ impl Proof {
             ..self.summary.clone()
         };
         summary.add_route_notes(fabric, plan);
-        let (triples, longest) = (traced.triples, traced.longest);
+        let triples = traced.triples;
+        let longest = traced.longest;
         let additions =
             Additions { changes, triples, dependencies, group_notes, longest, new_destinations };
         Some((summary, additions))

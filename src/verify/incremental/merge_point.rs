@@ -117,7 +117,8 @@ fn next(routes: &ChangedRoutes<'_>, switch: u32, port: u8) -> Option<u32> {
 
 /// Hops on the old route from a switch to `goal`; `None` if the route does not pass it.
 fn steps_to(routes: &ChangedRoutes<'_>, to: &Endpoint, from: u32, goal: u32) -> Option<u32> {
-    let (mut here, mut steps) = (from, 0);
+    let mut here = from;
+    let mut steps = 0;
     while here != goal {
         if here == to.switch || steps > MAX_PATH_SWITCHES {
             return None;
@@ -133,7 +134,8 @@ fn steps_to(routes: &ChangedRoutes<'_>, to: &Endpoint, from: u32, goal: u32) -> 
 fn first_met(routes: &ChangedRoutes<'_>, to: &Endpoint, exit: u32, changed: u32) -> Option<u32> {
     let mut routes_to = [vec![exit], vec![changed]];
     for turn in 0..=2 * MAX_PATH_SWITCHES as usize {
-        let (own, other) = (turn % 2, (turn + 1) % 2);
+        let own = turn % 2;
+        let other = (turn + 1) % 2;
         let here = *routes_to[own].last()?;
         if routes_to[other].contains(&here) {
             return Some(here);

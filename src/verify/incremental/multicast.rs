@@ -25,7 +25,8 @@ pub(super) fn trace_groups(
 ) -> Option<(TripleSls, Vec<(Mlid, Note)>)> {
     let trees: Vec<_> = trees(fabric, plan, network, |mlid| mlids.contains(&mlid)).collect();
     let trace = |tree: Tree<'_>| {
-        let (sls, mut triples) = (plan.multicast.sls_of(tree.mlid), TripleSls::new());
+        let sls = plan.multicast.sls_of(tree.mlid);
+        let mut triples = TripleSls::new();
         let (fault, note) = tree.check(|channel, input, next| {
             if is_new(channel, input, next, sls) {
                 *triples.entry((channel, input, next)).or_default() |= sls;
@@ -34,7 +35,8 @@ pub(super) fn trace_groups(
         fault.is_none().then(|| (triples, note.map(|note| (tree.mlid, note))))
     };
     let traced: Option<Vec<_>> = trees.into_par_iter().map(trace).collect();
-    let (mut all, mut notes) = (TripleSls::new(), Vec::new());
+    let mut all = TripleSls::new();
+    let mut notes = Vec::new();
     for (triples, note) in traced? {
         add_all(&mut all, &triples);
         notes.extend(note);
@@ -50,7 +52,8 @@ pub(super) fn changed_groups(
     plan: &Plan,
     changes: &Changes,
 ) -> BTreeSet<Mlid> {
-    let (old, new) = (&proof.groups, &plan.multicast);
+    let old = &proof.groups;
+    let new = &plan.multicast;
     let mut mlids = BTreeSet::new();
     let removed = changes.removed.iter().filter_map(|&at| old.by_switch.get(at as usize));
     mlids.extend(removed.flatten().map(|entry| entry.0));

@@ -47,8 +47,10 @@ impl MulticastVerifier {
     pub fn new(baseline: Arc<VerifiedBaseline>, fabric: &Fabric, plan: &Plan) -> Option<Self> {
         let proof = baseline.proof()?;
         let is_same = is_same_fabric(&proof.fabric, fabric) && has_same_routes(&proof.plan, plan);
-        let (plan, notes) = (proof.plan.clone(), proof.group_notes.clone());
-        let (added, dependencies) = (TripleSls::new(), Vec::new());
+        let plan = proof.plan.clone();
+        let notes = proof.group_notes.clone();
+        let added = TripleSls::new();
+        let dependencies = Vec::new();
         is_same.then_some(Self { baseline, plan, added, dependencies, notes })
     }
 
@@ -78,7 +80,8 @@ impl MulticastVerifier {
             let added = || self.added.get(&(channel, input, next)).copied().unwrap_or(0);
             unknown != 0 && unknown & !added() != 0
         };
-        let (mlids, network) = (&changed.mlids, &proof.network);
+        let mlids = &changed.mlids;
+        let network = &proof.network;
         let (triples, found) = trace_groups(fabric, plan, mlids, network, is_new)?;
         self.add_triples(proof, &triples)?;
         self.notes.retain(|(mlid, _)| !mlids.contains(mlid));
@@ -126,7 +129,8 @@ fn is_same_fabric(old: &Fabric, new: &Fabric) -> bool {
 /// True if two plans have the same LIDs, routes and SL to VL mappings.
 fn has_same_routes(one: &Plan, two: &Plan) -> bool {
     let same_lids = Arc::ptr_eq(&one.lids, &two.lids) || one.lids == two.lids;
-    let (old, new) = (&one.routing.policy, &two.routing.policy);
+    let old = &one.routing.policy;
+    let new = &two.routing.policy;
     let same_routing = || {
         let same_sls = new.changes_since(&**old).is_some_and(|changes| changes.is_empty());
         same_sls
@@ -150,7 +154,8 @@ struct Changed {
 impl Changed {
     /// `None` if the tables are not of the same number of switches.
     fn between(old: &MulticastTables, new: &MulticastTables) -> Option<Self> {
-        let (mut mlids, mut switches) = (BTreeSet::new(), Vec::new());
+        let mut mlids = BTreeSet::new();
+        let mut switches = Vec::new();
         let rows = old.by_switch.iter().zip(&new.by_switch).zip(0..);
         for ((old, new), switch) in rows.filter(|((old, new), _)| old != new) {
             switches.push(SwitchId(switch));
@@ -168,7 +173,8 @@ impl Changed {
 
 /// Adds the MLIDs whose entries in two tables, each ascending by MLID, differ or exist in one only.
 fn differing<T: PartialEq>(old: &[(Mlid, T)], new: &[(Mlid, T)], mlids: &mut BTreeSet<Mlid>) {
-    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+    let mut old = old.iter().peekable();
+    let mut new = new.iter().peekable();
     loop {
         let (mlid, is_same) = match (old.peek(), new.peek()) {
             (None, None) => return,

@@ -140,7 +140,8 @@ struct RouteTracer<'a> {
 impl<'a> RouteTracer<'a> {
     /// Traces the changed entries of a LID; `None` on a fault or an inconclusive result.
     fn trace(&mut self, lid: Lid) -> Option<()> {
-        let (routes, proof) = (self.routes, self.routes.proof);
+        let routes = self.routes;
+        let proof = self.routes.proof;
         let to = proof.destinations[lid.index()]?;
         let tree = proof.trees[lid.index()]?;
         if routes.follows_leader(tree) {
@@ -204,7 +205,8 @@ impl<'a> RouteTracer<'a> {
     /// The entries for a LID that tracing read: those of the changed switches, of the switches on
     /// the routes to the merge point, and of neighbours from which packets may arrive.
     fn reads(&self, lid: Lid, merge_point: &MergePoint) -> Vec<EntryRead> {
-        let (routes, proof) = (self.routes, self.routes.proof);
+        let routes = self.routes;
+        let proof = self.routes.proof;
         let mut switches: Vec<u32> = routes.of(lid).iter().map(|&(_, switch)| switch).collect();
         let changed = switches.len();
         let mut add = |switch: u32| {
@@ -312,7 +314,8 @@ impl<'a> RouteTracer<'a> {
         to: &Endpoint,
         shortcut: Option<&Shortcut>,
     ) -> Option<bool> {
-        let (routes, proof) = (self.routes, self.routes.proof);
+        let routes = self.routes;
+        let proof = self.routes.proof;
         let steps = &proof.packed;
         let (_, out, left) = self.scratch.new_hops[switch as usize];
         let before = routes.channel(switch, routes.old_entry(switch, to.lid));
@@ -352,7 +355,8 @@ impl<'a> RouteTracer<'a> {
     /// Finds the channels on which packets to the LID arrive at a switch that sent them to
     /// `before`, from switches whose entries did not change.
     fn inflows(&mut self, switch: u32, lid: Lid, before: u32) {
-        let (routes, proof) = (self.routes, self.routes.proof);
+        let routes = self.routes;
+        let proof = self.routes.proof;
         let network = &proof.network;
         let inflows = &mut self.scratch.inflows;
         inflows.clear();
@@ -377,9 +381,11 @@ impl<'a> RouteTracer<'a> {
     /// Removes from the inflows the SLs that some triple of the old route to the LID lacks: packets
     /// with them go to other LIDs. Returns the number of switches on the old route.
     fn narrow(&mut self, switch: u32, before: u32, to: &Endpoint) -> Option<u32> {
-        let (routes, proof) = (self.routes, self.routes.proof);
+        let routes = self.routes;
+        let proof = self.routes.proof;
         let mut old_route = [NONE; MAX_PATH_SWITCHES as usize];
-        let (mut here, mut passed) = (switch, 1);
+        let mut here = switch;
+        let mut passed = 1;
         while here != to.switch {
             let channel = routes.channel(here, routes.old_entry(here, to.lid));
             let step = old_route.get_mut(passed as usize - 1).filter(|_| channel != NONE)?;
@@ -402,7 +408,8 @@ impl<'a> RouteTracer<'a> {
     /// Adds the triples of packets with these SLs that continue from `input` to `out` instead of
     /// `before`.
     fn redirect(&mut self, input: u32, before: u32, out: u32, wanted: u16) {
-        let (triples, network) = (&self.routes.proof.triples, &self.routes.proof.network);
+        let triples = &self.routes.proof.triples;
+        let network = &self.routes.proof.network;
         let hop = network.hop_of(input);
         let out_index = network.channels[before as usize].out_index;
         let inputs = network.degree(network.channels[input as usize].from) as u16;

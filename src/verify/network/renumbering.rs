@@ -25,7 +25,8 @@ impl Renumbering {
     /// The renumbering of the network of snapshot `old` for snapshot `new`; `None` if a switch is
     /// unknown or has a different number of ports.
     pub(crate) fn between(network: &SwitchNetwork, old: &Fabric, new: &Fabric) -> Option<Self> {
-        let (count, real) = (network.switches(), old.switches().len());
+        let count = network.switches();
+        let real = old.switches().len();
         let number = |guid: Guid| {
             let known = old.node_by_guid(guid).and_then(|node| old.node(node).switch);
             let removed = || network.removed.iter().position(|&removed| removed == guid);
@@ -119,7 +120,8 @@ impl SwitchNetwork {
     }
 
     fn by_numbers(&self, renumbering: &Renumbering, new: &Fabric) -> Self {
-        let (after, count) = (renumbering.after(), self.switches());
+        let after = renumbering.after();
+        let count = self.switches();
         let mut network = Self {
             hops: vec![NextHop::UNCONNECTED; new.ports().len()],
             channels: self.channels.clone(),

@@ -152,7 +152,8 @@ fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
 
 /// True if all forwarding tables are equal.
 fn same_tables(before: &Plan, new: &Plan) -> bool {
-    let (old, now) = (&before.routing.lfts, &new.routing.lfts);
+    let old = &before.routing.lfts;
+    let now = &new.routing.lfts;
     let mut tables = old.iter().zip(now);
     tables.all(|(old, new)| Arc::ptr_eq(old, new) || old == new)
         && before.multicast.by_switch == new.multicast.by_switch
@@ -278,11 +279,13 @@ impl<'a> TransitionPass<'a> {
             flow: vec![[0; 2]; switches],
             grown: Vec::with_capacity(switches),
         };
-        let (mut groups, mut entries) = (None, Vec::new());
+        let mut groups = None;
+        let mut entries = Vec::new();
         let mut changed = 0;
         for (index, (lid, owners)) in chunk.iter().enumerate() {
             let range = index * switches..(index + 1) * switches;
-            let (new, old) = (&routes[0][range.clone()], &routes[1][range]);
+            let new = &routes[0][range.clone()];
+            let old = &routes[1][range];
             changed += usize::from(self.read(*lid, new, old, &mut scratch));
             let same_groups =
                 groups.replace(self.groups(*lid, owners)) == Some(self.groups(*lid, owners));

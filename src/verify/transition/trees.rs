@@ -105,7 +105,8 @@ pub fn has_ring(fabric: &Fabric, entries: impl Iterator<Item = (SwitchId, PortMa
             if !known.insert(slot.min(peer)) {
                 continue;
             }
-            let (a, b) = (root(&groups, switch), root(&groups, to));
+            let a = root(&groups, switch);
+            let b = root(&groups, to);
             if a == b {
                 return true;
             }

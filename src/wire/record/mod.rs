@@ -92,7 +92,8 @@ pub(crate) use components;
 
 /// True if `have` equals `wanted` in every component of `mask`.
 pub fn matches<R: Record>(mask: u64, wanted: &R, have: &R) -> bool {
-    let (wanted, have) = (wanted.bytes(), have.bytes());
+    let wanted = wanted.bytes();
+    let have = have.bytes();
     mask & R::DEFINED == 0
         || R::COMPONENTS
             .iter()
@@ -102,7 +103,8 @@ pub fn matches<R: Record>(mask: u64, wanted: &R, have: &R) -> bool {
 
 /// True if two records have the same value in one field.
 fn same(component: &Component, a: &[u8], b: &[u8]) -> bool {
-    let (offset, width) = (usize::from(component.offset), usize::from(component.width));
+    let offset = usize::from(component.offset);
+    let width = usize::from(component.width);
     if offset.is_multiple_of(8) && width.is_multiple_of(8) {
         let range = offset / 8..(offset + width) / 8;
         return a[range.clone()] == b[range];

@@ -94,7 +94,8 @@ impl MultiPathRecord {
     pub fn gids(&self, data: &[u8]) -> Option<(Vec<Gid>, Vec<Gid>)> {
         let gid = |bytes: &[u8]| Gid(std::array::from_fn(|i| bytes[i]));
         let gids = data.get(Self::SIZE..)?.as_chunks::<16>().0;
-        let (sources, targets) = (usize::from(self.sgid_count()), usize::from(self.dgid_count()));
+        let sources = usize::from(self.sgid_count());
+        let targets = usize::from(self.dgid_count());
         let sgids = gids.get(..sources)?.iter().map(|bytes| gid(bytes));
         let dgids = gids.get(sources..sources + targets)?.iter().map(|bytes| gid(bytes));
         Some((sgids.collect(), dgids.collect()))
@@ -186,8 +187,8 @@ mod tests {
             };
             for (here, there) in IN_PATH {
                 prop_assert_eq!(named & there != 0, mask & here != 0);
-                let (from, to) =
-                    (find(MultiPathRecord::COMPONENTS, here), find(PathRecord::COMPONENTS, there));
+                let from = find(MultiPathRecord::COMPONENTS, here);
+                let to = find(PathRecord::COMPONENTS, there);
                 prop_assert_eq!(from.width, to.width);
                 prop_assert_eq!(field(&bytes, from), field(path.bytes(), to));
             }

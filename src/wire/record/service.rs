@@ -136,7 +136,8 @@ mod tests {
     #[test]
     fn all_37_bits_are_there() {
         assert_eq!(ServiceRecord::DEFINED, (1 << 37) - 1);
-        let (first, last) = (ServiceRecord::COMPONENTS[0], ServiceRecord::COMPONENTS[35]);
+        let first = ServiceRecord::COMPONENTS[0];
+        let last = ServiceRecord::COMPONENTS[35];
         assert_eq!((first.bit, first.offset), (0, 0));
         assert_eq!((last.bit, last.offset + last.width), (36, 176 * 8));
     }

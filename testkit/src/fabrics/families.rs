@@ -18,7 +18,8 @@ pub(super) fn draft(family: Family, random: &mut Random) -> Draft {
 }
 
 fn fat_tree_2(random: &mut Random) -> Draft {
-    let (leaves, spines) = (2 + random.below(8), 1 + random.below(5));
+    let leaves = 2 + random.below(8);
+    let spines = 1 + random.below(5);
     let mut draft = Draft::new(leaves + spines);
     let parallel = 1 + random.below(2);
     for leaf in 0..leaves {
@@ -31,10 +32,12 @@ fn fat_tree_2(random: &mut Random) -> Draft {
 }
 
 fn fat_tree_3(random: &mut Random) -> Draft {
-    let (pods, leaves, aggregations) =
-        (2 + random.below(3), 1 + random.below(3), 1 + random.below(3));
+    let pods = 2 + random.below(3);
+    let leaves = 1 + random.below(3);
+    let aggregations = 1 + random.below(3);
     let cores_per_group = 1 + random.below(2);
-    let (pod, cores) = (leaves + aggregations, aggregations * cores_per_group);
+    let pod = leaves + aggregations;
+    let cores = aggregations * cores_per_group;
     let mut draft = Draft::new(pods * pod + cores);
     let mut all_leaves = Vec::new();
     for first in (0..pods).map(|index| index * pod) {
@@ -126,7 +129,8 @@ fn irregular(random: &mut Random) -> Draft {
         draft.link(random.below(switch), switch, 1 + random.below(4) / 3);
     }
     for _ in 0..random.below(switches * 2) {
-        let (from, to) = (random.below(switches), random.below(switches));
+        let from = random.below(switches);
+        let to = random.below(switches);
         if from != to {
             draft.link(from, to, 1);
         }
@@ -136,7 +140,8 @@ fn irregular(random: &mut Random) -> Draft {
 }
 
 fn dragonfly(random: &mut Random) -> Draft {
-    let (groups, size) = (3 + random.below(5), 2 + random.below(4));
+    let groups = 3 + random.below(5);
+    let size = 2 + random.below(4);
     let mut draft = Draft::new(groups * size);
     for group in 0..groups {
         for from in 0..size {

@@ -107,7 +107,8 @@ impl Client {
         data.copy_from_slice(&notice.0[..DATA_SIZE]);
         let route = SmpRoute::Lid(self.sa.lid);
         let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data);
-        let (agent, to) = (Agent::SmiLid, Address::smi(self.sa.lid));
+        let agent = Agent::SmiLid;
+        let to = Address::smi(self.sa.lid);
         let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };
         self.port.post(&out).expect("the port accepts the MAD");
     }

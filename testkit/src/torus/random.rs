@@ -106,7 +106,8 @@ impl Draft {
             cables: Vec::new(),
             guids: Vec::new(),
         };
-        let (most, varies) = (1 + random.below(3), random.percent(25));
+        let most = 1 + random.below(3);
+        let varies = random.percent(25);
         for place in 0..places {
             for axis in 0..3 {
                 let Some(up) = draft.step(place, axis, true) else { continue };
@@ -132,7 +133,8 @@ impl Draft {
 
     /// The neighbour of a position; `None` beyond the edge of a mesh.
     fn step(&self, place: usize, axis: usize, up: bool) -> Option<usize> {
-        let (mut at, radix) = (self.at(place), self.radix[axis]);
+        let mut at = self.at(place);
+        let radix = self.radix[axis];
         let is_edge = at[axis] == if up { radix - 1 } else { 0 };
         if radix == 1 || (is_edge && !self.looped[axis]) {
             return None;
@@ -158,7 +160,8 @@ impl Draft {
     }
 
     fn add_hosts(&mut self, random: &mut Random) {
-        let (usual, varies) = (random.below(4), random.percent(50));
+        let usual = random.below(4);
+        let varies = random.percent(50);
         for place in 0..self.places() {
             let hosts = if varies { random.below(5) } else { usual };
             for _ in 0..hosts {
@@ -176,7 +179,8 @@ impl Draft {
         }
         if random.percent(15) {
             // A channel adapter with a second port elsewhere.
-            let (place, adapter) = (random.below(self.places()), self.kinds.len() - 1);
+            let place = random.below(self.places());
+            let adapter = self.kinds.len() - 1;
             self.cables.push([place, adapter]);
         }
     }

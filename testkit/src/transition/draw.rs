@@ -82,7 +82,8 @@ fn topology(dice: &mut Dice) -> Topology {
         cables.push([port(at), port(dice.below(at))]);
     }
     for _ in 0..2 + dice.below(2 * switches) {
-        let (a, b) = (dice.below(switches), dice.below(switches));
+        let a = dice.below(switches);
+        let b = dice.below(switches);
         if a != b {
             cables.push([port(a), port(b)]);
         }
@@ -305,7 +306,8 @@ pub fn scene(dice: &mut Dice) -> Scene {
             2 => {
                 // Two hosts exchange their LIDs.
                 let other = hosts[dice.below(hosts.len())];
-                let (a, b) = (new_lids.get(guid).copied(), new_lids.get(&other).copied());
+                let a = new_lids.get(guid).copied();
+                let b = new_lids.get(&other).copied();
                 if let (Some(a), Some(b)) = (a, b) {
                     new_lids.extend([(*guid, b), (other, a)]);
                 }
@@ -330,7 +332,8 @@ pub fn scene(dice: &mut Dice) -> Scene {
 pub fn go_on(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
     remember(before, fabric, new);
     for slot in fabric.port_ids().collect::<Vec<_>>() {
-        let (num, node) = (fabric.port(slot).num, fabric.node_of(slot));
+        let num = fabric.port(slot).num;
+        let node = fabric.node_of(slot);
         let there = before.node_by_guid(node.guid());
         let there = there.and_then(|node| before.port_of(node, num)).map(|at| before.port(at));
         let is_new = there.is_none_or(|port| port.peer.is_none());

@@ -12,13 +12,15 @@ pub type Waits = BTreeSet<(PortId, PortId)>;
 /// The dependencies of all packets of all end ports, in a fabric with a single VL, for all states
 /// that `steps` allow.
 pub fn waits(scene: &Scene, steps: &Steps) -> Waits {
-    let (old, new) = (held(scene), Devices::planned(scene));
+    let old = held(scene);
+    let new = Devices::planned(scene);
     let mut waits = Waits::new();
     let max = scene.old.lids.max().max(scene.new.lids.max()).0;
     for lid in (1..=max).map(Lid) {
         let senders = senders(scene, lid);
         let ways = |switch: SwitchId, _: Option<PortId>, is_bound: bool| {
-            let (old, new) = (old.out(switch, lid), new.out(switch, lid));
+            let old = old.out(switch, lid);
+            let new = new.out(switch, lid);
             let commits = steps.committed_routes().holds(switch, lid);
             let ways = match (old == new, is_bound) {
                 (true, _) => vec![(new, is_bound)],

@@ -204,11 +204,13 @@ impl<'a> Devices<'a> {
     }
 
     fn write_mft(&mut self, switch: SwitchId, item: SetId, data: &[u8; 64]) {
-        let (block, position) = (item.attr_mod as u16 & 0x1FF, item.attr_mod >> 28);
+        let block = item.attr_mod as u16 & 0x1FF;
+        let position = item.attr_mod >> 28;
         for (index, ports) in MftBlock::read(data).0.into_iter().enumerate() {
             let mlid = Mlid(0xC000 + block * MFT_BLOCK as u16 + index as u16);
             let mask = self.mfts[switch.index()].entry(mlid).or_default();
-            let (word, shift) = (position as usize / 4, position % 4 * 16);
+            let word = position as usize / 4;
+            let shift = position % 4 * 16;
             mask.0[word] = mask.0[word] & !(0xFFFF << shift) | u64::from(ports) << shift;
             if mask.is_empty() {
                 self.mfts[switch.index()].remove(&mlid);
@@ -385,7 +387,8 @@ struct Invariants {
 
 impl Invariants {
     fn new(scene: &Scene) -> Self {
-        let (old, new) = (Devices::new(scene), Devices::planned(scene));
+        let old = Devices::new(scene);
+        let new = Devices::planned(scene);
         let safe = |lid| {
             let fates = old.fates(lid).into_iter().zip(new.fates(lid));
             (lid, fates.map(|pair| pair == (Fate::Arrives, Fate::Arrives)).collect())

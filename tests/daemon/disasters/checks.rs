@@ -262,7 +262,8 @@ fn check_lids(
     let mut lids = Vec::new();
     for (guid, num) in reachable.end_ports() {
         let info = cluster.fabric.port_info(guid, num).expect("a port");
-        let (base, lmc) = (info.lid(), info.lmc());
+        let base = info.lid();
+        let lmc = info.lmc();
         let own: Vec<Lid> = (0..1 << lmc).map(|path| Lid(base.0 + path)).collect();
         for &lid in &own {
             if let Some(other) = owners.insert(lid, guid) {
@@ -377,7 +378,8 @@ fn check_path_sls(
                 let sl = subnet.plan.routing.policy.path_sl(source, destination, Sl(hint));
                 let before = *memories.path_sls.entry(([from, to], hint)).or_insert(sl);
                 if before != sl {
-                    let (from, to) = (from.0, to.0);
+                    let from = from.0;
+                    let to = to.0;
                     changed.push(format!("the SL from {from} to {to} was {before} and is {sl}"));
                 }
             }
@@ -426,7 +428,8 @@ async fn check_path_records(
     let dice = &mut Dice::new(scenario.seed);
     let asking = Client::attach(&cluster.fabric, dice.pick(&hosts));
     for query in 0..PATH_QUERIES {
-        let (from, to) = (dice.pick(&hosts), dice.pick(&hosts));
+        let from = dice.pick(&hosts);
+        let to = dice.pick(&hosts);
         let port_guid = |guid: Guid| Guid(guid.0 + 1);
         let mad =
             with_tid(path_query(DEFAULT_PREFIX, [port_guid(from), port_guid(to)]), 1000 + query);
@@ -449,7 +452,8 @@ async fn check_path_records(
             subnet.fabric.port_of(node, P1)
         };
         if (record.slid(), record.dlid()) != (lid(from), lid(to)) {
-            let (slid, dlid) = (record.slid(), record.dlid());
+            let slid = record.slid();
+            let dlid = record.dlid();
             found.0.push(format!("the path from {from} to {to} has LIDs {slid} and {dlid}"));
         }
         let (Some(source), Some(destination)) = (id(from), id(to)) else { continue };

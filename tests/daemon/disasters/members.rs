@@ -63,7 +63,9 @@ async fn live(
     joined: Arc<Mutex<BTreeMap<usize, Mlid>>>,
 ) {
     let mut client = Client::attach(&fabric, host);
-    let (mut last, mut tid, mut todo) = (None, 0, Vec::new());
+    let mut last = None;
+    let mut tid = 0;
+    let mut todo = Vec::new();
     loop {
         let state = registration_state(&fabric, host);
         let info = fabric.port_info(host, P1).expect("a port");

@@ -69,7 +69,8 @@ impl Burst {
         let mut end = vec![disk::REPAIRED.to_owned(), "calm".to_owned()];
         for event in &self.events {
             let mut words = event.split(' ');
-            let (command, node) = (words.next().unwrap_or_default(), words.next());
+            let command = words.next().unwrap_or_default();
+            let node = words.next();
             if LIES.contains(&command) {
                 end.extend(node.map(|node| format!("reboot {node}")));
             }
@@ -142,7 +143,8 @@ impl Scenario {
 
     /// The scenario without the events for which `keep` is false, by their number.
     pub(super) fn filtered(&self, keep: impl Fn(usize) -> bool) -> Self {
-        let (mut other, mut number) = (self.clone(), 0);
+        let mut other = self.clone();
+        let mut number = 0;
         for burst in &mut other.bursts {
             burst.events.retain(|_| {
                 number += 1;
@@ -236,8 +238,10 @@ fn own_guid(cluster: &SimCluster, target: &str) -> Option<String> {
 fn insert_duplicate_guid(cluster: &SimCluster, burst: &mut Burst, dice: &mut Dice) {
     let own = cluster.shape.host_guid([0; 3], 0);
     let nodes = &cluster.topology.nodes;
-    let (node, other) = (dice.below(nodes.len() as u64), dice.below(nodes.len() as u64));
-    let (node, other) = (&nodes[node as usize], &nodes[other as usize]);
+    let node = dice.below(nodes.len() as u64);
+    let other = dice.below(nodes.len() as u64);
+    let node = &nodes[node as usize];
+    let other = &nodes[other as usize];
     if dice.below(4) > 0 || node.guid == own {
         return;
     }

@@ -112,7 +112,8 @@ async fn balanced_after_the_window(engine: &'static str, shape: &str) {
     settle().await;
     assert_eq!(sm.engine(), engine);
     unbalance(&cluster, &sm, &options).await;
-    let (before, generation) = (busiest(&sm), sm.generation());
+    let before = busiest(&sm);
+    let generation = sm.generation();
     let expected = from_scratch(&sm, &options);
     sleep(WINDOW - Duration::from_secs(5)).await;
     assert_eq!((busiest(&sm), sm.generation()), (before, generation), "the window is not over");
@@ -159,7 +160,8 @@ async fn routes_stay_if_balancing_is_disabled() {
     let sm = cluster.start(ORIGIN, options.clone());
     settle().await;
     unbalance(&cluster, &sm, &options).await;
-    let (before, generation) = (busiest(&sm), sm.generation());
+    let before = busiest(&sm);
+    let generation = sm.generation();
     sleep(3 * WINDOW).await;
     assert_eq!((busiest(&sm), sm.generation()), (before, generation));
 }

@@ -19,7 +19,8 @@ use torus_sm::wire::smp::{DirectedRoute, SmpRoute, request};
 /// Starts a daemon whose requests can be changed.
 pub(super) async fn start(cluster: &SimCluster, options: Options) -> (Sm, Tampering) {
     let tampering = Tampering::default();
-    let (same, port) = (options.clone(), tampering.clone());
+    let same = options.clone();
+    let port = tampering.clone();
     let reload = Box::new(move || Ok(same.clone().into()));
     let sm = cluster.start_behind(ORIGIN, options, reload, move |inner| port.wrap(inner));
     settle().await;
@@ -79,7 +80,8 @@ async fn a_port_that_names_another_manager_is_asked_to_register() {
     let asked = record_reregistrations(&tampering);
     let host = cluster.shape.host_guid([2, 1, 0], 0);
     let mut info = cluster.fabric.port_info(host, PortNum(1)).expect("a port");
-    let (lid, manager) = (info.lid(), info.master_sm_lid());
+    let lid = info.lid();
+    let manager = info.master_sm_lid();
     info.set_master_sm_lid(Lid(99));
     info.set_port_state(PortState::NoChange);
     info.set_phys_state(torus_sm::wire::attr::PhysState::NoChange);

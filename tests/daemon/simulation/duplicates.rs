@@ -48,12 +48,14 @@ async fn a_port_that_moves_during_the_sweep_is_no_duplicate() {
     let free = (1..64).map(PortNum).find(|&num| state(num) == Some(PortState::Down));
     let free = free.expect("a port without a cable");
     let options = cluster.options();
-    let (same, is_moved) = (options.clone(), Arc::new(AtomicBool::new(false)));
+    let same = options.clone();
+    let is_moved = Arc::new(AtomicBool::new(false));
     let tampering = testkit::tamper::Tampering::default();
     let reload = Box::new(move || Ok(same.clone().into()));
     let port = tampering.clone();
     // Moves the port as soon as its node is known.
-    let (fabric, done) = (cluster.fabric.clone(), is_moved.clone());
+    let fabric = cluster.fabric.clone();
+    let done = is_moved.clone();
     let old = cluster.fabric.links().into_iter().flatten().collect::<Vec<_>>();
     assert!(old.contains(&(moved, PortNum(1))));
     tampering.set(move |mad| {

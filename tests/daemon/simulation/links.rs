@@ -38,8 +38,10 @@ pub(super) fn count(
 /// A daemon whose requests can be changed, and its options, which a reload reads.
 fn start_reloading(cluster: &SimCluster) -> (Sm, Tampering, Arc<Mutex<Options>>) {
     let options = Arc::new(Mutex::new(cluster.options()));
-    let (tampering, read) = (Tampering::default(), options.clone());
-    let (port, reload) = (tampering.clone(), move || Ok(read.lock().unwrap().clone().into()));
+    let tampering = Tampering::default();
+    let read = options.clone();
+    let port = tampering.clone();
+    let reload = move || Ok(read.lock().unwrap().clone().into());
     let wrap = move |inner| port.wrap(inner);
     let sm = cluster.start_behind(ORIGIN, cluster.options(), Box::new(reload), wrap);
     (sm, tampering, options)
@@ -91,7 +93,8 @@ async fn a_link_that_cannot_be_taken_down_keeps_its_vls() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let (sm, tampering, options) = start_reloading(&cluster);
     settle().await;
-    let (switch, port) = (cluster.shape.switch_guid([1, 0, 0]), PortNum(7));
+    let switch = cluster.shape.switch_guid([1, 0, 0]);
+    let port = PortNum(7);
     let route = sm.subnet.borrow().as_ref().map(|subnet| {
         let node = subnet.fabric.node_by_guid(switch).expect("a switch");
         subnet.fabric.node(node).route.exits().collect::<Vec<_>>()
@@ -130,7 +133,8 @@ async fn the_link_to_a_silent_host_is_taken_down() {
     let (sm, tampering) = start(&cluster, options).await;
     let downs = count(&tampering, takes_link_down);
     let host = cluster.shape.host_guid([2, 1, 0], 0);
-    let (switch, port) = (cluster.shape.switch_guid([2, 1, 0]), PortNum(7));
+    let switch = cluster.shape.switch_guid([2, 1, 0]);
+    let port = PortNum(7);
     let state = || cluster.fabric.port_info(switch, port).expect("a port").port_state();
     assert!(cluster.fabric.silence(host));
     sm.tell(SmEvent::Reload);

@@ -109,7 +109,8 @@ async fn the_only_link_of_a_switch_is_not_quarantined() {
 async fn the_link_of_an_unhealthy_port_is_not_used_for_a_minute() {
     let cluster = SimCluster::healthy("4x4x1", 1);
     let (sm, _) = start(&cluster, cluster.options()).await;
-    let (tables, switch) = (cluster.tables(), cluster.shape.switch_guid([1, 2, 0]));
+    let tables = cluster.tables();
+    let switch = cluster.shape.switch_guid([1, 2, 0]);
     let end = (switch, PortNum(1));
     assert!(cluster.fabric.storm(end, TrapNumber::LINK_INTEGRITY, 20 * MS, 300));
     sleep(Duration::from_secs(8)).await;
@@ -139,7 +140,8 @@ async fn a_babbling_port_is_disabled_by_policy() {
     let subnet = sm.subnet.borrow().clone().expect("up");
     assert_eq!(subnet.fabric.node_by_guid(host), None);
     // The switch is nearer to the SM than its host.
-    let (switch, port) = (cluster.shape.switch_guid([1, 2, 0]), PortNum(7));
+    let switch = cluster.shape.switch_guid([1, 2, 0]);
+    let port = PortNum(7);
     let info = cluster.fabric.port_info(switch, port).expect("a port");
     assert_eq!((info.phys_state(), info.port_state()), (PhysState::Disabled, PortState::Down));
 }

@@ -143,7 +143,8 @@ async fn a_new_host_is_active_without_routes_while_the_plan_is_rejected() {
     let text = warnings(&sm).join("\n");
     assert!(text.contains("between 24 ACTIVE host ports"), "{text}");
     assert!(text.contains("1 host port came or moved after these routes were computed"), "{text}");
-    let (known, new) = ([4, 4, 0], [3, 3, 0]);
+    let known = [4, 4, 0];
+    let new = [3, 3, 0];
     let none = SaStatus::NO_RECORDS;
     assert_eq!(path_status(&cluster, known, [known, [1, 1, 0]]).await, 0);
     assert_eq!(path_status(&cluster, known, [known, new]).await, none);
@@ -285,7 +286,8 @@ async fn a_manager_that_starts_with_a_rejected_plan_brings_up_what_returns() {
     assert!(cluster.fabric.unlink(host, PortNum(1)));
     sleep(Duration::from_secs(20)).await;
     first.stop().await;
-    let (before, tables) = (host_ports(&cluster), cluster.tables());
+    let before = host_ports(&cluster);
+    let tables = cluster.tables();
 
     let second = cluster.start(ORIGIN, options(&cluster));
     settle().await;

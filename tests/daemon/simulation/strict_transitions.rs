@@ -74,7 +74,8 @@ impl DependencyWatch {
         let Topology { nodes, cables, .. } = &cluster.topology;
         let is_switch = |node: usize| nodes[node].kind == NodeKind::Switch;
         let end = |&(node, num): &(usize, PortNum)| (nodes[node].guid, num.0);
-        let (mut peers, mut hosts) = (BTreeMap::new(), Vec::new());
+        let mut peers = BTreeMap::new();
+        let mut hosts = Vec::new();
         for [a, b] in cables {
             match [a, b].map(|&(node, _)| is_switch(node)) {
                 [true, true] => peers.extend([(end(a), end(b)), (end(b), end(a))]),
@@ -156,7 +157,8 @@ impl DependencyWatch {
             let lid = self.fabric.port_info(to, PortNum(1)).expect("a port").lid();
             for &(from, first, num) in &self.hosts {
                 let sl = self.sls[&(from, to)];
-                let (mut at, mut last) = ((first, num), None);
+                let mut at = (first, num);
+                let mut last = None;
                 for _ in 0..=self.switches.len() {
                     let output = tables[&at.0].get(lid.index()).copied().unwrap_or(LFT_NO_PATH);
                     let Some((lane, next)) = self.hop(at, output, sl) else { break };

@@ -118,7 +118,8 @@ async fn vports_become_active_with_their_p_keys() {
 /// All SMPs of a cold start and of a repair, in order, without transaction IDs.
 async fn trace(cluster: SimCluster, options: Options) -> Vec<Mad> {
     let sent = Arc::new(Mutex::new(Vec::new()));
-    let (log, tampering) = (sent.clone(), Tampering::default());
+    let log = sent.clone();
+    let tampering = Tampering::default();
     tampering.set(move |mad| {
         let mut copy = *mad;
         copy.0[8..16].fill(0);

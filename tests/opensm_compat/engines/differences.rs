@@ -234,7 +234,8 @@ mod tests {
 
     fn unreachable(end: &str) -> Fault {
         let port = String::from("Channel Adapter 0x1");
-        let (source_port, end) = (port.clone(), end.to_owned());
+        let source_port = port.clone();
+        let end = end.to_owned();
         Fault::Unreachable { source_port, lid: Lid(1), destination: port, end }
     }
 

@@ -45,7 +45,8 @@ impl Ours<'_> {
         else {
             return reached;
         };
-        let (mut waiting, mut met) = (vec![start], BTreeSet::from([start]));
+        let mut waiting = vec![start];
+        let mut met = BTreeSet::from([start]);
         while let Some((switch, input)) = waiting.pop() {
             let guid = self.fabric.switch(switch).guid();
             let outputs = mfts.get(&(mlid, guid.0)).into_iter().flatten();
@@ -96,7 +97,8 @@ mod tests {
         let case = EngineCase::random("minhop", &[Family::Mesh], 0, |_, _| {});
         let ours = Ours::new(&case, "");
         let whole = ours.mfts(&ours.plan().expect("a plan"));
-        let (first, members) = (case.mlids().next().expect("groups"), &case.groups[0]);
+        let first = case.mlids().next().expect("groups");
+        let members = &case.groups[0];
         let has_link = |guid: &&Guid| ours.fabric.port_by_guid(**guid).is_some();
         let linked = members.iter().filter(has_link).count();
         assert_eq!(ours.delivered(&whole, first, members).len(), linked * (linked - 1));

@@ -63,7 +63,8 @@ fn outcome(case: &EngineCase) -> Result<&'static str, String> {
         case.set("refuse_faulty_routes", "TRUE");
         case
     };
-    let (usual, strict) = (Ours::new(case, ""), Ours::new(&strict_case, ""));
+    let usual = Ours::new(case, "");
+    let strict = Ours::new(&strict_case, "");
     let strictly = strict.plan().and_then(|plan| strict.verify(plan.clone()).map(|_| plan));
     let expect_refusal = |result, named: &[&str]| match &strictly {
         Ok(_) => Err(format!("accepted, although: {result}")),

@@ -101,7 +101,8 @@ impl<'a> Comparator<'a> {
         };
         let dropped = || {
             // If no path has the SL of such a partition, one answer has fewer paths.
-            let (our_known, their_known) = (known(our.clone()), known(their.clone()));
+            let our_known = known(our.clone());
+            let their_known = known(their.clone());
             let has = our_known.len() < our.len() || their_known.len() < their.len();
             let is_rest = our_known == their_known || alike(&our_known, &their_known).is_some();
             (has && is_same_status && is_rest).then_some(IN_PARTS)

@@ -63,7 +63,8 @@ pub(crate) fn partitions(random: &mut Random, words: &Words) -> String {
         let members =
             ["ALL=full", "ALL, SELF=full", "ALL=limited, ALL_CAS=full", "SELF=full, ALL=both"];
         let ipoib = ["", ", ipoib", ",ipoib,mtu=5", ", ipoib , rate=6, sl=3"];
-        let (ipoib, members) = (pick(random, &ipoib), pick(random, &members));
+        let ipoib = pick(random, &ipoib);
+        let members = pick(random, &members);
         let _ = writeln!(text, "Default = 0x7fff{ipoib} : {members} ;");
     }
     for number in 0..random.below(6) {

@@ -80,7 +80,8 @@ fn created(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Name {
     if is_refused && mask & limited != 0 {
         return Some(OF_GROUPS);
     }
-    let (our, their) = (parsed(ours), parsed(theirs));
+    let our = parsed(ours);
+    let their = parsed(theirs);
     let is_same = |(our, their): (&McMemberRecord, &McMemberRecord)| {
         let mut their = completed(*their, our);
         their.set_mtu(our.mtu().min(their.mtu()));
@@ -101,7 +102,8 @@ pub(crate) fn members(apart: &KnownDifferences, ours: &Answer, theirs: &Answer) 
         members.retain(|member| !apart.is_known(member));
         members
     };
-    let (mut our, mut their) = (known(ours), known(theirs));
+    let mut our = known(ours);
+    let mut their = known(theirs);
     if ours.status != theirs.status || our.len() != their.len() {
         return None;
     }

@@ -48,7 +48,8 @@ impl Memory {
             let keys = differing.iter().filter_map(|&index| table.get(index).copied());
             keys.filter(|key| *key != 0).collect()
         };
-        let (our, their) = (keys(ours), keys(theirs));
+        let our = keys(ours);
+        let their = keys(theirs);
         let lost: Vec<u16> = our.iter().copied().filter(|key| !theirs.contains(key)).collect();
         let is_full = theirs.last().is_some_and(|key| *key != 0)
             || self.last.values().any(|index| index + 1 == theirs.len());

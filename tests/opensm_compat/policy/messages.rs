@@ -139,7 +139,8 @@ impl Sender {
 /// The index of the default partition's P_Key, by which every port reaches the SA, or of the first
 /// P_Key if the port is not in that partition. OpenSM sometimes puts other P_Keys before it.
 fn pkey_index(client: &UmadClient) -> u16 {
-    let (device, port) = (&client.local.device, client.local.port);
+    let device = &client.local.device;
+    let port = client.local.port;
     let table = format!("/sys/class/infiniband/{device}/ports/{port}/pkeys");
     let key = |index: u16| {
         let key = fs::read_to_string(format!("{table}/{index}")).expect("a P_Key");

@@ -161,7 +161,8 @@ fn compare_reloads(seed: u64, steps: usize) -> ReloadOutcome {
         if let Some(file) = step.checked_sub(1).map(|step| &sequence.later[step]) {
             [&ours, &theirs].into_iter().for_each(|site| site.reload(file));
         }
-        let (our, their) = (tables(&ours), tables(&theirs));
+        let our = tables(&ours);
+        let their = tables(&theirs);
         outcome.tables += our.len();
         let place = format!("seed {seed}, file {step}");
         let theirs_by_port = indexes::by_port(&their);
@@ -251,7 +252,8 @@ fn compare(case: &Case) -> Outcome {
 
 /// Compares the tables; returns the P_Keys of the port that sends queries.
 fn compare_tables(case: &Case, outcome: &mut Outcome, ours: &Site, theirs: &Site) -> Vec<Pkey> {
-    let (ours, theirs) = (ours.tables(&case.topology), theirs.tables(&case.topology));
+    let ours = ours.tables(&case.topology);
+    let theirs = theirs.tables(&case.topology);
     outcome.tables = ours.len();
     for (key, table) in &ours {
         let other = &theirs[key];
@@ -318,7 +320,8 @@ impl Outcome {
             None => {
                 let what = what();
                 let is_group = what.starts_with("groups") || what.starts_with("join");
-                let (our, their) = (only(is_group, ours, theirs), only(is_group, theirs, ours));
+                let our = only(is_group, ours, theirs);
+                let their = only(is_group, theirs, ours);
                 self.differences.push(format!("{what}\n    ours   {our}\n    theirs {their}"));
             }
         }

@@ -61,7 +61,8 @@ pub(crate) fn have_memberless_groups(case: &Case) -> bool {
 /// scope.
 pub(crate) fn repeated_groups(case: &Case) -> Vec<Gid> {
     let definitions = read(case).unwrap_or_default().definitions;
-    let (mut made, mut repeated) = (BTreeSet::new(), Vec::new());
+    let mut made = BTreeSet::new();
+    let mut repeated = Vec::new();
     let groups = definitions.iter().flat_map(|part| &part.groups);
     for group in groups.filter(|group| !is_ip(&group.mgid)) {
         let scopes = if group.flags.scopes == 0 { 1 << 2 } else { group.flags.scopes };

@@ -80,7 +80,8 @@ pub(crate) fn paths(case: &Case, count: usize) -> Vec<Question> {
 }
 
 fn path(random: &mut Random, case: &Case) -> Question {
-    let (mut mask, mut wanted) = (0, PathRecord::default());
+    let mut mask = 0;
+    let mut wanted = PathRecord::default();
     ends(random, case, &mut mask, &mut wanted);
     demands(random, case, &mut mask, &mut wanted);
     let both = PathRecord::SGID | PathRecord::SLID;
@@ -113,7 +114,8 @@ pub(crate) fn multi_paths(case: &Case, count: usize) -> Vec<Question> {
 }
 
 fn multi_path(random: &mut Random, case: &Case) -> Question {
-    let (mut mask, mut each) = (0, PathRecord::default());
+    let mut mask = 0;
+    let mut each = PathRecord::default();
     demands(random, case, &mut mask, &mut each);
     let mut wanted = MultiPathRecord::default();
     wanted.set_reversible(each.reversible());
@@ -153,7 +155,8 @@ fn some_port(random: &mut Random, case: &Case) -> Guid {
 
 /// The ends of the path.
 fn ends(random: &mut Random, case: &Case, mask: &mut u64, wanted: &mut PathRecord) {
-    let (from, to) = (some_port(random, case), some_port(random, case));
+    let from = some_port(random, case);
+    let to = some_port(random, case);
     // Switches have one LID.
     let is_switch = |port: Guid| case.topology.nodes.iter().any(|node| node.guid == port);
     let bits = |random: &mut Random, port: Guid| {

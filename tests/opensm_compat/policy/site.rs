@@ -395,7 +395,8 @@ fn lids(topology: &Topology, file: &Path) -> Lids {
             let mut words = line.split_whitespace().map(|word| word.trim_start_matches("0x"));
             let guid = u64::from_str_radix(words.next()?, 16).ok()?;
             let mut lid = || u16::from_str_radix(words.next()?, 16).ok();
-            let (first, last) = (lid()?, lid()?);
+            let first = lid()?;
+            let last = lid()?;
             Some((Guid(guid), (Lid(first), last - first + 1)))
         };
         let real: BTreeMap<Guid, (Lid, u16)> = text.lines().filter_map(entry).collect();

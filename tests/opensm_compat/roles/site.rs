@@ -96,7 +96,8 @@ impl Site {
         };
         let observer = Observer::start(observer(&sim, &shape, &fabric, EYE));
         let managers = [const { None }; HOSTS];
-        let (sweep_interval, log) = (1, Vec::new());
+        let sweep_interval = 1;
+        let log = Vec::new();
         Some(Self { managers, observer, sweep_interval, kind, sim, dir, shape, topology, log })
     }
 
@@ -293,7 +294,8 @@ impl Site {
         };
         let node = |index: usize| self.topology.nodes[index].guid;
         let cables = self.topology.cables.iter().filter_map(|&[(a, port), (b, _)]| {
-            let (here, there) = (half(node(a))?, half(node(b))?);
+            let here = half(node(a))?;
+            let there = half(node(b))?;
             (here != there).then_some((node(a), port))
         });
         let cables: Vec<_> = cables.collect();

@@ -17,11 +17,13 @@ pub(crate) struct Pair {
 impl Pair {
     /// A description of the difference; `None` if the answers are equal.
     pub(crate) fn difference(&self) -> Option<String> {
-        let (ours, theirs) = (self.ours.counted(), self.theirs.counted());
+        let ours = self.ours.counted();
+        let theirs = self.theirs.counted();
         if self.ours.error == self.theirs.error && ours == theirs {
             return None;
         }
-        let (our_error, their_error) = (&self.ours.error, &self.theirs.error);
+        let our_error = &self.ours.error;
+        let their_error = &self.theirs.error;
         let mut text = format!("  errors: '{our_error}', OpenSM '{their_error}'\n");
         for (whose, some, others) in [("ours", &ours, &theirs), ("OpenSM", &theirs, &ours)] {
             let alone: Vec<_> = some.iter().filter(|(r, n)| others.get(*r) != Some(*n)).collect();

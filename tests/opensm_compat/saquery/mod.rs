@@ -48,10 +48,12 @@ fn answers_are_those_of_opensm() {
             differing.push(format!("saquery {}\n{difference}", question.text));
         }
     }
-    let (count, text) = (differing.len(), differing.join("\n"));
+    let count = differing.len();
+    let text = differing.join("\n");
     assert!(differing.is_empty(), "{count} differ:\n{text}\nlog:\n{}", ours.log());
     for difference in &DIFFERENCES {
-        let (name, reason) = (difference.name, difference.reason);
+        let name = difference.name;
+        let reason = difference.reason;
         assert!(met.contains(name), "'{name}' is no difference any more ({reason})");
     }
 }

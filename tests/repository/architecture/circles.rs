@@ -119,7 +119,8 @@ fn is_counted(module: &Module, other: &Module) -> bool {
 /// The files that can be reached from each by following uses.
 fn reachable(uses: &Uses) -> BTreeMap<&Module, BTreeSet<&Module>> {
     let from = |start| {
-        let (mut seen, mut next) = (BTreeSet::new(), vec![start]);
+        let mut seen = BTreeSet::new();
+        let mut next = vec![start];
         while let Some(module) = next.pop() {
             next.extend(uses[module].keys().filter(|other| seen.insert(*other)));
         }
@@ -148,7 +149,8 @@ fn describe(circle: &BTreeSet<&Module>, uses: &Uses) -> String {
     for module in circle {
         for (other, items) in uses[*module].iter().filter(|(other, _)| circle.contains(other)) {
             let items: Vec<&str> = items.iter().map(String::as_str).collect();
-            let (from, to) = (module.join("/"), other.join("/"));
+            let from = module.join("/");
+            let to = other.join("/");
             text += &format!("  {from} -> {to}: {}\n", items.join(", "));
         }
     }

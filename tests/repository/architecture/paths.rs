@@ -12,7 +12,8 @@ pub(crate) struct Import {
 /// Divides a text into its `use` declarations, each with the groups in braces expanded, and the
 /// rest.
 pub(crate) fn imports(code: &str) -> (Vec<Import>, String) {
-    let (mut imports, mut rest) = (Vec::new(), String::new());
+    let mut imports = Vec::new();
+    let mut rest = String::new();
     let mut lines = code.lines();
     while let Some(line) = lines.next() {
         let Some((is_public, start)) = use_declaration(line.trim()) else {
@@ -65,7 +66,9 @@ fn expand(prefix: &[String], tree: &str, found: &mut impl FnMut(Vec<String>, Str
 
 /// The members of a group, without those of groups within it.
 fn members(group: &str) -> Vec<&str> {
-    let (mut depth, mut start, mut members) = (0, 0, Vec::new());
+    let mut depth = 0;
+    let mut start = 0;
+    let mut members = Vec::new();
     for (at, c) in group.char_indices() {
         match c {
             '{' => depth += 1,

@@ -69,7 +69,8 @@ pub(crate) fn repository_text(name: &str) -> String {
 /// Every file below src/, by name.
 pub(crate) fn sources() -> Vec<Source> {
     let root = repository().join("src");
-    let (mut files, mut folders) = (Vec::new(), vec![root.clone()]);
+    let mut files = Vec::new();
+    let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();

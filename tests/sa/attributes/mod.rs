@@ -55,7 +55,8 @@ fn attributes() -> Vec<(&'static str, u16, Vec<&'static str>)> {
     let rows = lines(METHODS).filter(|line| !line.starts_with('='));
     let row = |line: &'static str| {
         let mut words = line.split_whitespace();
-        let (name, id) = (words.next().expect("a name"), words.next().expect("a number"));
+        let name = words.next().expect("a name");
+        let id = words.next().expect("a number");
         let cells: Vec<_> = words.collect();
         assert_eq!(cells.len(), OF_THE_CLASS.len(), "{line}");
         (name, number(id), cells)
@@ -93,7 +94,8 @@ fn ask(world: &World, sa: &mut Responder, request: &Request, key: u64) -> Answer
 
 /// Checks the headers of a reply; returns its status and number of records.
 fn read(mad: &[u8], reply: &[u8], method: Method) -> (u16, usize) {
-    let (asked, header) = (Header::read(mad), Header::read(reply));
+    let asked = Header::read(mad);
+    let header = Header::read(reply);
     assert_eq!((header.base_version(), header.class_version()), (1, 2));
     assert_eq!((header.class(), header.tid()), (asked.class(), asked.tid()));
     assert!(Method(header.method()).is_response());
@@ -173,7 +175,8 @@ fn cases() -> Vec<Case> {
     let case = |line: &'static str| {
         let cells: Vec<_> = line.split('|').map(str::trim).collect();
         let (attribute, method) = cells[0].split_once(' ').expect("attribute and method");
-        let (kind, request) = (cells[1], cells[2]);
+        let kind = cells[1];
+        let request = cells[2];
         let is_none = request.starts_with("none: ");
         let answers = match (is_none, &cells[3..]) {
             (true, []) => [None; 2],

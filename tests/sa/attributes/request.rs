@@ -103,7 +103,8 @@ impl Request {
         if !is_left_out {
             self.mask |= 1 << bit.unwrap_or_else(|| panic!("{name} has no bit"));
         }
-        let (offset, width) = (offset.expect("a place"), width.expect("a width"));
+        let offset = offset.expect("a place");
+        let width = width.expect("a width");
         assert!(width == 128 || value >> width == 0, "{name} has {width} bits");
         for place in 0..width {
             let at = offset + width - 1 - place;

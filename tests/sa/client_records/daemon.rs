@@ -104,7 +104,8 @@ fn trap(client: &Client, lid: Lid, number: u16, tid: u64) {
 async fn notices_of_devices_are_reported_at_a_bounded_rate() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let sm = up(&cluster, cluster.options()).await;
-    let (noisy, client) = ([2, 2, 0], Client::at(&cluster, [1, 1, 0], true));
+    let noisy = [2, 2, 0];
+    let client = Client::at(&cluster, [1, 1, 0], true);
     let knows = Client::at(&cluster, [2, 1, 0], true);
     let device = Client::at(&cluster, noisy, true);
     let lid = cluster.host_lid(noisy);
@@ -172,7 +173,8 @@ fn exits(cluster: &SimCluster, mlid: Mlid) -> BTreeSet<(Guid, u8)> {
     let mut exits = BTreeSet::new();
     for [a, b] in &topology.cables {
         for (end, other) in [(a, b), (b, a)] {
-            let (node, port) = (&topology.nodes[end.0], end.1.0);
+            let node = &topology.nodes[end.0];
+            let port = end.1.0;
             let leads_to_host = topology.nodes[other.0].num_ports == 1;
             let mft = cluster.fabric.mft(node.guid, port / 16);
             let mask = mft.and_then(|mft| mft.get(usize::from(mlid.0 - 0xC000)).copied());
@@ -198,7 +200,8 @@ async fn many_joins_need_few_passes() {
     let sm = up(&cluster, cluster.options()).await;
     let places = (0..64u16).map(|n| [n / 16, n / 4 % 4, n % 4]).skip(1);
     let clients: Vec<Client> = places.map(|at| Client::at(&cluster, at, true)).collect();
-    let (before, start) = (sm.generation(), Instant::now());
+    let before = sm.generation();
+    let start = Instant::now();
     cluster.fabric.reset_counters();
     for client in &clients {
         let mad = join_request(client, broadcast(), JoinState::FULL);
@@ -325,7 +328,8 @@ async fn paths_stay_the_same_while_the_engine_rejects_the_fabric() {
     let client = Client::at(&cluster, [4, 3, 0], false);
     let places = (0..5).flat_map(|y| (0..5).map(move |x| [x, y, 0]));
     let hosts: Vec<Guid> = places.map(|at| host(&cluster.shape, at)).collect();
-    let (before, tables) = (paths(&client, &hosts).await, cluster.tables());
+    let before = paths(&client, &hosts).await;
+    let tables = cluster.tables();
     assert!(before.iter().all(|answer| answer.0 == 0), "{before:?}");
     let sls: BTreeSet<Sl> = before.iter().map(|answer| answer.3).collect();
     assert!(sls.len() > 1, "there is nothing to tell the SLs apart by: {sls:?}");

@@ -88,7 +88,8 @@ fn paths(
 /// Why there is no path from host 0 to host 1, for the log.
 fn refusal(place: &(Shape, Subnet), mask: u64, set: impl Fn(&mut PathRecord)) -> Option<String> {
     let (asker, mad) = query(place, Method::GET, mask, set);
-    let (mut sa, now) = (Responder::default(), Instant::now());
+    let mut sa = Responder::default();
+    let now = Instant::now();
     sa.prepare(&place.1, now);
     sa.refused_path(&place.1, &asker, &mad.0, now)
 }
@@ -100,7 +101,8 @@ fn query(
     mask: u64,
     set: impl Fn(&mut PathRecord),
 ) -> (Address, Mad) {
-    let (from, to) = (host(shape, 0), host(shape, 1));
+    let from = host(shape, 0);
+    let to = host(shape, 1);
     let mut wanted = PathRecord::default();
     wanted.set_sgid(Gid::new(PREFIX, from));
     wanted.set_dgid(Gid::new(PREFIX, to));

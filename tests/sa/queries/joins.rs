@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn hosts_join_and_leave_the_broadcast_group() {
-    let (subnet, mut sa) = (subnet(0), Responder::default());
+    let subnet = subnet(0);
+    let mut sa = Responder::default();
     sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST);
     let mgid = broadcast().mgid;
     let set = || ask(SaAttr::MC_MEMBER_RECORD, Method::SET, JOIN);
@@ -38,7 +39,8 @@ fn hosts_join_and_leave_the_broadcast_group() {
 
 #[test]
 fn rejected_joins() {
-    let (subnet, mut sa) = (subnet(0), Responder::default());
+    let subnet = subnet(0);
+    let mut sa = Responder::default();
     sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST);
     let good = member(1, broadcast().mgid, JoinState::FULL);
     type Change = fn(&mut McMemberRecord);

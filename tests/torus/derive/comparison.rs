@@ -59,7 +59,8 @@ pub(crate) fn faults(case: &Case, size: TorusSize, at: &[Option<[u32; 3]>]) -> u
             assert!(switch[number(*at)].replace(id).is_none(), "two switches at {at:?}");
         }
     }
-    let (mut absent, mut explained) = (0, 0);
+    let mut absent = 0;
+    let mut explained = 0;
     for from in at.iter().flatten() {
         for to in (0..3).filter_map(|axis| above(*from, axis)) {
             if let (Some(a), Some(b)) = (switch[number(*from)], switch[number(to)]) {
@@ -89,7 +90,8 @@ pub(crate) fn compare(case: &Case) -> Verdict {
     if is_whole && is_same_map((case.size(), size), &pairs) {
         return Verdict::Right;
     }
-    let (ours, theirs) = (faults(case, size, &here), faults(case, case.size(), &case.at));
+    let ours = faults(case, size, &here);
+    let theirs = faults(case, case.size(), &case.at);
     let is_told = derived.alternatives.iter().any(|&size| sorted(size) == sorted(case.size()));
     let text = || {
         format!(
@@ -114,7 +116,8 @@ fn routes_as_well(case: &Case, derived: &DerivedTorus) -> Result<(), String> {
     let ours = case.route(derived.config.clone());
     let ours = ours.map_err(|no| format!("refused {:?}: {}", derived.config, reasons(&no)))?;
     let count = |routing| Torus::of(routing).unwrap().switches().count();
-    let (ours, theirs) = (count(&ours), count(&theirs));
+    let ours = count(&ours);
+    let theirs = count(&theirs);
     if ours >= theirs { Ok(()) } else { Err(format!("{ours} switches placed, not {theirs}")) }
 }
 

@@ -45,7 +45,8 @@ fn the_first_repair_that_a_rejection_names_suffices() {
         let before = Subnet::of(&healthy).route(&healthy.torus_conf()).unwrap();
         for round in 0..40 {
             let mut place = || radix.map(&mut below);
-            let (mut holes, column) = (Vec::new(), place());
+            let mut holes = Vec::new();
+            let column = place();
             match round % 4 {
                 // A column, or most of it.
                 0 => holes.extend((0..radix[2]).map(|z| [column[0].max(2), column[1], z])),
@@ -89,7 +90,8 @@ fn wrong_configurations_are_rejected_by_number() {
     let subnet = Subnet::of(&shape);
     let good = shape.torus_conf();
     let guid = |at| format!("{:#x}", shape.switch_guid(at).0);
-    let (origin, other) = (guid([0, 0, 0]), guid([1, 1, 1]));
+    let origin = guid([0, 0, 0]);
+    let other = guid([1, 1, 1]);
     let without = |key: &str| -> String {
         good.lines().filter(|line| !line.starts_with(key)).map(|line| format!("{line}\n")).collect()
     };

@@ -6,7 +6,9 @@ use super::*;
 fn two_seeds(lines: &str) -> String {
     let shape = Shape::torus([6, 5, 1]);
     let guid = |at: [u16; 3]| format!("{:#x}", shape.switch_guid(at).0);
-    let (origin, right, up) = (guid([3, 2, 0]), guid([4, 2, 0]), guid([3, 3, 0]));
+    let origin = guid([3, 2, 0]);
+    let right = guid([4, 2, 0]);
+    let up = guid([3, 3, 0]);
     format!(
         "{}next_seed\nxp_link {origin} {right}\nyp_link {origin} {up}\n{lines}",
         shape.torus_conf()
@@ -104,7 +106,8 @@ fn seeds_that_share_a_switch_are_told() {
 fn seeds_that_place_a_switch_twice_are_rejected_when_they_are_used() {
     let shape = Shape::torus([6, 5, 1]);
     let guid = |at: [u16; 3]| format!("{:#x}", shape.switch_guid(at).0);
-    let (origin, right) = (guid([0, 0, 0]), guid([1, 0, 0]));
+    let origin = guid([0, 0, 0]);
+    let right = guid([1, 0, 0]);
     for (links, fault) in [
         (format!("yp_link {origin} {origin}\n"), "yp_link leads from switch"),
         (format!("yp_link {origin} {right}\n"), "yp_link names switch"),

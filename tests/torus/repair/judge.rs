@@ -155,7 +155,8 @@ impl Judge {
 
     /// The next hops of the forwarding tables. All LIDs at a switch have the same.
     pub(super) fn next_hops(&self, subnet: &Subnet, routing: &Routing) -> NextHops {
-        let (fabric, count) = (&subnet.fabric, self.places.len());
+        let fabric = &subnet.fabric;
+        let count = self.places.len();
         let first = self.shape.switch_guid([0; 3]).0;
         let torus = Torus::of(routing).expect("routed by torus-2QoS");
         let place_of = |switch: SwitchId| -> Option<usize> {

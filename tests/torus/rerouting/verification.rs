@@ -156,7 +156,8 @@ proptest! {
     ) {
         let checks = Checks::new(true);
         let mut torus = FailingTorus::new(&shape);
-        let (mut baseline, mut memory) = (None, Memory::default());
+        let mut baseline = None;
+        let mut memory = Memory::default();
         for (event, is_recomputed) in std::iter::once((Vec::new(), false)).chain(events) {
             torus.happen(&event);
             let subnet = torus.subnet();
@@ -238,7 +239,8 @@ proptest! {
     ) {
         let checks = Checks::new(true);
         let mut torus = FailingTorus::new(&shape);
-        let (mut baseline, mut memory) = (None, Memory::default());
+        let mut baseline = None;
+        let mut memory = Memory::default();
         let events = picks.iter().map(|&pick| vec![(Part::Switch, pick)]);
         for event in std::iter::once(Vec::new()).chain(events.clone()).chain(events.rev()) {
             torus.happen(&event);
@@ -293,7 +295,8 @@ fn extents(
     events: &[Vec<(Part, usize)>],
     recomputes: bool,
 ) -> (Vec<Extent>, FailingTorus) {
-    let (checks, mut torus) = (Checks::new(true), FailingTorus::new(shape));
+    let checks = Checks::new(true);
+    let mut torus = FailingTorus::new(shape);
     let (mut baseline, mut memory): (Option<VerifiedBaseline>, _) = (None, Memory::default());
     let mut extents = Vec::new();
     for event in std::iter::once(&Vec::new()).chain(events) {

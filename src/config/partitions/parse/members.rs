@@ -10,7 +10,8 @@ impl Parser<'_> {
     /// Reports a colon in a list of ports: most likely a semicolon is missing before it.
     pub(super) fn unexpected_colon(&mut self, open: &OpenDefinition, item: Span<'_>) {
         let definition = &open.definition;
-        let (name, line) = (quoted(&definition.name), definition.line);
+        let name = quoted(&definition.name);
+        let line = definition.line;
         let (guid, _) = item.assignment();
         let is_pair = |part: &str| part.len() == 2 && part.bytes().all(|c| c.is_ascii_hexdigit());
         let message = if guid.text().split(':').all(is_pair) {
@@ -45,7 +46,8 @@ impl Parser<'_> {
         if let PortSelector::Port(guid) = ports {
             let before = open.named.insert(guid, (name.line, membership));
             if let Some((line, other)) = before.filter(|(_, other)| *other != membership) {
-                let (was, is) = (membership_name(other), membership_name(membership));
+                let was = membership_name(other);
+                let is = membership_name(membership);
                 let message =
                     format!("port {guid} is {was} in line {line} of this definition; {is} applies");
                 self.diagnostics.warning(name, message);

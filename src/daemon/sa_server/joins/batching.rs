@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn a_single_change_is_planned_at_once() {
-        let (mut batcher, now) = (PlanBatcher::new(7), Instant::now());
+        let mut batcher = PlanBatcher::new(7);
+        let now = Instant::now();
         batcher.changed(now, 7);
         assert_eq!(batcher.due(), None);
         batcher.changed(now, 9);
@@ -103,7 +104,8 @@ mod tests {
 
     #[test]
     fn many_changes_are_collected() {
-        let (mut batcher, start) = (PlanBatcher::new(0), Instant::now());
+        let mut batcher = PlanBatcher::new(0);
+        let start = Instant::now();
         let mut now = start;
         for generation in 1..=1000 {
             batcher.changed(now, generation);

@@ -51,7 +51,8 @@ impl HeldJoins {
     /// programmed now.
     pub(super) fn planning_finished(&mut self) {
         self.programmed = self.planning;
-        let (replies, programmed) = (&self.replies, self.programmed);
+        let replies = &self.replies;
+        let programmed = self.programmed;
         let is_programmed = |(_, key): &(Instant, DedupKey)| {
             replies.get(key).is_none_or(|(_, reply)| reply.required_generation <= programmed)
         };
@@ -160,7 +161,8 @@ mod tests {
 
     #[test]
     fn replies_are_held_until_their_groups_are_programmed() {
-        let (mut joins, now) = (HeldJoins::default(), Instant::now());
+        let mut joins = HeldJoins::default();
+        let now = Instant::now();
         assert!(joins.hold(now, key(1), reply(1, 0)).is_some(), "programmed already");
         for (lid, due) in [(2, 5), (3, 6), (4, 9)] {
             assert!(!joins.holds(&key(lid)));
@@ -187,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_port_displaces_no_replies_of_others() {
-        let (mut joins, now) = (HeldJoins::default(), Instant::now());
+        let mut joins = HeldJoins::default();
+        let now = Instant::now();
         assert_eq!(joins.hold(now, key(1), reply(1, 5)), None);
         let key_of = |number: u32| {
             let from = Address { qpn: number, ..Address::gsi(Lid(2), Sl(0)) };
@@ -209,7 +212,8 @@ mod tests {
 
     #[test]
     fn a_repeated_join_gets_one_reply_with_the_latest_transaction_id() {
-        let (mut joins, now) = (HeldJoins::default(), Instant::now());
+        let mut joins = HeldJoins::default();
+        let now = Instant::now();
         assert_eq!(joins.hold(now, key_with_tid(1, 1), reply(1, 5)), None);
         assert_eq!(joins.hold(now, key_with_tid(2, 1), reply(2, 5)), None);
         joins.planning_started(5);

@@ -130,9 +130,12 @@ mod tests {
 
     #[test]
     fn creating_and_leaving_a_group_are_executed_once() {
-        let (mut replies, now) = (ReplyCache::default(), Instant::now());
-        let (set, delete) = (Method::SET, Method::DELETE);
-        let (join, leave) = (request(set, 0xFF, 1), request(delete, 0xFF, 2));
+        let mut replies = ReplyCache::default();
+        let now = Instant::now();
+        let set = Method::SET;
+        let delete = Method::DELETE;
+        let join = request(set, 0xFF, 1);
+        let leave = request(delete, 0xFF, 2);
         let creating = [request(set, 0, 3), request(set, 0, 4)];
         let seen: Vec<bool> =
             [&join, &join, &leave, &leave, &creating[0], &creating[1], &creating[0]]
@@ -157,7 +160,8 @@ mod tests {
 
     #[test]
     fn a_port_displaces_no_replies_of_others() {
-        let (mut replies, now) = (ReplyCache::default(), Instant::now());
+        let mut replies = ReplyCache::default();
+        let now = Instant::now();
         let of = |lid: u16, tid: u64| {
             let mut request = request(Method::SET, 0, tid);
             request.from.lid = Lid(lid);

@@ -145,7 +145,8 @@ fn matching_names<'n>(node: &Node, names: &'n [PortName]) -> Vec<(&'n PortName, 
 /// a slash.
 fn name_matches(description: &str, wanted: &str) -> bool {
     let mut words = description.split_whitespace();
-    let (host, device) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let host = words.next().unwrap_or_default();
+    let device = words.next().unwrap_or_default();
     let has_slash = wanted.contains('/');
     glob_matches(description, wanted)
         || !has_slash && glob_matches(host, wanted)
@@ -156,7 +157,8 @@ fn name_matches(description: &str, wanted: &str) -> bool {
 fn glob_matches(text: &str, pattern: &str) -> bool {
     let text: Vec<char> = text.to_lowercase().chars().collect();
     let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
-    let (mut at, mut next) = (0, 0);
+    let mut at = 0;
+    let mut next = 0;
     let mut star: Option<(usize, usize)> = None;
     while at < text.len() {
         if pattern.get(next) == Some(&'*') {

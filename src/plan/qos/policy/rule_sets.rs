@@ -125,7 +125,8 @@ impl Segments {
             }
         }
         let mut current = rule_sets.words_of(unconditional).to_vec();
-        let (mut bounds, mut sets) = (vec![0], vec![unconditional]);
+        let mut bounds = vec![0];
+        let mut sets = vec![unconditional];
         for (bound, rules) in toggles {
             rules.into_iter().for_each(|rule| flip(&mut current, rule));
             let set = rule_sets.intern(&current);

@@ -177,7 +177,8 @@ proptest! {
         let policy = Arc::new(policy);
         let (made, _) = EffectivePolicy::new(policy.clone(), &fabric, &Vec::new().into(), &[], None);
         for (from, to, service_id, qos_class, pkey) in queries {
-            let (from, to) = (*from.get(&ends), *to.get(&ends));
+            let from = *from.get(&ends);
+            let to = *to.get(&ends);
             let asked = QosQuery { from, to: Some(to), service_id, qos_class, pkey: pkey.map(Pkey) };
             prop_assert_eq!(made.rule(&asked), scan(&policy, &fabric, &asked));
         }

@@ -250,7 +250,8 @@ fn scopes_that_the_fabric_cannot_implement_are_reported() {
     );
     let plan = planned(&fabric, &policy(&text)).plan;
     let setup = plan.qos.setup.as_ref().expect("scopes");
-    let (engine, policy) = (plan.routing.engine, &*plan.routing.policy);
+    let engine = plan.routing.engine;
+    let policy = &*plan.routing.policy;
     let context = SetupContext { fabric: &fabric, setup, engine, policy, targets: &plan.ports };
     let found = diagnostics(&context);
     let notes: Vec<_> = found.iter().map(crate::notes::Note::from).collect();
@@ -383,7 +384,8 @@ proptest! {
         // A removed policy leaves no trace.
         let none = with_input(&after, &options, nothing, None, |input| update(input, &basis));
         let bare = with_input(&after, &options, nothing, None, compute);
-        let (none, bare) = (none.0.expect("a plan").plan, bare.expect("a plan").plan);
+        let none = none.0.expect("a plan").plan;
+        let bare = bare.expect("a plan").plan;
         prop_assert_eq!(&none.qos, &bare.qos);
         prop_assert_eq!(&none.ports, &bare.ports);
     }

@@ -132,7 +132,8 @@ impl<'a> Balancing<'a> {
 
     /// Routes all switches.
     pub(super) fn route(self) -> Balanced {
-        let (fabric, lids) = (self.fabric, self.lids);
+        let fabric = self.fabric;
+        let lids = self.lids;
         let (search, mut notes) = SearchOrders::new(fabric, &self.lists.search_orders);
         let destinations = order::destinations(
             fabric,

@@ -17,7 +17,8 @@ impl SearchOrders {
     /// Resolves the orders for the switches of `fabric`. An order that names a nonexistent port is
     /// ignored and noted.
     pub(super) fn new(fabric: &Fabric, orders: &[SearchOrder]) -> (Self, Vec<Note>) {
-        let (mut result, mut notes) = (Self::default(), Vec::new());
+        let mut result = Self::default();
+        let mut notes = Vec::new();
         for order in orders {
             let node = fabric.node_by_guid(order.switch);
             let Some(node) = node.map(|node| fabric.node(node)) else { continue };

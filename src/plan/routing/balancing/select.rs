@@ -301,7 +301,8 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
     /// output taken before it.
     fn choose_least_used(&self, used: &[UsedNeighbour]) -> Option<u8> {
         let mut best = None;
-        let (mut fewest_paths, mut fewest_lids) = (u32::MAX, u32::MAX);
+        let mut fewest_paths = u32::MAX;
+        let mut fewest_lids = u32::MAX;
         for &output in &self.candidates {
             let paths = self.paths[usize::from(output)];
             let end = self.outputs[usize::from(output)].end();

@@ -78,7 +78,8 @@ pub(in crate::plan) fn picture(topology: &Topology) -> Fabric {
 pub(in crate::plan) fn ring(switches: u64) -> Fabric {
     let mut text = String::new();
     for index in 0..switches {
-        let (next, last) = ((index + 1) % switches, (index + switches - 1) % switches);
+        let next = (index + 1) % switches;
+        let last = (index + switches - 1) % switches;
         text += &format!("Switch 3 \"S-{:016x}\"\n", 0x100 + index);
         text += &format!("[1] \"S-{:016x}\"[2]\n", 0x100 + next);
         text += &format!("[2] \"S-{:016x}\"[1]\n", 0x100 + last);
@@ -181,7 +182,8 @@ proptest! {
         let before = route(&topology, &lids, None);
         let mut cut = topology.clone();
         cut.cables.remove(lost.index(cut.cables.len()));
-        let (old, new) = (picture(&topology), picture(&cut));
+        let old = picture(&topology);
+        let new = picture(&cut);
         // The LID table is indexed by port slot, which is stable as long as no node disappears.
         prop_assume!(new.nodes().len() == old.nodes().len());
         let graph = SwitchGraph::new(&new, &[]);

@@ -54,7 +54,8 @@ pub(super) fn fill(
     let lfts = vec![Lft::unused_entries(lids.max()); tree.groups.len()];
     let mut tables = Tables { lfts, port_hops: PortHops::default() };
     let mut turn = leaves.last().filter(|_| options.connect_roots).map(|&leaf| LeafTurn::new(leaf));
-    let (mut next, mut ready) = (Batch::default(), Batch::default());
+    let mut next = Batch::default();
+    let mut ready = Batch::default();
     for targets in targets(tree, lids, leaves, options).chunks(BATCH) {
         rayon::join(|| next.walk(walk, targets, &mut turn), || ready.write(tree, &mut tables));
         std::mem::swap(&mut next, &mut ready);
@@ -99,7 +100,8 @@ fn targets(
 }
 
 fn host_target(host: &Host, reverse_hops: u16) -> Target {
-    let (switch, port) = (host.switch, Some(host.switch_port));
+    let switch = host.switch;
+    let port = Some(host.switch_port);
     Target { lid: Some(host.lid), to: Destination { switch, port, counts: true, reverse_hops } }
 }
 

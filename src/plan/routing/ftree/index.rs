@@ -141,7 +141,8 @@ impl Search<'_, '_> {
     /// Assigns the index of a start switch: its rank and zeros, or for a root the number of the
     /// search behind the first free number.
     fn assign_first(&mut self, switch: SwitchId, subtree: u16) {
-        let (rank, levels) = (self.tree.ranks.of(switch), self.tree.leaf_rank as usize);
+        let rank = self.tree.ranks.of(switch);
+        let levels = self.tree.leaf_rank as usize;
         let mut index = Index::NONE;
         index.0[0] = rank as u16;
         index.0[1..=levels].fill(0);

@@ -51,7 +51,8 @@ impl<'a> FtreeOptions<'a> {
 /// The checks that precede ranking.
 pub(super) fn check(fabric: &Fabric, options: &FtreeOptions<'_>) -> Result<(), Note> {
     let switches = fabric.switches().len();
-    let (nodes, adapters) = (fabric.nodes(), fabric.nodes().len() - switches);
+    let nodes = fabric.nodes();
+    let adapters = fabric.nodes().len() - switches;
     if options.lmc > 0 {
         let lmc = options.lmc;
         return Err(refusal(format!("LMC {lmc} is not supported by ftree; set lmc to 0")));

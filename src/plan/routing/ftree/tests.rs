@@ -216,7 +216,8 @@ fn routes_of_a_regular_tree_are_balanced() {
 fn damaged_tree() -> impl Strategy<Value = (Topology, Vec<Guid>)> {
     let sizes = (1usize..4, 2usize..5, 2usize..6);
     sizes.prop_flat_map(|(roots, middles, leaves)| {
-        let (first_middle, first_leaf) = (roots, roots + middles);
+        let first_middle = roots;
+        let first_leaf = roots + middles;
         let upper = (0..roots)
             .flat_map(move |root| (first_middle..first_leaf).map(move |middle| (middle, root)));
         let lower = (first_middle..first_leaf).flat_map(move |middle| {

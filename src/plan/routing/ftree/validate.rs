@@ -72,7 +72,8 @@ struct Comparison<'a> {
 
 impl Comparison<'_> {
     fn check(&self) -> Result<(), Note> {
-        let (own, reference) = (self.tree.groups(self.switch), self.tree.groups(self.reference));
+        let own = self.tree.groups(self.switch);
+        let reference = self.tree.groups(self.reference);
         let is_above_leaves = self.tree.ranks.of(self.switch) != self.tree.leaf_rank;
         self.equal("AB09", "upward port group", own.up.len(), reference.up.len())?;
         if is_above_leaves {

@@ -310,7 +310,8 @@ impl Walk {
     /// the groups without routes; `None` at their places. The order may change with each step.
     fn down_at(&self, switch: usize, place: usize) -> Option<u16> {
         let here = &self.switches[switch];
-        let (before, adapters) = (usize::from(here.before_adapters), usize::from(here.adapters));
+        let before = usize::from(here.before_adapters);
+        let adapters = usize::from(here.adapters);
         let group = match place {
             _ if place < before => place,
             _ if place < before + adapters => return None,

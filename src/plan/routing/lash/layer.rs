@@ -83,7 +83,8 @@ impl Layer {
 
     /// Changes the order so that a new dependency leads forward; false if it closes a cycle.
     fn insert(&mut self, network: &Network<'_>, new: Dependency) -> bool {
-        let (first, last) = (self.places[new.to as usize], self.places[new.from as usize]);
+        let first = self.places[new.to as usize];
+        let last = self.places[new.from as usize];
         if last < first {
             return true;
         }

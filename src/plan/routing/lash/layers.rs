@@ -182,7 +182,8 @@ impl Balancing<'_, '_> {
         if self.layers.len() < 2 {
             return;
         }
-        let (mut fullest, mut emptiest) = (0, self.layers.len() - 1);
+        let mut fullest = 0;
+        let mut emptiest = self.layers.len() - 1;
         let mut trials = self.own.paths[fullest];
         let mut movable = Movable::new(self.own);
         loop {

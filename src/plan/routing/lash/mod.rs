@@ -96,7 +96,8 @@ fn route(
         return Err(Note::error("4D03", text));
     }
     let graph = SwitchGraph::new(fabric, &[]);
-    let (mut neighbours, mut notes) = (Neighbours::new(fabric, &graph), Vec::new());
+    let mut neighbours = Neighbours::new(fabric, &graph);
+    let mut notes = Vec::new();
     if options.do_mesh_analysis {
         let analysis = mesh::analyse(neighbours);
         (neighbours, notes) = (analysis.neighbours, analysis.notes);
@@ -107,7 +108,8 @@ fn route(
     let most = usize::from(vls - start);
     let layers = Layers::assign(&network, most, &mut Random::new(options.seed));
     let layers = layers.map_err(|_| {
-        let (vls, most) = (counted(vls.into(), "VL", "VLs"), counted(most, "layer", "layers"));
+        let vls = counted(vls.into(), "VL", "VLs");
+        let most = counted(most, "layer", "layers");
         let text = format!(
             "shortest paths without credit loops need more than the {most} that links with {vls} \
              and lash_start_vl {start} allow"

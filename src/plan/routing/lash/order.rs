@@ -117,7 +117,8 @@ impl<'a> Ordering<'a> {
 
     fn place(&mut self, channel: u32, place: u32) {
         self.places[channel as usize] = place;
-        let (network, uses) = (self.network, self.uses);
+        let network = self.network;
+        let uses = self.uses;
         for next in network.successors(uses, channel) {
             self.predecessors[next as usize] -= 1;
             if self.predecessors[next as usize] == 0 {

@@ -53,7 +53,8 @@ fn dependencies(
             let target = fabric.switch(to).first_port;
             let sl = routing.policy.path_sl(fabric.switch(from).first_port, target, Sl(0));
             let lid = lids.base(target).expect("a LID");
-            let (mut here, mut last) = (from, None);
+            let mut here = from;
+            let mut last = None;
             while here != to && sl == Sl(layer) {
                 let out = routing.lft(here).out(lid).expect("a route");
                 let channel = (here, out);

@@ -212,7 +212,8 @@ impl SourceShares {
     }
 
     fn add_to(&self, centrality: &mut [f64], layer: usize, hosts: &[u8]) {
-        let (shares, hosts) = (&self.shares[layer], hosts[self.from]);
+        let shares = &self.shares[layer];
+        let hosts = hosts[self.from];
         let others = || self.order.iter().map(|&at| at as usize).filter(|&at| at != self.from);
         // First the paths that begin at the switch, then those of each host, for which the switch
         // itself counts too.
@@ -277,11 +278,13 @@ impl ShortestPaths {
         order[0] = from;
         counts[from as usize] = 1;
         distances[from as usize] = 0;
-        let (mut place, mut found) = (0, 1);
+        let mut place = 0;
+        let mut found = 1;
         while place < found {
             let at = order[place];
             place += 1;
-            let (beyond, paths) = (distances[at as usize] + 1, counts[at as usize]);
+            let beyond = distances[at as usize] + 1;
+            let paths = counts[at as usize];
             for &to in &network.ends()[network.range(at)] {
                 let next = to as usize;
                 order[found] = to;

@@ -80,7 +80,8 @@ impl Engine for Nue {
 }
 
 fn route(input: &RoutingInput<'_>) -> Result<Routing, Note> {
-    let (fabric, lids) = (input.fabric, input.lids);
+    let fabric = input.fabric;
+    let lids = input.lids;
     let by_lid = |switch| {
         let lid = lids.base(fabric.switch(switch).first_port).unwrap_or_default();
         lid.0.swap_bytes().into()

@@ -117,9 +117,11 @@ impl ChannelOrder {
         is_used: impl Fn(u32) -> bool,
     ) -> Result<Complete, ClosesCycle> {
         let Self { places, met, after, before, .. } = self;
-        let (first, last) = (places[to as usize], places[from as usize]);
+        let first = places[to as usize];
+        let last = places[from as usize];
         self.searches += 2;
-        let (of_after, of_before) = (self.searches - 1, self.searches);
+        let of_after = self.searches - 1;
+        let of_before = self.searches;
         (met[to as usize], met[from as usize]) = (of_after, of_before);
         after.clear();
         before.clear();
@@ -170,7 +172,8 @@ impl ChannelOrder {
     }
 
     fn unlink(&mut self, channel: u32) {
-        let (previous, next) = (self.previous[channel as usize], self.next[channel as usize]);
+        let previous = self.previous[channel as usize];
+        let next = self.next[channel as usize];
         self.next[previous as usize] = next;
         self.previous[next as usize] = previous;
     }
@@ -217,7 +220,8 @@ impl ChannelOrder {
 
     /// Gives all channels new places with equal gaps.
     fn number(&mut self) {
-        let (mut place, mut channel) = (0, self.next[self.places.len()]);
+        let mut place = 0;
+        let mut channel = self.next[self.places.len()];
         while let Some(own) = self.places.get_mut(channel as usize) {
             *own = place;
             place += self.spacing;

@@ -182,14 +182,16 @@ impl<'a> Search<'a> {
     /// An unused edge that offers no shorter path changes nothing, then or later in this function,
     /// because distances only become smaller here. The way back leads to a nearer switch.
     fn follow(&mut self, layer: &mut Layer<'_>, switch: u32, distance: u64) {
-        let (graph, used) = (self.graph, self.used[switch as usize]);
-        let (first_link, first_edge) =
-            (graph.network.range(switch).start as u32, graph.first_behind(switch, used));
+        let graph = self.graph;
+        let used = self.used[switch as usize];
+        let first_link = graph.network.range(switch).start as u32;
+        let first_edge = graph.first_behind(switch, used);
         let count = self.find_shorter(layer, switch, first_edge, distance);
         for place in 0..count {
             let link = self.shorter[place];
             let edge = first_edge + (link - first_link);
-            let (to, distance) = (graph.link_end(link), distance + layer.lengths[link as usize]);
+            let to = graph.link_end(link);
+            let distance = distance + layer.lengths[link as usize];
             if layer.colors.is_unused(edge) {
                 self.unused.push((edge, link));
             } else if distance < self.distances[to as usize] {
@@ -206,7 +208,8 @@ impl<'a> Search<'a> {
         let graph = self.graph;
         let mut unused = std::mem::take(&mut self.unused);
         for (edge, link) in unused.drain(..) {
-            let (to, distance) = (graph.link_end(link), distance + layer.lengths[link as usize]);
+            let to = graph.link_end(link);
+            let distance = distance + layer.lengths[link as usize];
             if distance < self.distances[to as usize]
                 && layer.colors.is_unused(edge)
                 && layer.colors.use_edge(graph, channel, edge, layer.color)
@@ -228,7 +231,8 @@ impl<'a> Search<'a> {
     ) -> usize {
         let Self { graph, distances, shorter, .. } = self;
         let links = graph.network.range(switch);
-        let (ends, lengths) = (&graph.network.ends()[links.clone()], &layer.lengths[links.clone()]);
+        let ends = &graph.network.ends()[links.clone()];
+        let lengths = &layer.lengths[links.clone()];
         let may_be_used = layer.colors.may_be_used(first_edge);
         let mut count = 0;
         for (((&to, &length), may_be_used), link) in

@@ -26,7 +26,8 @@ impl Setup<'_> {
     /// Adds OpenSM's routes to switches, or others if these close a loop.
     pub(super) fn with_switches(&self, mut routes: Routes) -> Routes {
         routes.columns.flush(&mut routes.tables);
-        let (is_wanted, mut protected) = (AtomicBool::new(true), routes.clone());
+        let is_wanted = AtomicBool::new(true);
+        let mut protected = routes.clone();
         let switches = self.switches_in_order();
         let (before_loop, is_protected) = rayon::join(
             || {
@@ -49,7 +50,8 @@ impl Setup<'_> {
     /// Adds shortest paths to switches. If the routes have a loop, it ends soon after the one that
     /// closes it, and returns the number of switches that were added.
     fn add_until_loop(&self, routes: &mut Routes, switches: &[Target]) -> Option<usize> {
-        let (mut added, mut end) = (0, FIRST_SWITCHES);
+        let mut added = 0;
+        let mut end = FIRST_SWITCHES;
         if self.has_loop(&routes.dependencies[1..]) {
             return Some(added);
         }
@@ -80,7 +82,8 @@ impl Setup<'_> {
 
     /// Marks the edges on which paths depend.
     fn mark_dependencies(&self, dependencies: &mut [bool], used: &[u32]) {
-        let (graph, starts) = (self.graph, self.graph.network.starts());
+        let graph = self.graph;
+        let starts = self.graph.network.starts();
         for &link in used {
             let Some(before) = starts.get(link as usize).map(|&start| used[start as usize]) else {
                 continue;

@@ -225,7 +225,8 @@ proptest! {
 /// are those of the tables.
 fn assert_dependencies(setup: &Setup<'_>, mut routes: Routes) {
     routes.columns.flush(&mut routes.tables);
-    let (graph, network) = (setup.graph, setup.graph.network);
+    let graph = setup.graph;
+    let network = setup.graph.network;
     let mut expected = vec![vec![false; graph.edge_count()]; setup.layers.len()];
     let output = |switch: u32, lid: Lid| {
         let port = routes.tables[switch as usize][lid.index()];
@@ -254,7 +255,8 @@ fn assert_dependencies(setup: &Setup<'_>, mut routes: Routes) {
 
 /// The links from a root to a switch, last one first; `None` if the switch does not reach it.
 fn path_to_root(network: &Network, tree: &[u32], switch: u32, root: u32) -> Option<Vec<u32>> {
-    let (mut at, mut path) = (switch, Vec::new());
+    let mut at = switch;
+    let mut path = Vec::new();
     while at != root {
         let &link = network.links().get(tree[at as usize] as usize)?;
         path.push(tree[at as usize]);

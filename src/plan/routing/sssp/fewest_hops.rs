@@ -44,7 +44,9 @@ impl FewestHops {
         // One more than can be used: a step is written before it is known whether it counts, which
         // could not be predicted.
         let room = network.links().len() + 1;
-        let (mut next, mut links, mut ports) = (vec![0; room], vec![0; room], vec![0; room]);
+        let mut next = vec![0; room];
+        let mut links = vec![0; room];
+        let mut ports = vec![0; room];
         let mut count = 0;
         for &switch in &order {
             first.push(count);

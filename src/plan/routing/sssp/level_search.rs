@@ -164,12 +164,16 @@ impl<'a> LevelSearch<'a> {
 /// could not be predicted.
 fn two_least(next: &[u32], keys: &[u64], distances: &[u64]) -> [u64; 2] {
     let key = |(&next, &key): (&u32, &u64)| distances[next as usize] + key;
-    let (mut least, mut second) = (u64::MAX, u64::MAX);
-    let (pairs, keys_of_pairs) = (next.chunks_exact(2), keys.chunks_exact(2));
+    let mut least = u64::MAX;
+    let mut second = u64::MAX;
+    let pairs = next.chunks_exact(2);
+    let keys_of_pairs = keys.chunks_exact(2);
     let last = pairs.remainder().iter().zip(keys_of_pairs.remainder()).map(key).next();
     for (next, keys) in pairs.zip(keys_of_pairs) {
-        let (a, b) = (key((&next[0], &keys[0])), key((&next[1], &keys[1])));
-        let (nearer, farther) = (a.min(b), a.max(b));
+        let a = key((&next[0], &keys[0]));
+        let b = key((&next[1], &keys[1]));
+        let nearer = a.min(b);
+        let farther = a.max(b);
         second = second.min(farther).min(least.max(nearer));
         least = least.min(nearer);
     }

@@ -136,7 +136,8 @@ impl Routes {
     /// # Errors
     /// Returns the reason if a switch has no path to the subnet manager.
     fn find(input: &RoutingInput<'_>, lists: &GuidLists) -> Result<Self, Note> {
-        let (fabric, lids) = (input.fabric, input.lids);
+        let fabric = input.fabric;
+        let lids = input.lids;
         let by_guid = |switch| fabric.switch(switch).guid().opensm_order();
         let network = Network::new(fabric, input.options.avoid_throttled_links, by_guid);
         check_connected(fabric, &network, &mut Search::default(), "AD0C")?;

@@ -73,7 +73,8 @@ fn dependencies(
             if routing.policy.path_sl_to_lid(source, to, lid, Sl(0)) != Sl(sl) {
                 continue;
             }
-            let (mut here, mut last) = (start, None);
+            let mut here = start;
+            let mut last = None;
             loop {
                 let out = routing.lft(here).out(lid).expect("a route");
                 let port = fabric.switch_port(here, PortNum(out)).expect("a port");

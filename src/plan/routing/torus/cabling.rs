@@ -82,8 +82,10 @@ impl Cabling {
     fn copy(&mut self, from: &Self, end: usize) {
         let start = self.ends.len();
         let ends = |count: usize| count.checked_sub(1).map_or((0, 0), |last| from.ends[last]);
-        let ((first_link, first_host), (links, hosts)) = (ends(start), ends(end));
-        let (to_link, to_host) = (self.links.len() as u32, self.hosts.len() as u32);
+        let (first_link, first_host) = ends(start);
+        let (links, hosts) = ends(end);
+        let to_link = self.links.len() as u32;
+        let to_host = self.hosts.len() as u32;
         self.links.extend_from_slice(&from.links[first_link as usize..links as usize]);
         self.hosts.extend_from_slice(&from.hosts[first_host as usize..hosts as usize]);
         let moved =

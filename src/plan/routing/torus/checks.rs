@@ -235,7 +235,8 @@ fn check_radix_four(lattice: &Lattice, seed: &Seed, index: usize, axis: usize) -
     if lattice.radix(axis) != 4 || !lattice.is_looped(axis) {
         return Ok(());
     }
-    let (name, codes) = (AXIS_NAMES[axis], CODES[axis]);
+    let name = AXIS_NAMES[axis];
+    let codes = CODES[axis];
     let needed = |code, sign| {
         let text = format!(
             "torus seed {index}: a looped {name} dimension of radix 4 also needs {name}{sign}_link"

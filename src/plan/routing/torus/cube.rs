@@ -103,7 +103,8 @@ fn axis_number(bit: u8) -> u8 {
 
 /// A search that completes the face of `target` spanned by the dimensions `p` and `q`.
 fn face(target: u8, p: u8, q: u8, start_higher: bool) -> Candidate {
-    let (lower, higher) = ((target ^ p).min(target ^ q), (target ^ p).max(target ^ q));
+    let lower = (target ^ p).min(target ^ q);
+    let higher = (target ^ p).max(target ^ q);
     let (from, to) = if start_higher { (higher, lower) } else { (lower, higher) };
     Candidate::Face { target, from, middle: target ^ p ^ q, to }
 }
@@ -138,7 +139,8 @@ fn target(candidate: &Candidate) -> u8 {
 
 /// The candidates with three active dimensions.
 fn in_space(placed: u8) -> Vec<Candidate> {
-    let (here, missing) = (corners_of(placed), corners_of(!placed));
+    let here = corners_of(placed);
+    let missing = corners_of(!placed);
     match (&here[..], &missing[..]) {
         (_, &[corner]) => vec![complete(placed, corner, normal_for_last(corner))],
         (_, &[a, b]) if (a ^ b).is_power_of_two() => {

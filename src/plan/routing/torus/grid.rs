@@ -32,7 +32,8 @@ impl PortGroups {
     pub(super) fn new(len: usize, cables: &[TorusCable]) -> Self {
         let slot = |at: Position, direction: Direction| 6 * at.index() + direction.index();
         let ends = |cable: &TorusCable| {
-            let (axis, [lower, upper]) = (usize::from(cable.axis), cable.ends);
+            let axis = usize::from(cable.axis);
+            let [lower, upper] = cable.ends;
             [slot(lower, Direction::plus(axis)), slot(upper, Direction::minus(axis))]
         };
         let mut first = vec![0u32; 6 * len + 1];
@@ -62,7 +63,8 @@ impl PortGroups {
     /// the same shape.
     pub(super) fn are_same_at(&self, other: &Self, at: Position) -> bool {
         let range = 6 * at.index()..6 * at.index() + 7;
-        let (one, two) = (&self.first[range.clone()], &other.first[range]);
+        let one = &self.first[range.clone()];
+        let two = &other.first[range];
         let ports = |ends: &[u32]| ends[0] as usize..ends[6] as usize;
         let lengths = |ends: &[u32]| -> [u32; 6] { std::array::from_fn(|i| ends[i + 1] - ends[i]) };
         lengths(one) == lengths(two) && self.ports[ports(one)] == other.ports[ports(two)]

@@ -146,7 +146,8 @@ impl Lattice {
     /// The position one step away, across the dateline where necessary.
     pub(crate) fn step(&self, at: Position, direction: Direction) -> Position {
         let axis = direction.axis();
-        let (radix, stride) = (self.size.radix[axis], self.stride[axis]);
+        let radix = self.size.radix[axis];
+        let stride = self.stride[axis];
         let here = self.coordinate(at, axis);
         let there = if direction.is_plus() { here + 1 } else { here + radix - 1 } % radix;
         Position(at.0 - here * stride + there * stride)
@@ -171,7 +172,8 @@ impl Lattice {
     pub(crate) fn cube(&self, base: Position) -> Option<[Position; 8]> {
         let mut offsets = [[0; 2]; 3];
         for (axis, offsets) in offsets.iter_mut().enumerate() {
-            let (radix, here) = (self.radix(axis), self.coordinate(base, axis));
+            let radix = self.radix(axis);
+            let here = self.coordinate(base, axis);
             let next = if here + 1 == radix { 0 } else { here + 1 };
             if next == 0 && self.is_active(axis) && !self.is_looped(axis) {
                 return None;

@@ -49,7 +49,8 @@ impl TorusLayout {
         let config = input.torus_config.as_ref().map_err(Clone::clone)?;
         let cabling = Cabling::new(input.fabric);
         let lattice = checks::lattice(config).map_err(|note| vec![note])?;
-        let (fabric, notes) = (input.fabric, &mut Vec::new());
+        let fabric = input.fabric;
+        let notes = &mut Vec::new();
         let seed = checks::usable_seed(fabric, &lattice, &config.seeds)
             .or_else(|note| checks::live_seed(fabric, &lattice, &config.seeds).ok_or(note))
             .map_err(|note| vec![note])?;
@@ -94,7 +95,8 @@ impl TorusLayout {
     /// The neighbouring coordinates, across the dateline where necessary; `None` at the edge of an
     /// open dimension, and in unused dimensions.
     pub fn neighbour(&self, at: Coordinates, direction: Direction) -> Option<Coordinates> {
-        let (lattice, position) = (&self.grid.lattice, self.position(at));
+        let lattice = &self.grid.lattice;
+        let position = self.position(at);
         let leads_on = lattice.is_active(direction.axis()) && !lattice.is_edge(position, direction);
         leads_on.then(|| lattice.coordinates(lattice.step(position, direction)))
     }
@@ -115,7 +117,8 @@ impl TorusLayout {
     }
 
     fn ring(&self, first: Position, axis: usize) -> Ring {
-        let (lattice, up) = (&self.grid.lattice, Direction::plus(axis));
+        let lattice = &self.grid.lattice;
+        let up = Direction::plus(axis);
         let line: Vec<Position> = lattice.line(first, axis).collect();
         let last = line.iter().rposition(|&at| self.grid.is_present(at));
         let is_end = |index| Some(index) == last && !lattice.is_looped(axis);

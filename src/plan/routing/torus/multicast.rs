@@ -147,7 +147,8 @@ impl MasterTree {
             mask.insert(port);
             let (true, Some(from)) = (is_new, self.from[at.index()]) else { return };
             let parent = grid.lattice.step(at, from.opposite());
-            let (down, up) = (grid.port_group(parent, from), grid.port_group(at, from.opposite()));
+            let down = grid.port_group(parent, from);
+            let up = grid.port_group(at, from.opposite());
             let cable = usize::from(mlid.0) % down.len();
             mask.insert(up[cable]);
             (at, port) = (parent, down[cable]);
@@ -196,8 +197,10 @@ impl<'a> TreeBuilder<'a> {
     /// is interrupted, from the other side across the dateline.
     fn add_branch(&mut self, root: Position, start: Position, axis: usize) {
         let lattice = &self.grid.lattice;
-        let (at, radix) = (lattice.coordinate(start, axis), lattice.radix(axis));
-        let (down, up) = (Direction::minus(axis), Direction::plus(axis));
+        let at = lattice.coordinate(start, axis);
+        let radix = lattice.radix(axis);
+        let down = Direction::minus(axis);
+        let up = Direction::plus(axis);
         let mut lower = self.extend(root, Some(start), down, at);
         let mut upper = self.extend(root, Some(start), up, radix - 1 - at);
         if lower.is_some() && upper.is_some() {
@@ -256,7 +259,9 @@ impl<'a> TreeBuilder<'a> {
 pub(super) fn root(grid: &Grid) -> Option<Position> {
     let lattice = &grid.lattice;
     let [rx, ry, rz] = lattice.radices().map(i64::from);
-    let (xm, ym, zm) = (rx / 2, ry / 2, rz / 2);
+    let xm = rx / 2;
+    let ym = ry / 2;
+    let zm = rz / 2;
     let is_present = |x, y, z| grid.is_present(lattice.position([x, y, z]));
     let is_cross = |x: i64, y: i64, z: i64| {
         (0..rx).all(|other| is_present(other, y, z)) && (0..ry).all(|other| is_present(x, other, z))

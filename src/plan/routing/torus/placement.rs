@@ -231,7 +231,8 @@ impl<'a> Placement<'a> {
                 Some((position(target), switch))
             }
             Candidate::Perpendicular { target, base, axis, arms } => {
-                let (at, axis) = (position(base), usize::from(axis));
+                let at = position(base);
+                let axis = usize::from(axis);
                 if !self.radix_4_rings_are_known(at, axis) {
                     return None;
                 }
@@ -257,7 +258,8 @@ impl<'a> Placement<'a> {
                 return true;
             }
             let next = |at| self.lattice.step(at, Direction::plus(other));
-            let (one, two) = (next(at), next(next(at)));
+            let one = next(at);
+            let two = next(next(at));
             let three = next(two);
             let others = [one, two, three];
             if others.iter().filter(|at| self.switches[at.index()].is_some()).count() < 2 {

@@ -142,7 +142,8 @@ impl OutsideTorus<'_> {
     /// A radix with layers that have no switch, if these follow each other.
     fn too_large(&self, axis: usize) -> Option<WrongRadix> {
         let lattice = &self.grid.lattice;
-        let (configured, is_looped) = (lattice.radix(axis), lattice.is_looped(axis));
+        let configured = lattice.radix(axis);
+        let is_looped = lattice.is_looped(axis);
         let is_empty = |coordinate: u32| self.layer(axis, coordinate).next().is_none();
         // In an open dimension the layers begin anew behind its end.
         let firsts: Vec<u32> = (0..configured)

@@ -20,7 +20,9 @@ const MAX_LISTED_REPAIRS: usize = 12;
 
 /// Summary of the rings: whole, routed around, broken.
 fn ring_summary(grid: &Grid) -> String {
-    let (mut whole, mut bypassed, mut broken) = (0, 0, 0);
+    let mut whole = 0;
+    let mut bypassed = 0;
+    let mut broken = 0;
     for axis in (0..3).filter(|&axis| grid.lattice.is_active(axis)) {
         for first in grid.lattice.lines(axis) {
             let present = || grid.lattice.line(first, axis).filter(|&at| grid.is_present(at));
@@ -161,7 +163,8 @@ mod tests {
         let mut cables = Vec::new();
         for at in lattice.positions() {
             for axis in (0..3).filter(|&axis| lattice.is_active(axis)) {
-                let (up, is_cable_lost) = (Direction::plus(axis), is_lost(at, axis));
+                let up = Direction::plus(axis);
+                let is_cable_lost = is_lost(at, axis);
                 let next = lattice.step(at, up);
                 let is_there = |at: Position| switches[at.index()].is_some();
                 if !is_cable_lost && !lattice.is_edge(at, up) && is_there(at) && is_there(next) {
@@ -171,7 +174,8 @@ mod tests {
         }
         let order = lattice.positions().filter(|at| switches[at.index()].is_some()).collect();
         let port_groups = PortGroups::new(lattice.len(), &cables);
-        let (positions, local) = (Vec::new(), LocalPorts::default());
+        let positions = Vec::new();
+        let local = LocalPorts::default();
         (fabric, Grid { lattice, switches, positions, order, port_groups, local })
     }
 

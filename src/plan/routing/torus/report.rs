@@ -73,7 +73,8 @@ pub(super) fn leftovers(
 ) -> Vec<Note> {
     let cable = |&cable: &usize| {
         let [a, b] = cabling.cables[cable];
-        let (a, b) = (fabric.describe(a), fabric.describe(b));
+        let a = fabric.describe(a);
+        let b = fabric.describe(b);
         Note::info(format!("cable outside the torus: {a} <-> {b}"))
     };
     let mut notes: Vec<Note> = cables.iter().map(cable).collect();
@@ -157,7 +158,8 @@ pub(super) fn dump(fabric: &Fabric, grid: &Grid) -> String {
     for (at, switch) in grid.placed() {
         let node = fabric.switch(switch);
         let coordinates = grid.lattice.coordinates(at);
-        let (guid, description) = (node.guid().0, node.name());
+        let guid = node.guid().0;
+        let description = node.name();
         // Writing to a String cannot fail.
         let _ = writeln!(text, "switch {coordinates} GUID 0x{guid:04x} ({description})");
     }

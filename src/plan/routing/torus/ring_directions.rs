@@ -104,7 +104,8 @@ impl AxisDirections {
 /// The state of the ring that starts at `first`: for each position a bit each for the switch, the
 /// cables down and the cables up.
 fn state(grid: &Grid, first: Position, axis: usize) -> Vec<u8> {
-    let (down, up) = (Direction::minus(axis), Direction::plus(axis));
+    let down = Direction::minus(axis);
+    let up = Direction::plus(axis);
     let bits = |at: Position| {
         let cables =
             u8::from(grid.has_cable(at, down)) << 1 | u8::from(grid.has_cable(at, up)) << 2;
@@ -143,7 +144,8 @@ fn reaches(grid: &Grid, mut at: Position, direction: Direction, goal: Position) 
 
 /// The direction of the next hop from one placed switch to another.
 pub(super) fn next_hop(grid: &Grid, from: Position, to: Position) -> Option<Direction> {
-    let (here, there) = (grid.lattice.coordinates(from), grid.lattice.coordinates(to));
+    let here = grid.lattice.coordinates(from);
+    let there = grid.lattice.coordinates(to);
     (0..3)
         .filter(|&axis| here.0[axis] != there.0[axis])
         .find_map(|axis| direction_towards(grid, from, axis, there.0[axis]))

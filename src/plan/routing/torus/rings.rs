@@ -42,7 +42,8 @@ fn ring_fault(grid: &Grid, names: &PartNames<'_>, first: Position, axis: usize) 
     }
     let present = || grid.lattice.line(first, axis).filter(|&at| grid.is_present(at));
     let ends = |direction| present().filter(|&at| !grid.has_cable(at, direction)).count();
-    let (below, above) = (ends(Direction::minus(axis)), ends(Direction::plus(axis)));
+    let below = ends(Direction::minus(axis));
+    let above = ends(Direction::plus(axis));
     if below == above && below <= 1 {
         return None;
     }

@@ -91,7 +91,8 @@ impl TorusError {
 
 /// Routes a fabric. Messages are added to `notes` as the stages pass; errors are returned.
 fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, TorusError> {
-    let (fabric, options) = (input.fabric, input.options);
+    let fabric = input.fabric;
+    let options = input.options;
     if let Some(note) = checks::without_qos(options) {
         return Err(note.into());
     }
@@ -241,7 +242,8 @@ impl<'a> Pass<'a> {
     }
 
     fn snapshot(&self, grid: &Grid, changed: Option<&[Position]>) -> TakenSnapshot {
-        let (fabric, max_changes) = (self.input.fabric, self.config.max_changes);
+        let fabric = self.input.fabric;
+        let max_changes = self.config.max_changes;
         if let Some((torus, since)) = self.in_place(grid).filter(|_| changed.is_some()) {
             let before = torus.snapshot();
             let (snapshot, touched) = before.updated(fabric, grid, since.difference);
@@ -294,7 +296,8 @@ impl<'a> Pass<'a> {
 
     /// Messages about unused, cut off and missing parts of a torus that is routed.
     fn about_parts(&self, discovered: &Discovered) -> Vec<Note> {
-        let (fabric, grid) = (self.input.fabric, &discovered.grid);
+        let fabric = self.input.fabric;
+        let grid = &discovered.grid;
         let mut notes = report::unused(fabric, grid, &self.cabling);
         notes.extend(cut_off::warnings(fabric, grid, &self.cabling));
         notes.extend(report::missing(fabric, grid));

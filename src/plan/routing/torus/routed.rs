@@ -337,7 +337,8 @@ impl RoutingPolicy for Torus {
 
     fn same_multicast_trees_as(&self, before: &dyn RoutingPolicy) -> bool {
         let Some(before) = before.as_any().downcast_ref::<Self>() else { return false };
-        let (new, old) = (&*self.parts, &*before.parts);
+        let new = &*self.parts;
+        let old = &*before.parts;
         Arc::ptr_eq(&self.attachments, &before.attachments)
             && Arc::ptr_eq(&self.guids, &before.guids)
             && new.grid.differences(&old.grid).is_some_and(|changed| {

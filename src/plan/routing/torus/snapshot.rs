@@ -39,7 +39,8 @@ impl PeerPort {
     fn of(fabric: &Fabric, port: &Port) -> Option<Self> {
         let peer = port.peer?;
         let node = fabric.node_of(peer);
-        let (guid, port) = (node.guid(), fabric.port(peer).num);
+        let guid = node.guid();
+        let port = fabric.port(peer).num;
         Some(Self { guid, port, is_switch: node.switch.is_some() })
     }
 }
@@ -87,7 +88,8 @@ impl TorusSnapshot {
         grid: &Grid,
         difference: &Difference,
     ) -> (Self, Vec<Position>) {
-        let (mut snapshot, mut changed) = (self.clone(), Vec::new());
+        let mut snapshot = self.clone();
+        let mut changed = Vec::new();
         for port in difference.ports.iter().map(|&id| fabric.port(id)) {
             let switch = fabric.node(port.node).switch;
             let at = switch.and_then(|switch| grid.positions[switch.index()]);
@@ -128,7 +130,8 @@ impl TorusSnapshot {
         limit: u32,
     ) -> Vec<Note> {
         let mut notes = Vec::new();
-        let (old, new) = (before.lattice.radices(), self.lattice.radices());
+        let old = before.lattice.radices();
+        let new = self.lattice.radices();
         for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
             if old[axis] != new[axis] {
                 let text = format!("Torus {name} radix was {} now {}", old[axis], new[axis]);
@@ -170,12 +173,14 @@ impl TorusSnapshot {
 
 impl SwitchRecord<'_> {
     fn equals(self, other: SwitchRecord<'_>) -> bool {
-        let (one, two) = (self.entry, other.entry);
+        let one = self.entry;
+        let two = other.entry;
         one.guid == two.guid && one.ports == two.ports && self.peers == other.peers
     }
 
     fn compare(self, new: SwitchRecord<'_>, at: Coordinates, notes: &mut Vec<Note>) {
-        let (old_guid, guid) = (self.entry.guid.0, new.entry.guid.0);
+        let old_guid = self.entry.guid.0;
+        let guid = new.entry.guid.0;
         if old_guid != guid {
             let text = format!("Torus switch {at} GUID was 0x{old_guid:04x}, now 0x{guid:04x}");
             notes.push(Note::info(text));

@@ -166,7 +166,8 @@ impl PreviousLfts<'_> {
             Comparison::FewChanged | Comparison::Reordered if balances_cables() => return None,
             _ => {}
         }
-        let (old, new) = (&self.inputs.directions, &inputs.directions);
+        let old = &self.inputs.directions;
+        let new = &inputs.directions;
         let holds = grid.port_groups.are_same_at(&self.grid.port_groups, at)
             && (0..3).all(|axis| old.along(at, axis) == new.along(at, axis));
         let switch = self.grid.switch(at).filter(|_| holds)?;
@@ -325,7 +326,8 @@ pub(super) fn filled_table<'a>(
             NO_DIRECTION => unreachable.push(destination),
             direction => {
                 let direction = usize::from(direction);
-                let (group_ports, turns) = (port_groups[direction], &mut turns[direction]);
+                let group_ports = port_groups[direction];
+                let turns = &mut turns[direction];
                 if let &[only] = group_ports {
                     ports.iter().for_each(|destination| fill(&mut entries, destination, only));
                     continue;
@@ -395,7 +397,8 @@ fn unrouted(fabric: &Fabric, grid: &Grid, rows: &[TableResult]) -> Vec<Note> {
         .clone()
         .take(MAX_LISTED_PAIRS)
         .map(|(from, to)| {
-            let (from, to) = (grid.describe(fabric, from), grid.describe(fabric, to));
+            let from = grid.describe(fabric, from);
+            let to = grid.describe(fabric, to);
             Note::error("4E39", format!("no route from switch {from} to switch {to}"))
         })
         .collect();

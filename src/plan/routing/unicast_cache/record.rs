@@ -73,7 +73,8 @@ fn links(fabric: &Fabric) -> HashMap<End, End> {
 impl TopologyRecord {
     pub(super) fn new(fabric: &Fabric, lids: &LidTable) -> Self {
         let nodes = fabric.nodes().iter().map(|node| {
-            let (first_port, num_ports) = (node.first_port, node.num_ports());
+            let first_port = node.first_port;
+            let num_ports = node.num_ports();
             (node.guid(), RecordedNode { first_port, num_ports, switch: node.switch })
         });
         let with_lids = fabric

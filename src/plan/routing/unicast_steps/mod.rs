@@ -123,7 +123,8 @@ impl Run<'_> {
 
     /// Tries a step, then its fallbacks, until one routes.
     fn step_or_fallbacks(&mut self, id: u64, ports: &PortSets) -> Vec<StepResult> {
-        let (chain, engines) = (self.chain, self.engines);
+        let chain = self.chain;
+        let engines = self.engines;
         let concerns = |configured: &ConfiguredStep| {
             configured.step.id == id || configured.step.fallback_to == Some(id)
         };

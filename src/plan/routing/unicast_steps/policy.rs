@@ -121,7 +121,8 @@ impl RoutingPolicy for ChainPolicy {
     /// That of the last step with both ports that has a mapping for them.
     fn sl_to_vl(&self, input: PortId, output: PortId) -> Option<SlToVl> {
         self.routed().rev().find_map(|(step, routing)| {
-            let (input, output) = (step.area.port(input)?, step.area.port(output)?);
+            let input = step.area.port(input)?;
+            let output = step.area.port(output)?;
             routing.policy.sl_to_vl(input, output)
         })
     }
@@ -183,7 +184,8 @@ impl RoutingPolicy for ChainPolicy {
 
     fn standing_dumps(&self) -> Vec<Dump> {
         let of_step = |(step, routing): (&StepResult, &Routing)| {
-            let (id, engine) = (step.id, step.engine);
+            let id = step.id;
+            let engine = step.engine;
             let dumps = routing.policy.standing_dumps().into_iter();
             dumps.map(move |dump| Dump { file: step_file(id, engine, &dump.file).into(), ..dump })
         };

@@ -61,7 +61,8 @@ impl<'a> PortSets<'a> {
 
     /// Ports of a topology: switch ports of one group, ports of other nodes of the other group.
     pub(super) fn of(&self, topology: &Topology) -> PortSet {
-        let (switches, hosts) = (self.group(topology.switches), self.group(topology.hosts));
+        let switches = self.group(topology.switches);
+        let hosts = self.group(topology.hosts);
         PortSet::of(self.fabric, |port| {
             if self.fabric.node_of(port).is_switch() {
                 switches.contains(port)

@@ -76,7 +76,8 @@ pub(super) fn ids(fabric: &Fabric, listed: &[(Guid, u64)]) -> Vec<u64> {
 
 impl UpDown {
     fn direction(&self, from: SwitchId, to: SwitchId) -> Direction {
-        let (near, far) = (self.ranks.of(from), self.ranks.of(to));
+        let near = self.ranks.of(from);
+        let far = self.ranks.of(to);
         let id = |switch: SwitchId| self.ids[switch.index()];
         let is_up = near > far || near == far && (near == 0 || id(from) > id(to));
         if is_up { Direction::Up } else { Direction::Down }

@@ -34,7 +34,8 @@ impl Roots {
             let note = Note::info(format!("found {count} by the distances to the hosts{first}"));
             return Self { switches, notes: vec![note], from_file: false };
         };
-        let (mut switches, mut notes) = (Vec::new(), Vec::new());
+        let mut switches = Vec::new();
+        let mut notes = Vec::new();
         for &guid in guids {
             let node = fabric.node_by_guid(guid).map(|node| fabric.node(node));
             match node.and_then(|node| node.switch) {

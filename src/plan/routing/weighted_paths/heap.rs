@@ -166,7 +166,8 @@ mod tests {
             let mut heap = Heap::default();
             heap.clear(keys.len() + 1);
             keys.iter().zip(0..).for_each(|(&key, element)| heap.insert(element, key));
-            let (entry, mut place) = ((key, keys.len() as u32), 0);
+            let entry = (key, keys.len() as u32);
+            let mut place = 0;
             let mut expected = heap.entries.clone();
             while let Some(child) = heap.smallest_child(place) {
                 if heap.entries[child].0 >= key {

@@ -67,7 +67,8 @@ impl Network {
             let port = fabric.switch_port(switch, PortNum(port));
             avoid_throttled_links && port.is_some_and(|port| is_throttled(fabric, port))
         };
-        let (mut links, mut first) = (Vec::with_capacity(graph.link_count()), vec![0]);
+        let mut links = Vec::with_capacity(graph.link_count());
+        let mut first = vec![0];
         for (from, &switch) in (0..).zip(&switches) {
             let own = graph.links(switch).iter().filter(|link| !is_avoided(switch, link.port));
             links.extend(own.map(|link| Link {
@@ -135,7 +136,8 @@ impl Network {
         }
         // One more than can be used: a switch is written before it is known whether it is new, which
         // could not be predicted.
-        let (mut place, mut count) = (0, order.len());
+        let mut place = 0;
+        let mut count = order.len();
         order.resize(self.len() + 1, 0);
         while place < count {
             let at = order[place];
@@ -156,7 +158,8 @@ impl Network {
 fn links_by_port(switches: usize, links: &[Link]) -> Vec<Vec<Option<u32>>> {
     let mut by_port = vec![Vec::new(); switches];
     for (number, link) in (0..).zip(links) {
-        let (own, port) = (&mut by_port[link.from as usize], usize::from(link.port));
+        let own = &mut by_port[link.from as usize];
+        let port = usize::from(link.port);
         own.resize(own.len().max(port + 1), None);
         own[port] = Some(number);
     }

@@ -82,7 +82,8 @@ pub(super) fn text(
 
 impl DumpReader<'_> {
     fn report(&mut self, line: u32, (column, message): FieldError) {
-        let (file, severity) = (self.file.to_owned(), Severity::Error);
+        let file = self.file.to_owned();
+        let severity = Severity::Error;
         self.restored.findings.push(Diagnostic {
             file,
             line,
@@ -171,7 +172,8 @@ impl DumpReader<'_> {
         }
         let to = Address { lid, qpn, qkey, sl, path_bits, pkey_index, grh: None };
         let trusted = info.is_generic() != 0 && is_security_trap(info.trap_number());
-        let (prefix, subscriber) = (subscriber.prefix(), subscriber.guid());
+        let prefix = subscriber.prefix();
+        let subscriber = subscriber.guid();
         let old = Subscription { subscriber, prefix, number, info, to, trusted };
         if !self.registry.subscriptions.restore(old) {
             return Err((0, "the subscription is a duplicate, or the table is full".into()));
@@ -248,7 +250,8 @@ fn group_spec(fields: &mut Fields<'_>) -> Result<GroupSpec, FieldError> {
         return Err((0, format!("MTU code {mtu} or rate code {rate} is undefined")));
     }
     let sl = Sl((sl_flow_hop >> 28) as u8);
-    let (flow_label, hop_limit) = (sl_flow_hop >> 8 & 0xF_FFFF, sl_flow_hop as u8);
+    let flow_label = sl_flow_hop >> 8 & 0xF_FFFF;
+    let hop_limit = sl_flow_hop as u8;
     Ok(GroupSpec {
         mgid,
         qkey,

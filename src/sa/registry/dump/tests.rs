@@ -242,7 +242,8 @@ proptest! {
         noise in "\\PC{0,40}",
         end in 0..OPENSM.len(),
     ) {
-        let (cut, end) = (OPENSM.floor_char_boundary_of(cut), OPENSM.floor_char_boundary_of(end));
+        let cut = OPENSM.floor_char_boundary_of(cut);
+        let end = OPENSM.floor_char_boundary_of(end);
         let text = format!("{}{noise}{}", &OPENSM[..cut], &OPENSM[end..]);
         restored(&text, time(0));
     }

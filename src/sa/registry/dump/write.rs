@@ -40,7 +40,8 @@ fn halves(gid: Gid) -> String {
 }
 
 fn group(out: &mut String, group: &Group, prefix: u64) {
-    let (record, spec) = (group.record(), &group.spec);
+    let record = group.record();
+    let spec = &group.spec;
     let raw = &record.0;
     let well_known = if group.permanent { " (well known)" } else { "" };
     let sl_flow_hop =
@@ -120,7 +121,8 @@ fn service(out: &mut String, service: &Service, time: Timestamp) {
     for (index, field) in ["data8", "data16", "data32", "data64"].into_iter().enumerate() {
         number_pair(out, field, &data[16 * index..16 * (index + 1)]);
     }
-    let (modified, remaining) = (time.epoch as u32, service.remaining_lease(time.now));
+    let modified = time.epoch as u32;
+    let remaining = service.remaining_lease(time.now);
     let _ = write!(out, " modified_time=0x{modified:x} lease_period=0x{remaining:x}\n\n");
 }
 

@@ -192,7 +192,8 @@ impl Change {
 
 fn group(mgid: Gid, content: &GroupContent) -> Option<Group> {
     let record = McMemberRecord::parse(&content.record);
-    let (mtu, rate) = (record.mtu(), record.rate());
+    let mtu = record.mtu();
+    let rate = record.rate();
     let is_valid = mgid.is_multicast()
         && record.mgid() == mgid
         && (Mlid::FIRST..=Mlid::LAST).contains(&record.mlid())
@@ -220,7 +221,8 @@ fn group(mgid: Gid, content: &GroupContent) -> Option<Group> {
 }
 
 fn member(content: &MemberContent) -> Option<GroupMember> {
-    let (port, state) = (Guid(content.port), JoinState(content.state & 0xF));
+    let port = Guid(content.port);
+    let state = JoinState(content.state & 0xF);
     (!state.is_empty()).then_some(GroupMember {
         port,
         state,

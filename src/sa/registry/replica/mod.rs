@@ -138,7 +138,8 @@ impl Registry {
         let start = since.filter(is_known);
         let from = start.map_or(0, |position| position.number);
         let keys: Vec<(u64, EntryKey)> = log.since(from).take(max).collect();
-        let (stream, last) = (log.stream, log.last());
+        let stream = log.stream;
+        let last = log.last();
         let number = keys.last().map_or(last, |&(number, _)| number);
         Page {
             position: Position { stream, number },

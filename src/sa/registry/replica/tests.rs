@@ -134,7 +134,8 @@ fn filled(now: Instant) -> Registry {
 fn a_replica_equals_its_original_after_every_change() {
     let now = self::now();
     for max in [1, 2, 3, 1000] {
-        let (mut from, mut to) = (filled(now), Registry::default());
+        let mut from = filled(now);
+        let mut to = Registry::default();
         // An own registration, which the SM that is followed does not have.
         join(&mut to, 9, 9);
         let mut importer = Importer::default();
@@ -171,7 +172,9 @@ fn a_replica_equals_its_original_after_every_change() {
 #[test]
 fn leases_go_on_from_what_remains_on_any_clock() {
     let now = self::now();
-    let (mut from, mut to, mut importer) = (filled(now), Registry::default(), Importer::default());
+    let mut from = filled(now);
+    let mut to = Registry::default();
+    let mut importer = Importer::default();
     let later = now + Duration::from_secs(500);
     let page = from.export(None, 1000, later);
     // The clock of the other host shows another time.
@@ -187,7 +190,9 @@ fn leases_go_on_from_what_remains_on_any_clock() {
 #[test]
 fn a_registry_stays_until_the_replica_is_complete() {
     let now = self::now();
-    let (mut from, mut to, mut importer) = (filled(now), filled(now), Importer::default());
+    let mut from = filled(now);
+    let mut to = filled(now);
+    let mut importer = Importer::default();
     join(&mut from, 5, 14);
     let before = content(&to, now);
     let first = from.export(None, 3, now);
@@ -210,7 +215,9 @@ fn a_registry_stays_until_the_replica_is_complete() {
 #[test]
 fn groups_of_the_configuration_stay_and_get_the_mlids_of_the_master() {
     let now = self::now();
-    let (mut from, mut to, mut importer) = (filled(now), Registry::default(), Importer::default());
+    let mut from = filled(now);
+    let mut to = Registry::default();
+    let mut importer = Importer::default();
     to.set_permanent(&[spec(3), spec(8)], Mlid::LAST);
     let generation = to.generation();
     replicate((&mut from, &mut importer, &mut to), 1000, now);

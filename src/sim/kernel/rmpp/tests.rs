@@ -154,7 +154,8 @@ fn replies_have_the_headers_of_the_packet() {
 /// `disturbance` determine.
 fn exchange(class: u8, data: usize, disturbance: &[u8]) -> Vec<u8> {
     let mut sender = sender(class, data, 1);
-    let (mut link, mut acks) = (VecDeque::new(), VecDeque::new());
+    let mut link = VecDeque::new();
+    let mut acks = VecDeque::new();
     let mut receiver: Option<Receiver> = None;
     let mut draw = disturbance.iter().copied().chain(std::iter::repeat(255));
     for _ in 0..100_000 {

@@ -8,7 +8,8 @@ use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpRoute, request};
 #[tokio::test(start_paused = true)]
 async fn a_method_belongs_to_one_agent_of_a_port() {
     let (fabric, _) = sm();
-    let (first, second) = (Program::at(&fabric, HOST0), Program::at(&fabric, HOST0));
+    let first = Program::at(&fabric, HOST0);
+    let second = Program::at(&fabric, HOST0);
     let vendor = |oui, methods| Registration { class: 0x32, oui, ..sa(methods) };
     for (program, request, outcome) in [
         (&first, sa(0b0110), Ok(0)),
@@ -111,7 +112,8 @@ async fn is_sm_is_set_while_issm_is_open() {
 async fn requests_go_to_the_registered_agent() {
     let fabric = fabric().await;
     let client = Program::client(&fabric, HOST0);
-    let (table, other) = (Program::at(&fabric, HOST1), Program::at(&fabric, HOST1));
+    let table = Program::at(&fabric, HOST1);
+    let other = Program::at(&fabric, HOST1);
     table.umad.register(&sa(1 << GET_TABLE)).expect("free");
     other.umad.register(&sa(0)).expect("free");
     other.umad.register(&sa(1 << GET | 1 << REPORT)).expect("free");
@@ -133,7 +135,8 @@ async fn requests_go_to_the_registered_agent() {
 #[tokio::test(start_paused = true)]
 async fn received_mads_have_the_source_address() {
     let fabric = fabric().await;
-    let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
+    let client = Program::client(&fabric, HOST0);
+    let server = Program::server(&fabric, HOST1);
     let mut to = gsi(LID1);
     to.sl = Sl(3);
     to.grh = Some(crate::transport::Grh {

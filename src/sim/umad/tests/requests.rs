@@ -118,7 +118,8 @@ async fn invalid_sends_fail() {
     assert_eq!(client.umad.register(&plain), Ok(1));
     assert_eq!(client.umad.register(&smi(0x81, 0)), Ok(2));
     let to = |id| UserHeader { id, ..sent_to(gsi(LID1), 0, 0) };
-    let (mad, long) = (sa_message(GET, 5, 200, false), sa_message(GET, 5, 201, false));
+    let mad = sa_message(GET, 5, 200, false);
+    let long = sa_message(GET, 5, 201, false);
     let active = sa_message(GET, 6, 201, true);
     let mut perf = mad.clone();
     perf[1] = 4;
@@ -152,7 +153,8 @@ async fn an_outstanding_transaction_id_is_rejected() {
     let client = Program::client(&fabric, HOST0);
     let user = Registration { flags: Registration::USER_RMPP, ..sa(0) };
     assert_eq!(client.umad.register(&user), Ok(1));
-    let (mad, active) = (sa_message(REPORT, 5, 200, false), sa_message(REPORT, 5, 200, true));
+    let mad = sa_message(REPORT, 5, 200, false);
+    let active = sa_message(REPORT, 5, 200, true);
     let to = |id| UserHeader { id, ..sent_to(gsi(LID1), 100, 0) };
     assert!(client.write(to(0), &mad).is_ok());
     assert_eq!(client.write(to(0), &mad), Err(Errno::EINVAL));
@@ -169,7 +171,8 @@ async fn an_outstanding_transaction_id_is_rejected() {
 #[tokio::test(start_paused = true)]
 async fn a_response_sent_with_a_timeout_times_out() {
     let fabric = fabric().await;
-    let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
+    let client = Program::client(&fabric, HOST0);
+    let server = Program::server(&fabric, HOST1);
     client.write(sent_to(gsi(LID1), 1000, 0), &sa_message(GET, 5, 200, false)).expect("sent");
     let (from, asked) = server.next().await;
     let answer = with_method(&asked, 0x81);

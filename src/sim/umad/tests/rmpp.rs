@@ -18,7 +18,8 @@ async fn asked(client: &Program, server: &Program, tid: u64, timeout: u32) -> (A
 #[tokio::test(start_paused = true)]
 async fn responses_of_any_length_arrive_complete() {
     let fabric = fabric().await;
-    let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
+    let client = Program::client(&fabric, HOST0);
+    let server = Program::server(&fabric, HOST1);
     for data in [0, 1, 20, 199, 200, 201, 400, 1000, 12_800, 13_000, 13_001, 100_000] {
         let (from, tid) = asked(&client, &server, data as u64, 100).await;
         let answer = sa_message(0x92, tid, data, true);
@@ -40,7 +41,8 @@ async fn responses_of_any_length_arrive_complete() {
 #[tokio::test(start_paused = true)]
 async fn rmpp_requests_get_rmpp_responses() {
     let fabric = fabric().await;
-    let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
+    let client = Program::client(&fabric, HOST0);
+    let server = Program::server(&fabric, HOST1);
     for data in [1, 300, 5000, 40_000] {
         let request = sa_message(GET_MULTI, data as u64, data, true);
         client.write(sent_to(gsi(LID1), 100, 3), &request).expect("it is sent");
@@ -58,7 +60,8 @@ async fn rmpp_requests_get_rmpp_responses() {
 #[tokio::test(start_paused = true)]
 async fn an_acknowledged_rmpp_request_is_not_retried() {
     let fabric = fabric().await;
-    let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
+    let client = Program::client(&fabric, HOST0);
+    let server = Program::server(&fabric, HOST1);
     let request = sa_message(GET_MULTI, 5, 5000, true);
     let start = tokio::time::Instant::now();
     client.write(sent_to(gsi(LID1), 3000, 3), &request).expect("it is sent");

@@ -23,7 +23,8 @@ async fn request_tables(seed: u64, faults: &FaultLevels, data: usize, requests: 
     fabric.set_duplication(faults.duplication);
     fabric.set_delay(Duration::from_micros(faults.delay));
     fabric.set_jitter(Duration::from_micros(faults.jitter));
-    let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
+    let client = Program::client(&fabric, HOST0);
+    let server = Program::server(&fabric, HOST1);
     let serve = async {
         loop {
             let (header, asked) = server.next().await;
@@ -36,7 +37,8 @@ async fn request_tables(seed: u64, faults: &FaultLevels, data: usize, requests: 
         }
     };
     let ask = async {
-        let (mut complete, mut timeouts) = (0, 0);
+        let mut complete = 0;
+        let mut timeouts = 0;
         for tid in 0..requests {
             let request = sa_message(GET_TABLE, tid, 200, false);
             client.write(sent_to(gsi(LID1), 20_000, 3), &request).expect("it is sent");

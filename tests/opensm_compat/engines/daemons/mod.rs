@@ -132,7 +132,8 @@ fn compare_states(
     before: Option<&Before<'_>>,
     [theirs, ours]: [&Manager; 2],
 ) -> Verdict {
-    let (their_engine, our_engine) = (theirs.engine(), ours.engine());
+    let their_engine = theirs.engine();
+    let our_engine = ours.engine();
     if their_engine != our_engine {
         return Verdict::Differs(format!(
             "in force: ours {our_engine:?}, OpenSM's {their_engine:?}"
@@ -140,7 +141,8 @@ fn compare_states(
     }
     let Some(engine) = our_engine else { return Verdict::BothRefuse };
     let questions = state::questions(case, &theirs.lids());
-    let (their_state, our_state) = (theirs.state(&questions), ours.state(&questions));
+    let their_state = theirs.state(&questions);
+    let our_state = ours.state(&questions);
     let found = our_state.differences(&their_state, &questions, engine);
     if found.is_empty() {
         return Verdict::Equal;

@@ -64,7 +64,8 @@ fn a_level_completes_new_groups() {
     let ask = |mask, set: &dyn Fn(&mut McMemberRecord)| {
         create(&place, &mut Responder::default(), mask, set)
     };
-    let (key, sl) = (McMemberRecord::PKEY, McMemberRecord::SL);
+    let key = McMemberRecord::PKEY;
+    let sl = McMemberRecord::SL;
     let made = ask(key, &|_| {}).expect("a group");
     // Only the highest bit of the SL counts with torus-2QoS.
     assert_eq!((made.sl(), made.pkey()), (Sl(8), Pkey(0xFFFF)));

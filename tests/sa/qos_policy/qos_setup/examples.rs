@@ -39,7 +39,8 @@ async fn deployed(options: &str, policy: &str, partitions: &str) -> (SimCluster,
     assert!(findings.iter().all(|found| found.message.contains('=')), "{findings:?}");
     let (config, findings) = PartitionsConfig::parse(Path::new("partitions.conf"), partitions);
     assert_eq!(findings, []);
-    let (partitions, same) = (Arc::new(config.expect("partitions")), read.clone());
+    let partitions = Arc::new(config.expect("partitions"));
+    let same = read.clone();
     let reload = move || Ok(Configuration::with_partitions(same.clone(), partitions.clone()));
     let sm = cluster.start_with([0, 0, 0], read, Box::new(reload));
     sleep(Duration::from_secs(30)).await;
@@ -127,7 +128,8 @@ async fn ipoib_rds_and_srp() {
     let options = "qos_max_vls 8\nqos_high_limit 0\nqos_vlarb_high 1:32,2:96,3:96,4:96\n\
                    qos_vlarb_low 0:1\nqos_sl2vl 0,1,2,3,4,5,6,7,15,15,15,15,15,15,15,15\n";
     let shape = "3x3x1".parse::<Shape>().map(|shape| Shape { hosts: 1, ..shape }).expect("a shape");
-    let (srp, other) = (host(&shape, 1), host(&shape, 2));
+    let srp = host(&shape, 1);
+    let other = host(&shape, 2);
     let policy = format!(
         "qos-ulps\n  default :0\n  ipoib, pkey 0x8001 :1\n  ipoib, pkey 0x8002 :2\n  rds :3\n  \
          srp, target-port-guid {srp}, {other} :4\nend-qos-ulps\n"

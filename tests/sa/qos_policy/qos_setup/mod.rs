@@ -420,7 +420,8 @@ async fn torus_2qos_applies_arbitration_and_rejects_mappings() {
 
     // The resolved policy is kept while nodes and P_Keys are the same.
     let published = || sm.subnet.borrow().clone().expect("SUBNET UP");
-    let (first, generation) = (published().qos_policy.clone().expect("a policy"), sm.generation());
+    let first = published().qos_policy.clone().expect("a policy");
+    let generation = sm.generation();
     assert!(cluster.fabric.unlink(switch, PortNum(1)));
     sleep(Duration::from_secs(30)).await;
     assert!(sm.generation() > generation);

@@ -182,7 +182,8 @@ impl SetupContext<'_> {
             let concerned =
                 |entry: &&VlArbEntry| entry.weight > 0 && shortfall.vls >> entry.vl & 1 == 1;
             let at = entries.iter().find(concerned).unwrap_or(start).at;
-            let (ports, has) = (self.such_as(&shortfall.without), vls(operating(&info)));
+            let ports = self.such_as(&shortfall.without);
+            let has = vls(operating(&info));
             let message = format!(
                 "{name} uses {}, not operational at {ports} ({has}); the lowest bits of the VL are \
                  used there",

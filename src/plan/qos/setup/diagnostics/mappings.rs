@@ -62,7 +62,8 @@ impl SetupContext<'_> {
         let scopes = &self.setup.policy().sl_to_vl;
         let Some(first) = scopes.first() else { return Vec::new() };
         if self.policy.decides_sl_to_vl() {
-            let (count, engine) = (scopes.len(), self.engine);
+            let count = scopes.len();
+            let engine = self.engine;
             let scopes = if count == 1 { "this sl2vl-scope is" } else { "all sl2vl-scopes are" };
             let message = format!(
                 "{scopes} rejected: {engine} computes all SL to VL tables itself, because its routes \
@@ -167,7 +168,8 @@ impl SetupContext<'_> {
             let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
             let concerned = |vl: &u8| *vl != DROPPED_VL && tally.vls >> vl & 1 == 1;
             let place = scope.vls.iter().position(concerned).and_then(|sl| scope.written.get(sl));
-            let (ports, has) = (self.such_as(&tally.without), vls(operating(&info)));
+            let ports = self.such_as(&tally.without);
+            let has = vls(operating(&info));
             let message = format!(
                 "the sl2vl-table uses {}, not operational at {ports} ({has}); the lowest bits of \
                  the VL are used there",
@@ -185,7 +187,8 @@ impl SetupContext<'_> {
             1 => one,
             count => format!("{count} devices, such as {one}"),
         };
-        let (last, ports) = (range.last, node.num_ports());
+        let last = range.last;
+        let ports = node.num_ports();
         let message =
             format!("port {last} does not exist on {devices}; the highest port is {ports}");
         Some(self.diagnostic(Severity::Error, range.at, message))

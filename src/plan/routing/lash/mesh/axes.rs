@@ -140,12 +140,14 @@ impl<'a> Axes<'a> {
         let mut is_changed = false;
         for one in 0..distances.len() {
             for other in 0..distances.len() {
-                let (axis_one, axis_other) = (self.of(switch)[one], self.of(switch)[other]);
+                let axis_one = self.of(switch)[one];
+                let axis_other = self.of(switch)[other];
                 if axis_one.is_none() || axis_other.is_none() || !distances.is_corner(one, other) {
                     continue;
                 }
                 let neighbours = self.neighbours.of(switch);
-                let (one, other) = (neighbours[one].switch, neighbours[other].switch);
+                let one = neighbours[one].switch;
+                let other = neighbours[other].switch;
                 if let Some((from_one, from_other)) = self.corner(switch, one, other) {
                     is_changed |= self.set(one, from_one, axis_other);
                     is_changed |= self.set(other, from_other, axis_one);
@@ -157,7 +159,8 @@ impl<'a> Axes<'a> {
 
     /// The first neighbour other than `switch` that two switches share, as places among theirs.
     fn corner(&self, switch: u32, one: u32, other: u32) -> Option<(usize, usize)> {
-        let (one, other) = (self.neighbours.of(one), self.neighbours.of(other));
+        let one = self.neighbours.of(one);
+        let other = self.neighbours.of(other);
         one.iter().enumerate().filter(|(_, far)| far.switch != switch).find_map(|(place, far)| {
             let back = other.iter().position(|back| back.switch == far.switch)?;
             Some((place, back))

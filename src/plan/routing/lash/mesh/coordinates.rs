@@ -92,6 +92,7 @@ impl Coordinates {
 
 /// True if a coordinate is nearer to 0 than another; of opposite ones the positive is.
 fn is_nearer(one: i32, other: i32) -> bool {
-    let (near, far) = (one.unsigned_abs(), other.unsigned_abs());
+    let near = one.unsigned_abs();
+    let far = other.unsigned_abs();
     near < far || (near == far && one > other)
 }

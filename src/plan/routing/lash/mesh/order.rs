@@ -12,7 +12,8 @@ pub(super) fn reorder(
 ) -> Neighbours {
     let dimensions = coordinates.longest_first();
     let is_before = |one: u32, other: u32| {
-        let (one, other) = (coordinates.of(one), coordinates.of(other));
+        let one = coordinates.of(one);
+        let other = coordinates.of(other);
         let differences =
             dimensions.iter().map(|&dimension| one[dimension].wrapping_sub(other[dimension]));
         differences.into_iter().find(|&difference| difference != 0).unwrap_or(0) <= 0
@@ -53,7 +54,8 @@ fn merge_sorted(mut all: Vec<u32>, is_before: &impl Fn(u32, u32) -> bool) -> Vec
     let second = merge_sorted(all.split_off(all.len() / 2), is_before);
     let first = merge_sorted(all, is_before);
     let mut merged = Vec::with_capacity(first.len() + second.len());
-    let (mut first, mut second) = (first.as_slice(), second.as_slice());
+    let mut first = first.as_slice();
+    let mut second = second.as_slice();
     while let ([one, ones @ ..], [other, others @ ..]) = (first, second) {
         if is_before(*one, *other) {
             merged.push(*one);

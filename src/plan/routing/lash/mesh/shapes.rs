@@ -45,7 +45,8 @@ impl Shape {
         });
         let neighbours: Vec<(usize, u8)> = neighbours.collect();
         LocalDistances::new(neighbours.len(), |from, to| {
-            let ((one, length), (other, _)) = (neighbours[from], neighbours[to]);
+            let (one, length) = neighbours[from];
+            let (other, _) = neighbours[to];
             match length {
                 _ if from == to => 0,
                 _ if one != other => 2,

@@ -82,7 +82,8 @@ impl Search<'_> {
     /// Such edges are still in use, and dry, because only those of links that were taken in this
     /// search may be taken back.
     fn add_first_alternatives(&mut self, layer: &Layer<'_>, switch: u32) {
-        let (graph, network) = (self.graph, self.graph.network);
+        let graph = self.graph;
+        let network = self.graph.network;
         if std::mem::replace(&mut self.alternatives.has_first[switch as usize], true) {
             return;
         }
@@ -263,7 +264,8 @@ impl Search<'_> {
     /// Pairs of channels that may lead to a switch: one to a neighbour that does not change what
     /// follows there, and one from it.
     fn candidates(&mut self, layer: &Layer<'_>, switch: u32) -> Vec<(u32, u32)> {
-        let (graph, network) = (self.graph, self.graph.network);
+        let graph = self.graph;
+        let network = self.graph.network;
         let mut candidates = Vec::new();
         for link in network.range(switch) {
             let neighbour = network.links()[link].to;

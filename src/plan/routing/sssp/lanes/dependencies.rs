@@ -212,7 +212,8 @@ impl ChannelTree {
 
     /// The channels, each before those below it, smaller ones first.
     fn preorder(&self) -> Vec<u32> {
-        let (mut order, mut waiting) = (Vec::new(), vec![self.root]);
+        let mut order = Vec::new();
+        let mut waiting = vec![self.root];
         while let Some(channel) = waiting.pop() {
             if channel != NONE {
                 order.push(channel);
@@ -243,7 +244,8 @@ mod tests {
         let opposites = opposites(&network).expect("both directions");
         let links = network.links().len();
         let mut all = Dependencies::new((0..links as u64).collect());
-        let (mut search, mut added) = (Search::default(), Vec::new());
+        let mut search = Search::default();
+        let mut added = Vec::new();
         for end in 0..network.len() {
             let own: Vec<u64> =
                 lengths.iter().cycle().skip(end).step_by(end + 1).take(links).copied().collect();

@@ -223,13 +223,14 @@ impl<'a> Bundles<'a> {
             switch_lids: vec![Lid::default(); network.len()],
             paths: 0,
         };
-        let (mut all, mut within) = (0, 0);
+        let mut all = 0;
+        let mut within = 0;
         for to in destinations {
             let is_counted = to.kind != NodeKind::Router && maps_sls(fabric, to.port);
             let first = own.columns.len() as u32;
             own.columns.extend(to.lids().map(|lid| (lid, to.switch)));
-            let (columns, is_switch) =
-                (first..own.columns.len() as u32, to.kind == NodeKind::Switch);
+            let columns = first..own.columns.len() as u32;
+            let is_switch = to.kind == NodeKind::Switch;
             own.targets.push(Target { columns, is_counted, is_switch });
             if is_counted {
                 all += u64::from(to.lids);
@@ -365,7 +366,8 @@ impl<'a> Bundles<'a> {
         vls: u8,
     ) -> Result<Vec<Dependencies>, TooFewLanes> {
         let ranks = self.ranks();
-        let (mut done, mut path) = (Vec::new(), Vec::new());
+        let mut done = Vec::new();
+        let mut path = Vec::new();
         let mut current = self.dependencies(&ranks);
         for lane in 0..vls {
             let is_last = lane + 1 == vls;

@@ -58,7 +58,9 @@ impl Bundles<'_> {
                 return;
             }
             let mut share = self.dependencies_on(vl, lanes, &unfit);
-            let (mut at, mut paths, mut states) = (None, None, PathStates::default());
+            let mut at = None;
+            let mut paths = None;
+            let mut states = PathStates::default();
             unfit.retain(|&(row, column)| {
                 if at.replace(column) != Some(column) {
                     (paths, states) = (Some(self.paths_to(column)), PathStates::default());
@@ -81,7 +83,8 @@ impl Bundles<'_> {
         let width = self.columns.len();
         let is_unfit: rustc_hash::FxHashSet<UnfitPath> = unfit.iter().copied().collect();
         for (column, &(lid, _)) in self.columns.iter().enumerate() {
-            let (mut paths, mut states) = (None, PathStates::default());
+            let mut paths = None;
+            let mut states = PathStates::default();
             for (row, &(switch, _)) in self.sources.iter().enumerate() {
                 let base = lanes.bases[row * width + column];
                 let is_here = lanes.share(Sl(base), row as u32, lid) == Sl(vl);
@@ -103,14 +106,16 @@ impl Bundles<'_> {
         dependencies: &mut [Dependencies],
         wanted: impl Fn(&Target, u32) -> bool,
     ) -> Vec<UnfitPath> {
-        let (width, switches) = (self.columns.len() as u32, self.network.len());
+        let width = self.columns.len() as u32;
+        let switches = self.network.len();
         let mut unfit = Vec::new();
         for target in &self.targets {
             let first = if target.is_counted { self.host_rows } else { 0 };
             let rows = (first..self.sources.len() as u32).filter(|&row| wanted(target, row));
             let rows: Vec<u32> = rows.collect();
             for column in target.columns.clone().filter(|_| !rows.is_empty()) {
-                let (paths, mut states) = (self.paths_to(column), PathStates::default());
+                let paths = self.paths_to(column);
+                let mut states = PathStates::default();
                 for &row in &rows {
                     let switch = self.sources[row as usize].0;
                     let mut all = dependencies.iter_mut().enumerate();
@@ -135,14 +140,17 @@ impl Bundles<'_> {
         dependencies: &mut Vec<Dependencies>,
         vls: u8,
     ) -> Result<(), TooFewLanes> {
-        let (width, switches) = (self.columns.len() as u32, self.network.len());
+        let width = self.columns.len() as u32;
+        let switches = self.network.len();
         let known = dependencies.len();
-        let (mut at, mut states) = (None, PathStates::default());
+        let mut at = None;
+        let mut states = PathStates::default();
         for &(row, column) in unfit {
             if at.replace(column) != Some(column) {
                 states = PathStates::default();
             }
-            let (paths, switch) = (self.paths_to(column), self.sources[row as usize].0);
+            let paths = self.paths_to(column);
+            let switch = self.sources[row as usize].0;
             let mut number = known;
             loop {
                 if number == usize::from(vls) {

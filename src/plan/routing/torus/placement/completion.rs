@@ -78,7 +78,8 @@ impl Placement<'_> {
     /// Takes over the switches of another placement, unless the two contradict each other. Returns true
     /// if that adds a switch.
     pub(in crate::plan::routing::torus) fn merge(&mut self, other: &Self) -> bool {
-        let (own, others) = (self.positions(), other.positions());
+        let own = self.positions();
+        let others = other.positions();
         let placed_once = others.iter().flatten().count() == other.order.len();
         let agrees = |(own, other): (&Option<Position>, &Option<Position>)| {
             own.is_none() || other.is_none() || own == other

@@ -56,7 +56,8 @@ struct OtherWay {
 impl Balance<'_, '_> {
     /// Relieves the most loaded channels, and returns the loads of detours.
     pub(super) fn relieve(&mut self, grid: &Grid, torus: &CompleteTorus) -> ChannelLoads {
-        let (routes, present) = (&torus.routes, self.router.present());
+        let routes = &torus.routes;
+        let present = self.router.present();
         let detours = ChannelLoads::of_detours(routes, present, self.detours, grid.lattice.len());
         let undamaged = Undamaged { links: &torus.links, routes, loads: &torus.loads };
         let all = ChannelLoads::of_all(grid, undamaged, self.detours, &detours);

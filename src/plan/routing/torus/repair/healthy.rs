@@ -80,8 +80,8 @@ impl HealthyRoutes {
 
     #[inline]
     fn way(&self, axis: usize, from: u32, to: u32) -> Way {
-        let (here, there) =
-            (self.coordinates[from as usize][axis], self.coordinates[to as usize][axis]);
+        let here = self.coordinates[from as usize][axis];
+        let there = self.coordinates[to as usize][axis];
         self.ways[axis][(here * self.radix[axis] + there) as usize]
     }
 
@@ -169,7 +169,8 @@ impl HealthyRoutes {
                 if next == super::links::NONE {
                     continue;
                 }
-                let (axis, sign) = (usize::from(direction / 2), usize::from(direction % 2));
+                let axis = usize::from(direction / 2);
+                let sign = usize::from(direction % 2);
                 let here = self.coordinates[at.index()][axis] as usize;
                 for vl in 0..2u8 {
                     let mut mask = 0;
@@ -190,7 +191,8 @@ impl HealthyRoutes {
     fn turns(&self, bits: &[ChannelBits; 3], links: &Links, at: u32, axis: usize) -> u32 {
         let mut mask = 0;
         for direction in 2 * (axis as u8 + 1)..6 {
-            let (axis, sign) = (usize::from(direction / 2), usize::from(direction % 2));
+            let axis = usize::from(direction / 2);
+            let sign = usize::from(direction % 2);
             let here = self.coordinates[at as usize][axis] as usize;
             let first = bits[axis].first[here][sign];
             if links.has(at, direction) {

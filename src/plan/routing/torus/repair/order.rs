@@ -90,8 +90,8 @@ impl NodeOrder {
     }
 
     fn unlink(&mut self, node: u32) {
-        let (before, behind) =
-            (self.places[node as usize].previous, self.places[node as usize].next);
+        let before = self.places[node as usize].previous;
+        let behind = self.places[node as usize].next;
         self.places[before as usize].next = behind;
         self.places[behind as usize].previous = before;
     }
@@ -127,7 +127,8 @@ impl NodeOrder {
     /// Spreads the labels of the smallest sparse range around a node evenly over it.
     fn spread_around(&mut self, node: u32) {
         let head = self.head();
-        let (mut first, mut last) = (node, node);
+        let mut first = node;
+        let mut last = node;
         let mut count = 1u64;
         for bits in 8..=LABEL_BITS {
             let base = self.places[node as usize].label >> bits << bits;

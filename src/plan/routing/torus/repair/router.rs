@@ -149,7 +149,9 @@ impl<'a> Router<'a> {
         for detour in group {
             if self.ways[detour.at as usize] != UNROUTED && self.leads_through(detour.at, at, to) {
                 let index = detour.at as usize;
-                let (way, hops, axes) = (self.ways[index], self.hops[index], self.axes[index]);
+                let way = self.ways[index];
+                let hops = self.hops[index];
+                let axes = self.axes[index];
                 behind.push(Detour { at: detour.at, way, hops, axes });
             }
         }

@@ -130,7 +130,8 @@ impl<'a> Growth<'a> {
     /// Extends the tree both ways along a dimension: first to the dateline or edge, then across it.
     fn add_line(&mut self, start: Position, axis: usize) {
         let lattice: &Lattice = self.inputs.lattice;
-        let (at, radix) = (lattice.coordinate(start, axis), lattice.radix(axis));
+        let at = lattice.coordinate(start, axis);
+        let radix = lattice.radix(axis);
         let ways = [(Direction::minus(axis), at), (Direction::plus(axis), radix - 1 - at)];
         let mut tips = ways.map(|(way, steps)| self.extend(Some(start), way, steps));
         for _ in 0..radix {
@@ -183,7 +184,8 @@ impl<'a> Growth<'a> {
     /// Adds the dependencies of packets over the cable from `at` in the direction `way` to a leaf; false
     /// if one of them closes a cycle.
     fn reserve(&mut self, at: u32, way: u8) -> bool {
-        let (present, back) = (self.inputs.present, way ^ 1);
+        let present = self.inputs.present;
+        let back = way ^ 1;
         let leaf = present.neighbor(at, way);
         let branches = self.branches[at as usize];
         let others = || (0..6u8).filter(move |other| branches >> other & 1 == 1);
