@@ -19,7 +19,7 @@ const ENDLESS: [&str; 4] =
     ["sim 6x5x1", "top", "events", "target/release/torus-sm sim exec -- opensm"];
 
 /// Results of lines: part of the line, and what it prints, in this order.
-const PRINTED: [(&str, &[&str]); 19] = [
+const PRINTED: [(&str, &[&str]); 21] = [
     ("sim 6x5x1", &["SUBNET UP after", "fabric:    30 switches", "sample:    path h0-", ", SL "]),
     ("-- saquery", &["NodeRecord dump:", "node_type"]),
     ("-- sminfo", &["sminfo: sm lid 1 ", "SMINFO_MASTER"]),
@@ -39,6 +39,8 @@ const PRINTED: [(&str, &[&str]); 19] = [
     ("--draw fabric.svg", &["LIDs:        60 in use"]),
     ("torus-sm replay", &["reason:      SIGUSR2", "repeated, the same as recorded"]),
     ("-c /etc/opensm/opensm.conf", &[]),
+    ("--dry-start", &["routed by minhop, verified", "of which 0 change what devices hold"]),
+    ("shadow --report", &["safe to switch", "1 pass, "]),
 ];
 
 /// Files that lines write.

@@ -90,10 +90,7 @@ pub(super) fn verify_in_force(
 fn hold_lft_block(plan: &mut Plan, switch: SwitchId, block: u32, held: &[u8; 64]) {
     let routing = Arc::make_mut(&mut plan.routing);
     let Some(table) = routing.lfts.get_mut(switch.index()) else { return };
-    let mut entries: Vec<u8> = table.entries().collect();
     let first = block as usize * LFT_BLOCK;
-    let Some(part) = entries.get_mut(first..first + LFT_BLOCK) else { return };
-    part.copy_from_slice(held);
     let table = Arc::make_mut(table);
     for (lid, port) in (first..).zip(held) {
         table.set(Lid(lid as u16), *port);
