@@ -100,8 +100,7 @@ fn watch(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
     }
     let chosen = choose_port(&args.daemon, &options)?;
     let Some(local) = chosen else { return Ok(ExitCode::Ok) };
-    let earlier = std::fs::read_to_string(state).ok();
-    let earlier = earlier.and_then(|text| serde_json::from_str(&text).ok());
+    let earlier = earlier_report(state);
     runtime()?.block_on(async {
         let port = open_local(&options, &local)?;
         let port = ShadowPort { client: port.client.paced(WINDOW, args.rate), ..port };
@@ -110,6 +109,24 @@ fn watch(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
         let shadow = Shadow::new(port, start, args.ignore.clone(), earlier);
         pass_again_and_again(shadow, args, state).await
     })
+}
+
+/// The report of an earlier run. One that cannot be read is replaced, with a message.
+fn earlier_report(state: &Path) -> Option<ShadowReport> {
+    let text = match std::fs::read_to_string(state) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            complain(&format!("{}: {error}; the report begins anew", state.display()));
+            return None;
+        }
+    };
+    let parsed = serde_json::from_str(&text);
+    parsed
+        .inspect_err(|error| {
+            complain(&format!("{}: {error}; the report begins anew", state.display()));
+        })
+        .ok()
 }
 
 /// Passes over the fabric, and stores the report after each pass.

@@ -6,9 +6,9 @@
 //! 24 bits holds either. An edge against the topological order starts a search from both of its
 //! ends; the side that ends first is moved.
 //!
-//! What the graph accepts follows from its dependencies alone, and so does the work that it counts. The
-//! order decides only how fast that is: with the order of an earlier pass, few dependencies are against
-//! it.
+//! What the graph accepts follows from its dependencies alone; the work that it counts follows from these and
+//! from the cycles that it remembers. The order decides only how fast that is: with the order of an earlier
+//! pass, few dependencies are against it.
 
 use super::links::Links;
 use super::nodes::{Branches, NODES, VLS, bits, forerunners, node, own_bit};
