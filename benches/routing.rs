@@ -1,5 +1,6 @@
 //! Time to recognise and route tori with two hosts per switch, from a snapshot to all forwarding
-//! tables: from scratch, after a failure, and with the repair of a torus that torus-2QoS refuses.
+//! tables: from scratch, after a failure, and with the repair of a torus that torus-2QoS refuses; and how long
+//! a repair takes that ends at its limit of work.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -46,6 +47,10 @@ impl Subnet {
     }
 
     fn route(&self, previous: Option<&Routing>) -> Routing {
+        self.try_to_route(previous).expect("it routes")
+    }
+
+    fn try_to_route(&self, previous: Option<&Routing>) -> Option<Routing> {
         let input = RoutingInput {
             fabric: &self.fabric,
             lids: &self.lids,
@@ -54,7 +59,7 @@ impl Subnet {
             previous,
             previous_fabric: None,
         };
-        Torus2Qos.route(black_box(&input)).expect("it routes")
+        Torus2Qos.route(black_box(&input)).ok()
     }
 }
 
@@ -68,6 +73,24 @@ fn reroute(c: &mut Criterion, name: &str, healthy: &Shape, broken: &Shape) {
     let before = Subnet::new(healthy).route(None);
     let subnet = Subnet::new(broken);
     c.bench_function(name, |b| b.iter_with_large_drop(|| subnet.route(Some(&before))));
+}
+
+/// Time until a torus is given up, a quarter of whose switches are missing.
+fn given_up(c: &mut Criterion, name: &str, shape: &Shape) {
+    let mut state = 7u64;
+    let mut is_missing = |_: &[u16; 3]| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state >> 62 == 0
+    };
+    let radices = shape.radix;
+    let rows = (0..radices[2]).flat_map(|z| (0..radices[1]).map(move |y| [y, z]));
+    let places = rows.flat_map(|[y, z]| (0..radices[0]).map(move |x| [x, y, z]));
+    // Around the first switch, all remain: the subnet manager and the seed are there.
+    let others = places.filter(|at| at.iter().any(|&along| along > 1));
+    let missing_switches = others.filter(|at| is_missing(at)).collect();
+    let subnet = Subnet::new(&Shape { missing_switches, ..shape.clone() });
+    assert!(subnet.try_to_route(None).is_none());
+    c.bench_function(name, |b| b.iter(|| subnet.try_to_route(None)));
 }
 
 fn torus(c: &mut Criterion) {
@@ -92,6 +115,7 @@ fn torus(c: &mut Criterion) {
         reroute(c, &format!("{name} repaired after the fourth switch"), &without(3), &without(4));
         let cable = Shape { missing_links: vec![([1, 1, 1], 0)], ..without(2) };
         reroute(c, &format!("{name} repaired after a further cable"), &without(2), &cable);
+        given_up(c, &format!("{name} given up"), &shape);
     }
 }
 

@@ -3,8 +3,10 @@
 use crate::browser::Browser;
 use crate::client::Managed;
 use crate::events::break_cable;
+use serde_json::Value;
 use testkit::SimCluster;
 use torus_sm::config::options::Options;
+use torus_sm::ids::PortNum;
 use torus_sm::manage::server::network::NetworkConfig;
 use torus_sm::sim::CongestionFault;
 use torus_sm::wire::mad::Status;
@@ -81,6 +83,40 @@ async fn the_page_shows_the_torus_and_follows_its_faults() {
         assert_eq!(browser.exceptions(), [""; 0]);
     });
     drop(standby);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_draws_detours_along_their_cables() {
+    let cluster = SimCluster::healthy("6x6x1", 1);
+    let dead = [[1, 2, 0], [4, 4, 0]].map(|at| cluster.shape.switch_guid(at));
+    let managed = served(cluster).await;
+    for switch in dead {
+        (1..=4).for_each(|num| assert!(managed.cluster.fabric.unlink(switch, PortNum(num))));
+    }
+    managed.until(|| managed.json("/v1/status")["routing"]["repair"]["detours"].is_u64()).await;
+    let cables = || managed.json("/v1/torus")["detour_cables"].as_array().expect("cables").clone();
+    managed.until(|| !cables().is_empty()).await;
+    let uses = |cable: &Value| ["detours", "detours_back"].map(|way| cable[way].as_u64());
+    let most = cables().iter().map(|cable| uses(cable).into_iter().flatten().sum::<u64>()).max();
+    tokio::task::block_in_place(|| {
+        let Some(mut browser) = Browser::open(managed.url()) else { return };
+        let most = most.expect("a cable");
+        browser.wait_for("legend", &format!("up to {most} detours"));
+        browser.screenshot("detours");
+        let differing = "(async () => { \
+            const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))); \
+            const pixels = async () => { drawing.redraw(); await frame(); const { canvas } = drawing; \
+              return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data; }; \
+            const withThem = await pixels(); \
+            model.torus.detour_cables = []; \
+            const without = await pixels(); \
+            let count = 0; \
+            for (let i = 0; i < without.length; i += 4) count += Number(withThem[i] !== without[i]); \
+            return count; })()";
+        let differing = browser.evaluate(differing).as_u64().expect("a number");
+        assert!(differing > 1000, "bands along the cables have {differing} pixels");
+        assert_eq!(browser.exceptions(), [""; 0]);
+    });
 }
 
 fn find_and_select(browser: &mut Browser) {

@@ -142,6 +142,25 @@ fn reaches(grid: &Grid, mut at: Position, direction: Direction, goal: Position) 
     true
 }
 
+/// Writes to `hops` the next hops from a switch by position of the destination. `along` are its ways by
+/// coordinate of the destination for each dimension; at those with the value `none`, packets go along a later
+/// dimension.
+pub(super) fn next_hops_along(along: [&[u8]; 3], none: u8, hops: &mut Vec<u8>) {
+    let [x, y, z] = along;
+    hops.clear();
+    hops.reserve(x.len() * y.len() * z.len());
+    let turns: Vec<usize> = (0..x.len()).filter(|&coordinate| x[coordinate] == none).collect();
+    for &along_z in z {
+        for &along_y in y {
+            let later = if along_y == none { along_z } else { along_y };
+            let start = hops.len();
+            hops.extend_from_slice(x);
+            // Usually these are only those of the switch's own coordinate.
+            turns.iter().for_each(|&coordinate| hops[start + coordinate] = later);
+        }
+    }
+}
+
 /// The direction of the next hop from one placed switch to another.
 pub(super) fn next_hop(grid: &Grid, from: Position, to: Position) -> Option<Direction> {
     let here = grid.lattice.coordinates(from);

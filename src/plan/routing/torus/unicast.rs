@@ -17,7 +17,7 @@
 use super::destinations::{DestinationChange, Destinations, TorusDestination, changes};
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
-use super::ring_directions::{NO_DIRECTION, RingDirections};
+use super::ring_directions::{NO_DIRECTION, RingDirections, next_hops_along};
 use crate::fabric::Fabric;
 use crate::ids::Lid;
 use crate::notes::{Note, counted};
@@ -209,16 +209,8 @@ fn with_changes(
 /// Writes to `out` the directions from `at` by position of the destination: a direction's index,
 /// [`OWN_SWITCH`], or [`NO_DIRECTION`] if there is no route (or no switch).
 pub(super) fn directions(directions: &RingDirections, at: Position, out: &mut Vec<u8>) {
-    let [x, y, z] = [0, 1, 2].map(|axis| directions.along(at, axis));
-    out.clear();
-    for &along_z in z {
-        for &along_y in y {
-            let later = if along_y == NO_DIRECTION { along_z } else { along_y };
-            out.extend(
-                x.iter().map(|&along_x| if along_x == NO_DIRECTION { later } else { along_x }),
-            );
-        }
-    }
+    let along = [0, 1, 2].map(|axis| directions.along(at, axis));
+    next_hops_along(along, NO_DIRECTION, out);
     out[at.index()] = OWN_SWITCH;
 }
 

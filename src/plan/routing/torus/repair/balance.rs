@@ -7,7 +7,7 @@
 use super::broken::{Detour, Detours};
 use super::complete::CompleteTorus;
 use super::graph::ChannelGraph;
-use super::load::{Channel, ChannelLoads, Undamaged};
+use super::load::{Channel, ChannelLoads, ChannelUsers, Undamaged};
 use super::router::Router;
 use super::subtrees::{Subtree, Subtrees};
 use crate::plan::routing::torus::grid::Grid;
@@ -65,10 +65,14 @@ impl Balance<'_, '_> {
         let diameter: u32 = (0..3).map(|axis| routes.longest_along(axis)).sum();
         let max_hops = (diameter * MAX_LENGTH_PERCENT / 100) as usize;
         let mut loads = Loads { all, detours, limit: limit as u32, max_hops };
+        // Detours move to channels only whose load stays within the limit.
+        let users = ChannelUsers::above(loads.limit, &loads.all, routes, present, self.detours);
         let mut subtrees = Subtrees::none(grid.lattice.len());
         for _ in 0..MAX_RELIEVED_CHANNELS {
             let channel = loads.all.most_loaded();
-            if !loads.is_over(channel) || !self.relieve_channel(&mut loads, &mut subtrees, channel)
+            let destinations = users.of(channel);
+            if !loads.is_over(channel)
+                || !self.relieve_channel(&mut loads, &mut subtrees, channel, destinations)
             {
                 break;
             }
@@ -76,16 +80,15 @@ impl Balance<'_, '_> {
         loads.detours
     }
 
-    /// Moves detours away from a channel; false if its load is still too high.
+    /// Moves detours to these destinations away from a channel; false if its load is still too high.
     fn relieve_channel(
         &mut self,
         loads: &mut Loads,
         subtrees: &mut Subtrees,
         channel: Channel,
+        destinations: &[u32],
     ) -> bool {
-        let groups = self.detours.groups().filter(|(_, group)| !group.is_empty());
-        let destinations: Vec<u32> = groups.map(|(to, _)| to).collect();
-        for to in destinations {
+        for &to in destinations {
             self.router.load(self.detours.of(to));
             self.relieve_of(loads, subtrees, channel, to);
             self.router.store(self.detours.of_mut(to));
@@ -114,13 +117,16 @@ impl Balance<'_, '_> {
             let mover =
                 Mover { at, before: self.router.channels(at, to), subtree: subtrees.of(at) };
             let options = self.other_ways(loads, channel, &mover, to);
-            if self.take_one(loads, options, &mover, &users, to) {
-                subtrees.forget(&users);
-                users = users_of(self.router, channel, &users, to);
-                subtrees.measure(&users, present);
-            } else {
-                index += 1;
+            if !options.is_empty() {
+                let behind = subtrees.members(&users, index, present);
+                if self.take_one(loads, options, &mover, &behind, to) {
+                    subtrees.forget(&users);
+                    users.retain(|user| !subtrees.is_member(user.at));
+                    subtrees.measure(&users, present);
+                    continue;
+                }
             }
+            index += 1;
         }
         subtrees.forget(&users);
     }
@@ -171,22 +177,18 @@ impl Balance<'_, '_> {
         (option.path.len() + depth <= max_hops).then_some(option)
     }
 
-    /// Moves a switch and those of the users of the channel that lead through it to the first way that closes no
-    /// cycle; false if there is none.
+    /// Moves a switch with those `behind` it, itself the first of them, to the first way that closes no cycle;
+    /// false if there is none.
     fn take_one(
         &mut self,
         loads: &mut Loads,
         options: Vec<OtherWay>,
         mover: &Mover,
-        users: &[Detour],
+        behind: &[Detour],
         to: u32,
     ) -> bool {
-        if options.is_empty() {
-            return false;
-        }
-        let behind = self.router.behind(users, mover.at, to);
         for OtherWay { way, path, .. } in options {
-            if self.router.divert(self.graph, &behind, to, way) {
+            if self.router.divert(self.graph, behind, to, way) {
                 loads.move_paths(&mover.before, &path, mover.subtree.paths);
                 return true;
             }

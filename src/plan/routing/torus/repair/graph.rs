@@ -3,15 +3,16 @@
 //! A node is a channel (the cables from a switch in one direction) with a VL of the lower QoS level:
 //! 24 nodes for each position. The second level has the same dependencies on VLs of its own. The
 //! successors of a node leave the same switch, its predecessors enter the same switch, so one mask of
-//! 24 bits holds either. An edge against the topological order starts a search from both of its
-//! ends; the side that ends first is moved.
+//! 24 bits holds either.
 //!
 //! What the graph accepts follows from its dependencies alone; the work that it counts follows from these and
 //! from the cycles that it remembers. The order decides only how fast that is: with the order of an earlier
-//! pass, few dependencies are against it.
+//! pass, few dependencies are against it, and with its [`cycles`](super::cycles) few need a search.
 
+use super::cycle_search::{CycleSearch, Searched};
+use super::cycles::Cycles;
 use super::links::Links;
-use super::nodes::{Branches, NODES, VLS, bits, forerunners, node, own_bit};
+use super::nodes::{NODES, Node, VLS, bits, end, forerunners, node, own_bit};
 use super::order::NodeOrder;
 use crate::plan::routing::torus::lattice::Lattice;
 use rustc_hash::FxHashSet;
@@ -45,28 +46,6 @@ pub(super) enum DependencyState {
     Blocked,
 }
 
-/// What is known of a node, in one place of the processor's cache.
-#[derive(Clone, Copy, Default)]
-struct Node {
-    successors: u32,
-    predecessors: u32,
-    /// Dependencies that are known to close a cycle.
-    blocked: u32,
-    /// Dependencies that are known to close a cycle together with some other one.
-    conflicting: u32,
-}
-
-/// The nodes of a position that a search has reached.
-#[derive(Clone, Copy, Default)]
-struct Reached {
-    /// Number of the last search that came here; that of another one has reached nothing.
-    search: u32,
-    /// From its first node on.
-    ahead: u32,
-    /// From its last node back.
-    behind: u32,
-}
-
 /// An acyclic channel dependency graph.
 #[derive(Clone)]
 pub(super) struct ChannelGraph {
@@ -74,17 +53,13 @@ pub(super) struct ChannelGraph {
     links: Arc<Links>,
     nodes: Vec<Node>,
     order: NodeOrder,
-    /// Number of the last search.
-    search: u32,
-    /// By position.
-    reached: Vec<Reached>,
+    search: CycleSearch,
     /// Pairs of dependencies of which the graph can have one only, the smaller one first.
     conflicts: FxHashSet<[Dependency; 2]>,
+    /// They save searches only.
+    pub cycles: Cycles,
     /// The work so far, in dependencies looked up. It does not depend on the order.
     pub work: u64,
-    /// The nodes that the search under way has visited from either side.
-    ahead: Vec<u32>,
-    behind: Vec<u32>,
 }
 
 impl ChannelGraph {
@@ -114,12 +89,10 @@ impl ChannelGraph {
             links: Arc::new(links.clone()),
             nodes: vec![Node::default(); count],
             order: NodeOrder::equal(count),
-            search: 0,
-            reached: vec![Reached::default(); count / NODES as usize],
+            search: CycleSearch::new(count / NODES as usize),
             conflicts: FxHashSet::default(),
+            cycles: Cycles::default(),
             work: 0,
-            ahead: Vec::new(),
-            behind: Vec::new(),
         }
     }
 
@@ -148,7 +121,7 @@ impl ChannelGraph {
         for from in 0..self.nodes.len() as u32 {
             let label = self.order.label(from);
             let mask = self.nodes[from as usize].successors;
-            let end = if mask == 0 { 0 } else { self.end(from) };
+            let end = if mask == 0 { 0 } else { end(&self.links, from) };
             let is_against = |&branch: &u32| self.order.label(end + branch) < label;
             let branches = bits(mask).filter(is_against);
             against.extend(branches.map(|branch| Dependency { node: from, branch }));
@@ -181,16 +154,10 @@ impl ChannelGraph {
         (sorted.len() == pending.len()).then_some(sorted)
     }
 
-    /// First node of the switch to which a channel leads.
-    #[inline]
-    fn end(&self, node: u32) -> u32 {
-        self.links.neighbor(node / NODES, (node % NODES / VLS) as u8) * NODES
-    }
-
     #[inline]
     fn followers(&self, node: u32) -> impl Iterator<Item = u32> + use<> {
         let mask = self.nodes[node as usize].successors;
-        let end = if mask == 0 { 0 } else { self.end(node) };
+        let end = if mask == 0 { 0 } else { end(&self.links, node) };
         bits(mask).map(move |branch| end + branch)
     }
 
@@ -217,8 +184,8 @@ impl ChannelGraph {
         }
         self.work += WORK_OF_ADDING;
         let Dependency { node: from, branch } = dependency;
-        let to = self.end(from) + branch;
-        if self.order.label(from) > self.order.label(to) && !self.reorder(from, to) {
+        let to = end(&self.links, from) + branch;
+        if self.order.label(from) > self.order.label(to) && !self.make_room(dependency, to) {
             return Added::Cycle;
         }
         self.nodes[from as usize].successors |= 1 << branch;
@@ -307,96 +274,25 @@ impl ChannelGraph {
     /// Removes dependencies. The order remains valid.
     pub(super) fn remove(&mut self, dependencies: &[Dependency]) {
         for &Dependency { node: from, branch } in dependencies {
-            let to = self.end(from) + branch;
+            let to = end(&self.links, from) + branch;
             self.nodes[from as usize].successors &= !(1 << branch);
             self.nodes[to as usize].predecessors &= !own_bit(from);
         }
     }
 
-    /// Changes the order so that `from` comes before `to`; false if `from` can be reached from `to`.
-    fn reorder(&mut self, from: u32, to: u32) -> bool {
-        self.search += 1;
-        let lower = self.order.label(to);
-        let upper = self.order.label(from);
-        self.ahead.clear();
-        self.ahead.push(to);
-        self.behind.clear();
-        self.behind.push(from);
-        self.reached_at(to / NODES).ahead |= own_bit(to);
-        self.reached_at(from / NODES).behind |= own_bit(from);
-        for step in 0.. {
-            let Some(&next) = self.ahead.get(step) else {
-                let order = &self.order;
-                self.ahead.sort_unstable_by_key(|&node| order.label(node));
-                self.order.move_behind(from, &self.ahead);
-                return true;
-            };
-            if !self.look_ahead(next, upper) {
-                return false;
-            }
-            let Some(&next) = self.behind.get(step) else {
-                let order = &self.order;
-                self.behind.sort_unstable_by_key(|&node| order.label(node));
-                self.order.move_before(to, &self.behind);
-                return true;
-            };
-            if !self.look_behind(next, lower) {
-                return false;
-            }
-        }
-        unreachable!("the graph is finite")
-    }
-
-    /// Adds the successors of a node below a label to those that the search has reached; false if it meets
-    /// the other side.
-    #[inline]
-    fn look_ahead(&mut self, node: u32, upper: u64) -> bool {
-        let mask = self.nodes[node as usize].successors;
-        if mask == 0 {
-            return true;
-        }
-        let at = self.end(node) / NODES;
-        let reached = self.reached_at(at);
-        if mask & reached.behind != 0 {
+    /// Changes the order so that a dependency can be added, which leads to node `to`; false if it closes a cycle.
+    fn make_room(&mut self, dependency: Dependency, to: u32) -> bool {
+        let nodes = &self.nodes;
+        let is_present = |one: u32, next: u32| nodes[one as usize].successors & own_bit(next) != 0;
+        if self.cycles.has(dependency, is_present) {
             return false;
         }
-        let new = Branches { at, mask: mask & !reached.ahead };
-        reached.ahead |= mask;
-        let order = &self.order;
-        self.ahead.extend(new.nodes().filter(|&node| order.label(node) < upper));
-        true
+        let order = &mut self.order;
+        let graph = Searched { links: &self.links, nodes: &self.nodes, order };
+        let Err(path) = self.search.reorder(graph, dependency.node, to) else { return true };
+        self.cycles.add(dependency, path);
+        false
     }
-
-    /// Adds the predecessors of a node above a label to those that the search has reached; false if it meets
-    /// the other side.
-    #[inline]
-    fn look_behind(&mut self, node: u32, lower: u64) -> bool {
-        let Self { links, nodes, order, reached, search, behind, .. } = self;
-        for Branches { at, mask } in forerunners(links, node, nodes[node as usize].predecessors) {
-            let reached = of_search(&mut reached[at as usize], *search);
-            if mask & reached.ahead != 0 {
-                return false;
-            }
-            let new = Branches { at, mask: mask & !reached.behind };
-            reached.behind |= mask;
-            behind.extend(new.nodes().filter(|&node| order.label(node) > lower));
-        }
-        true
-    }
-
-    #[inline]
-    fn reached_at(&mut self, at: u32) -> &mut Reached {
-        of_search(&mut self.reached[at as usize], self.search)
-    }
-}
-
-/// What a search has reached at a position: nothing if the last one was another.
-#[inline]
-fn of_search(reached: &mut Reached, search: u32) -> &mut Reached {
-    if reached.search != search {
-        *reached = Reached { search, ..Reached::default() };
-    }
-    reached
 }
 
 #[cfg(test)]
@@ -454,9 +350,9 @@ mod tests {
     }
 
     /// Random dependencies are tried and removed again. A graph with another order accepts the same ones, and
-    /// counts the same work.
+    /// counts the same work. So does one that knows the cycles of an earlier pass.
     #[test]
-    fn acceptance_and_work_do_not_depend_on_the_order() {
+    fn acceptance_and_work_do_not_depend_on_the_order_or_on_known_cycles() {
         let size = TorusSize { radix: [4, 5, 3], looped: [true; 3] };
         let lattice = Lattice::new(size).expect("a lattice");
         let links = Links::complete(&lattice);
@@ -467,25 +363,38 @@ mod tests {
         order.reverse();
         other.order_like(&order);
         assert_ne!(graph.order(), other.order());
-        let mut below = random(7);
-        let mut results = [0; 3];
+        let results = tries(&mut graph, 7);
+        assert!((0..3).all(|kind| results.iter().filter(|&&one| one == kind).count() > 50));
+        let met = graph.cycles.met();
+        assert!(met.len() > 50);
+        for (dependency, path) in &*met {
+            let start = end(&links, dependency.node) + dependency.branch;
+            assert_eq!([path[0], path[path.len() - 1]], [start, dependency.node]);
+            let mut steps = path.windows(2);
+            assert!(steps.all(|step| end(&links, step[0]) / NODES == step[1] / NODES));
+        }
+        other.cycles = Cycles::of_pass_before(met);
+        assert_eq!(tries(&mut other, 7), results);
+        assert_eq!(other.work, graph.work);
+    }
+
+    /// The results of random dependencies, some of which are removed again.
+    fn tries(graph: &mut ChannelGraph, seed: u64) -> Vec<usize> {
+        let mut below = random(seed);
         let mut added = Vec::new();
-        for _ in 0..5_000 {
-            let node = below(NODES * lattice.len() as u32);
-            let dependency = Dependency { node, branch: below(NODES) };
+        let count = graph.nodes.len() as u32;
+        let result = |_| {
+            let dependency = Dependency { node: below(count), branch: below(NODES) };
             let result = graph.add(dependency);
-            assert_eq!(other.add(dependency), result, "{dependency:?}");
-            results[result as usize] += 1;
             if result == Added::New {
                 added.push(dependency);
             }
             if below(3) == 0 && !added.is_empty() {
                 let removed = added.swap_remove(below(added.len() as u32) as usize);
                 graph.remove(&[removed]);
-                other.remove(&[removed]);
             }
-        }
-        assert_eq!(graph.work, other.work);
-        assert!(results.iter().all(|&count| count > 50), "{results:?}");
+            result as usize
+        };
+        (0..5_000).map(result).collect()
     }
 }

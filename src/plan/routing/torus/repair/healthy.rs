@@ -4,6 +4,7 @@
 use super::links::Links;
 use super::nodes::{branch, node};
 use crate::plan::routing::torus::lattice::{Direction, Lattice};
+use crate::plan::routing::torus::ring_directions::next_hops_along;
 
 /// The direction at the destination itself.
 pub(super) const ARRIVED: u8 = 6;
@@ -106,17 +107,10 @@ impl HealthyRoutes {
         let [x, y, z] = [0, 1, 2].map(|axis| {
             let radix = self.radix[axis] as usize;
             let start = self.coordinates[from as usize][axis] as usize * radix;
-            &self.ways[axis][start..start + radix]
+            let along = &self.ways[axis][start..start + radix];
+            along.iter().map(|way| way.direction).collect::<Vec<u8>>()
         });
-        ways.clear();
-        for along_z in z {
-            for along_y in y {
-                let later = if along_y.direction == ARRIVED { along_z } else { along_y };
-                ways.extend(x.iter().map(|along_x| {
-                    if along_x.direction == ARRIVED { later.direction } else { along_x.direction }
-                }));
-            }
-        }
+        next_hops_along([&x, &y, &z], ARRIVED, ways);
     }
 
     /// Index of the direction of the next hop; [`ARRIVED`] at the destination.

@@ -8,6 +8,7 @@ use super::broken::{Detour, Detours, INTACT, UNROUTED};
 use super::healthy::HealthyRoutes;
 use super::links::Links;
 use crate::plan::routing::torus::grid::Grid;
+use rustc_hash::FxHashMap;
 
 /// Directions of a position.
 const WAYS: usize = 6;
@@ -58,23 +59,9 @@ impl ChannelLoads {
         positions: usize,
     ) -> Self {
         let mut loads = Self::none(positions);
-        let mut trees = Trees::new(positions);
-        let mut ways = vec![INTACT; positions];
-        for (to, group) in detours.groups().filter(|(_, group)| !group.is_empty()) {
-            for detour in group {
-                ways[detour.at as usize] = detour.way;
-            }
-            let routed = group.iter().filter(|detour| detour.way != UNROUTED);
-            routed.for_each(|detour| trees.add_source(detour.at, detour.hops.into()));
-            trees.sum_up(&mut loads, |at| {
-                let way = match ways[at as usize] {
-                    INTACT => healthy.next(at, to),
-                    way => way,
-                };
-                Step { way, next: present.neighbor(at, way) }
-            });
-            group.iter().for_each(|detour| ways[detour.at as usize] = INTACT);
-        }
+        for_each_detour_channel(healthy, present, detours, positions, |_, channel, paths| {
+            *loads.of_mut(channel.at, channel.way) += paths;
+        });
         loads
     }
 
@@ -97,10 +84,11 @@ impl ChannelLoads {
                     group.iter().map(|detour: &Detour| detour.at).chain(dead.iter().copied());
                 sources.for_each(|at| trees.add_source(at, routes.hops(at, to)));
             }
-            trees.sum_up(&mut loads, |at| {
+            let step = |at| {
                 let way = routes.next(at, to);
                 Step { way, next: links.neighbor(at, way) }
-            });
+            };
+            trees.sum_up(step, |channel, paths| *loads.of_mut(channel.at, channel.way) += paths);
         }
         loads
     }
@@ -120,10 +108,69 @@ impl ChannelLoads {
 }
 
 /// A channel: the cables from a switch in one direction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Channel {
     pub at: u32,
     pub way: u8,
+}
+
+/// Destinations whose detours use a channel, by channel, for channels of interest.
+pub(super) struct ChannelUsers(FxHashMap<Channel, Vec<u32>>);
+
+impl ChannelUsers {
+    /// The users of channels with more than `limit` paths in `loads`.
+    pub(super) fn above(
+        limit: u32,
+        loads: &ChannelLoads,
+        healthy: &HealthyRoutes,
+        present: &Links,
+        detours: &Detours,
+    ) -> Self {
+        let mut users: FxHashMap<Channel, Vec<u32>> = FxHashMap::default();
+        if loads.most() > limit {
+            let positions = loads.0.len() / WAYS;
+            for_each_detour_channel(healthy, present, detours, positions, |to, channel, _| {
+                if loads.of(channel.at, channel.way) > limit {
+                    users.entry(channel).or_default().push(to);
+                }
+            });
+        }
+        Self(users)
+    }
+
+    /// The destinations whose detours use a channel, ascending.
+    pub(super) fn of(&self, channel: Channel) -> &[u32] {
+        self.0.get(&channel).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Tells `visit` for each destination, ascending, the channels that its detours use, and the number of detours
+/// over each.
+fn for_each_detour_channel(
+    healthy: &HealthyRoutes,
+    present: &Links,
+    detours: &Detours,
+    positions: usize,
+    mut visit: impl FnMut(u32, Channel, u32),
+) {
+    let mut trees = Trees::new(positions);
+    let mut ways = vec![INTACT; positions];
+    for (to, group) in detours.groups().filter(|(_, group)| !group.is_empty()) {
+        for detour in group {
+            ways[detour.at as usize] = detour.way;
+        }
+        let routed = group.iter().filter(|detour| detour.way != UNROUTED);
+        routed.for_each(|detour| trees.add_source(detour.at, detour.hops.into()));
+        let step = |at: u32| {
+            let way = match ways[at as usize] {
+                INTACT => healthy.next(at, to),
+                way => way,
+            };
+            Step { way, next: present.neighbor(at, way) }
+        };
+        trees.sum_up(step, |channel, paths| visit(to, channel, paths));
+        group.iter().for_each(|detour| ways[detour.at as usize] = INTACT);
+    }
 }
 
 struct Step {
@@ -160,14 +207,14 @@ impl Trees {
         *known += paths;
     }
 
-    /// Adds the paths to `loads`, and forgets them.
-    fn sum_up(&mut self, loads: &mut ChannelLoads, step: impl Fn(u32) -> Step) {
+    /// Tells `visit` the number of paths over each channel, and forgets them.
+    fn sum_up(&mut self, step: impl Fn(u32) -> Step, mut visit: impl FnMut(Channel, u32)) {
         for hops in (1..self.by_length.len()).rev() {
             let mut list = std::mem::take(&mut self.by_length[hops]);
             for &at in &list {
                 let paths = std::mem::take(&mut self.paths[at as usize]);
                 let Step { way, next } = step(at);
-                *loads.of_mut(at, way) += paths;
+                visit(Channel { at, way }, paths);
                 self.add(next, hops - 1, paths);
             }
             list.clear();

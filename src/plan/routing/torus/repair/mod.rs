@@ -31,6 +31,7 @@
 //! | a torus without damage, shared by the passes over it | [`complete`] |
 //! | pairs whose path meets damage, and their new next hops | [`broken`] |
 //! | acyclic channel dependency graph, its nodes and topological order | [`graph`], [`nodes`], [`order`] |
+//! | search for a cycle, and cycles that were found | [`cycle_search`], [`cycles`] |
 //! | attachment by rule and by search | [`router`] |
 //! | load of the channels, and relief of those with too many detours | [`load`], [`subtrees`], [`balance`] |
 //! | multicast tree | [`tree`] |
@@ -42,6 +43,8 @@ mod acceptance;
 mod balance;
 mod broken;
 mod complete;
+mod cycle_search;
+mod cycles;
 mod graph;
 mod healthy;
 mod links;
@@ -67,6 +70,7 @@ use super::ring_directions::RingDirections;
 use balance::Balance;
 use broken::Detours;
 use complete::CompleteTorus;
+use cycles::{CyclePaths, Cycles};
 use graph::ChannelGraph;
 use healthy::VlRule;
 use links::Links;
@@ -143,6 +147,7 @@ fn repair(
     let mut graph = complete.graph_of(&present);
     if let Some(before) = previous.filter(|routes| Arc::ptr_eq(routes.complete(), &complete)) {
         graph.order_like(before.order());
+        graph.cycles = Cycles::of_pass_before(before.cycles().clone());
     }
     search.run(&graph, broken);
     let best = search.best.ok_or(RepairRefusal::NoTree)?;
@@ -158,6 +163,8 @@ struct Attempt {
     loads: ChannelLoads,
     /// The channels with their VLs in topological order.
     order: Vec<u32>,
+    /// The cycles that were met.
+    cycles: Arc<CyclePaths>,
 }
 
 struct Search<'a> {
@@ -212,7 +219,8 @@ impl Search<'_> {
                     let mut balance = Balance { router, graph: &mut graph, detours: &mut detours };
                     let loads = balance.relieve(self.grid, self.complete);
                     let order = graph.order();
-                    self.best = Some(Attempt { unrouted, detours, tree, loads, order });
+                    let cycles = graph.cycles.met();
+                    self.best = Some(Attempt { unrouted, detours, tree, loads, order, cycles });
                     if unrouted == 0 {
                         return;
                     }

@@ -25,6 +25,23 @@ pub(super) fn own_bit(node: u32) -> u32 {
     1 << (node % NODES)
 }
 
+/// What a graph knows of a node, in one place of the processor's cache.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Node {
+    pub successors: u32,
+    pub predecessors: u32,
+    /// Dependencies that are known to close a cycle.
+    pub blocked: u32,
+    /// Dependencies that are known to close a cycle together with some other one.
+    pub conflicting: u32,
+}
+
+/// First node of the switch to which a channel leads.
+#[inline]
+pub(super) fn end(links: &Links, node: u32) -> u32 {
+    links.neighbor(node / NODES, (node % NODES / VLS) as u8) * NODES
+}
+
 /// Nodes of a position.
 #[derive(Clone, Copy)]
 pub(super) struct Branches {

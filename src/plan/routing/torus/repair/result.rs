@@ -2,6 +2,7 @@
 
 use super::broken::{INTACT, UNROUTED};
 use super::complete::CompleteTorus;
+use super::cycles::CyclePaths;
 use super::load::ChannelLoads;
 use super::{Attempt, SpanningTree};
 use crate::fabric::SwitchId;
@@ -103,6 +104,7 @@ pub(in crate::plan::routing::torus) struct RepairedRoutes {
     pub tree: SpanningTree,
     /// The channels with their VLs in topological order.
     order: Vec<u32>,
+    cycles: Arc<CyclePaths>,
     /// Pairs of switches without a route, ascending.
     pub unrouted: Vec<PositionPair>,
     /// These pairs by the switches of the routed fabric, ascending.
@@ -116,7 +118,7 @@ pub(in crate::plan::routing::torus) struct RepairedRoutes {
 
 impl RepairedRoutes {
     pub(super) fn new(grid: &Grid, complete: Arc<CompleteTorus>, attempt: Attempt) -> Self {
-        let Attempt { detours, tree, loads, order, .. } = attempt;
+        let Attempt { detours, tree, loads, order, cycles, .. } = attempt;
         let switches = grid.order.len();
         let mut stats =
             DetourStats { pairs: switches * switches.saturating_sub(1), ..DetourStats::default() };
@@ -157,6 +159,7 @@ impl RepairedRoutes {
             replaced,
             tree,
             order,
+            cycles,
             unrouted,
             unrouted_switches,
             stats,
@@ -173,6 +176,11 @@ impl RepairedRoutes {
     /// The order of the channels, which saves the next pass work.
     pub(super) fn order(&self) -> &[u32] {
         &self.order
+    }
+
+    /// The cycles that the pass has met, which save the next one work.
+    pub(super) fn cycles(&self) -> &Arc<CyclePaths> {
+        &self.cycles
     }
 
     fn replaced_at(&self, at: Position) -> &[ReplacedHop] {

@@ -129,7 +129,7 @@ impl<'a> Router<'a> {
         let mut channels = Vec::with_capacity(self.length(from, to).into());
         let mut at = from;
         while at != to {
-            let way = self.path(at, to).next;
+            let way = self.way(at, to);
             channels.push(Channel { at, way });
             at = self.inputs.present.neighbor(at, way);
         }
@@ -138,7 +138,7 @@ impl<'a> Router<'a> {
 
     /// The next hop of a switch, if it has a route. The destination must be loaded.
     pub(super) fn next(&self, at: u32, to: u32) -> Option<u8> {
-        let way = self.path(at, to).next;
+        let way = self.way(at, to);
         (way != UNROUTED).then_some(way)
     }
 
@@ -260,6 +260,15 @@ impl<'a> Router<'a> {
             if !self.attach(graph, here, to, way) {
                 return;
             }
+        }
+    }
+
+    /// The next hop of a switch.
+    #[inline]
+    fn way(&self, at: u32, to: u32) -> u8 {
+        match self.ways[at as usize] {
+            INTACT => self.inputs.healthy.next(at, to),
+            way => way,
         }
     }
 
