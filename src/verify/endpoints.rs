@@ -1,5 +1,6 @@
 //! Sources and destinations of packets: the end ports at each switch, and the unicast LIDs.
 
+use super::group_ports::GroupPorts;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
@@ -72,6 +73,15 @@ impl SourcePorts {
         }
         sls
     }
+}
+
+/// One end port of each SL group at each switch.
+pub(super) fn group_ports(sources: &[SourcePorts]) -> GroupPorts {
+    let mut ports = GroupPorts::default();
+    for (switch, sources) in (0..).zip(sources) {
+        sources.groups.iter().for_each(|&(_, port)| ports.add(switch, port));
+    }
+    ports
 }
 
 /// The end ports at each switch. Switches with an empty forwarding table were left out by the

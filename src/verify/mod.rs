@@ -25,6 +25,7 @@
 //! | [`walk`] | one path hop by hop, for faults and reports |
 
 pub mod full;
+mod group_ports;
 pub mod held_mappings;
 pub mod idle_ports;
 pub mod incremental;

@@ -84,25 +84,30 @@ impl Source {
 
 /// The hosts with LIDs at each switch.
 pub(super) struct Sources {
-    at: Vec<Vec<Source>>,
+    /// By switch.
+    list: Vec<Source>,
+    /// By switch: index of its first one in `list`; one more entry ends the last switch.
+    first: Vec<usize>,
+    /// One host of each.
+    ports: Vec<PortId>,
     hosts: Vec<u64>,
 }
 
 impl Sources {
     pub(super) fn new(fabric: &Fabric, plan: &Plan) -> Self {
         let switches = fabric.switches().len();
-        let at = (0..switches).map(|_| Vec::new()).collect();
-        let mut found = Self { at, hosts: vec![0; switches] };
+        let mut at: Vec<Vec<Source>> = (0..switches).map(|_| Vec::new()).collect();
+        let mut numbers = vec![0; switches];
         let hosts = fabric
             .end_ports()
             .filter(|&port| !fabric.node_of(port).is_switch() && plan.lids.base(port).is_some());
         for host in hosts {
             let Some(peer) = fabric.port(host).peer else { continue };
             let Some(switch) = fabric.node_of(peer).switch else { continue };
-            found.hosts[switch.index()] += 1;
+            numbers[switch.index()] += 1;
             let group = plan.routing.policy.sl_group(host);
             let entry = fabric.port(peer).num.0;
-            let sources: &mut Vec<Source> = &mut found.at[switch.index()];
+            let sources: &mut Vec<Source> = &mut at[switch.index()];
             match sources.iter_mut().find(|source| source.group == group) {
                 Some(source) => {
                     source.second.get_or_insert(host);
@@ -111,7 +116,24 @@ impl Sources {
                 None => sources.push(Source { group, host, second: None, entries: vec![entry] }),
             }
         }
-        found
+        let mut first = vec![0];
+        for here in &at {
+            first.push(first[first.len() - 1] + here.len());
+        }
+        let list: Vec<Source> = at.into_iter().flatten().collect();
+        let ports = list.iter().map(|source| source.host).collect();
+        Self { list, first, ports, hosts: numbers }
+    }
+
+    /// One host of each source, in the order of their switches.
+    pub(super) fn ports(&self) -> &[PortId] {
+        &self.ports
+    }
+
+    /// The indices of the sources at a switch in [`Sources::ports`].
+    #[inline]
+    pub(super) fn range(&self, switch: usize) -> std::ops::Range<usize> {
+        self.first[switch]..self.first[switch + 1]
     }
 
     /// Number of hosts at a switch.
@@ -122,6 +144,6 @@ impl Sources {
 
     #[inline]
     pub(super) fn at(&self, switch: usize) -> &[Source] {
-        &self.at[switch]
+        &self.list[self.range(switch)]
     }
 }

@@ -1,7 +1,7 @@
 //! The paths between all hosts: how many there are of each length, their SLs, and the VLs that they
 //! use between switches.
 //!
-//! Paths to one LID form a tree towards its switch. Each tree is passed twice: outwards for the
+//! Paths to one LID form a tree towards its switch, which LIDs at one switch mostly share. Each tree is passed twice: outwards for the
 //! distances, inwards for the SLs that meet at each switch. An SL that passes from one port of a
 //! switch to another is only marked; the VLs are looked up once, at the end ([`transits`]). The LIDs
 //! of one block of the forwarding tables are handled together, since their entries lie side by side.
@@ -14,8 +14,9 @@ use super::json::HopCount;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
+use crate::plan::routing::LftColumns;
 use crate::verify::MAX_PATH_SWITCHES;
-use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
+use crate::wire::attr::tables::LFT_BLOCK;
 use links::{Links, Sources};
 use rayon::prelude::*;
 use transits::Transits;
@@ -101,28 +102,29 @@ struct Survey<'a> {
 impl Survey<'_> {
     /// Adds the trees of LIDs in one block of the forwarding tables.
     fn add_block(&self, lids: &[(Lid, PortId)], found: &mut Found) {
-        let columns = self.columns(lids);
+        let switches = self.links.switches();
+        let numbers = lids.iter().map(|&(lid, _)| lid);
+        let columns = LftColumns::new(&self.plan.routing.lfts, switches, numbers);
         let mut tree = Tree::default();
-        for (index, &(lid, port)) in lids.iter().enumerate() {
+        let mut sls = vec![Sl(0); self.sources.ports().len()];
+        let mut before: Option<Leader<'_>> = None;
+        for (&(lid, port), column) in lids.iter().zip(columns.iter()) {
             let Some(target) = self.fabric.switch_behind(port) else { continue };
-            tree.grow(self.links, target.index(), &columns[index]);
+            let group = self.plan.routing.policy.destination_group(port, lid);
+            let leader = Leader { target: target.index(), group, column };
+            let is_new = before.is_none_or(|before| !before.shares_paths(&leader));
+            if is_new {
+                let policy = &*self.plan.routing.policy;
+                policy.path_sls_to_lid(self.sources.ports(), port, lid, Sl(0), &mut sls);
+                tree.grow(self.links, target.index(), column);
+                self.collect(&mut tree, column, &sls, found);
+                before = Some(leader);
+            }
             if self.plan.lids.base(port) == Some(lid) {
                 self.count_lengths(&tree, target.index(), &mut found.lengths);
             }
-            self.collect(&mut tree, (lid, port), &columns[index], found);
+            found.sls |= self.sls_at_target(target.index(), lid, port);
         }
-    }
-
-    /// For each LID of a block, the output port of each switch.
-    fn columns(&self, lids: &[(Lid, PortId)]) -> Vec<Vec<u8>> {
-        let switches = self.links.switches();
-        let mut columns = vec![vec![LFT_NO_PATH; switches]; lids.len()];
-        for (switch, table) in self.plan.routing.lfts.iter().enumerate().take(switches) {
-            for (column, &(lid, _)) in columns.iter_mut().zip(lids) {
-                column[switch] = table.entry(lid);
-            }
-        }
-        columns
     }
 
     fn count_lengths(&self, tree: &Tree, target: usize, lengths: &mut [u64]) {
@@ -133,31 +135,21 @@ impl Survey<'_> {
         }
     }
 
-    /// Collects the SLs of the paths to one LID, from the farthest switches to the nearest.
-    fn collect(
-        &self,
-        tree: &mut Tree,
-        (lid, destination): (Lid, PortId),
-        column: &[u8],
-        found: &mut Found,
-    ) {
-        let policy = &*self.plan.routing.policy;
+    /// Collects the SLs of the paths to one LID from other switches, from the farthest switches to the nearest.
+    /// `sls` are those from each source.
+    fn collect(&self, tree: &mut Tree, column: &[u8], sls: &[Sl], found: &mut Found) {
         let target = tree.target();
         for index in (0..tree.outwards().len()).rev() {
             let at = tree.outwards()[index] as usize;
             let mut passing = tree.take_passing(at);
-            for source in self.sources.at(at) {
-                let Some(host) = source.other_than(destination) else { continue };
-                let sl = policy.path_sl_to_lid(host, destination, lid, Sl(0));
-                let bit = 1 << (sl.0 & 0xF);
-                passing |= bit;
-                if at != target {
-                    found.transits.mark(self.links, at, (source.entries[0], column[at]), bit);
-                }
-            }
             if at == target {
                 found.sls |= passing;
                 continue;
+            }
+            for (source, sl) in self.sources.at(at).iter().zip(&sls[self.sources.range(at)]) {
+                let bit = 1 << (sl.0 & 0xF);
+                passing |= bit;
+                found.transits.mark(self.links, at, (source.entries[0], column[at]), bit);
             }
             let Some(next) = self.links.behind(at, column[at]) else { continue };
             let after = next.switch as usize;
@@ -166,6 +158,35 @@ impl Survey<'_> {
                 found.transits.mark(self.links, after, (next.input, column[after]), passing);
             }
         }
+    }
+
+    /// The SLs of paths between the hosts of one switch to one LID.
+    fn sls_at_target(&self, target: usize, lid: Lid, destination: PortId) -> u16 {
+        let policy = &*self.plan.routing.policy;
+        let others = self.sources.at(target).iter();
+        let others = others.filter_map(|source| source.other_than(destination));
+        let sls = others.map(|host| policy.path_sl_to_lid(host, destination, lid, Sl(0)));
+        sls.fold(0, |set, sl| set | 1 << (sl.0 & 0xF))
+    }
+}
+
+/// A LID whose paths have been passed, at a switch with this index.
+#[derive(Clone, Copy)]
+struct Leader<'a> {
+    target: usize,
+    /// The class of the SLs to it.
+    group: u32,
+    column: &'a [u8],
+}
+
+impl Leader<'_> {
+    /// True if the paths from other switches to both are the same, with the same SLs.
+    fn shares_paths(&self, other: &Leader<'_>) -> bool {
+        let at = self.target;
+        self.target == other.target
+            && self.group == other.group
+            && self.column[..at] == other.column[..at]
+            && self.column[at + 1..] == other.column[at + 1..]
     }
 }
 

@@ -13,6 +13,7 @@ pub mod ftree;
 pub mod kept_routes;
 pub mod lash;
 mod lft;
+mod lft_columns;
 mod link_rate;
 pub mod minhop;
 pub mod nue;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 use structure::EngineStructure;
 
 pub use lft::Lft;
+pub use lft_columns::LftColumns;
 
 /// The input of a routing engine.
 #[derive(Clone, Copy)]
@@ -178,6 +180,21 @@ pub trait RoutingPolicy: Send + Sync {
     /// of a port defines it, and [`Self::path_sl`] is then that of the base LID.
     fn path_sl_to_lid(&self, source: PortId, destination: PortId, _lid: Lid, hint: Sl) -> Sl {
         self.path_sl(source, destination, hint)
+    }
+
+    /// Writes to `sls` what [`Self::path_sl_to_lid`] returns for each of `sources`. An engine that is faster with
+    /// all of them at once defines it.
+    fn path_sls_to_lid(
+        &self,
+        sources: &[PortId],
+        destination: PortId,
+        lid: Lid,
+        hint: Sl,
+        sls: &mut [Sl],
+    ) {
+        for (sl, &source) in sls.iter_mut().zip(sources) {
+            *sl = self.path_sl_to_lid(source, destination, lid, hint);
+        }
     }
 
     /// The SL to VL mapping between two ports of a switch, or of an end port (`input == output`),

@@ -10,10 +10,11 @@
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, PortNum, Sl};
 use crate::plan::Plan;
-use crate::plan::routing::RoutingPolicy;
+use crate::plan::routing::{LftColumns, RoutingPolicy};
 use crate::verify::endpoints::{
     self, DestinationTree, Endpoint, SourcePorts, destinations, sources,
 };
+use crate::verify::group_ports::GroupPorts;
 use crate::verify::network::{NONE, NextHop, SwitchNetwork};
 use crate::verify::triples::{LOCAL_INPUT, Triples};
 use crate::verify::unrouted::UnroutedPairs;
@@ -21,9 +22,14 @@ use crate::verify::verdict::{Checks, Fault, FaultList};
 use crate::verify::{MAX_PATH_SWITCHES, walk};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
+use std::ops::RangeInclusive;
 
-/// Destinations in one task, whose entries are transposed together.
-const LIDS_PER_CHUNK: usize = 64;
+/// Destinations in one task, whose entries are transposed together: in a large fabric more of them, since their
+/// blocks of the forwarding tables are found by pointers side by side, in a small one enough tasks for all
+/// processors.
+const LIDS_PER_CHUNK: RangeInclusive<usize> = 64..=256;
+/// Number of tasks up to which the chunks are as small as possible.
+const TASKS: usize = 128;
 
 pub(in crate::verify) struct UnicastFindings {
     pub reached: usize,
@@ -63,6 +69,7 @@ struct UnicastPass<'a> {
     /// The only pairs of switches without a route that are no faults, if the engine lists them.
     unrouted: Option<&'a [[SwitchId; 2]]>,
     sources: &'a [SourcePorts],
+    groups: &'a GroupPorts,
 }
 
 pub(in crate::verify) fn check(
@@ -105,10 +112,21 @@ pub(in crate::verify) fn check_some(
     let hints = checks.hints();
     let is_strict = checks.is_strict;
     let unrouted = policy.unrouted_switches();
-    let pass =
-        UnicastPass { fabric, plan, policy, network, triples, hints, is_strict, unrouted, sources };
-    let parts: Vec<_> =
-        destinations.par_chunks(LIDS_PER_CHUNK).map(|chunk| pass.chunk(chunk)).collect();
+    let groups = &endpoints::group_ports(sources);
+    let pass = UnicastPass {
+        fabric,
+        plan,
+        policy,
+        network,
+        triples,
+        hints,
+        is_strict,
+        unrouted,
+        sources,
+        groups,
+    };
+    let size = (destinations.len() / TASKS).clamp(*LIDS_PER_CHUNK.start(), *LIDS_PER_CHUNK.end());
+    let parts: Vec<_> = destinations.par_chunks(size).map(|chunk| pass.chunk(chunk)).collect();
 
     let mut found = UnicastFindings::empty();
     for part in parts {
@@ -147,6 +165,8 @@ struct SwitchState {
 struct Scratch {
     /// [`SwitchState::own`] of each switch.
     own: Vec<u16>,
+    /// Of one end port after the other.
+    sls: Vec<Sl>,
     states: Vec<SwitchState>,
     /// Switches in the order of the pass, and one more element.
     order: Vec<u32>,
@@ -156,6 +176,7 @@ impl Scratch {
     fn new(switches: usize) -> Self {
         Self {
             own: vec![0; switches],
+            sls: Vec::new(),
             states: Vec::with_capacity(switches),
             order: vec![0; switches + 1],
         }
@@ -184,13 +205,13 @@ enum RouteVerdict {
 impl UnicastPass<'_> {
     fn chunk(&self, chunk: &[Endpoint]) -> UnicastFindings {
         let switches = self.network.switches();
-        let routes = self.routes(chunk);
+        let lids = chunk.iter().map(|to| to.lid);
+        let routes = LftColumns::new(&self.plan.routing.lfts, switches, lids);
         let mut scratch = Scratch::new(switches);
         let mut found = UnicastFindings::empty();
         let mut before: Option<(&Endpoint, &[u8], RouteVerdict)> = None;
         let mut leader = Lid(0);
-        for (to, route) in chunk.iter().zip(routes.chunks_exact(switches + ROUTE_PADDING)) {
-            let route = &route[..switches];
+        for (to, route) in chunk.iter().zip(routes.iter()) {
             if route.iter().all(|&port| port == LFT_NO_PATH) {
                 found.left_out.push(to.port);
                 continue;
@@ -204,7 +225,10 @@ impl UnicastPass<'_> {
                 _ => {
                     leader = to.lid;
                     if before.is_none_or(|(last, ..)| last.group != to.group) {
-                        self.own_sls(to, &mut scratch.own);
+                        let Scratch { own, sls, .. } = &mut scratch;
+                        own.fill(0);
+                        let Self { policy, groups, hints, .. } = *self;
+                        groups.add_sls(policy, to.port, to.lid, hints, sls, own);
                     }
                     self.trace(to, route, &mut scratch)
                 }
@@ -228,27 +252,6 @@ impl UnicastPass<'_> {
             before = Some((to, route, verdict));
         }
         found
-    }
-
-    /// The entries of all switches for each LID, followed by [`ROUTE_PADDING`] bytes.
-    fn routes(&self, chunk: &[Endpoint]) -> Vec<u8> {
-        let stride = self.network.switches() + ROUTE_PADDING;
-        let mut routes = vec![LFT_NO_PATH; chunk.len() * stride];
-        for (switch, table) in
-            self.plan.routing.lfts.iter().enumerate().take(stride - ROUTE_PADDING)
-        {
-            for (index, to) in chunk.iter().enumerate() {
-                routes[index * stride + switch] = table.entry(to.lid);
-            }
-        }
-        routes
-    }
-
-    /// The SLs of paths to `to` from each switch.
-    fn own_sls(&self, to: &Endpoint, own: &mut [u16]) {
-        for (own, sources) in own.iter_mut().zip(self.sources) {
-            *own = sources.sls(self.policy, to, self.hints);
-        }
     }
 
     /// Reads the entries for a LID: the next hop of each switch, and its number of upstream
@@ -444,10 +447,6 @@ enum RouteEnd {
     /// The path loops, is too long, or leads to a port that is not the destination.
     Fault,
 }
-
-/// Bytes between the entries of two LIDs. Without them, the entries of one switch would map to the
-/// same CPU cache sets if the number of switches is a power of two.
-const ROUTE_PADDING: usize = 64;
 
 /// True if packets enter switches that the pass did not visit: those on a loop.
 fn has_loop(states: &[SwitchState]) -> bool {

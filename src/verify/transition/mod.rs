@@ -18,6 +18,7 @@ mod trees;
 pub use trees::has_ring;
 
 use super::dependency_graph::DependencyGraph;
+use super::group_ports::GroupPorts;
 use super::network::{NONE, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{LOCAL_INPUT, Triples};
@@ -25,7 +26,7 @@ use super::verdict::{Checks, Cycle};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
-use crate::plan::routing::{Lft, Routing};
+use crate::plan::routing::{Lft, LftColumns, Routing};
 use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -185,7 +186,7 @@ struct TransitionPass<'a> {
     hints: Vec<Sl>,
     keeps_new_route: &'a KeepsNewRoute<'a>,
     /// One end port of each SL group by switch, under the new plan and the old one.
-    sources: [Vec<Vec<PortId>>; 2],
+    sources: [GroupPorts; 2],
 }
 
 /// The entries of a switch for a LID.
@@ -224,6 +225,8 @@ struct Scratch {
     entries: Vec<SwitchEntries>,
     /// By switch: SLs of packets from its end ports.
     own: Vec<u16>,
+    /// Of one end port after the other.
+    sls: Vec<Sl>,
     /// By switch: SLs of packets that pass, by [`EITHER`] and [`NEW`].
     flow: Vec<[u16; 2]>,
     grown: Vec<(u32, usize)>,
@@ -272,25 +275,25 @@ impl<'a> TransitionPass<'a> {
 
     fn chunk(&self, chunk: &[(Lid, Owners)]) -> usize {
         let switches = self.network.switches();
-        let routes = [self.new.plan, self.before].map(|plan| routes(plan, chunk, switches));
+        let [new, old] = [self.new.plan, self.before].map(|plan| {
+            LftColumns::new(&plan.routing.lfts, switches, chunk.iter().map(|(lid, _)| *lid))
+        });
         let mut scratch = Scratch {
             entries: vec![SwitchEntries::NO_RANK; switches],
             own: vec![0; switches],
+            sls: Vec::new(),
             flow: vec![[0; 2]; switches],
             grown: Vec::with_capacity(switches),
         };
         let mut groups = None;
         let mut entries = Vec::new();
         let mut changed = 0;
-        for (index, (lid, owners)) in chunk.iter().enumerate() {
-            let range = index * switches..(index + 1) * switches;
-            let new = &routes[0][range.clone()];
-            let old = &routes[1][range];
+        for ((lid, owners), (new, old)) in chunk.iter().zip(new.iter().zip(old.iter())) {
             changed += usize::from(self.read(*lid, new, old, &mut scratch));
             let same_groups =
                 groups.replace(self.groups(*lid, owners)) == Some(self.groups(*lid, owners));
             if !same_groups {
-                self.own_sls(*lid, owners, &mut scratch.own);
+                self.own_sls(*lid, owners, &mut scratch.sls, &mut scratch.own);
             } else if entries == scratch.entries {
                 continue;
             }
@@ -320,25 +323,19 @@ impl<'a> TransitionPass<'a> {
         differs
     }
 
-    fn own_sls(&self, lid: Lid, owners: &Owners, own: &mut [u16]) {
+    fn own_sls(&self, lid: Lid, owners: &Owners, sls: &mut Vec<Sl>, own: &mut [u16]) {
         own.fill(0);
         for (side, stage) in [self.new, self.old].into_iter().enumerate() {
-            let Some(to) = owners[side] else { continue };
-            let policy = &stage.plan.routing.policy;
-            for (own, sources) in own.iter_mut().zip(&self.sources[side]) {
-                for &from in sources {
-                    for &hint in &self.hints {
-                        let sl = policy.path_sl_to_lid(from, to, lid, hint);
-                        *own |= 1 << (sl.0 & 0xF);
-                    }
-                }
+            if let Some(to) = owners[side] {
+                let policy = &*stage.plan.routing.policy;
+                self.sources[side].add_sls(policy, to, lid, &self.hints, sls, own);
             }
         }
     }
 
     /// Follows packets on all routes that are possible, and adds their triples.
     fn trace(&self, scratch: &mut Scratch) {
-        let Scratch { entries, own, flow, grown } = scratch;
+        let Scratch { entries, own, flow, grown, .. } = scratch;
         grown.clear();
         for ((flow, &own), switch) in flow.iter_mut().zip(own.iter()).zip(0..) {
             *flow = [own, 0];
@@ -397,28 +394,17 @@ impl<'a> TransitionPass<'a> {
 }
 
 /// One end port of each SL group by switch of `fabric`, with the ids of `stage`.
-fn sources(stage: PlannedFabric<'_>, fabric: &Fabric) -> Vec<Vec<PortId>> {
-    let mut sources = vec![Vec::new(); fabric.switches().len()];
-    let mut groups = vec![Vec::new(); sources.len()];
+fn sources(stage: PlannedFabric<'_>, fabric: &Fabric) -> GroupPorts {
+    let mut sources = GroupPorts::default();
+    let mut groups = vec![Vec::new(); fabric.switches().len()];
     for port in fabric.end_ports() {
         let Some(switch) = fabric.switch_behind(port) else { continue };
         let Some(there) = stage.fabric.port_by_guid(fabric.port(port).guid) else { continue };
         let group = stage.plan.routing.policy.sl_group(there);
         if stage.plan.lids.base(there).is_some() && !groups[switch.index()].contains(&group) {
             groups[switch.index()].push(group);
-            sources[switch.index()].push(there);
+            sources.add(switch.0, there);
         }
     }
     sources
-}
-
-/// The entries of all switches for each LID of a chunk.
-fn routes(plan: &Plan, chunk: &[(Lid, Owners)], switches: usize) -> Vec<u8> {
-    let mut routes = vec![LFT_NO_PATH; chunk.len() * switches];
-    for (switch, table) in plan.routing.lfts.iter().enumerate().take(switches) {
-        for (index, (lid, _)) in chunk.iter().enumerate() {
-            routes[index * switches + switch] = table.entry(*lid);
-        }
-    }
-    routes
 }

@@ -14,6 +14,31 @@ pub(super) fn path_sl(lattice: &Lattice, from: Coordinates, to: Coordinates, hin
     Sl(dateline(0) | dateline(1) | dateline(2) | hint.0 & QOS_BIT)
 }
 
+/// The SL bits of paths to one switch, by dimension and coordinate of the first switch.
+pub(super) struct DatelineBits {
+    bits: [Vec<u8>; 3],
+    /// The QoS bit.
+    level: u8,
+}
+
+impl DatelineBits {
+    pub(super) fn new(lattice: &Lattice, to: Coordinates, hint: Sl) -> Self {
+        let along = |axis: usize| {
+            let bit = |from| u8::from(lattice.crosses(axis, from, to.0[axis])) << axis;
+            (0..lattice.radix(axis)).map(bit).collect()
+        };
+        Self { bits: std::array::from_fn(along), level: hint.0 & QOS_BIT }
+    }
+
+    /// [`path_sl`] from a switch.
+    #[inline]
+    pub(super) fn path_sl(&self, from: Coordinates) -> Sl {
+        let [x, y, z] = &self.bits;
+        let [at_x, at_y, at_z] = from.0.map(|coordinate| coordinate as usize);
+        Sl(x[at_x] | y[at_y] | z[at_z] | self.level)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::lattice::tests::torus;
@@ -39,6 +64,8 @@ mod tests {
         for a in all() {
             for b in all() {
                 assert_eq!(path_sl(&lattice, a, b, Sl(8)), path_sl(&lattice, b, a, Sl(8)));
+                let to_b = DatelineBits::new(&lattice, b, Sl(8));
+                assert_eq!(to_b.path_sl(a), path_sl(&lattice, a, b, Sl(8)));
             }
         }
     }

@@ -4,14 +4,14 @@ use super::cabling::Cabling;
 use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
 use super::multicast::MasterTree;
-use super::path_sl::{QOS_BIT, path_sl};
+use super::path_sl::{DatelineBits, QOS_BIT, path_sl};
 use super::repair::{RepairedRoutes, UnroutedPair};
 use super::sl2vl::{PortClass, VlCounts, VlHistogram, classify, classify_switch, mapping};
 use super::snapshot::{PreviousTorus, TorusSnapshot};
 use super::unicast::{LftInputs, PreviousLfts};
 use super::{DUMP_FILE, NAME, multicast_sl_problem, repair, report, ring_directions, vlarb};
 use crate::fabric::{Fabric, PortId, SwitchId};
-use crate::ids::{Guid, Mlid, Sl};
+use crate::ids::{Guid, Lid, Mlid, Sl};
 use crate::paged_vec::PagedVec;
 use crate::plan::LidTable;
 use crate::plan::routing::{
@@ -291,6 +291,26 @@ impl RoutingPolicy for Torus {
                 path_sl(&self.parts.grid.lattice, from, to, hint)
             }
             _ => Sl(0),
+        }
+    }
+
+    fn path_sls_to_lid(
+        &self,
+        sources: &[PortId],
+        destination: PortId,
+        _lid: Lid,
+        hint: Sl,
+        sls: &mut [Sl],
+    ) {
+        let Some((to, _)) = self.attachment(destination) else {
+            sls.fill(Sl(0));
+            return;
+        };
+        let lattice = &self.parts.grid.lattice;
+        let bits = DatelineBits::new(lattice, self.coordinates[to.index()], hint);
+        for (sl, &source) in sls.iter_mut().zip(sources) {
+            let from = self.attachment(source).map(|(from, _)| self.coordinates[from.index()]);
+            *sl = from.map_or(Sl(0), |from| bits.path_sl(from));
         }
     }
 

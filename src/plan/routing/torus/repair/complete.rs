@@ -5,10 +5,10 @@
 //! dependencies of the tree of a damaged torus are rarely against the order.
 
 use super::graph::ChannelGraph;
-use super::graph::Dependency;
 use super::healthy::{HealthyRoutes, VlRule};
 use super::links::Links;
 use super::load::ChannelLoads;
+use super::nodes::Dependency;
 use super::tree::{self, TreeInputs};
 use crate::plan::routing::torus::lattice::Lattice;
 

@@ -4,7 +4,7 @@
 //! there is seen from its few dozen. Successive passes over a damaged torus refuse nearly the same
 //! dependencies.
 
-use super::graph::Dependency;
+use super::nodes::Dependency;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -39,15 +39,18 @@ impl Cycles {
         dependency: Dependency,
         is_present: impl Fn(u32, u32) -> bool,
     ) -> bool {
-        let is_whole =
-            |path: &&Box<[u32]>| path.windows(2).all(|pair| is_present(pair[0], pair[1]));
-        if self.now.get(&dependency).is_some_and(|path| is_whole(&path)) {
+        let is_whole = |path: &[u32]| path.windows(2).all(|pair| is_present(pair[0], pair[1]));
+        if self.now.get(&dependency).is_some_and(|path| is_whole(path)) {
             return true;
         }
-        let Some(path) = self.before.get(&dependency).filter(is_whole) else { return false };
-        let path = path.clone();
-        self.add(dependency, path);
-        true
+        match self.before.get(&dependency) {
+            Some(path) if is_whole(path) => {
+                let path = path.clone();
+                self.add(dependency, path);
+                true
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn add(&mut self, dependency: Dependency, path: Box<[u32]>) {

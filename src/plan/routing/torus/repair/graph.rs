@@ -12,7 +12,7 @@
 use super::cycle_search::{CycleSearch, Searched};
 use super::cycles::Cycles;
 use super::links::Links;
-use super::nodes::{NODES, Node, VLS, bits, end, forerunners, node, own_bit};
+use super::nodes::{Dependency, NODES, Node, VLS, bits, end, forerunners, node, own_bit};
 use super::order::NodeOrder;
 use crate::plan::routing::torus::lattice::Lattice;
 use rustc_hash::FxHashSet;
@@ -20,13 +20,6 @@ use std::sync::Arc;
 
 /// The work of adding a dependency, in lookups: the searches that it needs are short with a good order.
 const WORK_OF_ADDING: u64 = 8;
-
-/// A dependency: a node, and the branch that its packets wait for at the next switch.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct Dependency {
-    pub node: u32,
-    pub branch: u32,
-}
 
 /// The result of an attempt to add a dependency.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +51,8 @@ pub(super) struct ChannelGraph {
     conflicts: FxHashSet<[Dependency; 2]>,
     /// They save searches only.
     pub cycles: Cycles,
-    /// The work so far, in dependencies looked up. It does not depend on the order.
+    /// The work so far of the graph and of those who use it, in dependencies looked up. It does not depend on the
+    /// order.
     pub work: u64,
 }
 

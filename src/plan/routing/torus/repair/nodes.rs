@@ -25,6 +25,13 @@ pub(super) fn own_bit(node: u32) -> u32 {
     1 << (node % NODES)
 }
 
+/// A dependency: a node, and the branch that its packets wait for at the next switch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Dependency {
+    pub node: u32,
+    pub branch: u32,
+}
+
 /// What a graph knows of a node, in one place of the processor's cache.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Node {

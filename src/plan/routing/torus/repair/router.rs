@@ -2,11 +2,11 @@
 //! dependency graph stays acyclic.
 
 use super::broken::{Detour, Detours, INTACT, UNROUTED};
-use super::graph::{ChannelGraph, Dependency, DependencyState};
+use super::graph::{ChannelGraph, DependencyState};
 use super::healthy::{HealthyRoutes, PathTraits, VlRule};
 use super::links::{Links, NONE};
 use super::load::Channel;
-use super::nodes::{branch, node};
+use super::nodes::{Dependency, branch, node};
 use crate::plan::routing::torus::lattice::{Lattice, Position};
 use crate::plan::routing::torus::ring_directions::{NO_DIRECTION, RingDirections};
 use std::cmp::Reverse;
@@ -14,6 +14,8 @@ use std::collections::BinaryHeap;
 
 /// Maximum number of channels of a path, so that it has no more switches than `verify` allows.
 const MAX_HOPS: u16 = 62;
+/// The work of taking a candidate from the queue, in lookups of the graph.
+const WORK_OF_CANDIDATE: u64 = 6;
 /// The axis of an input port to which no cable between switches leads.
 const LOCAL: u8 = 0;
 
@@ -78,6 +80,7 @@ impl<'a> Router<'a> {
     /// Attaches broken pairs with a destination by torus-2QoS's own rule, as far as possible.
     pub(super) fn by_rule(&mut self, graph: &mut ChannelGraph, detours: &mut Detours, to: u32) {
         self.load(detours.of(to));
+        graph.work += detours.of(to).len() as u64;
         for index in 0..detours.of(to).len() {
             self.follow_rule(graph, detours.of(to)[index].at, to);
         }
@@ -90,6 +93,7 @@ impl<'a> Router<'a> {
             return;
         }
         self.load(detours.of(to));
+        graph.work += detours.of(to).len() as u64;
         self.queue.clear();
         for detour in detours.of(to).iter().filter(|detour| detour.way == UNROUTED) {
             for direction in 0..6u8 {
@@ -100,6 +104,7 @@ impl<'a> Router<'a> {
             }
         }
         while let Some(Reverse((length, at, direction))) = self.queue.pop() {
+            graph.work += WORK_OF_CANDIDATE;
             let is_open = self.ways[at as usize] == UNROUTED;
             if !is_open || !self.attach(graph, at, to, direction) {
                 continue;
@@ -254,6 +259,7 @@ impl<'a> Router<'a> {
             let Some((_, next)) = self.rule(here, to).filter(|_| !is_loop) else { return };
             self.stack.push(here);
             here = next;
+            graph.work += 1;
         }
         while let Some(here) = self.stack.pop() {
             let Some((way, _)) = self.rule(here, to) else { return };

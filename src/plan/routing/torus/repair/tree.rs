@@ -6,10 +6,10 @@
 //! earlier dimension use VLs of their own. A channel of the tree carries VL 0, from its switch, and
 //! VL 2 if its switch has a cable of the tree along a later dimension.
 
-use super::graph::{Added, ChannelGraph, Dependency};
+use super::graph::{Added, ChannelGraph};
 use super::healthy::VlRule;
 use super::links::{Links, NONE};
-use super::nodes::{branch, node};
+use super::nodes::{Dependency, branch, node};
 use crate::plan::routing::torus::grid::Grid;
 use crate::plan::routing::torus::lattice::{Direction, Lattice, Position};
 
