@@ -4,7 +4,7 @@
 //! GUID of its physical port is the function of that port itself; look-ups return the physical port.
 
 use super::{Fabric, PortId};
-use crate::ids::{Guid, Lid};
+use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{NodeDescription, PortState};
 use std::collections::{BTreeMap, HashMap};
@@ -17,6 +17,10 @@ pub struct VirtualPort {
     pub guid: Guid,
     /// GUID of the virtual node.
     pub vnode: Guid,
+    /// Ports of the virtual node.
+    pub vnode_ports: u8,
+    /// The number of this port at the virtual node.
+    pub vnode_port: PortNum,
     pub description: NodeDescription,
     /// The state when the vport was discovered.
     pub state: PortState,
@@ -24,6 +28,8 @@ pub struct VirtualPort {
     pub lid_required: bool,
     /// The LID that the vport carried when it was discovered.
     pub lid: Lid,
+    /// Index of the vport whose LID this one shares, if it requires none and that one has a LID.
+    pub lid_by_vport_index: u16,
     /// Entries of the P_Key table.
     pub partition_cap: u16,
     /// Blocks of the P_Key table as they were read.
@@ -197,10 +203,13 @@ mod tests {
             index,
             guid: Guid(guid),
             vnode: Guid(0x99),
+            vnode_ports: 1,
+            vnode_port: PortNum(1),
             description: NodeDescription::new("vf"),
             state: PortState::Init,
             lid_required: false,
             lid: Lid(0),
+            lid_by_vport_index: 0,
             partition_cap: 32,
             pkeys: Vec::new(),
         }

@@ -194,7 +194,7 @@ pub(super) fn path(
 ) -> Result<PathFacts, Failure> {
     let (source, _) = resolve(fabric, plan, from)?;
     let (destination, lid) = resolve(fabric, plan, to)?;
-    let sl = plan.routing.policy.path_sl_to_lid(source, destination, lid, Sl(0));
+    let sl = plan.path_sl(source, destination, lid, Sl(0));
     let walk = walk(fabric, plan, source, lid);
     let torus = Torus::of(&plan.routing);
     let hops = walk.hops.iter().map(|hop| {

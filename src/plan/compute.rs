@@ -14,7 +14,7 @@ use super::qos::setup::{self, QosSetup};
 use super::qos::{self, QosConfig, QosSources, QosTables};
 use super::routing::chain::Chain;
 use super::routing::kept_routes::{self, RoutedFabric};
-use super::routing::{PreviousFabric, Routing, RoutingError, RoutingInput};
+use super::routing::{PreviousFabric, Routing, RoutingError, RoutingInput, vport_lids};
 use super::{LidTable, Plan};
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
@@ -115,6 +115,7 @@ pub fn compute_with_kept_routes(input: &PlanInput<'_>, routed: &RoutedFabric<'_>
     let (table, memory, notes) = lids::assign(fabric, options, &memory);
     let lids = Arc::new(table);
     let routing = Arc::new(kept_routes::keep(fabric, &lids, routed));
+    let routing = vport_lids::with_vports(routing, &lids, Some(routed.lids));
     with_routes(input, Assigned { lids, memory, notes }, routing)
 }
 
@@ -167,10 +168,25 @@ pub(super) fn route(
     previous_fabric: Option<PreviousFabric<'_>>,
 ) -> Result<Arc<Routing>, Vec<RoutingError>> {
     let PlanInput { fabric, options, torus_config, .. } = *input;
+    let before = previous.map(|plan| &*plan.lids);
     let previous = previous.map(|plan| &*plan.routing);
-    let routing_input =
-        RoutingInput { fabric, lids, options, torus_config, previous, previous_fabric };
-    input.chain.route(&routing_input).map(Arc::new)
+    let physical;
+    let engine_lids = if lids.of_vports().next().is_some() {
+        physical = lids.without_vports();
+        &physical
+    } else {
+        lids
+    };
+    let routing_input = RoutingInput {
+        fabric,
+        lids: engine_lids,
+        options,
+        torus_config,
+        previous,
+        previous_fabric,
+    };
+    let routing = input.chain.route(&routing_input)?;
+    Ok(vport_lids::with_vports(Arc::new(routing), lids, before))
 }
 
 /// The input of the QoS tables; `None` if QoS is disabled.

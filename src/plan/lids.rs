@@ -13,6 +13,9 @@
 //!    SM's own port keeps it, otherwise the first port in the order of assignment.
 //! 3. The next LIDs of the first free range that has room ([`FreeRanges`]).
 //!
+//! Vports that require a LID of their own get one in the same way, after the physical ports at each
+//! step, without LMC. The LID recorded for a vport that is present and requires none is free again.
+//!
 //! The order of assignment is that of OpenSM, so that a fabric without LIDs gets the same ones from
 //! both: the SM's own port, then the others by [`Guid::opensm_order`]. Ranges of 2^LMC LIDs start at a
 //! multiple of 2^LMC (IBA vol. 1, 7.11.1).
@@ -21,6 +24,7 @@ use super::LidTable;
 use super::partitions::removed_pkeys::RemovedPkeys;
 use crate::config::guid2lid::Guid2Lid;
 use crate::config::options::Options;
+use crate::fabric::virtual_ports::{EndPort, VirtualPort};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid};
 use crate::notes::{Note, counted};
@@ -67,6 +71,9 @@ impl Memory {
                 let last = Lid(base.0 + ((1 << table.lmc(port)) - 1));
                 guid2lid.insert(fabric.port(port).guid, (base, last));
             }
+        }
+        for (lid, vport) in table.of_vports() {
+            guid2lid.insert(fabric.end_port_guid(vport), (lid, lid));
         }
         Self { guid2lid: Arc::new(guid2lid), lids_assigned: true, ..self.clone() }
     }
@@ -160,12 +167,15 @@ pub fn assign(
     let local = fabric.local();
     let mut ports: Vec<PortId> = fabric.end_ports().collect();
     ports.sort_by_key(|&port| (port != local, fabric.port(port).guid.opensm_order()));
+    let mut vports: Vec<Vport<'_>> = vports(fabric);
     if !reassign {
         assignment.reserve_recorded(&memory.guid2lid);
         ports.retain(|&port| !assignment.assign_recorded(port));
         ports.retain(|&port| !assignment.assign_carried(port));
+        vports.retain(|vport| !assignment.keep_vport(vport));
     }
-    let notes = assignment.assign_free(&ports);
+    let mut notes = assignment.assign_free(&ports);
+    notes.extend(assignment.assign_free_to_vports(vports));
     let guid2lid = if assignment.guid2lid == *memory.guid2lid {
         memory.guid2lid.clone()
     } else {
@@ -174,6 +184,21 @@ pub fn assign(
     let memory =
         Memory { guid2lid, lids_assigned: true, removed_pkeys: memory.removed_pkeys.clone() };
     (assignment.table, memory, notes)
+}
+
+/// A vport that requires a LID of its own.
+struct Vport<'a> {
+    end: EndPort,
+    vport: &'a VirtualPort,
+}
+
+/// The vports that require a LID of their own. One that is the physical port itself has its LIDs.
+fn vports(fabric: &Fabric) -> Vec<Vport<'_>> {
+    let ports = fabric.virtual_ports().ports();
+    let ports = ports.filter_map(|(guid, _)| fabric.port_by_guid(guid));
+    let vports = ports.flat_map(|port| fabric.vports_of(port));
+    let requiring = vports.filter(|(_, vport)| vport.lid_required);
+    requiring.map(|(end, vport)| Vport { end, vport }).collect()
 }
 
 struct Assignment<'a> {
@@ -221,6 +246,11 @@ impl Assignment<'_> {
         }
         let width = last.0 - first.0 + 1;
         let port = self.fabric.port_by_guid(guid);
+        if port.is_none()
+            && let Some((_, vport)) = self.fabric.virtual_ports().by_guid(guid)
+        {
+            return vport.lid_required.then_some((first.0, 1));
+        }
         let count = port.map_or(width, |port| self.count(port));
         let is_aligned = count == 1 || port.is_none() || first.0.is_multiple_of(count);
         (count <= width && is_aligned).then_some((first.0, count))
@@ -251,6 +281,52 @@ impl Assignment<'_> {
             self.record(port, own, count);
         }
         keeps
+    }
+
+    /// Assigns the LID that is recorded for a vport, or that it carries.
+    fn keep_vport(&mut self, &Vport { end, vport }: &Vport<'_>) -> bool {
+        if self.table.base(end.physical).is_none() {
+            return false;
+        }
+        if let Some(&(lid, _)) = self.guid2lid.get(&vport.guid) {
+            self.table.assign_vport(end, lid);
+            return true;
+        }
+        let keeps = vport.lid.is_unicast() && self.taken.is_free(vport.lid.0, 1);
+        if keeps {
+            self.record_vport(end, vport, vport.lid.0);
+        }
+        keeps
+    }
+
+    /// Assigns free LIDs to vports.
+    fn assign_free_to_vports(&mut self, mut vports: Vec<Vport<'_>>) -> Option<Note> {
+        // Their ports have got LIDs since.
+        vports.retain(|vport| !self.keep_vport(vport));
+        let mut free = self.taken.free_ranges(self.highest_lid());
+        vports.retain(|&Vport { end, vport }| {
+            let has_port = self.table.base(end.physical).is_some();
+            let lid = if has_port { free.take(1) } else { None };
+            lid.inspect(|&lid| self.record_vport(end, vport, lid)).is_none()
+        });
+        let first = vports.first()?.end;
+        let port = self.fabric.describe(first.physical);
+        let first = format!("vport {} of {port}", first.vport.unwrap_or_default());
+        let text = match vports.len() {
+            1 => format!("out of LIDs: {first} requires one of its own, and stays in INIT"),
+            count => format!(
+                "out of LIDs: {count} vports require one of their own, and stay in INIT, the first \
+                 is {first}; the tables of all switches hold LIDs up to {}",
+                self.highest_lid()
+            ),
+        };
+        Some(Note::error("0307", text))
+    }
+
+    fn record_vport(&mut self, end: EndPort, vport: &VirtualPort, lid: u16) {
+        self.taken.take(lid, 1);
+        self.table.assign_vport(end, Lid(lid));
+        self.guid2lid.insert(vport.guid, (Lid(lid), Lid(lid)));
     }
 
     fn assign_free(&mut self, ports: &[PortId]) -> Vec<Note> {
@@ -302,5 +378,75 @@ impl Assignment<'_> {
     fn key(&self, port: PortId) -> Option<Guid> {
         let guid = self.fabric.port(port).guid;
         (self.fabric.port_by_guid(guid) == Some(port)).then_some(guid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::synthetic::{Hardware, SyntheticView};
+    use crate::fabric::virtual_ports::VirtualPorts;
+    use crate::plan::tests::{ring, with_vports};
+
+    fn fabric(linear_fdb_cap: u16, lids: &[(u16, u8)]) -> Fabric {
+        let hardware = Hardware { linear_fdb_cap, ..Hardware::default() };
+        let view = SyntheticView { hardware, ..SyntheticView::default() };
+        Fabric::from_topology(&ring(3, lids), 0, &view).expect("a fabric")
+    }
+
+    fn vport_lids(table: &LidTable) -> Vec<u16> {
+        table.of_vports().map(|(lid, _)| lid.0).collect()
+    }
+
+    #[test]
+    fn vports_get_lids_after_all_ports() {
+        let mut fabric = fabric(99, &[]);
+        with_vports(&mut fabric, 2, |vport| vport.lid_required = vport.index == 1);
+        let (table, after, notes) = assign(&fabric, &Options::default(), &Memory::default());
+        assert_eq!((vport_lids(&table), notes), (vec![7, 8, 9], vec![]));
+        let vports =
+            after.guid2lid.iter().filter(|(guid, _)| fabric.port_by_guid(**guid).is_none());
+        assert_eq!(vports.count(), 3);
+        let (again, remembered, _) = assign(&fabric, &Options::default(), &after);
+        assert_eq!((again, &remembered), (table.clone(), &after));
+        // Absent vports keep their LIDs; one that needs none any more does not.
+        fabric.set_virtual_ports(Arc::new(VirtualPorts::default()));
+        let (absent, remembered, _) = assign(&fabric, &Options::default(), &after);
+        assert_eq!((vport_lids(&absent), remembered.guid2lid.len()), (vec![], 9));
+        with_vports(&mut fabric, 2, |_| {});
+        let (_, released, _) = assign(&fabric, &Options::default(), &after);
+        assert_eq!(released.guid2lid.len(), 6);
+    }
+
+    /// A vport keeps the LID that it carries although another port has none yet, unless a port has it.
+    #[test]
+    fn carried_lids_of_vports_stay() {
+        let mut fabric = fabric(99, &[(4, 0), (5, 0)]);
+        let carried = |vport: &mut VirtualPort| {
+            vport.lid_required = vport.index == 1;
+            vport.lid = Lid(if vport.index == 1 { 1 } else { 0 });
+        };
+        with_vports(&mut fabric, 2, carried);
+        let (table, ..) = assign(&fabric, &Options::default(), &Memory::default());
+        assert_eq!(vport_lids(&table)[0], 1);
+        assert_eq!(table.iter().count(), 9);
+        with_vports(&mut fabric, 2, |vport| {
+            carried(vport);
+            vport.lid = Lid(4);
+        });
+        let (table, ..) = assign(&fabric, &Options::default(), &Memory::default());
+        assert!(!vport_lids(&table).contains(&4));
+        assert_eq!(table.iter().count(), 9);
+    }
+
+    #[test]
+    fn vports_without_a_lid_are_counted() {
+        let mut fabric = fabric(8, &[]);
+        with_vports(&mut fabric, 3, |vport| vport.lid_required = vport.index > 0);
+        let (table, _, notes) = assign(&fabric, &Options::default(), &Memory::default());
+        assert_eq!(vport_lids(&table), [7]);
+        let [note] = &notes[..] else { panic!("one note: {notes:?}") };
+        assert!(note.text.contains("5 vports require one of their own"), "{}", note.text);
+        assert!(note.text.contains("the first is vport 2 of"), "{}", note.text);
     }
 }

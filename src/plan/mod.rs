@@ -6,7 +6,7 @@
 //! on any machine.
 //!
 //! * [`compute`]: the entry point, which runs the stages in order;
-//! * [`lids`]: LID assignment; * [`links`]: the PortInfo of every port;
+//! * [`lids`]: LID assignment, whose result is a [`LidTable`]; * [`links`]: the PortInfo of every port;
 //! * [`partitions`]: P_Key tables;
 //! * [`qos`]: SL to VL mapping and VL arbitration tables, and qos-policy.conf resolved for a
 //!   fabric;
@@ -20,6 +20,7 @@ pub mod aliases;
 pub mod compute;
 pub mod idle_ports;
 mod interned;
+mod lid_table;
 pub mod lids;
 pub mod links;
 pub mod multicast;
@@ -33,71 +34,14 @@ pub mod routing;
 pub(crate) mod tests;
 pub mod update;
 
-use crate::fabric::{Fabric, PortId};
-use crate::ids::Lid;
+pub use lid_table::LidTable;
+
+use crate::fabric::PortId;
+use crate::ids::{Lid, Sl};
 use crate::notes::Note;
 use crate::paged_vec::PagedVec;
 use crate::wire::attr::{PortInfo, SwitchInfo};
 use std::sync::Arc;
-
-/// The LIDs of all end ports, by port and by LID.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LidTable {
-    /// Base LID (0: none) and LMC, by port slot.
-    by_port: Vec<(Lid, u8)>,
-    by_lid: Vec<Option<PortId>>,
-}
-
-impl LidTable {
-    /// Creates an empty table for a fabric with `ports` port slots.
-    pub fn new(ports: usize) -> Self {
-        Self { by_port: vec![(Lid(0), 0); ports], by_lid: Vec::new() }
-    }
-
-    /// Assigns the 2^`lmc` LIDs from `base` on to `port`. They must be free.
-    pub fn assign(&mut self, port: PortId, base: Lid, lmc: u8) {
-        self.by_port[port.index()] = (base, lmc);
-        let range = base.index()..base.index() + (1 << lmc);
-        if self.by_lid.len() < range.end {
-            self.by_lid.resize(range.end, None);
-        }
-        debug_assert!(self.by_lid[range.clone()].iter().all(Option::is_none));
-        self.by_lid[range].fill(Some(port));
-    }
-
-    /// The base LID of an end port; `None` if no LID is assigned.
-    pub fn base(&self, port: PortId) -> Option<Lid> {
-        let (base, _) = *self.by_port.get(port.index())?;
-        (base.0 != 0).then_some(base)
-    }
-
-    /// The LMC of an end port (0 to 7).
-    pub fn lmc(&self, port: PortId) -> u8 {
-        self.by_port.get(port.index()).map_or(0, |&(_, lmc)| lmc)
-    }
-
-    /// The base LID of `port`, or of port 0 if `port` is an external switch port.
-    pub fn base_of_owner(&self, fabric: &Fabric, port: PortId) -> Option<Lid> {
-        let node = fabric.node_of(port);
-        self.base(if node.is_switch() { node.first_port } else { port })
-    }
-
-    /// The end port that owns a LID.
-    pub fn port(&self, lid: Lid) -> Option<PortId> {
-        self.by_lid.get(lid.index()).copied().flatten()
-    }
-
-    /// The highest assigned LID; 0 if no LID is assigned.
-    pub fn max(&self) -> Lid {
-        Lid(self.by_lid.len().saturating_sub(1) as u16)
-    }
-
-    /// All assigned LIDs with their ports, ascending by LID.
-    pub fn iter(&self) -> impl Iterator<Item = (Lid, PortId)> + '_ {
-        let used = self.by_lid.iter().enumerate();
-        used.filter_map(|(lid, port)| port.map(|port| (Lid(lid as u16), port)))
-    }
-}
 
 /// The desired state of a fabric.
 #[derive(Clone, Debug)]
@@ -122,6 +66,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The SL of packets from an end port to a LID of another one. Packets to the LID of a vport have
+    /// the SL of those to its physical port.
+    pub fn path_sl(&self, source: PortId, destination: PortId, lid: Lid, hint: Sl) -> Sl {
+        let lid = self.lids.route_lid(lid);
+        self.routing.policy.path_sl_to_lid(source, destination, lid, hint)
+    }
+
     /// Replaces tables by those of `other` that are equal. Comparisons of the two plans, and of
     /// plans that are derived from them, skip tables that both share.
     pub fn share_tables(&mut self, other: &Self) {

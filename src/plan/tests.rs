@@ -10,6 +10,7 @@ use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
 use crate::fabric::topology::{Topology, TopologyNode};
+use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
 use crate::fabric::{Fabric, NodeParts};
 use crate::fabric::{PortId, synthetic::Hardware, synthetic::SyntheticView};
 use crate::ids::{Guid, Lid, PortNum};
@@ -47,6 +48,36 @@ pub(crate) fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
         topology.cables.push([(2 * i + 1, PortNum(2)), (2 * next + 1, PortNum(3))]);
     }
     topology
+}
+
+/// Gives the port of each host `count` vports, the first of which is the port itself.
+pub(crate) fn with_vports(fabric: &mut Fabric, count: u16, change: impl Fn(&mut VirtualPort)) {
+    let vport = |port: Guid, index: u16| {
+        let mut vport = VirtualPort {
+            index,
+            guid: Guid(port.0 | u64::from(index) << 48),
+            vnode: Guid(port.0 | 0xFF << 48),
+            vnode_ports: 1,
+            vnode_port: PortNum(1),
+            description: Default::default(),
+            state: PortState::Init,
+            lid_required: false,
+            lid: Lid(0),
+            lid_by_vport_index: 0,
+            partition_cap: 32,
+            pkeys: Vec::new(),
+        };
+        change(&mut vport);
+        vport
+    };
+    let hosts = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
+    let ports = hosts.map(|port| fabric.port(port).guid).map(|guid| {
+        let vports = (0..count).map(|index| vport(guid, index)).collect();
+        let port = VirtualizedPort { is_discovered: true, top_index: count - 1, vports };
+        (guid, Arc::new(port))
+    });
+    let ports = VirtualPorts::new(&ports.collect(), &VirtualPorts::default()).0;
+    fabric.set_virtual_ports(Arc::new(ports));
 }
 
 fn fabric(topology: &Topology, hardware: Hardware) -> Fabric {

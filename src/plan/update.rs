@@ -8,14 +8,16 @@
 //! a stage whose input changed as a whole is computed from scratch. All stages are
 //! computed from scratch if nodes appeared or disappeared, or if options or LIDs changed.
 
-use super::compute::{self, PlanError, PlanInput, PlanParts, Planned, StageResults, compute};
+use super::compute::{
+    self, Assigned, PlanError, PlanInput, PlanParts, Planned, StageResults, compute,
+};
 use super::lids::{self, Memory};
 use super::multicast::{self, GroupMembers, MulticastTables};
 use super::partitions::removed_pkeys::RemovedPkeys;
 use super::partitions::{self, Partition, PartitionTables};
 use super::qos::setup::QosSetup;
 use super::qos::{self, QosSources, QosTables};
-use super::routing::{PreviousFabric, Routing};
+use super::routing::{PreviousFabric, Routing, RoutingError, vport_lids};
 use super::{LidTable, Plan, links};
 use crate::config::options::Options;
 use crate::fabric::difference::Difference;
@@ -141,9 +143,9 @@ pub fn update(
     };
     let alike = difference.as_ref().filter(is_alike);
     let update = alike.map(|difference| Update { input, baseline, difference });
-    let lids = update.as_ref().and_then(|update| update.lids(remembered));
-    let planned = match update.zip(lids) {
-        Some((update, (memory, notes))) => update.run(memory, notes),
+    let assigned = update.as_ref().and_then(|update| update.lids(remembered));
+    let planned = match update.zip(assigned) {
+        Some((update, assigned)) => update.run(assigned),
         None => compute(input),
     };
     (planned, difference)
@@ -156,8 +158,9 @@ struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// Memory and notes of LID assignment; `None` if any LID differs from the baseline's.
-    fn lids(&self, remembered: Option<(Memory, Vec<Note>)>) -> Option<(Memory, Vec<Note>)> {
+    /// The result of LID assignment; `None` if any LID of a physical port differs from the baseline's,
+    /// or that of a vport on a fabric that must be routed again.
+    fn lids(&self, remembered: Option<(Memory, Vec<Note>)>) -> Option<Assigned> {
         let input = self.input;
         let baseline = self.baseline;
         let is_end = |&id: &PortId| {
@@ -165,22 +168,52 @@ impl Update<'_> {
             input.fabric.node(port.node).is_switch() == (port.num == PortNum::ZERO)
         };
         if remembered.is_some() && !self.difference.ports.iter().any(is_end) {
-            return remembered;
+            let lids = baseline.plan.lids.clone();
+            return remembered.map(|(memory, notes)| Assigned { lids, memory, notes });
         }
         let (table, memory, notes) = lids::assign(input.fabric, input.options, input.memory);
-        (table == *baseline.plan.lids).then_some((memory, notes))
+        let before = &baseline.plan.lids;
+        let is_routed = || table.has_same_physical(before) && self.changes_only_vports();
+        let lids = if table == **before {
+            before.clone()
+        } else if is_routed() {
+            Arc::new(table)
+        } else {
+            return None;
+        };
+        Some(Assigned { lids, memory, notes })
     }
 
-    fn run(&self, mut memory: Memory, lid_notes: Vec<Note>) -> Result<Planned, Box<PlanError>> {
-        let input = self.input;
+    /// True if the snapshots differ in vports only, so that an engine would give the same routes.
+    fn changes_only_vports(&self) -> bool {
+        let old = &self.baseline.fabric;
+        let new = self.input.fabric;
+        self.difference.ports.iter().all(|&id| {
+            let before = old.port(id);
+            let after = new.port(id);
+            before.peer == after.peer && before.guid == after.guid && before.info == after.info
+        })
+    }
+
+    /// The routes to all LIDs: those of an engine, or those of the baseline if only LIDs of vports
+    /// changed.
+    fn route(&self, lids: &Arc<LidTable>) -> Result<Arc<Routing>, Vec<RoutingError>> {
         let before = &*self.baseline.plan;
-        let lids = before.lids.clone();
+        if !Arc::ptr_eq(lids, &before.lids) {
+            let kept = before.routing.clone();
+            return Ok(vport_lids::with_vports(kept, lids, Some(&before.lids)));
+        }
         let previous_fabric =
             PreviousFabric { fabric: &self.baseline.fabric, difference: self.difference };
-        let (routing, (partitions, removed_pkeys, partition_notes)) = rayon::join(
-            || compute::route(input, &lids, Some(before), Some(previous_fabric)),
-            || self.partitions(),
-        );
+        compute::route(self.input, lids, Some(before), Some(previous_fabric))
+    }
+
+    fn run(&self, assigned: Assigned) -> Result<Planned, Box<PlanError>> {
+        let Assigned { lids, mut memory, notes: lid_notes } = assigned;
+        let input = self.input;
+        let before = &*self.baseline.plan;
+        let (routing, (partitions, removed_pkeys, partition_notes)) =
+            rayon::join(|| self.route(&lids), || self.partitions());
         let routing = match routing {
             Ok(routing) => routing,
             Err(routing_errors) => {

@@ -107,6 +107,9 @@ fn planned(fabric: &Fabric, plan: &Plan, id: NodeId) -> PlannedDigest {
     let mut guids = Hasher::new();
     for slot in node.slots() {
         lids.update(format!("{:?} {} ", plan.lids.base(slot), plan.lids.lmc(slot)).as_bytes());
+        for (lid, vport) in plan.lids.of_vports().filter(|(_, vport)| vport.physical == slot) {
+            lids.update(format!("{:?} {lid:?} ", vport.vport).as_bytes());
+        }
         if let Some(info) = plan.ports.get(slot.index()).copied().flatten() {
             ports.update(&settings(&info).0);
         }

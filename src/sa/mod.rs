@@ -10,7 +10,7 @@
 //!   need no SM_Key
 //! * `query`: a checked request, and the assembly of a reply from records
 //! * `change`: requests that modify the registry
-//! * `view`: port attributes as published; `path_index`: link capabilities, computed once per
+//! * `vport_records`: vports in NodeRecord and PortInfoRecord; `view`: port attributes as published; `path_index`: link capabilities, computed once per
 //!   snapshot
 //! * `ports`, `tables`: records that are read from the fabric and the plan
 //! * `path`: PathRecord; `multipath`: MultiPathRecord; `rates`: order of rate codes; `selector`:
@@ -87,6 +87,7 @@ pub mod trap_origin;
 pub mod trust;
 mod untrusted;
 mod view;
+mod vport_records;
 
 pub use counters::SaCounters;
 pub use path_index::PathIndex;

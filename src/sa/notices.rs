@@ -252,10 +252,10 @@ fn may_receive(view: &SubnetView<'_>, port: EndPort, source: NoticeSource<'_>) -
 
 /// The current address of a subscriber, whose LID may have changed since it subscribed.
 fn current_address(view: &SubnetView<'_>, end: EndPort, subscription: &Subscription) -> Address {
-    let port = end.physical;
     let lids = view.lids();
-    let has_moved = lids.port(subscription.to.lid) != Some(port);
-    match lids.base(port) {
+    let lid = lids.receives_at(view.fabric(), end);
+    let has_moved = lids.owner(subscription.to.lid) != lid.and_then(|lid| lids.owner(lid));
+    match lid {
         Some(lid) if has_moved => Address { lid, ..subscription.to },
         _ => subscription.to,
     }

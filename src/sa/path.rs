@@ -110,11 +110,14 @@ fn path_end(
     lid: Option<Lid>,
 ) -> Result<PathEnd, ErrorStatus> {
     let Some(lid) = lid else { return Ok(by_gid.map_or(PathEnd::Any, PathEnd::Port)) };
-    match (by_gid, query.view.lids().port(lid)) {
+    let view = &query.view;
+    match (by_gid, view.lids().owner(lid)) {
         (_, None) => Ok(PathEnd::UnknownLid),
-        (Some(end), Some(port)) if end.physical != port => Err(ErrorStatus(SaStatus::REQ_INVALID)),
+        (Some(end), Some(_)) if !receives_at(view, end, lid) => {
+            Err(ErrorStatus(SaStatus::REQ_INVALID))
+        }
         (Some(end), Some(_)) => Ok(PathEnd::Port(end)),
-        (None, Some(port)) => Ok(PathEnd::Port(port.into())),
+        (None, Some(owner)) => Ok(PathEnd::Port(owner)),
     }
 }
 
@@ -157,8 +160,14 @@ pub(super) fn lids(view: &SubnetView<'_>, end: EndPort, wanted: Option<Lid>) -> 
     if let Some(lid) = wanted {
         return Some((lid.0, 1));
     }
-    let port = end.physical;
-    Some((view.lids().base(port)?.0, 1 << view.lids().lmc(port)))
+    let base = view.lids().receives_at(view.fabric(), end)?;
+    Some((base.0, 1 << view.lids().lmc_at(view.fabric(), end)))
+}
+
+/// True if a LID is one of those at which an end port receives packets.
+fn receives_at(view: &SubnetView<'_>, end: EndPort, lid: Lid) -> bool {
+    let range = lids(view, end, None);
+    range.is_some_and(|(first, count)| (first..=first + (count - 1)).contains(&lid.0))
 }
 
 /// The path bits of a QoS level, if at least one of the destination's `lid_count` LIDs has them.
@@ -191,8 +200,8 @@ fn push_paths(
         return ControlFlow::Continue(());
     };
     let level = level(query, wanted, from, to);
-    let bits = path_bits(level, 1 << view.lids().lmc(to.physical));
-    let base = view.lids().base(to.physical).map_or(dlid, |base| base.0);
+    let (base, lid_count) = lids(view, to, None).unwrap_or((dlid, 1));
+    let bits = path_bits(level, lid_count);
     let disjoint = (0..sources.min(targets)).map(|n| (n, n, 0));
     let rest = (0..sources).flat_map(|s| (0..targets).map(move |d| (s, d, 2)));
     let rest = rest.filter(|(s, d, _)| s != d);

@@ -2,6 +2,7 @@
 
 use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
+use super::vport_records;
 use crate::fabric::PortId;
 use crate::ids::{MKey, PortNum, SmKey};
 use crate::transport::GSI_QKEY;
@@ -54,6 +55,15 @@ fn resp_time_code(milliseconds: u32) -> u8 {
 pub(super) fn nodes(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let mut wanted: NodeRecord = query.record();
     let fabric = query.view.fabric();
+    let shows_vport = vport_records::is_selected(query, NodeRecord::LID, wanted.lid());
+    for vport in vport_records::vports(query, NodeRecord::LID, wanted.lid()) {
+        if query.push_if_matching(&wanted, &vport.node(query), reply).is_break() {
+            return Ok(());
+        }
+    }
+    if shows_vport {
+        return Ok(());
+    }
     // An inner loop: the chained iterators of the end ports are faster driven from within.
     let _ = query.end_ports(NodeRecord::LID, wanted.lid()).try_for_each(|port| {
         let node = fabric.node_of(port);
@@ -77,6 +87,16 @@ pub(super) fn nodes(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
 pub(super) fn port_infos(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: PortInfoRecord = query.record();
     let fabric = query.view.fabric();
+    for vport in vport_records::vports(query, PortInfoRecord::LID, wanted.lid()) {
+        let Some((record, info)) = vport.port_info(query) else { continue };
+        let end = vport.end.physical;
+        if push_record_if_matching(query, &wanted, (end, record), &info, reply).is_break() {
+            return Ok(());
+        }
+    }
+    if vport_records::is_selected(query, PortInfoRecord::LID, wanted.lid()) {
+        return Ok(());
+    }
     'ports: for end in query.end_ports(PortInfoRecord::LID, wanted.lid()) {
         let node = fabric.node_of(end);
         let numbers = if node.is_switch() {
@@ -112,6 +132,17 @@ fn push_port_if_matching(
     record.set_lid(query.view.lids().base(end).unwrap_or_default());
     record.set_port(query.view.fabric().port(port).num);
     record.set_port_info(info);
+    push_record_if_matching(query, wanted, (end, record), info, reply)
+}
+
+/// Pushes a record of a port of the node with the end port `end`.
+fn push_record_if_matching(
+    query: &Query<'_>,
+    wanted: &PortInfoRecord,
+    (end, mut record): (PortId, PortInfoRecord),
+    info: &PortInfo,
+    reply: &mut ReplyBuilder,
+) -> ControlFlow<()> {
     if !port_matches(query, wanted, &record, info) {
         return ControlFlow::Continue(());
     }

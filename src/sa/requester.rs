@@ -8,7 +8,7 @@ use crate::transport::Address;
 use crate::wire::attr::NodeKind;
 
 /// The port or vport that sent a MAD: the owner of the source LID, which the sender's hardware writes,
-/// or the vport of it whose GID is in the global route header.
+/// or the vport of the same physical port whose GID is in the global route header.
 ///
 /// Senders choose the GID in the global route header freely. One of this subnet must not be that of
 /// another port and, with `is_strict` (`sa_check_sgid_spoofing`), must be one of the sender. One of
@@ -19,8 +19,8 @@ pub(super) fn find(
     from: &Address,
     is_strict: bool,
 ) -> Result<EndPort, DropReason> {
-    let physical = view.lids().port(from.lid).ok_or(DropReason::UnknownRequester)?;
-    let port = EndPort::from(physical);
+    let port = view.lids().owner(from.lid).ok_or(DropReason::UnknownRequester)?;
+    let physical = port.physical;
     let Some(grh) = from.grh else { return Ok(port) };
     if !view.is_local_prefix(grh.gid.prefix()) {
         let is_plausible = !is_strict || view.fabric().node_of(physical).kind() == NodeKind::Router;

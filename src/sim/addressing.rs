@@ -1,10 +1,11 @@
 //! Address of the sender of a MAD as its receiver sees it: LIDs with path bits, P_Key and GID
 //! indexes. A GID index of [`FIRST_VPORT_GID`] and above is that of a vport.
 
-use crate::ids::{Gid, Pkey};
+use crate::ids::{Gid, Lid, Pkey};
 use crate::sim::devices::Devices;
 use crate::sim::vports::SimVport;
 use crate::transport::{Address, Grh};
+use crate::wire::attr::PortState;
 
 /// GID index of the first vport of a port. Programs that send with the index of a vport, and P_Keys
 /// of its table, stand for its function.
@@ -24,18 +25,22 @@ impl Devices {
         let from = self.end_port(from);
         let sender = &self.port(from).info;
         let own = &self.port(at).info;
-        let mut lid = sender.lid();
-        lid.0 |= u16::from(to.path_bits) & path_mask(sender.lmc());
+        let sending = to.grh.and_then(|grh| self.vport_of_index(from, grh.gid_index));
+        let own_lid = sending.map(SimVport::own_lid).filter(|lid| lid.is_unicast());
+        let mut lid = own_lid.unwrap_or(sender.lid());
+        if own_lid.is_none() {
+            lid.0 |= u16::from(to.path_bits) & path_mask(sender.lmc());
+        }
         let path_bits = (to.lid.0 & path_mask(own.lmc())) as u8;
         if is_smi {
             return (to.qpn == 0).then(|| Address { sl: to.sl, path_bits, ..Address::smi(lid) });
         }
-        let pkey = match to.grh.and_then(|grh| self.vport_of_index(from, grh.gid_index)) {
+        let pkey = match sending {
             Some(vport) => *vport.pkeys.get(usize::from(to.pkey_index))?,
             None => self.pkey_at(from, to.pkey_index)?,
         };
-        let pkey_index = match to.grh.and_then(|grh| self.vport_of_gid(at, grh.gid)) {
-            Some((_, vport)) => index_of(&vport.pkeys, pkey)?,
+        let pkey_index = match self.receiving_vport(at, to) {
+            Some(vport) => index_of(&vport.pkeys, pkey)?,
             None => self.pkey_index(at, pkey)?,
         };
         let grh = to.grh.map(|grh| Grh {
@@ -67,7 +72,7 @@ impl Devices {
         }
     }
 
-    fn pkey_index(&self, slot: u32, pkey: Pkey) -> Option<u16> {
+    pub(super) fn pkey_index(&self, slot: u32, pkey: Pkey) -> Option<u16> {
         let at = match &self.port(slot).tables {
             Some(tables) => return index_of(&tables.pkeys, pkey),
             None => Pkey::DEFAULT_FULL.matches(pkey).then_some(0)?,
@@ -81,8 +86,25 @@ impl Devices {
         vports.get(usize::from(index.checked_sub(FIRST_VPORT_GID)?))
     }
 
+    /// The vport that gets a packet to `to`: by its GID, without a global route header by its LID.
+    fn receiving_vport(&self, at: u32, to: &Address) -> Option<&SimVport> {
+        match to.grh {
+            Some(grh) => self.vport_of_gid(at, grh.gid).map(|(_, vport)| vport),
+            None => self.vport_with_lid(at, to.lid).map(|(_, vport)| vport),
+        }
+    }
+
+    /// The vport that has this LID of its own, and its index.
+    pub(super) fn vport_with_lid(&self, slot: u32, lid: Lid) -> Option<(u16, &SimVport)> {
+        let vports = &self.vendor.virtualized(slot)?.vports;
+        let has_lid = |&(index, vport): &(u16, &SimVport)| {
+            vport.own_lid() == lid && self.vport_state(slot, index) != PortState::Down
+        };
+        (0..).zip(vports).find(has_lid)
+    }
+
     /// The vport with this GID, and its GID index. The physical port itself is none.
-    fn vport_of_gid(&self, slot: u32, gid: Gid) -> Option<(u8, &SimVport)> {
+    pub(super) fn vport_of_gid(&self, slot: u32, gid: Gid) -> Option<(u8, &SimVport)> {
         let vports = &self.vendor.virtualized(slot)?.vports;
         let of_guid = |vport: &&SimVport| vport.spec.guid == gid.guid();
         let own = self.port(slot).guid;
@@ -112,7 +134,7 @@ impl Devices {
 }
 
 /// The index of a P_Key that accepts packets with `pkey`.
-fn index_of(table: &[Pkey], pkey: Pkey) -> Option<u16> {
+pub(super) fn index_of(table: &[Pkey], pkey: Pkey) -> Option<u16> {
     u16::try_from(table.iter().position(|own| own.matches(pkey))?).ok()
 }
 

@@ -260,12 +260,13 @@ impl Devices {
         (up && port.peer != NONE).then_some(port.peer)
     }
 
-    /// True if `lid` is one of the LIDs of the end port `slot`.
+    /// True if `lid` is one of the LIDs of the end port `slot`, or of a vport of it.
     pub(super) fn owns_lid(&self, slot: u32, lid: Lid) -> bool {
         let info = &self.port(slot).info;
         let base = info.lid();
         let lmc = info.lmc();
-        base.is_unicast() && lid.0 >> lmc == base.0 >> lmc
+        let is_own = base.is_unicast() && lid.0 >> lmc == base.0 >> lmc;
+        is_own || self.vport_with_lid(slot, lid).is_some()
     }
 
     /// Output port for `lid` in the switch's LFT.

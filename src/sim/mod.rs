@@ -15,6 +15,7 @@
 //!   `trap`: notices
 //! * `faults`: faults in force; `transit_faults`: of MADs on their way; `node_faults`: of
 //!   management agents; `cable_fault`: of cables; `random`: pseudo-random numbers
+//! * `data_walk`: the way of a data packet, with the P_Key checks of switches and receivers
 //! * `kernel`: model of the Linux kernel's MAD layer; `addressing`: addresses at either end
 //! * `net`: packets in transit, timers and dispatch to agents; `packet`, `message`, `events`,
 //!   `event_queue`: their types; `timers`, `event_signal`: when events are handled
@@ -28,8 +29,8 @@
 //! run. One lock guards a fabric. Sinks are called from separate tasks, never within `post` and
 //! never with the lock held.
 //!
-//! Not modelled: congestion, virtual lanes (a mapping to VL 15 drops nothing), P_Key enforcement by switches,
-//! multicast packets, and sampled counters (PortSamplesControl).
+//! Not modelled: congestion, virtual lanes (a mapping to VL 15 drops nothing), P_Key enforcement by switches
+//! for MADs, multicast packets, and sampled counters (PortSamplesControl).
 
 pub mod console;
 pub mod generate;
@@ -41,6 +42,7 @@ mod addressing;
 mod cable_fault;
 mod congestion;
 mod counters;
+mod data_walk;
 mod delivery_queue;
 mod devices;
 mod event_queue;
@@ -77,6 +79,7 @@ mod vports;
 
 pub use addressing::FIRST_VPORT_GID;
 pub use congestion::{CongestionFault, CongestionSettings};
+pub use data_walk::{DataDrop, DataPacket, DataReceiver};
 pub use devices::PortEvents;
 pub use node_faults::{AttributeFault, Misbehaviour, SetFault};
 pub use port::SimPort;

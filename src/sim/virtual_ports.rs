@@ -108,7 +108,7 @@ impl Devices {
         }
     }
 
-    fn vport(&self, slot: u32, index: u16) -> Result<&SimVport, u16> {
+    pub(super) fn vport(&self, slot: u32, index: u16) -> Result<&SimVport, u16> {
         let port = self.vendor.virtualized(slot).ok_or(Status::BAD_FIELD)?;
         port.vports.get(usize::from(index)).ok_or(Status::BAD_FIELD)
     }
@@ -141,7 +141,6 @@ impl Devices {
             if vport.spec.lid_required {
                 vport.lid = wanted.lid();
             }
-            vport.lid_by_vport_index = wanted.lid_by_vport_index();
             vport.is_active |= wanted.state() == PortState::Active;
             vport.reregistrations += u64::from(wanted.client_reregister());
         }
@@ -152,7 +151,7 @@ impl Devices {
         info.set_lid_required(vport.spec.lid_required);
         info.set_guid_cap(GUID_CAP);
         info.set_lid(vport.lid);
-        info.set_lid_by_vport_index(vport.lid_by_vport_index);
+        info.set_lid_by_vport_index(vport.spec.lid_by_vport_index);
         info.set_guid(vport.spec.guid);
         Ok(info.0)
     }

@@ -18,6 +18,8 @@ pub struct VportSpec {
     pub description: String,
     /// The vport needs a LID of its own.
     pub lid_required: bool,
+    /// The vport whose LID this one shares, if that has one of its own.
+    pub lid_by_vport_index: u16,
     /// The function of the vport is in use.
     pub is_up: bool,
 }
@@ -28,7 +30,6 @@ pub struct SimVport {
     pub spec: VportSpec,
     pub is_active: bool,
     pub lid: Lid,
-    pub lid_by_vport_index: u16,
     pub pkeys: Vec<Pkey>,
     /// Sets that asked the clients to reregister.
     pub reregistrations: u64,
@@ -38,14 +39,12 @@ impl SimVport {
     pub(super) fn new(spec: VportSpec) -> Self {
         let mut pkeys = vec![Pkey(0); PARTITION_CAP.into()];
         pkeys[0] = Pkey::DEFAULT_FULL;
-        Self {
-            spec,
-            is_active: false,
-            lid: Lid(0),
-            lid_by_vport_index: 0,
-            pkeys,
-            reregistrations: 0,
-        }
+        Self { spec, is_active: false, lid: Lid(0), pkeys, reregistrations: 0 }
+    }
+
+    /// The LID of a vport that requires one; 0 of others.
+    pub(super) fn own_lid(&self) -> Lid {
+        if self.spec.lid_required { self.lid } else { Lid(0) }
     }
 }
 

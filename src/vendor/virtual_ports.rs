@@ -2,7 +2,7 @@
 
 use crate::fabric::Fabric;
 use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
-use crate::ids::Guid;
+use crate::ids::{Guid, Lid};
 use crate::wire::attr::{AttrId, NodeKind, PortState};
 use crate::wire::mad::Status;
 use crate::wire::vendor::virtual_ports::VportInfo;
@@ -25,8 +25,8 @@ pub enum VirtualFailure {
     Altered(u16),
     /// The GUID of the vport is 0, or that of another port or vport.
     DuplicateGuid(Guid),
-    /// The vport requires a LID of its own.
-    NeedsLid,
+    /// The vport requires a LID of its own, and none is left.
+    NoLidLeft,
 }
 
 impl VirtualFailure {
@@ -49,7 +49,7 @@ impl fmt::Display for VirtualFailure {
             Self::NotEnabled => f.write_str("virtualization stays disabled"),
             Self::Altered(id) => write!(f, "{} does not keep what is set", AttrId::name(id)),
             Self::DuplicateGuid(guid) => write!(f, "GUID {guid} is 0 or in use elsewhere"),
-            Self::NeedsLid => f.write_str("a LID of its own is required, which is not supported"),
+            Self::NoLidLeft => f.write_str("a LID of its own is required, and none is left"),
         }
     }
 }
@@ -202,6 +202,8 @@ pub struct VportStatus {
     pub description: String,
     pub state: PortState,
     pub lid_required: bool,
+    /// The LID of its own that the vport holds; 0 if it shares one.
+    pub lid: Lid,
     pub failure: Option<VirtualFailure>,
 }
 
@@ -236,6 +238,7 @@ impl ManagedPorts {
             description: managed.vport.description.to_string(),
             state: managed.info.state(),
             lid_required: managed.vport.lid_required,
+            lid: if managed.vport.lid_required { managed.vport.lid } else { Lid(0) },
             failure: managed.failure,
         };
         let port = |(&guid, port): (&Guid, &ManagedPort)| {

@@ -14,6 +14,8 @@ pub(super) struct Endpoint {
     /// The switch at which the path ends.
     pub switch: u32,
     pub lid: Lid,
+    /// The LID that decides on the SL ([`crate::plan::LidTable::route_lid`]).
+    pub route_lid: Lid,
     pub port: PortId,
     /// Output port of that switch.
     pub exit: u8,
@@ -67,7 +69,7 @@ impl SourcePorts {
         let mut sls = 0;
         for &(_, source) in &self.groups {
             for &hint in hints {
-                let sl = policy.path_sl_to_lid(source, to.port, to.lid, hint);
+                let sl = policy.path_sl_to_lid(source, to.port, to.route_lid, hint);
                 sls |= 1 << (sl.0 & 0xF);
             }
         }
@@ -143,7 +145,9 @@ pub(super) fn destinations(
         let switch = fabric.switch_behind(port)?.0;
         let is_switch = fabric.node_of(port).is_switch();
         let exit = if is_switch { 0 } else { fabric.port(fabric.port(port).peer?).num.0 };
-        Some(Endpoint { group: policy.destination_group(port, lid), switch, lid, port, exit })
+        let route_lid = plan.lids.route_lid(lid);
+        let group = policy.destination_group(port, route_lid);
+        Some(Endpoint { group, switch, lid, route_lid, port, exit })
     });
     let mut all: Vec<_> = all.collect();
     all.sort_unstable_by_key(|to| (to.group, to.switch, to.lid));

@@ -1,6 +1,7 @@
-//! Brings the vports of one physical port to their planned state: P_Keys, then ACTIVE.
+//! Brings the vports of one physical port to their planned state: P_Keys, then LID and ACTIVE.
 
 use super::discover::PortClient;
+use crate::ids::Lid;
 use crate::plan::partitions::virtual_tables::VportTable;
 use crate::vendor::virtual_ports::{ManagedVport, VirtualFailure};
 use crate::wire::attr::tables::PkeyBlock;
@@ -12,6 +13,8 @@ use crate::wire::vendor::virtual_ports::{VportInfo, table_modifier};
 pub(super) struct Target {
     pub index: u16,
     pub table: VportTable,
+    /// The LID of its own; `None` for a vport that shares one.
+    pub lid: Option<Lid>,
     /// Its clients are asked to register again when it becomes ACTIVE.
     pub reregister: bool,
 }
@@ -22,7 +25,12 @@ impl Target {
         managed.failure.is_none()
             && (managed.info.state() != PortState::Active
                 || self.reregister
+                || self.changes_lid(managed)
                 || self.changed(managed).next().is_some())
+    }
+
+    fn changes_lid(&self, managed: &ManagedVport) -> bool {
+        self.lid.is_some_and(|lid| lid != managed.info.lid())
     }
 
     /// The blocks that differ from those of the device.
@@ -60,19 +68,23 @@ pub(super) async fn activate(
         }
     }
     let was_active = managed.info.state() == PortState::Active;
-    if was_active && !target.reregister {
+    let changes_lid = target.changes_lid(managed);
+    if was_active && !target.reregister && !changes_lid {
         managed.is_known = true;
         return Ok(false);
     }
     let mut wanted = managed.info;
     wanted.set_state(if was_active { PortState::NoChange } else { PortState::Active });
-    wanted.set_client_reregister(target.reregister);
+    // Peers and the SA know the clients of an ACTIVE vport by its earlier LID.
+    wanted.set_client_reregister(target.reregister || was_active && changes_lid);
+    wanted.set_lid(target.lid.unwrap_or(managed.info.lid()));
     let reply = port.set(AttrId::VPORT_INFO, target.index.into(), wanted.0).await?;
     let mut held = VportInfo(reply);
     held.set_client_reregister(false);
     managed.info = held;
     managed.vport.state = held.state();
-    if held.state() != PortState::Active {
+    managed.vport.lid = held.lid();
+    if held.state() != PortState::Active || target.changes_lid(managed) {
         return Err(VirtualFailure::Altered(AttrId::VPORT_INFO));
     }
     managed.is_known = true;

@@ -1,7 +1,7 @@
 //! Discovers the vports of one physical port.
 
 use crate::fabric::virtual_ports::VirtualPort;
-use crate::ids::{Guid, MKey};
+use crate::ids::{Guid, MKey, PortNum};
 use crate::transport::client::SmpClient;
 use crate::transport::transactions::{SmpError, SmpRequest, SmpResult};
 use crate::vendor::virtual_ports::{DiscoveryScope, ManagedPort, ManagedVport, VirtualFailure};
@@ -163,16 +163,22 @@ impl VportReader<'_> {
                 index,
                 guid: info.guid(),
                 vnode: Guid(0),
+                vnode_ports: 1,
+                vnode_port: PortNum(1),
                 description: NodeDescription::default(),
                 state: info.state(),
                 lid_required: info.lid_required(),
                 lid: info.lid(),
+                lid_by_vport_index: info.lid_by_vport_index(),
                 partition_cap: 0,
                 pkeys: Vec::new(),
             },
             info,
-            is_known: before
-                .is_some_and(|before| before.is_known && before.vport.guid == info.guid()),
+            is_known: before.is_some_and(|before| {
+                let is_same = before.vport.guid == info.guid()
+                    && before.vport.lid_required == info.lid_required();
+                before.is_known && is_same
+            }),
             failure: None,
         };
         match self.read_tables(&mut managed.vport).await {
@@ -188,6 +194,8 @@ impl VportReader<'_> {
         let modifier = vport.index.into();
         let vnode = VnodeInfo(self.port.get(AttrId::VNODE_INFO, modifier).await?);
         vport.vnode = vnode.guid();
+        vport.vnode_ports = vnode.num_ports();
+        vport.vnode_port = vnode.local_port();
         vport.partition_cap = vnode.partition_cap();
         vport.description = match self.descriptions.get(&vport.vnode) {
             Some(&description) => description,

@@ -2,8 +2,10 @@
 //! subnet, and makes them ACTIVE once a published subnet has their P_Keys.
 //!
 //! ```text
-//! subnet ─► discover ─► VirtualPorts ─► SM loop plans P_Keys ─► subnet ─► P_Keys, ACTIVE
+//! subnet ─► discover ─► VirtualPorts ─► SM loop plans P_Keys, LIDs ─► subnet ─► P_Keys, LID, ACTIVE
 //! ```
+//!
+//! Before the first plan of a new master, `takeover` reads the LIDs that vports have from the last one.
 //!
 //! Traps of vports and a poll every `sweep_interval` make it look for changes. Only ports that announce
 //! virtualization get requests, and none does with `virt_enabled 0`.
@@ -11,12 +13,14 @@
 mod activate;
 mod discover;
 mod report;
+pub mod takeover;
 
 use crate::config::options::{Options, VendorAttributes};
 use crate::daemon::activity::ActivityReport;
 use crate::daemon::messages::{SmEvent, VportTrap};
-use crate::fabric::virtual_ports::VirtualPorts;
-use crate::ids::Guid;
+use crate::fabric::PortId;
+use crate::fabric::virtual_ports::{EndPort, VirtualPort, VirtualPorts, VirtualizedPort};
+use crate::ids::{Guid, Lid};
 use crate::observe::m_keys::MKeys;
 use crate::publish::Subnet;
 use crate::transport::client::SmpClient;
@@ -67,6 +71,8 @@ pub struct VirtualPortConnections {
 pub struct VirtualPortManager {
     connections: VirtualPortConnections,
     ports: ManagedPorts,
+    /// This SM is master and manages vports.
+    is_enabled: bool,
     /// `virt_enabled` when the ports were discovered.
     mode: u8,
     requests: Arc<AtomicU64>,
@@ -83,6 +89,7 @@ impl VirtualPortManager {
         Self {
             connections: VirtualPortConnections { client, ..connections },
             ports: ManagedPorts::default(),
+            is_enabled: false,
             mode: 0,
             requests: Arc::default(),
             activations: 0,
@@ -137,9 +144,13 @@ impl VirtualPortManager {
 
     /// This SM does not manage vports.
     fn forget(&mut self) {
+        // What `takeover` read stays until the first subnet.
+        if self.is_enabled {
+            self.store(VirtualPorts::default());
+        }
+        self.is_enabled = false;
         self.ports = ManagedPorts::default();
         self.logged.clear();
-        self.store(VirtualPorts::default());
         self.publish(false);
     }
 
@@ -157,6 +168,7 @@ impl VirtualPortManager {
             self.mode = subnet.options.virt_enabled;
             self.ports = ManagedPorts::default();
         }
+        self.is_enabled = true;
         self.ports.observe(&subnet.fabric, |guid| subnet.restarts.last(guid));
         let due = self.ports.due();
         if self.mode == DISABLE {
@@ -261,6 +273,9 @@ impl VirtualPortManager {
         let keys = self.connections.m_keys.load_full();
         let limit = limit(&subnet.options);
         let mut tasks = JoinSet::new();
+        for (&guid, port) in &mut self.ports.0 {
+            find_vports_without_lid(subnet, guid, port);
+        }
         for (&guid, port) in &self.ports.0 {
             let targets = targets(subnet, guid, port);
             if targets.is_empty() {
@@ -344,24 +359,66 @@ fn discovered(port: &ManagedPort, found: Discovered, subnet: &Subnet, guid: Guid
         let is_taken = own != guid && subnet.fabric.port_by_guid(own).is_some();
         if own == Guid(0) || is_taken {
             managed.reject(VirtualFailure::DuplicateGuid(own));
-        } else if managed.vport.lid_required {
-            managed.reject(VirtualFailure::NeedsLid);
         }
     }
     ManagedPort { top_index, vports, failure: None, ..port.clone() }
 }
 
+/// The vports of a physical port as a subnet has planned them.
+struct PlannedVports<'a> {
+    subnet: &'a Subnet,
+    physical: PortId,
+    vports: &'a VirtualizedPort,
+}
+
+impl<'a> PlannedVports<'a> {
+    /// `None` before the subnet was planned with the vports of this port.
+    fn new(subnet: &'a Subnet, guid: Guid) -> Option<Self> {
+        let physical = subnet.fabric.port_by_guid(guid)?;
+        let vports = subnet.fabric.virtual_ports().of_port(guid)?;
+        vports.is_discovered.then_some(Self { subnet, physical, vports })
+    }
+
+    /// The vport with the index of `managed`. Another one may have got it since the plan.
+    fn vport(&self, managed: &ManagedVport) -> Option<&'a VirtualPort> {
+        let own = &managed.vport;
+        let planned = self.vports.vport(own.index)?;
+        let is_same = planned.guid == own.guid && planned.lid_required == own.lid_required;
+        is_same.then_some(planned)
+    }
+
+    /// The LID of a vport of its own. A vport that is the physical port itself has that of the port.
+    fn lid(&self, vport: &VirtualPort) -> Option<Lid> {
+        let lids = &self.subnet.plan.lids;
+        let end = EndPort { physical: self.physical, vport: Some(vport.index) };
+        let is_port = vport.guid == self.subnet.fabric.port(self.physical).guid;
+        if is_port { lids.base(self.physical) } else { lids.of_vport(end) }
+    }
+}
+
+/// Marks the vports of a port for which no LID is left, and those for which there is one again.
+fn find_vports_without_lid(subnet: &Subnet, guid: Guid, port: &mut ManagedPort) {
+    let Some(planned) = PlannedVports::new(subnet, guid) else { return };
+    for managed in port.vports.values_mut().filter(|managed| managed.vport.lid_required) {
+        let is_without = planned.vport(managed).is_some_and(|vport| planned.lid(vport).is_none());
+        match managed.failure {
+            None if is_without => managed.failure = Some(VirtualFailure::NoLidLeft),
+            Some(VirtualFailure::NoLidLeft) if !is_without => managed.failure = None,
+            _ => {}
+        }
+    }
+}
+
 /// The vports of a port that are not as the subnet has planned them.
 fn targets(subnet: &Subnet, guid: Guid, port: &ManagedPort) -> Vec<Target> {
-    let Some(physical) = subnet.fabric.port_by_guid(guid) else { return Vec::new() };
+    let Some(planned) = PlannedVports::new(subnet, guid) else { return Vec::new() };
     let tables = &subnet.plan.partitions.virtual_tables;
-    let planned = subnet.fabric.virtual_ports().of_port(guid);
     let target = |(&index, managed): (&u16, &ManagedVport)| {
-        // Another vport may have got the index since the plan.
-        planned?.vport(index).filter(|vport| vport.guid == managed.vport.guid)?;
-        let table = tables.table(physical, index)?.clone();
+        let vport = planned.vport(managed)?;
+        let lid = if vport.lid_required { Some(planned.lid(vport)?) } else { None };
+        let table = tables.table(planned.physical, index)?.clone();
         let reregister = !managed.is_known && !subnet.options.no_clients_rereg;
-        let target = Target { index, table, reregister };
+        let target = Target { index, table, lid, reregister };
         target.is_due(managed).then_some(target)
     };
     port.vports.iter().filter_map(target).collect()

@@ -137,6 +137,8 @@ impl VirtualPortManager {
             }
             let remedy = if failure.is_transient() {
                 "it is tried again with the next sweep"
+            } else if failure == VirtualFailure::NoLidLeft {
+                "it stays in INIT until one is free"
             } else {
                 "it is left as it is until its node restarts"
             };

@@ -69,7 +69,7 @@ pub(super) fn routes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, A
     let hint = query.number("sl")?.unwrap_or_default();
     let hint = u8::try_from(hint).ok().filter(|sl| *sl < 16).map(Sl);
     let hint = hint.ok_or_else(|| ApiError::new(400, "sl: it is not 0 to 15"))?;
-    let sl = plan.routing.policy.path_sl_to_lid(from, to, lid, hint);
+    let sl = plan.path_sl(from, to, lid, hint);
     let walk = path::walk(fabric, plan, from, lid);
     Reply::json(&RouteView {
         from: view(fabric, plan, from, None),

@@ -28,6 +28,8 @@ struct VportView {
     state: String,
     /// It needs a LID of its own; otherwise it shares that of the port.
     lid_required: bool,
+    /// The LID of its own; null if it has none.
+    lid: Option<u16>,
     /// Why it is not ACTIVE as planned; null if it is.
     failure: Option<String>,
 }
@@ -42,6 +44,7 @@ pub(super) fn virtual_ports(status: &VirtualStatus, port: Guid) -> Option<Virtua
         description: vport.description.clone(),
         state: vport.state.to_string(),
         lid_required: vport.lid_required,
+        lid: Some(vport.lid.0).filter(|&lid| lid != 0),
         failure: vport.failure.map(|failure| failure.to_string()),
     };
     Some(VirtualPortsView {

@@ -79,7 +79,8 @@ pub(super) fn ports(reply: &Value) -> String {
             let failure = text(&vport["failure"]).to_owned();
             let guid = text(&vport["guid"]).to_owned();
             let state = text(&vport["state"]).to_owned();
-            table.add(vec![name, guid, String::new(), state, failure]);
+            let lid = vport["lid"].as_u64().map(|lid| lid.to_string()).unwrap_or_default();
+            table.add(vec![name, guid, lid, state, failure]);
         }
     }
     table.text("")

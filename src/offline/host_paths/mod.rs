@@ -110,12 +110,13 @@ impl Survey<'_> {
         let mut before: Option<Leader<'_>> = None;
         for (&(lid, port), column) in lids.iter().zip(columns.iter()) {
             let Some(target) = self.fabric.switch_behind(port) else { continue };
-            let group = self.plan.routing.policy.destination_group(port, lid);
+            let policy = &*self.plan.routing.policy;
+            let route_lid = self.plan.lids.route_lid(lid);
+            let group = policy.destination_group(port, route_lid);
             let leader = Leader { target: target.index(), group, column };
             let is_new = before.is_none_or(|before| !before.shares_paths(&leader));
             if is_new {
-                let policy = &*self.plan.routing.policy;
-                policy.path_sls_to_lid(self.sources.ports(), port, lid, Sl(0), &mut sls);
+                policy.path_sls_to_lid(self.sources.ports(), port, route_lid, Sl(0), &mut sls);
                 tree.grow(self.links, target.index(), column);
                 self.collect(&mut tree, column, &sls, found);
                 before = Some(leader);
@@ -162,10 +163,9 @@ impl Survey<'_> {
 
     /// The SLs of paths between the hosts of one switch to one LID.
     fn sls_at_target(&self, target: usize, lid: Lid, destination: PortId) -> u16 {
-        let policy = &*self.plan.routing.policy;
         let others = self.sources.at(target).iter();
         let others = others.filter_map(|source| source.other_than(destination));
-        let sls = others.map(|host| policy.path_sl_to_lid(host, destination, lid, Sl(0)));
+        let sls = others.map(|host| self.plan.path_sl(host, destination, lid, Sl(0)));
         sls.fold(0, |set, sl| set | 1 << (sl.0 & 0xF))
     }
 }

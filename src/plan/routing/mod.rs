@@ -26,6 +26,7 @@ pub mod unicast_cache;
 pub mod unicast_steps;
 pub mod updn;
 mod virtual_lanes;
+pub mod vport_lids;
 mod weighted_paths;
 
 use super::LidTable;

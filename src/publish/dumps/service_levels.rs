@@ -56,7 +56,7 @@ pub fn path_sls(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
         let guid = fabric.node_of(source).guid();
         for (lid, to) in plan.lids.iter() {
             if is_host(fabric, to) && to != source {
-                let sl = plan.routing.policy.path_sl_to_lid(source, to, lid, Sl(0));
+                let sl = plan.path_sl(source, to, lid, Sl(0));
                 put!(out, "{guid} {lid} {sl}\n");
             }
         }

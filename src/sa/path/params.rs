@@ -143,7 +143,7 @@ pub(super) fn sl(
     if dropped_sls >> (hint.0 & 0xF) & 1 == 1 {
         return Err(SlRefusal::Dropped(hint));
     }
-    let engine = policy.path_sl_to_lid(ends.from.physical, ends.to.physical, ends.dlid, hint);
+    let engine = view.plan().path_sl(ends.from.physical, ends.to.physical, ends.dlid, hint);
     match asked {
         Some(asked) if asked != engine => Err(SlRefusal::EngineSl { asked, engine }),
         _ => Ok(engine),

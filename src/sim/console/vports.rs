@@ -87,6 +87,7 @@ fn new_vport(port: Guid, index: u16) -> VportSpec {
         vnode: Guid(guid.0 ^ 1 << (GUID_SHIFT - 1)),
         description: format!("vport {index}"),
         lid_required: false,
+        lid_by_vport_index: 0,
         is_up: true,
     }
 }

@@ -228,7 +228,7 @@ impl UnicastPass<'_> {
                         let Scratch { own, sls, .. } = &mut scratch;
                         own.fill(0);
                         let Self { policy, groups, hints, .. } = *self;
-                        groups.add_sls(policy, to.port, to.lid, hints, sls, own);
+                        groups.add_sls(policy, to.port, to.route_lid, hints, sls, own);
                     }
                     self.trace(to, route, &mut scratch)
                 }

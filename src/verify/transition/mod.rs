@@ -268,8 +268,9 @@ impl<'a> TransitionPass<'a> {
     fn groups(&self, lid: Lid, owners: &Owners) -> [Option<u32>; 2] {
         let stages = [self.new, self.old];
         std::array::from_fn(|side| {
-            let policy = &stages[side].plan.routing.policy;
-            owners[side].map(|port| policy.destination_group(port, lid))
+            let plan = stages[side].plan;
+            let lid = plan.lids.route_lid(lid);
+            owners[side].map(|port| plan.routing.policy.destination_group(port, lid))
         })
     }
 
@@ -328,6 +329,7 @@ impl<'a> TransitionPass<'a> {
         for (side, stage) in [self.new, self.old].into_iter().enumerate() {
             if let Some(to) = owners[side] {
                 let policy = &*stage.plan.routing.policy;
+                let lid = stage.plan.lids.route_lid(lid);
                 self.sources[side].add_sls(policy, to, lid, &self.hints, sls, own);
             }
         }

@@ -95,19 +95,3 @@ async fn a_false_top_index_is_survived() {
         assert_eq!(status(&sm).ports[&Guid(host.0 + 1)].vports.len(), 2);
     }
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_vport_that_requires_a_lid_stays_in_init() {
-    let cluster = cluster_with_vports(3);
-    let host = cluster.shape.host_guid([1, 1, 0], 0);
-    let require = |spec: &mut VportSpec| spec.lid_required = true;
-    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, false, require));
-    let sm = cluster.start(ORIGIN, enabled(&cluster));
-    sleep(QUIET).await;
-    assert_eq!(
-        [1, 2].map(|index| state(&cluster, host, index)),
-        [PortState::Init, PortState::Active]
-    );
-    let failure = status(&sm).ports[&Guid(host.0 + 1)].vports[1].failure;
-    assert_eq!(failure, Some(VirtualFailure::NeedsLid));
-}

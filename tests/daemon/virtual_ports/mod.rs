@@ -1,6 +1,7 @@
 //! Virtual ports on simulated adapters: discovery, P_Keys, ACTIVE; faults, traps and migration.
 
 mod faults;
+mod own_lids;
 mod sa;
 
 use std::fs;
@@ -50,6 +51,7 @@ fn vports(host: Guid, count: u16) -> Vec<VportSpec> {
         vnode: Guid(vport_guid(host, index).0 | 0xF0_0000),
         description: format!("vf{index}"),
         lid_required: false,
+        lid_by_vport_index: 0,
         is_up: true,
     };
     (0..count).map(vport).collect()

@@ -11,7 +11,7 @@ use torus_sm::wire::record::{JoinState, McMemberRecord, PathRecord, Record};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
 /// A client of the SA on a vport of a host.
-fn client_on_vport(cluster: &SimCluster, at: [u16; 3], index: u8) -> Client {
+pub(super) fn client_on_vport(cluster: &SimCluster, at: [u16; 3], index: u8) -> Client {
     let mut client = Client::at(cluster, at, true);
     let sm = cluster.shape.host_guid(ORIGIN, 0);
     client.sa.grh = Some(Grh {
@@ -24,7 +24,7 @@ fn client_on_vport(cluster: &SimCluster, at: [u16; 3], index: u8) -> Client {
     client
 }
 
-fn path(reply: &[u8]) -> Result<PathRecord, u16> {
+pub(super) fn path(reply: &[u8]) -> Result<PathRecord, u16> {
     let status = Header::read(reply).status();
     if status == Status::OK { Ok(PathRecord::parse(&reply[DATA_OFFSET..])) } else { Err(status) }
 }
@@ -100,7 +100,7 @@ async fn vports_of_a_port_are_told_apart() {
 }
 
 /// A request to create a group of a partition.
-fn join(port: Guid, pkey: u16) -> Mad {
+pub(super) fn join(port: Guid, pkey: u16) -> Mad {
     let mut wanted = McMemberRecord::default();
     wanted.set_mgid(joins::mgid(1));
     wanted.set_port_gid(Gid::new(DEFAULT_PREFIX, port));

@@ -71,6 +71,8 @@ macro_rules! device {
         /// HopLimit of paths from or to a virtual port, 0 to 255: above 1, users send a global route
         /// header, by which virtual ports with the same LID are told apart.
         virt_default_hop_limit: u8 = 2, reload, implemented;
+        /// Show virtual ports with a LID of their own in NodeRecords and PortInfoRecords, too.
+        enable_virt_rec_ext: bool = false, reload, implemented;
         /// SubnetTimeout n of all ports, 0 to 31: a packet crosses the subnet within
         /// 4.096 us * 2^n.
         subnet_timeout: u8 = 18, reload, implemented, range(0, 31).else_low_bits(5);

@@ -10,12 +10,14 @@ use crate::daemon::sm_loop::stages::mastership::Election;
 use crate::daemon::sm_loop::stages::reconfigure::Reconfigured;
 use crate::daemon::sm_loop::state::{MAX_UNFINISHED, MIN_RETRY_DELAY};
 use crate::daemon::sm_loop::timers::Timer;
+use crate::daemon::virtual_ports::takeover;
 use crate::fabric::{DiscoveryFault, Fabric};
 use crate::manage::loop_status::{Cause, ReconfigureResult};
 use crate::notes::Severity;
 use crate::observe::Observation;
 use crate::record::entry::EventKind;
 use crate::wire::attr::SmState;
+use std::sync::Arc;
 use tokio::time::Instant;
 
 impl SmLoop {
@@ -71,6 +73,7 @@ impl SmLoop {
         }
         let engine = self.env.engine();
         let is_patient = self.state.was_silent;
+        self.read_carried_vports().await;
         let observation = self.state.observation.as_mut()?;
         observation.set_virtual_ports(&self.env.context.virtual_ports.load());
         let control = if !may_end_early {
@@ -99,6 +102,21 @@ impl SmLoop {
         let heavy = FollowUp::nothing().and(TaskKind::HeavySweep, outcome.links_in_init);
         self.agenda.absorb(heavy);
         self.configured(outcome)
+    }
+
+    /// Before the first plan as master, learns the vports of an earlier master and their LIDs.
+    async fn read_carried_vports(&self) {
+        let LoopEnv { context, options, .. } = &self.env;
+        let Some(observation) = &self.state.observation else { return };
+        if self.reconfigurer.may_end_early() || !context.virtual_ports.load().is_empty() {
+            return;
+        }
+        let keys = self.reconfigurer.m_keys();
+        let fabric = &observation.fabric;
+        let found = takeover::carried_lids(&context.client, keys, options, fabric).await;
+        if !found.is_empty() {
+            context.virtual_ports.store(Arc::new(found));
+        }
     }
 
     /// Schedules what follows from a reconfiguration.
