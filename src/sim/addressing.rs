@@ -65,6 +65,21 @@ impl Devices {
         }
     }
 
+    /// The global route header with which a vport sends to an address: its own, with the GID of the
+    /// vport, or one to the owner of the LID.
+    pub(in crate::sim) fn grh_of_vport(&self, index: u16, to: &Address) -> Grh {
+        let own = u8::try_from(index).ok().and_then(|index| FIRST_VPORT_GID.checked_add(index));
+        let gid_index = own.unwrap_or(FIRST_VPORT_GID);
+        if let Some(grh) = to.grh {
+            return Grh { gid_index, ..grh };
+        }
+        let slots = 0..self.ports.len() as u32;
+        let mut owners = slots.filter(|&slot| self.is_end_port(slot));
+        let owner = owners.find(|&slot| self.owns_lid(slot, to.lid));
+        let gid = owner.map_or(Gid::default(), |slot| self.gid_at(slot, 0));
+        Grh { gid, gid_index, hop_limit: 0xFF, traffic_class: 0, flow_label: 0 }
+    }
+
     fn pkey_at(&self, slot: u32, index: u16) -> Option<Pkey> {
         match &self.port(slot).tables {
             Some(tables) => tables.pkeys.get(usize::from(index)).copied(),

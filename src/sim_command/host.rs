@@ -45,7 +45,7 @@ pub(super) fn serve(
     };
     // Programs select port 1 by themselves.
     let port = (num > PortNum(1)).then_some(num);
-    let default = AttachPoint { node, port };
+    let default = AttachPoint { node, port, vport: None };
     let server = Server::start(fabric.clone(), default, listener, scratch.to_owned())
         .map_err(|error| system_failure(&error))?;
     let option = match &args.socket {

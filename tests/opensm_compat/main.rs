@@ -22,3 +22,4 @@ mod saquery;
 mod shadow;
 mod torus_failures;
 mod torus_random;
+mod vports;

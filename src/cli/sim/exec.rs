@@ -34,9 +34,9 @@ pub(super) struct ShellArgs {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Args)]
 pub struct AttachArgs {
     /// Node to run on, and the only port of it to show: a GUID, a node description or the beginning
-    /// of one, or the position of a switch such as 1,0,0 [default: the node of the subnet manager in
-    /// torus-sm sim]
-    #[arg(long, value_name = "NODE[/PORT]")]
+    /// of one, or the position of a switch such as 1,0,0. With VPORT, the index of a virtual port, to
+    /// run on its virtual function [default: the node of the subnet manager in torus-sm sim]
+    #[arg(long, value_name = "NODE[/PORT[/VPORT]]")]
     pub at: Option<String>,
     /// Wait so long for a simulator that is starting, until its subnet is up
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_WAIT,

@@ -150,6 +150,8 @@ pub(super) enum VportCommand {
     Up(u16, bool),
     /// Change the GUID of the vport with this index.
     Guid(u16, Guid),
+    /// Let the vport with this index require a LID of its own, or share one.
+    OwnLid(u16, bool),
 }
 
 /// Action on the vendor-specific attributes of a node.

@@ -15,7 +15,7 @@ const fn entry(name: &'static str, arguments: &'static str, text: &'static str) 
 }
 
 /// All commands, one entry for each form.
-pub const COMMANDS: [Entry; 74] = [
+pub const COMMANDS: [Entry; 75] = [
     entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
     entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
     entry(
@@ -94,6 +94,11 @@ pub const COMMANDS: [Entry; 74] = [
     ),
     entry("vport", "PORT INDEX up|down", "start or stop a vport; the port sends trap 1146"),
     entry("vport", "PORT INDEX guid GUID", "change the GUID of a vport"),
+    entry(
+        "vport",
+        "PORT INDEX own-lid|shared-lid",
+        "require a LID of its own, or share the port's",
+    ),
     entry("describe", "NODE TEXT", "change a node description; the node sends trap 144"),
     entry("guid", "NODE|PORT GUID", "change the GUID that a node or adapter port reports"),
     entry("baselid", "PORT LID [LMC]", "change the LID of a port, unknown to the subnet manager"),

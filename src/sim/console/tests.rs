@@ -335,5 +335,10 @@ fn vports_are_shown_and_changed() {
     assert!(run("vport h0-1 1 guid 0x77").is_ok() && run("vport h0-1 3 up").is_err());
     let text = run("vport").expect("a list");
     assert_eq!(text.lines().count(), 4, "{text}");
-    assert!(text.contains("  1: 0x0000000000000077 DOWN, P_Keys 0xffff"), "{text}");
+    assert!(text.contains("  1: 0x0000000000000077 DOWN, P_Keys 0xffff\n"), "{text}");
+    assert!(run("vport h0-1 1 own-lid").is_ok());
+    let text = run("vport h0-1").expect("a list");
+    assert!(text.contains("  1: 0x0000000000000077 DOWN, P_Keys 0xffff, LID 0\n"), "{text}");
+    assert!(run("vport h0-1 1 shared-lid").is_ok());
+    assert!(!run("vport").expect("a list").contains("LID"));
 }

@@ -27,14 +27,19 @@ impl Args<'_> {
             }
             Some(_) => {
                 let index = self.number(0, VPORT_CAP - 1, "the index of a vport, or count")?;
-                let word = self.word("up, down or guid")?;
+                let word = self.word("up, down, guid, own-lid or shared-lid")?;
                 match () {
                     () if word.is("up") => VportCommand::Up(index, true),
                     () if word.is("down") => VportCommand::Up(index, false),
                     () if word.is("guid") => {
                         VportCommand::Guid(index, Guid(self.number(1, u64::MAX, "a GUID")?))
                     }
-                    () => return Err(word.error("expected up, down or guid")),
+                    () if word.is("own-lid") => VportCommand::OwnLid(index, true),
+                    () if word.is("shared-lid") => VportCommand::OwnLid(index, false),
+                    () => {
+                        let expected = "expected up, down, guid, own-lid or shared-lid";
+                        return Err(word.error(expected));
+                    }
                 }
             }
         };
@@ -75,6 +80,9 @@ pub(super) fn execute(
         VportCommand::Guid(index, guid) => {
             net.change_virtual_port(slot, index, true, |spec| spec.guid = guid)
         }
+        VportCommand::OwnLid(index, lid_required) => {
+            net.change_virtual_port(slot, index, true, |spec| spec.lid_required = lid_required)
+        }
     };
     if is_known { Ok(text) } else { Err(ConsoleError::new(name.column, "there is no such vport")) }
 }
@@ -99,6 +107,10 @@ fn show(net: &Net, slot: u32, text: &mut String) {
         let state = net.devices.vport_state(slot, index);
         let keys = vport.pkeys.iter().filter(|key| key.0 != 0).map(ToString::to_string);
         let keys = keys.collect::<Vec<_>>().join(" ");
-        let _ = writeln!(text, "  {index}: {} {state}, P_Keys {keys}", vport.spec.guid);
+        let _ = write!(text, "  {index}: {} {state}, P_Keys {keys}", vport.spec.guid);
+        if vport.spec.lid_required {
+            let _ = write!(text, ", LID {}", vport.lid);
+        }
+        text.push('\n');
     }
 }

@@ -11,6 +11,8 @@ pub struct AttachPoint {
     pub node: Guid,
     /// The only port that programs see; `None` for all ports.
     pub port: Option<PortNum>,
+    /// The vport of `port` whose virtual function programs run on; `None` for the physical port.
+    pub vport: Option<u16>,
 }
 
 /// A name that cannot be resolved.
@@ -25,14 +27,39 @@ pub enum AttachError {
         node: String,
         port: u8,
     },
+    #[error("port {port} of \"{node}\" has no vport {index}")]
+    NoVport {
+        /// Description of the node.
+        node: String,
+        port: u8,
+        index: u16,
+    },
 }
 
 impl SimFabric {
-    /// Resolves `NODE` or `NODE/PORT`, with a node by any of its names ([`crate::fabric::node_name`]).
+    /// Resolves `NODE`, `NODE/PORT` or `NODE/PORT/VPORT`, with a node by any of its names
+    /// ([`crate::fabric::node_name`]) and a vport by its index.
     ///
     /// # Errors
-    /// No node, several nodes, or no such end port.
+    /// No node, several nodes, no such end port, or no such vport.
     pub fn attach_point(&self, text: &str) -> Result<AttachPoint, AttachError> {
+        let of_port = self.port_to_attach(text);
+        let vport = text.rsplit_once('/').map(|(name, index)| (name, index.parse::<u16>()));
+        let (Err(_), Some((name, Ok(index)))) = (&of_port, vport) else { return of_port };
+        let Ok(AttachPoint { node, port: Some(port), .. }) = self.port_to_attach(name) else {
+            return of_port;
+        };
+        if self.virtual_port(node, port, index).is_none() {
+            let net = self.shared.lock();
+            let number = net.devices.by_guid.get(&node);
+            let described = number.map(|&node| net.devices.node(node).description.to_string());
+            let node = described.unwrap_or_default();
+            return Err(AttachError::NoVport { node, port: port.0, index });
+        }
+        Ok(AttachPoint { node, port: Some(port), vport: Some(index) })
+    }
+
+    fn port_to_attach(&self, text: &str) -> Result<AttachPoint, AttachError> {
         let net = self.shared.lock();
         let devices = &net.devices;
         let whole = devices.find_node(text);
@@ -53,7 +80,7 @@ impl SimFabric {
         let found = devices.by_guid.iter().find(|&(_, &index)| index == node);
         let guid = found.map(|(&guid, _)| guid);
         let guid = guid.ok_or_else(|| NodeNameError::NoDescription(text.to_owned()))?;
-        Ok(AttachPoint { node: guid, port: port.map(PortNum) })
+        Ok(AttachPoint { node: guid, port: port.map(PortNum), vport: None })
     }
 }
 
@@ -61,6 +88,7 @@ impl SimFabric {
 mod tests {
     use super::*;
     use crate::fabric::synthetic::Hardware;
+    use crate::sim::VportSpec;
     use crate::sim::generate::Shape;
 
     #[test]
@@ -71,7 +99,7 @@ mod tests {
         let host = host.expect("a host");
         let unknown =
             |name: &str| Err(AttachError::Name(NodeNameError::NoDescription(name.to_owned())));
-        let here = |port| Ok(AttachPoint { node: host.guid, port });
+        let here = |port| Ok(AttachPoint { node: host.guid, port, vport: None });
         let port_guid = host.port_guid(PortNum(1));
         let hexadecimal = format!("{}", host.guid);
         for (text, wanted) in [
@@ -97,6 +125,19 @@ mod tests {
             fabric.attach_point("h1-0-0/2"),
             Err(AttachError::NoPort { port: 2, .. })
         ));
+        let spec = VportSpec {
+            guid: Guid(0x99),
+            vnode: Guid(0x9A),
+            description: "vf".into(),
+            lid_required: false,
+            lid_by_vport_index: 0,
+            is_up: true,
+        };
+        assert!(fabric.set_virtual_ports(host.guid, PortNum(1), vec![spec.clone(), spec]));
+        let vport = fabric.attach_point("h1-0-0/1/1").expect("a vport");
+        assert_eq!((vport.port, vport.vport), (Some(PortNum(1)), Some(1)));
+        let missing = fabric.attach_point("h1-0-0/1/2").expect_err("two vports").to_string();
+        assert!(missing.ends_with("has no vport 2"), "{missing}");
         let by_position = fabric.attach_point("0,0,0/0").expect("the same switch by its position");
         assert_eq!(by_position, switch);
         let ambiguous = fabric.attach_point("sw").expect_err("several switches").to_string();

@@ -39,9 +39,10 @@ impl NodeDirectories {
 
     /// Path of the directory for `at`, which is created if necessary.
     pub(super) fn directory(&mut self, at: AttachPoint) -> io::Result<PathBuf> {
-        let name = match at.port {
-            Some(port) => format!("{:016x}-{port}", at.node.0),
-            None => format!("{:016x}", at.node.0),
+        let name = match (at.port, at.vport) {
+            (Some(port), Some(vport)) => format!("{:016x}-{port}-{vport}", at.node.0),
+            (Some(port), None) => format!("{:016x}-{port}", at.node.0),
+            (None, _) => format!("{:016x}", at.node.0),
         };
         let directory = self.root.join(name);
         if self.created.contains_key(&at) {
@@ -126,7 +127,11 @@ mod tests {
         let fabric = SimFabric::new(&topology, Hardware::default(), 1);
         let host = topology.nodes.iter().find(|node| node.description.starts_with("h1-1"));
         let host = host.expect("a host");
-        (fabric, AttachPoint { node: host.guid, port: None }, host.port_guid(PortNum(1)))
+        (
+            fabric,
+            AttachPoint { node: host.guid, port: None, vport: None },
+            host.port_guid(PortNum(1)),
+        )
     }
 
     #[test]

@@ -274,7 +274,8 @@ impl EventLoop {
             DeviceKind::Umad => {
                 let wakeup = Arc::clone(&self.wakeup);
                 let wake = Arc::new(move || wakeup.notify(number));
-                Device::Umad(Box::new(self.fabric.open_umad(at.node, port, wake)?))
+                let umad = self.fabric.open_umad(at.node, port, wake)?;
+                Device::Umad(Box::new(umad.of_vport(at.vport)))
             }
             DeviceKind::Issm => Device::Issm { _open: self.fabric.open_issm(at.node, port)? },
         };

@@ -104,8 +104,12 @@ fn port_files(shared: &Shared, at: AttachPoint, port: PortNum) -> Vec<(String, P
     .to_vec();
     let net = shared.lock();
     let Some(slot) = net.devices.find(at.node, port) else { return files };
-    let pkeys = u16::try_from(net.devices.pkey_cap(slot)).unwrap_or(u16::MAX);
-    let gids = u16::from(net.devices.port(slot).info.guid_cap());
+    let vport = at.vport.and_then(|index| net.devices.vport(slot, index).ok());
+    let (pkeys, gids) = match vport {
+        Some(vport) => (vport.pkeys.len(), 1),
+        None => (net.devices.pkey_cap(slot), u16::from(net.devices.port(slot).info.guid_cap())),
+    };
+    let pkeys = u16::try_from(pkeys).unwrap_or(u16::MAX);
     files.extend((0..pkeys).map(|index| (format!("pkeys/{index}"), PortFile::Pkey(index))));
     files.extend((0..gids).map(|index| (format!("gids/{index}"), PortFile::Gid(index))));
     files
@@ -117,6 +121,10 @@ pub(super) fn render(shared: &Shared, at: AttachPoint, content: Content) -> Stri
     let devices = &mut net.devices;
     let Some(&node) = devices.by_guid.get(&at.node) else { return String::new() };
     let info = devices.node(node).info;
+    let spec = at.vport.zip(at.port).and_then(|(index, port)| {
+        let slot = devices.slot(node, port)?;
+        Some(devices.vport(slot, index).ok()?.spec.clone())
+    });
     let text = match content {
         Content::Fixed(text) => text.to_owned(),
         Content::AbiVersion => ABI_VERSION.to_string(),
@@ -126,18 +134,50 @@ pub(super) fn render(shared: &Shared, at: AttachPoint, content: Content) -> Stri
             NodeKind::Router => "3: router".to_owned(),
             NodeKind::Unknown(code) => format!("{code}: <unknown>"),
         },
-        Content::NodeGuid => colon_separated(&info.node_guid().0.to_be_bytes()),
+        Content::NodeGuid => {
+            let guid = spec.map_or(info.node_guid(), |spec| spec.vnode);
+            colon_separated(&guid.0.to_be_bytes())
+        }
         Content::SystemGuid => colon_separated(&info.system_guid().0.to_be_bytes()),
-        Content::NodeDescription => devices.node(node).description.to_string(),
+        Content::NodeDescription => {
+            let own = || devices.node(node).description.to_string();
+            spec.map_or_else(own, |spec| spec.description)
+        }
         Content::AdapterOfDevice => ADAPTER.to_owned(),
         Content::PortOfDevice(port) => port.to_string(),
         Content::Device => return String::new(),
         Content::Port(port, file) => match devices.slot(node, port) {
-            Some(slot) => render_port(devices, slot, file),
+            Some(slot) => {
+                let of_vport = at.vport.and_then(|index| render_vport(devices, slot, index, file));
+                of_vport.unwrap_or_else(|| render_port(devices, slot, file))
+            }
             None => String::new(),
         },
     };
     text + "\n"
+}
+
+/// A file of the port of a virtual function; `None` if it is that of the physical port.
+fn render_vport(devices: &Devices, slot: u32, index: u16, file: PortFile) -> Option<String> {
+    let vport = devices.vport(slot, index).ok()?;
+    let lid = vport.own_lid();
+    match file {
+        PortFile::Lid if lid.is_unicast() => Some(format!("{:#x}", lid.0)),
+        PortFile::Lmc if lid.is_unicast() => Some("0".to_owned()),
+        PortFile::State => Some(state(devices.vport_state(slot, index))),
+        PortFile::Pkey(at) => {
+            let pkey = vport.pkeys.get(usize::from(at)).copied().unwrap_or_default();
+            Some(format!("{:#06x}", pkey.0))
+        }
+        PortFile::Gid(_) => {
+            let prefix = devices.port(slot).info.gid_prefix();
+            let mut gid = [0; 16];
+            gid[..8].copy_from_slice(&prefix.to_be_bytes());
+            gid[8..].copy_from_slice(&vport.spec.guid.0.to_be_bytes());
+            Some(colon_separated(&gid))
+        }
+        _ => None,
+    }
 }
 
 fn render_port(devices: &mut Devices, slot: u32, file: PortFile) -> String {

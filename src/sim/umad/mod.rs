@@ -22,6 +22,8 @@ pub struct OpenUmad {
     shared: Arc<Shared>,
     slot: u32,
     num: PortNum,
+    /// The vport whose function the program runs on.
+    vport: Option<u16>,
     queue: Arc<ReceiveQueue>,
     state: Mutex<State>,
 }
@@ -73,6 +75,7 @@ impl SimFabric {
             shared: self.shared.clone(),
             slot,
             num,
+            vport: None,
             queue: Arc::new(ReceiveQueue::new(wake)),
             state: Mutex::default(),
         })
@@ -95,6 +98,13 @@ impl SimFabric {
 }
 
 impl OpenUmad {
+    /// Makes this the device of a vport: packets of general services have its GID and P_Keys, as those
+    /// of a virtual function.
+    pub(in crate::sim) fn of_vport(mut self, vport: Option<u16>) -> Self {
+        self.vport = vport;
+        self
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,7 +166,7 @@ impl OpenUmad {
     pub fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
         let state = self.state();
         let start = state.header_size();
-        let sent = UserHeader::read(bytes, state.has_pkey_index).ok_or(Errno::EINVAL)?;
+        let mut sent = UserHeader::read(bytes, state.has_pkey_index).ok_or(Errno::EINVAL)?;
         let mad = bytes.get(start..).filter(|mad| mad.len() >= SA_OFFSET).ok_or(Errno::EINVAL)?;
         let agent = state.agent(sent.id)?;
         let class = Header::read(mad).class();
@@ -165,7 +175,11 @@ impl OpenUmad {
         if mad.len() < classes::data_offset(class) || !is_routable {
             return Err(Errno::EINVAL);
         }
-        self.shared.lock().post(agent, &sent, mad)?;
+        let mut net = self.shared.lock();
+        if let Some(vport) = self.vport.filter(|_| !classes::is_smi(class)) {
+            sent.address.grh = Some(net.devices.grh_of_vport(vport, &sent.address));
+        }
+        net.post(agent, &sent, mad)?;
         Ok(bytes.len())
     }
 
