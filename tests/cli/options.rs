@@ -39,7 +39,7 @@ fn the_help_lists_the_engines() {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains(
-            "minhop, updn, dnup, dor, file, ftree, lash, sssp, dfsssp, nue, torus-2QoS, chain"
+            "minhop, updn, dnup, dor, file, ftree, pqft, lash, sssp, dfsssp, nue, torus-2QoS, chain"
         ),
         "{text}"
     );

@@ -376,17 +376,17 @@ fn the_steps_of_the_manual_route_a_tree() {
 
 #[test]
 fn mistakes_in_the_files_are_located() {
-    let chain = Chain::new("", "", "unicast-step\nid: 1\nengine: pqft\nend-unicast-step\n");
+    let chain = Chain::new("", "", "unicast-step\nid: 1\nengine: pqtf\nend-unicast-step\n");
     let (code, report) = chain.plan(&["3x3x1"]);
     assert_eq!(code, Some(1));
     let file = chain.path("rch.conf").display().to_string();
     let said = notes(&report);
-    assert!(said.contains(&format!("{file}:3:9: pqft is not available")), "{said}");
+    assert!(said.contains(&format!("{file}:3:9: `pqtf` is not an engine")), "{said}");
     let config = chain.path("opensm.conf").display().to_string();
     let check = Command::new(env!("CARGO_BIN_EXE_torus-sm"))
         .args(["check", "-F", &config, "-R", "chain"])
         .output()
         .expect("it starts");
     let text = String::from_utf8_lossy(&check.stdout);
-    assert!(text.contains("error: pqft is not available"), "{text}");
+    assert!(text.contains("did you mean `pqft`?"), "{text}");
 }

@@ -3,12 +3,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use torus_sm::config::enhanced_qos::{self, VirtualPort};
 use torus_sm::config::options::Support;
 use torus_sm::config::options::parse::find;
 use torus_sm::config::partitions::{PartitionsConfig, PortSelector};
 use torus_sm::config::routing_chain::{ENGINE, port_groups, steps, topologies};
 use torus_sm::ids::Guid;
+use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 
 /// Heading of the table of differences.
 const SECTION: &str = ".SH DIFFERENCES FROM NVIDIA'S OPENSM";
@@ -51,7 +53,7 @@ const RATES: &str = "BW_NAMES\nslow = 50\nfast = 60\nBW_RULES\ndefault = all:slo
 const NAMES: &[(&str, Accepted)] = &[
     ("ALL_VCAS", PartitionKeyword),
     ("chain", Engine),
-    ("pqft", Documented),
+    ("pqft", Engine),
     ("pgrp_policy_file", Key),
     ("port-guid", GroupRule("port-guid: 0x281, 0x289@2-5/7")),
     ("port-guid-range", GroupRule("port-guid-range: 0x283-0x289")),
@@ -96,6 +98,7 @@ const NAMES: &[(&str, Accepted)] = &[
     ("virt_enabled", Key),
     ("virt_max_ports_in_process", Key),
     ("virt_default_hop_limit", Key),
+    ("pqft_structure", Key),
     ("offsweep_balancing_enabled", Key),
     ("offsweep_balancing_window", Key),
 ];
@@ -131,7 +134,10 @@ fn acts(name: &str, how: &Accepted, table: &[(String, String)]) -> bool {
         SpellingOf(key) => {
             find(name).is_some_and(|found| found.name == *key) && is_implemented(key)
         }
-        Engine => name == ENGINE,
+        Engine => {
+            let engines = EngineRegistry::standard(Arc::default());
+            name == ENGINE || Chain::parse(name, &engines).is_ok()
+        }
         GroupRule(rule) => {
             let text = format!("port-group name: group {rule} end-port-group");
             let (groups, found) = port_groups::parse(file, &text);

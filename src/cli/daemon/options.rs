@@ -130,7 +130,7 @@ options! {
     "Routing" {
         "routing_engine"; 'R'; ENGINES => Effect::Key("routing_engine"),
             "Try these engines in order, separated by commas: minhop, updn, dnup, dor, file, \
-             ftree, lash, sssp, dfsssp, nue, torus-2QoS, chain; minhop comes last unless no_fallback is in the list [default: minhop]";
+             ftree, pqft, lash, sssp, dfsssp, nue, torus-2QoS, chain; minhop comes last unless no_fallback is in the list [default: minhop]";
         "torus_config"; FILE => Effect::Key("torus_config"),
             "Read the torus configuration from FILE [default: /etc/opensm/torus-2QoS.conf]";
         "connect_roots"; 'z' => Effect::Set("connect_roots", "TRUE"),
@@ -144,9 +144,9 @@ options! {
         "sadb_file"; 'S'; FILE => Effect::Key("sa_db_file"),
             "Load the SA database from the dump FILE";
         "root_guid_file"; 'a'; FILE => Effect::Key("root_guid_file"),
-            "updn, dnup, ftree: read the GUIDs of root switches from FILE";
+            "updn, dnup, ftree, pqft: read the GUIDs of root switches from FILE";
         "cn_guid_file"; 'u'; FILE => Effect::Key("cn_guid_file"),
-            "ftree, dfsssp, sssp: read the GUIDs of compute nodes from FILE";
+            "ftree, pqft, dfsssp, sssp: read the GUIDs of compute nodes from FILE";
         "io_guid_file"; 'G'; FILE => Effect::Key("io_guid_file"),
             "ftree, dfsssp, sssp: read the GUIDs of I/O nodes from FILE";
         "max_reverse_hops"; 'H'; HOPS => Effect::Key("max_reverse_hops"),

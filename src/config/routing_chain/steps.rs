@@ -17,11 +17,8 @@ const GRAMMAR: Grammar = Grammar {
     with_colon: &["config"],
 };
 
-/// The engines of MLNX OpenSM that a step may name. `pqft` is known by name only.
-const ENGINES: [&str; 5] = ["minhop", "updn", "ftree", "dor", "torus-2QoS"];
-
-/// Parallel Quasi Fat Tree, which the manual names but does not describe.
-const UNDESCRIBED_ENGINE: &str = "pqft";
+/// The engines of MLNX OpenSM that a step may name.
+const ENGINES: [&str; 6] = ["minhop", "updn", "ftree", "dor", "torus-2QoS", "pqft"];
 
 /// Highest LID offset: LMC 7.
 const MAX_PATH_BIT: u64 = 127;
@@ -150,17 +147,12 @@ fn engine(paragraph: &Paragraph<'_>, diagnostics: &mut Diagnostics<'_>) -> Optio
     if ENGINES.contains(&name) {
         return Some(name.to_owned());
     }
-    let message = if name == UNDESCRIBED_ENGINE {
-        "pqft is not available: its algorithm is not published; use ftree".to_owned()
-    } else {
-        let hint = suggest::did_you_mean(name, ENGINES);
-        format!(
-            "{} is not an engine for a step; valid are {}{hint}",
-            quoted(name),
-            ENGINES.join(", ")
-        )
-    };
-    diagnostics.error(value, message);
+    let hint = suggest::did_you_mean(name, ENGINES);
+    let valid = ENGINES.join(", ");
+    diagnostics.error(
+        value,
+        format!("{} is not an engine for a step; valid are {valid}{hint}", quoted(name)),
+    );
     None
 }
 

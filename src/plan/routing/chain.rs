@@ -12,6 +12,7 @@ use super::ftree::Ftree;
 use super::lash::Lash;
 use super::minhop::{self, MinHop};
 use super::nue::Nue;
+use super::pqft::Pqft;
 use super::sssp::{DfSssp, Sssp};
 use super::torus::Torus2Qos;
 use super::unicast_cache;
@@ -64,8 +65,9 @@ impl EngineRegistry {
             .with(Arc::new(Ftree::new(Arc::clone(&lists))))
             .with(Arc::new(Sssp::new(Arc::clone(&lists))))
             .with(Arc::new(DfSssp::new(Arc::clone(&lists))))
-            .with(Arc::new(Lash::new(lists)))
+            .with(Arc::new(Lash::new(Arc::clone(&lists))))
             .with(Arc::new(Nue))
+            .with(Arc::new(Pqft::new(lists)))
             .with(Arc::new(Torus2Qos))
             .with(Arc::new(UnicastSteps::default()))
     }

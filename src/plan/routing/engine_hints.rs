@@ -15,11 +15,10 @@ struct VendorEngine {
     nearest: &'static str,
 }
 
-const VENDOR_ENGINES: [VendorEngine; 8] = [
+const VENDOR_ENGINES: [VendorEngine; 7] = [
     VendorEngine { name: "ar_torus", purpose: "torus-2QoS", nearest: "torus-2QoS" },
     VendorEngine { name: "ar_asymtree", purpose: "asymmetric trees", nearest: "updn" },
     VendorEngine { name: "asymtree", purpose: "asymmetric trees", nearest: "updn" },
-    VendorEngine { name: "pqft", purpose: "parallel quasi fat trees", nearest: "ftree" },
     VendorEngine { name: "kdor-hc", purpose: "hypercubes", nearest: "dor" },
     VendorEngine { name: "kdor-ghc", purpose: "generalized hypercubes", nearest: "nue" },
     VendorEngine { name: "dfp", purpose: "Dragonfly+ fabrics", nearest: "nue" },

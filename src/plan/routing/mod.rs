@@ -18,6 +18,7 @@ mod link_rate;
 pub mod minhop;
 pub mod nue;
 pub mod port_hops;
+pub mod pqft;
 pub mod sssp;
 pub mod structure;
 pub mod switch_graph;

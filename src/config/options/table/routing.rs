@@ -13,8 +13,8 @@ macro_rules! routing {
         /// Path of a file of the order in which the ports of a switch are tried.
         port_search_ordering_file / dimn_ports_file: Option<String> = None, restart, implemented;
         /// Routing engines to try in this order, separated by commas: minhop, updn, dnup, dor,
-        /// file, ftree, lash, sssp, dfsssp, nue, torus-2QoS, chain (rch_policy_file); minhop comes
-        /// last unless no_fallback is in the list.
+        /// file, ftree, pqft, lash, sssp, dfsssp, nue, torus-2QoS, chain (rch_policy_file); minhop
+        /// comes last unless no_fallback is in the list.
         /// (null) is minhop.
         routing_engine: Option<String> = None, restart, implemented;
         /// Refuse routes that leave pairs of hosts without a route or have a credit loop (updn, dnup,
@@ -47,12 +47,15 @@ macro_rules! routing {
         lid_matrix_dump_file: Option<String> = None, restart, implemented;
         /// Path of a dump of linear forwarding tables that the engine file loads.
         lfts_file: Option<String> = None, restart, implemented;
-        /// Path of a file of the GUIDs of root nodes, one per line (updn, dnup, ftree).
+        /// Path of a file of the GUIDs of root nodes, one per line (updn, dnup, ftree, pqft).
         root_guid_file: Option<String> = None, restart, implemented;
-        /// Path of a file of the GUIDs of compute nodes, one per line (ftree, dfsssp, sssp).
+        /// Path of a file of the GUIDs of compute nodes, one per line (ftree, pqft, dfsssp, sssp).
         cn_guid_file: Option<String> = None, restart, implemented;
-        /// Path of a file of the GUIDs of I/O nodes, one per line (ftree, dfsssp, sssp).
+        /// Path of a file of the GUIDs of I/O nodes, one per line (ftree, pqft, dfsssp, sssp).
         io_guid_file: Option<String> = None, restart, implemented;
+        /// Refuse trees with other numbers than LEVELS;CHILDREN,...;PARENTS,...;CABLES,...: one number
+        /// for each level of switches, the leaf switches first. (null) takes any tree (pqft).
+        pqft_structure: Option<String> = None, reload, implemented;
         /// Index the switches from the roots instead of from a leaf (ftree on incomplete trees).
         quasi_ftree_indexing: bool = false, reload, implemented;
         /// Number of hops in the wrong direction that paths to I/O nodes may have (ftree).

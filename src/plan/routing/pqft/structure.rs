@@ -1,0 +1,152 @@
+//! The numbers of a parallel ports generalized fat tree: `h;m1,…;w1,…;p1,…`.
+//!
+//! h is the number of levels of switches. A switch of level l has m children, a node of the level
+//! below it has w parents, and p parallel cables to each of them. Level 1 are the leaf switches, whose
+//! children are hosts.
+
+use super::levels::Levels;
+use crate::fabric::{Fabric, SwitchId};
+use std::fmt;
+use std::str::FromStr;
+
+/// The numbers of one level of switches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Level {
+    children: usize,
+    parents: usize,
+    cables: usize,
+}
+
+/// The numbers by level, those of the leaf switches first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Structure(Vec<Level>);
+
+impl Structure {
+    /// The largest numbers of a tree.
+    pub(super) fn of(levels: &Levels) -> Self {
+        let level = |level: u32| {
+            let mut found = Level { children: 0, parents: 1, cables: 1 };
+            for switch in levels.switches().filter(|&switch| levels.of(switch) == level) {
+                found.children = found.children.max(children(levels, switch));
+                for child in &levels.down[switch.index()] {
+                    found.parents = found.parents.max(levels.up[child.to.index()].len());
+                    found.cables = found.cables.max(child.ports.len());
+                }
+            }
+            found
+        };
+        Self((0..=levels.highest).map(level).collect())
+    }
+
+    /// Tells what exceeds these numbers in a tree with the numbers `found`, or does not reach them. A
+    /// damaged tree fits as long as one switch of each level is whole.
+    pub(super) fn admits(
+        &self,
+        found: &Self,
+        levels: &Levels,
+        fabric: &Fabric,
+    ) -> Result<(), String> {
+        let wanted_levels = self.0.len();
+        let found_levels = found.0.len();
+        if wanted_levels != found_levels {
+            return Err(format!(
+                "pqft_structure has {wanted_levels} levels of switches, the fabric {found_levels}"
+            ));
+        }
+        for ((wanted, found), level) in self.0.iter().zip(&found.0).zip(0..) {
+            let numbers = [
+                ("children", wanted.children, found.children),
+                ("parents of each child", wanted.parents, found.parents),
+                ("cables to each child", wanted.cables, found.cables),
+            ];
+            let Some((what, wanted, found)) =
+                numbers.into_iter().find(|(_, wanted, found)| wanted != found)
+            else {
+                continue;
+            };
+            let own = levels.switches().filter(|&switch| levels.of(switch) == level);
+            let most = |switch: &SwitchId| children(levels, *switch);
+            let name = own.max_by_key(most).map(|switch| fabric.switch(switch).name().to_string());
+            return Err(format!(
+                "pqft_structure has {wanted} {what} at level {}, the fabric {found}, such as at \
+                 \"{}\"",
+                level + 1,
+                name.unwrap_or_default()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The hosts of a leaf switch, or the switches below another one.
+fn children(levels: &Levels, switch: SwitchId) -> usize {
+    match levels.of(switch) {
+        0 => levels.hosts[switch.index()].len(),
+        _ => levels.down[switch.index()].len(),
+    }
+}
+
+impl FromStr for Structure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |word: &str| {
+            let number = word.trim().parse::<usize>().ok().filter(|&number| number > 0);
+            number.ok_or_else(|| format!("'{}' is not a number from 1 on", word.trim()))
+        };
+        let parts: Vec<&str> = text.split(';').collect();
+        let [height, lists @ ..] = &parts[..] else { return Err("it is empty".to_owned()) };
+        let height = number(height)?;
+        let lists: Vec<Vec<usize>> = lists
+            .iter()
+            .map(|list| list.split(',').map(number).collect())
+            .collect::<Result<_, String>>()?;
+        let [children, parents, cables] = &lists[..] else {
+            return Err("expected LEVELS;CHILDREN,...;PARENTS,...;CABLES,...".to_owned());
+        };
+        if lists.iter().any(|list| list.len() != height) {
+            return Err(format!("each list must have {height} numbers, one for each level"));
+        }
+        let levels = children.iter().zip(parents).zip(cables);
+        let levels =
+            levels.map(|((&children, &parents), &cables)| Level { children, parents, cables });
+        Ok(Self(levels.collect()))
+    }
+}
+
+impl fmt::Display for Structure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |of: fn(&Level) -> usize| {
+            self.0.iter().map(|level| of(level).to_string()).collect::<Vec<_>>().join(",")
+        };
+        let children = list(|level| level.children);
+        let parents = list(|level| level.parents);
+        let cables = list(|level| level.cables);
+        write!(f, "{};{children};{parents};{cables}", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_structure_is_read_and_written() {
+        let text = "3;4,4,8;1,4,2;1,1,2";
+        let read: Structure = text.parse().expect("a structure");
+        assert_eq!(read.to_string(), text);
+        assert_eq!(
+            " 1 ; 18 ; 1 ; 1 ".parse::<Structure>().map(|it| it.to_string()).as_deref(),
+            Ok("1;18;1;1")
+        );
+        for (text, problem) in [
+            ("", "'' is not a number from 1 on"),
+            ("2;3,0;1,1;1,1", "'0' is not a number"),
+            ("2;3,4;1;1,1", "each list must have 2 numbers"),
+            ("2;3,4;1,1", "expected LEVELS;"),
+        ] {
+            let found = text.parse::<Structure>().expect_err("a mistake");
+            assert!(found.contains(problem), "{text}: {found}");
+        }
+    }
+}
