@@ -390,6 +390,7 @@ impl Daemon {
             traps: received_vport_traps,
             activity: self.activity.clone(),
             published: self.virtual_status,
+            dump_dir: self.setup.files.dump_dir.clone(),
         });
         servers.spawn_on(virtual_ports.run(), &background);
         let reported_changes = activity::follow(self.activity.clone(), self.subnet.subscribe());

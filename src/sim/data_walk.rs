@@ -69,12 +69,8 @@ impl Enforcement<'_> {
         } else {
             port.info.partition_enforcement_in()
         };
-        self.devices.is_switch(port.node)
-            && enforces
-            && !port
-                .tables
-                .as_ref()
-                .is_some_and(|tables| index_of(&tables.pkeys, self.pkey).is_some())
+        let has_key = || self.devices.pkey_index(slot, self.pkey).is_some();
+        self.devices.is_switch(port.node) && enforces && !has_key()
     }
 }
 

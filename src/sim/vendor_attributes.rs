@@ -78,8 +78,16 @@ impl Devices {
         if !profile.capabilities.has(needed) || self.is_switch(node) {
             return Err(Status::BAD_METHOD_ATTR);
         }
-        // The simulated adapters have no virtual ports.
-        let QosTarget::Port(num) = target else { return Err(Status::BAD_FIELD) };
+        let num = match target {
+            QosTarget::Port(num) => num,
+            QosTarget::VirtualPort(index) => {
+                let vport = self.vport_mut(entry, index)?;
+                if let Some(data) = write {
+                    vport.qos = QosConfigSl(*data);
+                }
+                return Ok(vport.qos.0);
+            }
+        };
         let num = u8::try_from(num).ok().filter(|&num| num > 0).ok_or(Status::BAD_FIELD)?;
         let slot = self.slot(node, PortNum(num)).ok_or(Status::BAD_FIELD)?;
         if let Some(data) = write {

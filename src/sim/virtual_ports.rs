@@ -13,7 +13,7 @@ use super::vendor::VendorProfile;
 use super::vports::{GUID_CAP, PARTITION_CAP, SimVport, VirtualizedPort, VportSpec};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock, PKEY_BLOCK, PkeyBlock};
-use crate::wire::attr::{AttrId, CapMask, CapMask2, NodeDescription, PortState};
+use crate::wire::attr::{AttrId, CapMask, CapMask2, NodeDescription, NodeKind, PortState};
 use crate::wire::mad::Status;
 use crate::wire::smp::DATA_SIZE;
 use crate::wire::vendor::capabilities::Capabilities;
@@ -113,7 +113,7 @@ impl Devices {
         port.vports.get(usize::from(index)).ok_or(Status::BAD_FIELD)
     }
 
-    fn vport_mut(&mut self, slot: u32, index: u16) -> Result<&mut SimVport, u16> {
+    pub(super) fn vport_mut(&mut self, slot: u32, index: u16) -> Result<&mut SimVport, u16> {
         let port = self.vendor.virtualized_mut(slot).ok_or(Status::BAD_FIELD)?;
         port.vports.get_mut(usize::from(index)).ok_or(Status::BAD_FIELD)
     }
@@ -229,6 +229,19 @@ impl SimFabric {
     /// and its node the capability of virtualization.
     pub fn set_virtual_ports(&self, guid: Guid, num: PortNum, vports: Vec<VportSpec>) -> bool {
         self.at_port(guid, num, |net, slot| net.set_virtual_ports(slot, vports)).is_some()
+    }
+
+    /// Gives each port of a channel adapter `count` virtual ports.
+    pub fn give_all_virtual_ports(&self, count: u16) {
+        let mut net = self.shared.lock();
+        for slot in 0..net.devices.ports.len() as u32 {
+            let port = net.devices.port(slot);
+            let kind = net.devices.node(port.node).info.kind();
+            if kind == NodeKind::Ca && net.devices.is_end_port(slot) {
+                let vports = VportSpec::of_port(port.guid, count);
+                net.set_virtual_ports(slot, vports);
+            }
+        }
     }
 
     /// The vport with an index, as the device holds it, and its state.

@@ -1,6 +1,7 @@
 //! The vports of a simulated adapter port: what the device holds.
 
 use crate::ids::{Guid, Lid, Pkey};
+use crate::wire::vendor::qos_config_sl::QosConfigSl;
 use crate::wire::vendor::virtual_ports::VirtualizationInfo;
 
 /// GUIDs in the table of a vport.
@@ -24,6 +25,27 @@ pub struct VportSpec {
     pub is_up: bool,
 }
 
+/// Position of the index in the GUIDs of generated vports, above the port GUIDs of generated fabrics.
+const GUID_SHIFT: u32 = 48;
+
+impl VportSpec {
+    /// `count` vports of the port with a GUID; index 0 is the port itself.
+    pub fn of_port(port: Guid, count: u16) -> Vec<Self> {
+        let vport = |index: u16| {
+            let guid = Guid(port.0 ^ u64::from(index) << GUID_SHIFT);
+            Self {
+                guid,
+                vnode: Guid(guid.0 ^ 1 << (GUID_SHIFT - 1)),
+                description: format!("vport {index}"),
+                lid_required: false,
+                lid_by_vport_index: 0,
+                is_up: true,
+            }
+        };
+        (0..count).map(vport).collect()
+    }
+}
+
 /// A vport of a simulated port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SimVport {
@@ -31,6 +53,8 @@ pub struct SimVport {
     pub is_active: bool,
     pub lid: Lid,
     pub pkeys: Vec<Pkey>,
+    /// The rate limits.
+    pub qos: QosConfigSl,
     /// Sets that asked the clients to reregister.
     pub reregistrations: u64,
 }
@@ -39,7 +63,14 @@ impl SimVport {
     pub(super) fn new(spec: VportSpec) -> Self {
         let mut pkeys = vec![Pkey(0); PARTITION_CAP.into()];
         pkeys[0] = Pkey::DEFAULT_FULL;
-        Self { spec, is_active: false, lid: Lid(0), pkeys, reregistrations: 0 }
+        Self {
+            spec,
+            is_active: false,
+            lid: Lid(0),
+            pkeys,
+            qos: QosConfigSl::default(),
+            reregistrations: 0,
+        }
     }
 
     /// The LID of a vport that requires one; 0 of others.

@@ -111,6 +111,9 @@ fn simulate(fabric: &RequestedFabric, args: &SimArgs) -> Result<SimFabric, Failu
             }
         }
     }
+    if let Some(count) = args.vports {
+        simulated.give_all_virtual_ports(count);
+    }
     Ok(simulated)
 }
 

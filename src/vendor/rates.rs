@@ -1,4 +1,4 @@
-//! The rate limits of ports: what they hold as far as is known, and the next request to each.
+//! The rate limits of ports and vports: what they hold as far as is known, and the next request to each.
 //!
 //! A port is read once, and written only if it differs. When limits are switched off, ports that had
 //! some of this subnet manager get zeros; others are left alone.
@@ -13,6 +13,27 @@ use std::collections::BTreeMap;
 pub type Limits = [u32; SLS];
 
 const UNLIMITED: Limits = [0; SLS];
+
+/// A physical port or a vport.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum RateTarget {
+    Port(Guid),
+    Vport {
+        /// The GUID of the physical port.
+        port: Guid,
+        index: u16,
+        guid: Guid,
+    },
+}
+
+impl RateTarget {
+    /// The GUID of the physical port.
+    pub fn port(self) -> Guid {
+        match self {
+            Self::Port(port) | Self::Vport { port, .. } => port,
+        }
+    }
+}
 
 /// Why a port does not have its limits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -36,10 +57,10 @@ struct LimitedPort {
     failure: Option<RateFailure>,
 }
 
-/// A port of the fabric that supports rate limits.
+/// A port or vport of the fabric that supports rate limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CapablePort {
-    pub guid: Guid,
+    pub target: RateTarget,
     /// Generation of the last subnet in which its node was new or had restarted.
     pub restarted: u64,
     /// `None` if no policy is in force.
@@ -58,7 +79,7 @@ pub struct RateCounts {
 /// All ports that support rate limits and have a policy, or have had one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RateLimiter {
-    ports: BTreeMap<Guid, LimitedPort>,
+    ports: BTreeMap<RateTarget, LimitedPort>,
 }
 
 impl RateLimiter {
@@ -67,8 +88,8 @@ impl RateLimiter {
     /// until its limits change.
     pub fn observe(&mut self, ports: impl Iterator<Item = CapablePort>) {
         let mut before = std::mem::take(&mut self.ports);
-        for CapablePort { guid, restarted, wanted } in ports {
-            let known = before.remove(&guid).filter(|known| known.restarted == restarted);
+        for CapablePort { target, restarted, wanted } in ports {
+            let known = before.remove(&target).filter(|known| known.restarted == restarted);
             // Without a policy, only ports that were limited get a request.
             let limits = match (wanted, &known) {
                 (Some(limits), _) => limits,
@@ -87,14 +108,14 @@ impl RateLimiter {
                 port.failure = None;
             }
             port.wanted = limits;
-            self.ports.insert(guid, port);
+            self.ports.insert(target, port);
         }
     }
 
     /// The ports to which a request is due.
-    pub fn due(&self) -> Vec<Guid> {
+    pub fn due(&self) -> Vec<RateTarget> {
         let due = self.ports.iter().filter(|(_, port)| Self::next_of(port).is_some());
-        due.map(|(&guid, _)| guid).collect()
+        due.map(|(&target, _)| target).collect()
     }
 
     fn next_of(port: &LimitedPort) -> Option<(Method, QosConfigSl)> {
@@ -107,14 +128,14 @@ impl RateLimiter {
     }
 
     /// The next request to a port: its method, and the attribute of a Set.
-    pub fn request(&self, guid: Guid) -> Option<(Method, QosConfigSl)> {
-        Self::next_of(self.ports.get(&guid)?)
+    pub fn request(&self, target: RateTarget) -> Option<(Method, QosConfigSl)> {
+        Self::next_of(self.ports.get(&target)?)
     }
 
     /// Takes over the answer to the last request. Returns the failure, if it is a new one.
-    pub fn answered(&mut self, guid: Guid, result: &SmpResult) -> Option<RateFailure> {
-        let (method, _) = self.request(guid)?;
-        let port = self.ports.get_mut(&guid)?;
+    pub fn answered(&mut self, target: RateTarget, result: &SmpResult) -> Option<RateFailure> {
+        let (method, _) = self.request(target)?;
+        let port = self.ports.get_mut(&target)?;
         match result {
             Ok(reply) => {
                 let held = QosConfigSl(reply.data);
@@ -150,11 +171,11 @@ mod tests {
     use super::*;
     use crate::transport::transactions::SmpReply;
 
-    const PORT: Guid = Guid(5);
+    const PORT: RateTarget = RateTarget::Port(Guid(5));
     const WANTED: Limits = [7; SLS];
 
     fn observed(limiter: &mut RateLimiter, restarted: u64, wanted: Option<Limits>) {
-        let port = CapablePort { guid: PORT, restarted, wanted };
+        let port = CapablePort { target: PORT, restarted, wanted };
         limiter.observe([port].into_iter());
     }
 

@@ -25,6 +25,8 @@ pub enum VirtualFailure {
     Altered(u16),
     /// The GUID of the vport is 0, or that of another port or vport.
     DuplicateGuid(Guid),
+    /// The GUID of the vport changed after it was read.
+    GuidChanged,
     /// The vport requires a LID of its own, and none is left.
     NoLidLeft,
 }
@@ -32,7 +34,7 @@ pub enum VirtualFailure {
 impl VirtualFailure {
     /// True if the next sweep may succeed.
     pub fn is_transient(self) -> bool {
-        matches!(self, Self::Unanswered(_) | Self::DuplicateGuid(_))
+        matches!(self, Self::Unanswered(_) | Self::DuplicateGuid(_) | Self::GuidChanged)
     }
 }
 
@@ -49,6 +51,7 @@ impl fmt::Display for VirtualFailure {
             Self::NotEnabled => f.write_str("virtualization stays disabled"),
             Self::Altered(id) => write!(f, "{} does not keep what is set", AttrId::name(id)),
             Self::DuplicateGuid(guid) => write!(f, "GUID {guid} is 0 or in use elsewhere"),
+            Self::GuidChanged => f.write_str("its GUID changed meanwhile"),
             Self::NoLidLeft => f.write_str("a LID of its own is required, and none is left"),
         }
     }

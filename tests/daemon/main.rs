@@ -22,6 +22,7 @@ mod service_manager;
 mod shadow;
 mod shared_state;
 mod simulation;
+mod smp_trace;
 mod strict_roles;
 mod takeover;
 mod unresponsive;

@@ -1,11 +1,11 @@
 //! Vendor-specific attributes on simulated devices: who is asked for capabilities, when, and what
 //! becomes of devices that do not answer; rate limits of ports.
 
+use crate::smp_trace::trace;
 use std::fs;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use testkit::reloadable::ReloadableSm;
-use testkit::tamper::Tampering;
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::{Options, VendorAttributes};
@@ -47,34 +47,16 @@ fn heavy_sweep(sm: &Sm) {
     sm.tell(SmEvent::Reload);
 }
 
-/// All SMPs of a cold start and of a repair, in order, without transaction IDs.
-async fn trace(vendor_attributes: VendorAttributes) -> Vec<Mad> {
+async fn trace_with(vendor_attributes: VendorAttributes) -> Vec<Mad> {
     let cluster = SimCluster::healthy("3x3x1", 1);
-    let sent = Arc::new(Mutex::new(Vec::new()));
-    let log = sent.clone();
-    let tampering = Tampering::default();
-    tampering.set(move |mad| {
-        let mut copy = *mad;
-        copy.0[8..16].fill(0);
-        log.lock().expect("no panic").push(copy);
-    });
     let options = Options { vendor_attributes, ..cluster.options() };
-    let same = options.clone();
-    let reload = Box::new(move || Ok(same.clone().into()));
-    let sm = cluster.start_behind(ORIGIN, options, reload, |port| tampering.wrap(port));
-    settle().await;
-    assert_eq!(sm.state(), SmState::Master);
-    let host = cluster.shape.host_guid([1, 1, 0], 0);
-    assert!(cluster.fabric.reboot(host));
-    sleep(Duration::from_secs(30)).await;
-    sm.stop().await;
-    sent.lock().expect("no panic").clone()
+    trace(cluster, options).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_such_devices_all_smps_are_the_same() {
-    let with = trace(VendorAttributes::Auto).await;
-    let without = trace(VendorAttributes::Off).await;
+    let with = trace_with(VendorAttributes::Auto).await;
+    let without = trace_with(VendorAttributes::Off).await;
     assert!(with.len() > 500, "{} SMPs", with.len());
     assert!(with == without, "{} and {} SMPs", with.len(), without.len());
     assert!(with.iter().all(|mad| mad.header().attr_id() < 0xFF00));

@@ -339,6 +339,8 @@ fn opensm_knows_every_key_of_ours() {
                 "activity_report_subjects",
                 "enhanced_qos_",
                 "virt_",
+                "rereg_on_guid_migr",
+                "pqft_structure",
             ];
             let own = ["sa_allow_", "sa_max_", "standby_query_rate", "management", "recorder_"];
             let trust = ["sa_trust", "sa_check_", "m_key_in_trap_repress", "sm_key_peers"];

@@ -49,6 +49,10 @@ pub struct SimArgs {
     /// number, separated by commas, as in mlnx:rate-limit; may be repeated
     #[arg(long, value_name = "[NODE=]mlnx:CAPS")]
     pub vendor: Vec<NodeVendor>,
+    /// Give each port of a channel adapter this number of virtual ports, the first of which is the
+    /// port itself, 1 to 256; virt_enabled 2 makes them ACTIVE [default: none]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub vports: Option<u16>,
     #[command(flatten)]
     pub daemon: DaemonArgs,
 }

@@ -83,6 +83,10 @@ pub(super) async fn activate(
     held.set_client_reregister(false);
     managed.info = held;
     managed.vport.state = held.state();
+    if held.guid() != managed.vport.guid {
+        // The hypervisor changed it after it was read.
+        return Err(VirtualFailure::GuidChanged);
+    }
     managed.vport.lid = held.lid();
     if held.state() != PortState::Active || target.changes_lid(managed) {
         return Err(VirtualFailure::Altered(AttrId::VPORT_INFO));

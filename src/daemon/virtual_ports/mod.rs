@@ -12,6 +12,7 @@
 
 mod activate;
 mod discover;
+mod dump;
 mod report;
 pub mod takeover;
 
@@ -27,25 +28,29 @@ use crate::transport::client::SmpClient;
 use crate::vendor::virtual_ports::{
     DiscoveryScope, ManagedPort, ManagedPorts, ManagedVport, VirtualFailure, VirtualStatus,
 };
-use crate::wire::attr::AttrId;
+use crate::wire::attr::{AttrId, PortState};
 use crate::wire::smp::SmpRoute;
 use crate::wire::vendor::facts::TRAP_VPORT_STATE;
 use crate::wire::vendor::virtual_ports::VirtualizationInfo;
 use activate::{Target, activate};
 use arc_swap::ArcSwap;
 use discover::{Discovered, PortClient, discover};
-use std::collections::BTreeMap;
+use dump::DumpWriter;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Requests per second.
-const RATE: u32 = 20_000;
+const RATE: u32 = 200_000;
 /// Repetitions of an unanswered request.
 const MAX_RETRIES: u32 = 2;
+/// Time until a vport that changed while it was activated is read again.
+const REREAD_PAUSE: Duration = Duration::from_millis(100);
 /// `virt_enabled`: disable virtualization where it is enabled.
 const DISABLE: u8 = 1;
 /// `virt_enabled`: enable virtualization.
@@ -65,12 +70,19 @@ pub struct VirtualPortConnections {
     pub activity: Arc<ActivityReport>,
     /// The status for readers, stored after each change.
     pub published: Arc<ArcSwap<VirtualStatus>>,
+    /// The directory of `virt_dump_file`.
+    pub dump_dir: PathBuf,
 }
 
 /// The task that manages vports.
 pub struct VirtualPortManager {
     connections: VirtualPortConnections,
     ports: ManagedPorts,
+    /// The physical ports at which this SM activated vports, by the GUID of the vport.
+    homes: HashMap<Guid, Guid>,
+    /// A vport changed while it was activated.
+    has_outdated: bool,
+    dump: DumpWriter,
     /// This SM is master and manages vports.
     is_enabled: bool,
     /// `virt_enabled` when the ports were discovered.
@@ -89,6 +101,9 @@ impl VirtualPortManager {
         Self {
             connections: VirtualPortConnections { client, ..connections },
             ports: ManagedPorts::default(),
+            homes: HashMap::new(),
+            has_outdated: false,
+            dump: DumpWriter::default(),
             is_enabled: false,
             mode: 0,
             requests: Arc::default(),
@@ -111,6 +126,10 @@ impl VirtualPortManager {
                     let is_polled = !period.is_zero() && !self.ports.0.is_empty();
                     next_poll =
                         is_polled.then(|| next_poll.unwrap_or_else(|| Instant::now() + period));
+                    if std::mem::take(&mut self.has_outdated) {
+                        sleep(REREAD_PAUSE).await;
+                        continue;
+                    }
                 }
                 None => {
                     self.forget();
@@ -149,6 +168,7 @@ impl VirtualPortManager {
             self.store(VirtualPorts::default());
         }
         self.is_enabled = false;
+        self.homes.clear();
         self.ports = ManagedPorts::default();
         self.logged.clear();
         self.publish(false);
@@ -189,6 +209,10 @@ impl VirtualPortManager {
         self.activate(subnet).await;
         self.log_failures(subnet);
         self.publish(true);
+        if let Some(file) = &subnet.options.virt_dump_file {
+            let dump_dir = &self.connections.dump_dir;
+            self.dump.write(dump_dir, file, &subnet.fabric, &self.ports).await;
+        }
     }
 
     fn client(&self, subnet: &Subnet, keys: &MKeys, guid: Guid) -> Option<PortClient> {
@@ -277,7 +301,7 @@ impl VirtualPortManager {
             find_vports_without_lid(subnet, guid, port);
         }
         for (&guid, port) in &self.ports.0 {
-            let targets = targets(subnet, guid, port);
+            let targets = targets(subnet, guid, port, &self.homes);
             if targets.is_empty() {
                 continue;
             }
@@ -302,6 +326,18 @@ impl VirtualPortManager {
         while let Some(Ok((guid, vports, changed))) = tasks.join_next().await {
             let Some(port) = self.ports.0.get_mut(&guid) else { continue };
             port.vports = vports;
+            let is_outdated =
+                |managed: &&mut ManagedVport| managed.failure == Some(VirtualFailure::GuidChanged);
+            for managed in port.vports.values_mut().filter(is_outdated) {
+                managed.failure = None;
+                managed.is_known = false;
+                // A vport of unknown state is read again.
+                managed.info.set_state(PortState::NoChange);
+                port.due = port.due.max(Some(DiscoveryScope::Changes));
+                self.has_outdated = true;
+            }
+            let active = port.vports.values().filter(|managed| managed.is_known);
+            self.homes.extend(active.map(|managed| (managed.vport.guid, guid)));
             let is_silent = |managed: &ManagedVport| {
                 matches!(managed.failure, Some(VirtualFailure::Unanswered(_)))
             };
@@ -410,14 +446,22 @@ fn find_vports_without_lid(subnet: &Subnet, guid: Guid, port: &mut ManagedPort) 
 }
 
 /// The vports of a port that are not as the subnet has planned them.
-fn targets(subnet: &Subnet, guid: Guid, port: &ManagedPort) -> Vec<Target> {
+fn targets(
+    subnet: &Subnet,
+    guid: Guid,
+    port: &ManagedPort,
+    homes: &HashMap<Guid, Guid>,
+) -> Vec<Target> {
     let Some(planned) = PlannedVports::new(subnet, guid) else { return Vec::new() };
     let tables = &subnet.plan.partitions.virtual_tables;
     let target = |(&index, managed): (&u16, &ManagedVport)| {
         let vport = planned.vport(managed)?;
         let lid = if vport.lid_required { Some(planned.lid(vport)?) } else { None };
         let table = tables.table(planned.physical, index)?.clone();
-        let reregister = !managed.is_known && !subnet.options.no_clients_rereg;
+        let has_moved = homes.get(&vport.guid).is_some_and(|home| *home != guid);
+        let reregister = !managed.is_known
+            && !subnet.options.no_clients_rereg
+            && (!has_moved || subnet.options.rereg_on_guid_migr);
         let target = Target { index, table, lid, reregister };
         target.is_due(managed).then_some(target)
     };

@@ -50,6 +50,7 @@ fn every_command_of_the_help_is_accepted() {
             .replace("NUMBER", "4")
             .replace("INDEX", "1")
             .replace("up|down", "down")
+            .replace("own-lid|shared-lid", "own-lid")
             .replace("QP", "0x100");
         let words = words.replace("...", "0,1,0");
         words.replace("TEXT", "\"another name\"")

@@ -10,9 +10,6 @@ use crate::sim::net::Net;
 use crate::sim::vports::{VPORT_CAP, VportSpec};
 use std::fmt::Write as _;
 
-/// Position of the index in the GUIDs of new vports, above the port GUIDs of generated fabrics.
-const GUID_SHIFT: u32 = 48;
-
 impl Args<'_> {
     /// Parses what follows the word `vport`.
     pub(super) fn vport(&mut self) -> Parsed<ConsoleCommand> {
@@ -71,7 +68,7 @@ pub(super) fn execute(
             true
         }
         VportCommand::Count(count) => {
-            net.set_virtual_ports(slot, (0..count).map(|index| new_vport(own, index)).collect());
+            net.set_virtual_ports(slot, VportSpec::of_port(own, count));
             true
         }
         VportCommand::Up(index, is_up) => {
@@ -85,19 +82,6 @@ pub(super) fn execute(
         }
     };
     if is_known { Ok(text) } else { Err(ConsoleError::new(name.column, "there is no such vport")) }
-}
-
-/// The vport with an index of the port with a GUID; index 0 is the port itself.
-fn new_vport(port: Guid, index: u16) -> VportSpec {
-    let guid = Guid(port.0 ^ u64::from(index) << GUID_SHIFT);
-    VportSpec {
-        guid,
-        vnode: Guid(guid.0 ^ 1 << (GUID_SHIFT - 1)),
-        description: format!("vport {index}"),
-        lid_required: false,
-        lid_by_vport_index: 0,
-        is_up: true,
-    }
 }
 
 fn show(net: &Net, slot: u32, text: &mut String) {

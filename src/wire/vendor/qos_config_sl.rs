@@ -42,6 +42,11 @@ impl QosConfigSl {
         u32::from(num.0) & QOS_CONFIG_SL_INDEX.value
     }
 
+    /// The attribute modifier of a virtual port.
+    pub fn of_vport(index: u16) -> u32 {
+        u32::from(index) & QOS_CONFIG_SL_INDEX.value | QOS_CONFIG_SL_VPORT.value
+    }
+
     /// The number in an attribute modifier: of a virtual port, or of a physical one; `None` if it
     /// sets other bits.
     pub fn target(modifier: u32) -> Option<QosTarget> {

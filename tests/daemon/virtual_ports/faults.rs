@@ -1,9 +1,10 @@
 //! Vports and ports that fail, lie, or claim what others have.
 
 use super::*;
+use testkit::tamper::Tampering;
 use torus_sm::sim::AttributeFault;
 use torus_sm::vendor::virtual_ports::VirtualFailure;
-use torus_sm::wire::mad::Status;
+use torus_sm::wire::mad::{Method, Status};
 
 #[tokio::test(start_paused = true)]
 async fn a_guid_moves_only_when_its_vport_is_gone() {
@@ -93,5 +94,38 @@ async fn a_false_top_index_is_survived() {
         sleep(QUIET).await;
         assert_eq!(state(&cluster, host, 1), PortState::Active, "top index {top}");
         assert_eq!(status(&sm).ports[&Guid(host.0 + 1)].vports.len(), 2);
+    }
+}
+
+/// Hypervisors change GUIDs after the vports were read, and before they are activated.
+#[tokio::test(start_paused = true)]
+async fn a_guid_that_changes_before_its_vport_is_activated_is_read_again() {
+    let cluster = cluster_with_vports(2);
+    let tampering = Tampering::default();
+    let hosts: Vec<Guid> = cluster.hosts().collect();
+    let other = |host: Guid| Guid(vport_guid(host, 1).0 ^ 0xF0 << 48);
+    let fabric = cluster.fabric.clone();
+    let change_all = move || {
+        for host in hosts.iter().copied() {
+            let set = move |spec: &mut VportSpec| spec.guid = other(host);
+            assert!(fabric.change_virtual_port(host, PORT, 1, false, set));
+        }
+    };
+    let mut change_all = Some(change_all);
+    tampering.set(move |mad| {
+        let header = mad.header();
+        if (mad.method(), header.attr_id()) == (Method::SET, AttrId::VPORT_INFO) {
+            change_all.take().into_iter().for_each(|change| change());
+        }
+    });
+    let options = enabled(&cluster);
+    let same = options.clone();
+    let reload = Box::new(move || Ok(same.clone().into()));
+    let sm = cluster.start_behind(ORIGIN, options, reload, |port| tampering.wrap(port));
+    sleep(QUIET).await;
+    for host in cluster.hosts() {
+        assert_eq!(state(&cluster, host, 1), PortState::Active);
+        let known = &status(&sm).ports[&Guid(host.0 + 1)].vports[1];
+        assert_eq!((known.guid, known.failure), (other(host), None));
     }
 }

@@ -2,13 +2,14 @@
 
 mod faults;
 mod own_lids;
+mod rates;
 mod sa;
 
+use crate::smp_trace::trace;
 use std::fs;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use testkit::reloadable::ReloadableSm;
-use testkit::tamper::Tampering;
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::{ActivitySubjects, Options, VendorAttributes};
@@ -115,28 +116,6 @@ async fn vports_become_active_with_their_p_keys() {
     sleep(Duration::from_secs(12)).await;
     let polls = requests(&cluster) - before;
     assert!((9..=18).contains(&polls), "{polls} requests");
-}
-
-/// All SMPs of a cold start and of a repair, in order, without transaction IDs.
-async fn trace(cluster: SimCluster, options: Options) -> Vec<Mad> {
-    let sent = Arc::new(Mutex::new(Vec::new()));
-    let log = sent.clone();
-    let tampering = Tampering::default();
-    tampering.set(move |mad| {
-        let mut copy = *mad;
-        copy.0[8..16].fill(0);
-        log.lock().expect("no panic").push(copy);
-    });
-    let same = options.clone();
-    let reload = Box::new(move || Ok(same.clone().into()));
-    let sm = cluster.start_behind(ORIGIN, options, reload, |port| tampering.wrap(port));
-    settle().await;
-    assert_eq!(sm.state(), SmState::Master);
-    let host = cluster.shape.host_guid([1, 1, 0], 0);
-    assert!(cluster.fabric.reboot(host));
-    sleep(Duration::from_secs(30)).await;
-    sm.stop().await;
-    sent.lock().expect("no panic").clone()
 }
 
 #[tokio::test(start_paused = true)]
@@ -345,4 +324,51 @@ async fn more_vports_than_a_block_of_states_come_up_on_protected_ports() {
         assert_eq!(state(&cluster, host, index), PortState::Active, "vport {index}");
     }
     assert_eq!(status(&sm).activations, 130);
+}
+
+/// Moves the GUID of a vport to another host; returns how often clients there were asked to register.
+async fn registrations_after_migration(rereg_on_guid_migr: bool) -> u64 {
+    let cluster = cluster_with_vports(2);
+    let [from, to] = [[1, 1, 0], [2, 2, 0]].map(|at| cluster.shape.host_guid(at, 0));
+    let sm = cluster.start(ORIGIN, Options { rereg_on_guid_migr, ..enabled(&cluster) });
+    sleep(QUIET).await;
+    let down = |spec: &mut VportSpec| spec.is_up = false;
+    assert!(cluster.fabric.change_virtual_port(from, PORT, 1, true, down));
+    sleep(QUIET).await;
+    let moved = vport_guid(from, 1);
+    let take = |spec: &mut VportSpec| spec.guid = moved;
+    assert!(cluster.fabric.change_virtual_port(to, PORT, 1, true, take));
+    sleep(QUIET).await;
+    assert_eq!(state(&cluster, to, 1), PortState::Active);
+    drop(sm);
+    held(&cluster, to, 1).0.reregistrations
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_of_a_guid_that_moves_register_again_if_wanted() {
+    assert_eq!(registrations_after_migration(true).await, 1);
+    assert_eq!(registrations_after_migration(false).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_vports_are_dumped_after_each_change() {
+    let cluster = cluster_with_vports(2);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let virt_dump_file = Some("vports.dump".to_owned());
+    let sm = cluster.start(ORIGIN, Options { virt_dump_file, ..enabled(&cluster) });
+    sleep(QUIET).await;
+    let lines = || {
+        let text = fs::read_to_string(cluster.file("vports.dump")).expect("the dump");
+        let lines = text.lines().filter(|line| line.starts_with("  ")).map(str::to_owned);
+        lines.collect::<Vec<String>>()
+    };
+    let guid = vport_guid(host, 1);
+    let vnode = Guid(guid.0 | 0xF0_0000);
+    let own = format!("  1 {guid} {vnode} ACTIVE 0 0xffff \"vf1\"");
+    assert!(lines().len() == 18 && lines().contains(&own), "{own}: {:?}", lines());
+    let down = |spec: &mut VportSpec| spec.is_up = false;
+    assert!(cluster.fabric.change_virtual_port(host, PORT, 1, true, down));
+    sleep(QUIET).await;
+    assert!(lines().len() == 17 && !lines().contains(&own));
+    drop(sm);
 }

@@ -73,6 +73,12 @@ macro_rules! device {
         virt_default_hop_limit: u8 = 2, reload, implemented;
         /// Show virtual ports with a LID of their own in NodeRecords and PortInfoRecords, too.
         enable_virt_rec_ext: bool = false, reload, implemented;
+        /// Ask the clients of a virtual port to register again when its GUID moves to another port.
+        /// FALSE leaves that to them.
+        rereg_on_guid_migr: bool = true, reload, implemented;
+        /// Path of the file in which the virtual ports are dumped after each change; a name without
+        /// directories is in dump_files_dir. (null) writes none.
+        virt_dump_file: Option<String> = None, reload, implemented;
         /// SubnetTimeout n of all ports, 0 to 31: a packet crosses the subnet within
         /// 4.096 us * 2^n.
         subnet_timeout: u8 = 18, reload, implemented, range(0, 31).else_low_bits(5);
