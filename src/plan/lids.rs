@@ -246,9 +246,8 @@ impl Assignment<'_> {
         }
         let width = last.0 - first.0 + 1;
         let port = self.fabric.port_by_guid(guid);
-        if port.is_none()
-            && let Some((_, vport)) = self.fabric.virtual_ports().by_guid(guid)
-        {
+        let vport = self.fabric.end_port_by_guid(guid).and_then(|end| self.fabric.vport(end));
+        if let Some(vport) = vport {
             return vport.lid_required.then_some((first.0, 1));
         }
         let count = port.map_or(width, |port| self.count(port));
@@ -409,6 +408,14 @@ mod tests {
         assert_eq!(vports.count(), 3);
         let (again, remembered, _) = assign(&fabric, &Options::default(), &after);
         assert_eq!((again, &remembered), (table.clone(), &after));
+        // The vport that is the port itself does not decide on the LID of an absent port.
+        let mut topology = ring(3, &[]);
+        topology.cables.retain(|ends| ends[0].0 != 2);
+        let mut alone = Fabric::from_topology(&topology, 0, &SyntheticView::default())
+            .expect("a fabric without the second host");
+        alone.set_virtual_ports(fabric.virtual_ports().clone());
+        let (_, remembered, _) = assign(&alone, &Options::default(), &after);
+        assert_eq!(remembered.guid2lid, after.guid2lid);
         // Absent vports keep their LIDs; one that needs none any more does not.
         fabric.set_virtual_ports(Arc::new(VirtualPorts::default()));
         let (absent, remembered, _) = assign(&fabric, &Options::default(), &after);

@@ -1,7 +1,8 @@
 //! Disasters: random fabrics, bursts of random faults and reloads, and simulated hours of quiet,
 //! with the whole daemon on a paused clock. After each quiet period the devices must be in order,
 //! as [`checks`] defines it. Seeds from 1000000 on are those of tori with several dead switches and
-//! cables ([`damage`]), where the manager is succeeded after each burst, too ([`succession`]).
+//! cables ([`damage`]), where the manager is succeeded after each burst, too ([`succession`]);
+//! those from 2000000 on are those of hosts with virtual ports ([`vports`]).
 //!
 //! TORUS_SM_DISASTERS=7 runs seed 7 and shortens its list of events if it fails; 100..200 runs a
 //! range. `scripts/disasters` runs many in parallel processes. TORUS_SM_DISASTER_EVENTS names a file
@@ -14,6 +15,7 @@ mod disk;
 mod members;
 mod scenario;
 mod succession;
+mod vports;
 
 use checks::{Memories, check};
 use disk::CacheDisk;
@@ -38,6 +40,8 @@ const FOUND_DEFECTS: [u64; 19] = [
 ];
 /// Seeds of tori with several dead switches and cables.
 const DAMAGE_SEEDS: Range<u64> = FIRST_DAMAGE_SEED..FIRST_DAMAGE_SEED + 12;
+/// Seeds of hosts with virtual ports.
+const VPORT_SEEDS: Range<u64> = vports::FIRST_SEED..vports::FIRST_SEED + 10;
 /// Time limit until the devices are in order after the last fault.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(240);
 /// The time that flapping links and storms of traps may last.
@@ -292,6 +296,21 @@ fn damaged_tori_survive_disasters() {
     assert_eq!(outcomes.iter().flatten().count(), 0, "some of {count} seeds failed");
     let repaired = repaired.into_inner();
     assert!(4 * repaired >= count, "{repaired} of {count} scenarios repair routes");
+}
+
+#[test]
+fn virtual_ports_survive_disasters() {
+    if std::env::var_os("TORUS_SM_DISASTERS").is_some() {
+        return;
+    }
+    record_panics();
+    let count = (VPORT_SEEDS.end - VPORT_SEEDS.start) as usize;
+    let outcomes = testkit::in_parallel(count, |index| {
+        let failure = survive(VPORT_SEEDS.start + index as u64, false);
+        failure.iter().for_each(|failure| eprintln!("{failure}"));
+        failure
+    });
+    assert_eq!(outcomes.iter().flatten().count(), 0, "some of {count} seeds failed");
 }
 
 #[test]

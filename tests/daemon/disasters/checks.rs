@@ -3,6 +3,7 @@
 
 use super::members::Member;
 use super::scenario::{Dice, Scenario};
+use super::vports;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -191,6 +192,9 @@ pub(super) async fn check(
         if left_out.is_empty() && !subnet.fabric.switches().is_empty() {
             check_members(cluster, &reachable, members, &mut found);
         }
+    }
+    if scenario.has_vports() {
+        found.add(vports::faults(cluster, &reachable.hosts()).into_iter());
     }
     if found.0.is_empty() && subnet.summary.left_out.is_empty() {
         check_path_records(scenario, cluster, &reachable, &subnet, &mut found).await;

@@ -1,6 +1,6 @@
 //! The scenario of a seed: a fabric, options, and events in bursts, as lines of text.
 
-use super::{damage, disk};
+use super::{damage, disk, vports};
 use std::time::Duration;
 use testkit::SimCluster;
 use torus_sm::config::options::Options;
@@ -88,6 +88,9 @@ impl Burst {
 
 impl Scenario {
     pub(super) fn draw(seed: u64) -> Self {
+        if seed >= vports::FIRST_SEED {
+            return vports::draw(seed);
+        }
         if seed >= FIRST_DAMAGE_SEED {
             return damage::draw(seed);
         }
@@ -116,7 +119,11 @@ impl Scenario {
     }
 
     pub(super) fn cluster(&self) -> SimCluster {
-        SimCluster::new(self.shape.clone(), self.hardware.clone(), self.seed)
+        let cluster = SimCluster::new(self.shape.clone(), self.hardware.clone(), self.seed);
+        if self.has_vports() {
+            vports::equip(&cluster);
+        }
+        cluster
     }
 
     pub(super) fn options(&self, cluster: &SimCluster) -> Options {
@@ -127,13 +134,19 @@ impl Scenario {
             exit_on_fatal: false,
             strict_transitions: self.strict_transitions,
             transition_drain_time: 300,
+            virt_enabled: if self.has_vports() { 2 } else { 0 },
             ..cluster.options()
         }
     }
 
     /// True for a torus with several dead switches and cut cables.
     pub(super) fn is_damaged_torus(&self) -> bool {
-        self.seed >= FIRST_DAMAGE_SEED
+        (FIRST_DAMAGE_SEED..vports::FIRST_SEED).contains(&self.seed)
+    }
+
+    /// True for a fabric whose hosts have virtual ports.
+    pub(super) fn has_vports(&self) -> bool {
+        self.seed >= vports::FIRST_SEED
     }
 
     pub(super) fn has_disk_errors(&self) -> bool {
