@@ -11,6 +11,7 @@ use torus_sm::ids::{Guid, PortNum};
 use torus_sm::offline::replay::{self, Comparison};
 use torus_sm::record::Recording;
 use torus_sm::record::entry::{EntryBody, EventKind};
+use torus_sm::sim::VportSpec;
 use torus_sm::wire::mad::Method;
 
 const ORIGIN: [u16; 3] = [0, 0, 0];
@@ -95,6 +96,23 @@ async fn a_recording_repeats_the_plans_of_the_daemon() {
         // Min Hop keeps routes of the plan before the first recorded one.
         assert!(engine == "minhop" || differences(&comparisons).is_empty());
     }
+}
+
+/// Recordings do not have vports: the differences that follow from that are explained, and are no failure.
+#[tokio::test(start_paused = true)]
+async fn a_replay_without_the_vports_of_the_daemon_says_so() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    for host in cluster.hosts() {
+        let mut vports = VportSpec::of_port(Guid(host.0 + 1), 2);
+        vports[1].lid_required = true;
+        assert!(cluster.fabric.set_virtual_ports(host, PortNum(1), vports));
+    }
+    let sm = cluster.start(ORIGIN, Options { virt_enabled: 2, ..options(&cluster) });
+    settle().await;
+    sleep(Duration::from_secs(5)).await;
+    let comparisons = repeat(record(&sm)).await;
+    assert!(comparisons.len() >= 2 && comparisons.iter().all(Comparison::is_equal));
+    assert!(!differences(&comparisons).is_empty());
 }
 
 #[tokio::test(start_paused = true)]

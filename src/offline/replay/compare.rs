@@ -25,6 +25,7 @@ pub struct Comparison {
     planning: Vec<String>,
     unplaced: usize,
     lacks_previous: bool,
+    lacks_vports: bool,
 }
 
 impl Comparison {
@@ -39,15 +40,25 @@ impl Comparison {
             Ok(engine) => format!("routed by {engine}"),
             Err(reason) => format!("no plan: {reason}"),
         };
-        let Repeated { unplaced, lacks_previous, .. } = *again;
+        let Repeated { unplaced, lacks_previous, lacks_vports, .. } = *again;
         let number = plan.number;
-        Self { number, result, is_unfinished, discovery, planning, unplaced, lacks_previous }
+        Self {
+            number,
+            result,
+            is_unfinished,
+            discovery,
+            planning,
+            unplaced,
+            lacks_previous,
+            lacks_vports,
+        }
     }
 
     /// True if the repeated result is the recorded one, as far as the recording has all that the
     /// result depends on.
     pub fn is_equal(&self) -> bool {
-        self.discovery.is_empty() && (self.planning.is_empty() || self.lacks_previous)
+        let is_explained = self.lacks_previous || self.lacks_vports;
+        self.discovery.is_empty() && (self.planning.is_empty() || is_explained)
     }
 
     /// True if the repeated plan is the recorded one.
@@ -73,6 +84,10 @@ impl Comparison {
         put(&mut text, "plan", &self.planning, same);
         if self.lacks_previous && !self.planning.is_empty() {
             text += "    the plan before it, whose routes the engine may keep, is not in the recording\n";
+        }
+        if self.lacks_vports && !self.planning.is_empty() {
+            text +=
+                "    virtual ports, whose LIDs and P_Keys the plan has, are not in the recording\n";
         }
         if self.unplaced > 0 {
             let answers = counted(self.unplaced, "answer", "answers");

@@ -60,6 +60,8 @@ pub struct Repeated {
     pub unplaced: usize,
     /// The plan may depend on one before it, which the recording lacks.
     pub lacks_previous: bool,
+    /// The plan depends on vports, which recordings lack.
+    pub lacks_vports: bool,
 }
 
 /// The recorded configuration, parsed.
@@ -92,7 +94,13 @@ impl<'a> Rerun<'a> {
             Ok(observation) => observation,
             Err(problem) => {
                 let plan = Err("there are no devices to plan for".to_owned());
-                return Ok(Repeated { found: Err(problem), plan, unplaced, lacks_previous: false });
+                return Ok(Repeated {
+                    found: Err(problem),
+                    plan,
+                    unplaced,
+                    lacks_previous: false,
+                    lacks_vports: false,
+                });
             }
         };
         if !plan.has_previous {
@@ -100,6 +108,7 @@ impl<'a> Rerun<'a> {
         }
         let lacks_previous = plan.has_previous && !self.is_same;
         let fabric = &observation.fabric;
+        let lacks_vports = configuration.options.virt_enabled == 2 && fabric.awaits_vports();
         let previous = self.previous.as_deref();
         let result = repeat(&observation, plan, previous, &configuration);
         let digests = digests(fabric, result.as_deref().ok());
@@ -107,7 +116,7 @@ impl<'a> Rerun<'a> {
         self.previous = result.ok().or(self.previous.take());
         let named = digests.into_iter().zip(fabric.nodes());
         let found = named.map(|((guid, digest), node)| (guid, digest, node.name().to_string()));
-        Ok(Repeated { found: Ok(found.collect()), plan, unplaced, lacks_previous })
+        Ok(Repeated { found: Ok(found.collect()), plan, unplaced, lacks_previous, lacks_vports })
     }
 
     /// Tells whether the last plan is the one of the daemon, so that the next one can start from
