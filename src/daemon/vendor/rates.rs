@@ -41,8 +41,11 @@ impl VendorManager {
             for vport in discovered_vports(subnet, id) {
                 let wanted = vport_policy.map(|policy| vport_limits(policy, subnet, vport));
                 if limits_vports {
-                    let (port, index) = (fabric.port(id).guid, vport.index);
-                    let target = RateTarget::Vport { port, index, guid: vport.guid };
+                    let target = RateTarget::Vport {
+                        port: fabric.port(id).guid,
+                        index: vport.index,
+                        guid: vport.guid,
+                    };
                     capable.push(CapablePort { target, restarted, wanted });
                 } else {
                     let has_limits =

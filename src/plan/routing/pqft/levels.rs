@@ -93,7 +93,8 @@ impl Levels {
                 } else if level + 1 == own {
                     down[switch.index()].push(bundle);
                 } else {
-                    let (one, two) = (name(switch), name(to));
+                    let one = name(switch);
+                    let two = name(to);
                     return Err(if own == 0 && level == 0 {
                         format!(
                             "\"{one}\" and \"{two}\" are cabled to each other, and both have hosts"
@@ -157,7 +158,8 @@ fn by_switch(
     }
     let bottom = ranks.of(leaves[0]);
     if let Some(&other) = leaves.iter().find(|&&leaf| ranks.of(leaf) != bottom) {
-        let (one, two) = (fabric.switch(leaves[0]).name(), fabric.switch(other).name());
+        let one = fabric.switch(leaves[0]).name();
+        let two = fabric.switch(other).name();
         let rank = ranks.of(other);
         return Err(format!(
             "\"{one}\" and \"{two}\" have compute nodes, {bottom} and {rank} hops below the roots"
