@@ -211,8 +211,14 @@ impl VportReader<'_> {
             let modifier = table_modifier(vport.index, block);
             let keys = PkeyBlock::read(&self.port.get(AttrId::VPORT_PKEY_TABLE, modifier).await?);
             vport.pkeys.push(keys);
-            // Subnet managers fill tables from the front.
-            if keys.0.iter().all(|key| key.0 == 0) {
+            // Subnet managers fill tables from the front. The table of a vport that none has activated
+            // has the default P_Key.
+            let is_last = if vport.state == PortState::Active {
+                keys.0.iter().all(|key| key.0 == 0)
+            } else {
+                keys.0.last().is_some_and(|key| key.0 == 0)
+            };
+            if is_last {
                 break;
             }
         }

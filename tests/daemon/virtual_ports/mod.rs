@@ -372,3 +372,15 @@ async fn the_vports_are_dumped_after_each_change() {
     assert!(lines().len() == 17 && !lines().contains(&own));
     drop(sm);
 }
+
+/// The requests of a start: three to a port; and to a vport its VPortInfo, VNodeInfo, VNodeDescription, one
+/// block of P_Keys, and the Set that makes it ACTIVE.
+#[tokio::test(start_paused = true)]
+async fn a_vport_comes_up_with_five_requests() {
+    let cluster = cluster_with_vports(16);
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    assert_eq!(status(&sm).activations, 9 * 16);
+    let sent = requests(&cluster);
+    assert!(sent <= 9 * (4 + 16 * 5), "{sent} requests");
+}
