@@ -237,7 +237,7 @@ impl SimFabric {
         for slot in 0..net.devices.ports.len() as u32 {
             let port = net.devices.port(slot);
             let kind = net.devices.node(port.node).info.kind();
-            if kind == NodeKind::Ca && net.devices.is_end_port(slot) {
+            if kind == NodeKind::Ca && port.num != PortNum::ZERO {
                 let vports = VportSpec::of_port(port.guid, count);
                 net.set_virtual_ports(slot, vports);
             }
