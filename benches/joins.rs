@@ -123,7 +123,7 @@ impl Program {
         let node = cluster.shape.host_guid([0, 0, 0], 0);
         let server = Server::start(
             cluster.fabric.clone(),
-            AttachPoint { node, port: None },
+            AttachPoint { node, port: None, vport: None },
             listener,
             folder,
         );

@@ -68,7 +68,7 @@ fn serve(fabric: &BenchFabric, folder: &Path) -> std::io::Result<Server> {
         .map_err(|error| std::io::Error::other(error.to_string()))?;
     let nodes = folder.join("nodes");
     fs::create_dir_all(&nodes)?;
-    Server::start(simulated, AttachPoint { node, port: None }, listener, nodes)
+    Server::start(simulated, AttachPoint { node, port: None, vport: None }, listener, nodes)
 }
 
 fn start(

@@ -10,7 +10,7 @@ use torus_sm::wire::attr::SmState;
 use torus_sm::wire::mad::Mad;
 
 /// All SMPs of a cold start and of a repair, in order, without transaction IDs.
-pub async fn trace(cluster: SimCluster, options: Options) -> Vec<Mad> {
+pub(crate) async fn trace(cluster: SimCluster, options: Options) -> Vec<Mad> {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let log = sent.clone();
     let tampering = Tampering::default();
