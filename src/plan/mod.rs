@@ -12,10 +12,12 @@
 //!   fabric;
 //! * [`routing`]: the routing engines, and the chain in which they are tried;
 //! * [`idle_ports`]: ports that carry no data, while there is no acceptable plan;
+//! * [`adaptive`]: groups of ports for adaptive routing;
 //! * [`multicast`]: multicast forwarding tables; * [`aliases`]: GUID tables (alias GUIDs);
 //! * [`mod@update`]: incremental planning after a small change of the fabric;
 //! * [`mod@multicast_update`]: incremental planning after a change of multicast groups;
 
+pub mod adaptive;
 pub mod aliases;
 pub mod compute;
 pub mod idle_ports;

@@ -5,7 +5,8 @@
 //! [`kept_routes`] examines the rest of a plan whose routes are in force already, and [`idle_ports`] a plan
 //! without routes.
 //! Each of the two modules opens with its invariant and the argument for it. [`transition`] checks
-//! what packets may meet while a fabric is brought from one plan to the next.
+//! what packets may meet while a fabric is brought from one plan to the next. [`adaptive`] proves
+//! groups of ports for adaptive routing.
 //!
 //! The files beside them are shared:
 //!
@@ -24,6 +25,7 @@
 //! | `proof` | what is retained of a plan that passed |
 //! | [`walk`] | one path hop by hop, for faults and reports |
 
+pub mod adaptive;
 pub mod full;
 mod group_ports;
 pub mod held_mappings;

@@ -1,5 +1,6 @@
 //! Plans of all engines: verification, transitions between plans, and dump files.
 
+mod adaptive;
 mod dumps;
 mod engine_choice;
 mod engine_failures;

@@ -425,6 +425,13 @@ pub struct MulticastTree {
 pub struct PortMask(pub [u64; 4]);
 
 impl PortMask {
+    /// The set of one port.
+    pub fn only(port: u8) -> Self {
+        let mut mask = Self::default();
+        mask.insert(port);
+        mask
+    }
+
     pub fn insert(&mut self, port: u8) {
         self.0[usize::from(port) / 64] |= 1 << (port % 64);
     }

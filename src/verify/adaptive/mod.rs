@@ -1,0 +1,282 @@
+//! The proof of groups of ports: packets arrive and close no credit loop, whichever port of a group each
+//! switch chooses for each of them.
+//!
+//! The graph of [`super::full`] is built from the *union* of all choices. A packet that may leave a switch
+//! through every port of a group takes every triple of an input, a port of the group of that switch, and a
+//! port of the group of the next switch; each triple counts with the SL to VL mappings of its own ports.
+//! A LID is safe if
+//!
+//! 1. the links that its packets may take form no circle, lead every packet that arrives by static ports
+//!    to the LID, and pass [`MAX_PATH_SWITCHES`](super::MAX_PATH_SWITCHES) switches at most;
+//! 2. its triples close no cycle together with those of all other packets.
+//!
+//! The entries for other LIDs are made static, one LID after the other as long as a cycle is left. Static
+//! ports are members of all groups, so the graph of the static routes is part of every union.
+//!
+//! Where groups are parallel cables, the union is known without following packets again: a triple of the
+//! static routes stands for all triples of cables beside those three. This is the union itself if all
+//! entries have groups, and more than it otherwise; if it has a cycle, packets are followed.
+//!
+//! The static routes may close a loop themselves, which is a warning for some engines. Groups must not
+//! add to it: if multicast groups close it, the proof is one for unicast packets; if packets of switches
+//! do, one for packets between hosts, and LIDs of switches stay static. If hosts close it, no group is
+//! safe.
+
+mod union;
+
+use super::dependency_graph::DependencyGraph;
+use super::endpoints::{self, Endpoint, SourcePorts};
+use super::full::{multicast, unicast};
+use super::held_mappings;
+use super::network::SwitchNetwork;
+use super::proof::Proof;
+use super::sl_to_vl::SlToVlMaps;
+use super::triples::Triples;
+use super::verdict::Checks;
+use crate::fabric::Fabric;
+use crate::ids::Lid;
+use crate::notes::{Note, counted};
+use crate::plan::Plan;
+use crate::plan::adaptive::AdaptiveGroups;
+use union::{Route, UnionPass, beside};
+
+/// The packets of which the proof speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Scope {
+    All,
+    Unicast,
+    Hosts,
+}
+
+/// Groups that are safe.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProvenGroups {
+    pub groups: AdaptiveGroups,
+    /// Number of dependencies of the union.
+    pub dependencies: usize,
+    /// Entries that are static although there are groups for them, with the reasons.
+    pub notes: Vec<Note>,
+}
+
+/// Makes the entries static whose groups are not safe.
+pub fn prove(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    groups: AdaptiveGroups,
+) -> ProvenGroups {
+    prove_after(fabric, plan, checks, groups, None)
+}
+
+/// [`prove`] with the proof of the static routes, if there is one, which spares collecting their triples.
+pub fn prove_after(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    groups: AdaptiveGroups,
+    proof: Option<&Proof>,
+) -> ProvenGroups {
+    if groups.count() == 0 {
+        return ProvenGroups { groups, dependencies: 0, notes: Vec::new() };
+    }
+    if held_mappings::are_needed(plan) {
+        let reason = "the routes keep paths apart by SLs, and no SL to VL mappings are written while \
+                      qos is FALSE; set qos TRUE (-Q)";
+        return none_is_safe(plan, groups, reason.to_owned());
+    }
+    if let Some(proof) = proof.filter(|proof| is_about(proof, fabric, plan))
+        && groups.are_by_port()
+        && groups.masked().is_empty()
+    {
+        let around = beside(&proof.network, &proof.triples, fabric, &groups);
+        let graph = DependencyGraph::new(&proof.network, &proof.sl_to_vl, &around);
+        if graph.ranks().is_some() {
+            let dependencies = graph.dependencies();
+            return ProvenGroups { groups, dependencies, notes: Vec::new() };
+        }
+    }
+    let network = SwitchNetwork::new(fabric);
+    let sl_to_vl = SlToVlMaps::new(fabric, plan, &network);
+    Prover { fabric, plan, checks, network: &network, sl_to_vl: &sl_to_vl }.prove(groups)
+}
+
+/// True if a proof is that of this plan, without channels of lost cables.
+fn is_about(proof: &Proof, fabric: &Fabric, plan: &Plan) -> bool {
+    std::ptr::eq(&*proof.plan, plan)
+        && proof.network.switches() == fabric.switches().len()
+        && (0..proof.network.channels.len() as u32).all(|channel| !proof.network.is_cut(channel))
+}
+
+fn none_is_safe(plan: &Plan, mut groups: AdaptiveGroups, reason: String) -> ProvenGroups {
+    plan.lids.iter().for_each(|(lid, _)| groups.mask(lid));
+    let text = format!("no groups for adaptive routing: {reason}");
+    ProvenGroups { groups, dependencies: 0, notes: vec![Note::warning(text)] }
+}
+
+struct Prover<'a> {
+    fabric: &'a Fabric,
+    plan: &'a Plan,
+    checks: &'a Checks,
+    network: &'a SwitchNetwork,
+    sl_to_vl: &'a SlToVlMaps,
+}
+
+/// The packets of the static routes, and those whose routes have groups.
+struct Traffic {
+    scope: Scope,
+    sources: Vec<SourcePorts>,
+    destinations: Vec<Endpoint>,
+    /// Of unicast packets.
+    triples: Triples,
+}
+
+impl Prover<'_> {
+    fn prove(&self, mut groups: AdaptiveGroups) -> ProvenGroups {
+        let Some(traffic) = self.static_traffic() else {
+            let reason = format!("the routes of {} have a credit loop", self.plan.routing.engine);
+            return none_is_safe(self.plan, groups, reason);
+        };
+        let mut notes = Vec::new();
+        if traffic.scope == Scope::Hosts {
+            let all = endpoints::destinations(self.fabric, self.plan, &*self.plan.routing.policy);
+            all.iter().filter(|to| to.is_switch()).for_each(|to| groups.mask(to.lid));
+            notes.push(Note::info(
+                "LIDs of switches have no groups for adaptive routing: packets of switches close a \
+                 credit loop"
+                    .to_owned(),
+            ));
+        }
+        if groups.are_by_port() && groups.masked().is_empty() {
+            let around = beside(self.network, &traffic.triples, self.fabric, &groups);
+            if let Some(dependencies) = self.dependencies(&traffic, &around) {
+                return ProvenGroups { groups, dependencies, notes };
+            }
+        }
+        self.follow(&traffic, groups, notes)
+    }
+
+    /// The packets of the static routes, of the widest scope without a credit loop; `None` if hosts close
+    /// one.
+    fn static_traffic(&self) -> Option<Traffic> {
+        let Self { fabric, plan, checks, network, .. } = *self;
+        let policy = &*plan.routing.policy;
+        let triples = Triples::new(network);
+        let sources = endpoints::sources(fabric, plan, policy);
+        let destinations = endpoints::destinations(fabric, plan, policy);
+        let input = (fabric, plan, checks);
+        unicast::check_some(input, &sources, &destinations, network, &triples);
+        let mut traffic = Traffic { scope: Scope::All, sources, destinations, triples };
+        for scope in [Scope::All, Scope::Unicast, Scope::Hosts] {
+            traffic.scope = scope;
+            if scope == Scope::Hosts {
+                traffic.sources = endpoints::host_sources(fabric, plan, policy);
+                traffic.destinations.retain(|to| !to.is_switch());
+                traffic.triples = Triples::new(network);
+                let Traffic { sources, destinations, triples, .. } = &traffic;
+                unicast::check_some(input, sources, destinations, network, triples);
+            }
+            if self.dependencies(&traffic, &traffic.triples).is_some() {
+                return Some(traffic);
+            }
+        }
+        None
+    }
+
+    /// The number of dependencies of unicast packets with these triples, and of multicast packets if they
+    /// are in the scope; `None` if they have a cycle.
+    fn dependencies(&self, traffic: &Traffic, triples: &Triples) -> Option<usize> {
+        let graph = self.graph(traffic, triples);
+        graph.ranks().map(|_| graph.dependencies())
+    }
+
+    fn graph(&self, traffic: &Traffic, triples: &Triples) -> DependencyGraph {
+        let Self { fabric, plan, network, sl_to_vl, .. } = *self;
+        if traffic.scope != Scope::All {
+            return DependencyGraph::new(network, sl_to_vl, triples);
+        }
+        let all = triples.clone();
+        multicast::check(fabric, plan, network, &all);
+        DependencyGraph::new(network, sl_to_vl, &all)
+    }
+
+    /// Follows the packets to each LID through all ports of the groups.
+    fn follow(
+        &self,
+        traffic: &Traffic,
+        mut groups: AdaptiveGroups,
+        mut notes: Vec<Note>,
+    ) -> ProvenGroups {
+        let pass = UnionPass {
+            plan: self.plan,
+            hints: self.checks.hints(),
+            network: self.network,
+            sources: &traffic.sources,
+        };
+        let (routes, broken) = pass.routes(&traffic.destinations, &groups);
+        let mut masked: Vec<Lid> = broken.iter().flat_map(|route| route.lids.clone()).collect();
+        if let Some(first) = masked.first() {
+            let count = counted(masked.len(), "LID stays", "LIDs stay");
+            notes.push(Note::warning(format!(
+                "{count} static: packets could be lost in a group of ports, such as those to LID {first}"
+            )));
+        }
+        let mut looped: Vec<Lid> = Vec::new();
+        let triples =
+            self.accept(&pass, traffic, &groups, traffic.triples.clone(), &routes, &mut looped);
+        if let Some(&first) = looped.first() {
+            let count = counted(looped.len(), "LID stays", "LIDs stay");
+            let cycle = self.cycle_of(&pass, traffic, &groups, &triples, &routes, first);
+            notes.push(Note::warning(format!(
+                "{count} static: groups of ports would close a credit loop, such as those to LID \
+                 {first}: {cycle}"
+            )));
+        }
+        masked.append(&mut looped);
+        masked.into_iter().for_each(|lid| groups.mask(lid));
+        let dependencies = self.dependencies(traffic, &triples);
+        assert!(dependencies.is_some(), "every accepted route was examined");
+        ProvenGroups { groups, dependencies: dependencies.unwrap_or(0), notes }
+    }
+
+    /// Adds the triples of the routes that close no cycle, the first ones first. The LIDs of others are
+    /// added to `looped`.
+    fn accept(
+        &self,
+        pass: &UnionPass<'_>,
+        traffic: &Traffic,
+        groups: &AdaptiveGroups,
+        base: Triples,
+        routes: &[Route],
+        looped: &mut Vec<Lid>,
+    ) -> Triples {
+        let all = base.clone();
+        pass.add(routes, groups, &all);
+        if self.dependencies(traffic, &all).is_some() {
+            return all;
+        }
+        if let [route] = routes {
+            looped.extend(&route.lids);
+            return base;
+        }
+        let (first, second) = routes.split_at(routes.len() / 2);
+        let base = self.accept(pass, traffic, groups, base, first, looped);
+        self.accept(pass, traffic, groups, base, second, looped)
+    }
+
+    /// The cycle that the groups of a LID close with all that are safe.
+    fn cycle_of(
+        &self,
+        pass: &UnionPass<'_>,
+        traffic: &Traffic,
+        groups: &AdaptiveGroups,
+        safe: &Triples,
+        routes: &[Route],
+        lid: Lid,
+    ) -> String {
+        let all = safe.clone();
+        let its = routes.iter().find(|route| route.lids.contains(&lid));
+        pass.add(its.map_or(&[], std::slice::from_ref), groups, &all);
+        let cycle = self.graph(traffic, &all).cycle(self.fabric, self.network);
+        cycle.map(|cycle| cycle.to_string()).unwrap_or_default()
+    }
+}
