@@ -2,6 +2,7 @@
 
 use torus_sm::ids::Sl;
 use torus_sm::wire::mad::{MAD_SIZE, Mad};
+use torus_sm::wire::vendor::adaptive::{ArGroupBlock, ArGroupCopy, ArInfo, ArLftBlock};
 use torus_sm::wire::vendor::capabilities::Capabilities;
 use torus_sm::wire::vendor::qos_config_sl::{MAX_RATE_LIMIT, QosConfigSl, QosTarget, SLS};
 use torus_sm::wire::vendor::virtual_ports::{
@@ -22,7 +23,25 @@ pub fn vendor(data: &[u8]) {
             None => assert!(mad.header().attr_mod() & 0x7FFF_0000 != 0),
         }
         virtual_ports(&mad);
+        adaptive(&mad);
     }
+}
+
+fn adaptive(mad: &Mad) {
+    let data = *mad.smp_data();
+    let mut info = ArInfo(data);
+    info.set_group_top(info.group_top());
+    info.set_sl_mask(info.sl_mask());
+    info.set_adaptive_routing(info.adaptive_routing());
+    info.set_fast_recovery(info.fast_recovery());
+    info.set_excluded_transports(info.excluded_transports());
+    assert_eq!(info, ArInfo(data));
+    assert_eq!(ArGroupBlock::of(ArGroupBlock(data).groups()), ArGroupBlock(data));
+    let entries = ArLftBlock(data).entries();
+    assert_eq!(ArLftBlock::of(entries).entries(), entries);
+    let groups: Vec<u16> = ArGroupCopy(data).ranges().map(|[first, _]| first).collect();
+    let again = ArGroupCopy::to(&groups).expect("groups");
+    assert!(again.ranges().eq(groups.iter().map(|&group| [group; 2])));
 }
 
 fn virtual_ports(mad: &Mad) {

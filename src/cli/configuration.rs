@@ -3,7 +3,7 @@
 use super::DaemonArgs;
 use crate::config::files::RoutingFiles;
 use crate::config::options::parse::find;
-use crate::config::options::{Options, engine_names};
+use crate::config::options::{Options, engine_names, listed_engines};
 use crate::config::routing_chain;
 use crate::config::text_file::read_text;
 use crate::notes::{Note, Severity};
@@ -145,7 +145,7 @@ fn drop_unknown_engines(options: &mut Options) -> Vec<Note> {
     while let Some(list) = &options.routing_engine
         && let Err(unknown) = Chain::parse(list, &registry)
     {
-        let names = engine_names(list).filter(|&name| name != unknown.name);
+        let names = listed_engines(list).filter(|&name| name != unknown.name);
         let rest = names.collect::<Vec<_>>().join(",");
         options.routing_engine = (!rest.is_empty()).then_some(rest);
         let engines = options.routing_engine.as_deref().unwrap_or(minhop::NAME);

@@ -1,6 +1,7 @@
 //! Nodes, ports and switches, in flat arrays. A port is identified by its slot: ports 0 to N of a
 //! node have consecutive slots. Tables are allocated on the first write.
 
+use super::adaptive_tables::AdaptiveTables;
 use super::cable_fault::CableFault;
 use super::negotiation::{negotiate, set_link_up};
 use super::vendor::VendorAgents;
@@ -57,6 +58,7 @@ pub(super) struct Switch {
     pub(super) mft: Vec<u16>,
     /// By input port and output port; empty until the first write.
     pub(super) sl2vl: Vec<SlToVl>,
+    pub(super) adaptive: AdaptiveTables,
 }
 
 /// SL to VL mapping of an unconfigured device: SL n to VL n, SL 15 to VL 7.
@@ -64,7 +66,13 @@ pub(super) const FACTORY_SL2VL: SlToVl = SlToVl([0x01, 0x23, 0x45, 0x67, 0x89, 0
 
 /// A switch without tables.
 pub(super) fn factory_switch(hardware: &Hardware) -> Switch {
-    Switch { info: hardware.switch_info(), lft: Vec::new(), mft: Vec::new(), sl2vl: Vec::new() }
+    Switch {
+        info: hardware.switch_info(),
+        lft: Vec::new(),
+        mft: Vec::new(),
+        sl2vl: Vec::new(),
+        adaptive: AdaptiveTables::default(),
+    }
 }
 
 /// Number of events of an end port that its driver reports to the programs on the node.

@@ -1,6 +1,7 @@
 //! Packet forwarding: along a directed route (IBA vol. 1, 14.2.2), or by the switches' forwarding
 //! tables. A directed route may have a LID-routed part at either end.
 
+use super::adaptive_tables::PacketClass;
 use super::devices::Devices;
 use crate::ids::{Lid, PortNum};
 use crate::wire::attr::PortState;
@@ -126,8 +127,8 @@ impl Devices {
         self.cross_link(slot, false, links)
     }
 
-    /// Forwards a packet from the port `start` to the port that owns `lid`, by the LFTs of the
-    /// switches. With `needs_active` (all packets but SMPs) it crosses ACTIVE links only. Returns
+    /// Forwards a packet from the port `start` to the port that owns `lid`, by the forwarding tables
+    /// of the switches. With `needs_active` (all packets but SMPs) it crosses ACTIVE links only. Returns
     /// the slot that receives it; on a switch, that of the last link.
     pub(super) fn forward_by_lid(
         &self,
@@ -148,7 +149,9 @@ impl Devices {
             if self.owns_lid(self.end_port(at), lid) {
                 return Some(at);
             }
-            let Some(exit) = self.lft_entry(node, lid).filter(|&exit| exit != PortNum::ZERO) else {
+            let exits = self.exits(node, lid, PacketClass::MAD);
+            let exit = exits.and_then(|exits| exits.first());
+            let Some(exit) = exit.filter(|&exit| exit != PortNum::ZERO) else {
                 links.no_route(at);
                 return None;
             };
@@ -194,7 +197,8 @@ impl Devices {
             }
             known[node as usize] = Some(false);
             way.push(node);
-            let exit = self.lft_entry(node, lid).filter(|&exit| exit != PortNum::ZERO);
+            let exits = self.exits(node, lid, PacketClass::MAD);
+            let exit = exits.and_then(|exits| exits.first()).filter(|&exit| exit != PortNum::ZERO);
             let exit = exit.and_then(|exit| self.slot(node, exit));
             at = exit.and_then(|exit| self.cross_link(exit, needs_active, &mut NoFaults));
         };

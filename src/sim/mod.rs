@@ -10,8 +10,8 @@
 //!   queue; `m_key`: its M_Key check
 //! * `pma`: performance management agent; `counters`: performance counters; `congestion`:
 //!   congestion control agent; `vendor`: vendor-specific profiles; `vendor_attributes`,
-//!   `virtual_ports`: their agents; `vports`: vports of adapter ports
-//! * `forwarding`: routes of packets; `fault_injector`: faults and counters on a packet's links;
+//!   `virtual_ports`, `adaptive`: their agents; `vports`, `adaptive_tables`: what they hold
+//! * `forwarding`: routes of packets; `traffic`: data packets between hosts; `fault_injector`: faults and counters on a packet's links;
 //!   `trap`: notices
 //! * `faults`: faults in force; `transit_faults`: of MADs on their way; `node_faults`: of
 //!   management agents; `cable_fault`: of cables; `random`: pseudo-random numbers
@@ -38,6 +38,8 @@ pub mod kernel;
 pub mod serve;
 pub mod umad;
 
+mod adaptive;
+mod adaptive_tables;
 mod addressing;
 mod cable_fault;
 mod congestion;
@@ -70,6 +72,7 @@ mod sma;
 mod sma_load;
 mod tables;
 mod timers;
+mod traffic;
 mod transit_faults;
 mod trap;
 mod vendor;
@@ -77,6 +80,7 @@ mod vendor_attributes;
 mod virtual_ports;
 mod vports;
 
+pub use adaptive_tables::{AdaptiveLimits, AdaptiveView, PacketClass, Transport};
 pub use addressing::FIRST_VPORT_GID;
 pub use congestion::{CongestionFault, CongestionSettings};
 pub use data_walk::{DataDrop, DataPacket, DataReceiver};
@@ -86,6 +90,7 @@ pub use port::SimPort;
 pub use sim_fabric::SimFabric;
 pub use sma_load::SmaSpeed;
 pub use timers::TimedEvents;
+pub use traffic::{CableEnd, Forwarding, Traffic, TrafficPattern, TrafficResult};
 pub use transit_faults::MadKind;
 pub use vendor::{VendorProfile, VendorSet};
 pub use vports::{SimVport, VportSpec};

@@ -15,6 +15,11 @@ impl Random {
         word ^ (word >> 31)
     }
 
+    /// A number below `limit`, which must not be 0.
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
     /// True with this probability (0.0 to 1.0).
     pub(super) fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && ((self.next() >> 11) as f64) < probability * (1u64 << 53) as f64

@@ -36,6 +36,7 @@ impl Devices {
                 switch.lft[range].copy_from_slice(data);
                 self.last_route_change = Some(Instant::now());
             }
+            self.plain_table_written(node);
             return Some(*data);
         }
         let stored = switch.lft.get(range).and_then(|block| block.try_into().ok());

@@ -1,5 +1,6 @@
 //! Vendor-specific profiles of simulated devices, and what they hold.
 
+use super::adaptive_tables::AdaptiveLimits;
 use super::vports::VirtualizedPort;
 use crate::ids::Guid;
 use crate::wire::smp::DATA_SIZE;
@@ -71,6 +72,8 @@ pub(super) struct VendorAgents {
     configs: HashMap<u32, QosConfigSl>,
     /// By port slot.
     virtualized: HashMap<u32, VirtualizedPort>,
+    /// By node; without switches with the default limits.
+    adaptive_limits: HashMap<u32, AdaptiveLimits>,
     sets: VecDeque<VendorSet>,
 }
 
@@ -123,6 +126,14 @@ impl VendorAgents {
 
     pub(super) fn set_virtualized(&mut self, slot: u32, port: VirtualizedPort) {
         self.virtualized.insert(slot, port);
+    }
+
+    pub(super) fn adaptive_limits(&self, node: u32) -> AdaptiveLimits {
+        self.adaptive_limits.get(&node).copied().unwrap_or_default()
+    }
+
+    pub(super) fn set_adaptive_limits(&mut self, node: u32, limits: AdaptiveLimits) {
+        self.adaptive_limits.insert(node, limits);
     }
 
     pub(super) fn log(&mut self, set: VendorSet) {

@@ -1,5 +1,5 @@
 //! Vendor-specific attributes of simulated devices: GeneralInfo and QosConfigSL; those of virtual ports
-//! are in `virtual_ports`.
+//! are in `virtual_ports`, those of adaptive routing in `adaptive`.
 //!
 //! A node has them if it has a profile. A device refuses attributes that it does not know with
 //! status 0x000C, and modifiers and values out of range with status 7 (0x001C).
@@ -52,6 +52,12 @@ impl Devices {
         let result = match id {
             AttrId::GENERAL_INFO => general_info(profile, modifier, write),
             AttrId::QOS_CONFIG_SL => self.qos_config_sl(entry, profile, modifier, write),
+            AttrId::AR_INFO
+            | AttrId::AR_GROUP_TABLE
+            | AttrId::AR_LFT
+            | AttrId::AR_GROUP_TABLE_COPY => {
+                self.adaptive_attribute(node, profile, (id, modifier), write)
+            }
             id => self.virtual_port_attribute(entry, profile, (id, modifier), write),
         };
         if let Some(&data) = write {

@@ -1,5 +1,7 @@
 //! The snapshot of vendor-specific capabilities that readers get.
 
+use super::adaptive::AdaptiveCounts;
+use super::adaptive::target::AdaptiveTarget;
 use super::rates::RateCounts;
 use crate::ids::Guid;
 use crate::wire::vendor::capabilities::Capabilities;
@@ -37,7 +39,7 @@ impl CapabilityAnswer {
 }
 
 /// The state of vendor-specific attributes.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct VendorStatus {
     /// This SM is master and uses vendor-specific attributes.
     pub is_enabled: bool,
@@ -48,4 +50,7 @@ pub struct VendorStatus {
     /// Requests since the start of the daemon.
     pub gets: u64,
     pub rates: RateCounts,
+    pub adaptive: AdaptiveCounts,
+    /// The groups for adaptive routing; `None` without adaptive routing.
+    pub groups: Option<AdaptiveTarget>,
 }

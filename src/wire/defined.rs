@@ -69,7 +69,11 @@ fn smp_attribute(id: u16, data: &[u8]) -> Attribute {
         | AttrId::RANDOM_FT
         | AttrId::MULTICAST_FT
         | AttrId::GENERAL_INFO
-        | AttrId::QOS_CONFIG_SL => FULL,
+        | AttrId::QOS_CONFIG_SL
+        | AttrId::AR_INFO
+        | AttrId::AR_GROUP_TABLE
+        | AttrId::AR_LFT
+        | AttrId::AR_GROUP_TABLE_COPY => FULL,
         AttrId::LED_INFO => 4,
         _ => 0,
     };

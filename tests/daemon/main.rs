@@ -1,6 +1,7 @@
 //! The whole daemon: in this process on simulated fabrics, and as a process on ibsim.
 
 mod activity;
+mod adaptive;
 mod congestion;
 mod core_dumps;
 mod disasters;

@@ -7,6 +7,7 @@
 //! * `congestion_values`: types of the keys of congestion control;
 //! * `permissions`: types of the keys that permit requests of others;
 //! * [`parse`]: the lexical rules of the file; [`mod@template`]: options back to a file.
+//! * [`adaptive`]: engines with adaptive routing;
 //! * [`reconcile`]: options that depend on each other, and reloading.
 //!
 //! The format is OpenSM's. Values that OpenSM does not accept are repaired as OpenSM
@@ -14,6 +15,7 @@
 //! warnings. Unknown keys cause warnings.
 
 mod activity_subjects;
+pub mod adaptive;
 mod congestion_values;
 pub mod key;
 pub mod parse;
@@ -37,6 +39,12 @@ pub use value::{Console, LogFormat, PartEnforce, VendorAttributes};
 pub type Key = key::KeyOf<Options>;
 
 /// The names in a value of `routing_engine` or `-R`, separated by commas or blanks.
-pub fn engine_names(list: &str) -> impl Iterator<Item = &str> {
+pub fn listed_engines(list: &str) -> impl Iterator<Item = &str> {
     list.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty())
+}
+
+/// The engines in a value of `routing_engine` or `-R`: that of an engine with adaptive routing stands
+/// for its routes.
+pub fn engine_names(list: &str) -> impl Iterator<Item = &str> {
+    listed_engines(list).map(adaptive::routes_of)
 }

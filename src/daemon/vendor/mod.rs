@@ -1,9 +1,10 @@
 //! Vendor-specific attributes: a task that asks devices for their capabilities after each published
-//! subnet, and writes the rate limits of ports (`rates`).
+//! subnet, writes groups of ports for adaptive routing (`adaptive`), and the rate limits of ports (`rates`).
 //!
 //! It sends few SMPs at a time, so that neither sweeps nor programming wait for it: one to a device,
 //! repeated at most once. [`crate::vendor`] decides which requests are due.
 
+mod adaptive;
 mod rates;
 
 use crate::config::options::VendorAttributes;
@@ -17,6 +18,7 @@ use crate::vendor::nodes::{VendorNodes, capability_request};
 use crate::vendor::rates::RateLimiter;
 use crate::vendor::status::{CapabilityAnswer, VendorStatus};
 use crate::wire::vendor::facts::GENERAL_INFO_CAPABILITIES;
+use adaptive::AdaptiveState;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -44,6 +46,7 @@ pub struct VendorConnections {
 pub struct VendorManager {
     connections: VendorConnections,
     nodes: VendorNodes,
+    adaptive: AdaptiveState,
     rates: RateLimiter,
     /// Findings about the rate limits that the log has.
     noted: Vec<Note>,
@@ -61,6 +64,7 @@ impl VendorManager {
         Self {
             connections,
             nodes: VendorNodes::default(),
+            adaptive: AdaptiveState::default(),
             rates: RateLimiter::default(),
             noted: Vec::new(),
             incapable: 0,
@@ -87,9 +91,13 @@ impl VendorManager {
         subnet: Option<Arc<Subnet>>,
         subnets: &mut watch::Receiver<Option<Arc<Subnet>>>,
     ) {
-        let Some(subnet) = subnet.filter(is_used) else {
+        let Some(subnet) = subnet.clone().filter(is_used) else {
+            if let Some(subnet) = subnet {
+                self.end_adaptive(&subnet, subnets).await;
+            }
             self.nodes = VendorNodes::default();
             self.rates = RateLimiter::default();
+            self.adaptive = AdaptiveState::default();
             let status = VendorStatus { gets: self.gets, ..VendorStatus::default() };
             self.connections.published.store(Arc::new(status));
             return;
@@ -100,6 +108,7 @@ impl VendorManager {
         if !due.is_empty() {
             self.ask(&subnet, due, subnets).await;
         }
+        self.adapt(&subnet, subnets).await;
         self.set_rates(&subnet).await;
         self.publish(self.nodes.due().count());
     }
@@ -163,6 +172,8 @@ impl VendorManager {
             nodes,
             gets: self.gets,
             rates: self.rates.counts(),
+            adaptive: self.adaptive.counts(),
+            groups: self.adaptive.target().cloned(),
         };
         self.connections.published.store(Arc::new(status));
     }

@@ -9,6 +9,7 @@
 //! destination switch, never for each pair of LIDs. Whether packets may really use them is the subject of
 //! [`crate::verify::adaptive`], which masks destinations ([`AdaptiveGroups::mask`]).
 
+pub mod modes;
 mod numbering;
 mod rules;
 

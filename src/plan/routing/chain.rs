@@ -21,7 +21,7 @@ use super::updn::Updn;
 use super::{Engine, Routing, RoutingError, RoutingInput};
 use crate::config::files::RoutingFiles;
 use crate::config::guid_lists::GuidLists;
-use crate::config::options::engine_names;
+use crate::config::options::{adaptive, engine_names};
 use crate::notes::Note;
 use std::sync::Arc;
 
@@ -116,8 +116,9 @@ impl EngineRegistry {
 /// A list of engines contains an unknown name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "unknown routing engine \"{name}\"; valid are {} and no_fallback, separated by commas{}",
+    "unknown routing engine \"{name}\"; valid are {}, {} and no_fallback, separated by commas{}",
     valid.join(", "),
+    adaptive::NAMES.join(", "),
     engine_hints::hint(name, valid)
 )]
 pub struct UnknownEngine {
@@ -338,12 +339,13 @@ mod tests {
         assert_eq!(names("torus-2QoS"), ["torus-2QoS", "minhop"]);
         assert_eq!(names(" updn,,torus-2QoS\tno_fallback\n"), ["updn", "torus-2QoS"]);
         assert_eq!(names("minhop,updn,minhop"), ["minhop", "updn"]);
+        assert_eq!(names("ar_torus,torus-2QoS,ar_updn"), ["torus-2QoS", "updn", "minhop"]);
         let error = Chain::parse("torus-2qos,minhop", &registry()).err().expect("an error");
         assert_eq!(
             error.to_string(),
             "unknown routing engine \"torus-2qos\"; valid are none, minhop, updn, dnup, file, ftree, \
-             lash, dor, torus-2QoS, nue, dfsssp, sssp, chain, willing, silent and no_fallback, \
-             separated by commas; did you mean `torus-2QoS`?"
+             lash, dor, torus-2QoS, nue, dfsssp, sssp, chain, willing, silent, ar_updn, ar_ftree, \
+             ar_dor, ar_torus, ar_minhop and no_fallback, separated by commas; did you mean `torus-2QoS`?"
         );
     }
 

@@ -1,6 +1,7 @@
 //! Which engine an unknown name in `routing_engine` may mean: a misspelt one, or one that only
 //! NVIDIA's OpenSM has.
 
+use crate::config::options::adaptive;
 use crate::config::suggest;
 
 /// NVIDIA's engines with adaptive routing begin with this.
@@ -15,8 +16,7 @@ struct VendorEngine {
     nearest: &'static str,
 }
 
-const VENDOR_ENGINES: [VendorEngine; 7] = [
-    VendorEngine { name: "ar_torus", purpose: "torus-2QoS", nearest: "torus-2QoS" },
+const VENDOR_ENGINES: [VendorEngine; 6] = [
     VendorEngine { name: "ar_asymtree", purpose: "asymmetric trees", nearest: "updn" },
     VendorEngine { name: "asymtree", purpose: "asymmetric trees", nearest: "updn" },
     VendorEngine { name: "kdor-hc", purpose: "hypercubes", nearest: "dor" },
@@ -40,6 +40,9 @@ pub(super) fn hint(name: &str, engines: &[&'static str]) -> String {
         );
     }
     let base = lower.strip_prefix(ADAPTIVE_PREFIX);
+    if let Some(name) = adaptive::NAMES.into_iter().find(|&name| name == lower) {
+        return format!("; did you mean `{name}`?");
+    }
     match base.and_then(|base| engines.iter().find(|engine| engine.to_lowercase() == base)) {
         Some(nearest) => format!(
             "; {name} is NVIDIA's {nearest} with adaptive routing, which is not available: the \
@@ -57,9 +60,8 @@ mod tests {
     fn the_nearest_engine_is_named() {
         let engines = ["minhop", "updn", "ftree", "dor", "torus-2QoS", "nue"];
         let cases = [
-            ("ar_updn", "the nearest engine is updn"),
-            ("AR_ftree", "the nearest engine is ftree"),
-            ("ar_torus", "the nearest engine is torus-2QoS"),
+            ("AR_nue", "the nearest engine is nue"),
+            ("AR_Torus", "did you mean `ar_torus`?"),
             ("kdor-hc", "the nearest engine is dor"),
             ("dfp2", "the nearest engine is nue"),
             ("auto", "name the engine for this topology"),

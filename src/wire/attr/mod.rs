@@ -46,6 +46,14 @@ impl AttrId {
     pub const GENERAL_INFO: u16 = facts::GENERAL_INFO.value;
     /// QosConfigSL of Mellanox, vendor-specific.
     pub const QOS_CONFIG_SL: u16 = facts::QOS_CONFIG_SL.value;
+    /// ARInfo of Mellanox, vendor-specific.
+    pub const AR_INFO: u16 = facts::AR_INFO.value;
+    /// ARGroupTable of Mellanox, vendor-specific.
+    pub const AR_GROUP_TABLE: u16 = facts::AR_GROUP_TABLE.value;
+    /// ARLinearForwardingTable (revised) of Mellanox, vendor-specific.
+    pub const AR_LFT: u16 = facts::AR_LFT.value;
+    /// ARGroupTableCopy of Mellanox, vendor-specific.
+    pub const AR_GROUP_TABLE_COPY: u16 = facts::AR_GROUP_TABLE_COPY.value;
     /// VirtualizationInfo of Mellanox, vendor-specific.
     pub const VIRTUALIZATION_INFO: u16 = facts::VIRTUALIZATION_INFO.value;
     /// VPortInfo of Mellanox, vendor-specific.
@@ -84,6 +92,10 @@ impl AttrId {
             Self::MLNX_EXT_PORT_INFO => "ExtendedPortInfo",
             Self::GENERAL_INFO => "GeneralInfo",
             Self::QOS_CONFIG_SL => "QosConfigSL",
+            Self::AR_INFO => "ARInfo",
+            Self::AR_GROUP_TABLE => "ARGroupTable",
+            Self::AR_LFT => "ARLinearForwardingTable",
+            Self::AR_GROUP_TABLE_COPY => "ARGroupTableCopy",
             Self::VIRTUALIZATION_INFO => "VirtualizationInfo",
             Self::VPORT_INFO => "VPortInfo",
             Self::VNODE_INFO => "VNodeInfo",

@@ -14,6 +14,10 @@ pub struct Capabilities(pub u128);
 
 impl Capabilities {
     pub const NONE: Self = Self(0);
+    /// Adaptive routing with the revised forwarding table.
+    pub const ADAPTIVE_ROUTING: u8 = 2;
+    /// The receiver puts packets in order.
+    pub const OUT_OF_ORDER: u8 = 30;
     /// Virtual ports.
     pub const VIRTUALIZATION: u8 = 15;
     /// QosConfigSL of physical ports.

@@ -93,6 +93,26 @@ pub const TRAP_VPORT_STATE: Fact<u16> = from_header(1146);
 pub const TRAP_VPORT_BAD_P_KEY: Fact<u16> = from_header(1257);
 pub const TRAP_VPORT_BAD_Q_KEY: Fact<u16> = from_header(1258);
 
+/// Attribute IDs of adaptive routing.
+pub const AR_INFO: Fact<u16> = from_header(0xFF20);
+pub const AR_GROUP_TABLE: Fact<u16> = from_header(0xFF21);
+/// The forwarding table of adaptive routing in its revised form.
+pub const AR_LFT: Fact<u16> = from_header(0xFF23);
+pub const AR_GROUP_TABLE_COPY: Fact<u16> = from_header(0xFFBD);
+/// Attribute modifier of ARInfo.
+pub const AR_INFO_MODIFIER: Fact<u32> = inferred(0);
+/// Bits of the modifiers of ARGroupTable and ARLinearForwardingTable that hold the number of the block.
+/// The bits above select tables, of which this program uses the first one, 0.
+pub const AR_BLOCK: Fact<u32> = inferred(0xFFF);
+/// Groups in a block of ARGroupTable while groups have no sub-groups.
+pub const AR_GROUPS_IN_BLOCK: Fact<usize> = inferred(2);
+/// LIDs in a block of the revised ARLinearForwardingTable.
+pub const AR_LIDS_IN_BLOCK: Fact<usize> = from_header(16);
+/// Bits of the modifier of ARGroupTableCopy that hold the group that is copied.
+pub const AR_GROUP_COPY_SOURCE: Fact<u32> = from_header(0xFFF);
+/// Entries of ARGroupTableCopy.
+pub const AR_GROUP_COPY_ENTRIES: Fact<usize> = from_header(16);
+
 /// Capabilities by number, with the names that the console of the simulator accepts.
 pub const CAPABILITIES: [(u8, &str, Certainty); 25] = {
     use Certainty::HeaderOnly;

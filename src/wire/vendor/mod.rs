@@ -4,9 +4,11 @@
 //!
 //! * [`facts`]: every number that is not in a specification, and how certain it is
 //! * [`capabilities`]: the capability mask of GeneralInfo
+//! * [`adaptive`]: adaptive routing of switches
 //! * [`qos_config_sl`]: QosConfigSL, the rate limit of each SL
 //! * [`virtual_ports`]: virtual ports of an adapter port
 
+pub mod adaptive;
 pub mod capabilities;
 pub mod facts;
 pub mod qos_config_sl;

@@ -27,7 +27,7 @@ use operation::{
     sa_limits, safety, sweeps, timing,
 };
 use qos::{congestion, qos};
-use routing::{routers, routing};
+use routing::{adaptive, routers, routing};
 
 macro_rules! reload {
     (restart) => {
@@ -111,7 +111,7 @@ macro_rules! chain {
 }
 
 chain! { [
-    device partitions sweeps routing election timing behaviour perfmgr plugins log recorder safety sa_limits console
+    device partitions sweeps routing adaptive election timing behaviour perfmgr plugins log recorder safety sa_limits console
     management replication qos congestion routers
 ] }
 
@@ -131,6 +131,9 @@ const NO_PLUGINS: &str = "plug-ins for OpenSM use its internal structures; the m
 const NO_ROUTER_ALIASES: &str = "the format of alias GUIDs for routers is not public: none are \
                                  created or removed; prefix_routes_file and rtr_pr_* give paths \
                                  to other subnets";
+
+/// Reason why enable_ar_group_copy has no effect.
+const NO_EQUAL_GROUPS: &str = "no two groups of a switch are equal, so there is nothing to copy";
 
 /// Reason why umad_rx_threshold has no effect.
 const OWN_UMAD: &str = "this program does not use libibumad, which has the function \

@@ -13,8 +13,9 @@ macro_rules! routing {
         /// Path of a file of the order in which the ports of a switch are tried.
         port_search_ordering_file / dimn_ports_file: Option<String> = None, restart, implemented;
         /// Routing engines to try in this order, separated by commas: minhop, updn, dnup, dor,
-        /// file, ftree, pqft, lash, sssp, dfsssp, nue, torus-2QoS, chain (rch_policy_file); minhop
-        /// comes last unless no_fallback is in the list.
+        /// file, ftree, pqft, lash, sssp, dfsssp, nue, torus-2QoS, chain (rch_policy_file); with
+        /// adaptive routing ar_updn, ar_ftree, ar_dor, ar_torus, ar_minhop. minhop comes last unless
+        /// no_fallback is in the list.
         /// (null) is minhop.
         routing_engine: Option<String> = None, restart, implemented;
         /// Refuse routes that leave pairs of hosts without a route or have a credit loop (updn, dnup,
@@ -91,6 +92,30 @@ macro_rules! routing {
     } };
 }
 pub(super) use routing;
+
+macro_rules! adaptive {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Adaptive routing";
+        /// Adaptive routing of switches by Mellanox (NVIDIA): 0: off, 1: on, 2: as 1 (notifications
+        /// are not supported), 3: on with the engines ar_updn, ar_ftree, ar_dor, ar_torus and
+        /// ar_minhop. Experimental: not confirmed on hardware.
+        ar_mode: u8 = 3, reload, implemented, range(0, 3).else_use(0);
+        /// Local repair of routes (SHIELD) by switches by Mellanox (NVIDIA), which take another port
+        /// when a link goes down: values as for ar_mode. Experimental: not confirmed on hardware.
+        shield_mode: u8 = 3, reload, implemented, range(0, 3).else_use(0);
+        /// SLs whose packets are routed adaptively, bit n for SL n.
+        ar_sl_mask: u16 = 0xffff, reload, implemented, hex(4);
+        /// Transports whose packets are routed adaptively, 0 to 0xf: bit 0: UD, bit 1: RC, bit 2:
+        /// UC, bit 3: DC.
+        ar_transport_mask: u8 = 0xa, reload, implemented, hex(1).range(0, 15).else_low_bits(4);
+        /// Route adaptively only to devices that announce that they reorder packets. FALSE does so
+        /// to all.
+        enable_ar_by_device_cap: bool = true, reload, implemented;
+        /// Copy equal groups within a switch instead of sending each.
+        enable_ar_group_copy: bool = false, reload, ignored(NO_EQUAL_GROUPS);
+    } };
+}
+pub(super) use adaptive;
 
 macro_rules! routers {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*

@@ -1,0 +1,301 @@
+//! Plans, proves and writes groups of ports to switches with adaptive routing.
+//!
+//! Planning and proof run on a low-priority thread; the plain forwarding tables, which the SM loop has
+//! written before, have the static routes meanwhile. When the subnet changes, the work in progress ends
+//! after the requests in flight, and begins again with the new subnet.
+
+use super::VendorManager;
+use crate::config::options::Options;
+use crate::daemon::process::priority::spawn_low_priority;
+use crate::fabric::{Fabric, SwitchId};
+use crate::ids::{Guid, Lid};
+use crate::notes::{Note, Severity, counted};
+use crate::observe::m_keys::MKeys;
+use crate::plan::adaptive::modes::AdaptiveModes;
+use crate::plan::adaptive::{AdaptiveGroups, GroupsInput};
+use crate::plan::routing::PortMask;
+use crate::publish::Subnet;
+use crate::transport::tagged::Tagged;
+use crate::transport::transactions::SmpRequest;
+use crate::vendor::adaptive::switch::{AdaptiveFailure, AdaptiveRequest};
+use crate::vendor::adaptive::target::{AdaptiveSettings, AdaptiveTarget};
+use crate::vendor::adaptive::{AdaptiveCounts, AdaptiveSwitches};
+use crate::verify::Checks;
+use crate::verify::adaptive::prove;
+use crate::wire::attr::AttrId;
+use crate::wire::mad::Status;
+use crate::wire::smp::SmpRoute;
+use crate::wire::vendor::capabilities::Capabilities;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use tokio::sync::watch;
+use tracing::{debug, error, info, warn};
+
+/// Requests in flight; one to a switch.
+const WINDOW: usize = 32;
+/// Requests per second.
+const RATE: u32 = 50_000;
+/// Switches that a log line names; the others are counted.
+const MAX_NAMED: usize = 16;
+/// All transports that ARInfo names.
+const ALL_TRANSPORTS: u8 = 0xF;
+
+type SubnetReceiver = watch::Receiver<Option<Arc<Subnet>>>;
+
+/// What the task knows of adaptive routing.
+#[derive(Default)]
+pub(super) struct AdaptiveState {
+    switches: AdaptiveSwitches,
+    target: Option<AdaptiveTarget>,
+    /// Findings that the log has.
+    noted: Vec<Note>,
+    /// The counts and modes of the last log line.
+    logged: Option<(AdaptiveModes, AdaptiveCounts)>,
+    /// Switches without the capability when the log was told last.
+    incapable: usize,
+}
+
+impl AdaptiveState {
+    pub(super) fn counts(&self) -> AdaptiveCounts {
+        self.switches.counts()
+    }
+
+    /// The groups in force, or on their way to the switches.
+    pub(super) fn target(&self) -> Option<&AdaptiveTarget> {
+        self.target.as_ref()
+    }
+}
+
+impl VendorManager {
+    /// Brings the switches of a subnet to their groups. Returns early when there is a newer subnet.
+    pub(super) async fn adapt(&mut self, subnet: &Arc<Subnet>, subnets: &mut SubnetReceiver) {
+        let fabric = &subnet.fabric;
+        let modes = AdaptiveModes::of(&subnet.options, subnet.plan.routing.engine);
+        let mut capable = Vec::new();
+        for switch in fabric.switch_ids() {
+            let guid = fabric.switch(switch).guid();
+            if self.nodes.capabilities(guid).has(Capabilities::ADAPTIVE_ROUTING) {
+                capable.push((guid, subnet.restarts.last(guid)));
+            }
+        }
+        self.warn_of_static_switches(modes, fabric.switches().len(), capable.len());
+        let is_none = capable.is_empty();
+        self.adaptive.switches.observe(capable.into_iter());
+        if is_none {
+            self.adaptive.target = None;
+            return;
+        }
+        // ARInfo of all, and the groups of those that are running.
+        self.send_adaptive(subnet, subnets).await;
+        if subnets.has_changed().unwrap_or(true) {
+            return;
+        }
+        let target =
+            if modes.needs_groups() { self.plan_groups(subnet, modes).await } else { None };
+        if subnets.has_changed().unwrap_or(true) {
+            return;
+        }
+        self.adaptive.switches.set_target(target.as_ref());
+        self.adaptive.target = target;
+        self.publish(0);
+        self.send_adaptive(subnet, subnets).await;
+        self.log_adaptive(modes);
+    }
+
+    /// Switches adaptive routing off before vendor-specific attributes are given up.
+    pub(super) async fn end_adaptive(&mut self, subnet: &Subnet, subnets: &mut SubnetReceiver) {
+        self.adaptive.switches.set_target(None);
+        self.send_adaptive(subnet, subnets).await;
+    }
+
+    fn warn_of_static_switches(&mut self, modes: AdaptiveModes, all: usize, capable: usize) {
+        let incapable = if modes.needs_groups() { all - capable } else { 0 };
+        if incapable > 0 && incapable != self.adaptive.incapable {
+            let switches = counted(incapable, "switch does", "switches do");
+            warn!("adaptive routing: {switches} not announce it, and forward by static tables");
+        }
+        self.adaptive.incapable = incapable;
+    }
+
+    /// The groups for the routes of a subnet that are proven; `None` if the proof panicked.
+    async fn plan_groups(
+        &mut self,
+        subnet: &Arc<Subnet>,
+        modes: AdaptiveModes,
+    ) -> Option<AdaptiveTarget> {
+        let mut before: HashMap<Guid, Vec<PortMask>> = HashMap::new();
+        let mut capacity: HashMap<Guid, u16> = HashMap::new();
+        for guid in self.adaptive.switches.guids() {
+            let Some(switch) = self.adaptive.switches.get(guid) else { continue };
+            let held = switch.held_groups().iter().map(|&ports| PortMask(ports)).collect();
+            before.insert(guid, held);
+            capacity.insert(guid, switch.group_cap());
+        }
+        let of = subnet.clone();
+        let proven = spawn_low_priority(move || {
+            let fabric = &of.fabric;
+            let guid = |switch: SwitchId| fabric.switch(switch).guid();
+            let input = GroupsInput {
+                fabric,
+                plan: &of.plan,
+                before: &|switch| before.get(&guid(switch)).cloned().unwrap_or_default(),
+                capacity: &|switch| capacity.get(&guid(switch)).copied().unwrap_or(0),
+            };
+            prove(fabric, &of.plan, &Checks::of(&of.options), input.groups())
+        });
+        let Ok(proven) = proven.await else {
+            error!(
+                "adaptive routing: planning groups failed, all switches forward by static tables"
+            );
+            return None;
+        };
+        self.note_groups(&subnet.fabric, &proven.groups, proven.notes);
+        let options = &subnet.options;
+        let fabric = subnet.fabric.clone();
+        let plan = subnet.plan.clone();
+        let reorders = |lid: Lid| {
+            let node = plan.lids.port(lid).map(|port| fabric.node_of(port).guid());
+            let capabilities = node.map(|node| self.nodes.capabilities(node));
+            !options.enable_ar_by_device_cap
+                || capabilities.is_some_and(|known| known.has(Capabilities::OUT_OF_ORDER))
+        };
+        let settings = settings(options, modes);
+        let target =
+            AdaptiveTarget::new(fabric.clone(), plan.clone(), proven.groups, settings, reorders);
+        Some(target)
+    }
+
+    /// Logs findings about groups when they change.
+    fn note_groups(&mut self, fabric: &Fabric, groups: &AdaptiveGroups, mut notes: Vec<Note>) {
+        // Switches without adaptive routing have no groups and are counted elsewhere.
+        let limited = groups.limited.iter().map(|&switch| fabric.switch(switch));
+        let limited: Vec<_> = limited
+            .filter(|node| {
+                let switch = self.adaptive.switches.get(node.guid());
+                switch.is_some_and(|switch| switch.group_cap() > 0)
+            })
+            .collect();
+        if let Some(first) = limited.first() {
+            let switches = counted(limited.len(), "switch has", "switches have");
+            notes.push(Note::warning(format!(
+                "{switches} more groups than the table holds, such as \"{}\": the most used ones are \
+                 written, other entries stay static",
+                first.name()
+            )));
+        }
+        if self.adaptive.noted != notes {
+            for note in &notes {
+                match note.severity {
+                    Severity::Info => info!("adaptive routing: {}", note.text),
+                    _ => warn!("adaptive routing: {}", note.text),
+                }
+            }
+            self.adaptive.noted = notes;
+        }
+    }
+
+    /// Sends the requests to all switches, one at a time to each, until there are none or a newer subnet.
+    async fn send_adaptive(&mut self, subnet: &Subnet, subnets: &mut SubnetReceiver) {
+        let keys = self.connections.m_keys.load_full();
+        let client = self.connections.client.paced(WINDOW, RATE);
+        let mut batch = Tagged::new(&client);
+        let mut failed: BTreeMap<AdaptiveFailure, Vec<Guid>> = BTreeMap::new();
+        let due: Vec<Guid> = self.adaptive.switches.guids().collect();
+        for guid in due {
+            if let Some(request) = self.next_adaptive(subnet, &keys, guid) {
+                batch.submit(guid, request);
+            }
+        }
+        while let Some((guid, result)) = batch.next().await {
+            if let Some(failure) = self.adaptive.switches.answered(guid, &result) {
+                failed.entry(failure).or_default().push(guid);
+            }
+            if subnets.has_changed().unwrap_or(true) {
+                // What was not sent is planned anew.
+                continue;
+            }
+            if let Some(request) = self.next_adaptive(subnet, &keys, guid) {
+                batch.submit(guid, request);
+            }
+        }
+        for (failure, guids) in &failed {
+            log_failure(&subnet.fabric, *failure, guids);
+        }
+    }
+
+    fn next_adaptive(&mut self, subnet: &Subnet, keys: &MKeys, guid: Guid) -> Option<SmpRequest> {
+        let fabric = &subnet.fabric;
+        let node = fabric.node_by_guid(guid)?;
+        let AdaptiveRequest { attr_id, modifier, set } = self.adaptive.switches.request(guid)?;
+        let route = SmpRoute::Directed(fabric.node(node).route);
+        let request = match set {
+            Some(data) => SmpRequest::set(route, attr_id, modifier, data),
+            None => SmpRequest::get(route, attr_id, modifier),
+        };
+        debug!("{} of {guid}, modifier {modifier}", AttrId::name(attr_id));
+        Some(request.with_m_key(keys.at_end(fabric, &fabric.node(node).route)))
+    }
+
+    fn log_adaptive(&mut self, modes: AdaptiveModes) {
+        let counts = self.adaptive.counts();
+        let logged = Some((modes, counts));
+        if self.adaptive.logged == logged || self.adaptive.logged.is_none() && !modes.needs_groups()
+        {
+            return;
+        }
+        self.adaptive.logged = logged;
+        let word = |is_on: bool| if is_on { "on" } else { "off" };
+        info!(
+            "adaptive routing (experimental, not confirmed on hardware) is {}, local repair {}: {} \
+             with {}, {} static after a failure",
+            word(modes.routing),
+            word(modes.healing),
+            counted(counts.configured, "switch", "switches"),
+            counted(counts.groups, "group", "groups"),
+            counted(counts.failed, "switch", "switches")
+        );
+    }
+}
+
+fn settings(options: &Options, modes: AdaptiveModes) -> AdaptiveSettings {
+    AdaptiveSettings {
+        routing: modes.routing,
+        healing: modes.healing,
+        sl_mask: options.ar_sl_mask,
+        excluded_transports: !options.ar_transport_mask & ALL_TRANSPORTS,
+    }
+}
+
+fn log_failure(fabric: &Fabric, failure: AdaptiveFailure, guids: &[Guid]) {
+    let name = |&guid: &Guid| match fabric.node_by_guid(guid) {
+        Some(node) => format!("\"{}\"", fabric.node(node).name()),
+        None => guid.to_string(),
+    };
+    let mut names = guids.iter().take(MAX_NAMED).map(name).collect::<Vec<_>>().join(", ");
+    if let Some(others) = guids.len().checked_sub(MAX_NAMED).filter(|&others| others > 0) {
+        names += &format!(" and {others} others");
+    }
+    let switches = counted(guids.len(), "switch", "switches");
+    match failure {
+        AdaptiveFailure::Unanswered(id) => error!(
+            "adaptive routing: {switches} did not answer {}: {names}; they forward by static tables, \
+             and are asked again with the next change of the subnet",
+            AttrId::name(id)
+        ),
+        AdaptiveFailure::Refused(id, status) => error!(
+            "adaptive routing: {switches} refused {} with status 0x{status:04x} ({}): {names}; they \
+             forward by static tables until they restart",
+            AttrId::name(id),
+            Status::name(status)
+        ),
+        AdaptiveFailure::Altered(id) => error!(
+            "adaptive routing: {switches} acknowledged {} with other contents: {names}; they forward \
+             by static tables until they restart",
+            AttrId::name(id)
+        ),
+        AdaptiveFailure::SubGroups => error!(
+            "adaptive routing: {switches} have groups with sub-groups, which are not supported: \
+             {names}; they forward by static tables until they restart"
+        ),
+    }
+}

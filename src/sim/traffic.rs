@@ -1,0 +1,257 @@
+//! Data packets between hosts, walked through the forwarding tables one after another: the load of each
+//! cable, and what is lost.
+//!
+//! Packets take no time and never wait: the counts are those of an endless repetition of the pattern. Each
+//! switch chooses among the ports of a group that are up at random, or an adversary makes every choice
+//! ([`SimFabric::unreached`]).
+
+use super::adaptive::Exits;
+use super::adaptive_tables::PacketClass;
+use super::devices::Devices;
+use super::random::Random;
+use super::sim_fabric::SimFabric;
+use crate::ids::{Guid, Lid, PortNum};
+use crate::wire::attr::PortState;
+use std::collections::{BTreeMap, HashMap};
+
+/// Switches that a packet passes; more are taken for a loop.
+const MAX_SWITCHES: usize = 64;
+
+/// Which hosts send to which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TrafficPattern {
+    /// Each host sends each packet to a random other one.
+    Uniform,
+    /// Host i sends to host i + k.
+    Shift(usize),
+    /// All hosts send to one.
+    HotSpot(usize),
+    AllToAll,
+}
+
+/// How switches forward.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forwarding {
+    /// By the plain forwarding tables.
+    Plain,
+    /// By their groups, where adaptive routing is on.
+    Adaptive,
+}
+
+/// Packets to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Traffic {
+    pub pattern: TrafficPattern,
+    /// Packets of each host to each of its destinations.
+    pub packets: u32,
+    pub packet: PacketClass,
+    pub seed: u64,
+}
+
+/// A cable in one direction: node GUID and number of the port that sends.
+pub type CableEnd = (Guid, PortNum);
+
+/// What became of the packets.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TrafficResult {
+    pub delivered: u64,
+    pub lost: u64,
+    /// Packets on each cable between switches that carried any.
+    pub loads: BTreeMap<CableEnd, u64>,
+}
+
+impl TrafficResult {
+    /// The packets on the most loaded cable.
+    pub fn highest(&self) -> u64 {
+        self.loads.values().copied().max().unwrap_or(0)
+    }
+}
+
+impl Devices {
+    /// The ports for a packet to a LID.
+    fn exits_by(&self, node: u32, lid: Lid, packet: PacketClass, by: Forwarding) -> Option<Exits> {
+        match by {
+            Forwarding::Plain => self.lft_entry(node, lid).map(Exits::Static),
+            Forwarding::Adaptive => self.exits(node, lid, packet),
+        }
+    }
+
+    /// The port at the other end of an ACTIVE link.
+    fn crossed(&self, slot: u32) -> Option<u32> {
+        let is_active = |slot: u32| self.port(slot).info.port_state() == PortState::Active;
+        self.linked_peer(slot).filter(|&peer| is_active(slot) && is_active(peer))
+    }
+
+    /// Walks a packet from a host's port. Calls `cross` with each port of a switch that sends to a
+    /// switch. Returns true if it arrives.
+    fn walk(
+        &self,
+        start: u32,
+        lid: Lid,
+        packet: PacketClass,
+        by: Forwarding,
+        walker: &mut Walker<'_>,
+    ) -> bool {
+        let Some(mut at) = self.crossed(start) else { return false };
+        for _ in 0..=MAX_SWITCHES {
+            if self.owns_lid(self.end_port(at), lid) {
+                return true;
+            }
+            let node = self.port(at).node;
+            let exits = self.exits_by(node, lid, packet, by);
+            let exit = exits.and_then(|exits| walker.choose(&exits));
+            let slot =
+                exit.filter(|&exit| exit != PortNum::ZERO).and_then(|exit| self.slot(node, exit));
+            let Some((slot, next)) = slot.and_then(|slot| Some((slot, self.crossed(slot)?))) else {
+                return false;
+            };
+            if self.is_switch_slot(next) {
+                *walker.loads.entry(slot).or_default() += 1;
+            }
+            at = next;
+        }
+        false
+    }
+
+    /// True if packets to a LID arrive from a switch whatever each switch chooses. `known` has the result
+    /// for switches that were visited, `None` while the walk is behind them.
+    fn arrives_always(
+        &self,
+        at: u32,
+        lid: Lid,
+        packet: PacketClass,
+        known: &mut HashMap<u32, Option<bool>>,
+    ) -> bool {
+        if self.owns_lid(self.end_port(at), lid) {
+            return true;
+        }
+        let node = self.port(at).node;
+        if !self.is_switch(node) {
+            return false;
+        }
+        if let Some(arrives) = known.get(&node) {
+            // A switch behind which the walk is would be met again: a loop.
+            return arrives.unwrap_or(false);
+        }
+        known.insert(node, None);
+        let ports = match self.exits(node, lid, packet) {
+            Some(Exits::Static(port)) => vec![port],
+            Some(Exits::Group(ports)) => ports,
+            None => Vec::new(),
+        };
+        let arrives = !ports.is_empty()
+            && ports.iter().all(|&port| {
+                let slot = self.slot(node, port).filter(|_| port != PortNum::ZERO);
+                let next = slot.and_then(|slot| self.crossed(slot));
+                next.is_some_and(|next| self.arrives_always(next, lid, packet, known))
+            });
+        known.insert(node, Some(arrives));
+        arrives
+    }
+
+    /// The ports of hosts that are ACTIVE, in the order of their LIDs.
+    fn hosts(&self) -> Vec<u32> {
+        let is_host = |&slot: &u32| {
+            let port = self.port(slot);
+            let is_active = port.info.port_state() == PortState::Active;
+            is_active && !self.is_switch(port.node) && port.info.lid().is_unicast()
+        };
+        let mut hosts: Vec<u32> = (0..self.ports.len() as u32).filter(is_host).collect();
+        hosts.sort_by_key(|&slot| self.port(slot).info.lid());
+        hosts
+    }
+}
+
+/// Makes the choices of the switches, and counts packets by the port that sends.
+struct Walker<'a> {
+    random: &'a mut Random,
+    loads: HashMap<u32, u64>,
+}
+
+impl Walker<'_> {
+    fn choose(&mut self, exits: &Exits) -> Option<PortNum> {
+        match exits {
+            Exits::Static(port) => Some(*port),
+            Exits::Group(ports) => {
+                let count = ports.len() as u64;
+                (count > 0).then(|| ports[self.random.below(count) as usize])
+            }
+        }
+    }
+}
+
+/// The destinations of host `source` of `hosts`.
+fn destinations(
+    pattern: TrafficPattern,
+    source: usize,
+    hosts: usize,
+    random: &mut Random,
+) -> Vec<usize> {
+    let others = hosts.saturating_sub(1) as u64;
+    match pattern {
+        TrafficPattern::Uniform if others > 0 => {
+            vec![(source + 1 + random.below(others) as usize) % hosts]
+        }
+        TrafficPattern::Uniform => Vec::new(),
+        TrafficPattern::Shift(by) => vec![(source + by) % hosts],
+        TrafficPattern::HotSpot(host) => vec![host % hosts],
+        TrafficPattern::AllToAll => (0..hosts).collect(),
+    }
+}
+
+impl SimFabric {
+    /// Sends packets between all hosts with an ACTIVE port, which are numbered in the order of their LIDs.
+    pub fn send_traffic(&self, traffic: &Traffic, by: Forwarding) -> TrafficResult {
+        let net = self.shared.lock();
+        let devices = &net.devices;
+        let hosts = devices.hosts();
+        let mut random = Random(traffic.seed);
+        let mut choices = Random(!traffic.seed);
+        let mut walker = Walker { random: &mut choices, loads: HashMap::new() };
+        let mut result = TrafficResult::default();
+        for (source, &start) in hosts.iter().enumerate() {
+            for _ in 0..traffic.packets {
+                for to in destinations(traffic.pattern, source, hosts.len(), &mut random) {
+                    if to == source {
+                        continue;
+                    }
+                    let lid = devices.port(hosts[to]).info.lid();
+                    if devices.walk(start, lid, traffic.packet, by, &mut walker) {
+                        result.delivered += 1;
+                    } else {
+                        result.lost += 1;
+                    }
+                }
+            }
+        }
+        let end = |slot: u32| {
+            let port = devices.port(slot);
+            (devices.node(port.node).info.node_guid(), port.num)
+        };
+        result.loads = walker.loads.into_iter().map(|(slot, load)| (end(slot), load)).collect();
+        result
+    }
+
+    /// The pairs of a host and the LID of another one whose packets an adversary can lose, or let circle, by
+    /// its choices among the ports of groups.
+    pub fn unreached(&self, packet: PacketClass) -> Vec<(Guid, Lid)> {
+        let net = self.shared.lock();
+        let devices = &net.devices;
+        let hosts = devices.hosts();
+        let mut unreached = Vec::new();
+        for &to in &hosts {
+            let lid = devices.port(to).info.lid();
+            let mut known = HashMap::new();
+            for &from in hosts.iter().filter(|&&from| from != to) {
+                let first = devices.crossed(from);
+                let arrives = first
+                    .is_some_and(|first| devices.arrives_always(first, lid, packet, &mut known));
+                if !arrives {
+                    let node = devices.port(from).node;
+                    unreached.push((devices.node(node).info.node_guid(), lid));
+                }
+            }
+        }
+        unreached
+    }
+}

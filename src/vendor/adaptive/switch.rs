@@ -1,0 +1,425 @@
+//! One switch with adaptive routing: the requests that lead from what it holds to its target.
+//!
+//! ```text
+//! ARInfo ─ off ──────────────► entries ► groups ─────────────────────────► ARInfo
+//!        └ on ► read tables ─► groups added ► top ► entries ► groups freed ► ARInfo
+//! ```
+//!
+//! On a running switch, groups that change have the ports of both sets in common until all entries are
+//! written. If there are none, adaptive routing is switched off first.
+
+use super::target::{SwitchTarget, group_block, group_blocks};
+use crate::transport::transactions::{SmpError, SmpResult};
+use crate::wire::attr::AttrId;
+use crate::wire::smp::DATA_SIZE;
+use crate::wire::vendor::adaptive::{AR_GROUP_BLOCK, ArGroupBlock, ArInfo, GroupPorts};
+use crate::wire::vendor::facts::AR_INFO_MODIFIER;
+use std::collections::VecDeque;
+
+/// The largest number of sub-groups with which each group has one set of ports.
+const MAX_SUB_GROUPS: u8 = 1;
+
+/// Why a switch is not configured.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum AdaptiveFailure {
+    /// It did not answer a request for this attribute.
+    Unanswered(u16),
+    /// It refused this attribute with a status.
+    Refused(u16, u16),
+    /// It acknowledged a Set of this attribute with other contents.
+    Altered(u16),
+    /// Its groups have sub-groups.
+    SubGroups,
+}
+
+/// A request to a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdaptiveRequest {
+    pub attr_id: u16,
+    pub modifier: u32,
+    /// The contents of a Set; `None` is a Get.
+    pub set: Option<[u8; DATA_SIZE]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    ReadInfo,
+    ReadGroups(u32),
+    ReadEntries(u32),
+    /// Groups that entries need now or later.
+    AddGroups(u32),
+    WriteEntries(u32),
+    WriteGroups(u32),
+    /// The highest group, before entries name it.
+    RaiseTop,
+    WriteInfo,
+    SwitchOff,
+}
+
+/// The forwarding table of a switch.
+#[derive(Clone, Debug)]
+enum HeldEntries {
+    Unknown,
+    As(SwitchTarget),
+}
+
+/// What a switch is to have.
+#[derive(Clone, Debug)]
+enum Wanted {
+    /// Not planned yet.
+    Undecided,
+    Static,
+    Tables(SwitchTarget),
+}
+
+#[derive(Clone, Debug)]
+pub struct AdaptiveSwitch {
+    restarted: u64,
+    /// `None` if it is not known.
+    info: Option<ArInfo>,
+    /// `None` if they are not known.
+    groups: Option<Vec<GroupPorts>>,
+    entries: HeldEntries,
+    wanted: Wanted,
+    steps: VecDeque<Step>,
+    failure: Option<AdaptiveFailure>,
+    /// It has been switched off after a failure, or is to be.
+    is_given_up: bool,
+}
+
+impl AdaptiveSwitch {
+    pub(super) fn new(restarted: u64) -> Self {
+        Self {
+            restarted,
+            info: None,
+            groups: None,
+            entries: HeldEntries::Unknown,
+            wanted: Wanted::Undecided,
+            steps: VecDeque::new(),
+            failure: None,
+            is_given_up: false,
+        }
+    }
+
+    pub(super) fn restarted(&self) -> u64 {
+        self.restarted
+    }
+
+    pub fn failure(&self) -> Option<AdaptiveFailure> {
+        self.failure
+    }
+
+    /// The groups that it holds, by number; none if they are not known.
+    pub fn held_groups(&self) -> &[GroupPorts] {
+        self.groups.as_deref().unwrap_or_default()
+    }
+
+    /// The number of groups of its table, group 0 included; 0 while it is not known or cannot be used.
+    pub fn group_cap(&self) -> u16 {
+        match self.info {
+            Some(info) if !self.is_given_up => info.group_cap(),
+            _ => 0,
+        }
+    }
+
+    pub(super) fn groups(&self) -> usize {
+        self.held_groups().iter().filter(|ports| ports.iter().any(|&word| word != 0)).count()
+    }
+
+    /// True if it has what it is to have, and that is more than static forwarding.
+    pub fn is_configured(&self) -> bool {
+        let is_done = self.failure.is_none() && self.steps.is_empty();
+        is_done && matches!(self.wanted, Wanted::Tables(_)) && self.info.is_some_and(is_on)
+    }
+
+    /// Reads ARInfo again. A switch that did not answer gets another chance, one that refused does not.
+    pub(super) fn begin(&mut self) {
+        if matches!(self.failure, Some(AdaptiveFailure::Unanswered(_))) {
+            self.failure = None;
+            self.is_given_up = false;
+        }
+        self.wanted = Wanted::Undecided;
+        self.steps.clear();
+        // A switch that refused ARInfo has nothing to read.
+        if !self.is_given_up || self.info.is_some() {
+            self.steps.push_back(Step::ReadInfo);
+        }
+    }
+
+    /// Plans the steps to a target.
+    pub(super) fn set_target(&mut self, target: Option<SwitchTarget>) {
+        self.wanted = match target {
+            Some(target) if !self.is_given_up => Wanted::Tables(target),
+            _ => Wanted::Static,
+        };
+        self.steps.clear();
+        let Some(info) = self.info else { return };
+        match &self.wanted {
+            Wanted::Tables(target) if is_on(info) => self.steps = self.running(target, info),
+            Wanted::Tables(target) => {
+                let known =
+                    if let HeldEntries::As(known) = &self.entries { Some(known) } else { None };
+                let mut steps = entry_steps(target, known);
+                let groups = target.groups();
+                let differs = |block: &u32| self.differs(&groups, *block);
+                steps.extend((0..group_blocks(&groups)).filter(differs).map(Step::WriteGroups));
+                steps.push_back(Step::WriteInfo);
+                self.steps = steps;
+            }
+            Wanted::Static if is_on(info) => self.steps = [Step::SwitchOff].into(),
+            Wanted::Static | Wanted::Undecided => {}
+        }
+    }
+
+    /// The steps of a switch whose adaptive routing is on.
+    fn running(&self, target: &SwitchTarget, info: ArInfo) -> VecDeque<Step> {
+        let groups = target.groups();
+        let held = self.held_groups();
+        let leads_elsewhere = held.iter().zip(&groups).any(|(held, wanted)| {
+            let is_used = |ports: &GroupPorts| ports.iter().any(|&word| word != 0);
+            is_used(held) && is_used(wanted) && !is_used(&common(held, wanted))
+        });
+        let mut steps = VecDeque::new();
+        if leads_elsewhere {
+            steps.push_back(Step::SwitchOff);
+        }
+        let blocks = group_blocks(&groups).max(group_blocks(held));
+        let added = merged(held, &groups);
+        steps.extend((0..blocks).filter(|&block| self.differs(&added, block)).map(Step::AddGroups));
+        let wanted = target.info(info);
+        if wanted.group_top() > info.group_top() {
+            steps.push_back(Step::RaiseTop);
+        }
+        match &self.entries {
+            HeldEntries::As(known) => steps.append(&mut entry_steps(target, Some(known))),
+            HeldEntries::Unknown => {
+                let own = target.own_block();
+                let others = (0..target.entry_blocks()).filter(|&block| block != own);
+                steps.extend(others.chain([own]).map(Step::ReadEntries));
+            }
+        }
+        let is_final = |&block: &u32| group_block(&added, block) == group_block(&groups, block);
+        let is_freed = |block: &u32| !is_final(block);
+        steps.extend((0..blocks).filter(is_freed).map(Step::WriteGroups));
+        steps.push_back(Step::WriteInfo);
+        steps
+    }
+
+    /// True if a block of the group table is not known to have these groups.
+    fn differs(&self, groups: &[GroupPorts], block: u32) -> bool {
+        let held = self.groups.as_deref();
+        held.is_none_or(|held| group_block(held, block) != group_block(groups, block))
+    }
+
+    /// The next request; steps that have nothing to write are skipped.
+    pub(super) fn request(&mut self) -> Option<AdaptiveRequest> {
+        while let Some(&step) = self.steps.front() {
+            if let Some(request) = self.request_of(step) {
+                return Some(request);
+            }
+            self.steps.pop_front();
+        }
+        None
+    }
+
+    fn request_of(&self, step: Step) -> Option<AdaptiveRequest> {
+        let request = |attr_id, modifier, set| Some(AdaptiveRequest { attr_id, modifier, set });
+        let modifier = AR_INFO_MODIFIER.value;
+        match step {
+            Step::ReadInfo => return request(AttrId::AR_INFO, modifier, None),
+            Step::ReadGroups(block) => return request(AttrId::AR_GROUP_TABLE, block, None),
+            Step::ReadEntries(block) => return request(AttrId::AR_LFT, block, None),
+            Step::SwitchOff => {
+                let off = off(self.info.unwrap_or_default());
+                return request(AttrId::AR_INFO, modifier, Some(off.0));
+            }
+            _ => {}
+        }
+        let Wanted::Tables(target) = &self.wanted else { return None };
+        let info = self.info.unwrap_or_default();
+        match step {
+            Step::AddGroups(block) => {
+                let added = merged(self.held_groups(), &target.groups());
+                request(AttrId::AR_GROUP_TABLE, block, Some(group_block(&added, block).0))
+            }
+            Step::WriteGroups(block) => {
+                let block_data = group_block(&target.groups(), block).0;
+                request(AttrId::AR_GROUP_TABLE, block, Some(block_data))
+            }
+            Step::WriteEntries(block) => {
+                request(AttrId::AR_LFT, block, Some(target.entries(block).0))
+            }
+            Step::RaiseTop => {
+                let mut raised = info;
+                raised.set_group_top(target.info(info).group_top());
+                request(AttrId::AR_INFO, modifier, Some(raised.0))
+            }
+            _ => {
+                let wanted = target.info(info);
+                if wanted == info {
+                    None
+                } else {
+                    request(AttrId::AR_INFO, modifier, Some(wanted.0))
+                }
+            }
+        }
+    }
+
+    /// Takes over the answer to the last request. Returns the failure, if it is a new one.
+    pub(super) fn answered(&mut self, result: &SmpResult) -> Option<AdaptiveFailure> {
+        let request = self.request()?;
+        let step = self.steps.pop_front()?;
+        let failure = match result {
+            Ok(reply) => match request.set {
+                Some(set) if !is_as_set(request.attr_id, &set, &reply.data) => {
+                    AdaptiveFailure::Altered(request.attr_id)
+                }
+                _ => {
+                    self.done(step, &reply.data);
+                    return self.too_new();
+                }
+            },
+            Err(SmpError::Status(status)) => AdaptiveFailure::Refused(request.attr_id, *status),
+            Err(SmpError::Unanswered | SmpError::Malformed(_) | SmpError::Send(_)) => {
+                AdaptiveFailure::Unanswered(request.attr_id)
+            }
+        };
+        let is_known = self.failure == Some(failure);
+        self.fail(failure, step);
+        (!is_known).then_some(failure)
+    }
+
+    /// Gives a switch up whose tables have another form.
+    fn too_new(&mut self) -> Option<AdaptiveFailure> {
+        let is_known = self.info.is_none_or(|info| info.sub_groups() <= MAX_SUB_GROUPS);
+        if is_known || self.is_given_up {
+            return None;
+        }
+        self.fail(AdaptiveFailure::SubGroups, Step::ReadInfo);
+        Some(AdaptiveFailure::SubGroups)
+    }
+
+    /// Gives the switch up: it forwards statically.
+    fn fail(&mut self, failure: AdaptiveFailure, step: Step) {
+        self.failure = Some(failure);
+        self.is_given_up = true;
+        self.groups = None;
+        self.entries = HeldEntries::Unknown;
+        self.steps.clear();
+        let may_be_on = match step {
+            Step::SwitchOff => false,
+            Step::WriteInfo | Step::RaiseTop => true,
+            _ => self.info.is_some_and(is_on),
+        };
+        if may_be_on {
+            self.steps.push_back(Step::SwitchOff);
+        } else if step == Step::ReadInfo {
+            self.info = None;
+        }
+    }
+
+    fn done(&mut self, step: Step, data: &[u8; DATA_SIZE]) {
+        match step {
+            Step::ReadInfo => {
+                let info = ArInfo(*data);
+                self.info = Some(info);
+                let is_unknown = is_on(info) && self.groups.is_none();
+                if is_unknown && !self.is_given_up {
+                    let groups = usize::from(info.group_top()) + 1;
+                    self.groups = Some(vec![GroupPorts::default(); groups]);
+                    let blocks = groups.div_ceil(AR_GROUP_BLOCK) as u32;
+                    self.steps.extend((0..blocks).map(Step::ReadGroups));
+                }
+            }
+            Step::WriteInfo | Step::RaiseTop | Step::SwitchOff => self.info = Some(ArInfo(*data)),
+            Step::ReadGroups(block) | Step::AddGroups(block) | Step::WriteGroups(block) => {
+                let groups = self.groups.get_or_insert_default();
+                let first = block as usize * AR_GROUP_BLOCK;
+                groups.resize(groups.len().max(first + AR_GROUP_BLOCK), GroupPorts::default());
+                let read = ArGroupBlock(*data).groups();
+                groups[first..first + AR_GROUP_BLOCK].copy_from_slice(&read);
+            }
+            Step::ReadEntries(block) => {
+                if let Wanted::Tables(target) = &self.wanted
+                    && target.entries(block).0 != *data
+                {
+                    self.steps.push_front(Step::WriteEntries(block));
+                }
+            }
+            Step::WriteEntries(_) => {}
+        }
+        let writes_entries =
+            |step: &Step| matches!(step, Step::WriteEntries(_) | Step::ReadEntries(_));
+        let was_entries = writes_entries(&step);
+        if was_entries {
+            // Between the first and the last block, nothing is known of the whole.
+            self.entries = match &self.wanted {
+                Wanted::Tables(target) if !self.steps.iter().any(writes_entries) => {
+                    HeldEntries::As(target.clone())
+                }
+                _ => HeldEntries::Unknown,
+            };
+        }
+    }
+}
+
+/// The writes of blocks that differ from what is held, that with the subnet manager's LID last.
+fn entry_steps(target: &SwitchTarget, held: Option<&SwitchTarget>) -> VecDeque<Step> {
+    let own = target.own_block();
+    let others = (0..target.entry_blocks()).filter(|&block| block != own);
+    let differs =
+        |block: &u32| held.is_none_or(|held| held.entries(*block) != target.entries(*block));
+    others.chain([own]).filter(differs).map(Step::WriteEntries).collect()
+}
+
+/// True while the forwarding table of adaptive routing is in force.
+fn is_on(info: ArInfo) -> bool {
+    info.adaptive_routing() || info.fast_recovery()
+}
+
+/// The same with static forwarding.
+fn off(info: ArInfo) -> ArInfo {
+    let mut off = info;
+    off.set_adaptive_routing(false);
+    off.set_fast_recovery(false);
+    off.set_notifications(false);
+    off
+}
+
+/// The ports of two sets.
+fn common(a: &GroupPorts, b: &GroupPorts) -> GroupPorts {
+    std::array::from_fn(|word| a[word] & b[word])
+}
+
+/// The groups between two tables: those that the first one lacks are there, and those of both have the
+/// ports in common.
+fn merged(held: &[GroupPorts], wanted: &[GroupPorts]) -> Vec<GroupPorts> {
+    let at = |table: &[GroupPorts], number: usize| table.get(number).copied().unwrap_or_default();
+    let is_empty = |ports: &GroupPorts| ports.iter().all(|&word| word == 0);
+    (0..held.len().max(wanted.len()))
+        .map(|number| {
+            let (held, wanted) = (at(held, number), at(wanted, number));
+            let both = common(&held, &wanted);
+            if is_empty(&held) {
+                wanted
+            } else if is_empty(&both) {
+                held
+            } else {
+                both
+            }
+        })
+        .collect()
+}
+
+/// True if a reply shows what was set. Fields of ARInfo that cannot be set are not compared.
+fn is_as_set(attr_id: u16, set: &[u8; DATA_SIZE], reply: &[u8; DATA_SIZE]) -> bool {
+    if attr_id != AttrId::AR_INFO {
+        return set == reply;
+    }
+    let fields = |data: &[u8; DATA_SIZE]| {
+        let info = ArInfo(*data);
+        let on = (info.adaptive_routing(), info.fast_recovery(), info.notifications());
+        (on, info.group_top(), info.by_sl(), info.sl_mask(), info.excluded_transports())
+    };
+    fields(set) == fields(reply)
+}

@@ -1,0 +1,139 @@
+//! The tables of adaptive routing that the switches of a subnet should have.
+
+use crate::fabric::{Fabric, SwitchId};
+use crate::ids::{Guid, Lid};
+use crate::plan::Plan;
+use crate::plan::adaptive::AdaptiveGroups;
+use crate::wire::attr::tables::LFT_NO_PATH;
+use crate::wire::vendor::adaptive::{
+    AR_GROUP_BLOCK, AR_LFT_BLOCK, ArEntry, ArGroupBlock, ArInfo, ArLftBlock, ArState, GroupPorts,
+};
+use std::sync::Arc;
+
+/// What is written to ARInfo.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdaptiveSettings {
+    pub routing: bool,
+    pub healing: bool,
+    pub sl_mask: u16,
+    /// Transports as bits of ARInfo.
+    pub excluded_transports: u8,
+}
+
+/// The tables of all switches of a subnet.
+#[derive(Clone, Debug)]
+pub struct AdaptiveTarget(Arc<Tables>);
+
+#[derive(Debug)]
+struct Tables {
+    fabric: Arc<Fabric>,
+    plan: Arc<Plan>,
+    groups: AdaptiveGroups,
+    settings: AdaptiveSettings,
+    /// By LID: true if packets must arrive in order, because the destination does not reorder them.
+    in_order: Vec<bool>,
+    /// The LID of the subnet manager.
+    own_lid: Lid,
+}
+
+/// The tables of one switch.
+#[derive(Clone, Debug)]
+pub struct SwitchTarget {
+    tables: Arc<Tables>,
+    switch: SwitchId,
+}
+
+impl AdaptiveTarget {
+    /// The tables for groups that are proven. `reorders` tells whether the port with a LID puts packets in
+    /// order.
+    pub fn new(
+        fabric: Arc<Fabric>,
+        plan: Arc<Plan>,
+        groups: AdaptiveGroups,
+        settings: AdaptiveSettings,
+        reorders: impl Fn(Lid) -> bool,
+    ) -> Self {
+        let in_order = (0..=plan.lids.max().0).map(|lid| !reorders(Lid(lid))).collect();
+        let own_lid = plan.lids.base(fabric.local()).unwrap_or_default();
+        Self(Arc::new(Tables { fabric, plan, groups, settings, in_order, own_lid }))
+    }
+
+    pub fn groups(&self) -> &AdaptiveGroups {
+        &self.0.groups
+    }
+
+    pub(super) fn of_switch(&self, guid: Guid) -> Option<SwitchTarget> {
+        let node = self.0.fabric.node_by_guid(guid)?;
+        let switch = self.0.fabric.node(node).switch?;
+        Some(SwitchTarget { tables: self.0.clone(), switch })
+    }
+}
+
+impl SwitchTarget {
+    /// The ports of each group, by number.
+    pub(super) fn groups(&self) -> Vec<GroupPorts> {
+        self.tables.groups.of(self.switch).masks().iter().map(|mask| mask.0).collect()
+    }
+
+    /// The ARInfo of a switch that has another one now.
+    pub(super) fn info(&self, now: ArInfo) -> ArInfo {
+        let AdaptiveSettings { routing, healing, sl_mask, excluded_transports } =
+            self.tables.settings;
+        let top = self.tables.groups.of(self.switch).used().max().unwrap_or(0);
+        let mut info = now;
+        info.set_group_top(top);
+        info.set_adaptive_routing(routing);
+        info.set_fast_recovery(healing && now.fast_recovery_supported());
+        info.set_notifications(false);
+        if now.by_sl_supported() {
+            info.set_by_sl(sl_mask != u16::MAX);
+            info.set_sl_mask(sl_mask);
+        }
+        if now.by_transport_supported() {
+            info.set_excluded_transports(excluded_transports);
+        }
+        info
+    }
+
+    /// Number of blocks of the forwarding table.
+    pub(super) fn entry_blocks(&self) -> u32 {
+        ArLftBlock::block(self.tables.plan.lids.max()) + 1
+    }
+
+    /// The block with the entry of the subnet manager.
+    pub(super) fn own_block(&self) -> u32 {
+        ArLftBlock::block(self.tables.own_lid)
+    }
+
+    pub(super) fn entries(&self, block: u32) -> ArLftBlock {
+        let first = block as usize * AR_LFT_BLOCK;
+        ArLftBlock::of(std::array::from_fn(|index| self.entry(Lid((first + index) as u16))))
+    }
+
+    fn entry(&self, lid: Lid) -> ArEntry {
+        let Tables { plan, groups, settings, in_order, .. } = &*self.tables;
+        let lft = plan.routing.lft(self.switch);
+        let port = lft.entry(lid);
+        if port == LFT_NO_PATH {
+            return ArEntry { state: ArState::Static, port, group: 0 };
+        }
+        let group = groups.number(self.switch, lid, port);
+        // Without adaptive routing, groups serve local repair only, and packets stay in order.
+        let needs_order = settings.routing && in_order.get(lid.index()).copied().unwrap_or(true);
+        let state = if group == 0 || needs_order { ArState::Static } else { ArState::Free };
+        ArEntry { state, port, group }
+    }
+}
+
+/// A block of groups by number.
+pub(super) fn group_block(groups: &[GroupPorts], block: u32) -> ArGroupBlock {
+    let first = block as usize * AR_GROUP_BLOCK;
+    ArGroupBlock::of(std::array::from_fn(|index| {
+        groups.get(first + index).copied().unwrap_or_default()
+    }))
+}
+
+/// Number of blocks that hold groups.
+pub(super) fn group_blocks(groups: &[GroupPorts]) -> u32 {
+    groups.len().div_ceil(AR_GROUP_BLOCK) as u32
+}
