@@ -101,6 +101,13 @@ pub enum ManageCommand {
     },
     /// List the multicast groups with their members
     Groups(ClientArgs),
+    /// List the switches with adaptive routing and their groups of ports, or one switch
+    Adaptive {
+        /// GUID or description of the switch
+        switch: Option<String>,
+        #[command(flatten)]
+        client: ClientArgs,
+    },
     /// List the partitions with their members
     Partitions(ClientArgs),
     /// Show missing switches and cables, and broken rings of the torus
@@ -202,6 +209,7 @@ impl ManageCommand {
             | Self::Torus(client)
             | Self::Sa(client)
             | Self::Quarantine { client, .. }
+            | Self::Adaptive { client, .. }
             | Self::Ports { client, .. }
             | Self::Path { client, .. } => &client.select,
             Self::Events { select, .. } | Self::Top { select, .. } | Self::Metrics(select) => {

@@ -3,6 +3,7 @@
 use super::DaemonArgs;
 use super::number::natural;
 use super::sim::fabric::FabricArgs;
+use crate::offline::adaptive::Pattern;
 use clap::Parser;
 use std::path::PathBuf;
 
@@ -46,7 +47,11 @@ pub struct PlanArgs {
     /// [default: all single failures, 1000 of each kind of pair]
     #[arg(long, value_name = "N", value_parser = natural::<usize>)]
     pub samples: Option<usize>,
-    /// Seed of samples
+    /// Compute the load of the busiest link if hosts send by this pattern: the median of 50 random
+    /// ones, each flow counting 1; with adaptive routing also while groups share flows evenly
+    #[arg(long, value_name = "PATTERN")]
+    pub traffic: Option<Pattern>,
+    /// Seed of samples and of patterns of traffic
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = natural::<u64>)]
     pub seed: u64,
     /// Draw the torus plane by plane, with missing switches and cables marked

@@ -5,8 +5,9 @@ use super::json::{Comparison, EngineErrors, Report};
 use super::report;
 use super::scenario::Scenario;
 use super::trial::Trial;
-use super::{what_if, what_if_extent};
+use super::{add_adaptive, what_if, what_if_extent};
 use crate::cli::{Failure, PlanArgs};
+use crate::config::options::adaptive;
 use crate::fabric::Fabric;
 use crate::notes::Severity;
 use std::fmt::Write as _;
@@ -25,6 +26,10 @@ pub(super) fn run(
         scenario.use_engine(engine)?;
         let trial = Trial::run(scenario, fabric, None);
         let mut report = facts::report(scenario, fabric, &trial, None);
+        // With groups, an engine has the routes of another one.
+        let adaptive = adaptive::NAMES.into_iter().find(|name| name == engine);
+        report.engines.iter_mut().take(1).for_each(|first| *first = adaptive.unwrap_or(first));
+        add_adaptive(&mut report, scenario, fabric, &trial, args);
         if let Some(extent) = what_if_extent(args) {
             report.what_if = Some(what_if::run(scenario, fabric, &trial, extent));
         }
@@ -59,7 +64,7 @@ pub(super) fn text(comparison: &Comparison) -> String {
 }
 
 /// The rows of the table.
-const ROWS: [&str; 14] = [
+const ROWS: [&str; 16] = [
     "engine",
     "routed",
     "credit loops",
@@ -72,6 +77,8 @@ const ROWS: [&str; 14] = [
     "ranks",
     "roots",
     "layers",
+    "groups",
+    "busiest link",
     "what if: routed",
     "what if: not routed",
 ];
@@ -97,6 +104,11 @@ fn column(report: &Report) -> Vec<String> {
         structure.and_then(|structure| counted(structure.ranks.len())),
         structure.and_then(|structure| counted(structure.roots.len())),
         structure.and_then(|structure| structure.layers).map(|layers| layers.to_string()),
+        report.adaptive.as_ref().map(|adaptive| adaptive.groups.to_string()),
+        report.traffic.as_ref().map(|traffic| {
+            let busiest = traffic.busiest_adaptive.as_ref().unwrap_or(&traffic.busiest_static);
+            format!("{:.1}", busiest.median)
+        }),
         report.what_if.as_ref().map(|what_if| what_if.routed.to_string()),
         report.what_if.as_ref().map(|what_if| what_if.unrouted.to_string()),
     ];

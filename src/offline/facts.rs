@@ -51,6 +51,8 @@ pub(super) fn report(
         path: None,
         path_sl: None,
         what_if: None,
+        adaptive: None,
+        traffic: None,
     };
     match &trial.outcome {
         TrialOutcome::Routed(verified) => {

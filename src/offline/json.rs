@@ -51,6 +51,44 @@ pub struct Report {
     pub path_sl: Option<PathSls>,
     /// Failure analysis, with `--what-if` or `--what-if-pairs`.
     pub what_if: Option<WhatIf>,
+    /// The groups of adaptive routing, if the engine or a key asks for them.
+    pub adaptive: Option<AdaptiveFacts>,
+    /// The load of cables, with `--traffic`.
+    pub traffic: Option<TrafficFacts>,
+}
+
+/// Groups of ports for adaptive routing.
+#[derive(Serialize, Debug)]
+pub struct AdaptiveFacts {
+    /// Which ports are equivalent.
+    pub rule: &'static str,
+    /// Groups of all switches.
+    pub groups: usize,
+    /// LIDs whose groups are not safe.
+    pub static_lids: usize,
+    /// Dependencies between cables, whichever port each switch chooses.
+    pub dependencies: usize,
+}
+
+/// The load of cables between switches under a pattern of traffic.
+#[derive(Serialize, Debug)]
+pub struct TrafficFacts {
+    pub pattern: &'static str,
+    /// Number of random patterns.
+    pub samples: usize,
+    /// With the ports of the forwarding tables.
+    pub busiest_static: Busiest,
+    /// With groups of ports, which share each flow evenly.
+    pub busiest_adaptive: Option<Busiest>,
+}
+
+/// Flows on the busiest direction of a cable.
+#[derive(Serialize, Debug)]
+pub struct Busiest {
+    /// The median of all patterns.
+    pub median: f64,
+    /// The highest of all patterns.
+    pub highest: f64,
 }
 
 /// Report of `torus-sm plan --compare`.

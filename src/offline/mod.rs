@@ -10,6 +10,7 @@
 //! * `facts`: fills in the report from fabric and plan; `host_paths`: lengths, SLs and VLs of all paths
 //!   between hosts;
 //! * [`report`]: the report as text;
+//! * [`adaptive`]: groups for adaptive routing, and the load of patterns of traffic;
 //! * `compare`: several engines side by side;
 //! * [`what_if`]: failure analysis, with the progress bar of `progress`;
 //! * [`draw`]: the torus as an SVG drawing.
@@ -24,6 +25,7 @@
 //! The configuration comes from the command line and the file given by `-F` only, never from /etc,
 //! so that plans do not depend on the machine that makes them.
 
+pub mod adaptive;
 pub mod check;
 mod compare;
 pub mod draw;
@@ -46,6 +48,7 @@ use crate::publish::report::link_loads;
 use crate::publish::{atomic_file, dumps};
 use chrono::{DateTime, Local};
 use draw::Drawn;
+use json::Report;
 use scenario::Scenario;
 use serde::Serialize;
 use std::fs;
@@ -75,6 +78,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let trial = Trial::run(&scenario, &fabric, None);
     let layout = layout(&scenario, &fabric, &trial);
     let mut report = facts::report(&scenario, &fabric, &trial, layout.as_ref().ok());
+    add_adaptive(&mut report, &scenario, &fabric, &trial, args);
     if let TrialOutcome::Routed(verified) = &trial.outcome {
         if let Some([from, to]) = args.path.as_deref() {
             report.path = Some(facts::path(&fabric, verified.plan(), from, to)?);
@@ -102,6 +106,23 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     write_report(out, &report, |report| report::text(report, args.placement), args.json)?;
     let is_complete = report.routed && !report.fallback && report.unreachable_hosts == 0;
     Ok(if is_complete { ExitCode::Ok } else { ExitCode::Fatal })
+}
+
+/// Adds the groups of adaptive routing and the load of a pattern, if they are asked for.
+fn add_adaptive(
+    report: &mut Report,
+    scenario: &Scenario,
+    fabric: &Fabric,
+    trial: &Trial,
+    args: &PlanArgs,
+) {
+    let TrialOutcome::Routed(verified) = &trial.outcome else { return };
+    let proven = adaptive::groups(scenario, fabric, trial);
+    report.adaptive = proven.as_ref().map(adaptive::facts);
+    report.notes.extend(proven.iter().flat_map(|proven| proven.notes.iter().cloned()));
+    let groups = proven.as_ref().map(|proven| &proven.groups);
+    let load = |pattern| adaptive::traffic(fabric, verified.plan(), groups, pattern, args.seed);
+    report.traffic = args.traffic.and_then(load);
 }
 
 /// The failures to try; `None` if none are asked for.

@@ -58,6 +58,12 @@ pub fn text(report: &Report, with_placement: bool) -> String {
     if let Some(matrix) = &report.path_sl {
         put_path_sls(&mut out, matrix);
     }
+    if let Some(adaptive) = &report.adaptive {
+        put_adaptive(&mut out, adaptive);
+    }
+    if let Some(traffic) = &report.traffic {
+        put_traffic(&mut out, traffic);
+    }
     if let Some(what_if) = &report.what_if {
         put_what_if(&mut out, what_if);
     }
@@ -274,6 +280,32 @@ fn put_path_sls(out: &mut String, matrix: &PathSls) {
             row.iter().map(|&sl| char::from_digit(sl.into(), 16).unwrap_or('?')).collect();
         put!(out, "  {} {:>5} {digits} \"{}\"", host.port_guid, host.lid, host.description);
     }
+}
+
+fn put_adaptive(out: &mut String, adaptive: &AdaptiveFacts) {
+    let masked = counted(adaptive.static_lids, "LID stays", "LIDs stay");
+    put!(
+        out,
+        "groups:      {} of {} for adaptive routing, {masked} static",
+        adaptive.groups,
+        adaptive.rule
+    );
+}
+
+fn put_traffic(out: &mut String, traffic: &TrafficFacts) {
+    let patterns = match traffic.samples {
+        1 => String::new(),
+        samples => format!(", median of {samples}"),
+    };
+    let adaptive = traffic.busiest_adaptive.as_ref();
+    let adaptive = adaptive.map(|busiest| format!(", {:.1} with groups", busiest.median));
+    put!(
+        out,
+        "traffic:     {}: {:.1} flows on the busiest link{}{patterns}",
+        traffic.pattern,
+        traffic.busiest_static.median,
+        adaptive.unwrap_or_default()
+    );
 }
 
 fn put_what_if(out: &mut String, what_if: &WhatIf) {

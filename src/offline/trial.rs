@@ -8,7 +8,7 @@ use crate::plan::lids::Memory;
 use crate::plan::routing::RoutingError;
 use crate::plan::update::BaselineInputs;
 use crate::plan::{LidTable, Plan};
-use crate::verify::baseline::{PlanVerdict, VerifiedBaseline, plan_and_verify};
+use crate::verify::baseline::{PendingBaseline, PlanVerdict, VerifiedBaseline, plan_and_verify};
 use crate::verify::{Checks, Verified, VerifyFailure};
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub struct Trial {
     pub lids: Arc<LidTable>,
     /// State that the next pass starts from.
     pub memory: Memory,
+    /// What verification has found in the plan; `None` without a plan.
+    pub findings: Option<PendingBaseline>,
 }
 
 /// The verified plan, or the reason why there is none.
@@ -97,13 +99,14 @@ impl Trial {
         let input = input(scenario, fabric, memory, before.map(|before| before.plan));
         let baseline = before.and_then(|before| before.baseline.as_ref());
         match plan_and_verify(&input, baseline, &Checks::of(&scenario.options)) {
-            Ok(PlanVerdict { verdict, lids, memory, .. }) => {
+            Ok(PlanVerdict { verdict, lids, memory, pending_baseline: findings }) => {
                 let outcome = verdict.map_or_else(TrialOutcome::Faulty, TrialOutcome::Routed);
-                Self { outcome, lids, memory }
+                Self { outcome, lids, memory, findings }
             }
             Err(failure) => {
                 let compute::PlanError { notes, routing_errors, lids, memory } = *failure;
-                Self { outcome: TrialOutcome::Unrouted { notes, routing_errors }, lids, memory }
+                let outcome = TrialOutcome::Unrouted { notes, routing_errors };
+                Self { outcome, lids, memory, findings: None }
             }
         }
     }

@@ -53,14 +53,17 @@ pub type CableEnd = (Guid, PortNum);
 
 /// What became of the packets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct TrafficResult {
+pub struct TrafficReport<C: Ord = CableEnd> {
     pub delivered: u64,
     pub lost: u64,
     /// Packets on each cable between switches that carried any.
-    pub loads: BTreeMap<CableEnd, u64>,
+    pub loads: BTreeMap<C, u64>,
 }
 
-impl TrafficResult {
+/// A [`TrafficReport`] with cables by the slot of the port that sends.
+pub(super) type TrafficResult = TrafficReport<u32>;
+
+impl<C: Ord> TrafficReport<C> {
     /// The packets on the most loaded cable.
     pub fn highest(&self) -> u64 {
         self.loads.values().copied().max().unwrap_or(0)
@@ -199,12 +202,10 @@ fn destinations(
     }
 }
 
-impl SimFabric {
+impl Devices {
     /// Sends packets between all hosts with an ACTIVE port, which are numbered in the order of their LIDs.
-    pub fn send_traffic(&self, traffic: &Traffic, by: Forwarding) -> TrafficResult {
-        let net = self.shared.lock();
-        let devices = &net.devices;
-        let hosts = devices.hosts();
+    pub(super) fn send_traffic(&self, traffic: &Traffic, by: Forwarding) -> TrafficResult {
+        let hosts = self.hosts();
         let mut random = Random(traffic.seed);
         let mut choices = Random(!traffic.seed);
         let mut walker = Walker { random: &mut choices, loads: HashMap::new() };
@@ -215,8 +216,8 @@ impl SimFabric {
                     if to == source {
                         continue;
                     }
-                    let lid = devices.port(hosts[to]).info.lid();
-                    if devices.walk(start, lid, traffic.packet, by, &mut walker) {
+                    let lid = self.port(hosts[to]).info.lid();
+                    if self.walk(start, lid, traffic.packet, by, &mut walker) {
                         result.delivered += 1;
                     } else {
                         result.lost += 1;
@@ -224,12 +225,23 @@ impl SimFabric {
                 }
             }
         }
+        result.loads = walker.loads.into_iter().collect();
+        result
+    }
+}
+
+impl SimFabric {
+    /// Sends packets between all hosts with an ACTIVE port, which are numbered in the order of their LIDs.
+    pub fn send_traffic(&self, traffic: &Traffic, by: Forwarding) -> TrafficReport {
+        let net = self.shared.lock();
+        let devices = &net.devices;
+        let TrafficResult { delivered, lost, loads } = devices.send_traffic(traffic, by);
         let end = |slot: u32| {
             let port = devices.port(slot);
             (devices.node(port.node).info.node_guid(), port.num)
         };
-        result.loads = walker.loads.into_iter().map(|(slot, load)| (end(slot), load)).collect();
-        result
+        let loads = loads.into_iter().map(|(slot, load)| (end(slot), load)).collect();
+        TrafficReport { delivered, lost, loads }
     }
 
     /// The pairs of a host and the LID of another one whose packets an adversary can lose, or let circle, by

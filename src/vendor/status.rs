@@ -1,7 +1,7 @@
 //! The snapshot of vendor-specific capabilities that readers get.
 
-use super::adaptive::AdaptiveCounts;
 use super::adaptive::target::AdaptiveTarget;
+use super::adaptive::{AdaptiveCounts, AdaptiveSwitchState};
 use super::rates::RateCounts;
 use crate::ids::Guid;
 use crate::wire::vendor::capabilities::Capabilities;
@@ -51,6 +51,8 @@ pub struct VendorStatus {
     pub gets: u64,
     pub rates: RateCounts,
     pub adaptive: AdaptiveCounts,
+    /// The switches with adaptive routing.
+    pub adaptive_switches: BTreeMap<Guid, AdaptiveSwitchState>,
     /// The groups for adaptive routing; `None` without adaptive routing.
     pub groups: Option<AdaptiveTarget>,
 }

@@ -632,3 +632,43 @@ fn hosts_without_a_lid_are_one_counted_message_and_exit_code_1() {
     assert_eq!(texts.len(), 1, "{texts:?}");
     assert!(texts[0].contains("19 end ports get none"), "{texts:?}");
 }
+
+/// The load of the busiest link with groups, as JSON and in the table of engines.
+#[test]
+fn adaptive_routing_is_compared_by_the_load_of_a_pattern() {
+    let words = ["5x5x1", "--parallel", "2", "-Q", "--traffic", "shift"];
+    let (code, report) = json(&[&words[..], &["-R", "ar_torus,no_fallback"]].concat());
+    assert_eq!(code, Some(0));
+    assert_eq!(report["engine"], "torus-2QoS");
+    assert_eq!(report["adaptive"]["groups"], 25 * 4);
+    assert_eq!(report["adaptive"]["static_lids"], 0);
+    let median = |name: &str| report["traffic"][name]["median"].as_f64().expect("a number");
+    let adaptive = median("busiest_adaptive");
+    assert!(adaptive < median("busiest_static"), "{}", report["traffic"]);
+    let (code, text) = text(&[&words[..], &["--compare", "ar_torus,torus-2QoS"]].concat());
+    assert_eq!(code, Some(0));
+    let row = |title: &str| {
+        let line = text.lines().find(|line| line.starts_with(title)).expect("a row");
+        line[title.len()..].split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("engine"), ["ar_torus", "torus-2QoS"]);
+    assert_eq!(row("groups"), ["100", "-"]);
+    let busiest = [adaptive, median("busiest_static")].map(|load| format!("{load:.1}"));
+    assert_eq!(row("busiest link"), busiest);
+    let (_, plain) = json(&[&words[..4], &["-R", "torus-2QoS"]].concat());
+    assert!(plain["adaptive"].is_null() && plain["traffic"].is_null());
+}
+
+/// All flows to one host share its switch's links, whatever the groups are.
+#[test]
+fn patterns_of_traffic_have_their_loads() {
+    let load = |pattern: &str| {
+        let (code, report) = json(&["2x1x1", "--hosts", "3", "-Q", "--traffic", pattern]);
+        assert_eq!(code, Some(0));
+        report["traffic"]["busiest_static"]["highest"].as_f64().expect("a number")
+    };
+    assert_eq!(load("all-to-all"), 9.0, "3 hosts to 3 others");
+    assert_eq!(load("hot-spot"), 3.0);
+    assert_eq!(load("shift"), 3.0);
+    assert!(load("uniform") <= 3.0);
+}

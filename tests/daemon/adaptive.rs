@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use testkit::reloadable::ReloadableSm;
+use testkit::sa_client::{Client, joins};
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::{Options, VendorAttributes};
@@ -13,11 +14,11 @@ use torus_sm::ids::{Guid, PortNum, Sl};
 use torus_sm::sim::generate::Shape;
 use torus_sm::sim::{
     AdaptiveLimits, AttributeFault, Forwarding, PacketClass, Traffic, TrafficPattern,
-    TrafficResult, Transport, VendorProfile,
+    TrafficReport, Transport, VendorProfile,
 };
 use torus_sm::vendor::status::VendorStatus;
 use torus_sm::wire::attr::{AttrId, SmState};
-use torus_sm::wire::mad::Status;
+use torus_sm::wire::mad::{Method, Status};
 use torus_sm::wire::vendor::adaptive::ArState;
 
 const ORIGIN: [u16; 3] = [0, 0, 0];
@@ -70,7 +71,7 @@ fn requests(cluster: &SimCluster) -> [[u64; 2]; 3] {
     TABLES.map(|id| cluster.fabric.requests(id))
 }
 
-fn send(cluster: &SimCluster, by: Forwarding) -> TrafficResult {
+fn send(cluster: &SimCluster, by: Forwarding) -> TrafficReport {
     cluster.fabric.send_traffic(&ALL_TO_ALL, by)
 }
 
@@ -379,4 +380,51 @@ async fn small_tables_get_the_most_used_groups() {
     let counts = status(&sm).adaptive;
     assert_eq!((counts.configured, counts.failed, counts.groups), (16, 0, 32));
     assert_eq!(cluster.fabric.unreached(PACKET), []);
+}
+
+/// The console of the simulator shows the same packets.
+#[tokio::test(start_paused = true)]
+async fn the_console_counts_packets_static_and_adaptive() {
+    let cluster = cluster("4x4x1", 2);
+    let _sm = up(&cluster, options(&cluster, "ar_torus,no_fallback")).await;
+    let run = |line| torus_sm::sim::console::run_line(&cluster.fabric, line).expect(line);
+    let text = run("traffic all-to-all json");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let counts = |name: &str| {
+        let number = |key: &str| json[name][key].as_u64().expect("a number");
+        [number("delivered"), number("lost"), number("busiest")]
+    };
+    let [delivered, lost, fixed] = counts("static");
+    assert_eq!((delivered, lost), (16 * 15 * 64, 0));
+    let [delivered, lost, adaptive] = counts("adaptive");
+    assert_eq!((delivered, lost), (16 * 15 * 64, 0));
+    assert!(adaptive < fixed, "{text}");
+    let text = run("traffic hot-spot 3");
+    assert!(text.starts_with("static    960 packets delivered, 0 lost, "), "{text}");
+}
+
+/// Groups do not depend on multicast groups: a join asks and writes nothing.
+#[tokio::test(start_paused = true)]
+async fn joins_ask_no_switch() {
+    let cluster = cluster("3x3x1", 2);
+    let sm = up(&cluster, options(&cluster, "ar_torus,no_fallback")).await;
+    cluster.fabric.reset_counters();
+    let generation = sm.generation();
+    let client = Client::at(&cluster, SECOND, false);
+    client.call(&joins::request(Method::SET, client.gid().guid(), 1, 7)).await;
+    sleep(Duration::from_secs(10)).await;
+    assert!(sm.generation() > generation, "a new tree was published");
+    assert_eq!(requests(&cluster), [[0; 2]; 3]);
+    assert_eq!(running(&cluster), [9, 9]);
+}
+
+/// Without a second cable there is nothing to choose: the plain tables are enough.
+#[tokio::test(start_paused = true)]
+async fn switches_without_groups_stay_static() {
+    let cluster = cluster("3x3x1", 1);
+    let sm = up(&cluster, options(&cluster, "ar_torus,no_fallback")).await;
+    assert_eq!(requests(&cluster), [[9, 0], [0, 0], [0, 0]]);
+    assert_eq!(running(&cluster), [0, 0]);
+    let counts = status(&sm).adaptive;
+    assert_eq!((counts.configured, counts.failed), (0, 0));
 }

@@ -13,17 +13,16 @@ use crate::notes::{Note, Severity, counted};
 use crate::observe::m_keys::MKeys;
 use crate::plan::adaptive::modes::AdaptiveModes;
 use crate::plan::adaptive::{AdaptiveGroups, GroupsInput};
-use crate::plan::routing::PortMask;
+use crate::plan::routing::{PortMask, Routing};
 use crate::publish::Subnet;
 use crate::transport::tagged::Tagged;
 use crate::transport::transactions::SmpRequest;
 use crate::vendor::adaptive::switch::{AdaptiveFailure, AdaptiveRequest};
 use crate::vendor::adaptive::target::{AdaptiveSettings, AdaptiveTarget};
-use crate::vendor::adaptive::{AdaptiveCounts, AdaptiveSwitches};
+use crate::vendor::adaptive::{AdaptiveCounts, AdaptiveSwitchState, AdaptiveSwitches};
 use crate::verify::Checks;
 use crate::verify::adaptive::prove;
 use crate::wire::attr::AttrId;
-use crate::wire::mad::Status;
 use crate::wire::smp::SmpRoute;
 use crate::wire::vendor::capabilities::Capabilities;
 use std::collections::{BTreeMap, HashMap};
@@ -47,6 +46,8 @@ type SubnetReceiver = watch::Receiver<Option<Arc<Subnet>>>;
 pub(super) struct AdaptiveState {
     switches: AdaptiveSwitches,
     target: Option<AdaptiveTarget>,
+    /// What the target was made for, once the switches have it.
+    done: Option<AdaptiveInputs>,
     /// Findings that the log has.
     noted: Vec<Note>,
     /// The counts and modes of the last log line.
@@ -55,9 +56,35 @@ pub(super) struct AdaptiveState {
     incapable: usize,
 }
 
+/// The parts of a subnet on which groups depend. Later subnets share them if only multicast groups have
+/// changed.
+struct AdaptiveInputs {
+    fabric: Arc<Fabric>,
+    routing: Arc<Routing>,
+    options: Arc<Options>,
+}
+
+impl AdaptiveInputs {
+    fn of(subnet: &Subnet) -> Self {
+        let Subnet { fabric, plan, options, .. } = subnet;
+        let routing = plan.routing.clone();
+        Self { fabric: fabric.clone(), routing, options: options.clone() }
+    }
+
+    fn are_those_of(&self, subnet: &Subnet) -> bool {
+        Arc::ptr_eq(&self.fabric, &subnet.fabric)
+            && Arc::ptr_eq(&self.routing, &subnet.plan.routing)
+            && (Arc::ptr_eq(&self.options, &subnet.options) || self.options == subnet.options)
+    }
+}
+
 impl AdaptiveState {
     pub(super) fn counts(&self) -> AdaptiveCounts {
         self.switches.counts()
+    }
+
+    pub(super) fn states(&self) -> BTreeMap<Guid, AdaptiveSwitchState> {
+        self.switches.states()
     }
 
     /// The groups in force, or on their way to the switches.
@@ -69,6 +96,10 @@ impl AdaptiveState {
 impl VendorManager {
     /// Brings the switches of a subnet to their groups. Returns early when there is a newer subnet.
     pub(super) async fn adapt(&mut self, subnet: &Arc<Subnet>, subnets: &mut SubnetReceiver) {
+        if self.adaptive.done.as_ref().is_some_and(|done| done.are_those_of(subnet)) {
+            return;
+        }
+        self.adaptive.done = None;
         let fabric = &subnet.fabric;
         let modes = AdaptiveModes::of(&subnet.options, subnet.plan.routing.engine);
         let mut capable = Vec::new();
@@ -99,6 +130,9 @@ impl VendorManager {
         self.adaptive.target = target;
         self.publish(0);
         self.send_adaptive(subnet, subnets).await;
+        if !subnets.has_changed().unwrap_or(true) {
+            self.adaptive.done = Some(AdaptiveInputs::of(subnet));
+        }
         self.log_adaptive(modes);
     }
 
@@ -276,26 +310,11 @@ fn log_failure(fabric: &Fabric, failure: AdaptiveFailure, guids: &[Guid]) {
         names += &format!(" and {others} others");
     }
     let switches = counted(guids.len(), "switch", "switches");
-    match failure {
-        AdaptiveFailure::Unanswered(id) => error!(
-            "adaptive routing: {switches} did not answer {}: {names}; they forward by static tables, \
-             and are asked again with the next change of the subnet",
-            AttrId::name(id)
-        ),
-        AdaptiveFailure::Refused(id, status) => error!(
-            "adaptive routing: {switches} refused {} with status 0x{status:04x} ({}): {names}; they \
-             forward by static tables until they restart",
-            AttrId::name(id),
-            Status::name(status)
-        ),
-        AdaptiveFailure::Altered(id) => error!(
-            "adaptive routing: {switches} acknowledged {} with other contents: {names}; they forward \
-             by static tables until they restart",
-            AttrId::name(id)
-        ),
-        AdaptiveFailure::SubGroups => error!(
-            "adaptive routing: {switches} have groups with sub-groups, which are not supported: \
-             {names}; they forward by static tables until they restart"
-        ),
-    }
+    let remedy = match failure {
+        AdaptiveFailure::Unanswered(_) => "are asked again with the next change of the subnet",
+        _ => "stay so until they restart",
+    };
+    error!(
+        "adaptive routing: {failure} by {switches}: {names}; they forward by static tables, and {remedy}"
+    );
 }

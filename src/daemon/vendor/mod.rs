@@ -173,6 +173,7 @@ impl VendorManager {
             gets: self.gets,
             rates: self.rates.counts(),
             adaptive: self.adaptive.counts(),
+            adaptive_switches: self.adaptive.states(),
             groups: self.adaptive.target().cloned(),
         };
         self.connections.published.store(Arc::new(status));

@@ -9,6 +9,7 @@
 //! RFC 3339; names of durations end with `_seconds`.
 
 mod actions;
+mod adaptive;
 mod congestion;
 mod context;
 mod counters;

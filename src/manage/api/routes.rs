@@ -10,6 +10,8 @@ use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
 use crate::plan::routing::torus::Torus;
 use crate::publish::path::{self, WalkEnd, WalkHop};
+use crate::vendor::adaptive::AdaptiveSwitchState;
+use crate::vendor::status::VendorStatus;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -48,6 +50,8 @@ struct Hop {
     input: u8,
     /// Port by which it leaves; 0 if the switch is the destination.
     output: u8,
+    /// Other ports that the switch may choose by adaptive routing or local repair.
+    alternatives: Vec<u8>,
     /// VL on the next link; null if the plan has no SL to VL table for the two ports.
     vl: Option<u8>,
 }
@@ -76,7 +80,14 @@ pub(super) fn routes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, A
         to: view(fabric, plan, to, Some(lid)),
         sl: sl.0,
         detour: is_detour(fabric, plan, from, to),
-        hops: walk.hops.iter().map(|hop| hop_view(fabric, plan, hop, sl)).collect(),
+        hops: walk
+            .hops
+            .iter()
+            .map(|hop| Hop {
+                alternatives: alternatives(&context.vendor, fabric, hop, lid),
+                ..hop_view(fabric, plan, hop, sl)
+            })
+            .collect(),
         problem: (walk.end != WalkEnd::Delivered).then(|| walk.end.describe(fabric)),
     })
 }
@@ -104,6 +115,18 @@ fn hop_view(fabric: &Fabric, plan: &Plan, hop: &WalkHop, sl: Sl) -> Hop {
         description: node.name().to_string(),
         input: fabric.port(hop.input).num.0,
         output: fabric.port(hop.output).num.0,
+        alternatives: Vec::new(),
         vl: path::vl(fabric, plan, hop, sl).map(|vl| vl.0),
     }
+}
+
+/// The ports of the group of an entry without the static port.
+fn alternatives(status: &VendorStatus, fabric: &Fabric, hop: &WalkHop, lid: Lid) -> Vec<u8> {
+    let guid = fabric.switch(hop.switch).guid();
+    let Some(target) = &status.groups else { return Vec::new() };
+    if status.adaptive_switches.get(&guid) != Some(&AdaptiveSwitchState::On) {
+        return Vec::new();
+    }
+    let output = fabric.port(hop.output).num.0;
+    target.ports(guid, lid, output).iter().filter(|&port| port != output).collect()
 }

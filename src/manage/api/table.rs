@@ -5,8 +5,8 @@ use super::error::ApiError;
 use super::query::Parameter;
 use super::reply::{JSON, Reply};
 use super::{
-    OPENAPI, actions, counters, fabric, groups, health, incidents, partitions, quarantine, routes,
-    sa, status, torus,
+    OPENAPI, actions, adaptive, counters, fabric, groups, health, incidents, partitions,
+    quarantine, routes, sa, status, torus,
 };
 use crate::manage::metrics::metrics;
 use crate::manage::page::PAGE;
@@ -165,6 +165,15 @@ pub static ENDPOINTS: &[Endpoint] = &[
         "Coordinates, rings and missing parts of the torus.",
         "TorusView",
         Handler::Read(torus::torus),
+    ),
+    with(
+        &[NODE],
+        get(
+            "/v1/adaptive",
+            "Switches with adaptive routing and their groups of ports.",
+            "AdaptiveView",
+            Handler::Read(adaptive::adaptive),
+        ),
     ),
     get("/v1/sa", "Counters of subnet administration.", "SaView", Handler::Read(sa::sa)),
     get(

@@ -7,6 +7,7 @@
 //! * `table`: columns of text; `values`: units and lists.
 
 mod act;
+mod adaptive;
 mod check;
 mod http;
 mod incidents;

@@ -6,6 +6,14 @@ use super::values::{list, text};
 use crate::notes::counted;
 use serde_json::Value;
 
+/// The output port, and those that the switch may choose instead: `3 or 4, 5`.
+fn outputs(hop: &Value) -> String {
+    let others: Vec<String> = list(&hop["alternatives"]).iter().map(Value::to_string).collect();
+    let others =
+        if others.is_empty() { String::new() } else { format!(" or {}", others.join(", ")) };
+    format!("{}{others}", hop["output"])
+}
+
 /// The reply of `/v1/routes` as text.
 pub(super) fn path(reply: &Value) -> String {
     let end =
@@ -23,7 +31,7 @@ pub(super) fn path(reply: &Value) -> String {
         table.add(vec![
             text(&hop["guid"]).to_owned(),
             hop["input"].to_string(),
-            hop["output"].to_string(),
+            outputs(hop),
             hop["vl"].as_u64().map_or("-".to_owned(), |vl| vl.to_string()),
             text(&hop["description"]).to_owned(),
         ]);

@@ -4,7 +4,7 @@ use super::act::{act, act_with};
 use super::http::{Client, with_query};
 use super::show::show;
 use super::wait::Awaited;
-use super::{check, incidents, instance, lists, path, perfmgr, port, status, stop, top};
+use super::{adaptive, check, incidents, instance, lists, path, perfmgr, port, status, stop, top};
 use crate::cli::manage::{ActionArgs, ManageCommand};
 use crate::cli::output::print;
 use crate::cli::{ExitCode, Failure};
@@ -65,6 +65,10 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
             print(&String::from_utf8_lossy(&text)).map(drop)
         }
         ManageCommand::Groups(args) => show(&client, args, "/v1/groups", lists::groups).await,
+        ManageCommand::Adaptive { switch, client: args } => {
+            let path = with_query("/v1/adaptive", &[("node", switch.as_deref())]);
+            show(&client, args, &path, adaptive::switches).await
+        }
         ManageCommand::Partitions(args) => {
             show(&client, args, "/v1/partitions", lists::partitions).await
         }

@@ -39,6 +39,13 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
                 .map(|(state, count)| (vec![("state", state.to_owned())], count as f64))
                 .to_vec(),
         ),
+        Family::gauges(
+            "torus_sm_adaptive_switches",
+            "Switches with adaptive routing or local repair by their state",
+            [("configured", status.adaptive.configured), ("failed", status.adaptive.failed)]
+                .map(|(state, count)| (vec![("state", state.to_owned())], count as f64))
+                .to_vec(),
+        ),
         Family::counter(
             "torus_sm_vendor_requests",
             "Requests for vendor-specific capabilities",

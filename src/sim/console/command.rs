@@ -6,6 +6,7 @@ use crate::sim::congestion::CongestionFault;
 use crate::sim::faults::Corruption;
 use crate::sim::node_faults::{AttributeFault, Misbehaviour, SetFault};
 use crate::sim::sma_load::SmaSpeed;
+use crate::sim::traffic::TrafficPattern;
 use crate::sim::transit_faults::MadKind;
 use crate::sim::vendor::VendorProfile;
 use crate::wire::perf::{Counter, Group};
@@ -83,6 +84,7 @@ pub(super) enum ConsoleCommand {
     Congestion(Option<TargetName>, CongestionCommand),
     /// `None`: of all nodes.
     Vendor(Option<TargetName>, VendorCommand),
+    Traffic(TrafficCommand),
     /// `None`: of all ports.
     Vport(Option<TargetName>, VportCommand),
     /// A node, and the port and queue pair at which its performance management agent answers.
@@ -138,6 +140,13 @@ pub(super) enum NodeFault {
 pub(super) enum CongestionCommand {
     Show,
     Key(CcKey),
+}
+
+/// Packets between all hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TrafficCommand {
+    pub pattern: TrafficPattern,
+    pub as_json: bool,
 }
 
 /// Action on the vports of a port.

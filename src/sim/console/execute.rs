@@ -3,7 +3,7 @@
 use super::ConsoleError;
 use super::command::{ConsoleCommand, CounterName, NodeFault, SmaNodes, TargetName, TransitFault};
 use super::resolve::{self, Target};
-use super::{cables, congestion, help, random_faults, show, vendor, vports};
+use super::{cables, congestion, help, random_faults, show, traffic, vendor, vports};
 use crate::ids::{Guid, Lid};
 use crate::sim::SimFabric;
 use crate::sim::devices::NONE;
@@ -41,6 +41,7 @@ pub(super) fn execute(fabric: &SimFabric, command: ConsoleCommand) -> Output {
         ConsoleCommand::Congestion(name, command) => {
             congestion::execute(net, name.as_ref(), command)
         }
+        ConsoleCommand::Traffic(command) => Ok(traffic::execute(&net.devices, command)),
         ConsoleCommand::Vport(name, command) => vports::execute(net, name.as_ref(), command),
         ConsoleCommand::Vendor(name, command) => vendor::execute(net, name.as_ref(), command),
         ConsoleCommand::CountersShow(name) => {

@@ -15,7 +15,7 @@ const fn entry(name: &'static str, arguments: &'static str, text: &'static str) 
 }
 
 /// All commands, one entry for each form.
-pub const COMMANDS: [Entry; 75] = [
+pub const COMMANDS: [Entry; 78] = [
     entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
     entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
     entry(
@@ -99,6 +99,13 @@ pub const COMMANDS: [Entry; 75] = [
         "PORT INDEX own-lid|shared-lid",
         "require a LID of its own, or share the port's",
     ),
+    entry(
+        "traffic",
+        "uniform|all-to-all [json]",
+        "send packets by a pattern, count them on cables",
+    ),
+    entry("traffic", "shift NUMBER [json]", "let each host send to the NUMBERth after it"),
+    entry("traffic", "hot-spot NUMBER [json]", "let all hosts send to the one with this number"),
     entry("describe", "NODE TEXT", "change a node description; the node sends trap 144"),
     entry("guid", "NODE|PORT GUID", "change the GUID that a node or adapter port reports"),
     entry("baselid", "PORT LID [LMC]", "change the LID of a port, unknown to the subnet manager"),

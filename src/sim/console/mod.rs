@@ -25,6 +25,7 @@ mod scan;
 mod show;
 mod show_faults;
 mod show_sma;
+mod traffic;
 mod vendor;
 mod vports;
 

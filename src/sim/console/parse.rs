@@ -99,6 +99,7 @@ impl<'a> Args<'a> {
             "performanceset" => self.set_counter()?,
             "congestion" => self.congestion()?,
             "vendor" => self.vendor()?,
+            "traffic" => self.traffic()?,
             "vport" => self.vport()?,
             "describe" => {
                 ConsoleCommand::Describe(self.target()?, self.word("a description")?.whole())

@@ -51,6 +51,7 @@ fn every_command_of_the_help_is_accepted() {
             .replace("INDEX", "1")
             .replace("up|down", "down")
             .replace("own-lid|shared-lid", "own-lid")
+            .replace("uniform|all-to-all", "all-to-all")
             .replace("QP", "0x100");
         let words = words.replace("...", "0,1,0");
         words.replace("TEXT", "\"another name\"")
@@ -342,4 +343,21 @@ fn vports_are_shown_and_changed() {
     assert!(text.contains("  1: 0x0000000000000077 DOWN, P_Keys 0xffff, LID 0\n"), "{text}");
     assert!(run("vport h0-1 1 shared-lid").is_ok());
     assert!(!run("vport").expect("a list").contains("LID"));
+}
+
+/// Without LIDs no host sends; the counts are those of the whole daemon's tests.
+#[test]
+fn traffic_is_counted_by_cable() {
+    let fabric = row();
+    let text = ok(&fabric, "traffic shift 1");
+    assert!(
+        text.starts_with("static    0 packets delivered, 0 lost, 0 on the busiest of 0 cables\n")
+    );
+    let json = ok(&fabric, "traffic all-to-all json");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["adaptive"]["lost"], 0);
+    for (line, column) in [("traffic", 8), ("traffic shift", 14), ("traffic sideways", 9)] {
+        let error = run_line(&fabric, line).expect_err(line);
+        assert_eq!(error.column, column, "{line}: {error}");
+    }
 }

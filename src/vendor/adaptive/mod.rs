@@ -28,6 +28,34 @@ pub struct AdaptiveCounts {
     pub groups: usize,
 }
 
+/// The state of a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AdaptiveSwitchState {
+    /// It has its groups.
+    On,
+    /// It forwards by its plain table, as it should.
+    Static,
+    /// Requests to it are due.
+    Busy,
+    /// It forwards by its plain table after a failure.
+    Failed(AdaptiveFailure),
+}
+
+impl AdaptiveSwitchState {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Static => "static",
+            Self::Busy => "busy",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    pub fn failure(self) -> Option<AdaptiveFailure> {
+        if let Self::Failed(failure) = self { Some(failure) } else { None }
+    }
+}
+
 /// All switches that support adaptive routing.
 #[derive(Clone, Debug, Default)]
 pub struct AdaptiveSwitches {
@@ -51,7 +79,7 @@ impl AdaptiveSwitches {
     /// Gives all switches their target; `None` is static forwarding.
     pub fn set_target(&mut self, target: Option<&AdaptiveTarget>) {
         for (&guid, switch) in &mut self.switches {
-            switch.set_target(target.and_then(|target| target.of_switch(guid)));
+            switch.set_target(target.and_then(|target| target.for_switch(guid)));
         }
     }
 
@@ -71,6 +99,11 @@ impl AdaptiveSwitches {
     /// Takes over the answer to the last request. Returns the failure, if it is a new one.
     pub fn answered(&mut self, guid: Guid, result: &SmpResult) -> Option<AdaptiveFailure> {
         self.switches.get_mut(&guid)?.answered(result)
+    }
+
+    /// The state of each switch.
+    pub fn states(&self) -> BTreeMap<Guid, AdaptiveSwitchState> {
+        self.switches.iter().map(|(&guid, switch)| (guid, switch.state())).collect()
     }
 
     pub fn counts(&self) -> AdaptiveCounts {

@@ -8,13 +8,16 @@
 //! On a running switch, groups that change have the ports of both sets in common until all entries are
 //! written. If there are none, adaptive routing is switched off first.
 
+use super::AdaptiveSwitchState;
 use super::target::{SwitchTarget, group_block, group_blocks};
 use crate::transport::transactions::{SmpError, SmpResult};
 use crate::wire::attr::AttrId;
+use crate::wire::mad::Status;
 use crate::wire::smp::DATA_SIZE;
 use crate::wire::vendor::adaptive::{AR_GROUP_BLOCK, ArGroupBlock, ArInfo, GroupPorts};
 use crate::wire::vendor::facts::AR_INFO_MODIFIER;
 use std::collections::VecDeque;
+use std::fmt;
 
 /// The largest number of sub-groups with which each group has one set of ports.
 const MAX_SUB_GROUPS: u8 = 1;
@@ -30,6 +33,20 @@ pub enum AdaptiveFailure {
     Altered(u16),
     /// Its groups have sub-groups.
     SubGroups,
+}
+
+impl fmt::Display for AdaptiveFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Unanswered(id) => write!(f, "no answer to {}", AttrId::name(id)),
+            Self::Refused(id, status) => {
+                let name = Status::name(status);
+                write!(f, "{} refused with status 0x{status:04x} ({name})", AttrId::name(id))
+            }
+            Self::Altered(id) => write!(f, "{} acknowledged with other contents", AttrId::name(id)),
+            Self::SubGroups => f.write_str("groups with sub-groups"),
+        }
+    }
 }
 
 /// A request to a switch.
@@ -130,6 +147,15 @@ impl AdaptiveSwitch {
     pub fn is_configured(&self) -> bool {
         let is_done = self.failure.is_none() && self.steps.is_empty();
         is_done && matches!(self.wanted, Wanted::Tables(_)) && self.info.is_some_and(is_on)
+    }
+
+    pub(super) fn state(&self) -> AdaptiveSwitchState {
+        match self.failure {
+            Some(failure) => AdaptiveSwitchState::Failed(failure),
+            None if self.is_configured() => AdaptiveSwitchState::On,
+            None if self.steps.is_empty() => AdaptiveSwitchState::Static,
+            None => AdaptiveSwitchState::Busy,
+        }
     }
 
     /// Reads ARInfo again. A switch that did not answer gets another chance, one that refused does not.
@@ -398,7 +424,8 @@ fn merged(held: &[GroupPorts], wanted: &[GroupPorts]) -> Vec<GroupPorts> {
     let is_empty = |ports: &GroupPorts| ports.iter().all(|&word| word == 0);
     (0..held.len().max(wanted.len()))
         .map(|number| {
-            let (held, wanted) = (at(held, number), at(wanted, number));
+            let held = at(held, number);
+            let wanted = at(wanted, number);
             let both = common(&held, &wanted);
             if is_empty(&held) {
                 wanted

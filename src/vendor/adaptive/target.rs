@@ -3,7 +3,8 @@
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Guid, Lid};
 use crate::plan::Plan;
-use crate::plan::adaptive::AdaptiveGroups;
+use crate::plan::adaptive::{AdaptiveGroups, SwitchGroups};
+use crate::plan::routing::PortMask;
 use crate::wire::attr::tables::LFT_NO_PATH;
 use crate::wire::vendor::adaptive::{
     AR_GROUP_BLOCK, AR_LFT_BLOCK, ArEntry, ArGroupBlock, ArInfo, ArLftBlock, ArState, GroupPorts,
@@ -62,7 +63,45 @@ impl AdaptiveTarget {
         &self.0.groups
     }
 
-    pub(super) fn of_switch(&self, guid: Guid) -> Option<SwitchTarget> {
+    pub fn settings(&self) -> AdaptiveSettings {
+        self.0.settings
+    }
+
+    /// The groups of a switch; `None` if the fabric does not have it.
+    pub fn groups_of(&self, guid: Guid) -> Option<&SwitchGroups> {
+        let target = self.of_switch(guid)?;
+        Some(self.0.groups.of(target.switch))
+    }
+
+    /// The ports that a switch may choose for a LID with this static port.
+    pub fn ports(&self, guid: Guid, lid: Lid, port: u8) -> PortMask {
+        match self.of_switch(guid) {
+            Some(target) => self.0.groups.ports(target.switch, lid, port),
+            None => PortMask::only(port),
+        }
+    }
+
+    /// The ports that a switch may choose for a LID.
+    pub fn choices(&self, guid: Guid, lid: Lid) -> PortMask {
+        let Some(target) = self.of_switch(guid) else { return PortMask::default() };
+        self.ports(guid, lid, self.0.plan.routing.lft(target.switch).entry(lid))
+    }
+
+    /// The highest LID.
+    pub fn lids(&self) -> u16 {
+        self.0.plan.lids.max().0
+    }
+
+    /// The tables of a switch; `None` if no entry of it has a group, so that its plain table is enough.
+    pub(super) fn for_switch(&self, guid: Guid) -> Option<SwitchTarget> {
+        let target = self.of_switch(guid)?;
+        let Tables { plan, groups, .. } = &*self.0;
+        let lft = plan.routing.lft(target.switch);
+        let has_group = |(lid, _)| groups.number(target.switch, lid, lft.entry(lid)) > 0;
+        plan.lids.iter().any(has_group).then_some(target)
+    }
+
+    fn of_switch(&self, guid: Guid) -> Option<SwitchTarget> {
         let node = self.0.fabric.node_by_guid(guid)?;
         let switch = self.0.fabric.node(node).switch?;
         Some(SwitchTarget { tables: self.0.clone(), switch })

@@ -26,10 +26,9 @@ mod union;
 
 use super::dependency_graph::DependencyGraph;
 use super::endpoints::{self, Endpoint, SourcePorts};
-use super::full::{multicast, unicast};
+use super::full::{Evidence, multicast, unicast};
 use super::held_mappings;
 use super::network::SwitchNetwork;
-use super::proof::Proof;
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::Triples;
 use super::verdict::Checks;
@@ -68,13 +67,13 @@ pub fn prove(
     prove_after(fabric, plan, checks, groups, None)
 }
 
-/// [`prove`] with the proof of the static routes, if there is one, which spares collecting their triples.
-pub fn prove_after(
+/// [`prove`] with what a full check of the plan has found, which spares following its packets again.
+pub(super) fn prove_after(
     fabric: &Fabric,
     plan: &Plan,
     checks: &Checks,
     groups: AdaptiveGroups,
-    proof: Option<&Proof>,
+    evidence: Option<&Evidence>,
 ) -> ProvenGroups {
     if groups.count() == 0 {
         return ProvenGroups { groups, dependencies: 0, notes: Vec::new() };
@@ -84,12 +83,13 @@ pub fn prove_after(
                       qos is FALSE; set qos TRUE (-Q)";
         return none_is_safe(plan, groups, reason.to_owned());
     }
-    if let Some(proof) = proof.filter(|proof| is_about(proof, fabric, plan))
+    if let Some(evidence) = evidence.filter(|evidence| evidence.is_about(fabric))
         && groups.are_by_port()
         && groups.masked().is_empty()
     {
-        let around = beside(&proof.network, &proof.triples, fabric, &groups);
-        let graph = DependencyGraph::new(&proof.network, &proof.sl_to_vl, &around);
+        let network = evidence.network();
+        let around = beside(network, evidence.triples(), fabric, &groups);
+        let graph = DependencyGraph::new(network, evidence.sl_to_vl(), &around);
         if graph.ranks().is_some() {
             let dependencies = graph.dependencies();
             return ProvenGroups { groups, dependencies, notes: Vec::new() };
@@ -98,13 +98,6 @@ pub fn prove_after(
     let network = SwitchNetwork::new(fabric);
     let sl_to_vl = SlToVlMaps::new(fabric, plan, &network);
     Prover { fabric, plan, checks, network: &network, sl_to_vl: &sl_to_vl }.prove(groups)
-}
-
-/// True if a proof is that of this plan, without channels of lost cables.
-fn is_about(proof: &Proof, fabric: &Fabric, plan: &Plan) -> bool {
-    std::ptr::eq(&*proof.plan, plan)
-        && proof.network.switches() == fabric.switches().len()
-        && (0..proof.network.channels.len() as u32).all(|channel| !proof.network.is_cut(channel))
 }
 
 fn none_is_safe(plan: &Plan, mut groups: AdaptiveGroups, reason: String) -> ProvenGroups {
@@ -220,15 +213,15 @@ impl Prover<'_> {
                 "{count} static: packets could be lost in a group of ports, such as those to LID {first}"
             )));
         }
+        let search = LoopSearch { prover: self, pass: &pass, traffic, groups: &groups };
         let mut looped: Vec<Lid> = Vec::new();
-        let triples =
-            self.accept(&pass, traffic, &groups, traffic.triples.clone(), &routes, &mut looped);
+        let triples = search.accept(traffic.triples.clone(), &routes, &mut looped);
         if let Some(&first) = looped.first() {
-            let count = counted(looped.len(), "LID stays", "LIDs stay");
-            let cycle = self.cycle_of(&pass, traffic, &groups, &triples, &routes, first);
+            let lids = counted(looped.len(), "LID stays", "LIDs stay");
+            let cycle = search.cycle_of(&triples, &routes, first);
             notes.push(Note::warning(format!(
-                "{count} static: groups of ports would close a credit loop, such as those to LID \
-                 {first}: {cycle}"
+                "{lids} static: groups of ports would close a credit loop, such as those to LID {first}: \
+                 {cycle}"
             )));
         }
         masked.append(&mut looped);
@@ -237,21 +230,23 @@ impl Prover<'_> {
         assert!(dependencies.is_some(), "every accepted route was examined");
         ProvenGroups { groups, dependencies: dependencies.unwrap_or(0), notes }
     }
+}
 
+/// The search for the groups that close a loop.
+struct LoopSearch<'a> {
+    prover: &'a Prover<'a>,
+    pass: &'a UnionPass<'a>,
+    traffic: &'a Traffic,
+    groups: &'a AdaptiveGroups,
+}
+
+impl LoopSearch<'_> {
     /// Adds the triples of the routes that close no cycle, the first ones first. The LIDs of others are
     /// added to `looped`.
-    fn accept(
-        &self,
-        pass: &UnionPass<'_>,
-        traffic: &Traffic,
-        groups: &AdaptiveGroups,
-        base: Triples,
-        routes: &[Route],
-        looped: &mut Vec<Lid>,
-    ) -> Triples {
+    fn accept(&self, base: Triples, routes: &[Route], looped: &mut Vec<Lid>) -> Triples {
         let all = base.clone();
-        pass.add(routes, groups, &all);
-        if self.dependencies(traffic, &all).is_some() {
+        self.pass.add(routes, self.groups, &all);
+        if self.prover.dependencies(self.traffic, &all).is_some() {
             return all;
         }
         if let [route] = routes {
@@ -259,24 +254,17 @@ impl Prover<'_> {
             return base;
         }
         let (first, second) = routes.split_at(routes.len() / 2);
-        let base = self.accept(pass, traffic, groups, base, first, looped);
-        self.accept(pass, traffic, groups, base, second, looped)
+        let accepted = self.accept(base, first, looped);
+        self.accept(accepted, second, looped)
     }
 
     /// The cycle that the groups of a LID close with all that are safe.
-    fn cycle_of(
-        &self,
-        pass: &UnionPass<'_>,
-        traffic: &Traffic,
-        groups: &AdaptiveGroups,
-        safe: &Triples,
-        routes: &[Route],
-        lid: Lid,
-    ) -> String {
+    fn cycle_of(&self, safe: &Triples, routes: &[Route], lid: Lid) -> String {
         let all = safe.clone();
         let its = routes.iter().find(|route| route.lids.contains(&lid));
-        pass.add(its.map_or(&[], std::slice::from_ref), groups, &all);
-        let cycle = self.graph(traffic, &all).cycle(self.fabric, self.network);
+        self.pass.add(its.map_or(&[], std::slice::from_ref), self.groups, &all);
+        let graph = self.prover.graph(self.traffic, &all);
+        let cycle = graph.cycle(self.prover.fabric, self.prover.network);
         cycle.map(|cycle| cycle.to_string()).unwrap_or_default()
     }
 }

@@ -229,6 +229,26 @@ pub(super) fn check(
 }
 
 impl Evidence {
+    /// True if the channels are those of a fabric, and none is that of a lost cable.
+    pub(super) fn is_about(&self, fabric: &Fabric) -> bool {
+        let channels = 0..self.network.channels.len() as u32;
+        self.network.switches() == fabric.switches().len()
+            && channels.into_iter().all(|channel| !self.network.is_cut(channel))
+    }
+
+    pub(super) fn network(&self) -> &SwitchNetwork {
+        &self.network
+    }
+
+    pub(super) fn sl_to_vl(&self) -> &SlToVlMaps {
+        &self.sl_to_vl
+    }
+
+    /// The triples of unicast and multicast packets.
+    pub(super) fn triples(&self) -> &Triples {
+        &self.triples
+    }
+
     /// The proof of the plan; `None` if it has a credit loop, a path that is cut off, or packets
     /// that are mapped to VL 15, which only a full check accepts.
     pub(super) fn into_proof(

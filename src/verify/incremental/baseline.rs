@@ -4,11 +4,13 @@ use super::choose::{Findings, Known, prove_after, verify_with};
 use super::engine_choice::{Attempt, Planner, choose};
 use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
+use crate::plan::adaptive::AdaptiveGroups;
 use crate::plan::compute::{PlanError, PlanInput, Planned, compute};
 use crate::plan::lids::Memory;
 use crate::plan::routing::chain::Chain;
 use crate::plan::update::{self, BaselineInputs, PlanBaseline, update};
 use crate::plan::{LidTable, Plan};
+use crate::verify::adaptive::{self, ProvenGroups};
 use crate::verify::proof::Proof;
 use crate::verify::verdict::{Checks, Verified, VerifyFailure};
 use std::fmt;
@@ -99,6 +101,18 @@ impl fmt::Debug for PendingBaseline {
 }
 
 impl PendingBaseline {
+    /// Proves groups for the plan, with the evidence of its check if that was a full one. Arguments are
+    /// those of the planning pass.
+    pub fn prove_groups(
+        &self,
+        fabric: &Fabric,
+        checks: &Checks,
+        groups: AdaptiveGroups,
+    ) -> ProvenGroups {
+        let plan = self.verified.plan();
+        adaptive::prove_after(fabric, plan, checks, groups, self.findings.evidence())
+    }
+
     /// Completes the baseline. `inputs` and `checks` are those of the planning pass.
     pub fn complete(self, inputs: BaselineInputs, checks: &Checks) -> VerifiedBaseline {
         let Self { verified, planned, findings } = self;

@@ -111,6 +111,14 @@ pub(super) enum Findings {
 }
 
 impl Findings {
+    /// The evidence of a full check.
+    pub(super) fn evidence(&self) -> Option<&Evidence> {
+        match self {
+            Self::Full(evidence) => Some(evidence),
+            Self::Incremental(_) => None,
+        }
+    }
+
     pub(super) fn into_proof(
         self,
         fabric: &Arc<Fabric>,
