@@ -636,15 +636,15 @@ fn hosts_without_a_lid_are_one_counted_message_and_exit_code_1() {
 /// The load of the busiest link with groups, as JSON and in the table of engines.
 #[test]
 fn adaptive_routing_is_compared_by_the_load_of_a_pattern() {
-    let words = ["5x5x1", "--parallel", "2", "-Q", "--traffic", "shift"];
+    let words = ["6x6x1", "--parallel", "2", "-Q", "--traffic", "shift"];
     let (code, report) = json(&[&words[..], &["-R", "ar_torus,no_fallback"]].concat());
     assert_eq!(code, Some(0));
     assert_eq!(report["engine"], "torus-2QoS");
-    assert_eq!(report["adaptive"]["groups"], 25 * 4);
+    assert_eq!(report["adaptive"]["groups"], 36 * 4);
     assert_eq!(report["adaptive"]["static_lids"], 0);
     let median = |name: &str| report["traffic"][name]["median"].as_f64().expect("a number");
     let adaptive = median("busiest_adaptive");
-    assert!(adaptive < median("busiest_static"), "{}", report["traffic"]);
+    assert!(adaptive <= 0.6 * median("busiest_static"), "{}", report["traffic"]);
     let (code, text) = text(&[&words[..], &["--compare", "ar_torus,torus-2QoS"]].concat());
     assert_eq!(code, Some(0));
     let row = |title: &str| {
@@ -652,7 +652,7 @@ fn adaptive_routing_is_compared_by_the_load_of_a_pattern() {
         line[title.len()..].split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(row("engine"), ["ar_torus", "torus-2QoS"]);
-    assert_eq!(row("groups"), ["100", "-"]);
+    assert_eq!(row("groups"), ["144", "-"]);
     let busiest = [adaptive, median("busiest_static")].map(|load| format!("{load:.1}"));
     assert_eq!(row("busiest link"), busiest);
     let (_, plain) = json(&[&words[..4], &["-R", "torus-2QoS"]].concat());

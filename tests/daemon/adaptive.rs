@@ -100,6 +100,8 @@ async fn packets_spread_over_parallel_cables() {
     let counts = status(&sm).adaptive;
     assert_eq!((counts.configured, counts.failed, counts.groups), (16, 0, 64));
     assert_same_static_ports(&cluster);
+    // Blocks of 2 groups up to number 7, and of 16 LIDs up to LID 32.
+    assert_eq!(requests(&cluster), [[16, 16], [0, 16 * 4], [0, 16 * 3]]);
     let plain = send(&cluster, Forwarding::Plain);
     let adaptive = send(&cluster, Forwarding::Adaptive);
     assert_eq!((plain.lost, adaptive.lost), (0, 0));

@@ -289,3 +289,34 @@ fn partitions_have_names_and_may_be_without_members() {
     assert!(rows.contains(&vec!["0x7fff", "Default", "0", "8", "0"]), "{shown}");
     assert!(rows.contains(&vec!["0x0012", "storage", "0", "0", "0"]), "{shown}");
 }
+
+/// Groups of ports of all switches and of one, and paths with all ports that switches may choose.
+#[test]
+fn adaptive_routing_is_shown() {
+    let capable = "mlnx:adaptive-routing-revised,out-of-order";
+    let sim =
+        Simulator::start(&["3x3x1", "--parallel", "2", "--vendor", capable, "-R", "ar_torus"]);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let is_on = || {
+        let text = shown(&sim, &["adaptive", "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let switches = json["switches"].as_array().expect("switches").clone();
+        switches.len() == 9 && switches.iter().all(|switch| switch["state"] == "on")
+    };
+    while !is_on() {
+        assert!(std::time::Instant::now() < deadline, "{}", shown(&sim, &["adaptive"]));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let all = shown(&sim, &["adaptive"]);
+    let expected = "adaptive routing on, local repair on, groups of parallel cables: 9 capable \
+                    switches, 0 LIDs static\n";
+    assert!(all.starts_with(expected), "{all}");
+    let one = shown(&sim, &["adaptive", "sw 1,1,0"]);
+    assert_eq!(one.lines().filter(|line| line.starts_with("  group ")).count(), 4, "{one}");
+    assert!(one.contains("  group 1: ports 1, 2\n"), "{one}");
+    let path = shown(&sim, &["path", "sw 0,0,0", "sw 1,1,0"]);
+    assert!(path.contains(" or "), "{path}");
+    let metrics = shown(&sim, &["metrics"]);
+    assert!(metrics.contains("torus_sm_adaptive_switches{state=\"configured\"} 9"), "{metrics}");
+    assert!(problem(&sim, &["adaptive", "nowhere"], 1).contains("nowhere"));
+}
