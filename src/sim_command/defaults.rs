@@ -8,7 +8,7 @@
 use super::requested_fabric::RequestedFabric;
 use super::scratch::ScratchDirectory;
 use crate::cli::{DaemonArgs, ExitCode, Failure, SimArgs};
-use crate::config::options::Options;
+use crate::config::options::{Options, engine_names};
 use crate::daemon::process::logging::{LogConfig, flags};
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::plan::routing::torus;
@@ -62,7 +62,7 @@ pub(super) fn daemon_args(
     }
     if fabric.is_generated_torus() {
         let engines = daemon.given("routing_engine").unwrap_or(torus::NAME);
-        if engines.contains(torus::NAME) {
+        if engine_names(engines).any(|name| name == torus::NAME) {
             defaults.push(("qos", "TRUE"));
             defaults.extend(TORUS_2QOS_VL_ARBITRATION);
         }

@@ -1,7 +1,7 @@
 //! The fabric that the command line describes.
 
 use crate::cli::{DaemonArgs, ExitCode, Failure, SimArgs};
-use crate::config::options::Options;
+use crate::config::options::{Options, engine_names};
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
 use crate::notes::counted;
@@ -61,7 +61,8 @@ impl RequestedFabric {
             return Some(text.clone());
         }
         let engines = daemon.given("routing_engine").unwrap_or_default();
-        let is_needed = engines.contains(torus::NAME) || daemon.config.is_some();
+        let is_needed =
+            engine_names(engines).any(|name| name == torus::NAME) || daemon.config.is_some();
         if !is_needed || daemon.given("torus_config").is_some() {
             return None;
         }

@@ -4,7 +4,7 @@ use super::folders;
 use crate::cli::{DaemonArgs, configuration};
 use crate::config::enhanced_qos::{self, EnhancedQos};
 use crate::config::guid_lists::{self, Parsed};
-use crate::config::options::Options;
+use crate::config::options::{Options, engine_names};
 use crate::config::partitions::{Definition, PartitionsConfig};
 use crate::config::qos_policy::QosPolicy;
 use crate::config::route_dumps;
@@ -197,7 +197,8 @@ impl ConfigFiles {
 
     /// True if torus-2QoS is in the list of engines.
     pub(super) fn asks_for_torus(&self) -> bool {
-        self.options.routing_engine.as_deref().unwrap_or_default().contains(torus::NAME)
+        let engines = self.options.routing_engine.as_deref().unwrap_or_default();
+        engine_names(engines).any(|name| name == torus::NAME)
     }
 
     /// Options that do not suit torus-2QoS, which routes with QoS only.
