@@ -85,7 +85,7 @@ impl LinkObserver for Enforcement<'_> {
 }
 
 impl Devices {
-    fn walk(&self, from: u32, packet: DataPacket) -> Result<DataReceiver, DataDrop> {
+    fn receiver_of(&self, from: u32, packet: DataPacket) -> Result<DataReceiver, DataDrop> {
         let mut enforcement = Enforcement { devices: self, pkey: packet.pkey, is_refused: false };
         let arrived = self.forward_by_lid(from, packet.to, true, &mut enforcement);
         let Some(slot) = arrived.map(|slot| self.end_port(slot)) else {
@@ -131,6 +131,6 @@ impl SimFabric {
         num: PortNum,
         packet: DataPacket,
     ) -> Option<Result<DataReceiver, DataDrop>> {
-        self.at_port(guid, num, |net, slot| net.devices.walk(slot, packet))
+        self.at_port(guid, num, |net, slot| net.devices.receiver_of(slot, packet))
     }
 }
