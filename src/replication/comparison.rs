@@ -26,7 +26,7 @@ const LOCAL_SECTIONS: [&str; 8] = [
 
 /// Other keys that may differ: what is the instance's own, and what has no effect on devices and
 /// clients.
-const LOCAL_KEYS: [&str; 12] = [
+const LOCAL_KEYS: [&str; 13] = [
     "daemon",
     "exit_on_fatal",
     "fsync_high_avail_files",
@@ -39,6 +39,7 @@ const LOCAL_KEYS: [&str; 12] = [
     "sm_priority",
     "sminfo_polling_timeout",
     "standby_query_rate",
+    "virt_dump_file",
 ];
 
 /// Keys that name files, of which the contents matter.

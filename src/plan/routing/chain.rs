@@ -344,8 +344,8 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "unknown routing engine \"torus-2qos\"; valid are none, minhop, updn, dnup, file, ftree, \
-             lash, dor, torus-2QoS, nue, dfsssp, sssp, chain, willing, silent, ar_updn, ar_ftree, \
-             ar_dor, ar_torus, ar_minhop and no_fallback, separated by commas; did you mean `torus-2QoS`?"
+             lash, dor, torus-2QoS, nue, dfsssp, sssp, pqft, chain, willing, silent, ar_updn, \
+             ar_ftree, ar_dor, ar_torus, ar_minhop and no_fallback, separated by commas; did you mean `torus-2QoS`?"
         );
     }
 
