@@ -80,8 +80,8 @@ use router::{RouteInputs, Router};
 use std::sync::Arc;
 use tree::TreeInputs;
 
-/// Work of the graph after which the best result so far stands, with that for each position: about 1 s
-/// on one core for 512 switches, and 5 s for 4,096, whose graph exceeds the caches of the processor.
+/// Work after which the best result so far stands, with that for each position: 1 to 2 s on one core for 512
+/// switches, and 5 to 7 s for 4,096, whose graph exceeds the caches of the processor.
 const BASE_WORK: u64 = 34_000_000;
 /// Additional work for each position.
 const WORK_PER_POSITION: u64 = 31_000;
