@@ -34,7 +34,8 @@ impl FromStr for VendorProfile {
         for word in words {
             let number = Capabilities::number(word).ok_or_else(|| {
                 format!(
-                    "'{word}' is no capability: expected a name such as rate-limit, or 0 to 127"
+                    "'{word}' is no capability: expected 0 to 127, or one of {}",
+                    Capabilities::known_names().collect::<Vec<_>>().join(", ")
                 )
             })?;
             capabilities = capabilities.with(number);

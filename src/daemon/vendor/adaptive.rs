@@ -146,7 +146,11 @@ impl VendorManager {
         let incapable = if modes.needs_groups() { all - capable } else { 0 };
         if incapable > 0 && incapable != self.adaptive.incapable {
             let switches = counted(incapable, "switch does", "switches do");
-            warn!("adaptive routing: {switches} not announce it, and forward by static tables");
+            warn!(
+                "adaptive routing: {switches} not announce revised tables of adaptive routing \
+                 (GeneralInfo, bit {}): their forwarding stays static",
+                Capabilities::ADAPTIVE_ROUTING
+            );
         }
         self.adaptive.incapable = incapable;
     }

@@ -65,6 +65,11 @@ impl Capabilities {
             .map(|number| name(number).map_or_else(|| number.to_string(), |name| name.to_owned()))
     }
 
+    /// The names that [`Self::number`] accepts.
+    pub fn known_names() -> impl Iterator<Item = &'static str> {
+        CAPABILITIES.iter().map(|&(_, name, _)| name)
+    }
+
     /// The number of a capability that is given by its name or number.
     pub fn number(text: &str) -> Option<u8> {
         let named = CAPABILITIES.iter().find(|(_, name, _)| name.eq_ignore_ascii_case(text));
