@@ -16,6 +16,9 @@ const A: [u16; 3] = [0, 0, 0];
 const B: [u16; 3] = [2, 0, 0];
 const EYE: [u16; 3] = [1, 1, 0];
 
+/// The message of panics that tests cause on purpose. Other tests of the process may see them.
+pub(crate) const INJECTED: &str = "a defect, put in by a test";
+
 fn options(cluster: &SimCluster, sm_priority: u8) -> Options {
     Options { sm_priority, sminfo_polling_timeout: 1000, ..cluster.options() }
 }
@@ -88,7 +91,7 @@ async fn a_panic_in_a_sweep_or_while_programming_is_contained() {
             let is_due = mad.method() == method && mad.header().attr_id() == attr_id;
             if is_due && left > 0 {
                 left -= 1;
-                panic!("a defect, put in by a test");
+                panic!("{INJECTED}");
             }
         });
         let sm = start_panicking(&cluster, &tampering);
@@ -113,7 +116,7 @@ async fn a_panic_in_a_reroute_leaves_routes_in_force_and_the_next_pass_repairs_t
     tampering.set(move |mad| {
         if mad.method() == Method::SET && mad.header().attr_id() == AttrId::LINEAR_FT && left > 0 {
             left -= 1;
-            panic!("a defect, put in by a test");
+            panic!("{INJECTED}");
         }
     });
     assert!(cluster.fabric.unlink(cluster.shape.switch_guid(B), PortNum(1)));

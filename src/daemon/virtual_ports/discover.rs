@@ -141,6 +141,24 @@ struct VportReader<'a> {
     vports: BTreeMap<u16, ManagedVport>,
 }
 
+/// A vport by its VPortInfo, before its other attributes are read.
+pub(super) fn vport_of(index: u16, state: PortState, info: &VportInfo) -> VirtualPort {
+    VirtualPort {
+        index,
+        guid: info.guid(),
+        vnode: Guid(0),
+        vnode_ports: 1,
+        vnode_port: PortNum(1),
+        description: NodeDescription::default(),
+        state,
+        lid_required: info.lid_required(),
+        lid: info.lid(),
+        lid_by_vport_index: info.lid_by_vport_index(),
+        partition_cap: 0,
+        pkeys: Vec::new(),
+    }
+}
+
 impl VportReader<'_> {
     /// Reads a vport. One that refuses an attribute is kept with its failure.
     ///
@@ -159,20 +177,7 @@ impl VportReader<'_> {
             Err(failure) => return Err(failure),
         };
         let mut managed = ManagedVport {
-            vport: VirtualPort {
-                index,
-                guid: info.guid(),
-                vnode: Guid(0),
-                vnode_ports: 1,
-                vnode_port: PortNum(1),
-                description: NodeDescription::default(),
-                state: info.state(),
-                lid_required: info.lid_required(),
-                lid: info.lid(),
-                lid_by_vport_index: info.lid_by_vport_index(),
-                partition_cap: 0,
-                pkeys: Vec::new(),
-            },
+            vport: vport_of(index, info.state(), &info),
             info,
             is_known: before.is_some_and(|before| {
                 let is_same = before.vport.guid == info.guid()

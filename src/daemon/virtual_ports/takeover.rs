@@ -3,17 +3,17 @@
 //! Without them, that plan would take the LIDs out of the forwarding tables until the vports are
 //! discovered, and could give them to other ports.
 
-use super::discover::PortClient;
+use super::discover::{PortClient, vport_of};
 use super::{is_used, limit};
 use crate::config::options::Options;
 use crate::fabric::Fabric;
 use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
-use crate::ids::{Guid, PortNum};
+use crate::ids::Guid;
 use crate::observe::m_keys::MKeys;
 use crate::transport::client::SmpClient;
 use crate::vendor::virtual_ports::VirtualFailure;
 use crate::wire::attr::tables::PKEY_BLOCK;
-use crate::wire::attr::{AttrId, NodeDescription, NodeKind, PortState};
+use crate::wire::attr::{AttrId, NodeKind, PortState};
 use crate::wire::smp::SmpRoute;
 use crate::wire::vendor::virtual_ports::{VirtualizationInfo, VportInfo, VportStates};
 use std::collections::BTreeMap;
@@ -78,20 +78,8 @@ async fn carried(port: &PortClient) -> Result<Option<VirtualizedPort>, VirtualFa
                 continue;
             }
             let info = VportInfo(port.get(AttrId::VPORT_INFO, index.into()).await?);
-            vports.push(VirtualPort {
-                index,
-                guid: info.guid(),
-                vnode: Guid(0),
-                vnode_ports: 1,
-                vnode_port: PortNum(1),
-                description: NodeDescription::default(),
-                state,
-                lid_required: info.lid_required(),
-                lid: info.lid(),
-                lid_by_vport_index: info.lid_by_vport_index(),
-                partition_cap: PKEY_BLOCK as u16,
-                pkeys: Vec::new(),
-            });
+            let partition_cap = PKEY_BLOCK as u16;
+            vports.push(VirtualPort { partition_cap, ..vport_of(index, state, &info) });
         }
     }
     Ok(Some(VirtualizedPort { is_discovered: false, top_index, vports }))

@@ -226,9 +226,14 @@ impl Prover<'_> {
         }
         masked.append(&mut looped);
         masked.into_iter().for_each(|lid| groups.mask(lid));
-        let dependencies = self.dependencies(traffic, &triples);
-        assert!(dependencies.is_some(), "every accepted route was examined");
-        ProvenGroups { groups, dependencies: dependencies.unwrap_or(0), notes }
+        match self.dependencies(traffic, &triples) {
+            Some(dependencies) => ProvenGroups { groups, dependencies, notes },
+            None => {
+                debug_assert!(false, "every accepted route was examined");
+                let reason = "groups that were accepted one by one close a credit loop together";
+                none_is_safe(self.plan, groups, reason.to_owned())
+            }
+        }
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) struct ChannelGraph {
     search: CycleSearch,
     /// Pairs of dependencies of which the graph can have one only, the smaller one first.
     conflicts: FxHashSet<[Dependency; 2]>,
-    /// They save searches only.
+    /// Those that were found. They save searches, and change no result.
     pub cycles: Cycles,
     /// The work so far of the graph and of those who use it, in dependencies looked up. It does not depend on the
     /// order.
