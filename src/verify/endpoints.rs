@@ -1,6 +1,6 @@
 //! Sources and destinations of packets: the end ports at each switch, and the unicast LIDs.
 
-use super::group_ports::GroupPorts;
+use super::group_sources::GroupSources;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
@@ -78,12 +78,15 @@ impl SourcePorts {
 }
 
 /// One end port of each SL group at each switch.
-pub(super) fn group_ports(sources: &[SourcePorts]) -> GroupPorts {
-    let mut ports = GroupPorts::default();
+pub(super) fn group_sources<'a>(
+    sources: &[SourcePorts],
+    policy: &'a dyn RoutingPolicy,
+) -> GroupSources<'a> {
+    let mut groups = GroupSources::none(policy);
     for (switch, sources) in (0..).zip(sources) {
-        sources.groups.iter().for_each(|&(_, port)| ports.add(switch, port));
+        sources.groups.iter().for_each(|&(_, port)| groups.add(switch, port));
     }
-    ports
+    groups
 }
 
 /// The end ports at each switch. Switches with an empty forwarding table were left out by the

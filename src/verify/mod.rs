@@ -27,7 +27,7 @@
 
 pub mod adaptive;
 pub mod full;
-mod group_ports;
+mod group_sources;
 pub mod held_mappings;
 pub mod idle_ports;
 pub mod incremental;

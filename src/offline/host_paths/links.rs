@@ -3,6 +3,7 @@
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::plan::Plan;
+use crate::plan::routing::PathSources;
 
 /// Marks ports without a switch behind them.
 const NO_SWITCH: u32 = u32::MAX;
@@ -89,7 +90,7 @@ pub(super) struct Sources {
     /// By switch: index of its first one in `list`; one more entry ends the last switch.
     first: Vec<usize>,
     /// One host of each.
-    ports: Vec<PortId>,
+    paths: PathSources,
     hosts: Vec<u64>,
 }
 
@@ -121,16 +122,17 @@ impl Sources {
             first.push(first[first.len() - 1] + here.len());
         }
         let list: Vec<Source> = at.into_iter().flatten().collect();
-        let ports = list.iter().map(|source| source.host).collect();
-        Self { list, first, ports, hosts: numbers }
+        let mut paths = PathSources::default();
+        list.iter().for_each(|source| paths.add(&*plan.routing.policy, source.host));
+        Self { list, first, paths, hosts: numbers }
     }
 
     /// One host of each source, in the order of their switches.
-    pub(super) fn ports(&self) -> &[PortId] {
-        &self.ports
+    pub(super) fn paths(&self) -> &PathSources {
+        &self.paths
     }
 
-    /// The indices of the sources at a switch in [`Sources::ports`].
+    /// The indices of the sources at a switch in [`Sources::paths`].
     #[inline]
     pub(super) fn range(&self, switch: usize) -> std::ops::Range<usize> {
         self.first[switch]..self.first[switch + 1]

@@ -106,7 +106,7 @@ impl Survey<'_> {
         let numbers = lids.iter().map(|&(lid, _)| lid);
         let columns = LftColumns::new(&self.plan.routing.lfts, switches, numbers);
         let mut tree = Tree::default();
-        let mut sls = vec![Sl(0); self.sources.ports().len()];
+        let mut sls = vec![Sl(0); self.sources.paths().ports().len()];
         let mut before: Option<Leader<'_>> = None;
         for (&(lid, port), column) in lids.iter().zip(columns.iter()) {
             let Some(target) = self.fabric.switch_behind(port) else { continue };
@@ -116,7 +116,7 @@ impl Survey<'_> {
             let leader = Leader { target: target.index(), group, column };
             let is_new = before.is_none_or(|before| !before.shares_paths(&leader));
             if is_new {
-                policy.path_sls_to_lid(self.sources.ports(), port, route_lid, Sl(0), &mut sls);
+                policy.path_sls_to_lid(self.sources.paths(), port, route_lid, Sl(0), &mut sls);
                 tree.grow(self.links, target.index(), column);
                 self.collect(&mut tree, column, &sls, found);
                 before = Some(leader);

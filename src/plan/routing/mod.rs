@@ -17,6 +17,7 @@ mod lft_columns;
 mod link_rate;
 pub mod minhop;
 pub mod nue;
+mod path_sources;
 pub mod port_hops;
 pub mod pqft;
 pub mod sssp;
@@ -45,6 +46,7 @@ use structure::EngineStructure;
 
 pub use lft::Lft;
 pub use lft_columns::LftColumns;
+pub use path_sources::PathSources;
 
 /// The input of a routing engine.
 #[derive(Clone, Copy)]
@@ -184,17 +186,22 @@ pub trait RoutingPolicy: Send + Sync {
         self.path_sl(source, destination, hint)
     }
 
+    /// What [`Self::path_sls_to_lid`] has to know of a source, if the engine defines it.
+    fn source_key(&self, _source: PortId) -> u64 {
+        0
+    }
+
     /// Writes to `sls` what [`Self::path_sl_to_lid`] returns for each of `sources`. An engine that is faster with
     /// all of them at once defines it.
     fn path_sls_to_lid(
         &self,
-        sources: &[PortId],
+        sources: &PathSources,
         destination: PortId,
         lid: Lid,
         hint: Sl,
         sls: &mut [Sl],
     ) {
-        for (sl, &source) in sls.iter_mut().zip(sources) {
+        for (sl, &source) in sls.iter_mut().zip(sources.ports()) {
             *sl = self.path_sl_to_lid(source, destination, lid, hint);
         }
     }

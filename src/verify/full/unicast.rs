@@ -14,7 +14,7 @@ use crate::plan::routing::{LftColumns, RoutingPolicy};
 use crate::verify::endpoints::{
     self, DestinationTree, Endpoint, SourcePorts, destinations, sources,
 };
-use crate::verify::group_ports::GroupPorts;
+use crate::verify::group_sources::GroupSources;
 use crate::verify::network::{NONE, NextHop, SwitchNetwork};
 use crate::verify::triples::{LOCAL_INPUT, Triples};
 use crate::verify::unrouted::UnroutedPairs;
@@ -69,7 +69,7 @@ struct UnicastPass<'a> {
     /// The only pairs of switches without a route that are no faults, if the engine lists them.
     unrouted: Option<&'a [[SwitchId; 2]]>,
     sources: &'a [SourcePorts],
-    groups: &'a GroupPorts,
+    groups: &'a GroupSources<'a>,
 }
 
 pub(in crate::verify) fn check(
@@ -112,7 +112,7 @@ pub(in crate::verify) fn check_some(
     let hints = checks.hints();
     let is_strict = checks.is_strict;
     let unrouted = policy.unrouted_switches();
-    let groups = &endpoints::group_ports(sources);
+    let groups = &endpoints::group_sources(sources, policy);
     let pass = UnicastPass {
         fabric,
         plan,
@@ -227,8 +227,8 @@ impl UnicastPass<'_> {
                     if before.is_none_or(|(last, ..)| last.group != to.group) {
                         let Scratch { own, sls, .. } = &mut scratch;
                         own.fill(0);
-                        let Self { policy, groups, hints, .. } = *self;
-                        groups.add_sls(policy, to.port, to.route_lid, hints, sls, own);
+                        let Self { groups, hints, .. } = *self;
+                        groups.add_sls(to.port, to.route_lid, hints, sls, own);
                     }
                     self.trace(to, route, &mut scratch)
                 }

@@ -18,7 +18,7 @@ mod trees;
 pub use trees::has_ring;
 
 use super::dependency_graph::DependencyGraph;
-use super::group_ports::GroupPorts;
+use super::group_sources::GroupSources;
 use super::network::{NONE, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{LOCAL_INPUT, Triples};
@@ -186,7 +186,7 @@ struct TransitionPass<'a> {
     hints: Vec<Sl>,
     keeps_new_route: &'a KeepsNewRoute<'a>,
     /// One end port of each SL group by switch, under the new plan and the old one.
-    sources: [GroupPorts; 2],
+    sources: [GroupSources<'a>; 2],
 }
 
 /// The entries of a switch for a LID.
@@ -328,9 +328,8 @@ impl<'a> TransitionPass<'a> {
         own.fill(0);
         for (side, stage) in [self.new, self.old].into_iter().enumerate() {
             if let Some(to) = owners[side] {
-                let policy = &*stage.plan.routing.policy;
                 let lid = stage.plan.lids.route_lid(lid);
-                self.sources[side].add_sls(policy, to, lid, &self.hints, sls, own);
+                self.sources[side].add_sls(to, lid, &self.hints, sls, own);
             }
         }
     }
@@ -396,13 +395,14 @@ impl<'a> TransitionPass<'a> {
 }
 
 /// One end port of each SL group by switch of `fabric`, with the ids of `stage`.
-fn sources(stage: PlannedFabric<'_>, fabric: &Fabric) -> GroupPorts {
-    let mut sources = GroupPorts::default();
+fn sources<'a>(stage: PlannedFabric<'a>, fabric: &Fabric) -> GroupSources<'a> {
+    let policy = &*stage.plan.routing.policy;
+    let mut sources = GroupSources::none(policy);
     let mut groups = vec![Vec::new(); fabric.switches().len()];
     for port in fabric.end_ports() {
         let Some(switch) = fabric.switch_behind(port) else { continue };
         let Some(there) = stage.fabric.port_by_guid(fabric.port(port).guid) else { continue };
-        let group = stage.plan.routing.policy.sl_group(there);
+        let group = policy.sl_group(there);
         if stage.plan.lids.base(there).is_some() && !groups[switch.index()].contains(&group) {
             groups[switch.index()].push(group);
             sources.add(switch.0, there);

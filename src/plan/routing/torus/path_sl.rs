@@ -14,6 +14,18 @@ pub(super) fn path_sl(lattice: &Lattice, from: Coordinates, to: Coordinates, hin
     Sl(dateline(0) | dateline(1) | dateline(2) | hint.0 & QOS_BIT)
 }
 
+/// The key of a source outside the torus.
+pub(super) const SOURCE_OUTSIDE: u64 = u64::MAX;
+
+/// Bits of a coordinate in a key: a radix is at most 2^16.
+const KEY_BITS: u32 = 16;
+
+/// The key of a source at a switch with these coordinates.
+pub(super) fn source_key(at: Coordinates) -> u64 {
+    let [x, y, z] = at.0.map(u64::from);
+    x | y << KEY_BITS | z << (2 * KEY_BITS)
+}
+
 /// The SL bits of paths to one switch, by dimension and coordinate of the first switch.
 pub(super) struct DatelineBits {
     bits: [Vec<u8>; 3],
@@ -30,12 +42,12 @@ impl DatelineBits {
         Self { bits: std::array::from_fn(along), level: hint.0 & QOS_BIT }
     }
 
-    /// [`path_sl`] from a switch.
+    /// [`path_sl`] from a switch with this key.
     #[inline]
-    pub(super) fn path_sl(&self, from: Coordinates) -> Sl {
+    pub(super) fn path_sl(&self, from: u64) -> Sl {
         let [x, y, z] = &self.bits;
-        let [at_x, at_y, at_z] = from.0.map(|coordinate| coordinate as usize);
-        Sl(x[at_x] | y[at_y] | z[at_z] | self.level)
+        let coordinate = |axis: u32| usize::from((from >> (axis * KEY_BITS)) as u16);
+        Sl(x[coordinate(0)] | y[coordinate(1)] | z[coordinate(2)] | self.level)
     }
 }
 
@@ -65,7 +77,7 @@ mod tests {
             for b in all() {
                 assert_eq!(path_sl(&lattice, a, b, Sl(8)), path_sl(&lattice, b, a, Sl(8)));
                 let to_b = DatelineBits::new(&lattice, b, Sl(8));
-                assert_eq!(to_b.path_sl(a), path_sl(&lattice, a, b, Sl(8)));
+                assert_eq!(to_b.path_sl(source_key(a)), path_sl(&lattice, a, b, Sl(8)));
             }
         }
     }

@@ -4,7 +4,7 @@ use super::cabling::Cabling;
 use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
 use super::multicast::MasterTree;
-use super::path_sl::{DatelineBits, QOS_BIT, path_sl};
+use super::path_sl::{DatelineBits, QOS_BIT, SOURCE_OUTSIDE, path_sl, source_key};
 use super::repair::{RepairedRoutes, UnroutedPair};
 use super::sl2vl::{PortClass, VlCounts, VlHistogram, classify, classify_switch, mapping};
 use super::snapshot::{PreviousTorus, TorusSnapshot};
@@ -15,7 +15,8 @@ use crate::ids::{Guid, Lid, Mlid, Sl};
 use crate::paged_vec::PagedVec;
 use crate::plan::LidTable;
 use crate::plan::routing::{
-    DEFAULT_UNROUTED_REMEDY, Dump, MulticastTree, PreviousFabric, Routing, RoutingPolicy,
+    DEFAULT_UNROUTED_REMEDY, Dump, MulticastTree, PathSources, PreviousFabric, Routing,
+    RoutingPolicy,
 };
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::sync::Arc;
@@ -294,9 +295,15 @@ impl RoutingPolicy for Torus {
         }
     }
 
+    /// The coordinates of the port's switch.
+    fn source_key(&self, source: PortId) -> u64 {
+        self.attachment(source)
+            .map_or(SOURCE_OUTSIDE, |(at, _)| source_key(self.coordinates[at.index()]))
+    }
+
     fn path_sls_to_lid(
         &self,
-        sources: &[PortId],
+        sources: &PathSources,
         destination: PortId,
         _lid: Lid,
         hint: Sl,
@@ -308,9 +315,8 @@ impl RoutingPolicy for Torus {
         };
         let lattice = &self.parts.grid.lattice;
         let bits = DatelineBits::new(lattice, self.coordinates[to.index()], hint);
-        for (sl, &source) in sls.iter_mut().zip(sources) {
-            let from = self.attachment(source).map(|(from, _)| self.coordinates[from.index()]);
-            *sl = from.map_or(Sl(0), |from| bits.path_sl(from));
+        for (sl, &key) in sls.iter_mut().zip(sources.keys()) {
+            *sl = if key == SOURCE_OUTSIDE { Sl(0) } else { bits.path_sl(key) };
         }
     }
 

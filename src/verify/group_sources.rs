@@ -2,19 +2,23 @@
 
 use crate::fabric::PortId;
 use crate::ids::{Lid, Sl};
-use crate::plan::routing::RoutingPolicy;
+use crate::plan::routing::{PathSources, RoutingPolicy};
 
 /// The SL groups of the end ports at all switches, each with one of its ports.
-#[derive(Default)]
-pub(super) struct GroupPorts {
-    ports: Vec<PortId>,
-    /// The switch of each port.
+pub(super) struct GroupSources<'a> {
+    policy: &'a dyn RoutingPolicy,
+    sources: PathSources,
+    /// The switch of each source.
     switches: Vec<u32>,
 }
 
-impl GroupPorts {
+impl<'a> GroupSources<'a> {
+    pub(super) fn none(policy: &'a dyn RoutingPolicy) -> Self {
+        Self { policy, sources: PathSources::default(), switches: Vec::new() }
+    }
+
     pub(super) fn add(&mut self, switch: u32, port: PortId) {
-        self.ports.push(port);
+        self.sources.add(self.policy, port);
         self.switches.push(switch);
     }
 
@@ -22,16 +26,15 @@ impl GroupPorts {
     /// `buffer` keeps its memory from one call to the next.
     pub(super) fn add_sls(
         &self,
-        policy: &dyn RoutingPolicy,
         destination: PortId,
         lid: Lid,
         hints: &[Sl],
         buffer: &mut Vec<Sl>,
         sls: &mut [u16],
     ) {
-        buffer.resize(self.ports.len(), Sl(0));
+        buffer.resize(self.switches.len(), Sl(0));
         for &hint in hints {
-            policy.path_sls_to_lid(&self.ports, destination, lid, hint, buffer);
+            self.policy.path_sls_to_lid(&self.sources, destination, lid, hint, buffer);
             for (&switch, sl) in self.switches.iter().zip(&*buffer) {
                 sls[switch as usize] |= 1 << (sl.0 & 0xF);
             }
