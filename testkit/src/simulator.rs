@@ -7,10 +7,14 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// The preloaded library. It is built on demand, because cargo builds only what a test links.
+/// The preloaded library: the one that TORUS_SM_TEST_PRELOAD names, or one that is built on demand, because
+/// cargo builds only what a test links.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
+        if let Some(built) = std::env::var_os("TORUS_SM_TEST_PRELOAD") {
+            return built.into();
+        }
         let program = torus_sm();
         let folder = program.parent().expect("a folder");
         let mut cargo = Command::new(env!("CARGO"));
