@@ -113,9 +113,10 @@ impl DependencyGraph {
         self.drops.iter().fold(0, |bits, &(_, _, sl)| bits | 1 << sl)
     }
 
-    /// Adds a dependency (from, to); the channel of `to` must be able to follow that of `from`.
-    pub(super) fn add(&mut self, (from, to): (u32, u32)) {
-        let (channel, vl) = (from as usize / VLS, from as usize % VLS);
+    /// Adds a dependency; the channel of `to` must be able to follow that of `from`.
+    pub(super) fn add(&mut self, from: u32, to: u32) {
+        let channel = from as usize / VLS;
+        let vl = from as usize % VLS;
         let next = to / VLS as u32;
         let row = &mut self.rows[channel];
         row.used |= 1 << vl;

@@ -35,6 +35,28 @@ pub(super) struct NextHop {
 impl NextHop {
     pub(super) const UNCONNECTED: Self =
         Self { switch: NONE, channel: NONE, out_index: 0, in_index: 0, width: 0, triples: 0 };
+
+    #[inline]
+    pub(super) fn channel_sets(&self) -> ChannelSets {
+        ChannelSets { first: self.triples, width: self.width }
+    }
+}
+
+/// Where the sets of a channel's triples are.
+#[derive(Clone, Copy)]
+pub(super) struct ChannelSets {
+    /// Index of the first one.
+    pub first: usize,
+    /// Number of sets for each input: one for each next channel.
+    pub width: u16,
+}
+
+impl ChannelSets {
+    /// Index of the set of a triple with this input and the next channel with index `next`.
+    #[inline]
+    pub(super) fn index(self, input: u16, next: u16) -> usize {
+        self.first + usize::from(input) * usize::from(self.width) + usize::from(next)
+    }
 }
 
 /// A channel: one direction of a cable between two switches, named by the port that sends.

@@ -3,7 +3,7 @@
 
 use super::dependency_graph::{DROP_VL, DependencyGraph, node};
 use super::endpoints::{DestinationTree, Endpoint, SourcePorts};
-use super::network::{PackedNetwork, SwitchNetwork};
+use super::network::{ChannelSets, PackedNetwork, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{ChannelPairSls, LOCAL_INPUT, TripleSls, Triples, bits};
 use super::verdict::{Checks, Summary};
@@ -75,13 +75,14 @@ impl Proof {
     #[inline]
     pub(super) fn triple_index(&self, channel: u32, input: u16, next: u32) -> usize {
         let hop = self.packed.of(channel);
-        Triples::index((hop.triples as usize, hop.width), input, self.packed.of(next).out_index)
+        ChannelSets { first: hop.triples as usize, width: hop.width }
+            .index(input, self.packed.of(next).out_index)
     }
 
     /// The SLs of `sls` with which no packet of the proof takes a triple.
     pub(super) fn unknown_sls(&self, channel: u32, input: u16, next: u16, sls: u16) -> u16 {
         let hop = self.network.hop_of(channel);
-        sls & !self.triples.get((hop.triples, hop.width), input, next)
+        sls & !self.triples.get(hop.channel_sets(), input, next)
     }
 
     /// The dependencies that follow from additional triples and that the proof lacks, ascending;

@@ -1,7 +1,7 @@
 //! Triples (input, channel, next channel) and the SLs of the packets that take them: the decisions
 //! of two consecutive switches.
 
-use super::network::{Channel, SwitchNetwork};
+use super::network::{Channel, ChannelSets, SwitchNetwork};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -12,7 +12,7 @@ pub(super) const LOCAL_INPUT: u16 = 0;
 /// an input channel plus one. Many threads add to the sets; these only grow, so the result does not
 /// depend on the order.
 pub(super) struct Triples {
-    /// The sets of a channel begin at `triples` of its hop in the [`SwitchNetwork`].
+    /// By channel ([`ChannelSets`] of its hop in the [`SwitchNetwork`]).
     sets: Vec<AtomicU16>,
 }
 
@@ -30,11 +30,10 @@ impl Triples {
         Self { sets }
     }
 
-    /// Adds SLs to the triple of `input`, the channel whose triples begin at `triples` (`width` for
-    /// each input), and the next channel with index `next`.
+    /// Adds SLs to the triple of `input`, a channel, and the next channel with index `next`.
     #[inline]
-    pub(super) fn add(&self, (triples, width): (usize, u16), input: u16, next: u16, mask: u16) {
-        let set = &self.sets[triples + usize::from(input) * usize::from(width) + usize::from(next)];
+    pub(super) fn add(&self, channel: ChannelSets, input: u16, next: u16, mask: u16) {
+        let set = &self.sets[channel.index(input, next)];
         if mask & !set.load(Ordering::Relaxed) != 0 {
             set.fetch_or(mask, Ordering::Relaxed);
         }
@@ -46,7 +45,7 @@ impl Triples {
         let inputs = |from| 0..=network.degree(from) as u16;
         let mut clear = |channel: u32, input, next| {
             let hop = network.hop_of(channel);
-            *self.sets[Self::index((hop.triples, hop.width), input, next)].get_mut() = 0;
+            *self.sets[hop.channel_sets().index(input, next)].get_mut() = 0;
         };
         for next in 0..network.degree(to) as u16 {
             inputs(from).for_each(|input| clear(channel, input, next));
@@ -63,14 +62,8 @@ impl Triples {
 
     /// The SLs of a triple; arguments as for [`Self::add`].
     #[inline]
-    pub(super) fn get(&self, (triples, width): (usize, u16), input: u16, next: u16) -> u16 {
-        self.at(Self::index((triples, width), input, next))
-    }
-
-    /// Index of a triple; arguments as for [`Self::add`].
-    #[inline]
-    pub(super) fn index((triples, width): (usize, u16), input: u16, next: u16) -> usize {
-        triples + usize::from(input) * usize::from(width) + usize::from(next)
+    pub(super) fn get(&self, channel: ChannelSets, input: u16, next: u16) -> u16 {
+        self.at(channel.index(input, next))
     }
 
     /// The SLs of the triple with this index.

@@ -38,16 +38,16 @@ pub(super) fn beside(
             let nexts = &cables[network.out_of(to).start + usize::from(next)];
             for &middle in &cables[channel] {
                 let hop = network.hop_of(middle);
-                let place = (hop.triples, hop.width);
+                let sets = hop.channel_sets();
                 for &next in nexts {
                     let next = network.channels[next as usize].out_index;
                     let Some(inputs) = inputs else {
-                        around.add(place, LOCAL_INPUT, next, sls);
+                        around.add(sets, LOCAL_INPUT, next, sls);
                         continue;
                     };
                     for &input in inputs {
                         let input = network.channels[input as usize].in_index + 1;
-                        around.add(place, input, next, sls);
+                        around.add(sets, input, next, sls);
                     }
                 }
             }
@@ -155,7 +155,7 @@ impl UnionPass<'_> {
                 let exits = self.exits(to, groups);
                 self.trace(to, &exits, groups, &mut scratch, |channel, input, next, sls| {
                     let hop = self.network.hop_of(channel);
-                    triples.add((hop.triples, hop.width), input, next, sls);
+                    triples.add(hop.channel_sets(), input, next, sls);
                 });
             }
         });

@@ -31,7 +31,7 @@ pub(super) fn add_triples_of_suitable_sls(
         let sls = plan.multicast.sls_of(tree.mlid) & suitable;
         tree.check(|channel, input, next| {
             let hop = network.hop_of(channel);
-            triples.add((hop.triples, hop.width), input, next, sls);
+            triples.add(hop.channel_sets(), input, next, sls);
         });
     }
 }
@@ -48,7 +48,7 @@ pub(in crate::verify) fn check(
         let sls = plan.multicast.sls_of(tree.mlid);
         let (fault, note) = tree.check(|channel, input, next| {
             let hop = network.hop_of(channel);
-            triples.add((hop.triples, hop.width), input, next, sls);
+            triples.add(hop.channel_sets(), input, next, sls);
         });
         (fault, note.map(|note| (tree.mlid, note)))
     };

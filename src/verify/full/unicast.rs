@@ -15,7 +15,7 @@ use crate::verify::endpoints::{
     self, DestinationTree, Endpoint, SourcePorts, destinations, sources,
 };
 use crate::verify::group_sources::GroupSources;
-use crate::verify::network::{NONE, NextHop, SwitchNetwork};
+use crate::verify::network::{ChannelSets, NONE, NextHop, SwitchNetwork};
 use crate::verify::triples::{LOCAL_INPUT, Triples};
 use crate::verify::unrouted::UnroutedPairs;
 use crate::verify::verdict::{Checks, Fault, FaultList};
@@ -159,6 +159,13 @@ struct SwitchState {
     flow: u16,
     /// Switches on the longest path to this one, itself included.
     depth: u16,
+}
+
+impl SwitchState {
+    #[inline]
+    fn channel_sets(&self) -> ChannelSets {
+        ChannelSets { first: self.triples, width: self.width }
+    }
 }
 
 /// Buffers of a pass over the switches.
@@ -332,10 +339,10 @@ impl UnicastPass<'_> {
     #[inline]
     fn add_triples(&self, here: &SwitchState, second: &SwitchState, third: &SwitchState) {
         if here.own != 0 {
-            self.triples.add((here.triples, here.width), LOCAL_INPUT, second.out_index, here.own);
+            self.triples.add(here.channel_sets(), LOCAL_INPUT, second.out_index, here.own);
         }
         if third.switch != NONE {
-            let channel = (second.triples, second.width);
+            let channel = second.channel_sets();
             self.triples.add(channel, here.in_index + 1, third.out_index, here.flow);
         }
     }

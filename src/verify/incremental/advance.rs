@@ -42,10 +42,10 @@ impl Proof {
         let mut triples = (*self.triples).clone();
         for (&(channel, input, next), &sls) in &additions.triples {
             let hop = network.hop_of(channel);
-            triples.add((hop.triples, hop.width), input, next, sls);
+            triples.add(hop.channel_sets(), input, next, sls);
         }
         let mut cdg = (*self.cdg).clone();
-        additions.dependencies.iter().for_each(|&dependency| cdg.add(dependency));
+        additions.dependencies.iter().for_each(|&(from, to)| cdg.add(from, to));
         for &channel in &additions.changes.channels {
             triples.remove_channel(&network, channel);
             cdg.remove_channel(&network, channel);
@@ -189,7 +189,7 @@ mod tests {
                     input => old_rank(channel.from, input - 1) + 1,
                 };
                 let next = old_rank(channel.to, next);
-                let known = proof.triples.get((hop.triples, hop.width), input, next);
+                let known = proof.triples.get(hop.channel_sets(), input, next);
                 let new = added.get(&(hop.channel, input, next)).copied().unwrap_or_default();
                 let place = fabric.describe(channel.port);
                 assert_eq!(sls & !(known | new), 0, "{place} from {input} to {next}");

@@ -177,7 +177,7 @@ impl Proof {
             let hop = network.hop_of(channel as u32);
             let triples = found.of(network, channel);
             triples.filter_map(move |(input, next, sls)| {
-                let new = sls & !self.triples.get((hop.triples, hop.width), input, next);
+                let new = sls & !self.triples.get(hop.channel_sets(), input, next);
                 (new != 0).then_some(((channel as u32, input, next), new))
             })
         });

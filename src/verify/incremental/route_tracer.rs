@@ -414,7 +414,7 @@ impl<'a> RouteTracer<'a> {
         let out_index = network.channels[before as usize].out_index;
         let inputs = network.degree(network.channels[input as usize].from) as u16;
         for source in LOCAL_INPUT..=inputs {
-            let sls = triples.get((hop.triples, hop.width), source, out_index) & wanted;
+            let sls = triples.get(hop.channel_sets(), source, out_index) & wanted;
             if sls != 0 {
                 self.add(input, source, out, sls);
             }

@@ -390,7 +390,7 @@ impl<'a> TransitionPass<'a> {
     fn add(&self, channel: u32, input: u16, next: u32, sls: u16) {
         let hop = self.network.hop_of(channel);
         let out_index = self.network.channels[next as usize].out_index;
-        self.triples.add((hop.triples, hop.width), input, out_index, sls);
+        self.triples.add(hop.channel_sets(), input, out_index, sls);
     }
 }
 
