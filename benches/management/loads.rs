@@ -47,7 +47,9 @@ impl Load {
     pub(crate) fn start(&self, socket: &Path, done: &Arc<AtomicU64>) -> RunningLoad {
         let stop = Arc::new(AtomicBool::new(false));
         let start = |_| {
-            let (stop, run, socket): (_, _, PathBuf) = (stop.clone(), self.run, socket.into());
+            let stop = stop.clone();
+            let run = self.run;
+            let socket: PathBuf = socket.into();
             let done = done.clone();
             std::thread::spawn(move || {
                 let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);

@@ -123,11 +123,13 @@ async fn transfer(data: &[u8]) {
         lower = Some(sink);
         Ok::<_, SendError>(inner.clone())
     });
-    let (port, sink) = (opened.expect("it opens"), lower.expect("it was opened"));
+    let port = opened.expect("it opens");
+    let sink = lower.expect("it was opened");
     for step in data.chunks_exact(STEP).take(MAX_STEPS) {
         let peer = Address::gsi(Lid(u16::from(step[1] % PEERS) + 1), Sl(0));
         let arrived = |from: Address, mad: &Mad| {
-            let (agent, outcome) = (Agent::Sa, Outcome::Arrived);
+            let agent = Agent::Sa;
+            let outcome = Outcome::Arrived;
             let from = Address { qkey: 0, ..from };
             sink.deliver(Delivery { agent, from, outcome, mad: &mad.0 });
         };
@@ -136,7 +138,9 @@ async fn transfer(data: &[u8]) {
             0 => {
                 let mut message = vec![step[4]; DATA_OFFSET + usize::from(number % 8192)];
                 message[..DATA_OFFSET].copy_from_slice(&packet(step).0[..DATA_OFFSET]);
-                let (agent, timeout, retries) = (Agent::Sa, None, 0);
+                let agent = Agent::Sa;
+                let timeout = None;
+                let retries = 0;
                 let out = Outgoing { agent, to: peer, timeout, retries, mad: &message };
                 port.post(&out).expect("the port takes it");
             }

@@ -29,12 +29,10 @@ pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut owners: BTreeMap<u16, (Guid, u16)> = BTreeMap::new();
     for (number, line) in lines(text) {
-        let checked = record(line).and_then(|(guid, first, last)| {
-            check(&map, &owners, (guid, first, last), lmc)?;
-            Ok((guid, first, last))
-        });
+        let checked =
+            record(line).and_then(|record| check(&map, &owners, &record, lmc).map(|()| record));
         match checked {
-            Ok((guid, first, last)) => {
+            Ok(Record { guid, first, last }) => {
                 owners.insert(first.0, (guid, last_in_use(first, last, lmc)));
                 map.insert(guid, (first, last));
             }
@@ -44,13 +42,20 @@ pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
     (map, diagnostics)
 }
 
-fn record(line: &str) -> Result<(Guid, Lid, Lid), RecordError> {
+/// A line of the file.
+struct Record {
+    guid: Guid,
+    first: Lid,
+    last: Lid,
+}
+
+fn record(line: &str) -> Result<Record, RecordError> {
     let mut words = words(line);
     let guid = number(words.next(), "a port GUID", u64::MAX)?;
     let first = number(words.next(), "the first LID", 0xBFFF)?;
     let last = number(words.next(), "the last LID", 0xBFFF)?;
     end(words, "the last LID")?;
-    Ok((Guid(guid), Lid(first as u16), Lid(last as u16)))
+    Ok(Record { guid: Guid(guid), first: Lid(first as u16), last: Lid(last as u16) })
 }
 
 /// Last LID of a range that is in use.
@@ -62,7 +67,7 @@ fn last_in_use(first: Lid, last: Lid, lmc: u8) -> u16 {
 fn check(
     map: &Guid2Lid,
     owners: &BTreeMap<u16, (Guid, u16)>,
-    (guid, first, last): (Guid, Lid, Lid),
+    &Record { guid, first, last }: &Record,
     lmc: u8,
 ) -> Result<(), RecordError> {
     let error = |message| Err((0, message));

@@ -127,7 +127,8 @@ fn gigabits(text: &str) -> Option<u64> {
     let (whole, tenth) = digits.trim().split_once('.').unwrap_or((digits.trim(), "0"));
     let is_tenth = tenth.len() == 1;
     let digit = |text: &str| text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?;
-    let (whole, tenth): (u64, u64) = (digit(whole)?, digit(tenth)?);
+    let whole: u64 = digit(whole)?;
+    let tenth: u64 = digit(tenth)?;
     is_tenth.then(|| whole.checked_mul(10)?.checked_add(tenth))?
 }
 

@@ -123,7 +123,7 @@ pub async fn sweep(
     let mut findings = Findings::default();
     while let Some((query, answer)) = batch.next().await {
         match answer {
-            Ok(reply) => findings.answered((fabric, keys), query, &reply),
+            Ok(reply) => findings.answered(fabric, keys, query, &reply),
             Err(_) => findings.unanswered(query),
         }
     }
@@ -134,7 +134,7 @@ pub async fn sweep(
 }
 
 impl Findings {
-    fn answered(&mut self, (fabric, keys): (&Fabric, &MKeys), query: Query, reply: &SmpReply) {
+    fn answered(&mut self, fabric: &Fabric, keys: &MKeys, query: Query, reply: &SmpReply) {
         match query {
             Query::Switch(guid) if SwitchInfo::read(&reply.data).port_state_change() => {
                 self.changed.push(guid);

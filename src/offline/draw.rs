@@ -223,7 +223,7 @@ impl<'a> Drawing<'a> {
         let from = self.point(at);
         let Some(to) = self.end(at, next, direction) else { return };
         match self.load(at, next, direction).filter(|_| !missing) {
-            Some(loads) => self.loaded_line(out, class, (from, to), loads),
+            Some(loads) => self.loaded_line(out, class, [from, to], loads),
             None => line(out, class, from, to),
         }
         let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
@@ -290,7 +290,8 @@ impl<'a> Drawing<'a> {
     /// The highest number of LIDs that are forwarded through one port in a direction.
     fn egress(&self, at: Coordinates, direction: Direction) -> Option<usize> {
         let Drawn { fabric, layout, loads, .. } = self.picture;
-        let (loads, switch): (_, SwitchId) = (*loads.as_ref()?, layout.switch(at)?);
+        let loads = *loads.as_ref()?;
+        let switch: SwitchId = layout.switch(at)?;
         let ports = layout.ports(at, direction).iter();
         let slots = ports.filter_map(|&num| fabric.switch_port(switch, num.into()));
         slots.filter_map(|slot| loads.get(slot.index()).copied()).max()
@@ -306,7 +307,7 @@ impl<'a> Drawing<'a> {
         &self,
         out: &mut String,
         class: &str,
-        (from, to): (Point, Point),
+        [from, to]: [Point; 2],
         [there, back]: [usize; 2],
     ) {
         let most = self.busiest.unwrap_or_default().max(1) as f64;

@@ -58,7 +58,8 @@ pub(super) fn report(
         TrialOutcome::Routed(verified) => {
             add_plan(&mut report, fabric, verified);
             if let Some(policy) = scenario.qos_policy.clone() {
-                let (keys, own) = (&verified.plan().partitions.keys, Some(fabric.local()));
+                let keys = &verified.plan().partitions.keys;
+                let own = Some(fabric.local());
                 let (_, found) =
                     EffectivePolicy::new(policy, fabric, keys, &scenario.partitions, own);
                 add_notes(&mut report.notes, &found);
@@ -85,7 +86,8 @@ pub(super) fn report(
 }
 
 fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
-    let (plan, summary) = (verified.plan(), verified.summary());
+    let plan = verified.plan();
+    let summary = verified.summary();
     report.routed = true;
     report.engine = Some(plan.routing.engine);
     let is_unreachable = |port: &PortId| {

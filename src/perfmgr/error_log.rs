@@ -35,15 +35,22 @@ impl LoggedPort<'_> {
     }
 }
 
+/// Error counters of a port.
+pub struct Readings<'a> {
+    pub now: &'a ErrorCounters,
+    /// At the last reading.
+    pub before: &'a ErrorCounters,
+}
+
 /// A line for each error counter that increased. `xmit_wait_threshold` is the increase of
 /// PortXmitWait that gets a line; `None` for no such line.
 pub fn lines(
     port: LoggedPort<'_>,
     peer: Option<LoggedPort<'_>>,
-    (now, before): (&ErrorCounters, &ErrorCounters),
+    readings: &Readings<'_>,
     xmit_wait_threshold: Option<u32>,
 ) -> Vec<String> {
-    let increase = |at: usize| now.0[at].saturating_sub(before.0[at]);
+    let increase = |at: usize| readings.now.0[at].saturating_sub(readings.before.0[at]);
     let ends = match peer {
         Some(peer) => format!("{} connected to {}", port.text(), peer.text()),
         None => port.text(),
@@ -71,10 +78,11 @@ mod tests {
         (now.0[0], now.0[9], now.0[XMIT_WAIT]) = (7, 2, 70_000);
         let mut before = ErrorCounters::default();
         (before.0[0], before.0[2]) = (4, 1);
+        let readings = Readings { now: &now, before: &before };
         let port = LoggedPort { name: "S1", guid: 0xab, port: 3 };
         let peer = LoggedPort { name: "H 1", guid: 0xcd, port: 1 };
         assert_eq!(
-            lines(port, Some(peer), (&now, &before), None),
+            lines(port, Some(peer), &readings, None),
             [
                 "ERR 5431: SymbolErrorCounter : 3 : node \"S1\" (NodeGUID: 0xab) : port 3 connected to \
                  \"H 1\" (NodeGUID: 0xcd) : port 1",
@@ -82,10 +90,10 @@ mod tests {
                  to \"H 1\" (NodeGUID: 0xcd) : port 1",
             ]
         );
-        let waits = lines(port, Some(peer), (&now, &now), Some(65_535));
+        let waits = lines(port, Some(peer), &Readings { now: &now, before: &now }, Some(65_535));
         assert!(waits.is_empty());
-        let waits = lines(port, None, (&now, &before), Some(65_535));
+        let waits = lines(port, None, &readings, Some(65_535));
         assert_eq!(waits[2], "ERR 543D: XmitWait : 70000 : node \"S1\" (NodeGUID: 0xab) : port 3");
-        assert_eq!(lines(port, None, (&now, &before), Some(70_001)).len(), 2);
+        assert_eq!(lines(port, None, &readings, Some(70_001)).len(), 2);
     }
 }

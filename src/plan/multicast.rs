@@ -121,7 +121,8 @@ pub fn plan(
 /// Merges the groups that share an MLID, and drops those without a receiver.
 fn merge(groups: &[GroupMembers]) -> (Vec<MergedGroup>, Vec<(Mlid, Note)>) {
     type Roles = (u16, BTreeSet<PortId>, BTreeSet<PortId>);
-    let (mut merged, mut notes) = (BTreeMap::<Mlid, Roles>::new(), Vec::new());
+    let mut merged: BTreeMap<Mlid, Roles> = BTreeMap::new();
+    let mut notes = Vec::new();
     for group in groups {
         if (Mlid::FIRST..=Mlid::LAST).contains(&group.mlid) {
             let (sls, receivers, senders) = merged.entry(group.mlid).or_default();

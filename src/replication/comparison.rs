@@ -141,11 +141,12 @@ pub fn differences(own: &Description, other: &Description) -> Vec<String> {
     let names: BTreeSet<&String> = own.keys().chain(other.keys()).collect();
     let shared =
         names.into_iter().filter_map(|name| Some((name, own.get(name)?, other.get(name)?)));
-    shared.filter(|(_, own, other)| own != other).map(difference).collect()
+    let different = shared.filter(|(_, own, other)| own != other);
+    different.map(|(name, own, other)| difference(name, own, other)).collect()
 }
 
-fn difference((name, own, other): (&String, &String, &String)) -> String {
-    let key = name.rsplit_once(STEP_SEPARATOR).map_or(name.as_str(), |(_, key)| key);
+fn difference(name: &str, own: &str, other: &str) -> String {
+    let key = name.rsplit_once(STEP_SEPARATOR).map_or(name, |(_, key)| key);
     if FILE_KEYS.contains(&key) || key == STEP_CONFIG {
         return match (own.is_empty(), other.is_empty()) {
             (true, _) => format!("{name} (no or an empty file here)"),
@@ -154,12 +155,12 @@ fn difference((name, own, other): (&String, &String, &String)) -> String {
         };
     }
     // Control characters of a peer must not reach the log.
-    let shown = |value: &String| match value.as_str() {
+    let shown = |value: &str| match value {
         "" => "not set".to_owned(),
         value => value.escape_debug().take(80).collect::<String>(),
     };
     if own.starts_with(HASHED) || other.starts_with(HASHED) {
-        name.clone()
+        name.to_owned()
     } else {
         format!("{name} (here {}, there {})", shown(own), shown(other))
     }

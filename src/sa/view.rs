@@ -132,7 +132,8 @@ impl<'a> SubnetView<'a> {
 
     /// True if the ports may exchange packets in some partition, or are the same port.
     pub(super) fn share_partition(&self, a: impl Into<EndPort>, b: impl Into<EndPort>) -> bool {
-        let (a, b): (EndPort, EndPort) = (a.into(), b.into());
+        let a: EndPort = a.into();
+        let b: EndPort = b.into();
         a == b || Pkey::any_match(self.pkeys(a), self.pkeys(b))
     }
 

@@ -21,7 +21,7 @@ pub(super) struct PerfRedirection {
 }
 
 /// Replaces a request with the response that redirects its sender to a queue pair at `lid`.
-pub(super) fn redirect(mad: &mut Mad, is_switch: bool, (lid, qpn): (Lid, u32)) {
+pub(super) fn redirect(mad: &mut Mad, is_switch: bool, lid: Lid, qpn: u32) {
     let mut header = mad.header();
     header.set_method(Method::GET_RESP.0);
     header.set_status(Status::REDIRECT);

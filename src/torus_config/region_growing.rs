@@ -43,8 +43,15 @@ fn distance(a: Point, b: Point) -> u32 {
     (0..3).map(|axis| a[axis].abs_diff(b[axis])).sum()
 }
 
-/// Corners to grow from: a vertex and its neighbours along x, y and perhaps z.
-pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
+/// A corner to grow from.
+pub(super) struct Corner {
+    origin: u32,
+    /// Its neighbours along x, y and perhaps z.
+    arms: Vec<u32>,
+}
+
+/// The corners at a vertex.
+pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<Corner> {
     let around: Vec<u32> = graph.neighbors(origin).iter().map(|&(vertex, _)| vertex).collect();
     let spans = |a: u32, b: u32| graph.edge(a, b).is_none() && graph.common(a, b) >= 2;
     let mut flat = Vec::new();
@@ -54,9 +61,9 @@ pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
             if !spans(a, b) {
                 continue;
             }
-            flat.push((origin, vec![a, b]));
+            flat.push(Corner { origin, arms: vec![a, b] });
             let third = around[other + 1..].iter().filter(|&&c| spans(a, c) && spans(b, c));
-            deep.extend(third.map(|&c| (origin, vec![a, b, c])));
+            deep.extend(third.map(|&c| Corner { origin, arms: vec![a, b, c] }));
         }
     }
     deep.extend(flat);
@@ -64,7 +71,7 @@ pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
 }
 
 /// All embeddings to which the region grown from a corner can be folded.
-pub(super) fn maps(graph: &Graph, (origin, arms): &(u32, Vec<u32>)) -> Vec<Embedding> {
+pub(super) fn maps(graph: &Graph, Corner { origin, arms }: &Corner) -> Vec<Embedding> {
     let mut grower = RegionGrower {
         graph,
         at: vec![None; graph.len()],

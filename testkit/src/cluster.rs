@@ -143,7 +143,8 @@ impl SimCluster {
     /// Starts a daemon on a kernel that divides messages itself, and does not report
     /// acknowledgements.
     pub fn start_on_old_kernel(&self, at: [u16; 3], options: Options) -> Sm {
-        let (same, place) = (options.clone(), self.shape.host_guid(at, 0));
+        let same = options.clone();
+        let place = self.shape.host_guid(at, 0);
         let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
         let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| {
             let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
@@ -167,13 +168,16 @@ impl SimCluster {
 
     /// Starts a daemon on a port whose device may be lost and come back.
     pub fn start_on_losable_port(&self, at: [u16; 3], options: Options) -> (Sm, LosablePort) {
-        let (losable, main) = (LosablePort::default(), tokio::runtime::Handle::current());
-        let (state, fabric) = (losable.0.clone(), self.fabric.clone());
+        let losable = LosablePort::default();
+        let main = tokio::runtime::Handle::current();
+        let state = losable.0.clone();
+        let fabric = self.fabric.clone();
         let place = self.shape.host_guid(at, 0);
         let same = options.clone();
         let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
         let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| -> Arc<dyn MadPort> {
-            let (recorder, observer) = (recorder.clone(), demux.transfer_observer());
+            let recorder = recorder.clone();
+            let observer = demux.transfer_observer();
             let open = move |sink: Arc<dyn MadSink>| -> Result<Arc<dyn MadPort>, String> {
                 let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
                 if state.is_gone {
@@ -240,7 +244,8 @@ impl SimCluster {
         let cache_dir = Some(cache_dir).filter(|dir| dir.is_dir());
         let files = StateFiles { cache_dir, dump_dir: self.dir.path().into() };
         let config_files = Arc::new(ConfigFiles::read(&options));
-        let (once, config_file) = (false, None);
+        let once = false;
+        let config_file = None;
         let recorded = recordings.clone();
         let setup =
             Setup { options, config_files, once, files, recordings, reload, config_file, servers };
@@ -355,7 +360,8 @@ impl SimCluster {
 
     /// Adds the forwarding and SL to VL tables of switches that are not as planned to `faults`.
     pub fn compare_tables(&self, subnet: &Subnet, faults: &mut Vec<String>) {
-        let (fabric, plan) = (&subnet.fabric, &subnet.plan);
+        let fabric = &subnet.fabric;
+        let plan = &subnet.plan;
         for switch in fabric.switch_ids() {
             let guid = fabric.switch(switch).guid();
             let Some(device) = self.fabric.lft(guid) else {

@@ -11,7 +11,7 @@ use crate::perfmgr::counters::{
     must_clear_extended,
 };
 use crate::perfmgr::database::{Database, ReadingTime};
-use crate::perfmgr::error_log::{self, LoggedPort};
+use crate::perfmgr::error_log::{self, LoggedPort, Readings};
 use crate::perfmgr::redirection;
 use crate::perfmgr::status::{PerfSettings, PerfSweep};
 use crate::transport::Agent;
@@ -372,8 +372,8 @@ impl<'a> Sweep<'a> {
             LoggedPort { name, guid: guid.0, port: num.0 }
         });
         let port = LoggedPort { name: &name, guid: guid.0, port: num.0 };
-        let readings = (errors, &entry.previous_errors);
-        for line in error_log::lines(port, peer, readings, self.options.xmit_wait_threshold) {
+        let readings = Readings { now: errors, before: &entry.previous_errors };
+        for line in error_log::lines(port, peer, &readings, self.options.xmit_wait_threshold) {
             error!(place = "perfmgr_log_errors", "{line}");
         }
     }

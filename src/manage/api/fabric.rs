@@ -210,7 +210,7 @@ fn cables(fabric: &Fabric) -> impl Iterator<Item = (PortId, PortId)> + '_ {
     ends.filter(|(port, peer)| port <= peer)
 }
 
-fn link_state(fabric: &Fabric, (a, b): (PortId, PortId)) -> PortState {
+fn link_state(fabric: &Fabric, a: PortId, b: PortId) -> PortState {
     fabric.port(a).state().min(fabric.port(b).state())
 }
 
@@ -227,7 +227,7 @@ pub(super) fn fabric(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         let (port, lids) = worst_link(&subnet.fabric, &link_loads(&subnet.fabric, &subnet.plan))?;
         Some(BusiestLink { port: PortName::of(&subnet.fabric, port), lids })
     });
-    let active = |link: &(PortId, PortId)| link_state(fabric, *link) == PortState::Active;
+    let active = |&(a, b): &(PortId, PortId)| link_state(fabric, a, b) == PortState::Active;
     Reply::json(&FabricView {
         generation: subnet.map(|subnet| subnet.generation),
         switches: count(NodeKind::Switch),
@@ -360,7 +360,7 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     };
     let view = |(a, b): (PortId, PortId)| LinkView {
         ends: [PortName::of(fabric, a), PortName::of(fabric, b)],
-        state: link_state(fabric, (a, b)).to_string(),
+        state: link_state(fabric, a, b).to_string(),
         link: link(fabric, a),
         lids: loads.as_ref().map(|loads| [loads[a.index()], loads[b.index()]]),
         rates: sent(a).zip(sent(b)).map(|(a, b)| [a, b]),

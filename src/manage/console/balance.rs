@@ -101,7 +101,8 @@ fn difference<'a>(counts: impl Iterator<Item = &'a u32> + Clone) -> u32 {
 fn lid_balance(subnet: &Subnet, switch: SwitchId, text: &mut String) {
     let fabric = &subnet.fabric;
     for port in end_nodes(fabric) {
-        let (mut ports, mut nodes) = (BTreeMap::new(), BTreeMap::<Guid, (String, u32)>::new());
+        let mut ports = BTreeMap::new();
+        let mut nodes: BTreeMap<Guid, (String, u32)> = BTreeMap::new();
         for num in outputs(subnet, switch, port) {
             let Some(node) = peer(fabric, switch, num) else { continue };
             *ports.entry(num).or_insert(0) += 1;

@@ -64,7 +64,8 @@ pub(super) fn shown(fabric: &Fabric, partitions: &[Partition], tables: &Partitio
 fn put_partition(out: &mut String, partition: &Partition, tables: &PartitionTables) {
     let Partition { name, pkey, sl, groups, .. } = partition;
     let holders = |key: Pkey| tables.keys.iter().filter(|keys| keys.contains(&key)).count();
-    let (full, limited) = (holders(Pkey(pkey.0 | 0x8000)), holders(*pkey));
+    let full = holders(Pkey(pkey.0 | 0x8000));
+    let limited = holders(*pkey);
     put!(out, "partition {pkey} {name}: {full} full and {limited} limited members, SL {sl}");
     for group in groups {
         let mtu = mtu_in_words(group.mtu);

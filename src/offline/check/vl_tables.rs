@@ -35,7 +35,8 @@ pub(super) fn shown(fabric: &Fabric, plan: &Plan) -> String {
         let vls = vls.map(|vl| vl.to_string()).join(",");
         format!("  {kind} {count}: {vls}\n")
     });
-    let (ports, mappings): (String, String) = (ports.collect(), mappings.collect());
+    let ports: String = ports.collect();
+    let mappings: String = mappings.collect();
     format!("VL arbitration, number of ports:\n{ports}SL to VL, number of mappings:\n{mappings}")
 }
 

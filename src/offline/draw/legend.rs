@@ -43,7 +43,7 @@ pub(super) fn legend(out: &mut String, height: u32, busiest: Option<usize>, most
     );
     entry_of_hosts(out, y + 44);
     line(out, "dateline", (160, y + 44), (192, y + 44));
-    text(out, (200, y + 44), "dateline");
+    text(out, [200, y + 44], "dateline");
     if let Some(lids) = busiest {
         put!(
             out,
@@ -51,7 +51,7 @@ pub(super) fn legend(out: &mut String, height: u32, busiest: Option<usize>, most
              y2=\"{0}\"/>",
             y + 44
         );
-        text(out, (345, y + 44), &format!("{lids} LIDs"));
+        text(out, [345, y + 44], &format!("{lids} LIDs"));
     }
     if most_detours > 0 {
         put!(
@@ -60,15 +60,15 @@ pub(super) fn legend(out: &mut String, height: u32, busiest: Option<usize>, most
              y2=\"{0}\"/>",
             y + 66
         );
-        text(out, (345, y + 66), &counted(most_detours as usize, "detour", "detours"));
+        text(out, [345, y + 66], &counted(most_detours as usize, "detour", "detours"));
     }
 }
 
-fn text(out: &mut String, (x, y): (i64, i64), text: &str) {
+fn text(out: &mut String, [x, y]: [i64; 2], text: &str) {
     put!(out, "<text class=\"legend\" x=\"{x}\" y=\"{}\">{text}</text>", y + 4);
 }
 
 fn entry_of_hosts(out: &mut String, y: i64) {
     put!(out, "<rect class=\"host\" x=\"36\" y=\"{}\" width=\"7\" height=\"7\"/>", y - 4);
-    text(out, (64, y), "host");
+    text(out, [64, y], "host");
 }

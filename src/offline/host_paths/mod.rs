@@ -150,13 +150,13 @@ impl Survey<'_> {
             for (source, sl) in self.sources.at(at).iter().zip(&sls[self.sources.range(at)]) {
                 let bit = 1 << (sl.0 & 0xF);
                 passing |= bit;
-                found.transits.mark(self.links, at, (source.entries[0], column[at]), bit);
+                found.transits.mark(self.links, at, source.entries[0], column[at], bit);
             }
             let Some(next) = self.links.behind(at, column[at]) else { continue };
             let after = next.switch as usize;
             tree.pass(after, passing);
             if after != target {
-                found.transits.mark(self.links, after, (next.input, column[after]), passing);
+                found.transits.mark(self.links, after, next.input, column[after], passing);
             }
         }
     }

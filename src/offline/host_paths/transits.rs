@@ -28,16 +28,16 @@ impl Transits {
 
     /// The index of the row between two ports of a switch, which must have them.
     #[inline]
-    fn row(&self, links: &Links, switch: usize, (input, output): (u8, u8)) -> usize {
+    fn row(&self, links: &Links, switch: usize, input: u8, output: u8) -> usize {
         self.first[switch] + usize::from(input) * links.ports(switch) + usize::from(output)
     }
 
     /// Marks SLs between two ports of a switch. A port that the switch lacks has no row: packets to
     /// it are dropped.
     #[inline]
-    pub(super) fn mark(&mut self, links: &Links, switch: usize, ports: (u8, u8), sls: u16) {
-        if usize::from(ports.1) < links.ports(switch) {
-            let row = self.row(links, switch, ports);
+    pub(super) fn mark(&mut self, links: &Links, switch: usize, input: u8, output: u8, sls: u16) {
+        if usize::from(output) < links.ports(switch) {
+            let row = self.row(links, switch, input, output);
             self.rows[row] |= sls;
         }
     }
@@ -53,9 +53,9 @@ impl Transits {
         for switch in 0..links.switches() {
             for source in sources.at(switch) {
                 for output in links.numbers(switch) {
-                    let sls = self.rows[self.row(links, switch, (source.entries[0], output))];
+                    let sls = self.rows[self.row(links, switch, source.entries[0], output)];
                     for &entry in &source.entries[1..] {
-                        self.mark(links, switch, (entry, output), sls);
+                        self.mark(links, switch, entry, output, sls);
                     }
                 }
             }
@@ -70,7 +70,7 @@ impl Transits {
             let at = switch.index();
             for output in links.numbers(at).filter(|&port| links.behind(at, port).is_some()) {
                 for input in links.numbers(at) {
-                    let sls = self.rows[self.row(links, at, (input, output))];
+                    let sls = self.rows[self.row(links, at, input, output)];
                     vls |= maps.vls(input, output, sls);
                 }
             }

@@ -107,7 +107,8 @@ impl Memberships {
 
 impl WantedKeys {
     fn add(&mut self, partition: Pkey, membership: PortMembership) {
-        let (limited, full) = (Pkey(partition.base()), Pkey(partition.base() | 0x8000));
+        let limited = Pkey(partition.base());
+        let full = Pkey(partition.base() | 0x8000);
         self.keys.extend(membership.limited.then_some(limited));
         self.keys.extend(membership.full.then_some(full));
         let key = if membership.full { full } else { limited };

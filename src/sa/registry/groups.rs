@@ -256,7 +256,7 @@ impl Groups {
                 let is_kept = !ports.contains(&member.port);
                 if !is_kept {
                     changed.add(EntryKey::Member(mgid, guid));
-                    activities.add((group.mlid, mgid), GroupChange::Left(guid));
+                    activities.add(group.mlid, mgid, GroupChange::Left(guid));
                     member_counts.removed(member);
                 }
                 is_kept
@@ -327,7 +327,7 @@ impl Groups {
         member.state = before.with(request.state);
         if before.is_empty() {
             let joined = GroupChange::Joined(request.port_gid.guid());
-            self.activities.add((group.mlid, mgid), joined);
+            self.activities.add(group.mlid, mgid, joined);
         }
         if before.is_empty() || before.receives() != member.state.receives() {
             self.generation += 1;
@@ -356,7 +356,7 @@ impl Groups {
         let record = group.member_record(request.port_gid, remaining);
         if remaining.state.is_empty() {
             group.members.remove(&guid);
-            self.activities.add((group.mlid, request.mgid), GroupChange::Left(guid));
+            self.activities.add(group.mlid, request.mgid, GroupChange::Left(guid));
             self.member_counts.removed(&remaining);
         }
         let changed = remaining.state.is_empty() || before.receives() != remaining.state.receives();
@@ -424,7 +424,7 @@ impl Groups {
             .or_else(|| range.clone().map(Mlid).find(free))?;
         self.mlids.entry(mlid).or_default().insert(spec.mgid);
         self.changed.add(EntryKey::Group(spec.mgid));
-        self.activities.add((mlid, spec.mgid), GroupChange::Created);
+        self.activities.add(mlid, spec.mgid, GroupChange::Created);
         self.mark_changed(mlid);
         self.changes += 1;
         let creator = Guid::default();
@@ -445,9 +445,9 @@ impl Groups {
         let Some(group) = self.groups.remove(mgid) else { return };
         for (&guid, member) in &group.members {
             self.member_counts.removed(member);
-            self.activities.add((group.mlid, *mgid), GroupChange::Left(guid));
+            self.activities.add(group.mlid, *mgid, GroupChange::Left(guid));
         }
-        self.activities.add((group.mlid, *mgid), GroupChange::Deleted);
+        self.activities.add(group.mlid, *mgid, GroupChange::Deleted);
         let members = group.members.keys().map(|&guid| EntryKey::Member(*mgid, guid));
         std::iter::once(EntryKey::Group(*mgid))
             .chain(members)

@@ -174,7 +174,7 @@ impl Net {
         let redirection = self.faults.nodes.perf_redirection(node).filter(|_| is_redirected);
         if let Some(PerfRedirection { to, qpn }) = redirection {
             let lid = self.devices.port(to).info.lid();
-            redirection::redirect(mad, self.devices.is_switch(node), (lid, qpn));
+            redirection::redirect(mad, self.devices.is_switch(node), lid, qpn);
             return GmpAction::Respond;
         }
         match pma::process(&self.devices, &mut self.counters, entry, mad) {

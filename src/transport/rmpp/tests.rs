@@ -174,7 +174,8 @@ fn invalid_payload_lengths_cut_nothing_else() {
 /// A receiver that acknowledges nothing gets one segment four times, and an ABORT.
 #[test]
 fn a_silent_receiver_is_given_up_after_eight_seconds() {
-    let (mut core, start) = (Core::new(), start());
+    let mut core = Core::new();
+    let start = start();
     core.send(peer(9), &message(Method::GET_TABLE_RESP, 5, 5000), start);
     let mut sent = Vec::new();
     let mut now = start;
@@ -194,7 +195,8 @@ fn a_silent_receiver_is_given_up_after_eight_seconds() {
 /// A receiver that acknowledges one segment now and then holds the message for 40 s at most.
 #[test]
 fn a_slow_receiver_is_given_up_after_forty_seconds() {
-    let (mut core, start) = (Core::new(), start());
+    let mut core = Core::new();
+    let start = start();
     core.send(peer(9), &message(Method::GET_TABLE_RESP, 5, 500_000), start);
     let mut acknowledged = 0;
     while let Some(deadline) = core.next_deadline() {
@@ -229,7 +231,8 @@ fn the_receiver_can_end_a_transfer_at_once() {
         (PacketType::ACK, 0, 2, 2, Some(123)),
         (9, 0, 0, 0, Some(121)),
     ] {
-        let (mut core, start) = (Core::new(), start());
+        let mut core = Core::new();
+        let start = start();
         core.send(peer(9), &message(Method::GET_TABLE_RESP, 5, 5000), start);
         let first = packets(&mut core)[0];
         let mut mad = packet::ack(&first, segment, window_last);
@@ -260,7 +263,8 @@ fn the_receiver_can_end_a_transfer_at_once() {
 
 #[test]
 fn the_same_table_is_in_memory_once() {
-    let (mut core, start) = (Core::new(), start());
+    let mut core = Core::new();
+    let start = start();
     for (lid, records) in [(1, 5000), (2, 5000), (3, 5001)] {
         core.send(peer(lid), &message(Method::GET_TABLE_RESP, lid.into(), records), start);
     }
@@ -285,7 +289,8 @@ fn the_same_table_is_in_memory_once() {
 
 #[test]
 fn a_repeated_request_has_the_first_segment_sent_again() {
-    let (mut core, start) = (Core::new(), start());
+    let mut core = Core::new();
+    let start = start();
     let table = message(Method::GET_TABLE_RESP, 5, 5000);
     core.send(peer(9), &table, start);
     let first = packets(&mut core)[0];
@@ -305,7 +310,8 @@ fn a_repeated_request_has_the_first_segment_sent_again() {
 
 #[test]
 fn requests_in_segments_are_limited() {
-    let (mut core, start) = (Core::new(), start());
+    let mut core = Core::new();
+    let start = start();
     let mut stopped = 0;
     for tid in 0..70 {
         let mut mad = segments(1000)[0];
@@ -329,7 +335,8 @@ fn requests_in_segments_are_limited() {
 
 #[test]
 fn complete_requests_count_towards_no_limit() {
-    let (mut core, start) = (Core::new(), start());
+    let mut core = Core::new();
+    let start = start();
     for tid in 0..5000 {
         let mut mad = segments(100)[0];
         let mut header = mad.header();
@@ -370,12 +377,16 @@ fn exchange(
     lengths: &[usize],
     draw: &mut dyn FnMut() -> u8,
 ) -> (Vec<Vec<u8>>, Vec<TransferEnd>) {
-    let (mut ours, mut theirs, mut now) = (Core::new(), Core::new(), start());
+    let mut ours = Core::new();
+    let mut theirs = Core::new();
+    let mut now = start();
     let mut link = Link { packets: VecDeque::new(), draw };
     for (tid, &length) in (1..).zip(lengths) {
         ours.send(peer(2), &message(method, tid, length), now);
     }
-    let (mut arrived, mut ended, mut open) = (Vec::new(), Vec::new(), 0);
+    let mut arrived = Vec::new();
+    let mut ended = Vec::new();
+    let mut open = 0;
     // Packets to ours have LID 2 as their source; those to theirs LID 1.
     loop {
         for (core, lid) in [(&mut ours, 2), (&mut theirs, 1)] {
@@ -464,7 +475,8 @@ proptest! {
         packets in prop::collection::vec(
             (1_u16..3, prop::collection::vec(any::<u8>(), 12), 0_u64..3, any::<bool>()), 0..60),
     ) {
-        let (mut core, mut now) = (Core::new(), start());
+        let mut core = Core::new();
+        let mut now = start();
         core.send(peer(1), &message(Method::GET_TABLE_RESP, 1, 3000), now);
         for (lid, header, tid, is_plausible) in packets {
             let method = if tid == 2 { Method::GET_MULTI } else { Method::GET_TABLE };

@@ -125,7 +125,7 @@ impl Movable {
     }
 
     /// Records that a pair is in another layer now.
-    fn moved(&mut self, (one, other): (u32, u32), from: usize, to: usize) {
+    fn moved(&mut self, one: u32, other: u32, from: usize, to: usize) {
         for source in [one, other] {
             *self.count(from, source) -= 1;
             *self.count(to, source) += 1;
@@ -133,7 +133,7 @@ impl Movable {
     }
 
     /// Records that a pair of a layer cannot be moved.
-    fn refuse(&mut self, (one, other): (u32, u32), layer: usize) {
+    fn refuse(&mut self, one: u32, other: u32, layer: usize) {
         self.mark(one, other, true);
         self.refused.push((one, other));
         for source in [one, other] {
@@ -163,7 +163,8 @@ impl Movable {
         &self,
         layers: &Layers,
         layer: usize,
-        (source, destination): (usize, usize),
+        source: usize,
+        destination: usize,
     ) -> Option<(u32, u32)> {
         let switches = self.switches;
         let counts = &self.counts[layer * switches..][..switches];
@@ -188,16 +189,19 @@ impl Balancing<'_, '_> {
         let mut movable = Movable::new(self.own);
         loop {
             let mut draw = || random.draw() as usize % self.own.switches;
-            let start = (draw(), draw());
-            let Some((one, other)) = movable.find(self.own, fullest, start) else { return };
+            let source = draw();
+            let destination = draw();
+            let Some((one, other)) = movable.find(self.own, fullest, source, destination) else {
+                return;
+            };
             if self.layers[emptiest].add(self.network, one, other) {
                 self.layers[fullest].remove(self.network, one, other);
                 self.own.set(one, other, emptiest as u8);
                 self.own.paths[fullest] -= 2;
                 self.own.paths[emptiest] += 2;
-                movable.moved((one, other), fullest, emptiest);
+                movable.moved(one, other, fullest, emptiest);
             } else {
-                movable.refuse((one, other), fullest);
+                movable.refuse(one, other, fullest);
                 trials -= 2;
             }
             let paths = &self.own.paths;

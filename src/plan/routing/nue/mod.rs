@@ -292,7 +292,8 @@ impl Setup<'_> {
     fn lengthen(&self, lengths: &mut [u64], used: &[u32], outwards: impl Iterator<Item = u32>) {
         let starts = self.graph.network.starts();
         let next = |switch: u32| starts.get(used[switch as usize] as usize).copied();
-        let (mut order, mut places): (Vec<u32>, _) = (outwards.collect(), vec![NONE; used.len()]);
+        let mut order: Vec<u32> = outwards.collect();
+        let mut places = vec![NONE; used.len()];
         (0..).zip(&order).for_each(|(place, &switch)| places[switch as usize] = place);
         for (switch, place) in (0..).zip(&mut places).filter(|(_, place)| **place == NONE) {
             *place = order.len() as u32;

@@ -37,11 +37,14 @@ impl GroupActivities {
         self.is_recording = is_recording;
     }
 
-    pub(super) fn add(&mut self, (mlid, mgid): (Mlid, Gid), change: GroupChange) {
-        match self.list.len() < MAX_ACTIVITIES {
-            _ if !self.is_recording => {}
-            true => self.list.push(GroupActivity { mlid, mgid, change }),
-            false => self.lost += 1,
+    pub(super) fn add(&mut self, mlid: Mlid, mgid: Gid, change: GroupChange) {
+        if !self.is_recording {
+            return;
+        }
+        if self.list.len() < MAX_ACTIVITIES {
+            self.list.push(GroupActivity { mlid, mgid, change });
+        } else {
+            self.lost += 1;
         }
     }
 
