@@ -159,7 +159,7 @@ fn drop_unknown_engines(options: &mut Options) -> Vec<Note> {
 
 /// A warning about policy files of routing chains while no chain routes.
 fn unused_chain_policy(options: &Options) -> Option<Note> {
-    let engines = options.routing_engine.as_deref().unwrap_or_default();
+    let engines = options.engines();
     if engine_names(engines).any(|name| name == routing_chain::ENGINE) {
         return None;
     }
@@ -181,6 +181,6 @@ fn unused_chain_policy(options: &Options) -> Option<Note> {
 /// A name is not that of an engine; the text lists the engines.
 pub fn chain(options: &Options, files: RoutingFiles) -> Result<Chain, String> {
     let registry = EngineRegistry::with_files(files);
-    let engines = options.routing_engine.as_deref().unwrap_or_default();
+    let engines = options.engines();
     Chain::parse(engines, &registry).map_err(|error| error.to_string())
 }

@@ -222,7 +222,7 @@ fn texts_of_errors(notes: &[Note]) -> Vec<String> {
 
 /// True if an engine of `routing_engine` may read torus-2QoS.conf.
 fn uses_torus_config(options: &Options) -> bool {
-    let engines = options.routing_engine.as_deref().unwrap_or_default();
+    let engines = options.engines();
     engine_names(engines).any(|name| [torus::ENGINE, routing_chain::ENGINE].contains(&name))
 }
 

@@ -329,7 +329,7 @@ pub fn routing_files(options: &Options) -> (RoutingFiles, Vec<Note>) {
 pub fn routing_files_from(source: &dyn TextSource, options: &Options) -> (RoutingFiles, Vec<Note>) {
     let (lists, list_errors) = guid_lists_from(source, options);
     let mut notes = list_errors.clone();
-    let engines = options.routing_engine.as_deref().unwrap_or_default();
+    let engines = options.engines();
     let is_wanted = |name: &str| name == routing_chain::ENGINE;
     let chain = engine_names(engines).any(is_wanted).then(|| {
         let chain = routing_chain_from(source, options);

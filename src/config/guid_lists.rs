@@ -9,6 +9,7 @@
 
 use super::Diagnostic;
 use super::route_dumps::{LftDump, LidMatrixDump};
+use crate::config::text_file::without_comment;
 use crate::ids::{Guid, PortNum};
 use crate::notes::{Note, Severity};
 use std::collections::HashSet;
@@ -81,7 +82,7 @@ impl<T> Parsed<T> {
     ) -> Self {
         let mut parsed = Self { entries: Vec::new(), diagnostics: Vec::new() };
         for (number, line) in (1..).zip(text.lines()) {
-            let line = line.split('#').next().unwrap_or_default();
+            let line = without_comment(line);
             match entry(line) {
                 Ok(Some(found)) => parsed.entries.push(found),
                 Ok(None) => {}
@@ -184,7 +185,7 @@ struct ListLine<'a> {
 
 impl<'a> ListLine<'a> {
     fn new(file: &'a Path, number: u32, text: &'a str) -> Self {
-        let text = text.split('#').next().unwrap_or_default();
+        let text = without_comment(text);
         let column = |word: &str| text[..word.as_ptr() as usize - text.as_ptr() as usize].chars();
         let words = text.split_ascii_whitespace();
         let words = words.map(|word| (column(word).count() as u32 + 1, word)).collect();

@@ -2,6 +2,7 @@
 //! `lid_matrix_dump_file` in that of opensm-lid-matrix.dump (opensm(8), options -U and -M).
 
 use super::Diagnostic;
+use crate::config::text_file::without_comment;
 use crate::ids::{Guid, Lid};
 use crate::notes::Severity;
 use std::path::Path;
@@ -99,7 +100,7 @@ pub fn lid_matrix(file: &Path, text: &str) -> Result<LidMatrixDump, Diagnostic> 
             (dump.switches.last_mut(), line.text.strip_prefix("0x"))
         {
             let (lid, rest) = line.lid(rest, |c| c == ':' || c.is_ascii_whitespace())?;
-            let numbers = rest.split('#').next().unwrap_or_default();
+            let numbers = without_comment(rest);
             let words = numbers.trim_start_matches(':').split_ascii_whitespace();
             let hops = words.map(|word| {
                 u8::from_str_radix(word, 16)

@@ -10,6 +10,11 @@ const ENOENT: i32 = 2;
 /// The byte order mark that some editors put before the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// A line without its comment, which begins with `#`.
+pub fn without_comment(line: &str) -> &str {
+    line.split_once('#').map_or(line, |(before, _)| before)
+}
+
 /// Reads a configuration file as UTF-8, without a byte order mark. Other bytes in comments, which begin with `#`, are replaced.
 ///
 /// # Errors

@@ -134,7 +134,7 @@ fn effect_on_any_fabric(files: &ConfigFiles) -> Effect {
         let found = multicast_sls::partition_note(&partitions, torus::multicast_sl_problem);
         found.into_iter().for_each(|note| effect.say(note));
     }
-    let engines = files.options.routing_engine.as_deref().unwrap_or_default();
+    let engines = files.options.engines();
     let first = engines.split(',').next().unwrap_or_default().trim();
     let policy = files.qos_policy.as_ref().filter(|_| first == torus::NAME);
     let scope = policy.and_then(|policy| Some((policy, policy.sl_to_vl.first()?)));

@@ -107,7 +107,7 @@ impl Scenario {
 
     /// Whether the list of engines has this one, or there is no list.
     pub fn asks_for(&self, engine: &str) -> bool {
-        let list = self.options.routing_engine.as_deref().unwrap_or_default();
+        let list = self.options.engines();
         let mut names = engine_names(list).peekable();
         names.peek().is_none() || names.any(|name| name == engine)
     }

@@ -51,6 +51,11 @@ impl LidTable {
         (base.0 != 0).then_some(base)
     }
 
+    /// The base LID of an end port; LID 0, which no port has, if none is assigned.
+    pub fn base_or_zero(&self, port: PortId) -> Lid {
+        self.base(port).unwrap_or(Lid(0))
+    }
+
     /// The LMC of an end port (0 to 7).
     pub fn lmc(&self, port: PortId) -> u8 {
         self.by_port.get(port.index()).map_or(0, |&(_, lmc)| lmc)

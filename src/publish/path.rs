@@ -32,7 +32,7 @@ pub fn senders<'a>(
 /// Describes a path: `path A (LID 5) -> B (LID 9): "sw" 3>1, "sw 2" 2>7, SL 1, VLs 1 1`.
 pub fn describe(fabric: &Fabric, plan: &Plan, source: PortId, lid: Lid, sl: Sl) -> String {
     let path = walk(fabric, plan, source, lid);
-    let own = plan.lids.base(source).unwrap_or_default();
+    let own = plan.lids.base_or_zero(source);
     let to = plan.lids.port(lid).map_or_else(
         || "an unassigned LID".to_owned(),
         |port| fabric.node_of(port).name().to_string(),

@@ -4,6 +4,7 @@
 use crate::config::options::{Options, SECRET_KEYS, Support, TABLE};
 use crate::config::routing_chain::{StepSettings, steps};
 use crate::config::text_file::read_text;
+use crate::config::text_file::without_comment;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -117,7 +118,7 @@ fn step(id: u64, file: &Path) -> Vec<(String, String)> {
 fn file_hash(path: &str) -> String {
     let Ok(bytes) = fs::read(path) else { return String::new() };
     let text = String::from_utf8_lossy(&bytes);
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let lines = text.lines().map(without_comment);
     let words: Vec<String> = lines
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .filter(|line| !line.is_empty())

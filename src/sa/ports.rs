@@ -71,7 +71,7 @@ pub(super) fn nodes(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
         info.set_port_guid(query.view.guid(port));
         info.set_local_port(fabric.port(port).num);
         let mut record = NodeRecord::default();
-        record.set_lid(query.view.lids().base(port).unwrap_or_default());
+        record.set_lid(query.view.lids().base_or_zero(port));
         record.set_node_info(&info);
         record.set_description(&node.description);
         if query.has(NodeRecord::LID) {
@@ -129,7 +129,7 @@ fn push_port_if_matching(
     reply: &mut ReplyBuilder,
 ) -> ControlFlow<()> {
     let mut record = PortInfoRecord::default();
-    record.set_lid(query.view.lids().base(end).unwrap_or_default());
+    record.set_lid(query.view.lids().base_or_zero(end));
     record.set_port(query.view.fabric().port(port).num);
     record.set_port_info(info);
     push_record_if_matching(query, wanted, (end, record), info, reply)
@@ -249,7 +249,7 @@ pub(super) fn managers(
         let mut info = *manager;
         info.set_sm_key(SmKey::NONE);
         let mut record = SmInfoRecord::default();
-        record.set_lid(view.lids().base(port).unwrap_or_default());
+        record.set_lid(view.lids().base_or_zero(port));
         record.set_sm_info(&info);
         if selected == Some(port) {
             wanted.set_lid(record.lid());

@@ -60,7 +60,7 @@ impl PlanSetup {
     fn with_input<T>(&self, groups: &[GroupMembers], work: impl FnOnce(&PlanInput<'_>) -> T) -> T {
         let (lists, _) = files::guid_lists(&self.options);
         let registry = EngineRegistry::standard(Arc::new(lists));
-        let engines = self.options.routing_engine.as_deref().unwrap_or_default();
+        let engines = self.options.engines();
         let chain = Chain::parse(engines, &registry).expect("engines that exist");
         let torus_config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &self.torus_conf);
         work(&PlanInput {

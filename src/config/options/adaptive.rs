@@ -27,7 +27,7 @@ pub(super) fn routes_of(name: &str) -> &str {
 
 /// True if the first name in `routing_engine` for the routes of an engine is one with groups.
 pub fn has_groups_by_name(options: &Options, engine: &str) -> bool {
-    let list = options.routing_engine.as_deref().unwrap_or_default();
+    let list = options.engines();
     let asked = listed_engines(list).find(|&name| routes_of(name) == engine);
     asked.is_some_and(|name| NAMES.contains(&name))
 }

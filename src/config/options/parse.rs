@@ -6,6 +6,7 @@
 use super::value::{NULL, unquote};
 use super::vl_lists;
 use super::{Key, Options, TABLE};
+use crate::config::text_file::without_comment;
 use crate::config::{Diagnostic, suggest};
 use crate::notes::Severity;
 use std::path::Path;
@@ -54,7 +55,7 @@ impl Options {
         line: &'a str,
         running: Option<&Self>,
     ) -> Result<(), LineProblem<'a>> {
-        let code = line.split('#').next().unwrap_or_default().trim();
+        let code = without_comment(line).trim();
         if code.is_empty() {
             return Ok(());
         }
@@ -122,7 +123,7 @@ struct LineProblem<'a> {
 /// The keys that the text of a file sets, each with its line.
 pub fn keys_of(text: &str) -> impl Iterator<Item = (u32, &'static Key)> + '_ {
     text.lines().zip(1..).filter_map(|(line, number)| {
-        let code = line.split('#').next().unwrap_or_default().trim();
+        let code = without_comment(line).trim();
         let name = code.split(|c: char| c.is_whitespace() || c == '=').next()?;
         Some((number, find(name)?))
     })

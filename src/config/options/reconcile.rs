@@ -20,6 +20,11 @@ const LOG_ALL: u8 = 0xFF;
 const UNLIMITED: u32 = 0x7fff_ffff;
 
 impl Options {
+    /// The list of routing engines as it is configured; empty if none is.
+    pub fn engines(&self) -> &str {
+        self.routing_engine.as_deref().unwrap_or("")
+    }
+
     /// True if `sa_key` differs from its default, which OpenSM and its tools publish.
     pub fn has_secret_sa_key(&self) -> bool {
         self.sa_key.is_set() && self.sa_key != Self::default().sa_key

@@ -13,6 +13,7 @@ use crate::config::Diagnostic;
 use crate::config::diagnostic::Diagnostics;
 use crate::config::literal::{self, quoted};
 use crate::config::span::Span;
+use crate::config::text_file::without_comment;
 use crate::ids::{Guid, Pkey};
 use std::collections::HashMap;
 use std::path::Path;
@@ -47,7 +48,7 @@ pub(super) fn parse(file: &Path, text: &str) -> (PartitionsConfig, Vec<Diagnosti
     };
     let mut last = None;
     for (number, line) in (1..).zip(text.lines()) {
-        let code = Span::new(line.split('#').next().unwrap_or_default(), number);
+        let code = Span::new(without_comment(line), number);
         if !code.trim().is_empty() {
             last = Some(code.trim());
         }

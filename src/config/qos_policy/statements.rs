@@ -1,6 +1,7 @@
 //! Text → statements: beginnings and ends of sections, fields, rules of `qos-ulps`.
 
 use crate::config::span::Span;
+use crate::config::text_file::without_comment;
 
 /// Sections, each with the section that contains it.
 pub(super) const SECTIONS: [(&str, Option<&str>); 12] = [
@@ -71,7 +72,7 @@ pub(super) enum Statement<'a> {
 pub(super) fn statements(text: &str) -> Vec<Statement<'_>> {
     let mut scanner = Scanner { done: Vec::new(), in_ulps: false };
     for (number, line) in (1..).zip(text.lines()) {
-        let code = line.split('#').next().unwrap_or_default();
+        let code = without_comment(line);
         scanner.line(Span::new(code, number));
     }
     scanner.done

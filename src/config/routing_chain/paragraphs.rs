@@ -3,6 +3,7 @@
 use crate::config::diagnostic::Diagnostics;
 use crate::config::span::Span;
 use crate::config::suggest;
+use crate::config::text_file::without_comment;
 
 /// The keywords of a file.
 pub(super) struct Grammar {
@@ -87,7 +88,7 @@ pub(super) fn paragraphs<'a>(
 ) -> Vec<Paragraph<'a>> {
     let mut reader = Reader { grammar, diagnostics, open: None, done: Vec::new() };
     for (line, number) in text.lines().zip(1..) {
-        let code = line.split('#').next().unwrap_or_default();
+        let code = without_comment(line);
         reader.line(Span::new(code, number));
     }
     reader.end_of_file();

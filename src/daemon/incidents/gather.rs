@@ -199,7 +199,7 @@ fn plan_facts(subnet: &Subnet) -> PlanFacts {
 /// that others look unexpected: the exchange explains them.
 fn torus_cables(subnet: &Subnet) -> TorusCables {
     let Subnet { fabric, plan, options, .. } = subnet;
-    let engines = options.routing_engine.as_deref().unwrap_or_default();
+    let engines = options.engines();
     let is_torus =
         engines.split(',').any(|engine| engine.trim().eq_ignore_ascii_case("torus-2QoS"));
     let unexpected = torus_cables::unexpected(fabric, plan);

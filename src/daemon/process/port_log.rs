@@ -63,7 +63,7 @@ impl PortWords {
     fn of(subnet: &Subnet, port: PortId) -> Self {
         let guid = subnet.fabric.port(port).guid;
         let lids = &subnet.plan.lids;
-        let first = lids.base(port).unwrap_or_default();
+        let first = lids.base_or_zero(port);
         let last = Lid(first.0.saturating_add((1 << lids.lmc(port)) - 1));
         let name = subnet.fabric.node_of(port).name().to_string();
         Self { gid: Gid::new(subnet.options.subnet_prefix, guid), first, last, name, guid }

@@ -32,7 +32,7 @@ impl SaServer {
         self.ended_subscriptions += count as u64;
         let port = self.subnet.as_ref().and_then(|subnet| {
             let port = subnet.fabric.port_by_guid(subscriber)?;
-            let lid = subnet.plan.lids.base(port).unwrap_or_default();
+            let lid = subnet.plan.lids.base_or_zero(port);
             Some((lid, subnet.fabric.node_of(port).name().to_string()))
         });
         let (lid, description) = port.unwrap_or_default();

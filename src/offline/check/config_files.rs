@@ -197,7 +197,7 @@ impl ConfigFiles {
 
     /// True if torus-2QoS is in the list of engines.
     pub(super) fn asks_for_torus(&self) -> bool {
-        let engines = self.options.routing_engine.as_deref().unwrap_or_default();
+        let engines = self.options.engines();
         engine_names(engines).any(|name| name == torus::NAME)
     }
 

@@ -25,7 +25,7 @@ pub(super) fn findings(
     };
     let plan = verified.plan();
     let used = plan.routing.engine;
-    let asked = options.routing_engine.as_deref().unwrap_or_default();
+    let asked = options.engines();
     let is_fallback = engine_names(asked).all(|name| name != used);
     let mut notes = Vec::new();
     for error in &plan.routing.routing_errors {

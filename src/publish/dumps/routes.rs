@@ -16,7 +16,7 @@ pub fn lfts(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
     let max = plan.lids.max();
     for switch in switches(fabric) {
         let node = fabric.switch(switch);
-        let lid = plan.lids.base(node.first_port).unwrap_or_default();
+        let lid = plan.lids.base_or_zero(node.first_port);
         put!(
             out,
             "Unicast lids [0-{max}] of switch Lid {lid} guid {} ('{}'):\n",

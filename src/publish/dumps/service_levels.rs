@@ -18,7 +18,7 @@ pub fn sl2vl(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
     for end in ends {
         let port = fabric.port(end);
         let node = fabric.node_of(end);
-        let lid = plan.lids.base(end).unwrap_or_default();
+        let lid = plan.lids.base_or_zero(end);
         put!(out, "{} {}, base LID {lid}, \"{}\"\n", node.kind(), port.guid, node.name());
         put!(out, "{HEADER}\n{SEPARATOR}\n");
         for &(input, output, map) in rows(plan, port) {

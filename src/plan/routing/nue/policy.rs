@@ -34,7 +34,7 @@ impl NuePolicy {
         hops: MulticastHops,
         layers: Option<Vec<u8>>,
     ) -> Self {
-        let base_lids = fabric.port_ids().map(|port| lids.base(port).unwrap_or_default());
+        let base_lids = fabric.port_ids().map(|port| lids.base_or_zero(port));
         Self { paths, hops, layers, base_lids: base_lids.collect() }
     }
 

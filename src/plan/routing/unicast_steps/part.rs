@@ -77,7 +77,7 @@ impl StepResult {
         if matches!(self.area, Area::Whole) || lids.lmc(port) == 0 {
             return true;
         }
-        let base = lids.base(port).unwrap_or_default();
+        let base = lids.base_or_zero(port);
         lid.0.wrapping_sub(base.0) == u16::from(self.path_bit)
     }
 }

@@ -37,7 +37,7 @@ type StepClass = Option<u32>;
 
 impl ChainPolicy {
     pub(super) fn new(fabric: &Fabric, lids: &LidTable, steps: Vec<StepResult>) -> Self {
-        let base_lids = fabric.port_ids().map(|port| lids.base(port).unwrap_or_default());
+        let base_lids = fabric.port_ids().map(|port| lids.base_or_zero(port));
         let mut policy = Self {
             switches: fabric.port_ids().map(|port| fabric.switch_behind(port)).collect(),
             base_lids: base_lids.collect(),
