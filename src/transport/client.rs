@@ -19,7 +19,7 @@
 use super::demux::MadDemux;
 use super::pacing::{Pace, PacedQueue};
 use super::transactions::{
-    BatchId, Results, SmpCounters, SmpError, SmpLimits, SmpRequest, SmpResult, Tag,
+    BatchId, BatchSettings, Results, SmpCounters, SmpError, SmpLimits, SmpRequest, SmpResult, Tag,
 };
 use super::{Address, Agent, MadPort, Outgoing, SendError};
 use crate::ids::Lid;
@@ -37,15 +37,15 @@ pub struct SmpClient {
     demux: Arc<MadDemux>,
     /// Limits of background work, in addition to the window.
     pace: Option<Arc<Pace>>,
-    /// Maximum number of retransmissions of a request, if below that of the port.
-    max_retries: Option<u32>,
+    batches: BatchSettings,
 }
 
 impl SmpClient {
     /// `port` must have been opened with `demux` as its sink.
     pub fn new(port: Arc<dyn MadPort>, demux: &Arc<MadDemux>, limits: SmpLimits) -> Self {
         demux.attach(&port);
-        let client = Self { port, demux: Arc::clone(demux), pace: None, max_retries: None };
+        let batches = BatchSettings::default();
+        let client = Self { port, demux: Arc::clone(demux), pace: None, batches };
         client.set_limits(limits);
         client
     }
@@ -60,7 +60,17 @@ impl SmpClient {
     /// A client whose requests are sent again at most `max_retries` times.
     #[must_use]
     pub fn with_retries(&self, max_retries: u32) -> Self {
-        Self { max_retries: Some(max_retries), ..self.clone() }
+        let batches = BatchSettings { max_retries: Some(max_retries), ..self.batches };
+        Self { batches, ..self.clone() }
+    }
+
+    /// A client whose batches wake their task when all requests have ended, or when one has failed or
+    /// stalled. For those that need all results before they go on: each wake-up costs more than a
+    /// request.
+    #[must_use]
+    pub fn woken_at_end(&self) -> Self {
+        let batches = BatchSettings { wakes_at_end: true, ..self.batches };
+        Self { batches, ..self.clone() }
     }
 
     pub fn port(&self) -> &Arc<dyn MadPort> {
@@ -92,7 +102,7 @@ impl SmpClient {
     }
 
     pub fn batch(&self) -> SmpBatch {
-        let id = self.demux.transactions().open_batch(self.max_retries);
+        let id = self.demux.transactions().open_batch(self.batches);
         SmpBatch {
             demux: Arc::clone(&self.demux),
             id,

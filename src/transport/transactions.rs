@@ -68,11 +68,22 @@ struct Slot {
 /// that could not wait, and a wake-up costs more than to take a result.
 const WAKE_BELOW: usize = 1024;
 
+/// How a batch is served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct BatchSettings {
+    /// Maximum number of retransmissions of a request, if below that of the port.
+    pub max_retries: Option<u32>,
+    /// Results that are no errors wake the task only when no other request of the batch is left.
+    pub wakes_at_end: bool,
+}
+
 #[derive(Default)]
 struct Batch {
     /// Requests that wait to be sent.
     queued: usize,
-    max_retries: Option<u32>,
+    /// Requests that wait to be sent or are in flight.
+    unfinished: usize,
+    settings: BatchSettings,
     results: Results,
     /// Tags of requests that stalled, not taken yet.
     stalls: Vec<Tag>,
@@ -134,10 +145,8 @@ impl Transactions {
         self.adaptive.as_ref().map_or(self.limits.slots(), AdaptiveWindow::window)
     }
 
-    /// Opens a batch whose requests are sent again at most `max_retries` times, if that is below the
-    /// limit of the port.
-    pub(super) fn open_batch(&mut self, max_retries: Option<u32>) -> BatchId {
-        let batch = Batch { max_retries, ..Batch::default() };
+    pub(super) fn open_batch(&mut self, settings: BatchSettings) -> BatchId {
+        let batch = Batch { settings, ..Batch::default() };
         if let Some(free) = self.batches.iter().position(Option::is_none) {
             self.batches[free] = Some(batch);
             return BatchId(free);
@@ -148,7 +157,11 @@ impl Transactions {
 
     /// Closes a batch: cancels its queued requests and discards the results of those in flight.
     pub(super) fn close_batch(&mut self, batch: BatchId) {
-        self.batches[batch.0] = None;
+        let closed = self.batches[batch.0].take();
+        if closed.is_some_and(|closed| closed.unfinished == 0) {
+            self.to_wake.retain(|&other| other != batch);
+            return;
+        }
         self.queue.remove(|queued| queued.batch == batch);
         self.to_wake.retain(|&other| other != batch);
         for request in self.slots.iter_mut().filter_map(|slot| slot.request.as_mut()) {
@@ -165,6 +178,7 @@ impl Transactions {
         is_cancelled: impl Fn(Tag) -> bool,
     ) -> Vec<Tag> {
         let mut cancelled = self.cancel_queued(batch, &is_cancelled);
+        let queued = cancelled.len();
         for at in 0..self.slots.len() {
             let is_selected =
                 |request: &mut InFlight| request.batch == Some(batch) && is_cancelled(request.tag);
@@ -174,6 +188,7 @@ impl Transactions {
             }
         }
         if let Some(batch) = &mut self.batches[batch.0] {
+            batch.unfinished -= cancelled.len() - queued;
             batch.stalls.retain(|&tag| !is_cancelled(tag));
         }
         cancelled
@@ -189,11 +204,15 @@ impl Transactions {
         let removed = self.queue.remove(is_selected);
         if let Some(batch) = &mut self.batches[batch.0] {
             batch.queued -= removed.len();
+            batch.unfinished -= removed.len();
         }
         removed.into_iter().map(|queued| queued.tag).collect()
     }
 
     pub(super) fn submit(&mut self, batch: BatchId, tag: Tag, request: SmpRequest) {
+        if let Some(batch) = &mut self.batches[batch.0] {
+            batch.unfinished += 1;
+        }
         match &self.closed {
             Some(reason) => {
                 let error = SmpError::Send(reason.clone());
@@ -221,7 +240,7 @@ impl Transactions {
         let mut retries = self.limits.retries;
         if let Some(batch) = &mut self.batches[batch.0] {
             batch.queued -= 1;
-            retries = batch.max_retries.map_or(retries, |max| max.min(retries));
+            retries = batch.settings.max_retries.map_or(retries, |max| max.min(retries));
         }
         let at = self.free_slots.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, request: None });
@@ -458,7 +477,13 @@ impl Transactions {
         self.counters.ended(request, &result);
         let Some(id) = batch else { return };
         let Some(batch) = &mut self.batches[id.0] else { return };
-        let is_urgent = batch.queued < WAKE_BELOW || result.is_err();
+        batch.unfinished -= 1;
+        let has_little_left = if batch.settings.wakes_at_end {
+            batch.unfinished == 0
+        } else {
+            batch.queued < WAKE_BELOW
+        };
+        let is_urgent = has_little_left || result.is_err();
         batch.results.push_back((tag, result));
         if is_urgent && batch.waker.is_some() && !self.to_wake.contains(&id) {
             self.to_wake.push(id);

@@ -66,6 +66,8 @@ pub struct ManagedVport {
     pub info: VportInfo,
     /// This subnet manager has activated the vport, or found it so while it was master.
     pub is_known: bool,
+    /// The description of the vnode was read.
+    pub is_described: bool,
     pub failure: Option<VirtualFailure>,
 }
 

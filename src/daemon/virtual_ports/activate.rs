@@ -1,12 +1,15 @@
 //! Brings the vports of one physical port to their planned state: P_Keys, then LID and ACTIVE.
 
-use super::discover::PortClient;
+use super::client::PortClient;
 use crate::ids::Lid;
 use crate::plan::partitions::virtual_tables::VportTable;
+use crate::transport::transactions::SmpRequest;
 use crate::vendor::virtual_ports::{ManagedVport, VirtualFailure};
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{AttrId, PortState};
+use crate::wire::smp::DATA_SIZE;
 use crate::wire::vendor::virtual_ports::{VportInfo, table_modifier};
+use std::collections::BTreeMap;
 
 /// What a vport is to be.
 #[derive(Clone, Debug)]
@@ -43,54 +46,135 @@ impl Target {
             managed.vport.pkeys.get(usize::from(*number)).unwrap_or(&empty) != block
         })
     }
+
+    /// VPortInfo that is to be set; `None` if nothing changes but P_Keys.
+    fn wanted_info(&self, managed: &ManagedVport) -> Option<VportInfo> {
+        let is_active = managed.info.state() == PortState::Active;
+        let changes_lid = self.changes_lid(managed);
+        if is_active && !self.reregister && !changes_lid {
+            return None;
+        }
+        let mut wanted = managed.info;
+        wanted.set_state(if is_active { PortState::NoChange } else { PortState::Active });
+        // Peers and the SA know the clients of an ACTIVE vport by its earlier LID.
+        wanted.set_client_reregister(self.reregister || is_active && changes_lid);
+        wanted.set_lid(self.lid.unwrap_or(managed.info.lid()));
+        Some(wanted)
+    }
+
+    /// Takes over the VPortInfo that the device holds after a Set.
+    ///
+    /// # Errors
+    /// It is another one than was set.
+    fn accept(
+        &self,
+        managed: &mut ManagedVport,
+        data: [u8; DATA_SIZE],
+    ) -> Result<(), VirtualFailure> {
+        let mut held = VportInfo(data);
+        held.set_client_reregister(false);
+        managed.info = held;
+        managed.vport.state = held.state();
+        if held.guid() != managed.vport.guid {
+            // The hypervisor changed it after it was read.
+            return Err(VirtualFailure::GuidChanged);
+        }
+        managed.vport.lid = held.lid();
+        if held.state() != PortState::Active || self.changes_lid(managed) {
+            return Err(VirtualFailure::Altered(AttrId::VPORT_INFO));
+        }
+        managed.is_known = true;
+        Ok(())
+    }
 }
 
-/// Sets what differs. Returns true if the vport became ACTIVE.
-///
-/// # Errors
-/// The first Set that failed; `managed` has what was acknowledged before.
+/// Sets what differs: first all P_Keys, then all LIDs and states. Returns the vports that became ACTIVE.
+/// A vport of which a Set failed has that failure; all have what was acknowledged.
 pub(super) async fn activate(
     port: &PortClient,
-    managed: &mut ManagedVport,
-    target: &Target,
-) -> Result<bool, VirtualFailure> {
-    let changed: Vec<(u16, PkeyBlock)> = target.changed(managed).copied().collect();
-    for (number, block) in changed {
-        let modifier = table_modifier(target.index, number);
-        let reply = port.set(AttrId::VPORT_PKEY_TABLE, modifier, block.to_wire()).await?;
-        let held = PkeyBlock::read(&reply);
-        let blocks = &mut managed.vport.pkeys;
-        let count = blocks.len().max(usize::from(number) + 1);
-        blocks.resize(count, PkeyBlock::default());
-        blocks[usize::from(number)] = held;
-        if held != block {
-            return Err(VirtualFailure::Altered(AttrId::VPORT_PKEY_TABLE));
+    vports: &mut BTreeMap<u16, ManagedVport>,
+    targets: &[Target],
+) -> Vec<u16> {
+    set_pkeys(port, vports, targets).await;
+    set_infos(port, vports, targets).await
+}
+
+/// A block of P_Keys to set.
+struct ChangedBlock {
+    index: u16,
+    number: u16,
+    block: PkeyBlock,
+}
+
+/// Sets the blocks of P_Keys that differ.
+async fn set_pkeys(
+    port: &PortClient,
+    vports: &mut BTreeMap<u16, ManagedVport>,
+    targets: &[Target],
+) {
+    let mut changed: Vec<ChangedBlock> = Vec::new();
+    for target in targets {
+        let Some(managed) = vports.get(&target.index) else { continue };
+        let index = target.index;
+        let blocks = target.changed(managed);
+        changed.extend(blocks.map(|&(number, block)| ChangedBlock { index, number, block }));
+    }
+    let request = |changed: &ChangedBlock| {
+        let modifier = table_modifier(changed.index, changed.number);
+        port.set_request(AttrId::VPORT_PKEY_TABLE, modifier, changed.block.to_wire())
+    };
+    let requests: Vec<SmpRequest> = changed.iter().map(request).collect();
+    for (changed, reply) in changed.into_iter().zip(port.call_all(&requests).await) {
+        let Some(managed) = vports.get_mut(&changed.index) else { continue };
+        match reply {
+            Ok(data) => {
+                let held = PkeyBlock::read(&data);
+                let at = usize::from(changed.number);
+                let known = &mut managed.vport.pkeys;
+                let count = known.len().max(at + 1);
+                known.resize(count, PkeyBlock::default());
+                known[at] = held;
+                if held != changed.block {
+                    managed.failure = Some(VirtualFailure::Altered(AttrId::VPORT_PKEY_TABLE));
+                }
+            }
+            Err(failure) => managed.failure = Some(failure),
         }
     }
-    let was_active = managed.info.state() == PortState::Active;
-    let changes_lid = target.changes_lid(managed);
-    if was_active && !target.reregister && !changes_lid {
-        managed.is_known = true;
-        return Ok(false);
+}
+
+/// Sets LIDs and states.
+async fn set_infos(
+    port: &PortClient,
+    vports: &mut BTreeMap<u16, ManagedVport>,
+    targets: &[Target],
+) -> Vec<u16> {
+    let mut due: Vec<&Target> = Vec::new();
+    let mut requests: Vec<SmpRequest> = Vec::new();
+    for target in targets {
+        let Some(managed) = vports.get_mut(&target.index) else { continue };
+        if managed.failure.is_some() {
+            continue;
+        }
+        match target.wanted_info(managed) {
+            Some(wanted) => {
+                due.push(target);
+                let modifier = target.index.into();
+                requests.push(port.set_request(AttrId::VPORT_INFO, modifier, wanted.0));
+            }
+            None => managed.is_known = true,
+        }
     }
-    let mut wanted = managed.info;
-    wanted.set_state(if was_active { PortState::NoChange } else { PortState::Active });
-    // Peers and the SA know the clients of an ACTIVE vport by its earlier LID.
-    wanted.set_client_reregister(target.reregister || was_active && changes_lid);
-    wanted.set_lid(target.lid.unwrap_or(managed.info.lid()));
-    let reply = port.set(AttrId::VPORT_INFO, target.index.into(), wanted.0).await?;
-    let mut held = VportInfo(reply);
-    held.set_client_reregister(false);
-    managed.info = held;
-    managed.vport.state = held.state();
-    if held.guid() != managed.vport.guid {
-        // The hypervisor changed it after it was read.
-        return Err(VirtualFailure::GuidChanged);
+    let mut activated = Vec::new();
+    for (target, reply) in due.into_iter().zip(port.call_all(&requests).await) {
+        let Some(managed) = vports.get_mut(&target.index) else { continue };
+        let was_active = managed.info.state() == PortState::Active;
+        let accepted = reply.and_then(|data| target.accept(managed, data));
+        match accepted {
+            Ok(()) if was_active => {}
+            Ok(()) => activated.push(target.index),
+            Err(failure) => managed.failure = Some(failure),
+        }
     }
-    managed.vport.lid = held.lid();
-    if held.state() != PortState::Active || target.changes_lid(managed) {
-        return Err(VirtualFailure::Altered(AttrId::VPORT_INFO));
-    }
-    managed.is_known = true;
-    Ok(!was_active)
+    activated
 }

@@ -1,55 +1,23 @@
 //! Discovers the vports of one physical port.
+//!
+//! The requests of a stage go out together: VPortInfo, VNodeInfo and the first block of P_Keys of all
+//! vports of a block of states that are read; then more blocks of P_Keys. Nothing waits for the
+//! descriptions of vnodes ([`super::describe`]).
 
+use super::client::{Attribute, PortClient};
 use crate::fabric::virtual_ports::VirtualPort;
-use crate::ids::{Guid, MKey, PortNum};
-use crate::transport::client::SmpClient;
-use crate::transport::transactions::{SmpError, SmpRequest, SmpResult};
+use crate::ids::{Guid, PortNum};
+use crate::transport::transactions::SmpRequest;
 use crate::vendor::virtual_ports::{DiscoveryScope, ManagedPort, ManagedVport, VirtualFailure};
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
 use crate::wire::attr::{AttrId, NodeDescription, PortState};
-use crate::wire::smp::{DATA_SIZE, SmpRoute};
 use crate::wire::vendor::virtual_ports::{
     VirtualizationInfo, VnodeInfo, VportInfo, VportStates, table_modifier,
 };
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The revision of virtualization that this subnet manager speaks.
 const REVISION: u8 = 0;
-
-/// Sends the requests to one physical port.
-#[derive(Clone)]
-pub(super) struct PortClient {
-    pub client: SmpClient,
-    pub route: SmpRoute,
-    pub m_key: MKey,
-    /// Requests since the start of the daemon.
-    pub requests: Arc<AtomicU64>,
-}
-
-type Attribute = Result<[u8; DATA_SIZE], VirtualFailure>;
-
-impl PortClient {
-    pub(super) async fn get(&self, id: u16, modifier: u32) -> Attribute {
-        self.call(id, SmpRequest::get(self.route, id, modifier)).await
-    }
-
-    pub(super) async fn set(&self, id: u16, modifier: u32, data: [u8; DATA_SIZE]) -> Attribute {
-        self.call(id, SmpRequest::set(self.route, id, modifier, data)).await
-    }
-
-    async fn call(&self, id: u16, request: SmpRequest) -> Attribute {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        let result: SmpResult = self.client.call(&request.with_m_key(self.m_key)).await;
-        result.map(|reply| reply.data).map_err(|error| match error {
-            SmpError::Status(status) => VirtualFailure::Refused(id, status),
-            SmpError::Unanswered | SmpError::Malformed(_) | SmpError::Send(_) => {
-                VirtualFailure::Unanswered(id)
-            }
-        })
-    }
-}
 
 /// What a discovery found.
 #[derive(Debug)]
@@ -72,35 +40,47 @@ pub(super) async fn discover(
     let Some(info) = enabled_info(port, scope).await? else { return Ok(None) };
     let claims_too_many = info.top_index() >= info.vport_cap().max(1);
     let top_index = info.top_index().min(info.vport_cap().saturating_sub(1));
-    let descriptions = match scope {
+    let known_descriptions = match scope {
         DiscoveryScope::Full => HashMap::new(),
         DiscoveryScope::Poll | DiscoveryScope::Changes => descriptions(known),
     };
-    let mut reader = VportReader { port, descriptions, vports: BTreeMap::new() };
+    let mut reader =
+        VportReader { port, known, descriptions: known_descriptions, vports: BTreeMap::new() };
     for first in (0..=top_index).step_by(VportStates::COUNT.into()) {
-        let last = top_index.min(first + (VportStates::COUNT - 1));
-        let block = VportStates::block(first);
-        let states = match port.get(AttrId::VPORT_STATE, block).await {
-            Ok(data) => VportStates(data),
+        let states = match states(port, first, top_index).await {
+            Ok(states) => states,
             // The port has fewer vports than it claims.
             Err(VirtualFailure::Refused(..)) if first > 0 => break,
             Err(failure) => return Err(failure),
         };
-        for index in first..=last {
-            let state = states.state(index - first);
-            if state == PortState::Down || state == PortState::NoChange {
-                continue;
-            }
-            let before = known.vports.get(&index);
-            match before.filter(|_| scope != DiscoveryScope::Full) {
+        let mut unread = Vec::new();
+        for (index, state) in states {
+            let before = known.vports.get(&index).filter(|_| scope != DiscoveryScope::Full);
+            match before {
                 Some(before) if state == PortState::Active && before.info.state() == state => {
                     reader.vports.insert(index, before.clone());
                 }
-                _ => reader.read(index, before).await?,
+                _ => unread.push(index),
             }
         }
+        reader.read(&unread).await?;
     }
     Ok(Some(Discovered { top_index, claims_too_many, vports: reader.vports }))
+}
+
+/// The vports of a block of states that are not Down, with their states. `first`: the first index of
+/// the block.
+pub(super) async fn states(
+    port: &PortClient,
+    first: u16,
+    top_index: u16,
+) -> Result<Vec<(u16, PortState)>, VirtualFailure> {
+    let block = VportStates::block(first);
+    let states = VportStates(port.get(AttrId::VPORT_STATE, block).await?);
+    let last = top_index.min(first + (VportStates::COUNT - 1));
+    let states = (first..=last).map(|index| (index, states.state(index - first)));
+    let is_up = |state: PortState| state != PortState::Down && state != PortState::NoChange;
+    Ok(states.filter(|&(_, state)| is_up(state)).collect())
 }
 
 /// VirtualizationInfo with virtualization enabled and VPortStateChange cleared: changes after that set
@@ -127,20 +107,6 @@ async fn enabled_info(
     if held.enable() { Ok(Some(held)) } else { Err(VirtualFailure::NotEnabled) }
 }
 
-/// The descriptions of the vnodes that are known.
-fn descriptions(known: &ManagedPort) -> HashMap<Guid, NodeDescription> {
-    let vports = known.vports.values().map(|managed| &managed.vport);
-    vports.map(|vport| (vport.vnode, vport.description)).collect()
-}
-
-/// Reads the vports of a port.
-struct VportReader<'a> {
-    port: &'a PortClient,
-    /// By vnode GUID.
-    descriptions: HashMap<Guid, NodeDescription>,
-    vports: BTreeMap<u16, ManagedVport>,
-}
-
 /// A vport by its VPortInfo, before its other attributes are read.
 pub(super) fn vport_of(index: u16, state: PortState, info: &VportInfo) -> VirtualPort {
     VirtualPort {
@@ -159,74 +125,147 @@ pub(super) fn vport_of(index: u16, state: PortState, info: &VportInfo) -> Virtua
     }
 }
 
+/// The descriptions of the vnodes that are known.
+fn descriptions(known: &ManagedPort) -> HashMap<Guid, NodeDescription> {
+    let described = known.vports.values().filter(|managed| managed.is_described);
+    described.map(|managed| (managed.vport.vnode, managed.vport.description)).collect()
+}
+
+/// Reads the vports of a port. One that refuses an attribute is kept with its failure; one that does
+/// not exist is left out.
+struct VportReader<'a> {
+    port: &'a PortClient,
+    /// The port before this discovery.
+    known: &'a ManagedPort,
+    /// By vnode GUID.
+    descriptions: HashMap<Guid, NodeDescription>,
+    vports: BTreeMap<u16, ManagedVport>,
+}
+
 impl VportReader<'_> {
-    /// Reads a vport. One that refuses an attribute is kept with its failure.
-    ///
     /// # Errors
     /// The device does not answer.
-    async fn read(
-        &mut self,
-        index: u16,
-        before: Option<&ManagedVport>,
-    ) -> Result<(), VirtualFailure> {
-        let modifier = index.into();
-        let info = match self.port.get(AttrId::VPORT_INFO, modifier).await {
-            Ok(data) => VportInfo(data),
-            // The vport does not exist: the port claims a top index that is too high.
-            Err(VirtualFailure::Refused(..)) => return Ok(()),
-            Err(failure) => return Err(failure),
-        };
-        let mut managed = ManagedVport {
-            vport: vport_of(index, info.state(), &info),
-            info,
-            is_known: before.is_some_and(|before| {
-                let is_same = before.vport.guid == info.guid()
-                    && before.vport.lid_required == info.lid_required();
-                before.is_known && is_same
-            }),
-            failure: None,
-        };
-        match self.read_tables(&mut managed.vport).await {
-            Err(failure) if failure.is_transient() => return Err(failure),
-            Err(failure) => managed.reject(failure),
-            Ok(()) => {}
-        }
-        self.vports.insert(index, managed);
+    async fn read(&mut self, indexes: &[u16]) -> Result<(), VirtualFailure> {
+        let mut vports = self.read_infos(indexes).await?;
+        while self.read_more_pkeys(&mut vports).await? {}
+        self.vports.extend(vports.into_iter().map(|managed| (managed.vport.index, managed)));
         Ok(())
     }
 
-    async fn read_tables(&mut self, vport: &mut VirtualPort) -> Result<(), VirtualFailure> {
-        let modifier = vport.index.into();
-        let vnode = VnodeInfo(self.port.get(AttrId::VNODE_INFO, modifier).await?);
-        vport.vnode = vnode.guid();
-        vport.vnode_ports = vnode.num_ports();
-        vport.vnode_port = vnode.local_port();
-        vport.partition_cap = vnode.partition_cap();
-        vport.description = match self.descriptions.get(&vport.vnode) {
-            Some(&description) => description,
-            None => {
-                let text = self.port.get(AttrId::VNODE_DESCRIPTION, modifier).await?;
-                let description = NodeDescription(text);
-                self.descriptions.insert(vport.vnode, description);
-                description
-            }
+    /// Reads VPortInfo, VNodeInfo and the first block of P_Keys.
+    async fn read_infos(&self, indexes: &[u16]) -> Result<Vec<ManagedVport>, VirtualFailure> {
+        let port = self.port;
+        let of_vport = |&index: &u16| {
+            [
+                port.get_request(AttrId::VPORT_INFO, index.into()),
+                port.get_request(AttrId::VNODE_INFO, index.into()),
+                port.get_request(AttrId::VPORT_PKEY_TABLE, table_modifier(index, 0)),
+            ]
         };
-        let blocks = vport.partition_cap.div_ceil(PKEY_BLOCK as u16);
-        for block in 0..blocks {
-            let modifier = table_modifier(vport.index, block);
-            let keys = PkeyBlock::read(&self.port.get(AttrId::VPORT_PKEY_TABLE, modifier).await?);
-            vport.pkeys.push(keys);
-            // Subnet managers fill tables from the front. The table of a vport that none has activated
-            // has the default P_Key.
-            let is_last = if vport.state == PortState::Active {
-                keys.0.iter().all(|key| key.0 == 0)
-            } else {
-                keys.0.last().is_some_and(|key| key.0 == 0)
+        let requests: Vec<SmpRequest> = indexes.iter().flat_map(of_vport).collect();
+        let replies = port.call_all(&requests).await;
+        let mut vports = Vec::new();
+        for (&index, replies) in indexes.iter().zip(replies.chunks_exact(3)) {
+            let &[info, vnode, pkeys] = replies else { continue };
+            let info = match info {
+                Ok(data) => VportInfo(data),
+                // The vport does not exist: the port claims a top index that is too high.
+                Err(VirtualFailure::Refused(..)) => continue,
+                Err(failure) => return Err(failure),
             };
-            if is_last {
-                break;
+            let mut managed = ManagedVport {
+                vport: vport_of(index, info.state(), &info),
+                info,
+                is_known: self.is_known(index, &info),
+                is_described: false,
+                failure: None,
+            };
+            let added = add_vnode(&mut managed.vport, vnode, pkeys);
+            keep_refusal(&mut managed, added)?;
+            if let Some(&description) = self.descriptions.get(&managed.vport.vnode) {
+                managed.vport.description = description;
+                managed.is_described = true;
             }
+            vports.push(managed);
         }
-        Ok(())
+        Ok(vports)
     }
+
+    fn is_known(&self, index: u16, info: &VportInfo) -> bool {
+        self.known.vports.get(&index).is_some_and(|before| {
+            let is_same = before.vport.guid == info.guid()
+                && before.vport.lid_required == info.lid_required();
+            before.is_known && is_same
+        })
+    }
+
+    /// Reads one more block of P_Keys of each vport whose table may go on. False if none does.
+    async fn read_more_pkeys(&self, vports: &mut [ManagedVport]) -> Result<bool, VirtualFailure> {
+        let goes_on = |managed: &&mut ManagedVport| {
+            managed.failure.is_none() && next_pkey_block(&managed.vport).is_some()
+        };
+        let due: Vec<&mut ManagedVport> = vports.iter_mut().filter(goes_on).collect();
+        let has_more = !due.is_empty();
+        let request = |managed: &&mut ManagedVport| {
+            let block = next_pkey_block(&managed.vport)?;
+            let modifier = table_modifier(managed.vport.index, block);
+            Some(self.port.get_request(AttrId::VPORT_PKEY_TABLE, modifier))
+        };
+        let requests: Vec<SmpRequest> = due.iter().filter_map(request).collect();
+        for (managed, reply) in due.into_iter().zip(self.port.call_all(&requests).await) {
+            let read = reply.map(|data| managed.vport.pkeys.push(PkeyBlock::read(&data)));
+            keep_refusal(managed, read)?;
+        }
+        Ok(has_more)
+    }
+}
+
+/// Takes over VNodeInfo and the first block of P_Keys.
+fn add_vnode(
+    vport: &mut VirtualPort,
+    vnode: Attribute,
+    pkeys: Attribute,
+) -> Result<(), VirtualFailure> {
+    let vnode = VnodeInfo(vnode?);
+    vport.vnode = vnode.guid();
+    vport.vnode_ports = vnode.num_ports();
+    vport.vnode_port = vnode.local_port();
+    vport.partition_cap = vnode.partition_cap();
+    if vport.partition_cap > 0 {
+        vport.pkeys.push(PkeyBlock::read(&pkeys?));
+    }
+    Ok(())
+}
+
+/// Records with a vport that its device refused an attribute.
+///
+/// # Errors
+/// The device did not answer, which concerns the port as a whole.
+fn keep_refusal(
+    managed: &mut ManagedVport,
+    read: Result<(), VirtualFailure>,
+) -> Result<(), VirtualFailure> {
+    match read {
+        Err(failure) if failure.is_transient() => Err(failure),
+        Err(failure) => {
+            managed.reject(failure);
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+/// The next block of P_Keys to read; `None` if the last one ends the table.
+fn next_pkey_block(vport: &VirtualPort) -> Option<u16> {
+    let last = vport.pkeys.last()?;
+    // Subnet managers fill tables from the front. The table of a vport that none has activated has the
+    // default P_Key.
+    let is_end = if vport.state == PortState::Active {
+        last.0.iter().all(|key| key.0 == 0)
+    } else {
+        last.0.last().is_some_and(|key| key.0 == 0)
+    };
+    let next = vport.pkeys.len() as u16;
+    let blocks = vport.partition_cap.div_ceil(PKEY_BLOCK as u16);
+    (!is_end && next < blocks).then_some(next)
 }

@@ -11,6 +11,8 @@
 //! virtualization get requests, and none does with `virt_enabled 0`.
 
 mod activate;
+mod client;
+mod describe;
 mod discover;
 mod dump;
 mod report;
@@ -34,7 +36,8 @@ use crate::wire::vendor::facts::TRAP_VPORT_STATE;
 use crate::wire::vendor::virtual_ports::VirtualizationInfo;
 use activate::{Target, activate};
 use arc_swap::ArcSwap;
-use discover::{Discovered, PortClient, discover};
+use client::PortClient;
+use discover::{Discovered, discover};
 use dump::DumpWriter;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -45,8 +48,6 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Requests per second.
-const RATE: u32 = 200_000;
 /// Repetitions of an unanswered request.
 const MAX_RETRIES: u32 = 2;
 /// Time until a vport that changed while it was activated is read again.
@@ -97,7 +98,7 @@ pub struct VirtualPortManager {
 
 impl VirtualPortManager {
     pub fn new(connections: VirtualPortConnections) -> Self {
-        let client = connections.client.paced(1, RATE).with_retries(MAX_RETRIES);
+        let client = connections.client.with_retries(MAX_RETRIES).woken_at_end();
         Self {
             connections: VirtualPortConnections { client, ..connections },
             ports: ManagedPorts::default(),
@@ -206,7 +207,12 @@ impl VirtualPortManager {
             self.fail_duplicate(port, index);
         }
         self.store(snapshot);
+        let planned = subnet.fabric.virtual_ports();
+        let is_planned = **self.connections.virtual_ports.load() == **planned;
         self.activate(subnet).await;
+        if is_planned {
+            self.describe(subnet).await;
+        }
         self.log_failures(subnet);
         self.publish(true);
         if let Some(file) = &subnet.options.virt_dump_file {
@@ -310,15 +316,7 @@ impl VirtualPortManager {
             let limit = limit.clone();
             tasks.spawn(async move {
                 let _permit = limit.acquire().await;
-                let mut changed = Vec::new();
-                for target in &targets {
-                    let Some(managed) = vports.get_mut(&target.index) else { continue };
-                    match activate(&client, managed, target).await {
-                        Ok(true) => changed.push(target.index),
-                        Ok(false) => {}
-                        Err(failure) => managed.failure = Some(failure),
-                    }
-                }
+                let changed = activate(&client, &mut vports, &targets).await;
                 (guid, vports, changed)
             });
         }
@@ -354,6 +352,39 @@ impl VirtualPortManager {
         if **self.connections.virtual_ports.load() != snapshot {
             self.connections.virtual_ports.store(Arc::new(snapshot));
         }
+    }
+
+    /// Reads the descriptions that are not known.
+    async fn describe(&mut self, subnet: &Subnet) {
+        let keys = self.connections.m_keys.load_full();
+        let limit = limit(&subnet.options);
+        let mut tasks = JoinSet::new();
+        for (&guid, port) in &self.ports.0 {
+            let vnodes = describe::undescribed(&port.vports);
+            if vnodes.is_empty() || port.failure.is_some() {
+                continue;
+            }
+            let Some(client) = self.client(subnet, &keys, guid) else { continue };
+            let limit = limit.clone();
+            tasks.spawn(async move {
+                let _permit = limit.acquire().await;
+                (guid, describe::read_descriptions(&client, vnodes).await)
+            });
+        }
+        if tasks.is_empty() {
+            return;
+        }
+        while let Some(Ok((guid, result))) = tasks.join_next().await {
+            let Some(port) = self.ports.0.get_mut(&guid) else { continue };
+            match result {
+                Ok(descriptions) => {
+                    describe::add_descriptions(&mut port.vports, &descriptions);
+                }
+                Err(failure) => port.failure = Some(failure),
+            }
+        }
+        let (snapshot, _) = self.ports.snapshot(&self.connections.virtual_ports.load_full());
+        self.store(snapshot);
     }
 
     fn publish(&self, is_enabled: bool) {

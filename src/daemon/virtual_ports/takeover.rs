@@ -3,14 +3,16 @@
 //! Without them, that plan would take the LIDs out of the forwarding tables until the vports are
 //! discovered, and could give them to other ports.
 
-use super::discover::{PortClient, vport_of};
+use super::client::PortClient;
+use super::discover::{states, vport_of};
 use super::{is_used, limit};
 use crate::config::options::Options;
-use crate::fabric::Fabric;
 use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
+use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
 use crate::observe::m_keys::MKeys;
 use crate::transport::client::SmpClient;
+use crate::transport::transactions::SmpRequest;
 use crate::vendor::virtual_ports::VirtualFailure;
 use crate::wire::attr::tables::PKEY_BLOCK;
 use crate::wire::attr::{AttrId, NodeKind, PortState};
@@ -35,52 +37,60 @@ pub async fn carried_lids(
         return VirtualPorts::default();
     }
     let adapters = fabric.end_ports().filter(|&id| fabric.node_of(id).kind() == NodeKind::Ca);
+    let adapters: Vec<PortId> = adapters.filter(|&id| fabric.has_unknown_vports(id)).collect();
+    let client = client.with_retries(MAX_RETRIES).woken_at_end();
+    let port_client = |id: PortId| PortClient {
+        client: client.clone(),
+        route: SmpRoute::Directed(fabric.route_to(id)),
+        m_key: keys.of_port(fabric, id),
+        requests: Arc::default(),
+    };
+    let mut batch = client.batch();
+    for (tag, &id) in (0..).zip(&adapters) {
+        batch.submit(tag, port_client(id).get_request(AttrId::VIRTUALIZATION_INFO, 0));
+    }
     let limit = limit(options);
     let mut tasks = JoinSet::new();
-    for id in adapters.filter(|&id| fabric.has_unknown_vports(id)) {
+    while let Some((tag, result)) = batch.next().await {
+        let id = adapters[tag as usize];
+        let Ok(info) = result.map(|reply| VirtualizationInfo(reply.data)) else { continue };
+        if !info.enable() {
+            continue;
+        }
+        let port = port_client(id);
         let guid = fabric.port(id).guid;
-        let port = PortClient {
-            client: client.with_retries(MAX_RETRIES),
-            route: SmpRoute::Directed(fabric.route_to(id)),
-            m_key: keys.of_port(fabric, id),
-            requests: Arc::default(),
-        };
         let limit = limit.clone();
         tasks.spawn(async move {
             let _permit = limit.acquire().await;
-            (guid, carried(&port).await)
+            (guid, carried(&port, &info).await)
         });
     }
     let mut ports: BTreeMap<Guid, Arc<VirtualizedPort>> = BTreeMap::new();
     while let Some(Ok((guid, read))) = tasks.join_next().await {
-        if let Ok(Some(port)) = read {
+        if let Ok(port) = read {
             ports.insert(guid, Arc::new(port));
         }
     }
     VirtualPorts::new(&ports, &VirtualPorts::default()).0
 }
 
-/// The vports of one port; `None` if it is not enabled.
-async fn carried(port: &PortClient) -> Result<Option<VirtualizedPort>, VirtualFailure> {
-    let info = VirtualizationInfo(port.get(AttrId::VIRTUALIZATION_INFO, 0).await?);
-    if !info.enable() {
-        return Ok(None);
-    }
+/// The vports of one port.
+async fn carried(
+    port: &PortClient,
+    info: &VirtualizationInfo,
+) -> Result<VirtualizedPort, VirtualFailure> {
     let top_index = info.top_index().min(info.vport_cap().saturating_sub(1));
     let mut vports = Vec::new();
     for first in (0..=top_index).step_by(VportStates::COUNT.into()) {
-        let last = top_index.min(first + (VportStates::COUNT - 1));
-        let block = VportStates::block(first);
-        let states = VportStates(port.get(AttrId::VPORT_STATE, block).await?);
-        for index in first..=last {
-            let state = states.state(index - first);
-            if state == PortState::Down || state == PortState::NoChange {
-                continue;
-            }
-            let info = VportInfo(port.get(AttrId::VPORT_INFO, index.into()).await?);
+        let states = states(port, first, top_index).await?;
+        let request =
+            |&(index, _): &(u16, PortState)| port.get_request(AttrId::VPORT_INFO, index.into());
+        let requests: Vec<SmpRequest> = states.iter().map(request).collect();
+        for ((index, state), reply) in states.into_iter().zip(port.call_all(&requests).await) {
+            let info = VportInfo(reply?);
             let partition_cap = PKEY_BLOCK as u16;
             vports.push(VirtualPort { partition_cap, ..vport_of(index, state, &info) });
         }
     }
-    Ok(Some(VirtualizedPort { is_discovered: false, top_index, vports }))
+    Ok(VirtualizedPort { is_discovered: false, top_index, vports })
 }

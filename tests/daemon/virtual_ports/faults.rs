@@ -59,7 +59,9 @@ async fn a_port_that_refuses_any_attribute_harms_no_other() {
         for host in cluster.hosts().filter(|&host| host != refusing) {
             assert_eq!(state(&cluster, host, 1), PortState::Active, "{}", AttrId::name(id));
         }
-        assert_ne!(state(&cluster, refusing, 1), PortState::Active, "{}", AttrId::name(id));
+        // Descriptions are for people only.
+        let is_active = state(&cluster, refusing, 1) == PortState::Active;
+        assert_eq!(is_active, id == AttrId::VNODE_DESCRIPTION, "{}", AttrId::name(id));
     }
 }
 
