@@ -8,7 +8,8 @@
 //! A port keeps its LIDs whenever possible, since its peers cache them. The LIDs of a port are, in
 //! this order of preference:
 //!
-//! 1. The LIDs recorded for the port GUID. The LIDs of absent ports stay reserved for their return.
+//! 1. The LIDs recorded for the port GUID. The LIDs of absent ports and vports stay reserved for their
+//!    return, until no other LIDs are left ([`absent`]).
 //! 2. The LID the port carries, if its whole range is free. If two ports carry the same LID, the
 //!    SM's own port keeps it, otherwise the first port in the order of assignment.
 //! 3. The next LIDs of the first free range that has room ([`FreeRanges`]).
@@ -20,6 +21,8 @@
 //! both: the SM's own port, then the others by [`Guid::opensm_order`]. Ranges of 2^LMC LIDs start at a
 //! multiple of 2^LMC (IBA vol. 1, 7.11.1).
 
+mod absent;
+
 use super::LidTable;
 use super::partitions::removed_pkeys::RemovedPkeys;
 use crate::config::guid2lid::Guid2Lid;
@@ -28,6 +31,7 @@ use crate::fabric::virtual_ports::{EndPort, VirtualPort};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid};
 use crate::notes::{Note, counted};
+use absent::AbsentRanges;
 use std::sync::Arc;
 
 /// Assignments that the next plan must keep.
@@ -163,6 +167,8 @@ pub fn assign(
         table: LidTable::new(fabric.ports().len()),
         taken: LidAllocator::new(),
         guid2lid: Guid2Lid::new(),
+        absent: None,
+        reused: 0,
     };
     let local = fabric.local();
     let mut ports: Vec<PortId> = fabric.end_ports().collect();
@@ -176,6 +182,7 @@ pub fn assign(
     }
     let mut notes = assignment.assign_free(&ports);
     notes.extend(assignment.assign_free_to_vports(vports));
+    notes.extend(assignment.reused_lids());
     let guid2lid = if assignment.guid2lid == *memory.guid2lid {
         memory.guid2lid.clone()
     } else {
@@ -207,6 +214,10 @@ struct Assignment<'a> {
     table: LidTable,
     taken: LidAllocator,
     guid2lid: Guid2Lid,
+    /// The LIDs of absent ports and vports, once no other LIDs are left.
+    absent: Option<AbsentRanges>,
+    /// Absent ports and vports whose LIDs others have got.
+    reused: usize,
 }
 
 impl Assignment<'_> {
@@ -305,7 +316,7 @@ impl Assignment<'_> {
         let mut free = self.taken.free_ranges(self.highest_lid());
         vports.retain(|&Vport { end, vport }| {
             let has_port = self.table.base(end.physical).is_some();
-            let lid = if has_port { free.take(1) } else { None };
+            let lid = if has_port { free.take(1).or_else(|| self.reuse(1)) } else { None };
             lid.inspect(|&lid| self.record_vport(end, vport, lid)).is_none()
         });
         let first = vports.first()?.end;
@@ -333,13 +344,31 @@ impl Assignment<'_> {
         let mut without = Vec::new();
         for &port in ports {
             let count = self.count(port);
-            if let Some(first) = free.take(count) {
+            if let Some(first) = free.take(count).or_else(|| self.reuse(count)) {
                 self.record(port, first, count);
                 continue;
             }
             without.push((port, count));
         }
         self.out_of_lids(&without).into_iter().collect()
+    }
+
+    /// Ends the reservation for an absent port or vport, and returns the first of its LIDs.
+    fn reuse(&mut self, count: u16) -> Option<u16> {
+        let highest = self.highest_lid();
+        let fabric = self.fabric;
+        let guid2lid = &self.guid2lid;
+        let absent = self.absent.get_or_insert_with(|| AbsentRanges::new(fabric, guid2lid));
+        let (guid, first) = absent.take(count, highest)?;
+        self.guid2lid.remove(&guid);
+        self.reused += 1;
+        Some(first)
+    }
+
+    fn reused_lids(&self) -> Option<Note> {
+        let absent = counted(self.reused, "absent port or vport", "absent ports and vports");
+        let text = format!("no other LIDs are left: those reserved for {absent} are assigned anew");
+        (self.reused > 0).then(|| Note::warning(text))
     }
 
     /// The message about the ports for which no LIDs are left.

@@ -284,6 +284,24 @@ fn ports_without_a_lid_are_named() {
     assert!(note.text.contains("N100020"), "{}", note.text);
 }
 
+/// The LIDs of absent ports and vports are assigned anew before a port stays without one.
+#[test]
+fn lids_of_absent_ports_are_the_last_to_be_used() {
+    let hardware = Hardware { linear_fdb_cap: 8, ..Hardware::default() };
+    let fabric = fabric(&ring(3, &[]), hardware);
+    let absent = [(Guid(0x98), (Lid(1), Lid(1))), (Guid(0x99), (Lid(4), Lid(4)))];
+    let memory = Memory::new(absent.into_iter().collect());
+    let (table, after, notes) = lids::assign(&fabric, &Options::default(), &memory);
+    assert_eq!(by_guid(&fabric, &table).len(), 6);
+    let left: Vec<Guid> = absent.map(|(guid, _)| guid).into_iter().collect();
+    let left: Vec<&Guid> = left.iter().filter(|guid| after.guid2lid.contains_key(*guid)).collect();
+    assert_eq!(left, [&Guid(0x99)], "the LIDs above 7 do not fit into the tables");
+    let [note] = &notes[..] else { panic!("one note: {notes:?}") };
+    assert!(note.text.contains("1 absent port or vport"), "{}", note.text);
+    let (again, same, notes) = lids::assign(&fabric, &Options::default(), &after);
+    assert_eq!((again, same, notes), (table, after, vec![]));
+}
+
 #[test]
 fn many_ports_without_a_lid_are_counted() {
     let hardware = Hardware { linear_fdb_cap: 6, ..Hardware::default() };
