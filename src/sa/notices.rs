@@ -13,7 +13,7 @@
 
 use super::path_index::PathIndex;
 use super::registry::groups::GroupEvent;
-use super::registry::subscriptions::{Subscription, is_security_trap};
+use super::registry::subscriptions::{Subscription, is_security_notice};
 use super::registry::{Registry, subscriptions};
 use super::reports::{OutgoingReport, ReportCounters, ReportQueue, ReportRetry, SubscriberKey};
 use super::trap_origin;
@@ -141,8 +141,7 @@ impl NoticeDispatcher {
             let Some(port) = view.fabric().end_port_by_guid(subscription.subscriber) else {
                 continue;
             };
-            let is_security = notice.is_generic() && is_security_trap(notice.trap_number());
-            if is_security && !subscription.trusted {
+            if is_security_notice(&notice) && !subscription.trusted {
                 continue;
             }
             if may_receive(view, port, source) {

@@ -7,6 +7,8 @@ use crate::transport::Address;
 use crate::wire::attr::{Notice, TrapNumber};
 use crate::wire::record::{InformInfo, InformInfoRecord};
 use crate::wire::sa::SaStatus;
+use crate::wire::vendor::MELLANOX;
+use crate::wire::vendor::facts::{TRAP_VPORT_BAD_P_KEY, TRAP_VPORT_BAD_Q_KEY};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of subscriptions; above it, SubnAdmSet gets `NO_RESOURCES`. Bounds the memory
@@ -90,6 +92,15 @@ pub(crate) fn lid_range(info: &InformInfo) -> Option<(Lid, Lid)> {
 /// True for notices that only trusted subscribers receive: bad M_Key, P_Key or Q_Key.
 pub(crate) fn is_security_trap(trap_number: u16) -> bool {
     (TrapNumber::BAD_M_KEY..=TrapNumber::SWITCH_BAD_P_KEY).contains(&trap_number)
+}
+
+/// True for notices that only trusted subscribers receive: those about bad keys, of ports and of vports.
+pub(crate) fn is_security_notice(notice: &Notice) -> bool {
+    if notice.is_generic() {
+        return is_security_trap(notice.trap_number());
+    }
+    let of_vports = [TRAP_VPORT_BAD_P_KEY.value, TRAP_VPORT_BAD_Q_KEY.value];
+    notice.producer_type() == MELLANOX && of_vports.contains(&notice.vendor_trap_number())
 }
 
 #[derive(Clone, Debug, Default)]
@@ -242,4 +253,29 @@ impl Subscriptions {
 fn free_number(own: &[Subscription]) -> Option<u16> {
     let gap = own.iter().zip(0u16..).find(|(old, number)| old.number != *number);
     gap.map(|(_, number)| number).or_else(|| u16::try_from(own.len()).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_about_bad_keys_are_for_trusted_subscribers() {
+        let generic = |number| {
+            let mut notice = Notice::default();
+            notice.set_is_generic(true);
+            notice.set_trap_number(number);
+            is_security_notice(&notice)
+        };
+        assert_eq!([131, 256, 257, 259].map(generic), [false, true, true, true]);
+        let vendor = |producer, number| {
+            let mut notice = Notice::default();
+            notice.set_producer_type(producer);
+            notice.set_vendor_trap_number(number);
+            is_security_notice(&notice)
+        };
+        let of_mellanox = [1144, 1146, 1257, 1258].map(|number| vendor(MELLANOX, number));
+        assert_eq!(of_mellanox, [false, false, true, true]);
+        assert!(!vendor(1, 1257));
+    }
 }
