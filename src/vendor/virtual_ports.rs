@@ -171,6 +171,19 @@ impl ManagedPorts {
         }
     }
 
+    /// Requests a discovery of the ports that failed for a lasting reason, and of those with such vports.
+    pub fn request_retries(&mut self) {
+        let is_lasting = |failure: VirtualFailure| {
+            !failure.is_transient() && failure != VirtualFailure::NoLidLeft
+        };
+        for port in self.0.values_mut() {
+            let mut of_vports = port.vports.values().filter_map(|vport| vport.failure);
+            if port.failure.is_some_and(is_lasting) || of_vports.any(is_lasting) {
+                port.request(DiscoveryScope::Full);
+            }
+        }
+    }
+
     /// Forgets that vports had the GUID of another vport.
     pub fn clear_duplicates(&mut self) {
         let vports = self.0.values_mut().flat_map(|port| port.vports.values_mut());

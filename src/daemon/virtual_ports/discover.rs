@@ -44,8 +44,13 @@ pub(super) async fn discover(
         DiscoveryScope::Full => HashMap::new(),
         DiscoveryScope::Poll | DiscoveryScope::Changes => descriptions(known),
     };
-    let mut reader =
-        VportReader { port, known, descriptions: known_descriptions, vports: BTreeMap::new() };
+    let mut reader = VportReader {
+        port,
+        known,
+        descriptions: known_descriptions,
+        vports: BTreeMap::new(),
+        has_refused: false,
+    };
     for first in (0..=top_index).step_by(VportStates::COUNT.into()) {
         let states = match states(port, first, top_index).await {
             Ok(states) => states,
@@ -131,8 +136,7 @@ fn descriptions(known: &ManagedPort) -> HashMap<Guid, NodeDescription> {
     described.map(|managed| (managed.vport.vnode, managed.vport.description)).collect()
 }
 
-/// Reads the vports of a port. One that refuses an attribute is kept with its failure; one that does
-/// not exist is left out.
+/// Reads the vports of a port. One that refuses an attribute is kept with its failure.
 struct VportReader<'a> {
     port: &'a PortClient,
     /// The port before this discovery.
@@ -140,6 +144,8 @@ struct VportReader<'a> {
     /// By vnode GUID.
     descriptions: HashMap<Guid, NodeDescription>,
     vports: BTreeMap<u16, ManagedVport>,
+    /// A vport has refused VPortInfo.
+    has_refused: bool,
 }
 
 impl VportReader<'_> {
@@ -153,7 +159,7 @@ impl VportReader<'_> {
     }
 
     /// Reads VPortInfo, VNodeInfo and the first block of P_Keys.
-    async fn read_infos(&self, indexes: &[u16]) -> Result<Vec<ManagedVport>, VirtualFailure> {
+    async fn read_infos(&mut self, indexes: &[u16]) -> Result<Vec<ManagedVport>, VirtualFailure> {
         let port = self.port;
         let of_vport = |&index: &u16| {
             [
@@ -169,8 +175,10 @@ impl VportReader<'_> {
             let &[info, vnode, pkeys] = replies else { continue };
             let info = match info {
                 Ok(data) => VportInfo(data),
-                // The vport does not exist: the port claims a top index that is too high.
-                Err(VirtualFailure::Refused(..)) => continue,
+                Err(failure @ VirtualFailure::Refused(..)) => {
+                    vports.extend(self.refused_vport(index, failure));
+                    continue;
+                }
                 Err(failure) => return Err(failure),
             };
             let mut managed = ManagedVport {
@@ -189,6 +197,20 @@ impl VportReader<'_> {
             vports.push(managed);
         }
         Ok(vports)
+    }
+
+    /// A vport that refuses VPortInfo although it is not Down. The first one of a port stands for all:
+    /// ports may claim more vports than they have.
+    fn refused_vport(&mut self, index: u16, failure: VirtualFailure) -> Option<ManagedVport> {
+        if std::mem::replace(&mut self.has_refused, true) {
+            return None;
+        }
+        let info = VportInfo::default();
+        let vport = vport_of(index, info.state(), &info);
+        let mut managed =
+            ManagedVport { vport, info, is_known: false, is_described: false, failure: None };
+        managed.reject(failure);
+        Some(managed)
     }
 
     fn is_known(&self, index: u16, info: &VportInfo) -> bool {

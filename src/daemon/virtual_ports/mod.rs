@@ -17,13 +17,13 @@ mod discover;
 mod dump;
 mod report;
 pub mod takeover;
+mod targets;
 
 use crate::config::options::{Options, VendorAttributes};
 use crate::daemon::activity::ActivityReport;
 use crate::daemon::messages::{SmEvent, VportTrap};
-use crate::fabric::PortId;
-use crate::fabric::virtual_ports::{EndPort, VirtualPort, VirtualPorts, VirtualizedPort};
-use crate::ids::{Guid, Lid};
+use crate::fabric::virtual_ports::VirtualPorts;
+use crate::ids::Guid;
 use crate::observe::m_keys::MKeys;
 use crate::publish::Subnet;
 use crate::transport::client::SmpClient;
@@ -34,7 +34,7 @@ use crate::wire::attr::{AttrId, PortState};
 use crate::wire::smp::SmpRoute;
 use crate::wire::vendor::facts::TRAP_VPORT_STATE;
 use crate::wire::vendor::virtual_ports::VirtualizationInfo;
-use activate::{Target, activate};
+use activate::activate;
 use arc_swap::ArcSwap;
 use client::PortClient;
 use discover::{Discovered, discover};
@@ -44,12 +44,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use targets::{find_vports_without_lid, targets};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// Repetitions of an unanswered request.
 const MAX_RETRIES: u32 = 2;
+/// Time until a port or vport that refused something is tried again.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(300);
 /// Time until a vport that changed while it was activated is read again.
 const REREAD_PAUSE: Duration = Duration::from_millis(100);
 /// `virt_enabled`: disable virtualization where it is enabled.
@@ -88,6 +91,10 @@ pub struct VirtualPortManager {
     is_enabled: bool,
     /// `virt_enabled` when the ports were discovered.
     mode: u8,
+    /// The options of the last subnet. Those of a reload are others.
+    options: Option<Arc<Options>>,
+    /// When ports and vports that refused something are tried again.
+    next_retry: Instant,
     requests: Arc<AtomicU64>,
     activations: u64,
     /// Failures that the log has.
@@ -107,6 +114,8 @@ impl VirtualPortManager {
             dump: DumpWriter::default(),
             is_enabled: false,
             mode: 0,
+            options: None,
+            next_retry: Instant::now(),
             requests: Arc::default(),
             activations: 0,
             logged: BTreeMap::new(),
@@ -191,6 +200,7 @@ impl VirtualPortManager {
         }
         self.is_enabled = true;
         self.ports.observe(&subnet.fabric, |guid| subnet.restarts.last(guid));
+        self.retry_refused(&subnet.options);
         let due = self.ports.due();
         if self.mode == DISABLE {
             self.disable(subnet, due).await;
@@ -218,6 +228,16 @@ impl VirtualPortManager {
         if let Some(file) = &subnet.options.virt_dump_file {
             let dump_dir = &self.connections.dump_dir;
             self.dump.write(dump_dir, file, &subnet.fabric, &self.ports).await;
+        }
+    }
+
+    /// Requests a discovery of ports that refused something, after [`REFUSAL_PAUSE`] and after a reload.
+    fn retry_refused(&mut self, options: &Arc<Options>) {
+        let is_reloaded = self.options.as_ref().is_some_and(|before| !Arc::ptr_eq(before, options));
+        self.options = Some(options.clone());
+        if is_reloaded || Instant::now() >= self.next_retry {
+            self.next_retry = Instant::now() + REFUSAL_PAUSE;
+            self.ports.request_retries();
         }
     }
 
@@ -322,28 +342,8 @@ impl VirtualPortManager {
         }
         let mut activated = 0;
         while let Some(Ok((guid, vports, changed))) = tasks.join_next().await {
-            let Some(port) = self.ports.0.get_mut(&guid) else { continue };
-            port.vports = vports;
-            let is_outdated =
-                |managed: &&mut ManagedVport| managed.failure == Some(VirtualFailure::GuidChanged);
-            for managed in port.vports.values_mut().filter(is_outdated) {
-                managed.failure = None;
-                managed.is_known = false;
-                // A vport of unknown state is read again.
-                managed.info.set_state(PortState::NoChange);
-                port.due = port.due.max(Some(DiscoveryScope::Changes));
-                self.has_outdated = true;
-            }
-            let active = port.vports.values().filter(|managed| managed.is_known);
-            self.homes.extend(active.map(|managed| (managed.vport.guid, guid)));
-            let is_silent = |managed: &ManagedVport| {
-                matches!(managed.failure, Some(VirtualFailure::Unanswered(_)))
-            };
-            if port.vports.values().any(is_silent) {
-                port.failure = Some(VirtualFailure::Unanswered(AttrId::VPORT_INFO));
-            }
             activated += changed.len();
-            report::activated(&self.connections.activity, guid, port, &changed);
+            self.activated(guid, vports, &changed);
         }
         self.activations += activated as u64;
         self.log_activation(activated);
@@ -352,6 +352,31 @@ impl VirtualPortManager {
         if **self.connections.virtual_ports.load() != snapshot {
             self.connections.virtual_ports.store(Arc::new(snapshot));
         }
+    }
+
+    /// Takes over the vports of a port as its device has acknowledged them. `changed`: those that became
+    /// ACTIVE.
+    fn activated(&mut self, guid: Guid, vports: BTreeMap<u16, ManagedVport>, changed: &[u16]) {
+        let Some(port) = self.ports.0.get_mut(&guid) else { return };
+        port.vports = vports;
+        let is_outdated =
+            |managed: &&mut ManagedVport| managed.failure == Some(VirtualFailure::GuidChanged);
+        for managed in port.vports.values_mut().filter(is_outdated) {
+            managed.failure = None;
+            managed.is_known = false;
+            // A vport of unknown state is read again.
+            managed.info.set_state(PortState::NoChange);
+            port.due = port.due.max(Some(DiscoveryScope::Changes));
+            self.has_outdated = true;
+        }
+        let active = port.vports.values().filter(|managed| managed.is_known);
+        self.homes.extend(active.map(|managed| (managed.vport.guid, guid)));
+        let is_silent =
+            |managed: &ManagedVport| matches!(managed.failure, Some(VirtualFailure::Unanswered(_)));
+        if port.vports.values().any(is_silent) {
+            port.failure = Some(VirtualFailure::Unanswered(AttrId::VPORT_INFO));
+        }
+        report::activated(&self.connections.activity, guid, port, changed);
     }
 
     /// Reads the descriptions that are not known.
@@ -421,7 +446,7 @@ async fn disable(port: &PortClient) -> Result<(), VirtualFailure> {
 /// A port after its discovery. Vports with the GUID of another physical port are not managed.
 fn discovered(port: &ManagedPort, found: Discovered, subnet: &Subnet, guid: Guid) -> ManagedPort {
     let Discovered { top_index, mut vports, .. } = found;
-    for managed in vports.values_mut() {
+    for managed in vports.values_mut().filter(|managed| managed.failure.is_none()) {
         let own = managed.vport.guid;
         let is_taken = own != guid && subnet.fabric.port_by_guid(own).is_some();
         if own == Guid(0) || is_taken {
@@ -429,72 +454,4 @@ fn discovered(port: &ManagedPort, found: Discovered, subnet: &Subnet, guid: Guid
         }
     }
     ManagedPort { top_index, vports, failure: None, ..port.clone() }
-}
-
-/// The vports of a physical port as a subnet has planned them.
-struct PlannedVports<'a> {
-    subnet: &'a Subnet,
-    physical: PortId,
-    vports: &'a VirtualizedPort,
-}
-
-impl<'a> PlannedVports<'a> {
-    /// `None` before the subnet was planned with the vports of this port.
-    fn new(subnet: &'a Subnet, guid: Guid) -> Option<Self> {
-        let physical = subnet.fabric.port_by_guid(guid)?;
-        let vports = subnet.fabric.virtual_ports().of_port(guid)?;
-        vports.is_discovered.then_some(Self { subnet, physical, vports })
-    }
-
-    /// The vport with the index of `managed`. Another one may have got it since the plan.
-    fn vport(&self, managed: &ManagedVport) -> Option<&'a VirtualPort> {
-        let own = &managed.vport;
-        let planned = self.vports.vport(own.index)?;
-        let is_same = planned.guid == own.guid && planned.lid_required == own.lid_required;
-        is_same.then_some(planned)
-    }
-
-    /// The LID of a vport of its own. A vport that is the physical port itself has that of the port.
-    fn lid(&self, vport: &VirtualPort) -> Option<Lid> {
-        let lids = &self.subnet.plan.lids;
-        let end = EndPort { physical: self.physical, vport: Some(vport.index) };
-        let is_port = vport.guid == self.subnet.fabric.port(self.physical).guid;
-        if is_port { lids.base(self.physical) } else { lids.of_vport(end) }
-    }
-}
-
-/// Marks the vports of a port for which no LID is left, and those for which there is one again.
-fn find_vports_without_lid(subnet: &Subnet, guid: Guid, port: &mut ManagedPort) {
-    let Some(planned) = PlannedVports::new(subnet, guid) else { return };
-    for managed in port.vports.values_mut().filter(|managed| managed.vport.lid_required) {
-        let is_without = planned.vport(managed).is_some_and(|vport| planned.lid(vport).is_none());
-        match managed.failure {
-            None if is_without => managed.failure = Some(VirtualFailure::NoLidLeft),
-            Some(VirtualFailure::NoLidLeft) if !is_without => managed.failure = None,
-            _ => {}
-        }
-    }
-}
-
-/// The vports of a port that are not as the subnet has planned them.
-fn targets(
-    subnet: &Subnet,
-    guid: Guid,
-    port: &ManagedPort,
-    homes: &HashMap<Guid, Guid>,
-) -> Vec<Target> {
-    let Some(planned) = PlannedVports::new(subnet, guid) else { return Vec::new() };
-    let tables = &subnet.plan.partitions.virtual_tables;
-    let target = |(&index, managed): (&u16, &ManagedVport)| {
-        let vport = planned.vport(managed)?;
-        let lid = if vport.lid_required { Some(planned.lid(vport)?) } else { None };
-        let table = tables.table(planned.physical, index)?.clone();
-        let has_moved = homes.get(&vport.guid).is_some_and(|home| *home != guid);
-        let reregister = !managed.is_known
-            && !subnet.options.no_clients_rereg
-            && (!has_moved || subnet.options.rereg_on_guid_migr);
-        let target = Target { index, table, lid, reregister };
-        target.is_due(managed).then_some(target)
-    };
-    port.vports.iter().filter_map(target).collect()
 }

@@ -140,7 +140,7 @@ impl VirtualPortManager {
             } else if failure == VirtualFailure::NoLidLeft {
                 "it stays in INIT until one is free"
             } else {
-                "it is left as it is until its node restarts"
+                "it is tried again every 5 minutes, after a reload, and when it reports a change"
             };
             error!("virtualization: {failure}: {}; {remedy}", names.join(", "));
         }

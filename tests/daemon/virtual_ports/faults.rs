@@ -65,6 +65,33 @@ async fn a_port_that_refuses_any_attribute_harms_no_other() {
     }
 }
 
+/// A port that refused an attribute is asked again after a while, or at once after a reload.
+#[tokio::test(start_paused = true)]
+async fn a_refused_attribute_is_asked_again() {
+    for id in [AttrId::VIRTUALIZATION_INFO, AttrId::VPORT_INFO, AttrId::VPORT_PKEY_TABLE] {
+        for is_reloaded in [false, true] {
+            let cluster = cluster_with_vports(2);
+            let refusing = cluster.shape.host_guid([1, 1, 0], 0);
+            let fault = AttributeFault::Refused(Status::BAD_FIELD);
+            assert!(cluster.fabric.set_attribute_fault(refusing, id, Some(fault)));
+            let sm = ReloadableSm::start(&cluster, ORIGIN, enabled(&cluster));
+            sleep(POLLED).await;
+            assert!(cluster.fabric.set_attribute_fault(refusing, id, None));
+            sleep(POLLED).await;
+            let name = AttrId::name(id);
+            assert_ne!(state(&cluster, refusing, 1), PortState::Active, "{name}");
+            if is_reloaded {
+                sm.reload(|_| ());
+                sleep(QUIET).await;
+            } else {
+                sleep(Duration::from_secs(310)).await;
+            }
+            assert_eq!(state(&cluster, refusing, 1), PortState::Active, "{name} {is_reloaded}");
+            assert_eq!(cluster.faults(&sm.sm), [""; 0], "{name}");
+        }
+    }
+}
+
 /// A silent port is dropped, and taken up again when it answers.
 #[tokio::test(start_paused = true)]
 async fn a_silent_port_is_taken_up_later() {
