@@ -19,6 +19,7 @@ mod recordings;
 mod recovery;
 mod returned_switch;
 mod roles;
+mod routing_chains;
 mod service_manager;
 mod shadow;
 mod shared_state;

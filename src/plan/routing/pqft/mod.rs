@@ -18,6 +18,9 @@
 //! On a healthy tree, hosts that send in turn to all others (shift permutations) never share a cable.
 //! Routes never turn from down to up, so there is no credit loop.
 //!
+//! Quasi fat trees that are no parallel ports generalized ones are routed as damaged trees are: with all
+//! paths and without credit loops, but not without shared cables, which a note says.
+//!
 //! `pqft_structure` asserts the numbers of a parallel ports generalized fat tree (`structure`).
 
 mod fill;
@@ -82,11 +85,14 @@ impl Pqft {
         }
         let numbering = Numbering::new(fabric, &levels);
         let lfts = fill::tables(input, &levels, &numbering)?;
+        let mut notes = vec![Note::info(format!("pqft: the tree is {found}"))];
+        let uneven = found.uneven(&levels, fabric);
+        notes.extend(uneven.map(|text| Note::info(format!("pqft: {text}"))));
         Ok(Routing {
             engine: NAME,
             lfts,
             policy: Arc::new(PqftPolicy { structure: levels.structure() }),
-            notes: vec![Note::info(format!("pqft: the tree is {found}"))],
+            notes,
             routing_errors: Vec::new(),
         })
     }

@@ -6,6 +6,7 @@
 
 use super::levels::Levels;
 use crate::fabric::{Fabric, SwitchId};
+use crate::notes::counted;
 use std::fmt;
 use std::str::FromStr;
 
@@ -75,6 +76,30 @@ impl Structure {
             ));
         }
         Ok(())
+    }
+}
+
+impl Structure {
+    /// The switches that have less of something than the largest of their level: the tree is damaged, or
+    /// a quasi fat tree that is no parallel ports generalized one.
+    pub(super) fn uneven(&self, levels: &Levels, fabric: &Fabric) -> Option<String> {
+        let is_uneven = |switch: &SwitchId| {
+            let level = levels.of(*switch) as usize;
+            let largest = self.0[level];
+            let down = &levels.down[switch.index()];
+            let parents = self.0.get(level + 1).map_or(0, |above| above.parents);
+            children(levels, *switch) < largest.children
+                || down.iter().any(|child| child.ports.len() < largest.cables)
+                || levels.up[switch.index()].len() < parents
+        };
+        let uneven: Vec<SwitchId> = levels.switches().filter(is_uneven).collect();
+        let first = fabric.switch(*uneven.first()?).name().to_string();
+        let have = if uneven.len() == 1 { "has" } else { "have" };
+        let count = counted(uneven.len(), "switch", "switches");
+        Some(format!(
+            "{count} {have} fewer children, parents or cables than others of the level, such as \
+             \"{first}\": hosts that send in turn to all others may share cables"
+        ))
     }
 }
 

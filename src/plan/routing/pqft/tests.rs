@@ -299,6 +299,27 @@ fn damaged_trees_keep_all_paths_or_are_refused() {
     assert!((1..40).contains(&refused), "{refused}");
 }
 
+/// Trees whose switches of a level differ are routed, and a note says what that costs.
+#[test]
+fn uneven_trees_are_told() {
+    let told = |tree: &Tree| {
+        let fabric = tree.fabric();
+        let lids = lids_of(&fabric, &Options::default());
+        let routed = route(&fabric, &lids, &Options::default()).expect("it is routed");
+        routed.notes.get(1).map(|note| note.text.clone())
+    };
+    for structure in WHOLE_TREES {
+        assert_eq!(told(&Tree::new(structure)), None, "{structure}");
+    }
+    let damaged = Tree { lost_cables: 1, ..Tree::new("2;6,4;1,3;1,2") };
+    let said = told(&damaged).expect("a note");
+    // The spine has one cable less, and both ends keep all neighbours.
+    assert!(said.starts_with("pqft: 1 switch has fewer"), "{said}");
+    let damaged = Tree { lost_cables: 1, ..Tree::new("2;4,6;1,4;1,1") };
+    let said = told(&damaged).expect("a note");
+    assert!(said.starts_with("pqft: 2 switches have fewer"), "{said}");
+}
+
 #[test]
 fn other_fabrics_are_refused_with_the_reason() {
     let reason = |topology: &Topology| {
