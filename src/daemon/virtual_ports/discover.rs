@@ -205,7 +205,8 @@ impl VportReader<'_> {
         if std::mem::replace(&mut self.has_refused, true) {
             return None;
         }
-        let info = VportInfo::default();
+        let mut info = VportInfo::default();
+        info.set_state(PortState::Init);
         let vport = vport_of(index, info.state(), &info);
         let mut managed =
             ManagedVport { vport, info, is_known: false, is_described: false, failure: None };

@@ -117,6 +117,17 @@ const showSelected = async (node) => {
     port.peer ? `${port.peer.description} ${port.peer.port}` : "",
     port.counters?.rates ? octets(port.counters.rates.transmit_bytes_per_second) : "",
   ])));
+  showVports(box, ports);
+};
+
+// The virtual ports of the ports of an adapter.
+const showVports = (box, ports) => {
+  const vports = ports.flatMap((port) => port.virtual_ports?.vports ?? []);
+  if (!vports.length) return;
+  box.append(table(["Vport", "Description", "GUID", "State", "LID", "Failure"], vports.slice(0, 64).map((vport) => [
+    vport.index, vport.description, vport.guid, vport.state, vport.lid ?? "", vport.failure ?? "",
+  ])));
+  if (vports.length > 64) box.append(element("div", `and ${vports.length - 64} more`));
 };
 
 // Number of searches for a path: only the reply to the last one is shown.
