@@ -2,6 +2,7 @@
 
 mod device_turns;
 mod inline_responder;
+mod woken_at_end;
 
 use super::client::{BatchEvent, SmpClient};
 use super::demux::{MadDemux, SaOutcome, Unsolicited};
