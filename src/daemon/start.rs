@@ -392,7 +392,8 @@ impl Daemon {
             published: self.virtual_status,
             dump_dir: self.setup.files.dump_dir.clone(),
         });
-        servers.spawn_on(virtual_ports.run(), &background);
+        // On the runtime of the SM loop: vports are a part of bringing up the subnet.
+        servers.spawn(virtual_ports.run());
         let reported_changes = activity::follow(self.activity.clone(), self.subnet.subscribe());
         let reported_changes = background.spawn(reported_changes);
         let reports_groups = self.activity.wants(ActivitySubjects::MULTICAST);
