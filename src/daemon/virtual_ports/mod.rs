@@ -16,6 +16,7 @@ mod describe;
 mod discover;
 mod dump;
 mod report;
+mod retries;
 pub mod takeover;
 mod targets;
 
@@ -39,6 +40,7 @@ use arc_swap::ArcSwap;
 use client::PortClient;
 use discover::{Discovered, discover};
 use dump::DumpWriter;
+use retries::Retries;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,8 +53,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// Repetitions of an unanswered request.
 const MAX_RETRIES: u32 = 2;
-/// Time until a port or vport that refused something is tried again.
-const REFUSAL_PAUSE: Duration = Duration::from_secs(300);
 /// Time until a vport that changed while it was activated is read again.
 const REREAD_PAUSE: Duration = Duration::from_millis(100);
 /// `virt_enabled`: disable virtualization where it is enabled.
@@ -91,10 +91,7 @@ pub struct VirtualPortManager {
     is_enabled: bool,
     /// `virt_enabled` when the ports were discovered.
     mode: u8,
-    /// The options of the last subnet. Those of a reload are others.
-    options: Option<Arc<Options>>,
-    /// When ports and vports that refused something are tried again.
-    next_retry: Instant,
+    retries: Retries,
     requests: Arc<AtomicU64>,
     activations: u64,
     /// Failures that the log has.
@@ -114,8 +111,7 @@ impl VirtualPortManager {
             dump: DumpWriter::default(),
             is_enabled: false,
             mode: 0,
-            options: None,
-            next_retry: Instant::now(),
+            retries: Retries::new(),
             requests: Arc::default(),
             activations: 0,
             logged: BTreeMap::new(),
@@ -200,7 +196,9 @@ impl VirtualPortManager {
         }
         self.is_enabled = true;
         self.ports.observe(&subnet.fabric, |guid| subnet.restarts.last(guid));
-        self.retry_refused(&subnet.options);
+        if self.retries.are_due(&subnet.options) {
+            self.ports.request_retries();
+        }
         let due = self.ports.due();
         if self.mode == DISABLE {
             self.disable(subnet, due).await;
@@ -228,16 +226,6 @@ impl VirtualPortManager {
         if let Some(file) = &subnet.options.virt_dump_file {
             let dump_dir = &self.connections.dump_dir;
             self.dump.write(dump_dir, file, &subnet.fabric, &self.ports).await;
-        }
-    }
-
-    /// Requests a discovery of ports that refused something, after [`REFUSAL_PAUSE`] and after a reload.
-    fn retry_refused(&mut self, options: &Arc<Options>) {
-        let is_reloaded = self.options.as_ref().is_some_and(|before| !Arc::ptr_eq(before, options));
-        self.options = Some(options.clone());
-        if is_reloaded || Instant::now() >= self.next_retry {
-            self.next_retry = Instant::now() + REFUSAL_PAUSE;
-            self.ports.request_retries();
         }
     }
 
