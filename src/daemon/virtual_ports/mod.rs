@@ -5,6 +5,8 @@
 //! subnet ─► discover ─► VirtualPorts ─► SM loop plans P_Keys, LIDs ─► subnet ─► P_Keys, LID, ACTIVE
 //! ```
 //!
+//! Descriptions of vnodes are read when the vports are ACTIVE. Ports that fail are tried again ([`retries`]).
+//!
 //! Before the first plan of a new master, `takeover` reads the LIDs that vports have from the last one.
 //!
 //! Traps of vports and a poll every `sweep_interval` make it look for changes. Only ports that announce

@@ -92,6 +92,32 @@ async fn a_refused_attribute_is_asked_again() {
     }
 }
 
+/// Requests that are answered late count as stalled at first: those that wait for them follow.
+#[tokio::test(start_paused = true)]
+async fn vports_of_slow_devices_come_up_without_further_requests() {
+    let cluster = cluster_with_vports(9);
+    let host = cluster.shape.host_guid([1, 1, 0], 0);
+    let set_all = |is_up| {
+        for index in 1..9 {
+            let change = move |spec: &mut VportSpec| spec.is_up = is_up;
+            assert!(cluster.fabric.change_virtual_port(host, PORT, index, is_up, change));
+        }
+    };
+    set_all(false);
+    let sm = cluster.start(ORIGIN, enabled(&cluster));
+    sleep(QUIET).await;
+    let before = status(&sm).requests;
+    cluster.fabric.set_smp_round_trip(Duration::from_millis(50));
+    set_all(true);
+    sleep(Duration::from_secs(60)).await;
+    for index in 1..9 {
+        assert_eq!(state(&cluster, host, index), PortState::Active, "vport {index}");
+    }
+    // Five for each vport, four for the port and its states, and polls of all ports.
+    let sent = status(&sm).requests - before;
+    assert!(sent <= 8 * 5 + 2 * 4 + 7 * 9, "{sent} requests");
+}
+
 /// A silent port is dropped, and taken up again when it answers.
 #[tokio::test(start_paused = true)]
 async fn a_silent_port_is_taken_up_later() {
