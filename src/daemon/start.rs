@@ -137,6 +137,15 @@ const MAX_QUEUED_VPORT_TRAPS: usize = 4_096;
 /// Requests of operators to accept losses that wait.
 const MAX_QUEUED_ACCEPTANCES: usize = 16;
 
+/// Sends queries to the SA server while it runs.
+fn query_sa(sa_server: &mpsc::Sender<SaCommand>) -> SaQueryFn {
+    let sa_server = sa_server.downgrade();
+    Box::new(move |query| {
+        let sender = sa_server.upgrade();
+        sender.is_some_and(|sender| sender.try_send(SaCommand::Query(query)).is_ok())
+    })
+}
+
 /// A daemon that is ready to run.
 pub struct Daemon {
     port: Arc<dyn MadPort>,
@@ -267,17 +276,8 @@ impl Daemon {
         let control = Arc::new(self.control(log, shutdown));
         let status = self.feed.status.clone();
         let perf = self.perf_status.clone();
-        let query_sa = Arc::new(self.query_sa());
+        let query_sa = Arc::new(query_sa(&self.sa_commands.0));
         ConsoleSources { status, perf, control, query_sa, on_thread_start }
-    }
-
-    /// Sends queries to the SA server.
-    fn query_sa(&self) -> SaQueryFn {
-        let sa_server = self.sa_commands.0.downgrade();
-        Box::new(move |query| {
-            let sender = sa_server.upgrade();
-            sender.is_some_and(|sender| sender.try_send(SaCommand::Query(query)).is_ok())
-        })
     }
 
     fn control(&self, log: Option<LogHandle>, shutdown: watch::Sender<bool>) -> ManageControl {
@@ -296,7 +296,7 @@ impl Daemon {
         log: Option<LogHandle>,
         shutdown: watch::Sender<bool>,
     ) -> Option<Sources> {
-        let query_sa = self.query_sa();
+        let query_sa = query_sa(&self.sa_commands.0);
         let control = self.control(log, shutdown);
         Some(Sources {
             port_guid: self.port.identity().guid,
@@ -361,6 +361,7 @@ impl Daemon {
             events: self.feed.events.clone(),
             incidents: self.incidents,
             accepted: self.accepted,
+            query_sa: query_sa(&sa_server),
             files: self.setup.files.clone(),
             shared: shared_incidents,
         });

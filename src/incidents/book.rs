@@ -4,7 +4,7 @@ use super::cause::Cause;
 use super::causes::causes;
 use super::fact::{Facts, Reroute};
 use super::incident::Incident;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Open incidents that are kept; the most urgent ones are.
@@ -43,6 +43,8 @@ pub struct Book {
     open: BTreeMap<String, Arc<Incident>>,
     closed: VecDeque<Arc<Incident>>,
     left_out: usize,
+    /// Open incidents that stay although their evidence is gone.
+    held: BTreeSet<String>,
 }
 
 impl Book {
@@ -53,7 +55,19 @@ impl Book {
             open: open.map(|incident| (incident.id.clone(), Arc::new(incident))).collect(),
             closed: closed.into_iter().take(MAX_CLOSED).map(Arc::new).collect(),
             left_out: 0,
+            held: BTreeSet::new(),
         }
+    }
+
+    /// Keeps the open incidents whose evidence takes time to be seen again after a restart, such as
+    /// errors between two readings, until [`Self::release`].
+    pub fn hold(&mut self) {
+        let held = self.open.values().filter(|incident| incident.kind.is_seen_over_time());
+        self.held = held.map(|incident| incident.id.clone()).collect();
+    }
+
+    pub fn release(&mut self) {
+        self.held.clear();
     }
 
     pub fn list(&self) -> IncidentList {
@@ -122,6 +136,9 @@ impl Book {
         let over: Vec<String> = self.open.keys().filter(|id| is_over(id)).cloned().collect();
         let mut changes = Vec::new();
         for id in over {
+            if self.held.contains(&id) && !subjects.contains_key(&id) {
+                continue;
+            }
             let Some(open) = self.open.remove(&id) else { continue };
             let incident = Arc::new(Incident { closed: Some(now), ..Incident::clone(&open) });
             if let Some(into) = subjects.get(&id) {

@@ -1,7 +1,9 @@
 //! Causes: what facts come down to, with the symptoms of each folded under it.
 
 use super::cause::{Cause, Subject, listed};
-use super::fact::{CableFault, ExchangedCables, Facts, FaultyCable, RoutingFacts};
+use super::fact::{
+    Cable, CableFault, DuplicateGuid, ExchangedCables, Facts, FaultyCable, KnownNode, RoutingFacts,
+};
 use super::incident::{Kind, Losses, MAX_LINES, Severity};
 use super::outages::Outage;
 use crate::fabric::End;
@@ -192,22 +194,34 @@ fn devices(facts: &Facts) -> Vec<Cause> {
         .because(&device.text)
         .repaired_by(format!("update the firmware of {}, or restart it", device.name))
     });
-    let duplicates = facts.duplicates.iter().map(|it| {
-        let [first, second] = &it.places;
-        let owner = if it.is_port { "ports" } else { "nodes" };
-        let cause = Cause::new(
-            Subject::Duplicate(it.guid),
-            Kind::DuplicateGuid,
-            Severity::Critical,
-            format!("two {owner} have the GUID {}: {first} and {second}", it.guid),
-        );
-        let mut cause = cause
-            .because("both answered NodeInfo with this GUID; only the first one is in the subnet")
-            .repaired_by(format!("give the device at {second} a GUID of its own"));
-        cause.covers.insert(Subject::Node(it.guid).id());
-        cause
-    });
+    let duplicates = facts.duplicates.iter().map(|it| duplicate(it, &facts.lost_nodes));
     refusing.chain(duplicates).collect()
+}
+
+/// Two devices with one GUID. A lost node that was at the place of one of them is this device.
+fn duplicate(it: &DuplicateGuid, lost: &[KnownNode]) -> Cause {
+    let [first, second] = &it.places;
+    let owner = if it.is_port { "ports" } else { "nodes" };
+    let mut cause = Cause::new(
+        Subject::Duplicate(it.guid),
+        Kind::DuplicateGuid,
+        Severity::Critical,
+        format!("two {owner} have the GUID {}, behind {first} and behind {second}", it.guid),
+    )
+    .because("both answered NodeInfo with this GUID; only the first one is in the subnet")
+    .repaired_by(format!("give the device behind {second} a GUID of its own"));
+    cause.covers.insert(Subject::Node(it.guid).id());
+    for (end, place) in it.ends.iter().zip(&it.places) {
+        let is_here = |cable: &Cable| end.is_some_and(|end| cable.key().contains(&end));
+        let Some(before) = lost.iter().find(|node| node.cables.iter().any(is_here)) else {
+            continue;
+        };
+        let KnownNode { guid, name, .. } = before;
+        cause.evidence.push(format!("\"{name}\" ({guid}) was behind {place} before"));
+        cause.repair = format!("give the device behind {place} its GUID {guid} again");
+        cause.covers.insert(Subject::Node(*guid).id());
+    }
+    cause
 }
 
 fn others(facts: &Facts) -> Vec<Cause> {

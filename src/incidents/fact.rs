@@ -180,6 +180,8 @@ pub struct DuplicateGuid {
     pub is_port: bool,
     /// The ports behind which the two devices are.
     pub places: [String; 2],
+    /// The same ports; `None` for those that are not known.
+    pub ends: [Option<End>; 2],
 }
 
 /// Two cables with exchanged plugs.

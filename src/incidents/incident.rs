@@ -87,6 +87,11 @@ impl Kind {
         )
     }
 
+    /// True if events within a time tell of it, not the state of the fabric.
+    pub fn is_seen_over_time(self) -> bool {
+        matches!(self, Self::FlappingCable | Self::ErroringCable | Self::FloodingClient)
+    }
+
     /// True if detours, fallback engines and unrouted pairs may follow from it.
     pub fn affects_routing(self) -> bool {
         self.is_rerouted()

@@ -11,7 +11,7 @@
 //! | `down CABLE` | a cable that is gone |
 //! | `flaps CABLE DOWNS [quarantined]`, `errors CABLE TEXT`, `degraded CABLE HAS COULD` | a faulty cable |
 //! | `unexpected CABLE`, `exchange CABLE CABLE PORT PORT` | cables of a torus |
-//! | `refuses NODE TEXT`, `duplicate node\|port GUID PLACE PLACE` | devices |
+//! | `refuses NODE TEXT`, `duplicate node\|port GUID PORT PORT` | devices |
 //! | `rejected`, `repaired`, `fallback`, `loop`, `unrouted`, `repair TEXT` | routes |
 //! | `manager GUID TEXT`, `full TEXT`, `flood LID NAME COUNT`, `own RESOURCE TEXT` | others |
 //! | `unanswered PORT` | a port with a link behind which nothing answers |
@@ -101,7 +101,8 @@ fn add(facts: &mut Facts, words: &[&str]) -> bool {
         ["duplicate", of, digits, first, second] => facts.duplicates.push(DuplicateGuid {
             guid: guid(digits),
             is_port: of == "port",
-            places: [first.to_owned(), second.to_owned()],
+            places: [end(first).to_string(), end(second).to_string()],
+            ends: [Some(end(first).end()), Some(end(second).end())],
         }),
         ["rejected", ref rest @ ..] => routing.rejected = Some(rest.join(" ")),
         ["repaired", ref rest @ ..] => routing.repaired = Some(rest.join(" ")),

@@ -55,18 +55,20 @@ pub fn duplicates(fabric: &Fabric) -> Vec<DuplicateGuid> {
             _ => continue,
         };
         if found.iter().all(|known| known.guid != guid) && found.len() < MAX_FACTS {
-            let places = [first, second].map(|route| place(fabric, route));
-            found.push(DuplicateGuid { guid, is_port, places });
+            let routes = [first, second];
+            let places = routes.map(|route| place(fabric, route));
+            let ends = routes.map(|route| Some(fabric.end_of(last_port(fabric, route)?)));
+            found.push(DuplicateGuid { guid, is_port, places, ends });
         }
     }
     found
 }
 
-/// The port that leads to the end of a route.
+/// The port that leads to the end of a route, or the route.
 fn place(fabric: &Fabric, route: &DirectedRoute) -> String {
     match last_port(fabric, route) {
-        Some(port) => format!("behind {}", fabric.describe(port)),
-        None => format!("at path {route}"),
+        Some(port) => CableEnd::of(fabric, port).to_string(),
+        None => format!("path {route}"),
     }
 }
 

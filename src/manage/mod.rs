@@ -43,3 +43,4 @@ pub mod sa_query;
 pub mod server;
 pub mod socket;
 pub mod sources;
+pub mod verdict;

@@ -1,6 +1,8 @@
 //! Requests that only defective or hostile programs send, counted by source LID.
 
 use crate::ids::Lid;
+use crate::sa::SaCounters;
+use crate::sa::counters::DropReason;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -39,6 +41,23 @@ impl Offence {
             Self::RejectedChange => "rejected_change",
         }
     }
+}
+
+/// The offences that the SA server has counted.
+pub fn of_sa_server(counters: &SaCounters) -> Vec<((Lid, Offence), u64)> {
+    let mut counts = Vec::new();
+    for (lid, [busy, rejected]) in counters.refused_by_lid() {
+        counts.push(((lid, Offence::Busy), busy));
+        counts.push(((lid, Offence::RejectedChange), rejected));
+    }
+    counts.extend(counters.forged_by_lid().map(|((lid, reason), count)| {
+        let offence = match reason {
+            DropReason::WrongKey => Offence::WrongSmKey,
+            _ => Offence::ForgedGid,
+        };
+        ((lid, offence), count)
+    }));
+    counts
 }
 
 /// Counts since the start of the daemon. LIDs bound their number.

@@ -9,6 +9,7 @@ mod fault_injection;
 mod foreign_sets;
 mod held_mappings;
 mod hung_managers;
+mod incident_scenarios;
 mod incidents;
 mod joins;
 mod m_keys;

@@ -377,6 +377,11 @@ fn routing(status: &LoopStatus, in_force: RoutingFacts) -> RoutingFacts {
     RoutingFacts { rejected, repairs, ..in_force }
 }
 
+/// What is wrong for an SM that is not master.
+pub fn facts_of_waiting(status: &LoopStatus) -> Facts {
+    Facts { managers: managers(status), own: own(status), ..Facts::default() }
+}
+
 /// Resources of this program.
 fn own(status: &LoopStatus) -> Vec<OwnFault> {
     let config = status.config.error.as_ref().map(|error| OwnFault {

@@ -2,15 +2,17 @@
 //! The loop only swaps a pointer and wakes this task, which works while it does not: nothing here delays
 //! a sweep or a reconfiguration.
 //!
-//! * [`gather`]: facts from the published states; [`floods`]: clients that send too much;
-//!   [`report`]: log lines and events
+//! * [`gather`]: facts from the published states; [`floods`]: clients that send too much, with
+//!   [`sa_offences`]; [`report`]: log lines and events
 
 pub mod floods;
 pub mod gather;
 pub mod report;
+pub mod sa_offences;
 
 use self::floods::FloodWatch;
 use self::gather::Gathered;
+use self::sa_offences::SaOffences;
 use crate::contained;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::fabric::Fabric;
@@ -22,6 +24,7 @@ use crate::incidents::store;
 use crate::manage::action::Acceptance;
 use crate::manage::feed::EventSender;
 use crate::manage::loop_status::{Activity, LoopStatus};
+use crate::manage::sources::SaQueryFn;
 use crate::notes::counted;
 use crate::perfmgr::status::PerfStatus;
 use crate::replication::local::IncidentLink;
@@ -41,6 +44,9 @@ const QUIET_TIME: Duration = Duration::from_millis(20);
 const MAX_SETTLING: Duration = Duration::from_millis(80);
 /// Time after which sources without a wake-up, such as counters, are looked at again.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+/// Time after a restart or takeover for which incidents stay whose evidence takes time: a bit more than
+/// two readings of the counters are apart by default.
+const HOLD_TIME: Duration = Duration::from_secs(240);
 
 /// The connections of the task with the rest of the daemon.
 pub struct IncidentConnections {
@@ -52,6 +58,7 @@ pub struct IncidentConnections {
     pub incidents: watch::Sender<Arc<IncidentList>>,
     /// Identifiers of incidents whose losses an operator accepts.
     pub accepted: mpsc::Receiver<Acceptance>,
+    pub query_sa: SaQueryFn,
     pub files: StateFiles,
     /// What a standby gets, and what the master has sent.
     pub shared: IncidentLink,
@@ -59,7 +66,12 @@ pub struct IncidentConnections {
 
 pub struct IncidentKeeper {
     connections: IncidentConnections,
+    sa_offences: SaOffences,
     book: Book,
+    /// The time at which held incidents are released.
+    held_until: Option<Instant>,
+    /// The incidents of an SM that is not master.
+    waiting: Book,
     losses: Register,
     /// The fabric that the register was updated with.
     known: Option<Arc<Fabric>>,
@@ -71,11 +83,15 @@ pub struct IncidentKeeper {
 
 impl IncidentKeeper {
     /// A keeper with the incidents of an earlier run.
-    pub fn new(connections: IncidentConnections) -> Self {
+    pub fn new(mut connections: IncidentConnections) -> Self {
         let stored = connections.files.read_incidents().unwrap_or_default();
+        let query_sa = std::mem::replace(&mut connections.query_sa, Box::new(|_| false));
         let mut keeper = Self {
             connections,
+            sa_offences: SaOffences::new(query_sa),
             book: Book::default(),
+            held_until: None,
+            waiting: Book::default(),
             losses: Register::default(),
             known: None,
             gathered: Gathered::default(),
@@ -98,7 +114,10 @@ impl IncidentKeeper {
                 if open > 0 {
                     info!("{origin} has left {}", counted(open, "open incident", "open incidents"));
                 }
-                (self.book, self.losses) = (book, losses);
+                self.book = book;
+                self.book.hold();
+                self.held_until = None;
+                self.losses = losses;
                 self.stored = text.to_owned();
             }
             Err(problem) => {
@@ -163,14 +182,17 @@ impl IncidentKeeper {
         if became_master && let Some(text) = self.connections.shared.take_received() {
             self.restore(&text, "the former master");
         }
+        let now = u64::try_from(Utc::now().timestamp_millis()).unwrap_or_default();
         if !is_master {
             // The master watches the fabric.
-            self.connections.incidents.send_if_modified(|list| {
-                let is_shown = !list.open.is_empty();
-                *list = Arc::default();
-                is_shown
-            });
+            let changes = self.waiting.observe(&gather::facts_of_waiting(&status), now);
+            changes.iter().for_each(|change| report::report(change, &self.connections.events));
+            self.show(self.waiting.list());
             return;
+        }
+        if became_master {
+            let ended = self.waiting.observe(&Facts::default(), now);
+            ended.iter().for_each(|change| report::report(change, &self.connections.events));
         }
         self.follow();
         let Some(fabric) =
@@ -179,19 +201,28 @@ impl IncidentKeeper {
             return;
         };
         let perf = self.connections.perf.load();
-        let floods = self.floods.look(&status.offenders.list(), Instant::now());
+        let instant = Instant::now();
+        if instant >= *self.held_until.get_or_insert(instant + HOLD_TIME) {
+            self.book.release();
+        }
+        let mut offences = status.offenders.list();
+        offences.extend_from_slice(self.sa_offences.counts(instant));
+        let floods = self.floods.look(&offences, instant);
         let mut facts = self.gathered.facts(&status, &perf, &fabric, &self.losses);
         facts.floods = floods.into_iter().map(|it| gather::flood(&status, it)).collect();
-        let now = u64::try_from(Utc::now().timestamp_millis()).unwrap_or_default();
         let changes = self.book.observe(&facts, now);
         changes.iter().for_each(|change| report::report(change, &self.connections.events));
-        let list = self.book.list();
+        self.show(self.book.list());
+        self.keep();
+    }
+
+    /// Shows these incidents to readers.
+    fn show(&self, list: IncidentList) {
         self.connections.incidents.send_if_modified(|shown| {
             let is_new = **shown != list;
             *shown = Arc::new(list);
             is_new
         });
-        self.keep();
     }
 
     /// Forgets what an incident has lost, as an operator requests.

@@ -2,9 +2,8 @@
 
 use super::context::ApiContext;
 use crate::ids::{Guid, Lid};
-use crate::manage::offenders::Offence;
+use crate::manage::offenders::{Offence, of_sa_server};
 use crate::manage::sa_query::SaReport;
-use crate::sa::counters::DropReason;
 use serde::Serialize;
 
 /// Maximum number of offenders in the status.
@@ -31,19 +30,7 @@ pub(in crate::manage) fn counts(
     sa: Option<&SaReport>,
 ) -> Vec<((Lid, Offence), u64)> {
     let mut counts = context.status.offenders.list();
-    if let Some(sa) = sa {
-        for (lid, [busy, rejected]) in sa.counters.refused_by_lid() {
-            counts.push(((lid, Offence::Busy), busy));
-            counts.push(((lid, Offence::RejectedChange), rejected));
-        }
-        counts.extend(sa.counters.forged_by_lid().map(|((lid, reason), count)| {
-            let offence = match reason {
-                DropReason::WrongKey => Offence::WrongSmKey,
-                _ => Offence::ForgedGid,
-            };
-            ((lid, offence), count)
-        }));
-    }
+    counts.extend(sa.map(|sa| of_sa_server(&sa.counters)).unwrap_or_default());
     counts.retain(|&(_, count)| count > 0);
     counts.sort_by_key(|&(key, count)| (std::cmp::Reverse(count), key));
     counts

@@ -6,7 +6,7 @@ use super::values::{list, text};
 use crate::cli::manage::SelectArgs;
 use crate::cli::output::print;
 use crate::cli::{ExitCode, Failure};
-use crate::notes::counted;
+use crate::manage::verdict::{StateSummary, Verdict};
 use serde_json::Value;
 
 // The numbers of monitoring plug-ins are those of other codes of this program.
@@ -32,31 +32,23 @@ pub(super) async fn check(select: &SelectArgs) -> Result<ExitCode, Failure> {
 }
 
 fn judged(status: &Value) -> (ExitCode, String) {
-    let state = text(&status["sm"]["state"]);
     let incidents = &status["incidents"];
-    let critical = incidents["critical"].as_u64().unwrap_or(0);
-    let count = critical + incidents["warning"].as_u64().unwrap_or(0);
-    let is_up = status["routing"]["generation"].is_u64();
-    if state == "MASTER" && !is_up {
-        let problem = list(&incidents["first"]).first().map(|first| text(&first["headline"]));
-        let problem = problem.map_or_else(String::new, |problem| format!("; {problem}"));
-        return (CRITICAL, format!("CRITICAL: {state}, no subnet configured{problem}"));
-    }
-    if count > 0 {
-        let first = list(&incidents["first"]).first();
-        let headline = first.map_or("", |first| text(&first["headline"]));
-        let count = counted(count as usize, "incident", "incidents");
-        return match critical {
-            0 => (WARNING, format!("WARNING: {count}, first: {headline}")),
-            _ => (CRITICAL, format!("CRITICAL: {count}, first: {headline}")),
-        };
-    }
-    match state {
-        "MASTER" => (ExitCode::Ok, "OK: MASTER, subnet up, no incident".to_owned()),
-        "STANDBY" => (ExitCode::Ok, "OK: STANDBY, the master watches the fabric".to_owned()),
-        "" => (UNKNOWN, "UNKNOWN: the daemon does not tell its state".to_owned()),
-        other => (WARNING, format!("WARNING: this SM is {other}")),
-    }
+    let count = |severity: &str| incidents[severity].as_u64().unwrap_or(0) as usize;
+    let summary = StateSummary {
+        sm_state: text(&status["sm"]["state"]),
+        is_up: status["routing"]["generation"].is_u64(),
+        critical: count("critical"),
+        warning: count("warning"),
+        first: list(&incidents["first"]).first().map_or("", |first| text(&first["headline"])),
+    };
+    let (verdict, line) = summary.verdict();
+    let code = match verdict {
+        Verdict::Ok => ExitCode::Ok,
+        Verdict::Warning => WARNING,
+        Verdict::Critical => CRITICAL,
+        Verdict::Unknown => UNKNOWN,
+    };
+    (code, format!("{}: {line}", verdict.name()))
 }
 
 #[cfg(test)]
