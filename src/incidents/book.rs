@@ -1,6 +1,6 @@
 //! The book of incidents: those that are open, and the last ones that have ended.
 
-use super::cause::Cause;
+use super::cause::{Cause, Subject};
 use super::causes::causes;
 use super::fact::{Facts, Reroute};
 use super::incident::Incident;
@@ -68,6 +68,11 @@ impl Book {
 
     pub fn release(&mut self) {
         self.held.clear();
+    }
+
+    /// True if there is an open incident about this.
+    pub fn is_open(&self, subject: &Subject) -> bool {
+        self.open.contains_key(&subject.id())
     }
 
     pub fn list(&self) -> IncidentList {

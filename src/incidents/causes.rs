@@ -282,6 +282,21 @@ fn unanswered(facts: &Facts) -> Option<Cause> {
     )
 }
 
+/// The repair of routes whose engine names none.
+fn routing_repair(kind: Kind, is_fallback: bool) -> &'static str {
+    match kind {
+        _ if is_fallback => "repair what keeps the first engine from routing the fabric",
+        Kind::CreditLoop => {
+            "set routing_engine to one that closes no credit loop, such as torus-2QoS for a torus, or \
+             ftree or updn for a tree"
+        }
+        Kind::RepairedRouting => {
+            "add the missing switches and cables: torus-sm status names those that restore most"
+        }
+        _ => "see the messages of torus-sm status",
+    }
+}
+
 /// Adds the state of the routes: as risks of the cause that they follow from, else as a cause.
 fn add_routing(causes: &mut Vec<Cause>, routing: &RoutingFacts) {
     let findings = [
@@ -313,11 +328,12 @@ fn add_routing(causes: &mut Vec<Cause>, routing: &RoutingFacts) {
         return;
     }
     let Some((kind, severity, text)) = found.next() else { return };
+    let is_fallback = routing.fallback.is_some();
     let mut cause = Cause::new(Subject::Routing, kind, severity, text);
     cause.risks = found.map(|(_, _, text)| text).collect();
     cause.repair = match routing.repairs.first() {
         Some(repair) => repair.clone(),
-        None => "see the messages of torus-sm status".to_owned(),
+        None => routing_repair(kind, is_fallback).to_owned(),
     };
     causes.push(cause);
 }

@@ -19,6 +19,12 @@ pub struct Register {
     provisional: Vec<Cable>,
     /// Cables between switches of which a port has another cable now.
     displaced: Vec<Cable>,
+    /// Nodes that do not answer, and those that did not when this register was stored.
+    #[serde(default)]
+    silent: Vec<KnownNode>,
+    /// Cables that do not belong where they are: it is right to unplug them.
+    #[serde(skip)]
+    unexpected: BTreeSet<[End; 2]>,
 }
 
 impl Register {
@@ -28,6 +34,50 @@ impl Register {
 
     pub fn cables(&self) -> impl Iterator<Item = &Cable> {
         self.cables.iter().chain(&self.provisional)
+    }
+
+    /// Replaces the cables that are not missing when they are unplugged.
+    pub fn expect_without(&mut self, cables: &[Cable]) {
+        self.unexpected = cables.iter().map(Cable::key).collect();
+    }
+
+    /// The nodes that do not answer: those of the snapshot, and those that fell silent before a restart,
+    /// as long as a link to them is up. Those without a link any more are lost.
+    pub fn silent(
+        &mut self,
+        fabric: &Fabric,
+        now: &[KnownNode],
+        unanswered: &[CableEnd],
+    ) -> &[KnownNode] {
+        let links: BTreeSet<End> = unanswered.iter().map(CableEnd::end).collect();
+        let is_new = |node: &KnownNode| now.iter().all(|other| other.guid != node.guid);
+        let is_absent = |node: &KnownNode| fabric.node_by_guid(node.guid).is_none();
+        let before = std::mem::take(&mut self.silent).into_iter();
+        let before: Vec<KnownNode> = before.filter(|it| is_new(it) && is_absent(it)).collect();
+        let has_link = |node: &KnownNode| {
+            node.cables.iter().any(|cable| links.contains(&cable.far_from(node.guid).end()))
+        };
+        let mut reached: BTreeSet<Guid> =
+            before.iter().filter(|node| has_link(node)).map(|node| node.guid).collect();
+        // Nodes behind silent ones are silent, too.
+        loop {
+            let is_behind = |node: &&KnownNode| {
+                let mut far = node.cables.iter().map(|cable| cable.far_from(node.guid).guid);
+                !reached.contains(&node.guid) && far.any(|guid| reached.contains(&guid))
+            };
+            let behind: Vec<Guid> = before.iter().filter(is_behind).map(|node| node.guid).collect();
+            if behind.is_empty() {
+                break;
+            }
+            reached.extend(behind);
+        }
+        let (silent, lost): (Vec<KnownNode>, Vec<KnownNode>) =
+            before.into_iter().partition(|node| reached.contains(&node.guid));
+        let known: BTreeSet<Guid> = self.nodes.iter().map(|node| node.guid).collect();
+        let room = MAX_KEPT.saturating_sub(self.nodes.len());
+        self.nodes.extend(lost.into_iter().filter(|node| !known.contains(&node.guid)).take(room));
+        self.silent = now.iter().cloned().chain(silent).take(MAX_KEPT).collect();
+        &self.silent
     }
 
     /// Records what `new` lacks of `old`, and forgets what it has.
@@ -57,6 +107,9 @@ impl Register {
                 continue;
             }
             let Some(cable) = Cable::of(old, port) else { continue };
+            if self.unexpected.contains(&cable.key()) {
+                continue;
+            }
             if cable.key().iter().any(|end| occupied.contains(end)) {
                 self.provisional.push(cable)
             } else {

@@ -102,4 +102,14 @@ mod tests {
         let expected = [((Lid(5), Offence::TrapFlood), 5000), ((Lid(6), Offence::TrapFlood), 3)];
         assert_eq!(offenders.list(), expected);
     }
+
+    #[test]
+    fn busy_and_rejected_requests_are_offences() {
+        let mut counters = SaCounters::default();
+        counters.count_busy(Lid(4));
+        counters.count_rejected(Lid(4));
+        let counts = of_sa_server(&counters);
+        assert!(counts.contains(&((Lid(4), Offence::Busy), 1)), "{counts:?}");
+        assert!(counts.contains(&((Lid(4), Offence::RejectedChange), 1)), "{counts:?}");
+    }
 }

@@ -29,6 +29,8 @@ pub struct PortEntry {
     /// The last reading of the error counters.
     pub previous_errors: ErrorCounters,
     pub errors: ErrorCounters,
+    /// The increase between the last two readings; 0 after the first one.
+    pub recent_errors: ErrorCounters,
     pub errors_updated: DateTime<Utc>,
     /// The last reading of the data counters.
     pub previous_data: DataCounters,
@@ -44,6 +46,7 @@ impl PortEntry {
             last_reset: now,
             previous_errors: ErrorCounters::default(),
             errors: ErrorCounters::default(),
+            recent_errors: ErrorCounters::default(),
             errors_updated: DateTime::UNIX_EPOCH,
             previous_data: DataCounters::default(),
             data: DataCounters::default(),
@@ -158,6 +161,10 @@ impl Database {
         port.is_valid = true;
         let previous = std::mem::replace(&mut port.previous_errors, reading);
         add_increase(&mut port.errors.0, &reading.0, &previous.0);
+        port.recent_errors = ErrorCounters::default();
+        if port.errors_updated != DateTime::UNIX_EPOCH {
+            add_increase(&mut port.recent_errors.0, &reading.0, &previous.0);
+        }
         port.errors_updated = time.date;
     }
 

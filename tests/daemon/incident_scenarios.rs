@@ -31,7 +31,9 @@ use std::path::{Path, PathBuf};
 /// The folder of the scenarios below the root of the repository.
 const FOLDER: &str = "tests/daemon/incident_scenarios";
 /// Scenarios that there must be.
-const MIN_SCENARIOS: usize = 1;
+const MIN_SCENARIOS: usize = 30;
+/// One of so many scenarios is played with takeovers in each run of the tests.
+const SAMPLE: usize = 6;
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(FOLDER);
@@ -49,36 +51,57 @@ fn is_chosen(path: &Path) -> bool {
     name.map_or(true, |name| path.file_stem().is_some_and(|stem| stem == name.as_str()))
 }
 
-async fn play_all(mode: Mode) {
+async fn play_all(mode: Mode, sample: usize) {
     let files = files();
     assert!(files.len() >= MIN_SCENARIOS, "{} scenarios", files.len());
-    for path in files.iter().filter(|path| is_chosen(path)) {
-        println!("{mode:?} {}", path.display());
+    let mut failed = Vec::new();
+    for path in files.iter().step_by(sample).filter(|path| is_chosen(path)) {
         let recorded = std::fs::read_to_string(path).expect("a scenario");
         let scenario = Scenario::parse(&recorded, path);
         if mode != Mode::Plain && scenario.is_once {
             continue;
         }
-        let played = Player::play(&scenario, mode).await;
+        // All scenarios are played, whichever fails.
+        let local = tokio::task::LocalSet::new();
+        let task = local.spawn_local(Player::play(scenario, mode));
+        let Ok(played) = local.run_until(task).await else {
+            failed.push(path.display().to_string());
+            continue;
+        };
         if mode == Mode::Plain && std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::write(path, played).expect("a writable file");
         } else {
-            assert_eq!(played, recorded, "{}, {mode:?}: UPDATE_GOLDEN=1 rewrites", path.display());
+            compare(&played, &recorded, path, &mut failed);
         }
+    }
+    assert_eq!(failed, [""; 0], "{mode:?}; UPDATE_GOLDEN=1 rewrites the recorded incidents");
+}
+
+/// Notes a scenario whose incidents are not as recorded.
+fn compare(played: &str, recorded: &str, path: &Path, failed: &mut Vec<String>) {
+    if played != recorded {
+        println!("{}:\n{played}", path.display());
+        failed.push(path.display().to_string());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn scenarios_give_exactly_the_expected_incidents() {
-    play_all(Mode::Plain).await;
+    play_all(Mode::Plain, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn scenarios_give_the_same_incidents_over_restarts() {
-    play_all(Mode::Restarts).await;
+    play_all(Mode::Restarts, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn scenarios_give_the_same_incidents_over_takeovers() {
-    play_all(Mode::Takeovers).await;
+async fn some_scenarios_give_the_same_incidents_over_takeovers() {
+    play_all(Mode::Takeovers, SAMPLE).await;
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "takes minutes without optimization"]
+async fn all_scenarios_give_the_same_incidents_over_takeovers() {
+    play_all(Mode::Takeovers, 1).await;
 }

@@ -268,3 +268,25 @@ async fn a_shadow_tells_what_it_would_have_done_when_the_fabric_changed() {
     assert!(report.gets > shadow.report().gets);
     assert_eq!(continued([3, 1, 0]).report().passes, 0);
 }
+
+/// A report that is continued with another configuration says so.
+#[tokio::test(start_paused = true)]
+async fn a_continued_shadow_notices_another_configuration() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let options = cluster.options();
+    let shadow = |options: &Options, earlier: Option<ShadowReport>| {
+        let port = port(&cluster, [1, 1, 0], options);
+        let mut shadow = Shadow::new(port, first_start(&cluster, options), Vec::new(), earlier);
+        let message = shadow.configure(options);
+        (shadow.report().clone(), message)
+    };
+    let (report, message) = shadow(&options, None);
+    assert_eq!(message, None);
+    let (report, message) = shadow(&options, Some(report));
+    assert_eq!(message, None, "the same configuration");
+    let other = Options { routing_engine: Some("minhop".to_owned()), ..options };
+    let (report, message) = shadow(&other, Some(report));
+    let message = message.expect("another configuration");
+    assert!(message.contains("routing_engine (here minhop, there torus-2QoS)"), "{message}");
+    assert!(report.text().contains(&message), "{}", report.text());
+}

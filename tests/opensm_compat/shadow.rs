@@ -107,6 +107,47 @@ impl Managed {
     }
 }
 
+/// Bytes before the MAD in a request of ibsim's preloaded library to ibsim: addresses, status and context.
+const SHIM_HEADER: usize = 32;
+
+/// The class and method of each MAD that a trace of system calls shows on its way to ibsim.
+fn traced_mads(trace: &str) -> Vec<(u8, u8)> {
+    let written = trace.lines().filter_map(|line| line.split_once("\"\\x")?.1.split_once('"'));
+    let bytes = written.map(|(text, _)| -> Vec<u8> {
+        let digits = text.split("\\x").filter_map(|digits| u8::from_str_radix(digits, 16).ok());
+        digits.collect()
+    });
+    let requests = bytes.filter(|bytes| bytes.len() == SHIM_HEADER + 256);
+    requests.map(|bytes| (bytes[SHIM_HEADER + 1], bytes[SHIM_HEADER + 3])).collect()
+}
+
+/// The MADs of a shadow as the kernel gets them from ibsim's library.
+#[test]
+fn a_shadow_beside_opensm_sends_no_set() {
+    const GET: u8 = 1;
+    const GET_TABLE: u8 = 0x12;
+    const SMI_CLASSES: [u8; 2] = [0x01, 0x81];
+    let Some(strace) = tool("strace") else { return };
+    let Some(managed) = Managed::start("4x4x2", TORUS) else { return };
+    let trace = managed.sim.dir().join("trace");
+    let state = managed.sim.dir().join("shadow.json");
+    let mut command = managed.sim.command(&managed.other, &strace);
+    command.args(["-f", "-xx", "-s", "400", "-e", "trace=write,sendto", "-o"]).arg(&trace);
+    command.arg(torus_sm()).args(["shadow", "--passes", "2", "--interval", "1", "--rate", "20000"]);
+    command.arg("--state").arg(&state).arg("-F").arg(&managed.config);
+    command.env("OSM_CACHE_DIR", managed.sim.dir().join("own-cache"));
+    let output = command.output().expect("strace runs");
+    let trace = fs::read_to_string(&trace).expect("a trace");
+    let mads = traced_mads(&trace);
+    let smps = mads.iter().filter(|(class, _)| SMI_CLASSES.contains(class)).count();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(smps > 1000, "{smps} SMPs of {} MADs: {errors}", mads.len());
+    let others: Vec<&(u8, u8)> =
+        mads.iter().filter(|(_, method)| ![GET, GET_TABLE].contains(method)).collect();
+    println!("{} MADs, of which {smps} are SMPs; {} are no Gets", mads.len(), others.len());
+    assert!(others.is_empty(), "class and method: {others:?}");
+}
+
 const TORUS: &str = "routing_engine torus-2QoS\nqos TRUE";
 
 /// The settings of ports that ibsim does not store, so that every subnet manager sends them again.

@@ -248,11 +248,12 @@ fn full_lids(subnet: &Subnet) -> Option<FullSpace> {
     let Subnet { fabric, plan, .. } = subnet;
     let without = fabric.end_ports().filter(|&port| plan.lids.base(port).is_none()).count();
     let caps = fabric.switch_ids().map(|id| fabric.switch(id).switch_info.linear_fdb_cap());
-    let cap = caps.filter(|&cap| cap > 1).min().map_or(usize::MAX, usize::from);
+    // No table has an entry for its capacity itself, nor is 0 a LID.
+    let room = caps.filter(|&cap| cap > 1).min().map_or(usize::MAX, |cap| usize::from(cap) - 1);
     let used = plan.lids.iter().count();
     // Ports also lack LIDs for other reasons while there is room.
     let is_full =
-        without > 0 && used + (1 << subnet.options.lmc) > cap.min(Lid::UNICAST_MAX.index());
+        without > 0 && used + (1 << subnet.options.lmc) > room.min(Lid::UNICAST_MAX.index());
     let ports = counted(without, "port gets", "ports get");
     let text = format!("all LIDs are in use: {ports} none and cannot be reached");
     is_full.then_some(FullSpace { space: "LIDs", text })
@@ -311,10 +312,10 @@ fn counted_errors(perf: &PerfStatus, fabric: &Fabric) -> Vec<FaultyCable> {
     for node in perf.database.nodes().filter(|node| node.is_active) {
         let Some(id) = fabric.node_by_guid(node.guid) else { continue };
         for (num, port) in node.valid_ports() {
-            let increase = |at: usize| port.errors.0[at].saturating_sub(port.previous_errors.0[at]);
-            let above = ERROR_LIMITS.iter().filter(|(at, _, limit)| increase(*at) >= *limit);
+            let increase = port.recent_errors.0;
+            let above = ERROR_LIMITS.iter().filter(|(at, _, limit)| increase[*at] >= *limit);
             let texts: Vec<String> =
-                above.map(|(at, name, _)| format!("{} {name}", increase(*at))).collect();
+                above.map(|(at, name, _)| format!("{} {name}", increase[*at])).collect();
             if texts.is_empty() {
                 continue;
             }

@@ -17,6 +17,7 @@ use crate::contained;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::fabric::Fabric;
 use crate::incidents::book::{Book, IncidentList};
+use crate::incidents::cause::Subject;
 use crate::incidents::causes::causes;
 use crate::incidents::fact::Facts;
 use crate::incidents::losses::Register;
@@ -209,7 +210,14 @@ impl IncidentKeeper {
         offences.extend_from_slice(self.sa_offences.counts(instant));
         let floods = self.floods.look(&offences, instant);
         let mut facts = self.gathered.facts(&status, &perf, &fabric, &self.losses);
+        let seen = facts.silent_nodes.len();
+        facts.silent_nodes =
+            self.losses.silent(&fabric, &facts.silent_nodes, &facts.unanswered).to_vec();
+        // After a restart, nobody counts how many devices have fallen silent at once.
+        facts.is_mass_silence |=
+            facts.silent_nodes.len() > seen && self.book.is_open(&Subject::MassSilence);
         facts.floods = floods.into_iter().map(|it| gather::flood(&status, it)).collect();
+        self.losses.expect_without(&facts.unexpected_cables);
         let changes = self.book.observe(&facts, now);
         changes.iter().for_each(|change| report::report(change, &self.connections.events));
         self.show(self.book.list());

@@ -1,7 +1,6 @@
 //! The report of a shadow as an HTML page that needs no other file.
 
 use super::report::ShadowReport;
-use super::set_view::line;
 
 /// The beginning of the page.
 const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -22,15 +21,7 @@ pub fn page(report: &ShadowReport) -> String {
     page += &list("", &reasons);
     page += &list("Warnings", &report.warnings());
     page += &list("Observed", &report.facts());
-    if !report.differences.is_empty() {
-        page +=
-            "<h2>Differences</h2>\n<table><tr><th>GUID</th><th>Node</th><th>Difference</th></tr>\n";
-        for set in &report.differences {
-            let cells = [set.guid.clone(), set.name.clone(), line(set)].map(|text| escape(&text));
-            page += &format!("<tr><td>{}</td></tr>\n", cells.join("</td><td>"));
-        }
-        page += "</table>\n";
-    }
+    page += &list("Differences", &report.difference_lines());
     page += &list("Paths with another service level", &report.path_sls.differing);
     page += &list("Not answered", &report.unanswered);
     let changes: Vec<String> = report.changes.iter().map(ShadowReport::change_line).collect();

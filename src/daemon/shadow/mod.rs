@@ -8,9 +8,11 @@
 //! * [`port`]: the clients of the port;
 //! * [`watch`]: `torus-sm shadow`, which passes over the fabric again and again; [`report`]: its report,
 //!   [`html`]: as a page;
+//! * `difference_groups`: equal differences of many ports as one;
 //! * `in_force`: the tables that the devices hold; [`path_sls`]: service levels of sample paths;
 //! * [`set_view`]: Sets in words.
 
+mod difference_groups;
 pub mod dry_start;
 pub mod first_start;
 pub mod html;

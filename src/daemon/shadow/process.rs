@@ -105,8 +105,11 @@ fn watch(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
         let port = open_local(&options, &local)?;
         let port = ShadowPort { client: port.client.paced(WINDOW, args.rate), ..port };
         let state_files = StateFiles::from_environment(&options);
-        let start = FirstStart::new(options, files, &state_files);
-        let shadow = Shadow::new(port, start, args.ignore.clone(), earlier);
+        let start = FirstStart::new(options.clone(), files, &state_files);
+        let mut shadow = Shadow::new(port, start, args.ignore.clone(), earlier);
+        if let Some(text) = shadow.configure(&options) {
+            complain(&text);
+        }
         pass_again_and_again(shadow, args, state).await
     })
 }

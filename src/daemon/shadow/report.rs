@@ -1,17 +1,22 @@
 //! The report of a shadow: what would change if this program took over, and what it has seen. It is stored
 //! after each pass, and shown by `torus-sm shadow --report`.
 
+use super::difference_groups::{DifferenceGroup, groups};
 use super::dry_start::ManagerView;
 use super::path_sls::PathSls;
-use super::set_view::{SetView, by_attribute, line};
+use super::set_view::{SetView, by_attribute};
 use crate::cli::ExitCode;
 use crate::notes::counted;
+use crate::replication::comparison::{Description, differences};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of changes of the fabric that are kept; older ones are counted.
 const MAX_CHANGES: usize = 1000;
 
-/// Maximum number of differences that the text lists.
+/// Maximum number of changes of the configuration that are kept.
+const MAX_CONFIGURATIONS: usize = 16;
+
+/// Maximum number of lines of differences in text and page; the JSON has all differences.
 const MAX_LISTED: usize = 200;
 
 /// A change of the fabric, and what this program would have done.
@@ -71,6 +76,12 @@ pub struct ShadowReport {
     pub faults_in_force: Vec<String>,
     /// Changes of the fabric, the latest last.
     pub changes: Vec<SeenChange>,
+    /// The configuration of the last run; values of files and secrets are hashes.
+    #[serde(default)]
+    pub configuration: Description,
+    /// The last times at which the report was continued with another configuration.
+    #[serde(default)]
+    pub configuration_changes: Vec<String>,
     /// Number of older changes that were dropped.
     pub dropped_changes: u64,
 }
@@ -171,6 +182,41 @@ impl ShadowReport {
         credit_loop.chain(faults).collect()
     }
 
+    /// The differences in words, equal ones as one.
+    pub(super) fn difference_lines(&self) -> Vec<String> {
+        let groups = groups(&self.differences);
+        let shown = groups.iter().take(MAX_LISTED);
+        let mut lines: Vec<String> = shown.map(DifferenceGroup::line).collect();
+        let left_out = groups.iter().skip(MAX_LISTED).map(|group| group.sets.len()).sum::<usize>();
+        if left_out > 0 {
+            lines.push(format!("and {left_out} more"));
+        }
+        lines
+    }
+
+    /// Records the configuration of this run. If the report was made with another one, it says so from
+    /// now on: changes seen before were planned with the older configuration.
+    pub(super) fn configure(&mut self, configuration: Description, time: &str) -> Option<String> {
+        let before = std::mem::replace(&mut self.configuration, configuration);
+        if before.is_empty() {
+            return None;
+        }
+        let differing = differences(&self.configuration, &before);
+        if differing.is_empty() {
+            return None;
+        }
+        let text = format!(
+            "from {time} on the configuration is another one than before (here: now, there: before): \
+             {}",
+            differing.join(", ")
+        );
+        self.configuration_changes.push(text.clone());
+        if self.configuration_changes.len() > MAX_CONFIGURATIONS {
+            self.configuration_changes.remove(0);
+        }
+        Some(text)
+    }
+
     /// Facts in words, one a line.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut facts = vec![
@@ -206,6 +252,7 @@ impl ShadowReport {
                 "{ports} the present master, which a switch at another port changes"
             ));
         }
+        facts.extend(self.configuration_changes.iter().cloned());
         if let Some(failure) = &self.last_failure {
             facts.push(format!("the last pass that failed: {failure}"));
         }
@@ -234,11 +281,8 @@ impl ShadowReport {
         self.reasons().iter().for_each(|reason| put("  ", reason));
         self.warnings().iter().for_each(|warning| put("warning: ", warning));
         self.facts().iter().for_each(|fact| put("", fact));
-        for set in self.differences.iter().take(MAX_LISTED) {
-            put("difference: ", &format!("{} \"{}\" {}", set.guid, set.name, line(set)));
-        }
-        if self.differences.len() > MAX_LISTED {
-            put("difference: ", &format!("and {} more", self.differences.len() - MAX_LISTED));
+        for line in self.difference_lines() {
+            put("difference: ", &line);
         }
         self.path_sls.differing.iter().for_each(|path| put("difference: ", path));
         self.unanswered.iter().for_each(|block| put("not answered: ", block));

@@ -8,6 +8,7 @@ use super::path_sls;
 use super::port::ShadowPort;
 use super::report::{SeenChange, ShadowReport};
 use super::set_view::{SetView, outcomes};
+use crate::config::options::Options;
 use crate::fabric::difference::Difference;
 use crate::fabric::{End, Fabric, PortId};
 use crate::ids::Guid;
@@ -15,6 +16,7 @@ use crate::notes::{Severity, counted};
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
 use crate::plan::links::settable;
+use crate::replication::comparison::describe;
 use crate::transport::rehearsal::RehearsedSet;
 use crate::verify::Verified;
 use crate::wire::attr::AttrId;
@@ -57,6 +59,11 @@ impl Shadow {
             earlier.unwrap_or_else(|| ShadowReport { port_guid, since, ..ShadowReport::default() });
         let earlier_gets = report.gets;
         Self { port, start, report, ignored, earlier_gets, is_port_lost: false, last: None }
+    }
+
+    /// Records the configuration of this run; a message if the report was made with another one.
+    pub fn configure(&mut self, options: &Options) -> Option<String> {
+        self.report.configure(describe(options), &now())
     }
 
     /// True if the port does not send any more: its device failed or was removed.

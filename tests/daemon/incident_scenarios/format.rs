@@ -21,11 +21,7 @@ pub(super) struct Scenario {
 impl Scenario {
     pub(super) fn parse(text: &str, path: &Path) -> Self {
         let block = |text: &str| Block {
-            lines: text
-                .lines()
-                .take_while(|line| *line != SEPARATOR)
-                .map(str::to_owned)
-                .collect(),
+            lines: text.lines().take_while(|line| *line != SEPARATOR).map(str::to_owned).collect(),
         };
         let blocks: Vec<Block> = text.trim().split("\n\n").map(block).collect();
         let is_once = blocks.iter().flat_map(|block| &block.lines).any(|line| line == "once");

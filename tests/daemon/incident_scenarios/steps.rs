@@ -5,9 +5,9 @@
 //! | `wait DURATION` | a pause |
 //! | `join GROUPS`, `leave GROUPS` | hosts join or leave so many multicast groups, each with other members |
 //! | `denied NODE COUNT` | a host requests so many memberships of a partition that it is not in |
-//! | `busy NODE COUNT` | a host sends so many requests at once |
 //! | `manager NODE KEY VALUE` | another subnet manager starts, with an option of its own |
 //! | `manager off` | it ends |
+//! | `accept INCIDENT` | an operator accepts what an incident has lost |
 //! | `disk gone`, `disk back` | the folder for the state of the daemon cannot be written |
 
 use std::path::Path;
@@ -20,7 +20,8 @@ use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::context::Configuration;
 use torus_sm::fabric::synthetic::Hardware;
-use torus_sm::ids::{Gid, Pkey, PortNum};
+use torus_sm::ids::{Gid, Pkey};
+use torus_sm::manage::action::Action;
 use torus_sm::sim::console;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::mad::Method;
@@ -36,7 +37,6 @@ pub(super) struct Site {
     /// The text of opensm.conf; both daemons have the same one.
     conf: Arc<Mutex<String>>,
     manager: Option<Sm>,
-    clients: Vec<Client>,
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> T {
@@ -75,10 +75,10 @@ impl Site {
             }
         }
         let cluster = SimCluster::new(shape.expect("a fabric"), hardware, 1);
-        let mut site =
-            Self { cluster, conf: Arc::default(), manager: None, clients: Vec::new() };
+        let mut site = Self { cluster, conf: Arc::default(), manager: None };
         for (step, below) in steps {
-            let is_known = ["fabric", "hardware", "once", "faulty"].iter().any(|word| step.starts_with(word));
+            let is_known =
+                ["fabric", "hardware", "once", "faulty"].iter().any(|word| step.starts_with(word));
             if let Some(line) = step.strip_prefix("before ") {
                 site.console(line);
             } else if step.starts_with("manager ") {
@@ -153,6 +153,9 @@ impl Site {
                 is_new = true;
             } else if let Some(pause) = console::pause(step) {
                 sleep(pause).await;
+            } else if let Some(id) = step.strip_prefix("accept ") {
+                let sources = sm.management.as_ref().expect("not taken");
+                sources.control.start(&Action::Accept(id.to_owned())).expect("a free slot");
             } else if !self.act(step).await {
                 self.console(step);
             }
@@ -172,7 +175,6 @@ impl Site {
                 joins::all(fabric, &hosts, Method::DELETE, number(groups), 1).await;
             }
             ["denied", at, count] => self.flood_denied(position(at), number(count)).await,
-            ["busy", at, count] => self.flood(position(at), number(count)).await,
             ["manager", "off"] => {
                 if let Some(manager) = self.manager.take() {
                     manager.stop().await;
@@ -232,19 +234,5 @@ impl Site {
             let mad = sa_client::request(SaAttr::MC_MEMBER_RECORD, Method::SET, mask, &record);
             client.call(&with_tid(mad, tid)).await;
         }
-    }
-
-    /// Sends requests without waiting for their replies.
-    async fn flood(&mut self, at: [u16; 3], count: u64) {
-        let client = Client::at(&self.cluster, at, false);
-        let own = client.guid;
-        let other = self.cluster.shape.host_guid([1, 0, 0], 0);
-        let other = self.cluster.topology.nodes.iter().find(|node| node.guid == other);
-        let other = other.expect("a host").port_guid(PortNum(1));
-        for tid in 1..=count {
-            let query = sa_client::path_query(sa_client::DEFAULT_PREFIX, [own, other]);
-            client.send(&with_tid(query, tid), Duration::from_secs(1), 0);
-        }
-        self.clients.push(client);
     }
 }
