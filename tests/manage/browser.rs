@@ -187,6 +187,26 @@ impl Browser {
         std::fs::write(path, base64(data)).expect("a file");
     }
 
+    /// Makes the page a phone's: 390 x 844 pixels, with touch.
+    pub(crate) fn become_phone(&mut self) {
+        let size = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
+        self.call("Emulation.setDeviceMetricsOverride", size);
+        self.call("Emulation.setTouchEmulationEnabled", json!({ "enabled": true }));
+    }
+
+    /// Whether the reader prefers dark pages.
+    pub(crate) fn prefer_dark(&mut self, is_dark: bool) {
+        let value = if is_dark { "dark" } else { "light" };
+        let feature = json!({ "name": "prefers-color-scheme", "value": value });
+        self.call("Emulation.setEmulatedMedia", json!({ "features": [feature] }));
+    }
+
+    /// Presses a key.
+    pub(crate) fn press(&mut self, key: &str) {
+        self.call("Input.dispatchKeyEvent", json!({ "type": "keyDown", "key": key }));
+        self.call("Input.dispatchKeyEvent", json!({ "type": "keyUp", "key": key }));
+    }
+
     /// The exceptions of the page so far.
     pub(crate) fn exceptions(&self) -> &[String] {
         &self.exceptions

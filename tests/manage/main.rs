@@ -12,6 +12,7 @@ mod hostile_clients;
 mod metrics;
 mod network;
 mod page;
+mod page_views;
 mod perfmgr;
 mod promtool;
 mod random_requests;

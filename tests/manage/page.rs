@@ -17,7 +17,7 @@ pub(crate) async fn served(cluster: SimCluster) -> Managed {
     served_with(cluster, options).await
 }
 
-async fn served_with(cluster: SimCluster, options: Options) -> Managed {
+pub(crate) async fn served_with(cluster: SimCluster, options: Options) -> Managed {
     Managed::start_configured(cluster, options, |config| {
         let address = "127.0.0.1:0".parse().expect("an address");
         config.network = Some(NetworkConfig { address, token_file: None, tls: None });

@@ -49,5 +49,12 @@ const api = (() => {
       if (batch.length) take(batch);
     }
   };
-  return { get, tryGet, events };
+  // Starts an action, which needs a token.
+  const post = async (path, body) => {
+    const response = await fetch(path, { method: "POST", headers: headers("application/json"), body: JSON.stringify(body) });
+    if (!response.ok) throw await failure(response);
+    return response.json();
+  };
+  const mayAct = () => sessionStorage.getItem("token") !== null;
+  return { get, tryGet, events, post, mayAct };
 })();

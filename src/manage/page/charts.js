@@ -8,7 +8,7 @@ const charts = (() => {
   let last = null;
 
   const ROWS = ["sweeps", "reroutes", "faults"];
-  const SWEEP_COLOURS = { heavy: "#2b6cb0", focused: "#319795", light: "#cbd5e0" };
+  const SWEEP_COLOURS = { heavy: "accent", focused: "path", light: "idle" };
 
   const mark = (row, end, seconds, colour) => {
     const to = Date.parse(end);
@@ -19,14 +19,14 @@ const charts = (() => {
   const take = (event) => {
     switch (event.event) {
       case "sweep_finished":
-        mark(0, event.time, event.duration_seconds, event.result === "failed" ? "#e53e3e" : SWEEP_COLOURS[event.sweep]);
+        mark(0, event.time, event.duration_seconds, event.result === "failed" ? "fault" : SWEEP_COLOURS[event.sweep]);
         break;
       case "reconfigured":
-        mark(1, event.time, event.total_seconds, event.result === "up" ? "#38a169" : "#d69e2e");
+        mark(1, event.time, event.total_seconds, event.result === "up" ? "up" : "warn");
         break;
-      case "plan_rejected": mark(1, event.time, 0, "#e53e3e"); break;
-      case "link_lost": case "node_lost": case "link_quarantined": mark(2, event.time, 0, "#e53e3e"); break;
-      case "link_found": case "node_found": case "link_released": mark(2, event.time, 0, "#38a169"); break;
+      case "plan_rejected": mark(1, event.time, 0, "fault"); break;
+      case "link_lost": case "node_lost": case "link_quarantined": mark(2, event.time, 0, "fault"); break;
+      case "link_found": case "node_found": case "link_released": mark(2, event.time, 0, "up"); break;
       default: return;
     }
     drawTimeline();
@@ -53,13 +53,13 @@ const charts = (() => {
     const { context, width, height } = prepare(document.getElementById("timeline"));
     const now = Date.now(), left = 64, usable = width - left - 8, top = 4, row = 20;
     const x = (time) => left + usable * (1 - (now - time) / WINDOW);
-    context.fillStyle = "#718096";
+    context.fillStyle = palette.get("dim");
     ROWS.forEach((name, at) => context.fillText(name, 2, top + at * row + 13));
     for (let minutes = 0; minutes <= 10; minutes += 2) {
       const at = x(now - minutes * 60000);
-      context.fillStyle = "#e2e8f0";
+      context.fillStyle = palette.get("line");
       context.fillRect(at, top, 1, row * 3);
-      context.fillStyle = "#718096";
+      context.fillStyle = palette.get("dim");
       context.textAlign = minutes === 0 ? "right" : "center";
       context.fillText(minutes ? `-${minutes} min` : "now", at, height - 4);
     }
@@ -67,7 +67,7 @@ const charts = (() => {
     for (const { row: line, from, to, colour } of marks) {
       if (to < now - WINDOW) continue;
       const start = Math.max(left, x(from));
-      context.fillStyle = colour;
+      context.fillStyle = palette.get(colour);
       context.fillRect(start, top + line * row + 3, Math.max(2, x(to) - start), 12);
     }
   };
@@ -79,9 +79,9 @@ const charts = (() => {
     last = { now, replies: sa.replies };
     const { context, width, height } = prepare(document.getElementById("sa-load"));
     const most = Math.max(1, ...rates), step = width / MAX_RATES;
-    context.fillStyle = "#90cdf4";
+    context.fillStyle = palette.get("idle");
     rates.forEach((rate, at) => context.fillRect(at * step, height - rate / most * (height - 12), Math.max(1, step - 0.5), height));
-    context.fillStyle = "#718096";
+    context.fillStyle = palette.get("dim");
     context.fillText(`up to ${counted(Math.round(most), "reply/s", "replies/s")}`, 2, 10);
     return rates.at(-1) ?? 0;
   };

@@ -12,8 +12,11 @@ const drawing = (() => {
   const MIN_LABEL_SCALE = 70;
   const TITLE_HEIGHT = 12; // pixels
   const LEGEND_HEIGHT = 28;
-  const COLOUR_STEPS = 24;
   const DETOUR_STEPS = 8; // widths of the bands along cables with detours
+  const MIN_AXIS_SCALE = 14; // pixels per unit from which axes have numbers
+  const MAX_BUNDLE = 6; // parallel links up to which a bundle gets thicker
+  const LINK_REACH = 8; // pixels between a click and the link that it means
+  const NEIGHBOURHOOD = 2.5; // units around the parts of an incident
   const SMALL_RADIUS = 4; // pixels below which plain switches are drawn together, as squares
 
   const toScreen = ([x, y]) => [(x - view.x) * view.scale, (y - view.y) * view.scale];
@@ -23,17 +26,6 @@ const drawing = (() => {
     if (pending) return;
     pending = true;
     requestAnimationFrame(() => { pending = false; draw(); });
-  };
-
-  // From blue-grey over amber to brown: red is for faults.
-  const scaleColour = (share) => {
-    const stops = [[160, 174, 192], [66, 153, 225], [236, 201, 75], [192, 86, 33]];
-    // Few colours, since links of one colour are drawn together.
-    const rounded = Math.round(share * COLOUR_STEPS) / COLOUR_STEPS;
-    const at = Math.min(0.9999, Math.max(0, rounded)) * (stops.length - 1);
-    const low = Math.floor(at), part = at - low;
-    const mix = stops[low].map((from, n) => Math.round(from + (stops[low + 1][n] - from) * part));
-    return `rgb(${mix})`;
   };
 
   const loadOf = (link) => {
@@ -50,9 +42,9 @@ const drawing = (() => {
   };
 
   const linkColour = (link, most) => {
-    if (link.state !== "ACTIVE") return "#d53f8c";
-    if (colour === "state") return "#38a169";
-    return most > 0 ? scaleColour(loadOf(link) / most) : "#a0aec0";
+    if (link.state !== "ACTIVE") return palette.get("warn");
+    if (colour === "state") return palette.get("up");
+    return palette.load(most > 0 ? loadOf(link) / most : 0);
   };
 
   // The lines of a link in fabric units: one, or two stubs.
@@ -102,7 +94,7 @@ const drawing = (() => {
     const torus = model.torus;
     if (!torus || !layout.torus) return;
     context.lineCap = "round";
-    context.strokeStyle = "#fbd38d";
+    context.strokeStyle = palette.get("ring");
     context.globalAlpha = 0.5;
     context.lineWidth = Math.max(3, view.scale * 0.5);
     for (const ring of torus.broken_rings) {
@@ -146,7 +138,7 @@ const drawing = (() => {
     const most = maxDetours();
     if (!most || !layout.torus) return;
     context.lineCap = "round";
-    context.strokeStyle = "#4fd1c5";
+    context.strokeStyle = palette.get("detour");
     context.globalAlpha = 0.6;
     const byWidth = new Map();
     for (const cable of model.torus.detour_cables) {
@@ -162,7 +154,7 @@ const drawing = (() => {
   };
 
   const drawBroken = (context) => {
-    context.strokeStyle = "#e53e3e";
+    context.strokeStyle = palette.get("fault");
     context.lineWidth = Math.max(1.5, view.scale * 0.06);
     context.setLineDash([4, 3]);
     for (const link of model.lost.values()) strokeSegments(context, segments(link));
@@ -174,7 +166,7 @@ const drawing = (() => {
 
   const drawPath = (context) => {
     if (!model.path) return;
-    context.strokeStyle = "#805ad5";
+    context.strokeStyle = palette.get("path");
     context.lineWidth = Math.max(3, view.scale * 0.1);
     const links = model.links.filter((link) => model.path.links.has(link.key));
     for (const link of links) strokeSegments(context, segments(link));
@@ -197,19 +189,19 @@ const drawing = (() => {
         continue;
       }
       context.beginPath();
-      context.fillStyle = marked.has(node) ? "#bee3f8" : isSwitch ? "#ebf4ff" : "#edf2f7";
-      context.strokeStyle = model.path?.nodes.has(guid) ? "#805ad5" : isSwitch ? "#2b6cb0" : "#718096";
+      context.fillStyle = palette.get(marked.has(node) ? "node-marked" : isSwitch ? "node" : "host");
+      context.strokeStyle = palette.get(model.path?.nodes.has(guid) ? "path" : isSwitch ? "accent" : "dim");
       context.lineWidth = marked.has(node) ? 2.5 : 1;
       if (isSwitch) context.arc(x, y, radius, 0, 7);
       else context.rect(x - radius * 0.45, y - radius * 0.45, radius * 0.9, radius * 0.9);
       context.fill();
       context.stroke();
       if (view.scale >= MIN_LABEL_SCALE) {
-        context.fillStyle = "#4a5568";
+        context.fillStyle = palette.get("ink");
         if (isSwitch) context.fillText(node.description, x + radius * 0.8, y - radius);
       }
     }
-    context.fillStyle = "#2b6cb0";
+    context.fillStyle = palette.get("accent");
     context.beginPath();
     for (const [x, y] of small) context.rect(x - radius, y - radius, 2 * radius, 2 * radius);
     context.fill();
@@ -218,7 +210,7 @@ const drawing = (() => {
       if (!at) continue;
       const [x, y] = toScreen(at);
       context.beginPath();
-      context.strokeStyle = "#dd6b20";
+      context.strokeStyle = palette.get("ink");
       context.lineWidth = 3;
       context.arc(x, y, radius + 6, 0, 7);
       context.stroke();
@@ -237,16 +229,16 @@ const drawing = (() => {
       const [x, y] = toScreen(layout.place.get(shown.guid));
       const text = node.sm === "MASTER" ? "SM" : node.sm.toLowerCase();
       const width = context.measureText(text).width + 8;
-      context.fillStyle = node.sm === "MASTER" ? "#2b6cb0" : "#718096";
+      context.fillStyle = palette.get(node.sm === "MASTER" ? "accent" : "dim");
       context.fillRect(x + 8, y + 4, width, 15);
-      context.fillStyle = "#fff";
+      context.fillStyle = palette.get("surface");
       context.fillText(text, x + 12, y + 15);
     }
   };
 
   const drawLost = (context) => {
-    context.strokeStyle = "#e53e3e";
-    context.fillStyle = "#fff5f5";
+    context.strokeStyle = palette.get("fault");
+    context.fillStyle = palette.get("fault-soft");
     context.lineWidth = 1.5;
     context.setLineDash([3, 2]);
     const points = (model.torus?.missing_switches ?? []).map((at) => layout.torus.point(at));
@@ -262,9 +254,40 @@ const drawing = (() => {
     context.setLineDash([]);
   };
 
+  // The rows of a layered fabric, from the switches with hosts upwards.
+  const drawRows = (context) => {
+    context.fillStyle = palette.get("dim");
+    context.font = "600 12px system-ui, sans-serif";
+    context.textAlign = "left";
+    for (const [height, text] of layout.rows ?? []) {
+      context.fillText(text, 8, toScreen([0, height])[1] - 18);
+    }
+  };
+
+  // Coordinates along the axes of each plane; an arrow in a circle marks those with wraparound cables.
+  const drawAxes = (context) => {
+    if (!layout.torus || view.scale < MIN_AXIS_SCALE) return;
+    const { rx, ry, rz, axes } = layout.torus;
+    const wraps = new Set(model.links.filter((link) => link.along?.wraps).map((link) => link.along.axis));
+    const name = (at) => `${"xyz"[axes[at]]}${wraps.has(axes[at]) ? " ⟲" : ""}`;
+    context.fillStyle = palette.get("dim");
+    context.font = "11px system-ui, sans-serif";
+    for (let z = 0; z < rz; z += 1) {
+      const [left, top] = layout.torus.corner(z);
+      const put = (text, at, align) => { context.textAlign = align; context.fillText(text, ...toScreen(at)); };
+      for (let x = 0; x < rx; x += 1) put(x, [left + x, top + ry - 0.38], "center");
+      for (let y = 0; y < ry; y += 1) put(y, [left - 0.52, top + ry - 1 - y + 0.06], "right");
+      if (rx > 1) put(name(0), [left + rx - 0.55, top + ry - 0.38], "left");
+      if (ry > 1) put(name(1), [left - 0.52, top - 0.5], "right");
+    }
+    context.textAlign = "left";
+  };
+
   const drawTitles = (context) => {
+    drawRows(context);
+    drawAxes(context);
     if (!layout.torus || layout.torus.rz === 1) return;
-    context.fillStyle = "#4a5568";
+    context.fillStyle = palette.get("ink");
     context.font = "600 12px system-ui, sans-serif";
     context.textAlign = "left";
     for (let z = 0; z < layout.torus.rz; z += 1) {
@@ -274,23 +297,65 @@ const drawing = (() => {
     }
   };
 
+  // Parallel links between two switches are one line, the thicker the more they are.
+  const isBundled = (link) => !link.along && link.nodes.every((node) => node?.kind === "switch");
+
+  const bundleOf = (link) => `${link.ends[0].guid}-${link.ends[1].guid}`;
+
+  const bundles = () => {
+    const counts = new Map();
+    for (const link of model.links) {
+      if (isBundled(link)) counts.set(bundleOf(link), (counts.get(bundleOf(link)) ?? 0) + 1);
+    }
+    return counts;
+  };
+
   const drawLinks = (context) => {
     const most = colour === "state" ? 0 : maxLoad();
     const showHosts = view.scale >= MIN_HOST_SCALE;
     // Links of the same colour are one path, which the canvas draws faster.
     const byColour = new Map();
+    const bundled = bundles();
     for (const link of model.links) {
       const isHost = link.nodes.some((node) => node?.kind !== "switch");
       if (isHost && !showHosts) continue;
-      const ink = isHost && link.state === "ACTIVE" ? "#cbd5e0" : linkColour(link, most);
-      if (!byColour.has(ink)) byColour.set(ink, []);
-      byColour.get(ink).push(...segments(link));
+      const ink = isHost && link.state === "ACTIVE" ? palette.get("line") : linkColour(link, most);
+      const key = `${ink} ${Math.min(MAX_BUNDLE, bundled.get(bundleOf(link)) ?? 1)}`;
+      if (!byColour.has(key)) byColour.set(key, { ink, count: Number(key.split(" ").at(-1)), lines: [] });
+      byColour.get(key).lines.push(...segments(link));
     }
-    context.lineWidth = Math.max(1, Math.min(4, view.scale * 0.05));
-    for (const [ink, lines] of byColour) {
+    const width = Math.max(1, Math.min(4, view.scale * 0.05));
+    for (const { ink, count, lines } of byColour.values()) {
       context.strokeStyle = ink;
+      context.lineWidth = width * (1 + 0.6 * (count - 1));
       strokeSegments(context, lines);
     }
+  };
+
+  // The parts of open incidents: a ring around nodes, a band along cables.
+  const drawIncidents = (context) => {
+    context.globalAlpha = 0.55;
+    for (const incident of model.incidents) {
+      const { nodes, links } = partsOf(incident);
+      context.strokeStyle = palette.get(incident.severity === "critical" ? "fault" : "warn");
+      context.lineWidth = Math.max(4, view.scale * 0.14);
+      for (const link of links) strokeSegments(context, segments(link));
+      for (const guid of nodes) {
+        const place = layout.place.get(guid);
+        if (!place) continue;
+        context.beginPath();
+        context.arc(...toScreen(place), Math.max(6, view.scale * 0.28), 0, 7);
+        context.stroke();
+      }
+    }
+    context.globalAlpha = 1;
+  };
+
+  const drawSelectedLink = (context) => {
+    if (!model.selectedLink) return;
+    context.strokeStyle = palette.get("ink");
+    context.lineWidth = Math.max(3, view.scale * 0.1);
+    strokeSegments(context, segments(model.selectedLink));
   };
 
   const draw = () => {
@@ -306,8 +371,10 @@ const drawing = (() => {
     drawDetours(context);
     context.lineCap = view.scale < 30 ? "butt" : "round";
     drawLinks(context);
+    drawIncidents(context);
     drawBroken(context);
     drawPath(context);
+    drawSelectedLink(context);
     drawLost(context);
     drawNodes(context, width, height);
     drawTitles(context);
@@ -339,6 +406,37 @@ const drawing = (() => {
     return best;
   };
 
+  // The link whose line is nearest to a point of the canvas; of lost links, too.
+  const linkAt = (sx, sy) => {
+    let best = null, least = LINK_REACH;
+    const showHosts = view.scale >= MIN_HOST_SCALE;
+    for (const link of [...model.lost.values(), ...model.links]) {
+      if (!showHosts && link.nodes.some((node) => node?.kind !== "switch")) continue;
+      for (const [from, to] of segments(link)) {
+        const [ax, ay] = toScreen(from), [bx, by] = toScreen(to);
+        const length = (bx - ax) ** 2 + (by - ay) ** 2 || 1;
+        const share = Math.min(1, Math.max(0, ((sx - ax) * (bx - ax) + (sy - ay) * (by - ay)) / length));
+        const distance = Math.hypot(ax + share * (bx - ax) - sx, ay + share * (by - ay) - sy);
+        if (distance < least) [best, least] = [link, distance];
+      }
+    }
+    return best;
+  };
+
+  // Shows these nodes with their neighbourhood, or the whole fabric if none has a place.
+  const zoomTo = (guids) => {
+    const points = guids.map((guid) => layout.place.get(guid)).filter(Boolean);
+    if (!points.length) { fit(); return; }
+    const middle = (values) => (Math.min(...values) + Math.max(...values)) / 2;
+    const extent = (values) => Math.max(...values) - Math.min(...values) + 2 * NEIGHBOURHOOD;
+    const [xs, ys] = [points.map((point) => point[0]), points.map((point) => point[1])];
+    const scale = Math.min(canvas.clientWidth / extent(xs), canvas.clientHeight / extent(ys));
+    view.scale = Math.min(160, Math.max(3, scale));
+    view.x = middle(xs) - canvas.clientWidth / 2 / view.scale;
+    view.y = middle(ys) - canvas.clientHeight / 2 / view.scale;
+    redraw();
+  };
+
   const centre = (guid) => {
     const at = layout.place.get(guid);
     if (!at) return;
@@ -356,7 +454,13 @@ const drawing = (() => {
     redraw();
   };
 
+  const zoomMiddle = (factor) => zoom(factor, canvas.clientWidth / 2, canvas.clientHeight / 2);
   const pan = (dx, dy) => { view.x -= dx / view.scale; view.y -= dy / view.scale; redraw(); };
+  const middleOf = (link) => {
+    const [from, to] = segments(link)[0].map(toScreen);
+    return [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
+  };
+  const rows = () => layout.rows ?? [];
   const setColour = (name) => { colour = name; redraw(); };
-  return { canvas, managers, update, redraw, fit, nodeAt, centre, zoom, pan, setColour, maxLoad, maxDetours };
+  return { canvas, managers, update, redraw, fit, nodeAt, linkAt, zoomTo, centre, zoom, zoomMiddle, pan, view: () => ({ ...view }), rows, middleOf, setColour, maxLoad, maxDetours };
 })();

@@ -22,7 +22,7 @@ const layoutTorus = (torus) => {
     const [left, top] = corner(z);
     return [left + x, top + (ry - 1 - y)];
   };
-  return { point, corner, columns, drawn, rx, ry, rz };
+  return { point, corner, columns, drawn, rx, ry, rz, axes };
 };
 
 // Ranks of switches: those with hosts first, then by distance from them.
@@ -117,6 +117,18 @@ const hostsBelow = ([x, y], hosts) => {
   });
 };
 
+// The heights of the layers, with their titles.
+const rowTitles = (switches, rank, place) => {
+  const rows = new Map();
+  for (const node of switches) {
+    const depth = rank.get(node.guid);
+    if (!rows.has(depth)) rows.set(depth, { height: place.get(node.guid)[1], count: 0 });
+    rows.get(depth).count += 1;
+  }
+  const title = (depth, count) => (depth ? `layer ${depth + 1}: ${count}` : `switches with hosts: ${count}`);
+  return [...rows].map(([depth, { height, count }]) => [height, title(depth, count)]);
+};
+
 // Places of all nodes, and the geometry of the torus if there is one. Places of earlier nodes stay, so that
 // a fabric that loses a part does not move.
 const layoutFabric = (previous) => {
@@ -146,5 +158,5 @@ const layoutFabric = (previous) => {
   for (const node of model.nodes.values()) {
     if (!place.has(node.guid)) place.set(node.guid, [spare++, -2]);
   }
-  return { place, torus };
+  return { place, torus, rows: isLayered ? rowTitles(switches, rank, place) : [] };
 };

@@ -1,5 +1,6 @@
 // Keeps the page up to date.
 const POLL_INTERVAL = 2000; // milliseconds between requests for status and SA load
+const MAX_AGE = 7000; // milliseconds from which on data counts as stale
 const RETRY_INTERVAL = 2000; // milliseconds before a lost connection is tried again
 const REFRESH_DELAY = 250; // milliseconds for further events before the fabric is read again
 const LARGE_FABRIC = 4000; // links above which the fabric is read less often
@@ -13,6 +14,16 @@ let isRefreshing = false;
 let isStale = false;
 let lastEvent = 0;
 let colour = "lids";
+let lastData = null; // time of the last complete status, milliseconds
+
+// Greys the page while its data is old.
+const showAge = () => {
+  const age = lastData === null ? 0 : performance.now() - lastData;
+  const isOld = age > MAX_AGE;
+  document.body.classList.toggle("stale", isOld);
+  byId("age").hidden = !isOld;
+  byId("age").textContent = `data of ${Math.round(age / 1000)} s ago`;
+};
 
 const guarded = (work) => async (...values) => {
   try {
@@ -34,11 +45,14 @@ const refresh = guarded(async () => {
     ]);
     if (nodes && links) {
       updateFabric(nodes.nodes, links.links, torus);
+      byId("loading").hidden = true;
       drawing.update();
       showCounts();
       showFaults(quarantine);
       showLegend(colour);
       if (model.path) showPath(...model.path.query);
+    } else {
+      byId("loading").textContent = "waiting for the first sweep";
     }
   } finally {
     isRefreshing = false;
@@ -57,6 +71,8 @@ const poll = guarded(async () => {
   showStatus(model.status);
   showCongestion(model.status.congestion_control);
   showIncidents((await api.get("/v1/incidents")).open);
+  lastData = performance.now();
+  showAge();
   const sa = await api.tryGet("/v1/sa");
   if (sa) {
     const rate = charts.takeSa(sa, performance.now());
@@ -80,43 +96,22 @@ const follow = async () => {
 
 const select = (node) => {
   model.selected = node.guid;
+  model.selectedLink = null;
   drawing.redraw();
   guarded(showSelected)(node);
 };
 
-const useMouse = () => {
-  const { canvas } = drawing;
-  let start = null, moved = false;
-  const at = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
-  canvas.addEventListener("mousedown", (event) => { start = at(event); moved = false; });
-  window.addEventListener("mouseup", () => { start = null; });
-  canvas.addEventListener("mousemove", (event) => {
-    const point = at(event);
-    if (start) {
-      if (moved || Math.hypot(point[0] - start[0], point[1] - start[1]) > 3) {
-        moved = true;
-        drawing.pan(point[0] - start[0], point[1] - start[1]);
-        start = point;
-      }
-      return;
-    }
-    const node = drawing.nodeAt(...point);
-    const tip = byId("tip");
-    tip.hidden = !node;
-    if (node) {
-      tip.textContent = `${node.description}${node.at ? `  (${node.at.join(",")})` : ""}\nLID ${node.lids.join(", ")}  ${node.guid}`;
-      [tip.style.left, tip.style.top] = [`${point[0] + 14}px`, `${point[1] + 10}px`];
-    }
-  });
-  canvas.addEventListener("click", (event) => {
-    if (moved) return;
-    const node = drawing.nodeAt(...at(event));
-    if (node) select(node);
-  });
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    drawing.zoom(Math.exp(-event.deltaY * 0.0015), ...at(event));
-  }, { passive: false });
+const selectLink = (link) => {
+  model.selectedLink = link;
+  model.selected = null;
+  drawing.redraw();
+  guarded(showSelectedLink)(link);
+};
+
+const clearSelection = () => {
+  [model.selected, model.selectedLink, model.found] = [null, null, null];
+  byId("selected").textContent = "Click on a node or a link.";
+  drawing.redraw();
 };
 
 const useForms = () => {
@@ -141,6 +136,9 @@ const useForms = () => {
     showLegend(colour);
   });
   byId("fit").addEventListener("click", drawing.fit);
+  byId("worst").addEventListener("click", () => { if (model.incidents[0]) goTo(model.incidents[0]); });
+  byId("sweep").hidden = !api.mayAct();
+  byId("sweep").addEventListener("click", guarded(() => api.post("/v1/actions/resweep", {})));
   byId("token-form").addEventListener("submit", (event) => {
     event.preventDefault();
     sessionStorage.setItem("token", byId("token").value.trim());
@@ -148,10 +146,14 @@ const useForms = () => {
   });
 };
 
-useMouse();
+usePointers();
+useKeys();
 useForms();
-window.addEventListener("resize", () => { drawing.redraw(); charts.drawTimeline(); });
+const redrawAll = () => { drawing.redraw(); charts.drawTimeline(); showLegend(colour); };
+window.addEventListener("resize", redrawAll);
+palette.follow(redrawAll);
 refresh();
 poll();
 setInterval(poll, POLL_INTERVAL);
+setInterval(showAge, 1000);
 follow();

@@ -11,6 +11,9 @@ const model = {
   // GUIDs and links of the shown path.
   path: null,
   selected: null,
+  selectedLink: null,
+  // Open incidents, the one to repair first first.
+  incidents: [],
   found: null,
 };
 

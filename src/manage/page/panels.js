@@ -72,17 +72,30 @@ const endText = (end) => `${end.description} port ${end.port}`;
 
 const MAX_SHOWN_INCIDENTS = 50;
 
-// Open incidents: headline and repair, the one to repair first first.
+let shownIncidents = null;
+
+// Open incidents: headline and repair, the one to repair first first. A click shows the place.
 const showIncidents = (open) => {
+  const text = JSON.stringify(open);
+  if (text === shownIncidents) return;
+  shownIncidents = text;
+  model.incidents = open;
+  drawing.redraw();
+  const [worst] = open;
+  byId("worst").hidden = !worst;
+  byId("worst").textContent = worst ? `${worst.headline} — ${worst.repair}` : "";
+  byId("worst").className = worst?.severity === "critical" ? "bad-strip" : "warning-strip";
   const rows = open.slice(0, MAX_SHOWN_INCIDENTS).map((incident) => {
     const row = element("details");
-    row.append(element("summary", incident.headline, incident.severity === "critical" ? "bad" : "warn"));
-    row.append(element("div", incident.repair));
+    const summary = element("summary", incident.headline, incident.severity === "critical" ? "bad" : "warn");
+    summary.addEventListener("click", () => goTo(incident));
+    row.append(summary, element("div", incident.repair));
+    row.append(element("div", `since ${new Date(incident.opened).toLocaleString()}`, "dim"));
     for (const line of [...incident.evidence, ...incident.risks]) row.append(element("div", line, "dim"));
     return row;
   });
   if (open.length > rows.length) rows.push(element("div", `and ${open.length - rows.length} more`));
-  byId("incidents").replaceChildren(...(rows.length ? rows : [document.createTextNode("none")]));
+  byId("incidents").replaceChildren(...(rows.length ? rows : [element("span", "none: the fabric is well", "good")]));
 };
 
 const showFaults = (quarantine) => {
@@ -128,6 +141,53 @@ const showVports = (box, ports) => {
     vport.index, vport.description, vport.guid, vport.state, vport.lid ?? "", vport.failure ?? "",
   ])));
   if (vports.length > 64) box.append(element("div", `and ${vports.length - 64} more`));
+};
+
+// A button that does an action at the second click.
+const actionButton = (text, path, body) => {
+  const button = element("button", text);
+  button.type = "button";
+  let isArmed = false;
+  button.addEventListener("click", async () => {
+    if (!isArmed) { isArmed = true; button.textContent = `${text}: click again`; return; }
+    button.disabled = true;
+    try {
+      await api.post(path, body);
+      button.textContent = `${text}: requested`;
+    } catch (error) { button.textContent = error.message; }
+  });
+  return button;
+};
+
+const countersOf = (port) => {
+  if (!port?.counters) return [["Counters", "not read: perfmgr is off"]];
+  const { errors, rates } = port.counters;
+  const found = Object.entries(errors).filter(([, count]) => count > 0).map(([name, count]) => `${name} ${count}`);
+  const sends = rates ? [["Sends", octets(rates.transmit_bytes_per_second)]] : [];
+  return [...sends, ["Errors", found.length ? found.join(", ") : "none"]];
+};
+
+// A link with the state and the counters of both ends.
+const showSelectedLink = async (link) => {
+  const box = byId("selected");
+  const isLost = model.lost.has(link.key);
+  const state = isLost ? "lost" : link.state;
+  box.replaceChildren(element("div", link.ends.map(endText).join(" – "), isLost ? "bad" : undefined), table(null, [
+    ["State", state], ["Link", link.link ? `${link.link.width} ${link.link.speed}` : null],
+    ["LIDs", link.lids?.join(" and ")],
+  ].filter((row) => row[1])));
+  for (const end of link.ends) {
+    const reply = await api.tryGet(`/v1/ports?node=${encodeURIComponent(end.guid)}&port=${end.port}`);
+    if (model.selectedLink !== link) return;
+    const port = reply?.ports.find((found) => found.port === end.port);
+    box.append(element("h3", endText(end)), table(null, [
+      ["State", port ? `${port.state}, ${port.physical_state}` : "not in the fabric"], ...countersOf(port),
+    ]));
+  }
+  if (!api.mayAct()) return;
+  const body = { guid: link.ends[0].guid, port: link.ends[0].port };
+  box.append(actionButton("Quarantine", "/v1/actions/quarantine", body), " ",
+    actionButton("Release", "/v1/actions/release", body));
 };
 
 // Number of searches for a path: only the reply to the last one is shown.
@@ -216,12 +276,14 @@ const showEvents = (events) => {
 const showLegend = (colour) => {
   const most = drawing.maxLoad();
   const isCounted = model.links.some((link) => link.rates);
-  const items = { lids: [["#a0aec0", "few LIDs"], ["#c05621", `${most} LIDs`]],
-    rates: isCounted ? [["#a0aec0", "idle"], ["#c05621", octets(most)]] : [["#a0aec0", "not read: perfmgr is off"]], state: [["#38a169", "ACTIVE"]] }[colour];
-  const all = [...items, ["#d53f8c", "not ACTIVE"]];
-  if (model.torus) all.push(["#fbd38d", "broken ring"]);
+  const [idle, busy] = [palette.load(0), palette.load(1)];
+  const items = { lids: [[idle, "few LIDs"], [busy, `${most} LIDs`]],
+    rates: isCounted ? [[idle, "idle"], [busy, octets(most)]] : [[idle, "not read: perfmgr is off"]],
+    state: [[palette.get("up"), "ACTIVE"]] }[colour];
+  const all = [...items, [palette.get("warn"), "not ACTIVE, or with a warning"]];
+  if (model.torus) all.push([palette.get("ring"), "broken ring"]);
   const detours = drawing.maxDetours();
-  if (detours) all.push(["#4fd1c5", `up to ${counted(detours, "detour", "detours")}`]);
+  if (detours) all.push([palette.get("detour"), `up to ${counted(detours, "detour", "detours")}`]);
   byId("legend").replaceChildren(...all.map(([ink, text]) => {
     const item = element("span");
     const line = element("i");
