@@ -108,6 +108,8 @@ async fn a_phone_shows_the_drawing_above_the_lists() {
         browser.become_phone();
         browser.wait_for("counts", "16 switches");
         browser.wait_for("worst", "is lost");
+        // The cable was lost before the page was loaded.
+        browser.wait_for("counts", "1 lost");
         let overflow = browser.evaluate("document.documentElement.scrollWidth - window.innerWidth");
         assert!(overflow.as_i64().is_some_and(|pixels| pixels <= 0), "{overflow}");
         browser.evaluate("drawing.fit()");

@@ -6,13 +6,15 @@ const drawing = (() => {
   let colour = "lids";
   let pending = false;
   let isFitted = false;
+  let isMoved = false; // the reader has chosen another part than the whole fabric
 
   const STUB = 0.32; // length of the stub of a cable that is not drawn in full
   const MIN_HOST_SCALE = 26; // pixels per unit from which hosts are drawn
   const MIN_LABEL_SCALE = 70;
   const TITLE_HEIGHT = 12; // pixels
-  const LEGEND_HEIGHT = 28;
+  const LEGEND_HEIGHT = 44;
   const DETOUR_STEPS = 8; // widths of the bands along cables with detours
+  const ROW_TITLE_HEIGHT = 34; // pixels above the switches of a row
   const MIN_AXIS_SCALE = 14; // pixels per unit from which axes have numbers
   const MAX_BUNDLE = 6; // parallel links up to which a bundle gets thicker
   const LINK_REACH = 8; // pixels between a click and the link that it means
@@ -76,6 +78,7 @@ const drawing = (() => {
   };
 
   const fit = () => {
+    isMoved = false;
     const points = [...layout.place.values()];
     if (!points.length) return;
     const xs = points.map((point) => point[0]), ys = points.map((point) => point[1]);
@@ -260,7 +263,7 @@ const drawing = (() => {
     context.font = "600 12px system-ui, sans-serif";
     context.textAlign = "left";
     for (const [height, text] of layout.rows ?? []) {
-      context.fillText(text, 8, toScreen([0, height])[1] - 18);
+      context.fillText(text, 8, toScreen([0, height])[1] - ROW_TITLE_HEIGHT);
     }
   };
 
@@ -427,6 +430,7 @@ const drawing = (() => {
   const zoomTo = (guids) => {
     const points = guids.map((guid) => layout.place.get(guid)).filter(Boolean);
     if (!points.length) { fit(); return; }
+    isMoved = true;
     const middle = (values) => (Math.min(...values) + Math.max(...values)) / 2;
     const extent = (values) => Math.max(...values) - Math.min(...values) + 2 * NEIGHBOURHOOD;
     const [xs, ys] = [points.map((point) => point[0]), points.map((point) => point[1])];
@@ -440,6 +444,7 @@ const drawing = (() => {
   const centre = (guid) => {
     const at = layout.place.get(guid);
     if (!at) return;
+    isMoved = true;
     view.scale = Math.max(view.scale, 60);
     view.x = at[0] - canvas.clientWidth / 2 / view.scale;
     view.y = at[1] - canvas.clientHeight / 2 / view.scale;
@@ -447,6 +452,7 @@ const drawing = (() => {
   };
 
   const zoom = (factor, sx, sy) => {
+    isMoved = true;
     const [x, y] = toFabric(sx, sy);
     view.scale = Math.min(300, Math.max(3, view.scale * factor));
     view.x = x - sx / view.scale;
@@ -455,7 +461,9 @@ const drawing = (() => {
   };
 
   const zoomMiddle = (factor) => zoom(factor, canvas.clientWidth / 2, canvas.clientHeight / 2);
-  const pan = (dx, dy) => { view.x -= dx / view.scale; view.y -= dy / view.scale; redraw(); };
+  const pan = (dx, dy) => { isMoved = true; view.x -= dx / view.scale; view.y -= dy / view.scale; redraw(); };
+  // Messages above the drawing change its size.
+  new ResizeObserver(() => { if (isMoved) redraw(); else fit(); }).observe(canvas);
   const middleOf = (link) => {
     const [from, to] = segments(link)[0].map(toScreen);
     return [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];

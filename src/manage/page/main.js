@@ -22,7 +22,7 @@ const showAge = () => {
   const isOld = age > MAX_AGE;
   document.body.classList.toggle("stale", isOld);
   byId("age").hidden = !isOld;
-  byId("age").textContent = `data of ${Math.round(age / 1000)} s ago`;
+  byId("age").textContent = isOld ? `data of ${Math.round(age / 1000)} s ago` : "";
 };
 
 const guarded = (work) => async (...values) => {
@@ -44,7 +44,7 @@ const refresh = guarded(async () => {
       api.tryGet("/v1/nodes"), api.tryGet("/v1/links"), api.tryGet("/v1/torus"), api.tryGet("/v1/quarantine"),
     ]);
     if (nodes && links) {
-      updateFabric(nodes.nodes, links.links, torus);
+      updateFabric(nodes.nodes, links, torus);
       byId("loading").hidden = true;
       drawing.update();
       showCounts();

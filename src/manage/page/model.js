@@ -37,9 +37,21 @@ const axisOf = (a, b, radices) => {
   return distance === radices[axis] - 1 ? { axis, wraps: true } : null;
 };
 
+// Links that were lost before this page was loaded.
+const takeMissing = (missing) => {
+  for (const { ends } of missing) {
+    const link = { ends, state: "lost", nodes: ends.map((end) => model.nodes.get(end.guid)) };
+    link.key = linkKey(link);
+    if (model.lost.has(link.key)) continue;
+    const [a, b] = link.nodes;
+    link.along = model.torus && a && b ? axisOf(a.at, b.at, model.torus.radices) : null;
+    model.lost.set(link.key, link);
+  }
+};
+
 // Takes the replies of /v1/nodes, /v1/links and /v1/torus. What has gone since the last call is kept as
 // lost until it is back.
-const updateFabric = (nodes, links, torus) => {
+const updateFabric = (nodes, { links, missing }, torus) => {
   const before = { nodes: model.nodes, links: model.links };
   const place = placeOf(torus ?? model.torus);
   model.torus = torus;
@@ -66,6 +78,7 @@ const updateFabric = (nodes, links, torus) => {
     }
   }
   for (const link of before.links) if (!present.has(link.key)) model.lost.set(link.key, link);
+  takeMissing(missing ?? []);
   for (const key of present) model.lost.delete(key);
   for (const [guid, node] of before.nodes) if (!model.nodes.has(guid)) model.lostNodes.set(guid, node);
   for (const guid of model.nodes.keys()) model.lostNodes.delete(guid);
