@@ -12,6 +12,7 @@
 //!   the cables; `cache_record`: the format of these files;
 //! * [`files`]: opens and parses the files that the options name; [`config_files`]: all of them, as
 //!   read at one time;
+//! * [`topo_config`]: the cables that there should be;
 //! * [`text_file`]: reads UTF-8 files;
 //! * [`diagnostic`] and [`excerpt`]: findings, and their display with the line of the file;
 //! * `span` and [`literal`]: parts of a line with their position, and the values in them;
@@ -41,6 +42,7 @@ pub mod routing_chain;
 mod span;
 pub mod suggest;
 pub mod text_file;
+pub mod topo_config;
 pub mod torus;
 
 pub use diagnostic::Diagnostic;

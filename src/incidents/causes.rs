@@ -28,6 +28,8 @@ pub fn causes(facts: &Facts) -> Vec<Cause> {
         .because("no route uses it")
         .repaired_by(format!("check where both plugs of the cable {cable} belong"))
     }));
+    let unlisted = facts.unlisted_cables.iter().filter(|it| !exchanged.contains(&it.key()));
+    causes.extend(unlisted.map(unlisted_cable));
     causes.extend(devices(facts));
     causes.extend(others(facts));
     let mut causes = one_for_each_subject(causes);
@@ -37,6 +39,19 @@ pub fn causes(facts: &Facts) -> Vec<Cause> {
         lost.for_each(|cause| cause.risks.push(sentence.clone()));
     }
     causes
+}
+
+fn unlisted_cable(cable: &Cable) -> Cause {
+    Cause::new(
+        Subject::Cable(cable.key()),
+        Kind::UnexpectedCable,
+        Severity::Warning,
+        format!("the cable {cable} is unexpected: topo_config_file does not list it"),
+    )
+    .because("routes may use it all the same")
+    .repaired_by(format!(
+        "check where both plugs of the cable {cable} belong, or add it to the file"
+    ))
 }
 
 fn exchanged_cables(exchanged: &[ExchangedCables]) -> BTreeSet<[End; 2]> {

@@ -274,6 +274,8 @@ pub struct Facts {
     pub duplicates: Vec<DuplicateGuid>,
     pub faulty_cables: Vec<FaultyCable>,
     pub unexpected_cables: Vec<Cable>,
+    /// Cables that `topo_config_file` does not list.
+    pub unlisted_cables: Vec<Cable>,
     pub exchanged: Vec<ExchangedCables>,
     pub managers: Vec<ForeignManager>,
     pub routing: RoutingFacts,

@@ -36,6 +36,21 @@ impl Register {
         self.cables.iter().chain(&self.provisional)
     }
 
+    /// A register in which cables are missing or displaced unless `fabric` has them as they should be.
+    /// Cables of nodes that are not in the fabric are left out.
+    pub fn of_expected(cables: &BTreeSet<[End; 2]>, fabric: &Fabric) -> Self {
+        let named = |&(guid, port): &End| {
+            let node = fabric.node(fabric.node_by_guid(guid)?);
+            let name = node.name().to_string();
+            Some(CableEnd { guid, port, name, is_switch: node.is_switch() })
+        };
+        let cable = |[one, other]: &[End; 2]| Some(Cable::new(named(one)?, named(other)?));
+        let cables = cables.iter().filter_map(cable).take(MAX_KEPT).collect();
+        let mut register = Self { cables, ..Self::default() };
+        register.settle(fabric);
+        register
+    }
+
     /// Replaces the cables that are not missing when they are unplugged.
     pub fn expect_without(&mut self, cables: &[Cable]) {
         self.unexpected = cables.iter().map(Cable::key).collect();

@@ -44,12 +44,13 @@ const LOCAL_KEYS: [&str; 13] = [
 ];
 
 /// Keys that name files, of which the contents matter.
-const FILE_KEYS: [&str; 18] = [
+const FILE_KEYS: [&str; 19] = [
     "partition_config_file",
     "qos_policy_file",
     "enhanced_qos_policy_file",
     "prefix_routes_file",
     "torus_config",
+    "topo_config_file",
     "lfts_file",
     "lid_matrix_dump_file",
     "root_guid_file",

@@ -123,6 +123,58 @@ async fn a_dead_switch_with_four_hosts_is_one_incident() {
     assert_eq!(closed.len(), 1, "no other was open meanwhile: {closed:#?}");
 }
 
+/// The log of a dead switch at the default level: one line that names the problem, besides those of OpenSM
+/// about the state of the subnet.
+#[tokio::test(start_paused = true)]
+async fn a_dead_switch_with_four_hosts_is_one_line_in_the_log() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::INFO)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let cluster = SimCluster::healthy("6x5x1", 4);
+    let sm = start(&cluster, cluster.options()).await;
+    lines.take();
+    power_off(&cluster, cluster.shape.switch_guid(FAR));
+    until(&sm, &[Kind::LostSwitch], Duration::from_secs(5)).await;
+    stays(&sm, &[Kind::LostSwitch]).await;
+    let log = lines.take();
+    let problems: Vec<&str> =
+        log.lines().filter(|line| !line.trim_start().starts_with("INFO")).collect();
+    assert_eq!(problems.len(), 1, "{log}");
+    assert!(
+        problems[0].contains("incident node-") && problems[0].contains("with 4 hosts"),
+        "{log}"
+    );
+    println!("{log}");
+}
+
+/// What is logged.
+#[derive(Clone, Default)]
+struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Lines {
+    fn take(&self) -> String {
+        let bytes = std::mem::take(&mut *self.0.lock().expect("no panic"));
+        String::from_utf8(bytes).expect("text")
+    }
+}
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dead_host_and_a_cut_cable_are_two_incidents() {
     let cluster = SimCluster::healthy("6x5x1", 1);

@@ -11,7 +11,7 @@ use crate::incidents::fact::{
 };
 use crate::incidents::losses::Register;
 use crate::incidents::torus_cables::{self, TorusCables};
-use crate::incidents::{grid_squares, next_failure, survey};
+use crate::incidents::{grid_squares, next_failure, survey, tree_links};
 use crate::manage::loop_status::{LoopStatus, ReconfigureResult};
 use crate::notes::{Note, Severity, counted};
 use crate::perfmgr::status::PerfStatus;
@@ -100,6 +100,7 @@ impl Gathered {
             faulty_cables,
             exchanged: exchanged(losses, fabric, &torus, status),
             unexpected_cables: torus.unexpected,
+            unlisted_cables: Vec::new(),
             managers: managers(status),
             routing: routing(status, plan.routing),
             full: plan.full,
@@ -195,7 +196,7 @@ fn plan_facts(subnet: &Subnet) -> PlanFacts {
     }
 }
 
-/// Unexpected and swapped cables of a torus. A swapped cable may mislead the placement of switches, so
+/// Unexpected and swapped cables of a torus, or swapped ones of a fat tree. A swapped cable may mislead the placement of switches, so
 /// that others look unexpected: the exchange explains them.
 fn torus_cables(subnet: &Subnet) -> TorusCables {
     let Subnet { fabric, plan, options, .. } = subnet;
@@ -203,7 +204,11 @@ fn torus_cables(subnet: &Subnet) -> TorusCables {
     let is_torus =
         engines.split(',').any(|engine| engine.trim().eq_ignore_ascii_case("torus-2QoS"));
     let unexpected = torus_cables::unexpected(fabric, plan);
-    if unexpected.is_none() && !is_torus || unexpected.as_ref().is_some_and(Vec::is_empty) {
+    if unexpected.is_none() && !is_torus {
+        let exchanged = tree_links::swapped(fabric).into_iter().collect();
+        return TorusCables { unexpected: Vec::new(), exchanged };
+    }
+    if unexpected.as_ref().is_some_and(Vec::is_empty) {
         return TorusCables::default();
     }
     match grid_squares::swapped(fabric) {

@@ -4,12 +4,19 @@
 //!
 //! * [`gather`]: facts from the published states; [`floods`]: clients that send too much, with
 //!   [`sa_offences`]; [`report`]: log lines and events
+//! * [`expected_cables`]: those of `topo_config_file`; [`certificates`]: those that end soon;
+//!   [`watched_file`]: a file that is read again when it changes
 
+pub mod certificates;
+pub mod expected_cables;
 pub mod floods;
 pub mod gather;
 pub mod report;
 pub mod sa_offences;
+pub mod watched_file;
 
+use self::certificates::Certificates;
+use self::expected_cables::ExpectedCables;
 use self::floods::FloodWatch;
 use self::gather::Gathered;
 use self::sa_offences::SaOffences;
@@ -78,6 +85,8 @@ pub struct IncidentKeeper {
     known: Option<Arc<Fabric>>,
     gathered: Gathered,
     floods: FloodWatch,
+    expected: ExpectedCables,
+    certificates: Certificates,
     was_master: bool,
     stored: String,
 }
@@ -97,6 +106,8 @@ impl IncidentKeeper {
             known: None,
             gathered: Gathered::default(),
             floods: FloodWatch::default(),
+            expected: ExpectedCables::default(),
+            certificates: Certificates::default(),
             was_master: false,
             stored: String::new(),
         };
@@ -186,7 +197,9 @@ impl IncidentKeeper {
         let now = u64::try_from(Utc::now().timestamp_millis()).unwrap_or_default();
         if !is_master {
             // The master watches the fabric.
-            let changes = self.waiting.observe(&gather::facts_of_waiting(&status), now);
+            let mut facts = gather::facts_of_waiting(&status);
+            facts.own.extend(self.certificates.ending(&status.options, Utc::now()));
+            let changes = self.waiting.observe(&facts, now);
             changes.iter().for_each(|change| report::report(change, &self.connections.events));
             self.show(self.waiting.list());
             return;
@@ -217,7 +230,10 @@ impl IncidentKeeper {
         facts.is_mass_silence |=
             facts.silent_nodes.len() > seen && self.book.is_open(&Subject::MassSilence);
         facts.floods = floods.into_iter().map(|it| gather::flood(&status, it)).collect();
-        self.losses.expect_without(&facts.unexpected_cables);
+        facts.own.extend(self.certificates.ending(&status.options, Utc::now()));
+        self.expected.add_facts(&status.options, &fabric, &mut facts);
+        let unwanted = [&facts.unexpected_cables[..], &facts.unlisted_cables].concat();
+        self.losses.expect_without(&unwanted);
         let changes = self.book.observe(&facts, now);
         changes.iter().for_each(|change| report::report(change, &self.connections.events));
         self.show(self.book.list());

@@ -8,6 +8,10 @@ macro_rules! routing {
         /// Path of a file of ports to exclude from link load balancing: switch GUIDs with port
         /// numbers, or port GUIDs.
         port_prof_ignore_file: Option<String> = None, restart, implemented;
+        /// Path of a file of the cables that the fabric should have, in the format of NVIDIA's subnet
+        /// manager: source GUID, port, destination GUID, port, device type, link state. Swapped and
+        /// unexpected cables are incidents; routes use all cables.
+        topo_config_file: Option<String> = None, reload, implemented;
         /// Path of a file of hop weights of switch ports.
         hop_weights_file: Option<String> = None, restart, implemented;
         /// Path of a file of the order in which the ports of a switch are tried.

@@ -1,0 +1,78 @@
+//! Compares the cables with those of `topo_config_file`.
+
+use super::watched_file::WatchedFile;
+use crate::config::options::Options;
+use crate::config::topo_config;
+use crate::fabric::{End, Fabric};
+use crate::incidents::fact::{Cable, ExchangedCables, Facts, OwnFault};
+use crate::incidents::losses::Register;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The cables of the file, and what is wrong with it.
+#[derive(Default)]
+struct Topology {
+    cables: BTreeSet<[End; 2]>,
+    error: Option<String>,
+}
+
+#[derive(Default)]
+pub struct ExpectedCables(Option<WatchedFile<Topology>>);
+
+fn parse(path: &Path, bytes: Result<Vec<u8>, String>) -> Topology {
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(error) => return Topology { error: Some(error), ..Topology::default() },
+    };
+    let (cables, diagnostics) = topo_config::parse(path, &String::from_utf8_lossy(&bytes));
+    Topology { cables, error: diagnostics.first().map(ToString::to_string) }
+}
+
+impl ExpectedCables {
+    /// Adds swapped, unlisted and missing cables to the facts. Those that are known already stay as they
+    /// are.
+    pub fn add_facts(&mut self, options: &Options, fabric: &Fabric, facts: &mut Facts) {
+        let Some(path) = options.topo_config_file.as_deref().map(Path::new) else {
+            self.0 = None;
+            return;
+        };
+        let known = self.0.take().filter(|file| file.is_current(path));
+        let file = self.0.insert(known.unwrap_or_else(|| WatchedFile::read(path, parse)));
+        let Topology { cables, error } = file.contents();
+        facts.own.extend(error.as_ref().map(|error| OwnFault {
+            resource: "topo_config_file",
+            text: format!("topo_config_file has errors, and wrong lines do not count: {error}"),
+            repair: "correct the file".to_owned(),
+        }));
+        if cables.is_empty() {
+            return;
+        }
+        let expected = Register::of_expected(cables, fabric);
+        for exchanged in expected.exchanged(fabric) {
+            if !facts.exchanged.iter().any(|known| shares_cable(known, &exchanged)) {
+                let reason = "topo_config_file has them the other way round".to_owned();
+                facts.exchanged.push(ExchangedCables { reason, ..exchanged });
+            }
+        }
+        facts.unlisted_cables = unlisted(cables, fabric);
+        let missing = expected.cables().filter(|cable| !facts.lost_cables.contains(cable));
+        let missing: Vec<Cable> = missing.cloned().collect();
+        facts.lost_cables.extend(missing);
+    }
+}
+
+fn shares_cable(one: &ExchangedCables, other: &ExchangedCables) -> bool {
+    one.cables.iter().any(|cable| other.cables.contains(cable))
+}
+
+/// The cables of the fabric that the file does not list.
+fn unlisted(cables: &BTreeSet<[End; 2]>, fabric: &Fabric) -> Vec<Cable> {
+    let present = fabric.port_ids().filter_map(|port| {
+        let peer = fabric.port(port).peer.filter(|&peer| peer > port)?;
+        let mut ends = [fabric.end_of(port), fabric.end_of(peer)];
+        ends.sort_unstable();
+        let is_listed = cables.contains(&ends);
+        (!is_listed).then(|| Cable::of(fabric, port)).flatten()
+    });
+    present.collect()
+}
