@@ -82,11 +82,26 @@ pub enum ManageCommand {
     /// List the nodes of the fabric
     Nodes(ClientArgs),
     /// List the links of the fabric with their load
-    Links(ClientArgs),
+    Links {
+        /// Only links that are missing, quarantined or not ACTIVE
+        #[arg(long)]
+        down: bool,
+        /// Only links that run at less than both ends enable
+        #[arg(long)]
+        degraded: bool,
+        /// Only the links of this node: its GUID or description
+        #[arg(long, value_name = "NODE")]
+        node: Option<String>,
+        #[command(flatten)]
+        client: ClientArgs,
+    },
     /// List the ports of the fabric, or of a node
     Ports {
         /// GUID or description of the node, or a port as "node"[3]
         node: Option<String>,
+        /// Only ports with error counters above 0, which the performance manager reads
+        #[arg(long)]
+        errors: bool,
         #[command(flatten)]
         client: ClientArgs,
     },
@@ -148,6 +163,9 @@ pub enum ManageCommand {
         /// End after the events that exist already
         #[arg(long)]
         no_follow: bool,
+        /// Print lines of JSON
+        #[arg(long)]
+        json: bool,
         #[command(flatten)]
         select: SelectArgs,
     },
@@ -203,7 +221,7 @@ impl ManageCommand {
             Self::Status { client, .. }
             | Self::Incidents { client, .. }
             | Self::Nodes(client)
-            | Self::Links(client)
+            | Self::Links { client, .. }
             | Self::Groups(client)
             | Self::Partitions(client)
             | Self::Torus(client)

@@ -104,7 +104,9 @@ fn actions_wait_for_their_results() {
     assert_eq!(shown(&sim, &["resweep", "--no-wait"]), "resweep: requested\n");
     assert!(problem(&sim, &["priority", "16"], 2).contains("'16' is not a number from 0 to 15"));
     assert!(problem(&sim, &["path", "1", "nowhere"], 1).contains("no node has the description"));
-    let events = shown(&sim, &["events", "--after", "0", "--no-follow"]);
+    let lines = shown(&sim, &["events", "--after", "0", "--no-follow"]);
+    assert!(lines.contains("subnet up") && !lines.contains('{'), "{lines}");
+    let events = shown(&sim, &["events", "--after", "0", "--no-follow", "--json"]);
     assert!(
         events.lines().next().is_some_and(|line| line.starts_with("{\"number\":1,")),
         "{events}"

@@ -10,7 +10,9 @@ use super::reply::{Reply, time};
 use super::vendor::{VendorCapabilities, vendor_capabilities};
 use super::virtual_ports::{VirtualPortsView, virtual_ports};
 use crate::fabric::link_rate::{LinkSpeed, width_name};
-use crate::fabric::{Fabric, Node, NodeId, PortId};
+use crate::fabric::{End, Fabric, Node, NodeId, PortId};
+use crate::incidents::fact::CableFault;
+use crate::incidents::survey;
 use crate::manage::event::LinkEnd;
 use crate::manage::fabric_changes::kind_name;
 use crate::manage::loop_status::LoopStatus;
@@ -167,6 +169,8 @@ struct LinkView {
     /// The lower state of the two ends.
     state: String,
     link: Option<Link>,
+    /// Width and speed that both ends enable, such as `4x EDR`, if the link has less; else null.
+    could: Option<String>,
     /// LIDs that are forwarded through each of the two ends; null if there is no plan for this
     /// fabric.
     lids: Option<[usize; 2]>,
@@ -301,6 +305,12 @@ pub(super) fn ports(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     let number = query.number("port")?;
     let slots =
         slots.filter(|&id| number.is_none_or(|number| u64::from(fabric.port(id).num.0) == number));
+    let wants_errors = query.flag("errors_only")?.unwrap_or(false);
+    let has_errors = |&id: &PortId| {
+        let entry = counters_of(context, fabric, id);
+        !wants_errors || entry.is_some_and(|entry| entry.errors.0.iter().any(|&count| count > 0))
+    };
+    let slots = slots.filter(has_errors);
     Reply::json(&PortsView {
         ports: slots.filter_map(|id| port_view(context, fabric, id)).collect(),
     })
@@ -344,6 +354,18 @@ fn mtu(code: u8) -> u16 {
     if (1..=5).contains(&code) { 128 << code } else { 0 }
 }
 
+/// What degraded links could have, by both ends.
+fn degraded(fabric: &Fabric) -> BTreeMap<End, String> {
+    let mut could = BTreeMap::new();
+    for link in survey::degraded_links(fabric) {
+        let CableFault::Degraded { could: wanted, .. } = link.fault else { continue };
+        for end in link.cable.key() {
+            could.insert(end, wanted.clone());
+        }
+    }
+    could
+}
+
 /// All links.
 pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
     let fabric = context.fabric()?;
@@ -358,13 +380,23 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
         let rates = counters_of(context, fabric, port)?.history.latest()?;
         Some(rates.transmit_bytes_per_second)
     };
+    let could = degraded(fabric);
     let view = |(a, b): (PortId, PortId)| LinkView {
         ends: [PortName::of(fabric, a), PortName::of(fabric, b)],
         state: link_state(fabric, a, b).to_string(),
         link: link(fabric, a),
+        could: could.get(&fabric.end_of(a)).cloned(),
         lids: loads.as_ref().map(|loads| [loads[a.index()], loads[b.index()]]),
         rates: sent(a).zip(sent(b)).map(|(a, b)| [a, b]),
     };
+    let wants_down = query.flag("down")?.unwrap_or(false);
+    let wants_degraded = query.flag("degraded")?.unwrap_or(false);
+    let is_asked = |link: &LinkView| {
+        let has_choice = wants_down || wants_degraded;
+        let is_down = wants_down && link.state != "ACTIVE";
+        !has_choice || is_down || wants_degraded && link.could.is_some()
+    };
+    let wants_unused = wants_down || !wants_degraded;
     let shown = cables(fabric).filter(|&(a, b)| is_wanted(a) || is_wanted(b));
     let is_wanted_end =
         |end: &LinkEnd| wanted.iter().any(|&node| fabric.node(node).guid().to_string() == end.guid);
@@ -377,8 +409,11 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     let missing =
         missing.map(|link| MissingLinkView { ends: link.ends.clone(), since: time(link.since) });
     Reply::json(&LinksView {
-        links: shown.map(view).collect(),
-        missing: missing.collect(),
-        quarantined: quarantined.into_iter().filter(|link| is_shown(&link.ends)).collect(),
+        links: shown.map(view).filter(is_asked).collect(),
+        missing: missing.filter(|_| wants_unused).collect(),
+        quarantined: quarantined
+            .into_iter()
+            .filter(|link| wants_unused && is_shown(&link.ends))
+            .collect(),
     })
 }

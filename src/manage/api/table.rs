@@ -73,6 +73,21 @@ const INCIDENT_PARAMETERS: &[Parameter] = &[Parameter {
 const PORT_PARAMETERS: &[Parameter] = &[
     NODE,
     Parameter { name: "port", help: "Only the port with this number.", is_required: false },
+    Parameter {
+        name: "errors_only",
+        help: "true leaves out ports whose error counters are all 0 or not read.",
+        is_required: false,
+    },
+];
+
+const LINK_PARAMETERS: &[Parameter] = &[
+    NODE,
+    Parameter { name: "down", help: "true leaves out links that are ACTIVE.", is_required: false },
+    Parameter {
+        name: "degraded",
+        help: "true leaves out links that run at what both ends enable.",
+        is_required: false,
+    },
 ];
 
 const fn get(
@@ -138,7 +153,10 @@ pub static ENDPOINTS: &[Endpoint] = &[
             Handler::Read(fabric::ports),
         ),
     ),
-    with(&[NODE], get("/v1/links", "All links.", "LinksView", Handler::Read(fabric::links))),
+    with(
+        LINK_PARAMETERS,
+        get("/v1/links", "All links.", "LinksView", Handler::Read(fabric::links)),
+    ),
     with(
         ROUTE_PARAMETERS,
         get(

@@ -95,6 +95,10 @@ pub(super) fn links(reply: &Value) -> String {
             text(&row["state"]).to_owned(),
             link(&row["link"]),
             joined(&row["lids"]).replace(',', " / "),
+            row["could"]
+                .as_str()
+                .map(|could| format!("degraded: {could} enabled"))
+                .unwrap_or_default(),
         ]);
     }
     for row in list(&reply["quarantined"]) {

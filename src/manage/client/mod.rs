@@ -3,12 +3,13 @@
 //! * [`run`]: carries a command out; `instance`: finds the daemon; `http`: requests to it;
 //! * `show`: `--json`, `--watch`, standard output; `act`: actions; `wait`: their results; `stop`;
 //! * `check`: the state in one line, for monitoring plug-ins;
-//! * `status`, `incidents`, `replication`, `lists`, `path`, `top`, `perfmgr`: readable replies; `port`: names of ports;
+//! * `status`, `incidents`, `replication`, `lists`, `events`, `path`, `top`, `perfmgr`: readable replies; `port`: names of ports;
 //! * `table`: columns of text; `values`: units and lists.
 
 mod act;
 mod adaptive;
 mod check;
+mod events;
 mod http;
 mod incidents;
 mod instance;

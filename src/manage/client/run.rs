@@ -4,7 +4,9 @@ use super::act::{act, act_with};
 use super::http::{Client, with_query};
 use super::show::show;
 use super::wait::Awaited;
-use super::{adaptive, check, incidents, instance, lists, path, perfmgr, port, status, stop, top};
+use super::{
+    adaptive, check, events, incidents, instance, lists, path, perfmgr, port, status, stop, top,
+};
 use crate::cli::manage::{ActionArgs, ManageCommand};
 use crate::cli::output::print;
 use crate::cli::{ExitCode, Failure};
@@ -41,23 +43,36 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
         }
         ManageCommand::Top { interval, count, .. } => top::run(&client, *interval, *count).await,
         ManageCommand::Nodes(args) => show(&client, args, "/v1/nodes", lists::nodes).await,
-        ManageCommand::Links(args) => show(&client, args, "/v1/links", lists::links).await,
-        ManageCommand::Ports { node, client: args } => {
+        ManageCommand::Links { down, degraded, node, client: args } => {
+            let down = down.then_some("true");
+            let degraded = degraded.then_some("true");
+            let query = [("node", node.as_deref()), ("down", down), ("degraded", degraded)];
+            show(&client, args, &with_query("/v1/links", &query), lists::links).await
+        }
+        ManageCommand::Ports { node, errors, client: args } => {
             let number = node.as_deref().and_then(|name| split_port(name).1);
             let number = number.map(|number| number.to_string());
-            let query = [("node", node.as_deref()), ("port", number.as_deref())];
+            let errors = errors.then_some("true");
+            let query =
+                [("node", node.as_deref()), ("port", number.as_deref()), ("errors_only", errors)];
             show(&client, args, &with_query("/v1/ports", &query), lists::ports).await
         }
         ManageCommand::Path { from, to, client: args } => {
             let query = [("from", Some(from.as_str())), ("to", Some(to.as_str()))];
             show(&client, args, &with_query("/v1/routes", &query), path::path).await
         }
-        ManageCommand::Events { after, no_follow, .. } => {
+        ManageCommand::Events { after, no_follow, json, .. } => {
             let after = after.map(|after| after.to_string());
             let follow = no_follow.then_some("false");
             let query = [("after", after.as_deref()), ("follow", follow)];
             let path = with_query("/v1/events", &query);
-            client.stream(&path, |line| print(&format!("{line}\n"))).await
+            let is_json = *json;
+            client
+                .stream(&path, |line| {
+                    let shown = if is_json { line.to_owned() } else { events::line(line) };
+                    print(&format!("{shown}\n"))
+                })
+                .await
         }
         ManageCommand::Perfmgr { words, action } => perfmgr::run(&client, action, words).await,
         ManageCommand::Metrics(_) => {
