@@ -341,6 +341,7 @@ fn opensm_knows_every_key_of_ours() {
                 "virt_",
                 "rereg_on_guid_migr",
                 "pqft_structure",
+                "topo_config_file",
                 "ar_mode",
                 "ar_sl_mask",
                 "ar_transport_mask",
