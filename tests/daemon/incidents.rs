@@ -123,6 +123,31 @@ async fn a_dead_switch_with_four_hosts_is_one_incident() {
     assert_eq!(closed.len(), 1, "no other was open meanwhile: {closed:#?}");
 }
 
+/// The time from the loss of a switch to a shown incident on the real clock, with the simulated fabric on
+/// the same threads. It depends on the machine, and is printed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_time_to_a_shown_incident_is_printed() {
+    let cluster = SimCluster::healthy("6x5x1", 4);
+    let sm = cluster.start(HOME, cluster.options());
+    let mut subnet = sm.subnet.clone();
+    subnet.wait_for(Option::is_some).await.expect("the daemon runs");
+    let mut shown = sm.management.as_ref().expect("not taken").incidents.clone();
+    let dead = cluster.shape.switch_guid(FAR);
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let start = std::time::Instant::now();
+        power_off(&cluster, dead);
+        let is_shown = |list: &Arc<torus_sm::incidents::book::IncidentList>| {
+            list.open.iter().any(|incident| incident.kind == Kind::LostSwitch)
+        };
+        shown.wait_for(is_shown).await.expect("the daemon runs");
+        times.push(start.elapsed());
+        power_on(&cluster, dead);
+        shown.wait_for(|list| list.open.is_empty()).await.expect("the daemon runs");
+    }
+    println!("from a dead switch to its incident: {times:?}");
+}
+
 /// The log of a dead switch at the default level: one line that names the problem, besides those of OpenSM
 /// about the state of the subnet.
 #[tokio::test(start_paused = true)]

@@ -40,6 +40,12 @@ async fn incidents_are_shown_and_lead_to_their_places() {
         browser.prefer_dark(true);
         browser.evaluate("new Promise((done) => setTimeout(done, 200))");
         browser.screenshot("dark");
+        // A page that is loaded later knows the place of the lost switch all the same.
+        browser.evaluate("location.reload()");
+        browser.wait_for("incidents", "is lost, with 2 hosts");
+        browser.wait_for("counts", "lost");
+        let places = browser.evaluate("[...model.lostPlaces.values()].map(String).join()");
+        assert_eq!(places, "2,2,0");
         assert_eq!(browser.exceptions(), [""; 0]);
     });
 }

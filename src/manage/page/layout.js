@@ -140,6 +140,7 @@ const layoutFabric = (previous) => {
   if (model.torus) {
     torus = layoutTorus(model.torus);
     for (const node of switches) if (node.at) place.set(node.guid, torus.point(node.at));
+    for (const [guid, at] of model.lostPlaces) place.set(guid, torus.point(at));
     let spare = 0;
     for (const node of switches) {
       if (!node.at) place.set(node.guid, previous?.get(node.guid) ?? [spare++, torus.ry + PLANE_GAP]);

@@ -6,6 +6,8 @@ const model = {
   lost: new Map(),
   // Nodes that were there before and are missing now, by GUID.
   lostNodes: new Map(),
+  // Places on the torus of lost switches, by GUID.
+  lostPlaces: new Map(),
   torus: null,
   status: null,
   // GUIDs and links of the shown path.
@@ -35,6 +37,37 @@ const axisOf = (a, b, radices) => {
   const distance = Math.abs(a[axis] - b[axis]);
   if (distance === 1) return { axis, wraps: false };
   return distance === radices[axis] - 1 ? { axis, wraps: true } : null;
+};
+
+// Places on the torus of switches that were lost before this page was loaded, by GUID: the position without
+// a switch that lies beside all their former neighbours.
+const lostPlaces = () => {
+  const neighbours = new Map();
+  for (const { ends } of model.lost.values()) {
+    for (const [one, other] of [ends, [...ends].reverse()]) {
+      const at = model.nodes.get(other.guid)?.at;
+      if (model.nodes.has(one.guid) || !at) continue;
+      if (!neighbours.has(one.guid)) neighbours.set(one.guid, []);
+      neighbours.get(one.guid).push(at);
+    }
+  }
+  const { missing_switches: free, radices } = model.torus;
+  const places = new Map();
+  for (const [guid, beside] of neighbours) {
+    const at = free.find((place) => beside.every((other) => axisOf(other, place, radices)));
+    if (at) places.set(guid, at);
+  }
+  return places;
+};
+
+// Gives lost links the places of switches that were lost before this page was loaded.
+const placeLost = () => {
+  model.lostPlaces = model.torus ? lostPlaces() : new Map();
+  for (const link of model.lost.values()) {
+    if (link.along || !link.ends.some((end) => model.lostPlaces.has(end.guid))) continue;
+    link.nodes = link.ends.map((end) => model.nodes.get(end.guid) ?? { kind: "switch", at: model.lostPlaces.get(end.guid) });
+    link.along = axisOf(link.nodes[0].at, link.nodes[1].at, model.torus.radices);
+  }
 };
 
 // Links that were lost before this page was loaded.
@@ -80,6 +113,7 @@ const updateFabric = (nodes, { links, missing }, torus) => {
   for (const link of before.links) if (!present.has(link.key)) model.lost.set(link.key, link);
   takeMissing(missing ?? []);
   for (const key of present) model.lost.delete(key);
+  placeLost();
   for (const [guid, node] of before.nodes) if (!model.nodes.has(guid)) model.lostNodes.set(guid, node);
   for (const guid of model.nodes.keys()) model.lostNodes.delete(guid);
 };
