@@ -2,7 +2,7 @@
 
 use super::DaemonArgs;
 use super::number::natural;
-use clap::Parser;
+use clap::{ArgGroup, Parser};
 use std::path::PathBuf;
 
 /// Watch the fabric of another subnet manager, and report what torus-sm would do in its place.
@@ -12,6 +12,7 @@ use std::path::PathBuf;
 /// the daemon are accepted; see torus-sm --help.
 #[derive(Clone, PartialEq, Debug, Parser)]
 #[command(name = "shadow")]
+#[command(group(ArgGroup::new("shown").args(["report", "dumps"])))]
 pub struct ShadowArgs {
     /// Gets in a second, at most
     #[arg(long, value_name = "GETS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -33,11 +34,15 @@ pub struct ShadowArgs {
     /// Print the report of a shadow, which may still run: safe to switch, or what would change
     #[arg(long, conflicts_with_all = ["passes", "interval", "rate"])]
     pub report: bool,
+    /// Print the report about the files that OpenSM dumps to FOLDER, opensm-subnet.lst and
+    /// opensm-lfts.dump, without a port
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["passes", "interval", "rate", "report", "state"])]
+    pub dumps: Option<PathBuf>,
     /// Print the report as JSON
-    #[arg(long, requires = "report")]
+    #[arg(long, requires = "shown")]
     pub json: bool,
     /// Print the report as an HTML page
-    #[arg(long, requires = "report", conflicts_with = "json")]
+    #[arg(long, requires = "shown", conflicts_with = "json")]
     pub html: bool,
     #[command(flatten)]
     pub daemon: DaemonArgs,

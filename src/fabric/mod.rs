@@ -21,6 +21,7 @@ pub mod node_name;
 pub mod node_names;
 pub mod part;
 pub mod quarantined;
+pub mod subnet_list;
 pub mod synthetic;
 pub mod topology;
 pub mod virtual_ports;

@@ -131,7 +131,6 @@ fn name_swaps(fabric: &Swappable, swaps: u64) {
         let repaired = snapshot(&with_exchange(&swapped, &exchanged));
         assert!(is_regular(&repaired), "{shape}, seed {seed}");
     }
-    println!("{shape}: {} of {swaps} swaps are named", swaps - missed.len() as u64);
     assert!(missed.is_empty(), "{shape}: {missed:?}");
 }
 

@@ -74,6 +74,37 @@ impl Scenario {
         let sm_location = sm_location(&topology, &options).map_err(usage)?;
         let torus_config = generated_torus
             .unwrap_or_else(|| configured_torus(&topology, sm_location, &options, &mut notes));
+        Self::configured(topology, sm_location, torus_config, (options, notes))
+    }
+
+    /// A fabric that is known otherwise, with the configuration of a daemon. `manager`: where the subnet
+    /// manager ran, if that is known.
+    ///
+    /// # Errors
+    /// Returns an error for the first wrong argument or unreadable file.
+    pub fn of_topology(
+        topology: Topology,
+        manager: Option<SmLocation>,
+        daemon: &DaemonArgs,
+    ) -> Result<Self, Failure> {
+        let config = |text: String| Failure::new(ExitCode::Config, text);
+        let (options, mut notes) = read_options(daemon).map_err(config)?;
+        let location = match manager {
+            Some(location) => location,
+            None => sm_location(&topology, &options).map_err(config)?,
+        };
+        let torus_config = configured_torus(&topology, location, &options, &mut notes);
+        Self::configured(topology, location, torus_config, (options, notes))
+    }
+
+    /// Reads the other files of the configuration.
+    fn configured(
+        topology: Topology,
+        sm_location: SmLocation,
+        torus_config: Result<TorusConfig, Vec<Note>>,
+        (options, mut notes): (Options, Vec<Note>),
+    ) -> Result<Self, Failure> {
+        let config = |text: String| Failure::new(ExitCode::Config, text);
         let (routing_files, found) = files::routing_files(&options);
         notes.extend(found);
         let chain = configuration::chain(&options, routing_files).map_err(config)?;

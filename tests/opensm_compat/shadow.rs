@@ -62,7 +62,8 @@ impl Managed {
         let log = sim.dir().join("opensm.log");
         let opensm = sim
             .command(&host, &tool("opensm").expect("checked"))
-            .args(["-d2", "-F"])
+            // With dump files.
+            .args(["-d2", "-D", "0x43", "-F"])
             .arg(&config)
             .arg("-f")
             .arg(&log)
@@ -204,6 +205,32 @@ fn nothing_would_be_written_after_opensm_with_the_same_configuration() {
         assert_eq!(output.status.code(), Some(0));
         let text = String::from_utf8_lossy(&run(&["--dry-start"]).stdout).into_owned();
         println!("{text}");
+    }
+}
+
+#[test]
+fn the_dump_files_of_opensm_are_those_of_the_same_plan() {
+    for (shape, options, other) in [
+        ("4x4x2", TORUS, "minhop"),
+        ("5x4x1", TORUS, "dor"),
+        ("4x4x2", "routing_engine minhop", "dor"),
+    ] {
+        let Some(managed) = Managed::start(shape, options) else { return };
+        let folder = managed.sim.dir().to_str().expect("text").to_owned();
+        let compare = |more: &[&str]| {
+            let args = [&["shadow", "--dumps", &folder, "--json"][..], more].concat();
+            let output = managed.torus_sm("", &args);
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            serde_json::from_slice::<Value>(&output.stdout)
+                .unwrap_or_else(|error| panic!("{error}: {errors}"))
+        };
+        let report = compare(&[]);
+        assert_eq!(report["safe_to_switch"], true, "{shape} {options}: {report:#}");
+        let report = compare(&["-R", other]);
+        assert_eq!(report["safe_to_switch"], false, "{shape} {options}: {report:#}");
+        let differences = report["differences"].as_array().expect("a list");
+        let is_route = |set: &Value| set["attribute"] == "LinearForwardingTable";
+        assert!(!differences.is_empty() && differences.iter().all(is_route), "{report:#}");
     }
 }
 

@@ -9,11 +9,13 @@
 //! * [`watch`]: `torus-sm shadow`, which passes over the fabric again and again; [`report`]: its report,
 //!   [`html`]: as a page;
 //! * `difference_groups`: equal differences of many ports as one;
+//! * [`dump_files`]: the same comparison without a port, from the files that OpenSM dumps;
 //! * `in_force`: the tables that the devices hold; [`path_sls`]: service levels of sample paths;
 //! * [`set_view`]: Sets in words.
 
 mod difference_groups;
 pub mod dry_start;
+pub mod dump_files;
 pub mod first_start;
 pub mod html;
 mod in_force;

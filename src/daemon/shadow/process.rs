@@ -1,6 +1,7 @@
 //! The commands as processes: configuration, port, output and exit code.
 
 use super::dry_start::DryStart;
+use super::dump_files;
 use super::first_start::FirstStart;
 use super::html;
 use super::port::ShadowPort;
@@ -71,6 +72,9 @@ pub fn shadow(args: &ShadowArgs) -> Result<ExitCode, Failure> {
         let folder = std::env::var_os("OSM_CACHE_DIR").unwrap_or("/var/cache/opensm".into());
         PathBuf::from(folder).join(STATE_FILE)
     });
+    if let Some(folder) = &args.dumps {
+        return shown(args, &dump_files::compare(folder, &args.daemon)?);
+    }
     if args.report { print_report(args, &state) } else { watch(args, &state) }
 }
 
@@ -81,9 +85,14 @@ fn print_report(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
     };
     let text = std::fs::read_to_string(state).map_err(|error| unusable(&error))?;
     let report: ShadowReport = serde_json::from_str(&text).map_err(|error| unusable(&error))?;
+    shown(args, &report)
+}
+
+/// Prints a report as the arguments request.
+fn shown(args: &ShadowArgs, report: &ShadowReport) -> Result<ExitCode, Failure> {
     let shown = match (args.json, args.html) {
-        (true, _) => json(&ReportJson::of(&report))?,
-        (false, true) => html::page(&report),
+        (true, _) => json(&ReportJson::of(report))?,
+        (false, true) => html::page(report),
         (false, false) => report.text(),
     };
     print(&shown)?;

@@ -76,6 +76,9 @@ pub struct ShadowReport {
     pub faults_in_force: Vec<String>,
     /// Changes of the fabric, the latest last.
     pub changes: Vec<SeenChange>,
+    /// The folder of dump files that were compared instead of devices.
+    #[serde(default)]
+    pub dump_files: Option<String>,
     /// The configuration of the last run; values of files and secrets are hashes.
     #[serde(default)]
     pub configuration: Description,
@@ -219,6 +222,9 @@ impl ShadowReport {
 
     /// Facts in words, one a line.
     pub(super) fn facts(&self) -> Vec<String> {
+        if let Some(folder) = &self.dump_files {
+            return self.facts_of_dump_files(folder);
+        }
         let mut facts = vec![
             format!("shadow at port GUID {} since {}", self.port_guid, self.since),
             format!(
@@ -257,6 +263,18 @@ impl ShadowReport {
             facts.push(format!("the last pass that failed: {failure}"));
         }
         facts
+    }
+
+    fn facts_of_dump_files(&self, folder: &str) -> Vec<String> {
+        let switches = counted(self.switches, "switch", "switches");
+        let hosts = counted(self.hosts, "host", "hosts");
+        let engine = self.engine.iter();
+        let engine = engine.map(|engine| format!("this program routes the fabric by {engine}"));
+        let compared = format!(
+            "the dump files of {folder}: {switches}, {hosts}; LIDs and forwarding tables were compared, \
+             no other tables"
+        );
+        std::iter::once(compared).chain(engine).collect()
     }
 
     /// A change of the fabric in one line.
