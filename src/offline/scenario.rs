@@ -74,7 +74,7 @@ impl Scenario {
         let sm_location = sm_location(&topology, &options).map_err(usage)?;
         let torus_config = generated_torus
             .unwrap_or_else(|| configured_torus(&topology, sm_location, &options, &mut notes));
-        Self::configured(topology, sm_location, torus_config, (options, notes))
+        Self::configured(topology, sm_location, torus_config, options, notes)
     }
 
     /// A fabric that is known otherwise, with the configuration of a daemon. `manager`: where the subnet
@@ -94,7 +94,7 @@ impl Scenario {
             None => sm_location(&topology, &options).map_err(config)?,
         };
         let torus_config = configured_torus(&topology, location, &options, &mut notes);
-        Self::configured(topology, location, torus_config, (options, notes))
+        Self::configured(topology, location, torus_config, options, notes)
     }
 
     /// Reads the other files of the configuration.
@@ -102,7 +102,8 @@ impl Scenario {
         topology: Topology,
         sm_location: SmLocation,
         torus_config: Result<TorusConfig, Vec<Note>>,
-        (options, mut notes): (Options, Vec<Note>),
+        options: Options,
+        mut notes: Vec<Note>,
     ) -> Result<Self, Failure> {
         let config = |text: String| Failure::new(ExitCode::Config, text);
         let (routing_files, found) = files::routing_files(&options);

@@ -24,7 +24,9 @@ async fn incidents_are_shown_and_lead_to_their_places() {
         assert_eq!(browser.evaluate("document.getElementById('loading').hidden"), true);
         assert_eq!(browser.evaluate("document.getElementById('worst').hidden"), true);
         browser.screenshot("healthy");
-        (1..=8).for_each(|num| drop(managed.cluster.fabric.unlink(dead, PortNum(num))));
+        for num in 1..=8 {
+            managed.cluster.fabric.unlink(dead, PortNum(num));
+        }
         browser.wait_for("incidents", "is lost, with 2 hosts");
         browser.wait_for("worst", "check the power of the switch");
         browser.wait_for("role", "degraded (1)");
