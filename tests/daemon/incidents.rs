@@ -134,7 +134,8 @@ async fn the_time_to_a_shown_incident_is_printed() {
     let mut shown = sm.management.as_ref().expect("not taken").incidents.clone();
     let dead = cluster.shape.switch_guid(FAR);
     let mut times = Vec::new();
-    for _ in 0..5 {
+    // A third time within a minute would be flapping cables.
+    for _ in 0..2 {
         let start = std::time::Instant::now();
         power_off(&cluster, dead);
         let is_shown = |list: &Arc<torus_sm::incidents::book::IncidentList>| {
@@ -152,7 +153,7 @@ async fn the_time_to_a_shown_incident_is_printed() {
 /// OpenSM writes about traps and ports, too.
 #[tokio::test(start_paused = true)]
 async fn a_dead_switch_with_four_hosts_is_one_line_in_the_log() {
-    let lines = Lines::default();
+    let lines = Lines::of_this_thread();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::INFO)
@@ -160,7 +161,11 @@ async fn a_dead_switch_with_four_hosts_is_one_line_in_the_log() {
         .without_time()
         .with_writer(move || writer.clone())
         .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    // Subscribers of single threads do not get what other threads have logged first.
+    if tracing::subscriber::set_global_default(subscriber).is_err() {
+        println!("SKIPPED: another subscriber has the log (TORUS_SM_LOG)");
+        return;
+    }
     let cluster = SimCluster::healthy("6x5x1", 4);
     let sm = start(&cluster, cluster.options()).await;
     lines.take();
@@ -180,20 +185,29 @@ async fn a_dead_switch_with_four_hosts_is_one_line_in_the_log() {
     println!("{log}");
 }
 
-/// What is logged.
-#[derive(Clone, Default)]
-struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
+/// The log of a thread.
+#[derive(Clone)]
+struct Lines {
+    bytes: Arc<std::sync::Mutex<Vec<u8>>>,
+    thread: std::thread::ThreadId,
+}
 
 impl Lines {
+    fn of_this_thread() -> Self {
+        Self { bytes: Arc::default(), thread: std::thread::current().id() }
+    }
+
     fn take(&self) -> String {
-        let bytes = std::mem::take(&mut *self.0.lock().expect("no panic"));
+        let bytes = std::mem::take(&mut *self.bytes.lock().expect("no panic"));
         String::from_utf8(bytes).expect("text")
     }
 }
 
 impl std::io::Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        if std::thread::current().id() == self.thread {
+            self.bytes.lock().expect("no panic").extend_from_slice(bytes);
+        }
         Ok(bytes.len())
     }
 
