@@ -45,7 +45,9 @@ impl Register {
             Some(CableEnd { guid, port, name, is_switch: node.is_switch() })
         };
         let cable = |[one, other]: &[End; 2]| Some(Cable::new(named(one)?, named(other)?));
-        let cables = cables.iter().filter_map(cable).take(MAX_KEPT).collect();
+        let is_there = |cable: &[End; 2]| far_end(fabric, cable[0]) == Some(cable[1]);
+        let absent = cables.iter().filter(|cable| !is_there(cable));
+        let cables = absent.filter_map(cable).take(MAX_KEPT).collect();
         let mut register = Self { cables, ..Self::default() };
         register.settle(fabric);
         register

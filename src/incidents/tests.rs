@@ -1,6 +1,6 @@
 //! Pairs of swapped cables in random places: each is named with plugs whose exchange restores it.
 
-use super::fact::ExchangedCables;
+use super::fact::{Cable, ExchangedCables};
 use super::losses::Register;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
@@ -8,6 +8,7 @@ use crate::fabric::{End, Fabric};
 use crate::ids::PortNum;
 use crate::sim::generate::FabricShape;
 use crate::wire::attr::NodeKind;
+use std::collections::BTreeSet;
 
 /// Random swaps of each fabric.
 const SWAPS: u64 = 100;
@@ -159,4 +160,26 @@ fn with_exchange(topology: &Topology, exchanged: &ExchangedCables) -> Topology {
         }
     }
     exchanged
+}
+
+/// A fabric has more cables than a register keeps.
+#[test]
+fn a_missing_cable_of_a_large_fabric_is_found() {
+    let shape: FabricShape = "12x12x12".parse().expect("a shape");
+    let whole = shape.build().expect("it fits");
+    let ends = |cable: [(usize, PortNum); 2]| {
+        let mut ends = cable.map(|at| end(&whole, at));
+        ends.sort_unstable();
+        ends
+    };
+    let expected: BTreeSet<[End; 2]> = whole.cables.iter().map(|&cable| ends(cable)).collect();
+    let is_switch = |&(node, _): &(usize, PortNum)| whole.nodes[node].kind == NodeKind::Switch;
+    let between_switches = whole.cables.iter().filter(|cable| cable.iter().all(is_switch));
+    let last = between_switches.map(|&cable| ends(cable)).max().expect("a cable");
+    assert!(expected.range(..last).count() > 4096);
+    let mut topology = whole.clone();
+    topology.cables.retain(|&cable| ends(cable) != last);
+    let missing = Register::of_expected(&expected, &snapshot(&topology));
+    let found: Vec<[End; 2]> = missing.cables().map(Cable::key).collect();
+    assert_eq!(found, [last]);
 }
