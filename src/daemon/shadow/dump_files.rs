@@ -6,7 +6,7 @@ use super::report::ShadowReport;
 use super::set_view::{SetEffect, SetView};
 use crate::cli::{DaemonArgs, ExitCode, Failure};
 use crate::config::route_dumps::{self, LftDump};
-use crate::config::text_file::read_text;
+use crate::config::text_file::{ReadError, read_text};
 use crate::fabric::{Fabric, subnet_list};
 use crate::ids::{Guid, Lid};
 use crate::offline::scenario::Scenario;
@@ -66,7 +66,10 @@ pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, Failu
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    read_text(path).map_err(|error| Failure::new(ExitCode::Config, error.to_string()))
+    let wrong = |error: ReadError| {
+        format!("{error}; OpenSM writes {SUBNET_LIST} and {LFT_DUMP} with -D 0x43")
+    };
+    read_text(path).map_err(|error| Failure::new(ExitCode::Config, wrong(error)))
 }
 
 /// Ports that would get another LID.
