@@ -9,6 +9,10 @@ use crate::incidents::losses::Register;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+/// Cables up to which each is an incident of its own: with more of them, the file is of another fabric or
+/// incomplete.
+const MAX_SINGLE: usize = 64;
+
 /// The cables of the file, and what is wrong with it.
 #[derive(Default)]
 struct Topology {
@@ -54,11 +58,33 @@ impl ExpectedCables {
                 facts.exchanged.push(ExchangedCables { reason, ..exchanged });
             }
         }
-        facts.unlisted_cables = unlisted(cables, fabric);
+        let unlisted = unlisted(cables, fabric);
+        if let Some(fault) = too_many(&unlisted, "unlisted-cables", "does not list", "has") {
+            facts.own.push(fault);
+        } else {
+            facts.unlisted_cables = unlisted;
+        }
         let missing = expected.cables().filter(|cable| !facts.lost_cables.contains(cable));
         let missing: Vec<Cable> = missing.cloned().collect();
-        facts.lost_cables.extend(missing);
+        if let Some(fault) = too_many(&missing, "missing-cables", "lists", "lacks") {
+            facts.own.push(fault);
+        } else {
+            facts.lost_cables.extend(missing);
+        }
     }
+}
+
+/// One finding about the file instead of one about each cable, if it differs from the fabric in many.
+fn too_many(cables: &[Cable], resource: &'static str, file: &str, has: &str) -> Option<OwnFault> {
+    let first = cables.first().filter(|_| cables.len() > MAX_SINGLE)?;
+    Some(OwnFault {
+        resource,
+        text: format!(
+            "topo_config_file {file} {} cables that the fabric {has}, such as {first}",
+            cables.len()
+        ),
+        repair: "write a topo_config_file that fits the fabric".to_owned(),
+    })
 }
 
 fn shares_cable(one: &ExchangedCables, other: &ExchangedCables) -> bool {
@@ -75,4 +101,25 @@ fn unlisted(cables: &BTreeSet<[End; 2]>, fabric: &Fabric) -> Vec<Cable> {
         (!is_listed).then(|| Cable::of(fabric, port)).flatten()
     });
     present.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::synthetic::SyntheticView;
+    use crate::sim::generate::Shape;
+
+    #[test]
+    fn a_file_of_another_fabric_is_one_finding() {
+        let topology = Shape::torus([6, 6, 1]).build().expect("a torus");
+        let fabric = Fabric::from_topology(&topology, 0, &SyntheticView::default());
+        let fabric = fabric.expect("a fabric");
+        let unlisted = unlisted(&BTreeSet::new(), &fabric);
+        assert!(unlisted.len() > MAX_SINGLE);
+        let fault = too_many(&unlisted, "unlisted-cables", "does not list", "has");
+        let text = fault.expect("one finding").text;
+        let start = format!("topo_config_file does not list {} cables that the", unlisted.len());
+        assert!(text.starts_with(&start), "{text}");
+        assert!(too_many(&unlisted[..MAX_SINGLE], "unlisted-cables", "", "").is_none());
+    }
 }

@@ -77,9 +77,7 @@ impl Structure {
         }
         Ok(())
     }
-}
 
-impl Structure {
     /// The switches that have less of something than the largest of their level: the tree is damaged, or
     /// a quasi fat tree that is no parallel ports generalized one.
     pub(super) fn uneven(&self, levels: &Levels, fabric: &Fabric) -> Option<String> {
