@@ -6,133 +6,199 @@
 //! Once the devices hold the plan, a baseline is *computed* in full from the acknowledged fabric,
 //! which may take a second, and replaces the carried one when complete. If the fabric changes
 //! before, the next plan uses the carried baseline.
+//!
+//! The baseline of a large fabric takes tens of megabytes. So a computation may free the last computed
+//! one ([`Last`]), and what a complete one replaces is freed at once.
 
+use crate::contained;
 use crate::daemon::process::priority::{spawn_idle, spawn_low_priority, spawn_preparation};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinHandle;
 
-type Task<T> = JoinHandle<Option<Arc<T>>>;
+/// A carried baseline, made when it is first needed; `None` if that failed.
+type Carried<T> = LazyLock<Option<Arc<T>>, Box<dyn FnOnce() -> Option<Arc<T>> + Send>>;
 
-/// The work that makes a carried baseline.
-type Carry<T> = Box<dyn FnOnce() -> T + Send + Sync>;
+/// The work of a computation. It holds a fabric and its plan.
+type Compute<T> = Box<dyn FnOnce(Last<T>) -> Option<Arc<T>> + Send>;
 
-/// The work of a computation, from the last computed baseline. It holds a fabric and its plan.
-type Compute<T> = Box<dyn FnOnce(Option<Arc<T>>) -> Option<Arc<T>> + Send>;
+/// The baselines that a computation may start from.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Last<T> {
+    /// The last computed one, of the same plan or of an earlier one. The cache does not keep it.
+    pub computed: Option<Arc<T>>,
+    /// The carried one, if there is no computed one of its plan.
+    pub carried: Option<Arc<T>>,
+}
 
 /// The baselines, and the tasks that compute them.
 pub struct BaselineCache<T> {
-    /// The baseline to use while no task has a newer one.
-    known: Option<Arc<T>>,
-    /// Work of [`Self::carry`] that has not started.
-    to_carry: Option<Carry<T>>,
-    carrying: Option<Task<T>>,
-    computing: Option<Task<T>>,
-    /// The unfinished computation for an earlier plan.
-    superseded: Option<Task<T>>,
-    /// The last computed baseline.
-    computed: Option<Arc<T>>,
-    /// The computation requested last, until it starts: of others that wait, nothing is kept.
-    pending: Arc<Mutex<Option<Compute<T>>>>,
+    held: Arc<Mutex<Held<T>>>,
+    /// The last computation, which waits for the ones before it.
+    computing: Option<JoinHandle<()>>,
+}
+
+struct Held<T> {
+    /// Number of the plan that needs a baseline.
+    plan: u64,
+    carried: Option<Arc<Carried<T>>>,
+    computed: Option<Computed<T>>,
+    /// The computation requested last, until it starts, with the number of its plan: of others that
+    /// wait, nothing is kept.
+    pending: Option<(u64, Compute<T>)>,
+}
+
+struct Computed<T> {
+    plan: u64,
+    baseline: Arc<T>,
+    /// [`BaselineCache::computed`] has returned it.
+    is_returned: bool,
+}
+
+/// Baselines that are to be freed without the lock.
+struct Replaced<T> {
+    computed: Option<Computed<T>>,
+    carried: Option<Arc<Carried<T>>>,
+}
+
+impl<T> Default for Replaced<T> {
+    fn default() -> Self {
+        Self { computed: None, carried: None }
+    }
 }
 
 impl<T> Default for BaselineCache<T> {
     fn default() -> Self {
-        let (known, to_carry, carrying, computing, superseded) = Default::default();
-        let (computed, pending) = Default::default();
-        Self { known, to_carry, carrying, computing, superseded, computed, pending }
+        let held = Held { plan: 0, carried: None, computed: None, pending: None };
+        Self { held: Arc::new(Mutex::new(held)), computing: None }
     }
 }
 
 impl<T: Send + Sync + 'static> BaselineCache<T> {
     /// Uses a baseline that was computed elsewhere until there is a newer one.
     pub fn provide(&mut self, known: Arc<T>) {
-        self.known = Some(known);
+        self.replace_carried(Box::new(|| Some(known)));
     }
 
     /// Replaces the baseline by the result of `work`, which turns the results of a verified plan
     /// into a carried baseline. It starts with [`Self::start_carrying`], or when it is waited for.
-    pub fn carry(&mut self, work: impl FnOnce() -> T + Send + Sync + 'static) {
-        if let Some(computing) = self.computing.take() {
-            self.superseded = Some(computing);
-        }
-        self.known = None;
-        self.carrying = None;
-        self.to_carry = Some(Box::new(work));
+    pub fn carry(&mut self, work: impl FnOnce() -> T + Send + 'static) {
+        self.replace_carried(Box::new(|| contained::run(work).ok().map(Arc::new)));
+    }
+
+    fn replace_carried(&mut self, work: Box<dyn FnOnce() -> Option<Arc<T>> + Send>) {
+        let mut held = lock(&self.held);
+        held.plan += 1;
+        let before = held.carried.replace(Arc::new(LazyLock::new(work)));
+        drop(held);
+        free(before);
     }
 
     /// Starts the work of the last [`Self::carry`], if it has not started.
     pub fn start_carrying(&mut self) {
-        if let Some(work) = self.to_carry.take() {
-            self.carrying = Some(spawn_preparation(move || Some(Arc::new(work()))));
-        }
+        drop(made(&self.held));
     }
 
-    /// Starts `work`, which computes the baseline in full, or returns the last computed one, its
-    /// argument, if that is still valid. Computations run one at a time, and are skipped if a
-    /// later one was requested meanwhile.
-    pub fn compute(
-        &mut self,
-        work: impl FnOnce(Option<Arc<T>>) -> Option<Arc<T>> + Send + 'static,
-    ) {
-        let before = self.computing.take().or(self.superseded.take());
-        let mut last = self.computed.clone();
-        let pending = self.pending.clone();
-        let skipped = exchange(&pending, Some(Box::new(work)));
-        if skipped.is_some() {
-            // To free a large fabric takes a while.
-            drop(spawn_low_priority(move || drop(skipped)));
-        }
+    /// Starts `work`, which computes the baseline in full, or returns the last computed one if that
+    /// is still valid. Computations run one at a time, and are skipped if a later one was requested
+    /// meanwhile.
+    pub fn compute(&mut self, work: impl FnOnce(Last<T>) -> Option<Arc<T>> + Send + 'static) {
+        let before = self.computing.take();
+        let mut held = lock(&self.held);
+        let plan = held.plan;
+        let skipped = held.pending.replace((plan, Box::new(work)));
+        drop(held);
+        free(skipped);
+        let held = self.held.clone();
         self.computing = Some(tokio::spawn(async move {
-            if let Some(Ok(Some(before))) = finished(before).await {
-                last = Some(before);
+            if let Some(before) = before {
+                drop(before.await);
             }
-            match exchange(&pending, None) {
-                Some(work) => spawn_idle(move || work(last)).await.ok().flatten(),
-                // The task before this one did the work.
-                None => last,
+            let carried = made(&held).await.ok().flatten();
+            // Without a pending one, the task before this one did the work.
+            let pending = lock(&held).pending.take();
+            if let Some((plan, work)) = pending {
+                let last = Last { computed: take_computed(&held), carried };
+                let work = move || {
+                    let computed = work(last);
+                    let replaced = lock(&held).complete(plan, computed);
+                    drop(replaced);
+                };
+                drop(spawn_idle(work).await);
             }
         }));
     }
 
     /// Waits until [`Self::computed`] has no need to wait. May be cancelled.
     pub async fn until_computed(&mut self) {
-        let Some(task) = self.computing.as_mut() else { return };
-        let computed = task.await.ok().flatten();
-        self.computing = Some(tokio::spawn(std::future::ready(computed)));
+        if let Some(task) = self.computing.as_mut() {
+            drop(task.await);
+            self.computing = None;
+        }
     }
 
-    /// A computed baseline, if it was not returned before; with `wait`, waits for it.
+    /// The computed baseline of the plan, if it was not returned before; with `wait`, waits for it.
     pub async fn computed(&mut self, wait: bool) -> Option<Arc<T>> {
-        let computing = self.computing.take_if(|task| wait || task.is_finished())?;
-        let computed = computing.await.ok().flatten()?;
-        (self.known, self.computed) = (Some(computed.clone()), Some(computed.clone()));
-        (self.to_carry, self.carrying) = (None, None);
-        Some(computed)
+        if wait {
+            self.until_computed().await;
+        }
+        let mut held = lock(&self.held);
+        let plan = held.plan;
+        let computed = held.computed.as_mut().filter(|it| it.plan == plan && !it.is_returned)?;
+        computed.is_returned = true;
+        Some(computed.baseline.clone())
     }
 
     /// The best baseline available now.
     pub async fn latest(&mut self) -> Option<Arc<T>> {
-        if self.computed(false).await.is_none() {
-            self.start_carrying();
-            if let Some(carrying) = self.carrying.take() {
-                self.known = carrying.await.ok().flatten();
-            }
+        let known = lock(&self.held).of_plan();
+        match known {
+            Some(known) => Some(known),
+            None => made(&self.held).await.ok().flatten(),
         }
-        self.known.clone()
     }
 }
 
-/// Replaces the pending computation, and returns it.
-fn exchange<T>(pending: &Mutex<Option<Compute<T>>>, by: Option<Compute<T>>) -> Option<Compute<T>> {
-    let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-    std::mem::replace(&mut pending, by)
+impl<T> Held<T> {
+    /// The computed baseline of the plan.
+    fn of_plan(&self) -> Option<Arc<T>> {
+        let computed = self.computed.as_ref().filter(|computed| computed.plan == self.plan)?;
+        Some(computed.baseline.clone())
+    }
+
+    /// Keeps the result of a computation, and returns what it replaces. That for an earlier plan
+    /// serves [`Last::computed`] only.
+    fn complete(&mut self, plan: u64, computed: Option<Arc<T>>) -> Replaced<T> {
+        let Some(baseline) = computed else { return Replaced::default() };
+        let computed = Computed { plan, baseline, is_returned: false };
+        Replaced {
+            computed: self.computed.replace(computed),
+            carried: if plan == self.plan { self.carried.take() } else { None },
+        }
+    }
 }
 
-async fn finished<T>(task: Option<JoinHandle<T>>) -> Option<Result<T, tokio::task::JoinError>> {
-    match task {
-        Some(task) => Some(task.await),
-        None => None,
+/// Frees something of a large fabric, which takes a while, on another thread.
+fn free<T: Send + 'static>(unused: Option<T>) {
+    if unused.is_some() {
+        drop(spawn_low_priority(move || drop(unused)));
     }
+}
+
+/// The carried baseline, when its work is done on another thread.
+fn made<T: Send + Sync + 'static>(held: &Mutex<Held<T>>) -> JoinHandle<Option<Arc<T>>> {
+    let carried = lock(held).carried.clone();
+    spawn_preparation(move || carried.and_then(|carried| LazyLock::force(&carried).clone()))
+}
+
+/// Takes the last computed baseline; a copy if it is that of the plan, which needs it until there is
+/// another one.
+fn take_computed<T>(held: &Mutex<Held<T>>) -> Option<Arc<T>> {
+    let mut held = lock(held);
+    held.of_plan().or_else(|| held.computed.take().map(|computed| computed.baseline))
+}
+
+fn lock<T>(held: &Mutex<Held<T>>) -> MutexGuard<'_, Held<T>> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -153,7 +219,8 @@ mod tests {
         let (go, gate) = mpsc::channel::<()>();
         let (begin, begins) = oneshot::channel();
         baselines.compute(move |last| {
-            assert_eq!(last, None);
+            assert_eq!(last.computed, None);
+            assert_eq!(last.carried.as_deref(), Some(&"carried 1"));
             begin.send(()).ok()?;
             gate.recv().ok()?;
             Some(Arc::new("computed 1"))
@@ -166,7 +233,8 @@ mod tests {
         baselines.compute(|_| unreachable!("a third one is requested"));
         baselines.carry(|| "carried 3");
         baselines.compute(|last| {
-            assert_eq!(last.as_deref(), Some(&"computed 1"));
+            assert_eq!(last.computed.as_deref(), Some(&"computed 1"));
+            assert_eq!(last.carried.as_deref(), Some(&"carried 3"));
             Some(Arc::new("computed 3"))
         });
         assert_eq!(baselines.latest().await.as_deref(), Some(&"carried 3"));

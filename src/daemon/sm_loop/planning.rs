@@ -9,6 +9,7 @@
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
+use crate::daemon::sm_loop::baseline_cache::Last;
 use crate::fabric::{Fabric, PortId};
 use crate::notes::Note;
 use crate::plan::Plan;
@@ -116,19 +117,22 @@ impl PlanRequest {
         pending.complete(self.inputs(), &self.checks())
     }
 
-    /// Computes the baseline for the plan after `plan`, or returns `last` if that is still valid.
-    /// `None` if the acknowledged fabric cannot be planned again.
+    /// Computes the baseline for the plan after `plan`, or returns the last computed one if that is
+    /// still valid. `None` if the acknowledged fabric cannot be planned again.
     pub fn prepare_baseline(
         &self,
         plan: &Plan,
-        last: Option<Arc<VerifiedBaseline>>,
+        last: Last<VerifiedBaseline>,
     ) -> Option<Arc<VerifiedBaseline>> {
         let inputs = self.inputs();
-        if let Some(last) = &last
-            && last.plan_baseline().still_holds(&inputs, plan)
+        let Last { computed, carried } = last;
+        if let Some(computed) = &computed
+            && computed.plan_baseline().still_holds(&inputs, plan)
         {
-            return Some(last.clone());
+            return Some(computed.clone());
         }
+        // The carried one knows all that the one computed before it knew, which is freed here.
+        let last = carried.or(computed);
         let checks = self.checks();
         let computed = self.with_input(Some(plan), |input| {
             VerifiedBaseline::compute(input, inputs, &checks, last.as_deref())

@@ -34,9 +34,10 @@ pub(super) fn prove_after(
     let network = network_after(last, fabric);
     let (summary, evidence) = full::check(fabric, &plan, checks, network)?;
     let verified = Verified { plan: Arc::new(plan), summary };
-    let fault_free = last.and_then(|last| last.fault_free_proof().if_more_complete(fabric));
-    let proof = evidence.into_proof(fabric, &verified, checks);
-    Ok((verified, proof.map(|proof| Proof { fault_free, ..proof })))
+    let fault_free = last.map(Proof::fault_free_proof);
+    let findings = Findings::Full(Box::new(FullFindings { evidence, fault_free }));
+    let proof = findings.into_proof(fabric, &verified, checks);
+    Ok((verified, proof))
 }
 
 /// Checks a plan for a fabric that differs from that of `proof` by `difference`: incrementally, or
@@ -73,9 +74,11 @@ pub(super) fn verify_with(
     let (summary, findings) = match incremental {
         Some(found) => found,
         None => {
-            let network = network_after(known.map(|known| known.proof), fabric);
-            let (summary, evidence) = full::check(fabric, &plan, checks, network)?;
-            (summary, Findings::Full(Box::new(evidence)))
+            let last = known.map(|known| known.proof);
+            let (summary, evidence) =
+                full::check(fabric, &plan, checks, network_after(last, fabric))?;
+            let fault_free = last.map(Proof::fault_free_proof);
+            (summary, Findings::Full(Box::new(FullFindings { evidence, fault_free })))
         }
     };
     Ok((Verified { plan: Arc::new(plan), summary }, findings))
@@ -105,16 +108,23 @@ fn check_incrementally(
 
 /// The findings in a plan that passed. The proof is made from them later, off the critical path.
 pub(super) enum Findings {
-    Full(Box<Evidence>),
+    Full(Box<FullFindings>),
     /// The earlier proof, and the additions of the plan.
     Incremental(Box<(Proof, Additions)>),
+}
+
+/// The findings of a full check.
+pub(super) struct FullFindings {
+    evidence: Evidence,
+    /// The last proof of a fault-free fabric.
+    fault_free: Option<Arc<Proof>>,
 }
 
 impl Findings {
     /// The evidence of a full check.
     pub(super) fn evidence(&self) -> Option<&Evidence> {
         match self {
-            Self::Full(evidence) => Some(evidence),
+            Self::Full(found) => Some(&found.evidence),
             Self::Incremental(_) => None,
         }
     }
@@ -126,7 +136,12 @@ impl Findings {
         checks: &Checks,
     ) -> Option<Proof> {
         match self {
-            Self::Full(evidence) => evidence.into_proof(fabric, verified, checks),
+            Self::Full(found) => {
+                let FullFindings { evidence, fault_free } = *found;
+                let proof = evidence.into_proof(fabric, verified, checks)?;
+                let fault_free = fault_free.and_then(|known| known.if_more_complete(fabric));
+                Some(Proof { fault_free, ..proof })
+            }
             Self::Incremental(found) => found.0.advance(fabric, verified, found.1),
         }
     }
