@@ -12,7 +12,7 @@ use torus_sm::fabric::synthetic::{Hardware, SyntheticView};
 use torus_sm::plan::partitions;
 use torus_sm::plan::partitions::removed_pkeys::RemovedPkeys;
 use torus_sm::sim::generate::Shape;
-use torus_sm::wire::attr::tables::PkeyBlock;
+use torus_sm::wire::attr::tables::PkeyTable;
 
 /// 20x20x20 switches with four hosts each: 40,000 end ports.
 fn fabric(shape: &Shape) -> Fabric {
@@ -60,7 +60,7 @@ fn plan(criterion: &mut Criterion) {
         let gone = RemovedPkeys::default();
         let (first, _, notes) = partitions::tables(&fabric, &found, &[], &gone, &options);
         assert_eq!(notes, []);
-        let held: Vec<Vec<PkeyBlock>> = first
+        let held: Vec<PkeyTable> = first
             .blocks
             .iter()
             .map(|table| table.iter().map(|(_, block)| *block).collect())

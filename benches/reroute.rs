@@ -30,7 +30,7 @@ use torus_sm::plan::update::{BaselineInputs, update};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::baseline::{PendingBaseline, PlanVerdict, VerifiedBaseline, plan_and_verify};
 use torus_sm::verify::{Checks, Extent, Verified};
-use torus_sm::wire::attr::tables::PkeyBlock;
+use torus_sm::wire::attr::tables::PkeyTable;
 use torus_sm::wire::attr::{NodeKind, PortState};
 
 const ENGINES: &str = "torus-2QoS,no_fallback";
@@ -42,7 +42,7 @@ struct Running {
     chain: Chain,
     config: Result<TorusConfig, Vec<Note>>,
     partitions: Vec<Partition>,
-    pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    pkeys: Arc<Vec<PkeyTable>>,
     groups: Vec<GroupMembers>,
     memory: Memory,
 }
@@ -94,7 +94,7 @@ impl Running {
         &'a self,
         fabric: &'a Fabric,
         memory: &'a Memory,
-        pkeys: &'a [Vec<PkeyBlock>],
+        pkeys: &'a [PkeyTable],
     ) -> PlanInput<'a> {
         PlanInput {
             fabric,
@@ -124,10 +124,10 @@ impl Running {
 
     /// P_Key tables by port slot; empty tables for a fabric with other ports, whose P_Keys do not
     /// matter here.
-    fn pkeys_of(&self, fabric: &Fabric) -> Arc<Vec<Vec<PkeyBlock>>> {
+    fn pkeys_of(&self, fabric: &Fabric) -> Arc<Vec<PkeyTable>> {
         match fabric.ports().len() {
             same if same == self.pkeys.len() => self.pkeys.clone(),
-            other => Arc::new(vec![Vec::new(); other]),
+            other => Arc::new(vec![PkeyTable::default(); other]),
         }
     }
 

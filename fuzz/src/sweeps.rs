@@ -22,7 +22,7 @@ use torus_sm::transport::demux::MadDemux;
 use torus_sm::transport::transactions::SmpLimits;
 use torus_sm::transport::{Delivery, MadPort, MadSink};
 use torus_sm::verify::{self, Checks};
-use torus_sm::wire::attr::tables::PkeyBlock;
+use torus_sm::wire::attr::tables::PkeyTable;
 
 /// Corrupts received MADs as the input says, in three bytes for each corrupted MAD (number of MADs
 /// to pass before it, position, value to add), until the input is used up.
@@ -100,7 +100,7 @@ async fn sweep(data: &[u8]) {
 
 fn plan(
     fabric: &Fabric,
-    pkeys: &[Vec<PkeyBlock>],
+    pkeys: &[PkeyTable],
     shape: &Shape,
     engine: &str,
     options: &Options,

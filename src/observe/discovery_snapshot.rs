@@ -7,16 +7,17 @@
 use super::discovery_state::{DiscoveryState, LastSnapshot};
 use crate::fabric::{DiscoveryFault, End, Fabric, NodeId, NodeParts};
 use crate::ids::Guid;
-use crate::wire::attr::tables::PkeyBlock;
+use crate::interned::Interned;
+use crate::wire::attr::tables::PkeyTable;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A snapshot, and the P_Key tables by its port slots.
-pub(super) type Snapshot = (Fabric, Arc<Vec<Vec<PkeyBlock>>>);
+pub(super) type Snapshot = (Fabric, Arc<Vec<PkeyTable>>);
 
 impl DiscoveryState {
     /// The state that represents `fabric`, with its faults.
-    pub fn of(fabric: &Arc<Fabric>, pkeys: &Arc<Vec<Vec<PkeyBlock>>>) -> Self {
+    pub fn of(fabric: &Arc<Fabric>, pkeys: &Arc<Vec<PkeyTable>>) -> Self {
         let local = fabric.port(fabric.local());
         let names = fabric.nodes().iter();
         let names = names.filter_map(|node| Some((node.guid(), node.mapped_name.clone()?)));
@@ -113,7 +114,9 @@ impl DiscoveryState {
         let local = self.slot(self.local?)?;
         let fabric = last.with_contents(self.nodes, self.ports, local, self.faults);
         for (slot, read) in self.read_pkeys {
-            Arc::make_mut(&mut tables)[slot.index()] = read;
+            if *tables[slot.index()] != *read {
+                Arc::make_mut(&mut tables)[slot.index()] = read.into();
+            }
         }
         Some((fabric, tables))
     }
@@ -128,10 +131,11 @@ impl DiscoveryState {
         let fabric = Fabric::assemble(parts, &cables, local, self.faults.clone())?;
         let index: FxHashMap<Guid, usize> =
             reachable().map(|index| (self.guid(index), index)).collect();
+        let mut known = Interned::new();
         let tables = fabric.ports().iter().map(|port| {
             let index = index.get(&fabric.node(port.node).guid());
             let slot = index.and_then(|&index| self.slot((index, port.num)));
-            slot.map_or_else(Vec::new, |slot| self.pkeys(slot).to_vec())
+            known.share(slot.map_or(&[][..], |slot| self.pkeys(slot)))
         });
         let tables = tables.collect();
         Some((fabric, Arc::new(tables)))
@@ -189,8 +193,10 @@ mod tests {
         Arc::new(Fabric::from_topology(&topology, local.expect("a host"), &view).expect("a node"))
     }
 
-    fn tables(fabric: &Fabric) -> Arc<Vec<Vec<PkeyBlock>>> {
-        Arc::new(fabric.port_ids().map(|id| vec![PkeyBlock::default(); id.index() % 3]).collect())
+    fn tables(fabric: &Fabric) -> Arc<Vec<PkeyTable>> {
+        Arc::new(
+            fabric.port_ids().map(|id| vec![PkeyBlock::default(); id.index() % 3].into()).collect(),
+        )
     }
 
     /// What a device, or an operator, changes.

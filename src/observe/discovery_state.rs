@@ -9,7 +9,7 @@ use crate::fabric::node_names::NodeNames;
 use crate::fabric::{DiscoveryFault, Fabric, Node, NodeId, Port, PortId, SwitchId};
 use crate::ids::{Guid, PortNum};
 use crate::paged_vec::PagedVec;
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::{PkeyBlock, PkeyTable};
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::DirectedRoute;
 use rustc_hash::FxHashMap;
@@ -41,7 +41,7 @@ pub enum Reach {
 }
 
 /// A snapshot, and the P_Key tables by its port slots.
-pub(super) type LastSnapshot = (Arc<Fabric>, Arc<Vec<Vec<PkeyBlock>>>);
+pub(super) type LastSnapshot = (Arc<Fabric>, Arc<Vec<PkeyTable>>);
 
 /// The state of a discovery.
 #[derive(Clone, Debug, Default)]
@@ -139,9 +139,11 @@ impl DiscoveryState {
 
     /// The P_Key table of a port as far as it is known, from the last snapshot or read since.
     pub fn pkeys(&self, slot: PortId) -> &[PkeyBlock] {
-        let read = self.read_pkeys.get(&slot);
-        let known = read.or_else(|| self.last.as_ref().and_then(|(_, all)| all.get(slot.index())));
-        known.map_or(&[], Vec::as_slice)
+        if let Some(read) = self.read_pkeys.get(&slot) {
+            return read;
+        }
+        let known = self.last.as_ref().and_then(|(_, all)| all.get(slot.index()));
+        known.map_or(&[], |table| &table[..])
     }
 
     /// Records the node that answered `info` at the end of `route`.

@@ -41,6 +41,7 @@ mod node_info;
 pub mod quarantine;
 mod query;
 mod query_fault;
+pub mod recent_snapshots;
 pub mod traps;
 mod unanswered;
 pub mod unresponsive;
@@ -51,7 +52,7 @@ use crate::fabric::virtual_ports::VirtualPorts;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
 use crate::wire::attr::SmInfo;
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::PkeyTable;
 use std::sync::Arc;
 use unresponsive::KnownDevices;
 
@@ -84,7 +85,7 @@ pub struct Observation {
     pub fabric: Arc<Fabric>,
     /// P_Key tables of the devices by port slot, for end ports and for switch ports that face them;
     /// empty for other ports and for devices that did not answer.
-    pub pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    pub pkeys: Arc<Vec<PkeyTable>>,
     /// Other subnet managers: their ports and SMInfo.
     pub managers: Vec<(PortId, SmInfo)>,
     /// GUIDs of switches with PortStateChange set, which apply clears.

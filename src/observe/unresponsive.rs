@@ -19,7 +19,7 @@ use super::discovery_state::{DiscoveryState, same_device};
 use super::query::Query;
 use crate::fabric::{Fabric, Node, NodeId, Port, PortId};
 use crate::ids::{Guid, PortNum};
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::PkeyTable;
 use crate::wire::attr::{NodeDescription, PhysState, PortInfo, PortState};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub struct KnownDevices {
     pub fabric: Arc<Fabric>,
     /// P_Key tables by port slot.
-    pub pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    pub pkeys: Arc<Vec<PkeyTable>>,
     /// Node GUIDs of devices that have been unresponsive for so long that they count as gone.
     pub given_up: HashSet<Guid>,
 }
@@ -257,7 +257,7 @@ impl<'a> Retention<'a> {
         }
         let table = self.known.pkeys.get(slot.index()).cloned().unwrap_or_default();
         if !table.is_empty() {
-            self.state.read_pkeys.entry(now).or_insert(table);
+            self.state.read_pkeys.entry(now).or_insert_with(|| table.to_vec());
         }
     }
 

@@ -24,7 +24,7 @@ use crate::ids::Sl;
 use crate::notes::Note;
 use crate::paged_vec::PagedVec;
 use crate::wire::attr::PortInfo;
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::PkeyTable;
 use std::sync::Arc;
 
 /// The input of planning.
@@ -41,7 +41,7 @@ pub struct PlanInput<'a> {
     /// The partitions of partitions.conf; without the file those of [`partitions::default`].
     pub partitions: &'a [Partition],
     /// The P_Key table blocks read from the devices, by port slot.
-    pub observed_pkeys: &'a [Vec<PkeyBlock>],
+    pub observed_pkeys: &'a [PkeyTable],
     pub groups: &'a [GroupMembers],
     /// GUIDInfo blocks that clients requested.
     pub aliases: &'a [super::aliases::AliasBlock],

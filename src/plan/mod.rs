@@ -21,7 +21,6 @@ pub mod adaptive;
 pub mod aliases;
 pub mod compute;
 pub mod idle_ports;
-mod interned;
 mod lid_table;
 pub mod lids;
 pub mod links;
@@ -76,7 +75,7 @@ impl Plan {
     }
 
     /// Replaces tables by those of `other` that are equal. Comparisons of the two plans, and of
-    /// plans that are derived from them, skip tables that both share.
+    /// plans that are derived from them, skip tables that both share. They take memory once.
     pub fn share_tables(&mut self, other: &Self) {
         self.ports.share_pages(&other.ports);
         self.qos.sl_to_vl.share_pages(&other.qos.sl_to_vl);

@@ -15,7 +15,7 @@ use crate::fabric::{Fabric, NodeParts};
 use crate::fabric::{PortId, synthetic::Hardware, synthetic::SyntheticView};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::notes::Note;
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::PkeyTable;
 use crate::wire::attr::{NodeKind, PortInfo, PortState};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ impl Engine for NoRoutes {
     }
 }
 
-fn plan(fabric: &Fabric, options: &Options, memory: &Memory, pkeys: &[Vec<PkeyBlock>]) -> Planned {
+fn plan(fabric: &Fabric, options: &Options, memory: &Memory, pkeys: &[PkeyTable]) -> Planned {
     with_input(fabric, options, (memory, pkeys), None, |input| compute(input).expect("a plan"))
 }
 
@@ -119,7 +119,7 @@ fn plan(fabric: &Fabric, options: &Options, memory: &Memory, pkeys: &[Vec<PkeyBl
 pub(crate) fn with_input<T>(
     fabric: &Fabric,
     options: &Options,
-    (memory, pkeys): (&Memory, &[Vec<PkeyBlock>]),
+    (memory, pkeys): (&Memory, &[PkeyTable]),
     qos_policy: Option<&Arc<QosPolicy>>,
     work: impl FnOnce(&PlanInput<'_>) -> T,
 ) -> T {

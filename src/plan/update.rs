@@ -26,7 +26,7 @@ use crate::ids::PortNum;
 use crate::notes::Note;
 use crate::paged_vec::PagedVec;
 use crate::wire::attr::PortInfo;
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::PkeyTable;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub struct PlanBaseline {
     pub plan: Arc<Plan>,
     options: Arc<Options>,
     partitions: Arc<Vec<Partition>>,
-    observed_pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    observed_pkeys: Arc<Vec<PkeyTable>>,
     /// The memory before the plan and after it.
     memory: [Memory; 2],
     stage_results: StageResults,
@@ -55,7 +55,7 @@ pub struct BaselineInputs {
     pub options: Arc<Options>,
     pub partitions: Arc<Vec<Partition>>,
     /// The P_Key table blocks read from the devices, by port slot.
-    pub observed_pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    pub observed_pkeys: Arc<Vec<PkeyTable>>,
     /// The memory before the plan.
     pub memory: Memory,
 }
@@ -374,7 +374,7 @@ impl Update<'_> {
     }
 }
 
-fn same_pkeys(one: &[Vec<PkeyBlock>], two: &[Vec<PkeyBlock>]) -> bool {
+fn same_pkeys(one: &[PkeyTable], two: &[PkeyTable]) -> bool {
     let is_same_slice = one.as_ptr() == two.as_ptr();
     let equal = || one.par_chunks(4096).zip(two.par_chunks(4096)).all(|(one, two)| one == two);
     one.len() == two.len() && (is_same_slice || equal())

@@ -17,7 +17,7 @@ use crate::plan::Plan;
 use crate::plan::aliases::AliasBlock;
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::{PkeyBlock, PkeyTable};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct PlanInputs {
     pub has_previous: bool,
     pub fabric: Arc<Fabric>,
     /// P_Key table blocks as read by the sweep. Index: port slot.
-    pub pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    pub pkeys: Arc<Vec<PkeyTable>>,
     pub options: Arc<Options>,
     /// The texts of the files that the options name.
     pub files: Arc<ConfigTexts>,
@@ -186,7 +186,7 @@ impl DevicesJson {
     /// The devices that the inputs of a plan observed.
     pub(super) fn new(record: &PlanRecord) -> Self {
         let fabric = &*record.inputs.fabric;
-        let pkeys = |slot: usize| record.inputs.pkeys.get(slot).map_or(&[][..], Vec::as_slice);
+        let pkeys = |slot: usize| record.inputs.pkeys.get(slot).map_or(&[][..], |table| &table[..]);
         let nodes = fabric.nodes().iter().map(|node| node_json(fabric, node, &pkeys));
         let position = record.position;
         let local = port_json(fabric, fabric.local());

@@ -16,6 +16,7 @@ use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::Checks;
 use torus_sm::verify::baseline::{Outcome, plan_and_verify};
+use torus_sm::wire::attr::tables::PkeyTable;
 
 /// A fabric with its configuration.
 pub struct PlanSetup {
@@ -69,7 +70,7 @@ impl PlanSetup {
             memory: &self.memory,
             torus_config: &torus_config,
             partitions: &partitions::default(&self.options),
-            observed_pkeys: &vec![Vec::new(); self.fabric.ports().len()],
+            observed_pkeys: &vec![PkeyTable::default(); self.fabric.ports().len()],
             groups,
             aliases: &[],
             previous: None,

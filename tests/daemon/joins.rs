@@ -25,7 +25,7 @@ use torus_sm::verify::baseline::VerifiedBaseline;
 use torus_sm::verify::multicast_delta::MulticastVerifier;
 use torus_sm::verify::{Checks, Extent, Verified, VerifyFailure, verify};
 use torus_sm::wire::attr::AttrId;
-use torus_sm::wire::attr::tables::PkeyBlock;
+use torus_sm::wire::attr::tables::PkeyTable;
 use torus_sm::wire::mad::Method;
 
 // ---- plans and their verification ----
@@ -37,7 +37,7 @@ struct PlanContext {
     chain: Chain,
     config: Result<TorusConfig, Vec<Note>>,
     partitions: Vec<Partition>,
-    pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    pkeys: Arc<Vec<PkeyTable>>,
 }
 
 impl PlanContext {
@@ -49,7 +49,7 @@ impl PlanContext {
                 .expect("an engine"),
             config: TorusConfig::parse(Path::new("torus-2QoS.conf"), &site.torus_conf),
             partitions: partitions::default(&site.options),
-            pkeys: Arc::new(vec![Vec::new(); site.fabric.ports().len()]),
+            pkeys: Arc::new(vec![PkeyTable::default(); site.fabric.ports().len()]),
             site,
         }
     }

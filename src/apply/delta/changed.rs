@@ -16,7 +16,7 @@ use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::wire::attr::PortState;
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::PkeyTable;
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const MAX_SHARE: usize = 2;
 /// The state after a reconfiguration that sent Sets to the nodes `touched`.
 pub(in crate::apply) fn settled_after(
     delta: &Delta<'_>,
-    pkeys: &Arc<Vec<Vec<PkeyBlock>>>,
+    pkeys: &Arc<Vec<PkeyTable>>,
     touched: &HashSet<NodeId>,
 ) -> Settled {
     let unsettled = touched.par_iter().copied().filter(|&node| needs_sets(delta, node));
@@ -109,10 +109,7 @@ fn changed_slots(last: &Plan, plan: &Plan) -> Option<Vec<usize>> {
 }
 
 /// The port slots whose P_Key table was read or answered otherwise than before.
-fn changed_pkeys(
-    last: &Arc<Vec<Vec<PkeyBlock>>>,
-    now: &Arc<Vec<Vec<PkeyBlock>>>,
-) -> Option<Vec<usize>> {
+fn changed_pkeys(last: &Arc<Vec<PkeyTable>>, now: &Arc<Vec<PkeyTable>>) -> Option<Vec<usize>> {
     if Arc::ptr_eq(last, now) {
         return Some(Vec::new());
     }
@@ -198,7 +195,7 @@ mod tests {
         fn new(touched: &[NodeId]) -> Self {
             let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
             let fabric = Fabric::from_topology(&ring(20, &[]), 0, &view).expect("a fabric");
-            let pkeys = vec![Vec::new(); fabric.ports().len()];
+            let pkeys = vec![PkeyTable::default(); fabric.ports().len()];
             let inputs = (&Memory::default(), &pkeys[..]);
             let plan = with_input(&fabric, &Options::default(), inputs, None, |input| {
                 compute(input).expect("a plan").plan
@@ -264,7 +261,7 @@ mod tests {
         let mut other = Subnet::new(&[]);
         let mut table = PkeyBlock::default();
         table.0[3] = Pkey(0x8001);
-        Arc::make_mut(&mut other.observation.pkeys)[first.index()] = vec![table];
+        Arc::make_mut(&mut other.observation.pkeys)[first.index()] = [table].into();
         assert_eq!(other.changed(), expected, "P_Keys");
 
         let mut other = Subnet::new(&[]);

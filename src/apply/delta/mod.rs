@@ -19,7 +19,7 @@ use crate::plan::routing::{Lft, PortMask};
 use crate::plan::{Plan, links};
 use crate::transport::transactions::SmpRequest;
 use crate::wire::attr::tables::{
-    LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock, PkeyBlock, SlToVl,
+    LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock, PkeyTable, SlToVl,
 };
 use crate::wire::attr::{AttrId, PortState};
 use crate::wire::smp::SmpRoute;
@@ -44,7 +44,7 @@ pub struct Delta<'a> {
     /// The observed state.
     pub fabric: &'a Fabric,
     /// The P_Key tables as last read or acknowledged, by port slot.
-    pub pkeys: &'a [Vec<PkeyBlock>],
+    pub pkeys: &'a [PkeyTable],
     /// The desired state.
     pub plan: &'a Plan,
     /// The state that the devices acknowledged.

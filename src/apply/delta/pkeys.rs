@@ -64,7 +64,7 @@ impl<'a> Delta<'a> {
     }
 
     fn held_pkeys(&self, slot: PortId) -> &'a [PkeyBlock] {
-        self.pkeys.get(slot.index()).map_or(&[], Vec::as_slice)
+        self.pkeys.get(slot.index()).map_or(&[], |table| &table[..])
     }
 
     fn wanted_pkeys(&self, slot: PortId) -> &'a [(u16, PkeyBlock)] {

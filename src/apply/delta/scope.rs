@@ -2,7 +2,7 @@
 
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::observe::m_keys::MKeys;
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::PkeyTable;
 use std::sync::Arc;
 
 /// The nodes to look at.
@@ -31,7 +31,7 @@ impl<'a> Scope<'a> {
 /// What was true after a reconfiguration that left no exception.
 #[derive(Clone, Debug)]
 pub(in crate::apply) struct Settled {
-    pub pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    pub pkeys: Arc<Vec<PkeyTable>>,
     pub keys: MKeys,
     /// Nodes that would get Sets again, because they do not hold what they acknowledged.
     pub unsettled: Vec<NodeId>,

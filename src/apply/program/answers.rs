@@ -4,6 +4,7 @@ use super::failures::{PassFailures, Sent};
 use super::report::ApplyReport;
 use crate::apply::set_failures::{SetFailures, settled};
 use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::interned::Interned;
 use crate::observe::Observation;
 use crate::transport::transactions::{SmpError, SmpReply};
 use crate::wire::attr::tables::PkeyBlock;
@@ -88,12 +89,13 @@ impl Answers<'_> {
 
 /// Updates the observation with the answers of the devices.
 pub(super) fn update_observation(observation: &mut Observation, changes: Changes) {
-    for (slot, block, table) in changes.pkeys {
-        if let Some(tables) = Arc::make_mut(&mut observation.pkeys).get_mut(slot.index()) {
-            if tables.len() <= block {
-                tables.resize(block + 1, PkeyBlock::default());
-            }
-            tables[block] = table;
+    let mut known = Interned::new();
+    for (slot, number, block) in changes.pkeys {
+        if let Some(table) = Arc::make_mut(&mut observation.pkeys).get_mut(slot.index()) {
+            let mut blocks = table.to_vec();
+            blocks.resize(blocks.len().max(number + 1), PkeyBlock::default());
+            blocks[number] = block;
+            *table = known.share(blocks);
         }
     }
     for (slot, info) in changes.extended_ports {

@@ -54,18 +54,6 @@ struct Computed<T> {
     is_returned: bool,
 }
 
-/// Baselines that are to be freed without the lock.
-struct Replaced<T> {
-    computed: Option<Computed<T>>,
-    carried: Option<Arc<Carried<T>>>,
-}
-
-impl<T> Default for Replaced<T> {
-    fn default() -> Self {
-        Self { computed: None, carried: None }
-    }
-}
-
 impl<T> Default for BaselineCache<T> {
     fn default() -> Self {
         let held = Held { plan: 0, carried: None, computed: None, pending: None };
@@ -119,9 +107,14 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
             if let Some((plan, work)) = pending {
                 let last = Last { computed: take_computed(&held), carried };
                 let work = move || {
-                    let computed = work(last);
-                    let replaced = lock(&held).complete(plan, computed);
-                    drop(replaced);
+                    let Some(computed) = work(last) else { return };
+                    let mut held = lock(&held);
+                    let before = held.keep(plan, computed);
+                    let carried = held.take_replaced();
+                    drop(held);
+                    // These take a while.
+                    drop(before);
+                    drop(carried);
                 };
                 drop(spawn_idle(work).await);
             }
@@ -165,15 +158,15 @@ impl<T> Held<T> {
         Some(computed.baseline.clone())
     }
 
-    /// Keeps the result of a computation, and returns what it replaces. That for an earlier plan
-    /// serves [`Last::computed`] only.
-    fn complete(&mut self, plan: u64, computed: Option<Arc<T>>) -> Replaced<T> {
-        let Some(baseline) = computed else { return Replaced::default() };
-        let computed = Computed { plan, baseline, is_returned: false };
-        Replaced {
-            computed: self.computed.replace(computed),
-            carried: if plan == self.plan { self.carried.take() } else { None },
-        }
+    /// Keeps the result of a computation, and returns the one before it. That for an earlier plan serves
+    /// [`Last::computed`] only.
+    fn keep(&mut self, plan: u64, baseline: Arc<T>) -> Option<Computed<T>> {
+        self.computed.replace(Computed { plan, baseline, is_returned: false })
+    }
+
+    /// Takes the carried baseline if there is a computed one.
+    fn take_replaced(&mut self) -> Option<Arc<Carried<T>>> {
+        self.of_plan().and_then(|_| self.carried.take())
     }
 }
 

@@ -29,7 +29,7 @@ use crate::verify::held_mappings::HeldMappings;
 use crate::verify::idle_ports::{IdlePorts, verify_idle_ports};
 use crate::verify::kept_routes::verify_kept_routes;
 use crate::verify::{Checks, Verified, VerifyFailure};
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::PkeyTable;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ use tokio::time::Instant;
 pub struct PlanRequest {
     pub fabric: Arc<Fabric>,
     /// P_Key table blocks as read by the sweep. Index: port slot.
-    pub pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    pub pkeys: Arc<Vec<PkeyTable>>,
     pub options: Arc<Options>,
     /// torus-2QoS.conf, or the errors in it.
     pub torus_config: Arc<Result<TorusConfig, Vec<Note>>>,

@@ -4,6 +4,7 @@ use super::agenda::Situation;
 use crate::fabric::Fabric;
 use crate::manage::loop_status::Causes;
 use crate::observe::Observation;
+use crate::observe::recent_snapshots::RecentSnapshots;
 use crate::wire::attr::SmState;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub(super) const MAX_UNFINISHED: u32 = 8;
 pub(super) struct LoopState {
     /// The last snapshot.
     pub(super) observation: Option<Observation>,
+    /// Snapshots before it, which new ones share memory with.
+    pub(super) recent: RecentSnapshots,
     /// The snapshot of the last reconfiguration that did not end early.
     pub(super) completed: Option<Arc<Fabric>>,
     /// The last reconfiguration ended early because devices were silent.
@@ -40,6 +43,7 @@ impl Default for LoopState {
     fn default() -> Self {
         Self {
             observation: None,
+            recent: RecentSnapshots::default(),
             completed: None,
             was_silent: false,
             unfinished: 0,

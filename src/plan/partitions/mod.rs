@@ -28,10 +28,10 @@ use crate::fabric::difference::Difference;
 use crate::fabric::virtual_ports::EndPort;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Gid, Pkey, PortNum, Sl};
+use crate::interned::Interned;
 use crate::notes::{Note, counted};
 use crate::paged_vec::PagedVec;
-use crate::plan::interned::Interned;
-use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
+use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock, PkeyTable};
 use members::{Memberships, WantedKeys};
 use place::{KeyIndex, PlacedKeys, PreviousTable};
 use rayon::prelude::*;
@@ -150,7 +150,7 @@ pub struct PermanentGroup {
 pub fn tables(
     fabric: &Fabric,
     partitions: &[Partition],
-    observed: &[Vec<PkeyBlock>],
+    observed: &[PkeyTable],
     removed: &RemovedPkeys,
     options: &Options,
 ) -> (PartitionTables, RemovedPkeys, Vec<Note>) {
@@ -222,7 +222,7 @@ struct Enforcement {
 #[derive(Clone, Copy)]
 struct TablePlanner<'a> {
     fabric: &'a Fabric,
-    observed: &'a [Vec<PkeyBlock>],
+    observed: &'a [PkeyTable],
     removed: &'a RemovedPkeys,
     options: &'a Options,
     memberships: &'a Memberships,
@@ -232,7 +232,7 @@ struct TablePlanner<'a> {
 
 impl TablePlanner<'_> {
     fn observed(&self, port: PortId) -> &[PkeyBlock] {
-        self.observed.get(port.index()).map_or(&[], Vec::as_slice)
+        self.observed.get(port.index()).map_or(&[], |table| &table[..])
     }
 
     fn port(&self, port: PortId, index: &mut KeyIndex) -> PortTables {

@@ -80,6 +80,14 @@ impl VerifiedBaseline {
         self.proof.as_ref()
     }
 
+    /// Shares equal tables with a new plan: after a repair it mostly is the plan from before the fault.
+    fn share_tables(&self, plan: &mut Plan) {
+        plan.share_tables(&self.plan_baseline.plan);
+        if let Some(fault_free) = self.proof.as_ref().and_then(Proof::fault_free_plan) {
+            plan.share_tables(fault_free);
+        }
+    }
+
     fn known<'a>(&'a self, difference: Option<&'a Difference>) -> Option<Known<'a>> {
         self.proof.as_ref().map(|proof| Known { proof, difference })
     }
@@ -175,7 +183,11 @@ impl Planner for StagedPlanner<'_, '_> {
         let input = PlanInput { chain, ..*self.input };
         let Some(baseline) = self.baseline else { return Ok((compute(&input)?, None)) };
         let (planned, difference) = update(&input, &baseline.plan_baseline);
-        Ok((planned?, difference))
+        let mut planned = planned?;
+        if difference.is_none() {
+            baseline.share_tables(&mut planned.plan);
+        }
+        Ok((planned, difference))
     }
 
     fn verify(&mut self, planned: &Self::Planned, checks: &Checks) -> Attempt<PlanVerdict> {

@@ -21,6 +21,11 @@ impl Proof {
         self.fault_free.clone().unwrap_or_else(|| Arc::new(self.clone()))
     }
 
+    /// The plan of the last proof of a fault-free fabric, if something is missing.
+    pub(super) fn fault_free_plan(&self) -> Option<&Plan> {
+        self.fault_free.as_ref().map(|proof| &*proof.plan)
+    }
+
     /// The proof if it knows all switches and cables of `fabric`, and also some that are missing
     /// there.
     pub(super) fn if_more_complete(self: Arc<Self>, fabric: &Fabric) -> Option<Arc<Self>> {

@@ -2,6 +2,7 @@
 
 use crate::ids::{Guid, Pkey, Sl, Vl};
 use std::fmt;
+use std::sync::Arc;
 
 /// LIDs in a block of a linear forwarding table (IBA vol. 1, 14.2.5.10).
 pub const LFT_BLOCK: usize = 64;
@@ -95,6 +96,9 @@ impl fmt::Debug for VlArbBlock {
 /// ports port << 16 | block, else block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PkeyBlock(pub [Pkey; PKEY_BLOCK]);
+
+/// The blocks of a P_Key table, from block 0. Most tables of a fabric are equal, and share memory.
+pub type PkeyTable = Arc<[PkeyBlock]>;
 
 impl PkeyBlock {
     /// Reads the block from the data of an SMP.

@@ -90,7 +90,7 @@ impl SmLoop {
             result => result,
         };
         self.end_sweep(SweepKind::Heavy, start, sweep::result(&result));
-        let observation = match result {
+        let mut observation = match result {
             Ok(observation) => observation,
             Err(problem) => return self.heavy_sweep_failed(&problem),
         };
@@ -103,6 +103,7 @@ impl SmLoop {
             self.env.monitor.own_port_changed(changes);
         }
         self.reconfigurer.swept(&observation, start.elapsed());
+        self.state.recent.share(&mut observation);
         let mut observation = self.quarantine(observation);
         observation.set_virtual_ports(&self.env.context.virtual_ports.load());
         self.env.report_sweep(&observation, true).await;
@@ -175,7 +176,7 @@ impl SmLoop {
         };
         let result = inputs.run().await;
         self.end_sweep(SweepKind::Focused, start, sweep::result(&result));
-        let observation = match result {
+        let mut observation = match result {
             Ok(observation) => observation,
             Err(problem) => {
                 self.env.record(EventKind::SweepEnded, || format!("failed: {problem}"));
@@ -191,6 +192,7 @@ impl SmLoop {
         // A silent device is left to a heavy sweep. Else a light sweep looks for changes whose traps
         // were lost.
         let is_unresolved = observation.is_unresolved;
+        self.state.recent.share(&mut observation);
         let observation = self.quarantine(observation);
         let is_noise = self.links.explains(&last, &observation);
         let follow_up = FollowUp::nothing()

@@ -1,20 +1,20 @@
 //! Equal lists, stored once: most ports of a fabric have one of a few tables.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
 /// The different lists so far.
-pub(super) struct Interned<T>(HashSet<Arc<[T]>>);
+pub(crate) struct Interned<T>(FxHashSet<Arc<[T]>>);
 
 impl<T: Eq + Hash> Interned<T> {
-    pub(super) fn new() -> Self {
-        Self(HashSet::new())
+    pub(crate) fn new() -> Self {
+        Self(FxHashSet::default())
     }
 
     /// The list equal to this one.
-    pub(super) fn share(&mut self, list: Vec<T>) -> Arc<[T]> {
-        if let Some(known) = self.0.get(list.as_slice()) {
+    pub(crate) fn share(&mut self, list: impl AsRef<[T]> + Into<Arc<[T]>>) -> Arc<[T]> {
+        if let Some(known) = self.0.get(list.as_ref()) {
             return known.clone();
         }
         let list: Arc<[T]> = list.into();
