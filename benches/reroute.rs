@@ -72,7 +72,7 @@ impl Running {
             chain,
             config,
             partitions: partitions::default(&site.options),
-            pkeys: Arc::new(vec![Vec::new(); site.fabric.ports().len()]),
+            pkeys: Arc::new(vec![PkeyTable::default(); site.fabric.ports().len()]),
             groups: if groups { vec![group] } else { Vec::new() },
             memory: Memory::default(),
             site,
@@ -173,8 +173,11 @@ impl Running {
     fn settled(&self, topology: &Topology) -> Fabric {
         let mut fabric =
             Fabric::from_topology(topology, 0, &SyntheticView::default()).expect("the first node");
-        let planned =
-            compute(&self.input_of(&fabric, &self.memory, &vec![Vec::new(); fabric.ports().len()]));
+        let planned = compute(&self.input_of(
+            &fabric,
+            &self.memory,
+            &vec![PkeyTable::default(); fabric.ports().len()],
+        ));
         settle(&mut fabric, &planned.expect("it is routed").plan);
         fabric
     }

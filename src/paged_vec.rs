@@ -9,21 +9,21 @@ use std::ops::{Index, IndexMut, Range};
 use std::slice;
 use std::sync::Arc;
 
-/// Number of entries of a page: small enough that one changed entry copies little, large enough
+/// Default number of entries of a page: small enough that one changed entry copies little, large enough
 /// that the table of page pointers stays short.
-const PAGE_LEN: usize = 128;
+const DEFAULT_PAGE_LEN: usize = 128;
 
 /// A vector in pages. A clone shares all full pages with the original; a page is copied when one of
 /// its entries changes. A vector that differs from another one in a few entries costs a few pages.
 #[derive(Clone)]
-pub struct PagedVec<T> {
+pub struct PagedVec<T, const PAGE_LEN: usize = DEFAULT_PAGE_LEN> {
     /// Full pages.
     pages: Vec<Arc<[T]>>,
     /// The entries after the last full page.
     tail: Vec<T>,
 }
 
-impl<T> PagedVec<T> {
+impl<T, const PAGE_LEN: usize> PagedVec<T, PAGE_LEN> {
     pub fn len(&self) -> usize {
         self.pages.len() * PAGE_LEN + self.tail.len()
     }
@@ -55,16 +55,21 @@ impl<T> PagedVec<T> {
         self.pages.iter().flat_map(entries as _).chain(&self.tail)
     }
 
-    /// The parts of two vectors of the same length that they do not share, each with the index of its
-    /// first entry.
+    /// The parts of two vectors that they do not share, each with the index of its first entry. Of
+    /// vectors of different lengths, some parts are longer in one of them.
     pub fn unshared<'a>(
         &'a self,
         other: &'a Self,
     ) -> impl Iterator<Item = (usize, &'a [T], &'a [T])> {
+        let common = self.pages.len().min(other.pages.len());
         let pages = self.pages.iter().zip(&other.pages).enumerate();
         let unshared = pages.filter(|(_, (one, two))| !Arc::ptr_eq(one, two));
         let unshared = unshared.map(|(number, (one, two))| (number * PAGE_LEN, &**one, &**two));
-        unshared.chain([(self.pages.len() * PAGE_LEN, &*self.tail, &*other.tail)])
+        unshared.chain([(common * PAGE_LEN, self.page_or_tail(common), other.page_or_tail(common))])
+    }
+
+    fn page_or_tail(&self, page: usize) -> &[T] {
+        self.pages.get(page).map_or(&self.tail, |page| page)
     }
 
     /// Appends an entry.
@@ -79,7 +84,7 @@ impl<T> PagedVec<T> {
     }
 }
 
-impl<T: Clone> PagedVec<T> {
+impl<T: Clone, const PAGE_LEN: usize> PagedVec<T, PAGE_LEN> {
     /// Creates a vector of `len` equal entries, whose full pages are one.
     pub fn filled(entry: T, len: usize) -> Self {
         let page: Arc<[T]> = std::iter::repeat_n(entry, len.min(PAGE_LEN)).collect();
@@ -93,7 +98,7 @@ impl<T: Clone> PagedVec<T> {
     }
 }
 
-impl<T: Clone + PartialEq> PagedVec<T> {
+impl<T: Clone + PartialEq, const PAGE_LEN: usize> PagedVec<T, PAGE_LEN> {
     /// Replaces an entry, which must exist. An equal entry copies no page.
     pub fn replace(&mut self, index: usize, entry: T) {
         if self[index] != entry {
@@ -130,13 +135,13 @@ fn entries<T>(page: &Arc<[T]>) -> slice::Iter<'_, T> {
     page.iter()
 }
 
-impl<T> Default for PagedVec<T> {
+impl<T, const PAGE_LEN: usize> Default for PagedVec<T, PAGE_LEN> {
     fn default() -> Self {
         Self { pages: Vec::new(), tail: Vec::new() }
     }
 }
 
-impl<T> Index<usize> for PagedVec<T> {
+impl<T, const PAGE_LEN: usize> Index<usize> for PagedVec<T, PAGE_LEN> {
     type Output = T;
 
     #[inline]
@@ -148,7 +153,7 @@ impl<T> Index<usize> for PagedVec<T> {
     }
 }
 
-impl<T: Clone> IndexMut<usize> for PagedVec<T> {
+impl<T: Clone, const PAGE_LEN: usize> IndexMut<usize> for PagedVec<T, PAGE_LEN> {
     fn index_mut(&mut self, index: usize) -> &mut T {
         let full = self.pages.len() * PAGE_LEN;
         match self.pages.get_mut(index / PAGE_LEN) {
@@ -158,7 +163,7 @@ impl<T: Clone> IndexMut<usize> for PagedVec<T> {
     }
 }
 
-impl<T> Extend<T> for PagedVec<T> {
+impl<T, const PAGE_LEN: usize> Extend<T> for PagedVec<T, PAGE_LEN> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, entries: I) {
         for entry in entries {
             self.push(entry);
@@ -166,7 +171,7 @@ impl<T> Extend<T> for PagedVec<T> {
     }
 }
 
-impl<T> FromIterator<T> for PagedVec<T> {
+impl<T, const PAGE_LEN: usize> FromIterator<T> for PagedVec<T, PAGE_LEN> {
     fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
         let mut all = Self::default();
         all.extend(entries);
@@ -175,13 +180,13 @@ impl<T> FromIterator<T> for PagedVec<T> {
     }
 }
 
-impl<T> From<Vec<T>> for PagedVec<T> {
+impl<T, const PAGE_LEN: usize> From<Vec<T>> for PagedVec<T, PAGE_LEN> {
     fn from(entries: Vec<T>) -> Self {
         entries.into_iter().collect()
     }
 }
 
-impl<'a, T> IntoIterator for &'a PagedVec<T> {
+impl<'a, T, const PAGE_LEN: usize> IntoIterator for &'a PagedVec<T, PAGE_LEN> {
     type Item = &'a T;
     type IntoIter = Iter<'a, T>;
 
@@ -204,7 +209,7 @@ fn entries_mut<T: Clone>(page: &mut Arc<[T]>) -> slice::IterMut<'_, T> {
     Arc::make_mut(page).iter_mut()
 }
 
-impl<'a, T: Clone> IntoIterator for &'a mut PagedVec<T> {
+impl<'a, T: Clone, const PAGE_LEN: usize> IntoIterator for &'a mut PagedVec<T, PAGE_LEN> {
     type Item = &'a mut T;
     type IntoIter = IterMut<'a, T>;
 
@@ -213,7 +218,7 @@ impl<'a, T: Clone> IntoIterator for &'a mut PagedVec<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for PagedVec<T> {
+impl<T: PartialEq, const PAGE_LEN: usize> PartialEq for PagedVec<T, PAGE_LEN> {
     fn eq(&self, other: &Self) -> bool {
         let same = |(one, two): (&Arc<[T]>, &Arc<[T]>)| Arc::ptr_eq(one, two) || one == two;
         self.len() == other.len()
@@ -222,9 +227,9 @@ impl<T: PartialEq> PartialEq for PagedVec<T> {
     }
 }
 
-impl<T: Eq> Eq for PagedVec<T> {}
+impl<T: Eq, const PAGE_LEN: usize> Eq for PagedVec<T, PAGE_LEN> {}
 
-impl<T: fmt::Debug> fmt::Debug for PagedVec<T> {
+impl<T: fmt::Debug, const PAGE_LEN: usize> fmt::Debug for PagedVec<T, PAGE_LEN> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self).finish()
     }
@@ -263,6 +268,17 @@ mod tests {
             let differing: Vec<usize> = (0..len).filter(|&index| model[index] != 0).collect();
             prop_assert_eq!(before.differences(&table).collect::<Vec<_>>(), differing.clone());
             prop_assert_eq!(before == table, differing.is_empty());
+            let shorter: PagedVec<u8> = model[..len / 2].to_vec().into();
+            let unequal = |(one, two): (&PagedVec<u8>, &PagedVec<u8>)| {
+                let parts = one.unshared(two);
+                let pairs = parts.flat_map(|(first, one, two)| (first..).zip(one.iter().zip(two)));
+                let unequal = pairs.filter(|(_, (one, two))| one != two);
+                unequal.map(|(index, _)| index).collect::<Vec<_>>()
+            };
+            let expected: Vec<usize> =
+                differing.iter().copied().filter(|&index| index < len / 2).collect();
+            prop_assert_eq!(unequal((&shorter, &before)), expected.clone());
+            prop_assert_eq!(unequal((&before, &shorter)), expected);
             let pages = before.pages.iter().zip(&table.pages);
             let own = pages.filter(|(one, two)| !Arc::ptr_eq(one, two)).count();
             prop_assert!(own <= changes.len());
@@ -279,7 +295,8 @@ mod tests {
         assert!(two.iter().eq(before.iter()), "no entry changes");
         let shared = |(own, other): (&Arc<[usize]>, &Arc<[usize]>)| Arc::ptr_eq(own, other);
         let shared: Vec<bool> = two.pages.iter().zip(&one.pages).map(shared).collect();
-        let expected: Vec<bool> = (0..1000 / PAGE_LEN).map(|page| page != 300 / PAGE_LEN).collect();
+        let expected: Vec<bool> =
+            (0..1000 / DEFAULT_PAGE_LEN).map(|page| page != 300 / DEFAULT_PAGE_LEN).collect();
         assert_eq!(shared, expected);
     }
 }

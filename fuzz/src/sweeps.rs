@@ -130,7 +130,7 @@ pub(super) fn small_subnet() -> Subnet {
     let view = SyntheticView::default();
     let fabric = Fabric::from_topology(&topology, 9, &view).expect("the first host");
     let options = Options::default();
-    let pkeys = vec![Vec::new(); fabric.ports().len()];
+    let pkeys = vec![PkeyTable::default(); fabric.ports().len()];
     let plan = plan(&fabric, &pkeys, &shape, "minhop", &options).expect("a plan");
     let verified = verify::verify(&fabric, plan, &Checks::of(&options)).expect("no faults");
     Subnet {

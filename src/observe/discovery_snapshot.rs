@@ -176,6 +176,7 @@ mod tests {
     use crate::fabric::synthetic::SyntheticView;
     use crate::ids::{Lid, PortNum};
     use crate::sim::generate::Shape;
+    use crate::wire::attr::tables::PkeyBlock;
     use proptest::prelude::*;
     use proptest::sample::Index;
     use std::path::Path;

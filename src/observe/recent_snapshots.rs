@@ -39,7 +39,7 @@ mod tests {
     use crate::fabric::synthetic::SyntheticView;
     use crate::sim::generate::Shape;
 
-    fn observation(hosts: usize) -> Observation {
+    fn observation(hosts: u8) -> Observation {
         let shape = Shape { hosts, ..Shape::torus([4, 4, 1]) };
         let topology = shape.build().expect("it fits");
         let view = SyntheticView::default();

@@ -15,7 +15,7 @@ use crate::fabric::{Fabric, NodeParts};
 use crate::fabric::{PortId, synthetic::Hardware, synthetic::SyntheticView};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::notes::Note;
-use crate::wire::attr::tables::PkeyTable;
+use crate::wire::attr::tables::{PkeyBlock, PkeyTable};
 use crate::wire::attr::{NodeKind, PortInfo, PortState};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -213,10 +213,9 @@ fn a_programmed_fabric_needs_no_further_sets() {
             let first = plan(&old, &options, &Memory::default(), &[]);
             assert!(first.plan.notes.is_empty(), "{:?}", first.plan.notes);
             let now = programmed(&old, &first.plan);
-            let mut pkeys = vec![Vec::new(); now.ports().len()];
-            for (slot, blocks) in pkeys.iter_mut().zip(&first.plan.partitions.blocks) {
-                slot.extend(blocks.iter().map(|(_, block)| *block));
-            }
+            let planned = first.plan.partitions.blocks.iter();
+            let held = |blocks: &Arc<[(u16, PkeyBlock)]>| blocks.iter().map(|it| it.1).collect();
+            let pkeys: Vec<PkeyTable> = planned.map(held).collect();
             let second = plan(&now, &options, &first.memory, &pkeys);
             for id in now.port_ids() {
                 if let (Some(info), Some(target)) =

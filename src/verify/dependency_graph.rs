@@ -1,5 +1,8 @@
 //! The channel dependency graph (CDG) over (channel, VL) pairs; [`super::full`] defines it.
 
+mod awaited_vls;
+
+use self::awaited_vls::AwaitedVls;
 use super::network::{Channel, NONE, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{LOCAL_INPUT, Triples, bits};
@@ -30,9 +33,8 @@ pub(super) fn channel_of(node: u32) -> u32 {
 pub(super) struct DependencyGraph {
     /// By channel: the range of channels that may follow it, and the offset of their VLs in `next`.
     rows: Vec<Row>,
-    /// For each following channel: by VL of the first channel, the awaited VLs of the following
-    /// one.
-    next: Vec<[u16; VLS]>,
+    /// For each following channel the awaited VLs.
+    next: AwaitedVls,
     /// Packets that a mapping to VL 15 drops.
     drops: Vec<DroppedPacket>,
 }
@@ -65,8 +67,13 @@ impl DependencyGraph {
             .with_min_len(64)
             .map(|channel| dependencies(network, sl_to_vl, triples, channel))
             .collect();
-        let mut cdg =
-            Self { rows: Vec::with_capacity(parts.len()), next: Vec::new(), drops: Vec::new() };
+        let used = parts.iter().fold(0, |used, (part, _)| used | used_vls(part));
+        let pairs = parts.iter().map(|(part, _)| part.len()).sum();
+        let mut cdg = Self {
+            rows: Vec::with_capacity(parts.len()),
+            next: AwaitedVls::new(used, pairs),
+            drops: Vec::new(),
+        };
         for (channel, (part, drops)) in network.channels.iter().zip(parts) {
             cdg.rows.push(Row {
                 first: cdg.next.len(),
@@ -74,7 +81,7 @@ impl DependencyGraph {
                 width: part.len() as u32,
                 used: used_vls(&part),
             });
-            cdg.next.extend(part);
+            part.iter().for_each(|awaited| cdg.next.push(awaited));
             cdg.drops.extend(drops);
         }
         cdg.drops.sort_unstable();
@@ -83,7 +90,7 @@ impl DependencyGraph {
     }
 
     pub(super) fn dependencies(&self) -> usize {
-        self.next.iter().flatten().map(|vls| vls.count_ones() as usize).sum()
+        self.next.dependencies()
     }
 
     /// The faults of packets that a mapping to VL 15 drops.
@@ -120,26 +127,27 @@ impl DependencyGraph {
         let next = to / VLS as u32;
         let row = &mut self.rows[channel];
         row.used |= 1 << vl;
-        self.next[row.first + (next - row.successor) as usize][vl] |= 1 << (to % VLS as u32);
+        self.next.add(row.first + (next - row.successor) as usize, vl, to % VLS as u32);
     }
 
     /// Removes all dependencies of a channel and on it.
     pub(super) fn remove_channel(&mut self, network: &SwitchNetwork, channel: u32) {
         let Channel { from, out_index, .. } = network.channels[channel as usize];
         let Row { first, width, .. } = self.rows[channel as usize];
-        self.next[first..first + width as usize].fill([0; VLS]);
+        self.next.clear(first..first + width as usize);
         self.rows[channel as usize].used = 0;
         for before in network.into(from) {
             let row = &mut self.rows[before as usize];
-            self.next[row.first + usize::from(out_index)] = [0; VLS];
-            row.used = used_vls(&self.next[row.first..row.first + row.width as usize]);
+            let pair = row.first + usize::from(out_index);
+            self.next.clear(pair..pair + 1);
+            row.used = self.next.used(row.first..row.first + row.width as usize);
         }
     }
 
     /// True if a channel and VL depend on a VL of the following channel with index `next`.
     pub(super) fn has_dependency(&self, channel: u32, vl: u8, next: u16, next_vl: u8) -> bool {
         let row = self.rows[channel as usize];
-        self.next[row.first + usize::from(next)][usize::from(vl)] >> next_vl & 1 == 1
+        self.next.of(row.first + usize::from(next), usize::from(vl)) >> next_vl & 1 == 1
     }
 
     /// Number of (channel, VL) pairs.
@@ -151,9 +159,9 @@ impl DependencyGraph {
         let channel = node as usize / VLS;
         let vl = node as usize % VLS;
         let row = self.rows[channel];
-        let followers = &self.next[row.first..row.first + row.width as usize];
-        followers.iter().zip(row.successor..).flat_map(move |(vls, next)| {
-            bits(vls[vl]).map(move |vl| next * VLS as u32 + u32::from(vl))
+        let pairs = row.first..row.first + row.width as usize;
+        pairs.zip(row.successor..).flat_map(move |(pair, next)| {
+            bits(self.next.of(pair, vl)).map(move |vl| next * VLS as u32 + u32::from(vl))
         })
     }
 

@@ -92,7 +92,7 @@ mod tests {
 
     fn plan(fabric: &Fabric, memory: &Memory, lmc: u8) -> Plan {
         let options = Options { lmc, ..Options::default() };
-        let pkeys = vec![Vec::new(); fabric.ports().len()];
+        let pkeys = vec![Arc::default(); fabric.ports().len()];
         with_input(fabric, &options, (memory, &pkeys), None, |input| compute_idle_ports(input).0)
     }
 

@@ -55,7 +55,7 @@ fn verdict(engines: &str, checks: &Checks) -> Result<Verified, VerifyFailure> {
         memory: &Memory::default(),
         torus_config: &Err(Vec::new()),
         partitions: &partitions::default(&setup.options),
-        observed_pkeys: &vec![Vec::new(); setup.fabric.ports().len()],
+        observed_pkeys: &vec![Arc::default(); setup.fabric.ports().len()],
         groups: &[],
         aliases: &[],
         previous: None,

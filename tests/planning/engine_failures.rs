@@ -92,7 +92,7 @@ impl Planner {
             memory: &self.memory,
             torus_config: &Err(Vec::new()),
             partitions: &partitions::default(&self.options),
-            observed_pkeys: &vec![Vec::new(); fabric.ports().len()],
+            observed_pkeys: &vec![Arc::default(); fabric.ports().len()],
             groups: &[group],
             aliases: &[],
             previous: previous.map(|previous| &*previous.plan),
@@ -135,7 +135,7 @@ impl Planner {
             fabric: Arc::new(fabric.clone()),
             options: Arc::clone(&self.options),
             partitions: Arc::new(partitions::default(&self.options)),
-            observed_pkeys: Arc::new(vec![Vec::new(); fabric.ports().len()]),
+            observed_pkeys: Arc::new(vec![Arc::default(); fabric.ports().len()]),
             memory: self.memory.clone(),
         };
         self.memory = updated.memory;

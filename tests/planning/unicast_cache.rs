@@ -48,7 +48,7 @@ impl Planner {
             memory: &self.memory,
             torus_config: &Err(Vec::new()),
             partitions: &partitions::default(&self.options),
-            observed_pkeys: &vec![Vec::new(); fabric.ports().len()],
+            observed_pkeys: &vec![Arc::default(); fabric.ports().len()],
             groups: &[],
             aliases: &[],
             previous: self.plan.as_deref(),

@@ -181,6 +181,7 @@ mod tests {
     use crate::plan::lids::Memory;
     use crate::plan::tests::{ring, with_input};
     use crate::wire::attr::AttrId;
+    use crate::wire::attr::tables::PkeyBlock;
 
     /// A ring of 20 switches with a host each, its plan, and what the devices acknowledged.
     struct Subnet {

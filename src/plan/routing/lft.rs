@@ -5,6 +5,7 @@
 //! entries ([`Lft::unused_entries`]) and turn them into a table when they are complete.
 
 use crate::ids::Lid;
+use crate::paged_vec::PagedVec;
 use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -21,17 +22,21 @@ static UNUSED: LazyLock<Arc<Block>> = LazyLock::new(|| Arc::new([LFT_NO_PATH; LF
 /// enough that all threads have work.
 pub(super) const SHARING_TABLES: usize = 128;
 
+/// The blocks of a table. A change of some entries in all tables of a fabric, as a lost host causes,
+/// copies a page of each.
+type Blocks = PagedVec<Arc<Block>, 16>;
+
 /// A linear forwarding table: the output port by LID, 0xFF for LIDs without a path. It has whole
 /// blocks of 64 LIDs.
 #[derive(Clone, Default)]
 pub struct Lft {
-    blocks: Vec<Arc<Block>>,
+    blocks: Blocks,
 }
 
 impl Lft {
     /// Creates a table without paths for LIDs 0 to `max`, rounded up to whole blocks.
     pub fn empty(max: Lid) -> Self {
-        Self { blocks: vec![UNUSED.clone(); blocks_for(max)] }
+        Self { blocks: Blocks::filled(UNUSED.clone(), blocks_for(max)) }
     }
 
     /// Entries without paths for LIDs 0 to `max`, rounded up to whole blocks.
@@ -77,7 +82,7 @@ impl Lft {
 
     /// All blocks, from LID 0.
     pub fn blocks(&self) -> impl ExactSizeIterator<Item = &Block> + DoubleEndedIterator {
-        self.blocks.iter().map(|block| &**block)
+        self.blocks.range(0..self.blocks.len()).map(|block| &**block)
     }
 
     /// All entries, from LID 0.
@@ -104,7 +109,8 @@ impl Lft {
         &'a self,
         new: &'a Self,
     ) -> impl Iterator<Item = (usize, u8, u8)> + use<'a> {
-        let pairs = self.blocks.iter().zip(&new.blocks).enumerate();
+        let parts = self.blocks.unshared(&new.blocks);
+        let pairs = parts.flat_map(|(first, old, new)| (first..).zip(old.iter().zip(new)));
         let differing = pairs.filter(|(_, (old, new))| !is_equal(old, new));
         differing.flat_map(|(number, (old, new))| {
             let entries = old.iter().zip(&**new).zip(number * LFT_BLOCK..);
@@ -115,16 +121,21 @@ impl Lft {
 
     /// Sets the entry of a LID; does nothing beyond the end of the table.
     pub fn set(&mut self, lid: Lid, port: u8) {
-        if let Some(block) = self.blocks.get_mut(lid.index() / LFT_BLOCK)
+        let number = lid.index() / LFT_BLOCK;
+        if let Some(block) = self.blocks.get(number)
             && block[lid.index() % LFT_BLOCK] != port
         {
-            Arc::make_mut(block)[lid.index() % LFT_BLOCK] = port;
+            Arc::make_mut(&mut self.blocks[number])[lid.index() % LFT_BLOCK] = port;
         }
     }
 
     /// Adds blocks without paths, or removes blocks, until the table has LIDs 0 to `max`, rounded up.
     pub fn resize(&mut self, max: Lid) {
-        self.blocks.resize(blocks_for(max), UNUSED.clone());
+        let wanted = blocks_for(max);
+        if wanted != self.blocks.len() {
+            let unused = std::iter::repeat(&*UNUSED);
+            self.blocks = self.blocks.iter().chain(unused).take(wanted).cloned().collect();
+        }
     }
 
     /// True if the table has as many blocks as one for LIDs 0 to `max`.
@@ -174,8 +185,10 @@ fn is_equal(one: &Arc<Block>, two: &Arc<Block>) -> bool {
 
 impl PartialEq for Lft {
     fn eq(&self, other: &Self) -> bool {
-        let same_size = self.blocks.len() == other.blocks.len();
-        same_size && self.blocks.iter().zip(&other.blocks).all(|(one, two)| is_equal(one, two))
+        let is_same = |(_, one, two): (usize, &[Arc<Block>], &[Arc<Block>])| {
+            one.iter().zip(two).all(|(one, two)| is_equal(one, two))
+        };
+        self.blocks.len() == other.blocks.len() && self.blocks.unshared(&other.blocks).all(is_same)
     }
 }
 

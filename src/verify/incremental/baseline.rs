@@ -184,9 +184,7 @@ impl Planner for StagedPlanner<'_, '_> {
         let Some(baseline) = self.baseline else { return Ok((compute(&input)?, None)) };
         let (planned, difference) = update(&input, &baseline.plan_baseline);
         let mut planned = planned?;
-        if difference.is_none() {
-            baseline.share_tables(&mut planned.plan);
-        }
+        baseline.share_tables(&mut planned.plan);
         Ok((planned, difference))
     }
 
