@@ -230,8 +230,8 @@ impl Running {
 /// Updates the snapshot to devices that hold the plan.
 fn settle(fabric: &mut Fabric, plan: &Plan) {
     let answered = fabric.port_ids().filter_map(|id| {
-        let live = fabric.port(id).info.filter(|info| info.port_state() > PortState::Down)?;
-        let mut info = plan.ports[id.index()]?;
+        let live = fabric.port(id).info().filter(|info| info.port_state() > PortState::Down)?;
+        let mut info = plan.ports.of(id)?;
         info.set_phys_state(live.phys_state());
         info.set_port_state(PortState::Active);
         Some((id, info))

@@ -83,8 +83,8 @@ impl<'a> NodeTables<'a> {
             return None;
         }
         let slot = self.fabric.port_of(self.node, num)?;
-        let sent = self.plan.ports.get(slot.index()).copied().flatten()?;
-        Some((sent, self.fabric.port(slot).info?))
+        let sent = self.plan.ports.of(slot)?;
+        Some((sent, self.fabric.port(slot).info()?))
     }
 
     /// A block of the GUID table of end port `num`; `None` if it was never written.

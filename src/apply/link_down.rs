@@ -78,7 +78,7 @@ pub async fn disable(
     port: PortId,
     keys: &MKeys,
 ) -> Result<(), SmpError> {
-    let Some(info) = fabric.port(port).info else { return Err(SmpError::Unanswered) };
+    let Some(info) = fabric.port(port).info() else { return Err(SmpError::Unanswered) };
     let mut info = down(&info);
     info.set_phys_state(PhysState::Disabled);
     let route = SmpRoute::Directed(fabric.route_to(port));
@@ -120,7 +120,7 @@ pub(super) async fn await_training(
 pub(super) fn in_init(fabric: &Fabric, links: &[PortId]) -> Vec<(PortId, PortInfo)> {
     let ends = links.iter().flat_map(|&id| ends_of_link(fabric, id));
     let in_init = ends.filter_map(|id| {
-        let mut info = fabric.port(id).info?;
+        let mut info = fabric.port(id).info()?;
         info.set_port_state(PortState::Init);
         Some((id, info))
     });

@@ -271,7 +271,7 @@ pub(super) fn is_essential(fabric: &Fabric, plan: &Plan, set: SetId) -> bool {
 fn is_operational(fabric: &Fabric, plan: &Plan, slot: PortId) -> bool {
     let port = fabric.port(slot);
     let is_switch = fabric.node(port.node).is_switch();
-    let Some(info) = port.info else { return false };
+    let Some(info) = port.info() else { return false };
     let is_external = is_switch && port.num != PortNum::ZERO;
     let has_lid = is_external || plan.lids.base(slot).is_none_or(|lid| info.lid() == lid);
     let is_port_0 = is_switch && port.num == PortNum::ZERO;

@@ -122,8 +122,8 @@ fn with_changed_vports(old: &Fabric, new: &Fabric, mut ports: Vec<PortId>) -> Ve
 
 /// Compares all 64 bytes without a branch between them, because nearly all ports are equal.
 fn is_same_info(old: &Port, new: &Port) -> bool {
-    let (Some(old), Some(new)) = (&old.info, &new.info) else {
-        return old.info.is_none() && new.info.is_none();
+    let (Some(old), Some(new)) = (&old.info(), &new.info()) else {
+        return old.info().is_none() && new.info().is_none();
     };
     let (old, _) = old.0.as_chunks::<8>();
     let (new, _) = new.0.as_chunks::<8>();

@@ -248,12 +248,12 @@ impl Fabric {
     pub fn has_extended_speeds(&self, port: PortId) -> Option<bool> {
         let node = self.node_of(port);
         let owner = if node.is_switch() { node.first_port } else { port };
-        Some(self.port(owner).info?.has(CapMask::EXTENDED_SPEEDS))
+        Some(self.port(owner).info()?.has(CapMask::EXTENDED_SPEEDS))
     }
 
     /// The speed of the link at a port; `None` if it is unknown.
     pub fn link_speed(&self, port: PortId) -> Option<LinkSpeed> {
-        let info = self.port(port).info?;
+        let info = self.port(port).info()?;
         let is_fdr10 = self.extended_port_info(port).is_some_and(MlnxExtPortInfo::is_fdr10);
         LinkSpeed::active(&info, self.has_extended_speeds(port).unwrap_or(false), is_fdr10)
     }

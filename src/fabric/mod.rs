@@ -120,22 +120,50 @@ impl Node {
 }
 
 /// A port slot, whether or not the port exists.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Port {
     pub node: NodeId,
     pub num: PortNum,
     /// All ports of a switch have the GUID of its port 0; 0 if unknown.
     pub guid: Guid,
-    /// `None` for ports that do not exist, were not reached or did not answer.
-    pub info: Option<PortInfo>,
+    /// Snapshots with other nodes share it, although the indexes of their ports differ.
+    port_info: Option<Arc<PortInfo>>,
     /// The port at the far end of the cable.
     pub peer: Option<PortId>,
 }
 
 impl Port {
+    /// A port of which nothing else is known.
+    pub fn new(node: NodeId, num: PortNum, guid: Guid) -> Self {
+        Self { node, num, guid, port_info: None, peer: None }
+    }
+
+    /// PortInfo; `None` for ports that do not exist, were not reached or did not answer.
+    #[inline]
+    pub fn info(&self) -> Option<PortInfo> {
+        self.port_info.as_deref().copied()
+    }
+
+    /// [`Self::info`], as snapshots share it.
+    pub fn shared_info(&self) -> &Option<Arc<PortInfo>> {
+        &self.port_info
+    }
+
+    /// Replaces PortInfo by that of another port.
+    pub fn share_info(&mut self, other: &Self) {
+        self.port_info.clone_from(&other.port_info);
+    }
+
+    /// Replaces PortInfo.
+    pub fn set_info(&mut self, info: Option<PortInfo>) {
+        if self.info() != info {
+            self.port_info = info.map(Arc::new);
+        }
+    }
+
     /// Logical state; `Down` if unknown.
     pub fn state(&self) -> PortState {
-        self.info.map_or(PortState::Down, |info| info.port_state())
+        self.port_info.as_ref().map_or(PortState::Down, |info| info.port_state())
     }
 }
 
@@ -170,7 +198,7 @@ pub struct NodeParts {
     /// Directed route from the SM's node.
     pub route: DirectedRoute,
     /// Port GUID (0 if unknown) and PortInfo of each of the `num_ports + 1` slots.
-    pub ports: Vec<(Guid, Option<PortInfo>)>,
+    pub ports: Vec<(Guid, Option<Arc<PortInfo>>)>,
 }
 
 /// End of a cable: node GUID and port number.
@@ -242,12 +270,13 @@ impl Fabric {
         index.add_node(parts.info.node_guid(), id);
         for num in 0..=parts.info.num_ports() {
             let slot = PortId(self.ports.len() as u32);
-            let (guid, info) = parts.ports.get(usize::from(num)).copied().unwrap_or_default();
+            let known = parts.ports.get(usize::from(num)).cloned();
+            let (guid, port_info) = known.unwrap_or_default();
             let has_own_guid = guid.0 != 0 && (!is_switch || num == 0);
             if has_own_guid {
                 index.add_end_port(guid, slot);
             }
-            self.ports.push(Port { node: id, num: PortNum(num), guid, info, peer: None });
+            self.ports.push(Port { node: id, num: PortNum(num), guid, port_info, peer: None });
         }
         self.nodes.push(Node {
             info: parts.info,
@@ -400,7 +429,7 @@ impl Fabric {
             let last = if node.is_switch() { 0 } else { usize::from(node.num_ports()) };
             node.slots().take(last + 1).skip(usize::from(!node.is_switch()))
         });
-        candidates.filter(|&id| self.port(id).info.is_some())
+        candidates.filter(|&id| self.port(id).info().is_some())
     }
 
     /// The switch of a port or, for the port of a channel adapter or router, the switch at the far
@@ -436,7 +465,7 @@ impl Fabric {
         switches: &[(SwitchId, SwitchInfo)],
     ) {
         for &(port, info) in ports {
-            self.ports[port.index()].info = Some(info);
+            self.ports[port.index()].set_info(Some(info));
         }
         for &(switch, info) in switches {
             let node = self.switches()[switch.index()];
@@ -503,6 +532,6 @@ impl Fabric {
 
     /// The LID that the device reported; for all ports of a switch that of port 0.
     pub fn observed_lid(&self, id: PortId) -> Option<Lid> {
-        self.port(self.owner(id)).info.map(|info| info.lid()).filter(|lid| lid.is_unicast())
+        self.port(self.owner(id)).info().map(|info| info.lid()).filter(|lid| lid.is_unicast())
     }
 }

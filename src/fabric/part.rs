@@ -42,7 +42,7 @@ impl FabricPart {
                 let at = PortId(node.first_port.0 + num as u32);
                 to_whole.push(at);
                 let is_present = node.is_switch() || linked(at).is_some();
-                (port.guid, port.info.filter(|_| is_present))
+                (port.guid, port.shared_info().clone().filter(|_| is_present))
             });
             parts.push(NodeParts {
                 info: node.info,

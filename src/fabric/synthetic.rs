@@ -11,6 +11,7 @@ use crate::wire::attr::{
 };
 use crate::wire::smp::DirectedRoute;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 const DEFAULT_PREFIX: u64 = 0xFE80_0000_0000_0000;
 /// CapabilityMask of all end ports: traps, SL mapping, system image GUID, client reregistration
@@ -338,7 +339,7 @@ impl<'a> CableMap<'a> {
             }
             let mut info = port_info(node, num, peer.is_some(), view);
             set_rate(&mut info, self.topology, (index, num));
-            (node.port_guid_on_wire(num), Some(info))
+            (node.port_guid_on_wire(num), Some(Arc::new(info)))
         };
         NodeParts {
             info: view.hardware.node_info(node, entry),
@@ -422,7 +423,7 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
         assert_eq!(fabric.port(fabric.local()).guid, Guid(0x11));
         assert_eq!(fabric.end_ports().count(), 4);
         let second = fabric.node_by_guid(Guid(0x13)).expect("reached");
-        assert!(fabric.ports_of(second).nth(1).expect("port 1").info.is_none());
+        assert!(fabric.ports_of(second).nth(1).expect("port 1").info().is_none());
         assert_eq!(fabric.node(second).info.local_port(), PortNum(2));
         assert_eq!(fabric.node(second).info.port_guid(), Guid(0x15));
     }
@@ -461,12 +462,12 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
             let peer = fabric.port(port).peer.expect("a link");
             for end in [port, peer] {
                 assert_eq!(fabric.link_speed(end), Some(expected), "{rate}");
-                let width = fabric.port(end).info.expect("known").link_width_active();
+                let width = fabric.port(end).info().expect("known").link_width_active();
                 assert_eq!(LinkRate { width, speed: expected }.to_string(), rate);
             }
             let other = PortId(port.0 - 1);
             assert_eq!(fabric.link_speed(other), Some(LinkSpeed::Qdr), "another link");
-            let info = fabric.port(port).info.expect("known");
+            let info = fabric.port(port).info().expect("known");
             assert!(!info.has(CapMask::EXTENDED_SPEEDS));
         }
     }

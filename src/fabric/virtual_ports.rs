@@ -162,14 +162,14 @@ impl Fabric {
     /// True for ports that announce vports and whose vports are not known.
     pub fn has_unknown_vports(&self, port: PortId) -> bool {
         let port = self.port(port);
-        port.info.is_some_and(|info| info.has_virtual_ports())
+        port.info().is_some_and(|info| info.has_virtual_ports())
             && !self.virtual_ports.of_port(port.guid).is_some_and(|known| known.is_discovered)
     }
 
     /// True if no discovery of the vports of a port that announces some has ended yet.
     pub fn awaits_vports(&self) -> bool {
         let has_vports =
-            |id: &PortId| self.port(*id).info.is_some_and(|info| info.has_virtual_ports());
+            |id: &PortId| self.port(*id).info().is_some_and(|info| info.has_virtual_ports());
         let mut announced = self.end_ports().filter(has_vports);
         announced.any(|id| self.virtual_ports.of_port(self.port(id).guid).is_none())
     }

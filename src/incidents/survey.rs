@@ -90,8 +90,8 @@ pub fn degraded_links(fabric: &Fabric) -> Vec<FaultyCable> {
 fn degraded(fabric: &Fabric, port: PortId) -> Option<FaultyCable> {
     let own = fabric.port(port);
     let peer = own.peer.filter(|&peer| peer > port)?;
-    let near = own.info?;
-    let far = fabric.port(peer).info?;
+    let near = own.info()?;
+    let far = fabric.port(peer).info()?;
     if !matches!(near.port_state(), PortState::Init | PortState::Armed | PortState::Active) {
         return None;
     }

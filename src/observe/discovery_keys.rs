@@ -35,7 +35,7 @@ impl DiscoveryKeys {
     pub(super) fn of(&self, state: &DiscoveryState, (node, port): (usize, PortNum)) -> MKey {
         let owner = if state.node(node).is_switch() { PortNum::ZERO } else { port };
         let Some(slot) = state.port((node, owner)) else { return self.usual };
-        let shown = slot.info.map(|info| info.m_key()).filter(|key| key.is_set());
+        let shown = slot.info().map(|info| info.m_key()).filter(|key| key.is_set());
         let accepted = self.accepted.get(&slot.guid).copied();
         accepted.or(shown).unwrap_or_else(|| self.of_guid(slot.guid))
     }

@@ -13,7 +13,7 @@ impl DiscoveryQueries {
     pub(super) fn query_pkeys(&mut self) {
         let mut wanted = Vec::new();
         for (slot, port) in (0..).map(PortId).zip(&self.state.ports) {
-            if port.info.is_some() && self.state.pkeys(slot).is_empty() {
+            if port.info().is_some() && self.state.pkeys(slot).is_empty() {
                 let node = port.node.index();
                 let keys = self.pkey_capacity(port);
                 let blocks = usize::from(keys).div_ceil(PKEY_BLOCK);

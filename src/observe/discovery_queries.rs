@@ -425,8 +425,8 @@ impl DiscoveryQueries {
             self.submit(Query::Port { node, port });
             return;
         }
-        let was_up = slot.info.is_some_and(|last| last.port_state() >= PortState::Armed);
-        slot.info = Some(info);
+        let was_up = slot.info().is_some_and(|last| last.port_state() >= PortState::Armed);
+        slot.set_info(Some(info));
         if was_up && info.port_state() == PortState::Init && !self.reconnected.contains(&here) {
             // The link was down meanwhile, so another device may be at its far end.
             self.state.disconnect(here);

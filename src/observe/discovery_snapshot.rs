@@ -51,7 +51,7 @@ impl DiscoveryState {
             .iter()
             .flat_map(|(last, _)| last.extended_ports().map(|(id, info)| (last.end_of(id), *info)));
         for (end, info) in extended {
-            let port = fabric.port_by_end(end).filter(|&id| fabric.port(id).info.is_some());
+            let port = fabric.port_by_end(end).filter(|&id| fabric.port(id).info().is_some());
             if let Some(id) = port {
                 fabric.set_extended_port_info(id, info);
             }
@@ -74,10 +74,10 @@ impl DiscoveryState {
             let is_local = self.local == Some((port.node.index(), port.num));
             let has_peer =
                 port.peer.is_some_and(|peer| reached[self.ports[peer.index()].node.index()]);
-            if !is_local && !has_peer && (port.guid.0 != 0 || port.info.is_some()) {
+            if !is_local && !has_peer && (port.guid.0 != 0 || port.info().is_some()) {
                 let port = &mut self.ports[slot];
                 port.guid = Guid(0);
-                port.info = None;
+                port.set_info(None);
             }
         }
     }
@@ -164,7 +164,10 @@ impl DiscoveryState {
             description: node.description,
             switch_info: node.switch_info,
             route: node.route,
-            ports: self.ports_of(index).map(|port| (port.guid, port.info)).collect(),
+            ports: self
+                .ports_of(index)
+                .map(|port| (port.guid, port.shared_info().clone()))
+                .collect(),
         }
     }
 }
@@ -229,9 +232,12 @@ mod tests {
         match change {
             Change::Lid(port, lid) => {
                 let (node, num) = end(port);
-                if let Some(info) = state.port_mut((node, num)).and_then(|port| port.info.as_mut())
-                {
-                    info.set_lid(Lid(*lid));
+                if let Some(port) = state.port_mut((node, num)) {
+                    let info = port.info().map(|mut info| {
+                        info.set_lid(Lid(*lid));
+                        info
+                    });
+                    port.set_info(info);
                 }
             }
             Change::Unplug(port) => drop(state.disconnect(end(port))),
@@ -251,7 +257,8 @@ mod tests {
             Change::Forget(port) => {
                 let (node, num) = end(port);
                 let slot = state.port_mut((node, num)).expect("a port");
-                (slot.info, slot.guid) = (None, Guid(0));
+                slot.set_info(None);
+                slot.guid = Guid(0);
             }
         }
     }
@@ -295,8 +302,10 @@ mod tests {
         let (same, _) = DiscoveryState::of(&fabric, &tables).finish().expect("a snapshot");
         let (tail, _) = unshared(&same);
         let mut state = DiscoveryState::of(&fabric, &tables);
-        let info = state.port_mut((200, PortNum(1))).and_then(|port| port.info.as_mut());
-        info.expect("a port").set_lid(Lid(7));
+        let port = state.port_mut((200, PortNum(1))).expect("a port");
+        let mut info = port.info().expect("an answer");
+        info.set_lid(Lid(7));
+        port.set_info(Some(info));
         let (changed, _) = state.finish().expect("a snapshot");
         let (nodes, ports) = unshared(&changed);
         assert_eq!(nodes, tail, "no node changed");

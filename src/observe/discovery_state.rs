@@ -161,7 +161,7 @@ impl DiscoveryState {
         let is_switch = info.kind() == NodeKind::Switch;
         let guid = if is_switch { info.port_guid() } else { Guid(0) };
         let slots = (0..=info.num_ports()).map(PortNum);
-        self.ports.extend(slots.map(|num| Port { node, num, guid, info: None, peer: None }));
+        self.ports.extend(slots.map(|num| Port::new(node, num, guid)));
         self.by_guid.insert(info.node_guid(), index);
         self.reached = None;
         self.nodes.push(Node {

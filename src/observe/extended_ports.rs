@@ -67,7 +67,7 @@ pub(super) fn retain(observation: &mut Observation, last: &Fabric) {
 fn is_asked(fabric: &Fabric, id: PortId) -> bool {
     let port = fabric.port(id);
     let node = fabric.node_of(id);
-    if port.info.is_none() || !MlnxExtPortInfo::is_supported_by(&node.info) {
+    if port.info().is_none() || !MlnxExtPortInfo::is_supported_by(&node.info) {
         return false;
     }
     if node.is_switch() && port.num == PortNum::ZERO {

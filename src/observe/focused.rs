@@ -104,7 +104,7 @@ fn drop_old_faults(state: &mut DiscoveryState) {
 fn may_answer(state: &DiscoveryState, route: &DirectedRoute) -> bool {
     let hops = state.hops(route);
     let is_trained = |&(node, exit): &(usize, PortNum)| {
-        let info = state.port((node, exit)).and_then(|port| port.info);
+        let info = state.port((node, exit)).and_then(|port| port.info());
         info.as_ref().is_some_and(DiscoveryState::has_trained_link)
     };
     hops.len() == route.len() && hops.last().is_none_or(is_trained)

@@ -83,7 +83,7 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
         let problem = faults.first().map_or_else(|| "no usable data".into(), ToString::to_string);
         return Err(SweepError::LocalInvalidAnswer(problem));
     };
-    match fabric.port(fabric.local()).info {
+    match fabric.port(fabric.local()).info() {
         None => return Err(SweepError::LocalUnresponsive("no answer to PortInfo".into())),
         Some(info) if is_down(&fabric, &info) => return Err(SweepError::LocalDown),
         Some(_) => {}

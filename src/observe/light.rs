@@ -154,14 +154,14 @@ impl Findings {
                 }
             }
             Query::Cleared(port) => {
-                let last = fabric.port(port).info;
+                let last = fabric.port(port).info();
                 let now = PortInfo::read(&reply.data);
                 if last.is_some_and(|last| phase(&last) != phase(&now)) {
                     self.changed.push(fabric.node_of(port).guid());
                 }
             }
             Query::EndPort(port) => {
-                let last = fabric.port(port).info;
+                let last = fabric.port(port).info();
                 let now = PortInfo::read(&reply.data);
                 let is_same = last.is_some_and(|last| {
                     let shown =
@@ -205,7 +205,7 @@ fn queries<'a>(
     let end_ports = end_ports.map(|port| (Query::EndPort(port), fabric.route_to(port)));
     let failed = failed.map(|route| (Query::Failed(route), route));
     let is_hidden =
-        |&port: &PortId| fabric.port(port).info.is_some_and(|info| keys.is_hidden(&info));
+        |&port: &PortId| fabric.port(port).info().is_some_and(|info| keys.is_hidden(&info));
     let hidden = fabric.end_ports().filter(is_hidden);
     let hidden = hidden.map(|port| (Query::Hidden(port), fabric.route_to(port)));
     switches.chain(silent).chain(failed).chain(end_ports).chain(hidden)

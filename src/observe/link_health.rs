@@ -272,7 +272,7 @@ fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
     // down.
     let is_down = |id: PortId| {
         let now = now(id).map(|id| new.port(id));
-        now.is_some_and(|port| port.info.is_some() && !carries(port))
+        now.is_some_and(|port| port.info().is_some() && !carries(port))
     };
     // The state first: nearly all ports carry data as before, and their peers are far away in
     // memory.

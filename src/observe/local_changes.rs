@@ -83,7 +83,7 @@ struct ChangeReader<'a> {
 
 impl ChangeReader<'_> {
     fn query(&mut self, fabric: &Fabric, port: PortId, changed: ChangedAttributes) {
-        let Some(known) = fabric.port(port).info else { return };
+        let Some(known) = fabric.port(port).info() else { return };
         let has_other_mask =
             changed.capability_mask.is_some_and(|mask| mask != known.capability_mask());
         let wanted = [
@@ -113,7 +113,7 @@ impl ChangeReader<'_> {
         changes: &mut LocalChanges,
     ) {
         let is_local = port == observation.fabric.local();
-        let Some(known) = observation.fabric.port(port).info.filter(|known| known != info) else {
+        let Some(known) = observation.fabric.port(port).info().filter(|known| known != info) else {
             return;
         };
         if !is_local && known.has(CapMask::IS_SM) != info.has(CapMask::IS_SM) {
@@ -157,7 +157,7 @@ pub fn ports_by_lid(
     changed: &BTreeMap<Lid, ChangedAttributes>,
 ) -> Vec<(PortId, ChangedAttributes)> {
     let ports = fabric.end_ports().filter_map(|port| {
-        let lid = fabric.port(port).info?.lid();
+        let lid = fabric.port(port).info()?.lid();
         Some((port, *changed.get(&lid)?))
     });
     ports.collect()

@@ -88,7 +88,7 @@ impl MKeys {
     /// The key for requests about a port of a snapshot: a switch holds one for all its ports.
     pub fn of_port(&self, fabric: &Fabric, id: PortId) -> MKey {
         let owner = fabric.port(fabric.owner(id));
-        let shown = owner.info.map(|info| info.m_key()).filter(|key| key.is_set());
+        let shown = owner.info().map(|info| info.m_key()).filter(|key| key.is_set());
         shown.unwrap_or_else(|| self.of(owner.guid))
     }
 
@@ -149,7 +149,7 @@ impl MKeys {
         let mut added = Vec::new();
         for id in fabric.end_ports() {
             let port = fabric.port(id);
-            let Some(info) = port.info else { continue };
+            let Some(info) = port.info() else { continue };
             let key = info.m_key();
             let held = self.held.get(&port.guid);
             if key.is_set() && held != Some(&key) {
@@ -191,7 +191,7 @@ impl MKeys {
     pub fn stored_keys(&self, fabric: Option<&Fabric>) -> Guid2MKey {
         let mut keys = Guid2MKey::clone(&self.held);
         let ports = fabric.into_iter().flat_map(|fabric| {
-            fabric.end_ports().map(|id| (fabric.port(id).guid, fabric.port(id).info))
+            fabric.end_ports().map(|id| (fabric.port(id).guid, fabric.port(id).info()))
         });
         for (guid, info) in ports {
             let is_open = info.is_some_and(|info| !self.is_hidden(&info));
@@ -255,7 +255,7 @@ mod tests {
     /// Makes a port show a key and a protection level.
     fn show(fabric: &mut Fabric, guid: Guid, key: MKey, level: u8) {
         let port = fabric.port_by_guid(guid).expect("a port");
-        let mut info = fabric.port(port).info.expect("it answers");
+        let mut info = fabric.port(port).info().expect("it answers");
         info.set_m_key(key);
         info.set_m_key_protect_bits(level);
         fabric.acknowledge(&[(port, info)], &[]);

@@ -134,7 +134,7 @@ impl<'a> Retention<'a> {
             Presence::Absent(_) => return CableEvidence::None,
         };
         let Some(port) = self.state.port((node, before.num)) else { return CableEvidence::Gone };
-        match port.info {
+        match port.info() {
             _ if port.peer.is_some() => CableEvidence::Gone,
             None => CableEvidence::None,
             Some(now) if is_link_kept(before, &now) => CableEvidence::Trained,
@@ -230,7 +230,7 @@ impl<'a> Retention<'a> {
             let Some(now) = self.state.port((node, num)) else { continue };
             let is_free = now.guid.0 == 0 && !self.state.has_end_port(port.guid);
             let is_same = now.guid == port.guid || is_free;
-            if now.info.is_none() && port.info.is_some() && is_same && !self.was_reset(slot) {
+            if now.info().is_none() && port.info().is_some() && is_same && !self.was_reset(slot) {
                 self.restore_port(slot, (node, num));
             }
         }
@@ -242,7 +242,7 @@ impl<'a> Retention<'a> {
             return false;
         };
         let Presence::Answered(node) = self.presence[far.node.index()] else { return false };
-        let now = self.state.port((node, far.num)).and_then(|port| port.info);
+        let now = self.state.port((node, far.num)).and_then(|port| port.info());
         now.is_some_and(|now| !is_link_kept(far, &now))
     }
 
@@ -253,7 +253,8 @@ impl<'a> Retention<'a> {
         }
         let Some(now) = self.state.slot(end) else { return };
         if let Some(port) = self.state.port_mut(end) {
-            (port.guid, port.info) = (before.guid, before.info);
+            port.guid = before.guid;
+            port.share_info(before);
         }
         let table = self.known.pkeys.get(slot.index()).cloned().unwrap_or_default();
         if !table.is_empty() {
@@ -288,7 +289,7 @@ impl<'a> Retention<'a> {
             for num in (1..=self.state.node(node).num_ports()).map(PortNum) {
                 if let Some(port) = self.state.port_mut((node, num))
                     && port.peer.is_none()
-                    && let Some(info) = &mut port.info
+                    && let Some(info) = &mut port.info()
                 {
                     info.set_port_state(PortState::Down);
                     info.set_phys_state(PhysState::Polling);

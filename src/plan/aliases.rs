@@ -29,7 +29,7 @@ fn writable(fabric: &Fabric, mut block: AliasBlock) -> Option<AliasBlock> {
     let port = fabric.ports().get(block.port.index())?;
     let is_end = !fabric.node(port.node).is_switch() || port.num == PortNum::ZERO;
     let start = usize::from(block.block) * GUID_BLOCK;
-    let entries = usize::from(port.info.filter(|_| is_end)?.guid_cap()).saturating_sub(start);
+    let entries = usize::from(port.info().filter(|_| is_end)?.guid_cap()).saturating_sub(start);
     if entries == 0 {
         return None;
     }

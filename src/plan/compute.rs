@@ -22,8 +22,7 @@ use crate::config::torus::TorusConfig;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Sl;
 use crate::notes::Note;
-use crate::paged_vec::PagedVec;
-use crate::wire::attr::PortInfo;
+use crate::plan::port_targets::PortTargets;
 use crate::wire::attr::tables::PkeyTable;
 use std::sync::Arc;
 
@@ -219,7 +218,7 @@ pub(super) fn with_links<T>(
 pub(super) struct PlanParts {
     pub lids: Arc<LidTable>,
     pub routing: Arc<Routing>,
-    pub ports: PagedVec<Option<PortInfo>>,
+    pub ports: PortTargets,
     pub qos: QosTables,
     pub partitions: PartitionTables,
     pub multicast: Arc<MulticastTables>,
@@ -266,7 +265,7 @@ fn dropped_sl_notes(input: &PlanInput<'_>, routing: &Routing, tables: &QosTables
 fn setup_notes(
     fabric: &Fabric,
     routing: &Routing,
-    targets: &PagedVec<Option<PortInfo>>,
+    targets: &PortTargets,
     qos: &QosTables,
 ) -> Vec<Note> {
     let Some(setup) = &qos.setup else { return Vec::new() };

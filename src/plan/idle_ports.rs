@@ -28,7 +28,7 @@ pub fn compute_idle_ports(input: &PlanInput<'_>) -> (Plan, Memory) {
     let Planned { mut plan, memory, .. } = with_routes(&input, assigned, Arc::new(routing));
     for id in fabric.port_ids() {
         if !is_idle(fabric, id) || takes_lid_of_other(&carried, &plan.lids, id) {
-            plan.ports.replace(id.index(), None);
+            plan.ports.replace(id, None);
             plan.partitions.blocks.replace(id.index(), Arc::default());
         }
     }
@@ -49,7 +49,7 @@ pub fn is_idle(fabric: &Fabric, id: PortId) -> bool {
 fn carried_lids(fabric: &Fabric) -> LidTable {
     let mut carried = LidTable::new(fabric.ports().len());
     for id in fabric.end_ports().filter(|&id| !is_idle(fabric, id)) {
-        let lmc = fabric.port(id).info.map_or(0, |info| info.lmc());
+        let lmc = fabric.port(id).info().map_or(0, |info| info.lmc());
         let Some(base) = fabric.observed_lid(id) else { continue };
         let range = u32::from(base.0)..u32::from(base.0) + (1 << lmc);
         let is_valid = range.end <= u32::from(Lid::UNICAST_MAX.0) + 1;

@@ -13,6 +13,7 @@ use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, PortNum, Sl};
 use crate::paged_vec::PagedVec;
+use crate::plan::port_targets::PortTargets;
 use crate::wire::attr::tables::MFT_BLOCK;
 use crate::wire::attr::{CapMask, NodeKind, PhysState, PortInfo, PortState, SwitchInfo};
 
@@ -47,14 +48,15 @@ pub struct LinkInput<'a> {
 }
 
 /// The PortInfo to set, by port slot; `None` for ports that are not programmed.
-pub fn targets(input: &LinkInput<'_>) -> PagedVec<Option<PortInfo>> {
-    input.fabric.port_ids().map(|port| target(input, port)).collect()
+pub fn targets(input: &LinkInput<'_>) -> PortTargets {
+    let ports = input.fabric.port_ids().zip(input.fabric.ports());
+    PortTargets::collect(ports.map(|(id, port)| (port.num, target(input, id))))
 }
 
 /// Updates the targets of an earlier snapshot: recomputes those of the ports in `difference` and
 /// `others`, and of the ports that depend on them. All other input must be unchanged.
 pub fn update(
-    targets: &mut PagedVec<Option<PortInfo>>,
+    targets: &mut PortTargets,
     input: &LinkInput<'_>,
     difference: &Difference,
     others: impl IntoIterator<Item = PortId>,
@@ -68,7 +70,7 @@ pub fn update(
     let own = difference.ports.iter().copied().chain(nodes.flat_map(|id| fabric.node(id).slots()));
     let ports = own.flat_map(|id| std::iter::once(id).chain(fabric.port(id).peer));
     for id in ports.chain(others) {
-        targets.replace(id.index(), target(input, id));
+        targets.replace(id, target(input, id));
     }
 }
 
@@ -76,7 +78,7 @@ fn target(input: &LinkInput<'_>, id: PortId) -> Option<PortInfo> {
     let fabric = input.fabric;
     let port = fabric.port(id);
     let node = fabric.node_of(id);
-    let observed = port.info?;
+    let observed = port.info()?;
     let is_port_0 = node.is_switch() && port.num == PortNum::ZERO;
     let is_linked = port.peer.is_some() && port.state() != PortState::Down;
     if !is_port_0 && !is_linked && id != fabric.local() {
@@ -139,7 +141,7 @@ fn set_common(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
         info.set_vl_high_limit(limit);
     }
     if options.max_op_vls > 0 {
-        let peer = input.fabric.port(id).peer.and_then(|peer| input.fabric.port(peer).info);
+        let peer = input.fabric.port(id).peer.and_then(|peer| input.fabric.port(peer).info());
         let vls = match peer {
             Some(peer) => info.vl_cap().min(peer.vl_cap()),
             None => info.operational_vls(),
@@ -154,7 +156,7 @@ fn set_link(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
     let options = input.options;
     let Some(peer) = fabric.port(id).peer else { return };
     info.set_link_down_default_state(LINK_DOWN_POLLING);
-    let mtu_cap = fabric.port(peer).info.map_or(info.mtu_cap(), |peer| peer.mtu_cap());
+    let mtu_cap = fabric.port(peer).info().map_or(info.mtu_cap(), |peer| peer.mtu_cap());
     info.set_neighbor_mtu(info.mtu_cap().min(mtu_cap).max(1));
     set_speed(input, id, peer, info);
     let to_switch = fabric.node_of(peer).is_switch();
@@ -298,7 +300,7 @@ pub fn switch_targets(
         info.set_port_state_change(false);
         info.set_linear_fdb_top(lids.max().0.min(info.linear_fdb_cap().saturating_sub(1)));
         info.set_life_time_value(options.packet_life_time);
-        let port_0 = fabric.port(node.first_port).info;
+        let port_0 = fabric.port(node.first_port).info();
         if options.use_mfttop && port_0.is_some_and(|info| info.has(CAP_MULTICAST_FDB_TOP)) {
             let last = multicast.by_switch.get(id.index()).and_then(|table| table.last());
             let blocks = last.map_or(0, |(mlid, _)| (mlid.0 & 0x3FFF) / MFT_BLOCK as u16 + 1);

@@ -28,6 +28,7 @@ pub mod multicast;
 pub mod multicast_sls;
 pub mod multicast_update;
 pub mod partitions;
+pub mod port_targets;
 pub mod qos;
 pub mod rate_limits;
 pub mod routing;
@@ -40,8 +41,7 @@ pub use lid_table::LidTable;
 use crate::fabric::PortId;
 use crate::ids::{Lid, Sl};
 use crate::notes::Note;
-use crate::paged_vec::PagedVec;
-use crate::wire::attr::{PortInfo, SwitchInfo};
+use crate::wire::attr::SwitchInfo;
 use std::sync::Arc;
 
 /// The desired state of a fabric.
@@ -50,7 +50,7 @@ pub struct Plan {
     pub lids: Arc<LidTable>,
     /// The PortInfo to set, by port slot, with [`crate::wire::attr::PortState::NoChange`] as port
     /// state; `None` for ports that are not programmed.
-    pub ports: PagedVec<Option<PortInfo>>,
+    pub ports: port_targets::PortTargets,
     /// The SwitchInfo to set, by switch.
     pub switch_infos: Vec<SwitchInfo>,
     /// Blocks of GUID tables, ascending by port and block.

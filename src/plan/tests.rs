@@ -168,12 +168,12 @@ fn programmed(old: &Fabric, plan: &super::Plan) -> Fabric {
             .slots()
             .map(|slot| {
                 let port = old.port(slot);
-                let target = plan.ports[slot.index()];
-                let info = match (port.info, target) {
+                let target = plan.ports.of(slot);
+                let info = match (port.info(), target) {
                     (Some(observed), Some(target)) => Some(reported_after_set(&observed, &target)),
                     (observed, _) => observed,
                 };
-                (port.guid, info)
+                (port.guid, info.map(Arc::new))
             })
             .collect();
         NodeParts {
@@ -218,8 +218,7 @@ fn a_programmed_fabric_needs_no_further_sets() {
             let pkeys: Vec<PkeyTable> = planned.map(held).collect();
             let second = plan(&now, &options, &first.memory, &pkeys);
             for id in now.port_ids() {
-                if let (Some(info), Some(target)) =
-                    (now.port(id).info, second.plan.ports[id.index()])
+                if let (Some(info), Some(target)) = (now.port(id).info(), second.plan.ports.of(id))
                 {
                     assert!(!differs(&info, &target), "{}\n{info:?}\n{target:?}", now.describe(id));
                 }
@@ -241,13 +240,13 @@ fn an_unconfigured_fabric_differs_where_opensm_writes() {
     let fabric = fabric(&ring(3, &[]), Hardware::default());
     let plan = plan(&fabric, &Options::default(), &Memory::default(), &[]).plan;
     let local = fabric.local();
-    let target = plan.ports[local.index()].expect("a target");
-    assert!(differs(&fabric.port(local).info.expect("reached"), &target));
+    let target = plan.ports.of(local).expect("a target");
+    assert!(differs(&fabric.port(local).info().expect("reached"), &target));
     assert_eq!((target.lid(), target.master_sm_lid()), (Lid(1), Lid(1)));
     assert_eq!((target.neighbor_mtu(), target.operational_vls()), (4, 4));
     assert_eq!(target.port_state(), PortState::NoChange);
     let leaf = fabric.port(local).peer.expect("cabled");
-    let leaf = plan.ports[leaf.index()].expect("a target");
+    let leaf = plan.ports.of(leaf).expect("a target");
     assert_eq!((leaf.hoq_life(), leaf.vl_stall_count()), (0x10, 7));
     assert!(leaf.partition_enforcement_in() && leaf.partition_enforcement_out());
     assert_eq!(plan.switch_infos[0].linear_fdb_top(), 6);

@@ -24,8 +24,7 @@ use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::notes::Note;
-use crate::paged_vec::PagedVec;
-use crate::wire::attr::PortInfo;
+use crate::plan::port_targets::PortTargets;
 use crate::wire::attr::tables::PkeyTable;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -67,7 +66,7 @@ impl PlanBaseline {
         let BaselineInputs { fabric, options, partitions, observed_pkeys, memory } = inputs;
         let end_ports: Vec<PortId> = fabric.end_ports().collect();
         let is_asked = |port: &&PortId| {
-            let target = plan.ports.get(port.index()).copied().flatten();
+            let target = plan.ports.of(**port);
             target.is_some_and(|info| info.client_reregister())
         };
         let reregistering = end_ports.iter().filter(is_asked).copied().collect();
@@ -191,7 +190,7 @@ impl Update<'_> {
         self.difference.ports.iter().all(|&id| {
             let before = old.port(id);
             let after = new.port(id);
-            before.peer == after.peer && before.guid == after.guid && before.info == after.info
+            before.peer == after.peer && before.guid == after.guid && before.info() == after.info()
         })
     }
 
@@ -341,7 +340,7 @@ impl Update<'_> {
         routing: &Routing,
         sources: Option<&QosSources>,
         partitions: &PartitionTables,
-    ) -> PagedVec<Option<PortInfo>> {
+    ) -> PortTargets {
         let input = self.input;
         let baseline = self.baseline;
         let slot = |index: usize| PortId(index as u32);
@@ -362,13 +361,13 @@ impl Update<'_> {
         &self,
         sources: &QosSources,
         routing: &Routing,
-        targets: &PagedVec<Option<PortInfo>>,
+        targets: &PortTargets,
         mut changed: Vec<PortId>,
     ) -> QosTables {
         let mut tables = self.baseline.plan.qos.clone();
         changed.extend(&self.difference.ports);
         let retargeted = self.baseline.plan.ports.differences(targets);
-        changed.extend(retargeted.map(|index| PortId(index as u32)));
+        changed.extend(retargeted);
         qos::update(&mut tables, self.input.fabric, sources, &*routing.policy, targets, &changed);
         tables
     }

@@ -86,7 +86,7 @@ fn port_bytes(fabric: &Fabric, port: &Port) -> Vec<u8> {
         let num = fabric.port(peer).num;
         bytes.extend(format!("to {} {num} ", fabric.node_of(peer).guid()).bytes());
     }
-    if let Some(mut info) = port.info {
+    if let Some(mut info) = port.info() {
         info.set_m_key(MKey::NONE);
         info.set_local_port(PortNum::ZERO);
         info.set_client_reregister(false);
@@ -110,7 +110,7 @@ fn planned(fabric: &Fabric, plan: &Plan, id: NodeId) -> PlannedDigest {
         for (lid, vport) in plan.lids.of_vports().filter(|(_, vport)| vport.physical == slot) {
             lids.update(format!("{:?} {lid:?} ", vport.vport).as_bytes());
         }
-        if let Some(info) = plan.ports.get(slot.index()).copied().flatten() {
+        if let Some(info) = plan.ports.of(slot) {
             ports.update(&settings(&info).0);
         }
         ports.update(b" ");

@@ -10,7 +10,7 @@ use crate::config::files::ConfigTexts;
 use crate::config::guid2lid;
 use crate::config::options::Options;
 use crate::config::torus::TorusConfig;
-use crate::fabric::{Fabric, Node, Port, PortId};
+use crate::fabric::{Fabric, Node, PortId};
 use crate::ids::{Guid, MKey};
 use crate::notes::{Note, counted};
 use crate::plan::Plan;
@@ -202,15 +202,15 @@ fn node_json<'a>(
     let first = node.first_port.index();
     let slots = first..=first + usize::from(node.num_ports());
     let port = |slot: usize| {
-        let Port { guid, info, peer, .. } = fabric.ports()[slot];
-        let info = info.map(|mut info| {
+        let port = &fabric.ports()[slot];
+        let info = port.info().map(|mut info| {
             info.set_m_key(MKey::NONE);
             BytesJson::new(&info.0)
         });
         NodePortJson {
-            guid: GuidJson(guid),
+            guid: GuidJson(port.guid),
             info,
-            peer: peer.map(|peer| port_json(fabric, peer)),
+            peer: port.peer.map(|peer| port_json(fabric, peer)),
             pkeys: pkeys(slot).iter().map(|block| BytesJson(block.to_wire())).collect(),
         }
     };

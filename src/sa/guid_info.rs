@@ -18,7 +18,7 @@ pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), Er
     let mut wanted: GuidInfoRecord = query.record();
     for end in query.end_ports(GuidInfoRecord::LID, wanted.lid()) {
         let port = query.view.fabric().port(end);
-        let (Some(lid), Some(info)) = (query.view.lids().base(end), port.info) else { continue };
+        let (Some(lid), Some(info)) = (query.view.lids().base(end), port.info()) else { continue };
         wanted.set_lid(lid);
         let entries = usize::from(info.guid_cap());
         for block in 0..entries.div_ceil(GUID_BLOCK) as u8 {
@@ -77,7 +77,7 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
     if !is_allowed {
         return Err(ErrorStatus(SaStatus::DENIED));
     }
-    let info = view.fabric().port(port).info.ok_or(unknown)?;
+    let info = view.fabric().port(port).info().ok_or(unknown)?;
     let start = usize::from(wanted.block()) * GUID_BLOCK;
     let entries = usize::from(info.guid_cap()).saturating_sub(start);
     if entries == 0 {

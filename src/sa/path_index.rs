@@ -127,7 +127,7 @@ pub(super) fn sls_to_vl15(map: &SlToVl) -> u16 {
 
 /// MTU and rate of a port. Switches report support for extended speeds at port 0 only.
 fn port_mtu_rate(fabric: &Fabric, port: PortId) -> MtuRate {
-    let Some(mut info) = fabric.port(port).info else { return MtuRate::default() };
+    let Some(mut info) = fabric.port(port).info() else { return MtuRate::default() };
     if let Some(has_extended) = fabric.has_extended_speeds(port) {
         let extended = if has_extended { CapMask::EXTENDED_SPEEDS } else { 0 };
         info.set_capability_mask(info.capability_mask() & !CapMask::EXTENDED_SPEEDS | extended);

@@ -164,8 +164,8 @@ impl<'a> SubnetView<'a> {
     /// PortInfo as published. Ports in the plan are shown as ACTIVE with ClientReregister cleared:
     /// the device may not have reported the state change yet.
     pub(super) fn port_info(&self, port: PortId) -> Option<PortInfo> {
-        let mut info = self.fabric().port(port).info?;
-        if self.plan().ports.get(port.index()).copied().flatten().is_none() {
+        let mut info = self.fabric().port(port).info()?;
+        if self.plan().ports.of(port).is_none() {
             return Some(info);
         }
         if matches!(info.port_state(), PortState::Init | PortState::Armed) {

@@ -142,7 +142,7 @@ impl ManagedPorts {
         let adapters = fabric.end_ports().filter(|&id| fabric.node_of(id).kind() == NodeKind::Ca);
         for id in adapters {
             let port = fabric.port(id);
-            if !port.info.is_some_and(|info| info.has_virtual_ports()) {
+            if !port.info().is_some_and(|info| info.has_virtual_ports()) {
                 continue;
             }
             let restarted = restarted(fabric.node_of(id).guid());

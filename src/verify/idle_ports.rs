@@ -28,14 +28,14 @@ pub fn verify_idle_ports(fabric: &Fabric, plan: Plan) -> Result<IdlePorts, Strin
     let mut holders: HashMap<Lid, PortId> = HashMap::new();
     for id in fabric.end_ports().filter(|&id| !is_idle(fabric, id)) {
         let Some(base) = fabric.observed_lid(id) else { continue };
-        let lmc = fabric.port(id).info.map_or(0, |info| info.lmc());
+        let lmc = fabric.port(id).info().map_or(0, |info| info.lmc());
         for lid in (0..1 << lmc).filter_map(|offset| base.0.checked_add(offset)) {
             holders.entry(Lid(lid)).or_insert(id);
         }
     }
     let is_changed = |&id: &PortId| {
         let keys = plan.partitions.blocks.get(id.index()).is_some_and(|blocks| !blocks.is_empty());
-        keys || plan.ports.get(id.index()).is_some_and(Option::is_some)
+        keys || plan.ports.of(id).is_some()
     };
     for id in fabric.port_ids().filter(is_changed) {
         let name = || fabric.describe(id);
@@ -79,7 +79,7 @@ mod tests {
         let mut fabric = Fabric::from_topology(&ring(3, &LIDS), 0, &view).expect("a fabric");
         let port = host(&fabric, 1);
         let ends = [port, fabric.port(port).peer.expect("a cable")].map(|id| {
-            let mut info = fabric.port(id).info.expect("it answered");
+            let mut info = fabric.port(id).info().expect("it answered");
             info.set_port_state(state);
             if id == port {
                 info.set_lid(Lid(lid));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     fn planned_ports(fabric: &Fabric, plan: &Plan) -> Vec<PortId> {
-        fabric.port_ids().filter(|id| plan.ports[id.index()].is_some()).collect()
+        fabric.port_ids().filter(|&id| plan.ports.of(id).is_some()).collect()
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         let mut ends = vec![idle, fabric.port(idle).peer.expect("a cable")];
         ends.sort_unstable();
         assert_eq!(planned_ports(&fabric, &plan), ends);
-        let target = plan.ports[idle.index()].expect("a target");
+        let target = plan.ports.of(idle).expect("a target");
         assert!(!LIDS.contains(&(target.lid().0, 0)), "{}", target.lid());
         verify_idle_ports(&fabric, plan).expect("it passes");
     }
@@ -133,7 +133,7 @@ mod tests {
         assert!(error.expect_err("in use").ends_with("is in use"));
         let mut stolen = idle.clone();
         let other = host(&idle, 2);
-        let mut info = stolen.port(other).info.expect("it answered");
+        let mut info = stolen.port(other).info().expect("it answered");
         info.set_lid(Lid(12));
         stolen.acknowledge(&[(other, info)], &[]);
         let error = verify_idle_ports(&stolen, plan(&idle, &memory, 0)).expect_err("a LID in use");

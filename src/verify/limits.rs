@@ -108,7 +108,7 @@ fn sl_to_vl(fabric: &Fabric, plan: &Plan, id: NodeId, faults: &mut FaultList) {
         let ports = if node.is_switch() { output..=output } else { 1..=node.num_ports() };
         let vls = *limit.get_or_insert_with(|| {
             let ports = ports.filter_map(|num| fabric.port_of(id, PortNum(num)));
-            let known = ports.filter(|&port| fabric.port(port).info.is_some());
+            let known = ports.filter(|&port| fabric.port(port).info().is_some());
             known.map(|port| data_vls(fabric, plan, port)).min().unwrap_or(15)
         });
         let highest = map.vls().into_iter().filter(|&vl| vl < 15).max();

@@ -30,8 +30,8 @@ pub(super) struct SlToVlMaps {
 
 /// The number of data VLs of a port under the plan; 1 if unknown.
 pub(super) fn data_vls(fabric: &Fabric, plan: &Plan, port: PortId) -> u8 {
-    let planned = plan.ports.get(port.index()).copied().flatten();
-    let known = planned.filter(|info| info.operational_vls() != 0).or(fabric.port(port).info);
+    let planned = plan.ports.of(port);
+    let known = planned.filter(|info| info.operational_vls() != 0).or(fabric.port(port).info());
     known.map_or(1, |info| PortInfo::data_vls(info.operational_vls()).max(1))
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, NodeId, PortId, SwitchId};
 use torus_sm::ids::{Lid, Sl};
-use torus_sm::paged_vec::PagedVec;
+use torus_sm::plan::port_targets::PortTargets;
 use torus_sm::plan::routing::{Lft, Routing, RoutingPolicy};
 use torus_sm::plan::{LidTable, Plan};
 use torus_sm::sim::generate::Shape;
@@ -176,7 +176,7 @@ impl Torus {
         let policy = Datelines { radix, looped, at: at.collect(), promise };
         let lfts = self.fabric.switch_ids().map(|id| Arc::new(self.lft(&lids, id))).collect();
         let mut plan = Plan {
-            ports: PagedVec::filled(None, self.fabric.ports().len()),
+            ports: PortTargets::none(self.fabric.ports().len()),
             lids: Arc::new(lids),
             switch_infos: self
                 .fabric
@@ -203,11 +203,11 @@ impl Torus {
     }
 
     fn add_qos(&self, plan: &mut Plan) {
-        for (id, target) in self.fabric.port_ids().zip(&mut plan.ports) {
-            let mut info = self.fabric.port(id).info.unwrap_or_default();
+        for id in self.fabric.port_ids() {
+            let mut info = self.fabric.port(id).info().unwrap_or_default();
             info.set_port_state(PortState::NoChange);
             info.set_operational_vls(EIGHT_DATA_VLS);
-            *target = Some(info);
+            plan.ports.replace(id, Some(info));
         }
         plan.qos.sl_to_vl = self.fabric.node_ids().map(|id| self.mappings(id).into()).collect();
     }

@@ -86,7 +86,7 @@ fn damaged(shape: &Shape, lmc: u8, lost: &[usize], outsiders: bool, odd: Odd) ->
 
 /// PortInfos of the ports that `odd` changes.
 fn oddities(fabric: &Fabric, odd: Odd) -> Vec<(PortId, PortInfo)> {
-    let ports = || fabric.port_ids().filter(|&port| fabric.port(port).info.is_some());
+    let ports = || fabric.port_ids().filter(|&port| fabric.port(port).info().is_some());
     let cabled = || ports().filter_map(|port| Some((port, fabric.port(port).peer?)));
     let is_backbone =
         |(a, b): (PortId, PortId)| [a, b].into_iter().all(|port| fabric.node_of(port).is_switch());
@@ -101,7 +101,7 @@ fn oddities(fabric: &Fabric, odd: Odd) -> Vec<(PortId, PortInfo)> {
         Odd::Edge => cabled().filter(|&ends| !is_backbone(ends)).map(|(port, _)| port).collect(),
     };
     let changed = |port: PortId| {
-        let mut info = fabric.port(port).info?;
+        let mut info = fabric.port(port).info()?;
         match odd {
             Odd::Port(_) => info.set_mtu_cap(2),
             _ => info.set_link_width_active(LinkWidth::X1),

@@ -13,6 +13,7 @@ use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl, SmKey};
 use torus_sm::plan::partitions;
+use torus_sm::plan::port_targets::PortTargets;
 use torus_sm::plan::routing::{Lft, Routing, RoutingPolicy};
 use torus_sm::plan::{LidTable, Plan};
 use torus_sm::publish::Subnet;
@@ -114,7 +115,7 @@ fn subnet(lmc: u8) -> Subnet {
     let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
     let mut fabric = Fabric::from_topology(&torus(), 9, &view).expect("the first host is there");
     let ports = fabric.port_ids().zip(fabric.ports());
-    let ports = ports.filter_map(|(id, port)| Some((id, planned(port.info?))));
+    let ports = ports.filter_map(|(id, port)| Some((id, planned(port.info()?))));
     let ports: Vec<_> = ports.collect();
     fabric.acknowledge(&ports, &[]);
     let mut lids = LidTable::new(fabric.ports().len());
@@ -132,7 +133,7 @@ fn subnet(lmc: u8) -> Subnet {
         routing_errors: Vec::new(),
     };
     let plan = Plan {
-        ports: fabric.ports().iter().map(|port| port.info).collect(),
+        ports: PortTargets::collect(fabric.ports().iter().map(|port| (port.num, port.info()))),
         switch_infos: fabric.switch_ids().map(|id| fabric.switch(id).switch_info).collect(),
         aliases: Vec::new(),
         lids: Arc::new(lids),

@@ -101,7 +101,11 @@ fn changed_slots(last: &Plan, plan: &Plan) -> Option<Vec<usize>> {
         || last.partitions.blocks.differences(&plan.partitions.blocks).collect::<Vec<_>>(),
         || {
             let arbitration = last.qos.vl_arbitration.differences(&plan.qos.vl_arbitration);
-            last.ports.differences(&plan.ports).chain(arbitration).collect::<Vec<_>>()
+            last.ports
+                .differences(&plan.ports)
+                .map(PortId::index)
+                .chain(arbitration)
+                .collect::<Vec<_>>()
         },
     );
     slots.extend(others);
@@ -253,7 +257,7 @@ mod tests {
         assert_eq!(expected.as_ref().map(Vec::len), Some(4));
 
         let mut other = Subnet::new(&[]);
-        let mut info = other.observation.fabric.port(PortId(first.0 + 2)).info.expect("a port");
+        let mut info = other.observation.fabric.port(PortId(first.0 + 2)).info().expect("a port");
         info.set_port_state(PortState::Init);
         let fabric = Arc::make_mut(&mut other.observation.fabric);
         fabric.acknowledge(&[(PortId(first.0 + 2), info)], &[]);
@@ -267,7 +271,7 @@ mod tests {
 
         let mut other = Subnet::new(&[]);
         let mut plan = Plan::clone(&other.plan);
-        plan.ports.replace(first.index() + 1, None);
+        plan.ports.replace(PortId(first.0 + 1), None);
         other.plan = Arc::new(plan);
         assert_eq!(other.changed(), expected, "planned PortInfo");
 

@@ -17,7 +17,7 @@ pub(in crate::apply) fn changes<'a>(delta: Delta<'a>) -> impl Iterator<Item = Se
     };
     let differing = delta.fabric.extended_ports().filter_map(|(id, info)| {
         let is_wanted = wanted? == info.has_fdr10_enabled();
-        let is_programmed = delta.plan.ports.get(id.index()).is_some_and(Option::is_some);
+        let is_programmed = delta.plan.ports.of(id).is_some();
         (!is_wanted && is_programmed).then_some(id)
     });
     let mut ports: Vec<PortId> = differing.collect();

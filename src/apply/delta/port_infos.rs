@@ -27,13 +27,13 @@ impl<'a> Delta<'a> {
 
     /// True if an end port is to get another M_Key than it holds.
     fn is_rekeyed(&self, slot: PortId) -> bool {
-        let target = self.plan.ports.get(slot.index()).copied().flatten();
+        let target = self.plan.ports.of(slot);
         target.is_some_and(|target| target.m_key() != self.keys.of_port(self.fabric, slot))
     }
 
     fn port_info(&self, slot: PortId) -> Option<SetRequest> {
-        let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
-        let observed = self.fabric.port(slot).info?;
+        let mut target = self.plan.ports.of(slot)?;
+        let observed = self.fabric.port(slot).info()?;
         let is_port_0 = self.is_switch_port_0(slot);
         let arms = !is_port_0 && observed.port_state() == PortState::Init;
         if !arms && self.is_reset(slot) {
@@ -63,8 +63,8 @@ impl<'a> Delta<'a> {
     /// Sets that take the links of these ports down.
     pub fn take_down(self, ports: &'a [PortId]) -> impl Iterator<Item = SetRequest> + 'a {
         ports.iter().filter_map(move |&slot| {
-            let target = self.plan.ports.get(slot.index()).copied().flatten();
-            let info = target.or(self.fabric.port(slot).info)?;
+            let target = self.plan.ports.of(slot);
+            let info = target.or(self.fabric.port(slot).info())?;
             Some(self.port_change(slot, &link_down::down(&info)))
         })
     }
@@ -78,8 +78,8 @@ impl<'a> Delta<'a> {
     /// True if a port carries data and its MTU or operational VLs change.
     fn needs_reset(&self, slot: PortId) -> bool {
         let link = |info: &PortInfo| (info.neighbor_mtu(), info.operational_vls());
-        let target = self.plan.ports.get(slot.index()).copied().flatten();
-        let changed = target.zip(self.fabric.port(slot).info);
+        let target = self.plan.ports.of(slot);
+        let changed = target.zip(self.fabric.port(slot).info());
         let changed = changed.filter(|(target, observed)| link(target) != link(observed));
         changed.is_some_and(|(target, _)| {
             !self.is_switch_port_0(slot)
@@ -98,7 +98,7 @@ impl<'a> Delta<'a> {
             return false;
         };
         let same = |a: &PortInfo, b: &PortInfo| links::settable(a) == links::settable(b);
-        let unchanged = port.info.is_some_and(|observed| same(&observed, &answered));
+        let unchanged = port.info().is_some_and(|observed| same(&observed, &answered));
         unchanged
             && same(&sent, target)
             && !target.client_reregister()
@@ -111,7 +111,7 @@ impl<'a> Delta<'a> {
         is_armed: impl Fn(PortId) -> bool + 'a,
     ) -> impl Iterator<Item = SetRequest> + 'a {
         self.scope.slots(self.fabric).filter_map(move |slot| {
-            let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
+            let mut target = self.plan.ports.of(slot)?;
             if self.is_switch_port_0(slot) || !is_armed(slot) {
                 return None;
             }

@@ -50,7 +50,7 @@ pub(super) struct PassFailures {
 impl PassFailures {
     pub(super) fn new(fabric: &Fabric, keys: &MKeys) -> Self {
         let is_locked =
-            |&port: &PortId| fabric.port(port).info.is_some_and(|info| keys.is_hidden(&info));
+            |&port: &PortId| fabric.port(port).info().is_some_and(|info| keys.is_hidden(&info));
         Self {
             start: Instant::now(),
             locked: fabric.end_ports().filter(is_locked).collect(),

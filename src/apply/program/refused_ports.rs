@@ -59,7 +59,7 @@ pub(super) async fn take_rekeyed(
         if let Some(key) = target_key(fabric, plan, set).filter(|key| key.is_set())
             && is_lost
             && fabric.owner(slot) == slot
-            && fabric.port(slot).info.is_some_and(|info| info.m_key() != key)
+            && fabric.port(slot).info().is_some_and(|info| info.m_key() != key)
         {
             let route = SmpRoute::Directed(fabric.route_to(slot));
             let request = SmpRequest::get(route, AttrId::PORT_INFO, set.attr_mod);
@@ -80,6 +80,6 @@ pub(super) async fn take_rekeyed(
 
 /// The M_Key that a port is to get.
 fn target_key(fabric: &Fabric, plan: &Plan, set: &SetId) -> Option<MKey> {
-    let target = plan.ports.get(set.slot(fabric).index()).copied().flatten();
+    let target = plan.ports.of(set.slot(fabric));
     target.map(|info| info.m_key())
 }

@@ -31,7 +31,7 @@ impl<'a> Targets<'a> {
     pub(super) fn ports(&self, id: NodeId) -> Vec<PortId> {
         let node = self.fabric.node(id);
         let ports = node.slots().skip(usize::from(!has_port0(node)));
-        ports.filter(|&port| self.fabric.port(port).info.is_some()).collect()
+        ports.filter(|&port| self.fabric.port(port).info().is_some()).collect()
     }
 
     pub(super) fn lid(&self, port: PortId) -> Option<Lid> {

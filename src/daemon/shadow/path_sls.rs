@@ -48,7 +48,7 @@ pub(super) async fn compare(
     pass: u64,
 ) -> PathSls {
     let mut found = PathSls::default();
-    let Some(local) = fabric.port(fabric.local()).info else { return found };
+    let Some(local) = fabric.port(fabric.local()).info() else { return found };
     let sa = Address::gsi(local.master_sm_lid(), local.master_sm_sl());
     let own_port = Address::gsi(local.lid(), Sl(0));
     let mut responder = Responder::new(Registry::default());

@@ -264,7 +264,7 @@ fn changes(before: &Fabric, now: &Fabric) -> Vec<String> {
 /// True if the settings, the state or the rate of a port differ. Its counters do not matter.
 fn is_changed(before: &Fabric, now: &Fabric, port: PortId) -> bool {
     let facts = |fabric: &Fabric| {
-        let info = fabric.port(port).info?;
+        let info = fabric.port(port).info()?;
         let rate =
             [info.link_width_active(), info.link_speed_active(), info.link_speed_ext_active()];
         Some((settable(&info), info.port_state(), rate))

@@ -123,7 +123,7 @@ fn describe(requester: Requester, published: Option<&Subnet>) -> String {
 /// The lease period of the M_Key of a port; 0 if that does not end, or the port is unknown.
 fn lease_period(lid: Lid, subnet: &Subnet) -> Duration {
     let port = subnet.plan.lids.port(lid);
-    let info = port.and_then(|port| subnet.fabric.port(port).info);
+    let info = port.and_then(|port| subnet.fabric.port(port).info());
     Duration::from_secs(info.map_or(0, |info| info.m_key_lease_period().into()))
 }
 

@@ -68,7 +68,7 @@ impl LoopEnv {
     pub(super) fn show_protection(&self, observation: &Observation) {
         let fabric = &observation.fabric;
         let owner = fabric.owner(fabric.local());
-        if let Some(info) = fabric.port(owner).info {
+        if let Some(info) = fabric.port(owner).info() {
             self.context.sm_status.send_modify(|sm_status| sm_status.set_protection(&info));
         }
     }

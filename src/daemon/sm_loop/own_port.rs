@@ -15,7 +15,7 @@ use tracing::warn;
 /// refusal starts the lease period of the key, unless another manager renews it.
 pub(super) async fn is_locked(client: &SmpClient, keys: &MKeys, fabric: &Fabric) -> bool {
     let owner = fabric.owner(fabric.local());
-    let Some(mut info) = fabric.port(owner).info.filter(|info| keys.is_hidden(info)) else {
+    let Some(mut info) = fabric.port(owner).info().filter(|info| keys.is_hidden(info)) else {
         return false;
     };
     info.set_port_state(PortState::NoChange);
@@ -55,7 +55,7 @@ pub(super) fn report_foreign_changes(last: &Observation, now: &Observation) -> O
 /// PortInfo of the local port.
 fn own_info(observation: &Observation) -> Option<PortInfo> {
     let fabric = &observation.fabric;
-    fabric.port(fabric.owner(fabric.local())).info
+    fabric.port(fabric.owner(fabric.local())).info()
 }
 
 /// The attributes of the local port that another manager or program has set, in words: those that

@@ -74,7 +74,7 @@ async fn disable(
 /// The port that a trap names: port `num` of a switch, or the end port with the LID.
 fn port_by_lid(fabric: &Fabric, lid: Lid, num: PortNum) -> Option<PortId> {
     let mut owners = fabric.end_ports();
-    let owner = owners.find(|&id| fabric.port(id).info.is_some_and(|info| info.lid() == lid))?;
+    let owner = owners.find(|&id| fabric.port(id).info().is_some_and(|info| info.lid() == lid))?;
     if fabric.node_of(owner).is_switch() {
         fabric.port_of(fabric.port(owner).node, num)
     } else {

@@ -179,7 +179,7 @@ impl SmpServer {
         let port = published.as_ref().and_then(|subnet| {
             let id = subnet.plan.lids.port(lid)?;
             let is_host = subnet.fabric.node_of(id).kind() != NodeKind::Switch;
-            let info = subnet.fabric.port(id).info?;
+            let info = subnet.fabric.port(id).info()?;
             (info.lid().0 >> info.lmc() == lid.0 >> info.lmc()).then_some((is_host, info))
         });
         let Some((is_host, info)) = port else { return Some(MKey::NONE) };

@@ -190,7 +190,7 @@ pub(super) struct Link {
 
 /// Width and speed of a port with a link.
 fn link(fabric: &Fabric, port: PortId) -> Option<Link> {
-    let info = fabric.port(port).info.filter(|info| info.phys_state() == PhysState::LinkUp)?;
+    let info = fabric.port(port).info().filter(|info| info.phys_state() == PhysState::LinkUp)?;
     let width = width_name(info.link_width_active()).unwrap_or("unknown");
     Some(Link { width, speed: fabric.link_speed(port).map_or("unknown", LinkSpeed::name) })
 }
@@ -319,7 +319,7 @@ pub(super) fn ports(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
 fn port_view(context: &ApiContext<'_>, fabric: &Fabric, id: PortId) -> Option<PortView> {
     let port = fabric.port(id);
     let node = fabric.node_of(id);
-    let info = port.info?;
+    let info = port.info()?;
     let has_lid = !node.is_switch() || port.num.0 == 0;
     Some(PortView {
         node: node.guid().to_string(),

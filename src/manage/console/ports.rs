@@ -125,7 +125,7 @@ impl<'a> PortCounts<'a> {
     }
 
     fn add_port(&mut self, fabric: &Fabric, node: &'a Node, port: &Port) {
-        let Some(info) = port.info else { return };
+        let Some(info) = port.info() else { return };
         self.ports += 1;
         match port.state() {
             PortState::Down => self.count((0, "down")),
@@ -138,7 +138,7 @@ impl<'a> PortCounts<'a> {
         if port.state() == PortState::Down {
             return;
         }
-        let owner = if node.is_switch() { fabric.port(node.first_port).info } else { Some(info) };
+        let owner = if node.is_switch() { fabric.port(node.first_port).info() } else { Some(info) };
         let has_extended = owner.is_some_and(|owner| owner.has(CapMask::EXTENDED_SPEEDS));
         self.add_width(node, port, &info);
         let id = PortId(node.first_port.0 + u32::from(port.num.0));

@@ -69,7 +69,7 @@ fn counts(fabric: &Fabric) -> Vec<Family> {
     });
     let ports = [PortState::Down, PortState::Init, PortState::Armed, PortState::Active];
     let ports = ports.map(|state| {
-        let is_counted = |port: &&Port| port.num != PortNum::ZERO && port.info.is_some();
+        let is_counted = |port: &&Port| port.num != PortNum::ZERO && port.info().is_some();
         let ports = fabric.ports().iter().filter(is_counted);
         let count = ports.filter(|port| port.state() == state).count();
         (vec![("state", state.to_string())], count as f64)

@@ -15,7 +15,7 @@ pub(super) fn shown(fabric: &Fabric, plan: &Plan) -> String {
     for port in fabric.port_ids() {
         let blocks = plan.qos.vl_arbitration.get(port.index()).map_or(&[][..], AsRef::as_ref);
         if !blocks.is_empty() {
-            let info = plan.ports.get(port.index()).copied().flatten().or(fabric.port(port).info);
+            let info = plan.ports.of(port).or(fabric.port(port).info());
             let text = arbitration(blocks, info.as_ref());
             *lines.entry((kind(fabric, port), text)).or_default() += 1;
         }

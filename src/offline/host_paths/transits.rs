@@ -117,7 +117,7 @@ impl<'a> Maps<'a> {
     /// The number of data VLs of a port, at least 1.
     fn data_vls(&self, output: u8) -> u8 {
         let port = self.fabric.switch_port(self.switch, PortNum(output));
-        let info = port.and_then(|port| self.plan.ports.get(port.index()).copied().flatten());
+        let info = port.and_then(|port| self.plan.ports.of(port));
         info.map_or(1, |info| PortInfo::data_vls(info.operational_vls())).max(1)
     }
 }

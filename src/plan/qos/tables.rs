@@ -18,6 +18,7 @@ use crate::config::qos_policy::{VlArbEntry, VlArbScope};
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::interned::Interned;
 use crate::paged_vec::PagedVec;
+use crate::plan::port_targets::PortTargets;
 use crate::plan::routing::RoutingPolicy;
 use crate::wire::attr::tables::{SlToVl, VLARB_BLOCK, VlArbBlock};
 use crate::wire::attr::{CapMask, PortInfo};
@@ -56,7 +57,7 @@ pub struct QosSources {
 impl QosSources {
     /// VLHighLimit of a port, in units of 4096 bytes; 0 for ports with a single data VL.
     pub fn high_limit(&self, fabric: &Fabric, port: PortId) -> u8 {
-        if fabric.port(port).info.is_some_and(|info| info.vl_cap() == 1) {
+        if fabric.port(port).info().is_some_and(|info| info.vl_cap() == 1) {
             return 0;
         }
         let limit = self.arbitration(fabric, port).and_then(|scope| scope.high_limit);
@@ -76,7 +77,7 @@ pub fn tables(
     fabric: &Fabric,
     sources: &QosSources,
     policy: &dyn RoutingPolicy,
-    targets: &PagedVec<Option<PortInfo>>,
+    targets: &PortTargets,
 ) -> QosTables {
     let builder = TableBuilder { fabric, sources, policy, targets };
     let nodes: Vec<NodeId> = fabric.node_ids().collect();
@@ -110,7 +111,7 @@ pub fn update(
     fabric: &Fabric,
     sources: &QosSources,
     policy: &dyn RoutingPolicy,
-    targets: &PagedVec<Option<PortInfo>>,
+    targets: &PortTargets,
     changed: &[PortId],
 ) {
     let builder = TableBuilder { fabric, sources, policy, targets };
@@ -130,7 +131,7 @@ struct TableBuilder<'a> {
     fabric: &'a Fabric,
     sources: &'a QosSources,
     policy: &'a dyn RoutingPolicy,
-    targets: &'a PagedVec<Option<PortInfo>>,
+    targets: &'a PortTargets,
 }
 
 impl TableBuilder<'_> {
@@ -140,7 +141,7 @@ impl TableBuilder<'_> {
 
     fn sl_to_vl_of(&self, node: NodeId) -> Vec<(u8, u8, SlToVl)> {
         let is_switch = self.fabric.node(node).is_switch();
-        let port_0 = self.fabric.port(self.fabric.node(node).first_port).info;
+        let port_0 = self.fabric.port(self.fabric.node(node).first_port).info();
         if is_switch && !port_0.is_some_and(|info| info.has(CapMask::SL_MAPPING)) {
             return Vec::new();
         }

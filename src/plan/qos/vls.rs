@@ -2,7 +2,7 @@
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
-use crate::paged_vec::PagedVec;
+use crate::plan::port_targets::PortTargets;
 use crate::wire::attr::tables::SlToVl;
 use crate::wire::attr::{PortInfo, PortState};
 
@@ -13,18 +13,18 @@ pub(super) const DROPPED_VL: u8 = 15;
 /// switch ports 0.
 pub(super) fn configurable_info(
     fabric: &Fabric,
-    targets: &PagedVec<Option<PortInfo>>,
+    targets: &PortTargets,
     port: PortId,
 ) -> Option<PortInfo> {
     let node = fabric.node_of(port);
-    let info = fabric.port(port).info?;
+    let info = fabric.port(port).info()?;
     let is_port_0 = node.is_switch() && fabric.port(port).num == PortNum::ZERO;
     let lives = if is_port_0 {
         node.switch_info.enhanced_port0()
     } else {
         info.port_state() != PortState::Down
     };
-    lives.then(|| targets.get(port.index()).copied().flatten().unwrap_or(info))
+    lives.then(|| targets.of(port).unwrap_or(info))
 }
 
 /// The SLs that a mapping drops, one bit per SL.

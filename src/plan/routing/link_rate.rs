@@ -8,7 +8,7 @@ use crate::wire::attr::{LinkWidth, MlnxExtPortInfo, PortInfo};
 pub(super) fn is_throttled(fabric: &Fabric, port: PortId) -> bool {
     let ends = fabric.port(port).peer.and_then(|peer| {
         let end = |port: PortId| {
-            let info = fabric.port(port).info?;
+            let info = fabric.port(port).info()?;
             Some((Speeds::of(fabric, port, &info, fabric.has_extended_speeds(port)?), info))
         };
         Some([end(port)?, end(peer)?])
@@ -77,7 +77,7 @@ mod tests {
     }
 
     fn change(fabric: &mut Fabric, port: PortId, change: impl Fn(&mut PortInfo)) {
-        let mut info = fabric.port(port).info.expect("known attributes");
+        let mut info = fabric.port(port).info().expect("known attributes");
         change(&mut info);
         fabric.acknowledge(&[(port, info)], &[]);
     }

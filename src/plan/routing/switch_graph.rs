@@ -194,7 +194,7 @@ fn links_of(fabric: &Fabric, switch: SwitchId) -> impl Iterator<Item = Link> + '
 /// as up.
 pub fn linked_peer(fabric: &Fabric, port: PortId) -> Option<PortId> {
     let up =
-        |id: PortId| fabric.port(id).info.is_none_or(|info| info.port_state() != PortState::Down);
+        |id: PortId| fabric.port(id).info().is_none_or(|info| info.port_state() != PortState::Down);
     fabric.port(port).peer.filter(|&peer| up(port) && up(peer))
 }
 

@@ -13,9 +13,9 @@ pub(super) fn data_vls(fabric: &Fabric, max_op_vls: u8) -> u8 {
     let limit = if max_op_vls == 0 { MAX_VL_CODE } else { max_op_vls.min(MAX_VL_CODE) };
     let ports = fabric.port_ids().filter(|&id| fabric.node_of(id).is_switch());
     let codes = ports.filter_map(|id| {
-        let own = fabric.port(id).info?;
+        let own = fabric.port(id).info()?;
         let peer = linked_peer(fabric, id)?;
-        let peer = fabric.port(peer).info.map_or(own.vl_cap(), |info| info.vl_cap());
+        let peer = fabric.port(peer).info().map_or(own.vl_cap(), |info| info.vl_cap());
         Some(own.vl_cap().min(peer)).filter(|&code| code > 0)
     });
     PortInfo::data_vls(codes.min().unwrap_or(MAX_VL_CODE).min(limit))

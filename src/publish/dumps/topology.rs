@@ -16,7 +16,7 @@ pub fn subnet(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
         let Some(peer) = port.peer else { continue };
         subnet_end(out, fabric, plan, id, 6);
         subnet_end(out, fabric, plan, peer, 8);
-        let info = port.info.unwrap_or(PortInfo::read(&[]));
+        let info = port.info().unwrap_or(PortInfo::read(&[]));
         put!(out, "PHY={} LOG={} SPD={}\n", width(&info), state(port.state()), speed(fabric, id));
     }
 }

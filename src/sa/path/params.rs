@@ -68,7 +68,7 @@ fn reported_rate(view: &SubnetView<'_>, ends: &PathEnds, rate: u8) -> u8 {
     if let Some(limit) = max_rate(options) {
         return clamp_rate(rate, limit);
     }
-    let infos = [ends.from, ends.to].map(|port| view.fabric().port(port.physical).info);
+    let infos = [ends.from, ends.to].map(|port| view.fabric().port(port.physical).info());
     infos.into_iter().flatten().fold(rate, |rate, info| rate_known_to(&info, rate))
 }
 

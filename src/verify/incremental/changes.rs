@@ -139,7 +139,7 @@ fn changed_nodes(
     difference: &Difference,
 ) -> BTreeSet<NodeId> {
     let old = &proof.plan;
-    let planned = old.ports.differences(&plan.ports).map(|index| PortId(index as u32));
+    let planned = old.ports.differences(&plan.ports);
     let ports = difference.ports.iter().copied().chain(planned);
     let mut nodes: BTreeSet<NodeId> = ports.map(|port| fabric.port(port).node).collect();
     let remapped = old.qos.sl_to_vl.differences(&plan.qos.sl_to_vl);
@@ -153,7 +153,7 @@ fn cable_changes(proof: &Proof, fabric: &Fabric, difference: &Difference) -> Opt
     for &id in &difference.ports {
         let old = proof.fabric.port(id);
         let new = fabric.port(id);
-        if old.info.is_some() != new.info.is_some() {
+        if old.info().is_some() != new.info().is_some() {
             return None;
         }
         if old.peer == new.peer {

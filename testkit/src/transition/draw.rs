@@ -8,6 +8,7 @@ use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Guid, Lid, Mlid, PortNum, Sl};
 use torus_sm::plan::multicast::MulticastTables;
+use torus_sm::plan::port_targets::PortTargets;
 use torus_sm::plan::routing::{Lft, PortMask, Routing, RoutingPolicy};
 use torus_sm::plan::{LidTable, Plan};
 use torus_sm::wire::attr::{NodeKind, PortState, SwitchInfo};
@@ -104,7 +105,7 @@ fn topology(dice: &mut Dice) -> Topology {
 /// LIDs and LinearFDBTops of a plan.
 pub fn at_work(fabric: &mut Fabric, lids: &LidTable, tops: &[SwitchInfo]) {
     let ports = fabric.end_ports().filter_map(|port| {
-        let mut info = fabric.port(port).info?;
+        let mut info = fabric.port(port).info()?;
         info.set_lid(lids.base(port)?);
         Some((port, info))
     });
@@ -117,7 +118,7 @@ pub fn at_work(fabric: &mut Fabric, lids: &LidTable, tops: &[SwitchInfo]) {
 fn darken(fabric: &mut Fabric, slot: PortId) {
     let ends = [Some(slot), fabric.port(slot).peer];
     for end in ends.into_iter().flatten() {
-        let Some(mut info) = fabric.port(end).info else { continue };
+        let Some(mut info) = fabric.port(end).info() else { continue };
         info.set_port_state(PortState::Init);
         fabric.acknowledge(&[(end, info)], &[]);
     }
@@ -249,7 +250,7 @@ fn plan(fabric: &Fabric, lids: &Lids, last: Option<(&Fabric, &Plan)>, dice: &mut
         routing_errors: Vec::new(),
     };
     Plan {
-        ports: vec![None; fabric.ports().len()].into(),
+        ports: PortTargets::none(fabric.ports().len()),
         switch_infos: fabric.switch_ids().map(switch_info).collect(),
         aliases: Vec::new(),
         routing: Arc::new(routing),
@@ -369,7 +370,7 @@ fn reboot(fabric: &mut Fabric, dice: &mut Dice) {
     for slot in (0..slots).map(|num| PortId(first.0 + num)) {
         darken(fabric, slot);
     }
-    let mut info = fabric.port(first).info.expect("port 0");
+    let mut info = fabric.port(first).info().expect("port 0");
     info.set_lid(Lid(0));
     let mut switch_info = fabric.node(node).switch_info;
     switch_info.set_linear_fdb_top(0);

@@ -78,7 +78,7 @@ impl CacheDisk {
     /// End ports whose LID is not that of guid2lid.
     pub(super) fn faults(&self, fabric: &Fabric, lmc: u8) -> Vec<String> {
         let stored = stored(&self.folder.join("guid2lid"), lmc);
-        let port = |id| (fabric.port(id).guid, fabric.port(id).info.map(|info| info.lid()));
+        let port = |id| (fabric.port(id).guid, fabric.port(id).info().map(|info| info.lid()));
         let ports = fabric.end_ports().map(port).filter(|(_, lid)| lid.is_some());
         let wrong = ports.filter(|&(guid, lid)| stored(guid) != lid);
         let text = |(guid, lid)| format!("guid2lid: {guid} has {:?}, not {lid:?}", stored(guid));

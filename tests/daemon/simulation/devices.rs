@@ -289,7 +289,7 @@ async fn a_new_manager_is_asked_for_its_sm_info() {
     assert_eq!(cluster.fabric.requests(AttrId::NODE_INFO), [0, 0]);
     let subnet = sm.subnet.borrow().clone().expect("it is up");
     let slot = subnet.fabric.port_by_guid(info_guid(&subnet, host)).expect("it is known");
-    let known = subnet.fabric.port(slot).info.expect("PortInfo");
+    let known = subnet.fabric.port(slot).info().expect("PortInfo");
     assert_eq!(known.capability_mask(), info.capability_mask());
     assert!(sm.generation() > before);
     // Trap 145 leads to NodeInfo alone.

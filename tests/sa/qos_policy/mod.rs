@@ -43,7 +43,7 @@ fn subnet(policy: &str) -> (Shape, Subnet) {
     let up: Vec<(PortId, PortInfo)> = fabric
         .port_ids()
         .filter_map(|id| {
-            let mut info = fabric.port(id).info?;
+            let mut info = fabric.port(id).info()?;
             info.set_neighbor_mtu(info.mtu_cap());
             Some((id, info))
         })

@@ -25,7 +25,9 @@ fn fabric(caps: [u8; 8]) -> Fabric {
     let mut fabric = Fabric::from_topology(&ring(4, &[]), 0, &view).expect("node 0");
     let mut ports = Vec::new();
     for id in fabric.port_ids() {
-        let (index, Some(mut info)) = (place(&fabric, id), fabric.port(id).info) else { continue };
+        let (index, Some(mut info)) = (place(&fabric, id), fabric.port(id).info()) else {
+            continue;
+        };
         let cap = caps[index];
         info.set_vl_cap(cap);
         let entries = if cap == 1 { 0 } else { PortInfo::data_vls(cap) };
@@ -115,7 +117,7 @@ fn arbitration(plan: &Plan, port: PortId) -> (String, String, u8) {
         let entries: Vec<_> = entries.iter().map(|(vl, weight)| format!("{vl}:{weight}")).collect();
         entries.join(",")
     };
-    let info = plan.ports[port.index()].expect("a target");
+    let info = plan.ports.of(port).expect("a target");
     (table(1), table(3), info.vl_high_limit())
 }
 
@@ -317,7 +319,7 @@ fn mapping_scope() -> impl Strategy<Value = SlToVlScope> {
 /// Checks that the plan uses no VL and no arbitration entry that a port lacks.
 fn fits(fabric: &Fabric, plan: &Plan) -> Result<(), TestCaseError> {
     let vls = |port: PortId| {
-        let info = plan.ports[port.index()].or(fabric.port(port).info);
+        let info = plan.ports.of(port).or(fabric.port(port).info());
         PortInfo::data_vls(info.map_or(0, |info| info.operational_vls().min(info.vl_cap()))).max(1)
     };
     for node in fabric.node_ids() {
@@ -327,7 +329,7 @@ fn fits(fabric: &Fabric, plan: &Plan) -> Result<(), TestCaseError> {
         }
     }
     for port in fabric.port_ids() {
-        let info = fabric.port(port).info.unwrap_or_default();
+        let info = fabric.port(port).info().unwrap_or_default();
         for &(number, block) in plan.qos.vl_arbitration[port.index()].iter() {
             let caps = [info.vl_arb_low_cap(), info.vl_arb_high_cap()];
             let cap = usize::from(caps[usize::from(number > 2)]);

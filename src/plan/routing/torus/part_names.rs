@@ -149,7 +149,7 @@ impl<'a> PartNames<'a> {
     /// The port number, with the physical state if it explains the missing link.
     fn port(&self, switch: SwitchId, num: u8) -> String {
         let port = self.fabric.switch_port(switch, PortNum(num));
-        let info = port.and_then(|port| self.fabric.port(port).info);
+        let info = port.and_then(|port| self.fabric.port(port).info());
         match info.map(|info| info.phys_state()) {
             Some(PhysState::Disabled) => format!("port {num}, which is disabled"),
             _ => format!("port {num}"),

@@ -84,7 +84,7 @@ impl VlHistogram {
 
 /// Number of data VLs of a port; `None` if it is down or its VLCap is invalid.
 fn live_vls(port: &Port) -> Option<u8> {
-    let info = port.info.filter(|info| info.port_state() > PortState::Down)?;
+    let info = port.info().filter(|info| info.port_state() > PortState::Down)?;
     Some(PortInfo::data_vls(info.vl_cap())).filter(|&vls| vls > 0)
 }
 

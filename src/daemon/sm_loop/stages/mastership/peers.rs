@@ -16,7 +16,7 @@ use std::collections::HashSet;
 /// those that answer, ordered by port.
 pub async fn query(client: &SmpClient, keys: &MKeys, fabric: &Fabric) -> Vec<(PortId, SmInfo)> {
     let runs_sm = |&port: &PortId| {
-        let info = fabric.port(port).info;
+        let info = fabric.port(port).info();
         port != fabric.local() && info.is_some_and(|info| info.has(CapMask::IS_SM))
     };
     let ports: Vec<PortId> = fabric.end_ports().filter(runs_sm).collect();

@@ -198,11 +198,15 @@ mod tests {
             route: DirectedRoute::new(&[PortNum(1), PortNum(exit)]).expect("a route"),
         };
         let faults = vec![fault(2), fault(3)];
-        let mut active = fabric.ports().iter().find_map(|port| port.info).expect("a port");
+        let mut active = fabric.ports().iter().find_map(|port| port.info()).expect("a port");
         active.set_port_state(PortState::Active);
         let ports = fabric.ports().iter().map(|port| {
             let is_trained = fabric.node(port.node).is_switch() && [2, 3].contains(&port.num.0);
-            crate::fabric::Port { info: if is_trained { Some(active) } else { port.info }, ..*port }
+            let mut port = port.clone();
+            if is_trained {
+                port.set_info(Some(active));
+            }
+            port
         });
         let nodes = fabric.nodes().clone();
         Arc::new(fabric.with_contents(nodes, ports.collect(), fabric.local(), faults))

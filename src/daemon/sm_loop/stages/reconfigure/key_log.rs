@@ -26,7 +26,7 @@ impl KeyLog {
         let mut refused = HashSet::new();
         for port in fabric.end_ports().filter(|port| ports.contains(port)) {
             let guid = fabric.port(port).guid;
-            let Some(info) = fabric.port(port).info.filter(|info| keys.is_hidden(info)) else {
+            let Some(info) = fabric.port(port).info().filter(|info| keys.is_hidden(info)) else {
                 continue;
             };
             if !self.0.contains(&guid) {

@@ -22,7 +22,7 @@ pub(in crate::daemon) fn clients_to_reregister(
     let ports = fabric.end_ports().filter(|&id| {
         let port = fabric.port(id);
         let is_switch = fabric.node_of(id).is_switch();
-        let is_capable = port.info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
+        let is_capable = port.info().is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
         // Port 0 of a switch has no link.
         let comes_up = !is_switch && port.state() == PortState::Init;
         is_capable && (comes_up || !registered.contains(&port.guid))

@@ -114,7 +114,7 @@ impl SetupContext<'_> {
 
     /// Checks a port.
     fn check_port(&self, port: PortId, tables: &[[Table<'_>; 2]], tallies: &mut [ScopeTally]) {
-        if self.fabric.port(port).info.is_none() {
+        if self.fabric.port(port).info().is_none() {
             return;
         }
         let mut scopes = self.setup.arbitration_at(self.fabric, port);

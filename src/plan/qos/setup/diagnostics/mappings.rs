@@ -97,7 +97,7 @@ impl SetupContext<'_> {
         // Channel adapters have no port 0.
         let outputs = inputs.iter().skip(usize::from(!node.is_switch()));
         let mut targets: Vec<usize> = Vec::new();
-        for &output in outputs.filter(|&&port| self.fabric.port(port).info.is_some()) {
+        for &output in outputs.filter(|&&port| self.fabric.port(port).info().is_some()) {
             targets.extend(self.setup.targeting(self.fabric, output).map(|(index, _)| index));
             let own = [output];
             let inputs = if node.is_switch() { &inputs[..] } else { &own };
@@ -139,7 +139,7 @@ impl SetupContext<'_> {
             let Some(info) = info else { continue };
             // On switches, only port 0 has a capability mask.
             let owner = if node.is_switch() { node.first_port } else { output };
-            let able = self.fabric.port(owner).info.is_some_and(|i| i.has(CapMask::SL_MAPPING));
+            let able = self.fabric.port(owner).info().is_some_and(|i| i.has(CapMask::SL_MAPPING));
             let wanted = all[index].vls.iter().filter(|&&vl| vl != DROPPED_VL);
             let missing = wanted.fold(0, |bits, vl| bits | 1 << (vl & 0xF)) & !operating(&info);
             if !able {

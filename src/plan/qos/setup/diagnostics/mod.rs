@@ -16,7 +16,7 @@ use crate::config::Diagnostic;
 use crate::config::qos_policy::Place;
 use crate::fabric::{Fabric, Node, PortId};
 use crate::notes::{Severity, counted};
-use crate::paged_vec::PagedVec;
+use crate::plan::port_targets::PortTargets;
 use crate::plan::routing::RoutingPolicy;
 use crate::wire::attr::PortInfo;
 
@@ -29,7 +29,7 @@ pub struct SetupContext<'a> {
     pub engine: &'a str,
     pub policy: &'a dyn RoutingPolicy,
     /// The PortInfo to set, by port slot.
-    pub targets: &'a PagedVec<Option<PortInfo>>,
+    pub targets: &'a PortTargets,
 }
 
 /// The diagnostics of all scopes, by position in the file.

@@ -199,7 +199,7 @@ struct Target {
 
 /// True if a port maps SLs to VLs.
 fn maps_sls(fabric: &Fabric, port: PortId) -> bool {
-    fabric.port(port).info.is_some_and(|info| info.has(CapMask::SL_MAPPING))
+    fabric.port(port).info().is_some_and(|info| info.has(CapMask::SL_MAPPING))
 }
 
 impl<'a> Bundles<'a> {
