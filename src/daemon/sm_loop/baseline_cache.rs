@@ -34,7 +34,14 @@ pub struct Last<T> {
 pub struct BaselineCache<T> {
     held: Arc<Mutex<Held<T>>>,
     /// The last computation, which waits for the ones before it.
-    computing: Option<JoinHandle<()>>,
+    computing: Option<Computing>,
+}
+
+/// A computation in progress.
+struct Computing {
+    /// Number of its plan.
+    plan: u64,
+    task: JoinHandle<()>,
 }
 
 struct Held<T> {
@@ -97,9 +104,9 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
         drop(held);
         free(skipped);
         let held = self.held.clone();
-        self.computing = Some(tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             if let Some(before) = before {
-                drop(before.await);
+                drop(before.task.await);
             }
             let carried = made(&held).await.ok().flatten();
             // Without a pending one, the task before this one did the work.
@@ -118,13 +125,16 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
                 };
                 drop(spawn_idle(work).await);
             }
-        }));
+        });
+        self.computing = Some(Computing { plan, task });
     }
 
     /// Waits until [`Self::computed`] has no need to wait. May be cancelled.
     pub async fn until_computed(&mut self) {
-        if let Some(task) = self.computing.as_mut() {
-            drop(task.await);
+        let plan = lock(&self.held).plan;
+        // A computation for an earlier plan gives nothing to wait for.
+        if let Some(computing) = self.computing.as_mut().filter(|it| it.plan == plan) {
+            drop((&mut computing.task).await);
             self.computing = None;
         }
     }
