@@ -6,11 +6,13 @@
 //! SMP server ── DeviceNotice ──► SA server
 //! ```
 
+use crate::config::options::Options;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::Fabric;
 use crate::ids::{Lid, Mlid};
 use crate::manage::action::{Action, RequestId};
 use crate::manage::sa_query::SaQuery;
+use crate::observe::m_keys::MKeys;
 use crate::observe::traps::TrapEvent;
 use crate::plan::aliases::AliasBlock;
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
@@ -92,6 +94,14 @@ pub enum SaCommand {
         /// Ends the subscriptions of ports that left (`drop_event_subscriptions`).
         drop_subscriptions: bool,
     },
+}
+
+/// The fabric before the first plan of a new master: vports are discovered while it is planned and programmed.
+#[derive(Debug)]
+pub struct FirstSweep {
+    pub fabric: Arc<Fabric>,
+    pub options: Arc<Options>,
+    pub m_keys: Arc<MKeys>,
 }
 
 /// A trap about a vport.

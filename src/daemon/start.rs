@@ -382,9 +382,11 @@ impl Daemon {
             published: self.vendor_status,
         });
         servers.spawn_on(vendor.run(), &background);
+        let first_sweep = watch::Sender::new(None);
         let virtual_ports = VirtualPortManager::new(VirtualPortConnections {
             client: self.client.clone(),
             subnet: self.subnet.subscribe(),
+            first_sweep: first_sweep.subscribe(),
             m_keys: self.m_keys.clone(),
             virtual_ports: self.virtual_ports.clone(),
             events: events.clone(),
@@ -427,6 +429,7 @@ impl Daemon {
             client: self.client,
             sm_status: self.sm_status,
             subnet: self.subnet,
+            first_sweep,
             refused: self.refused,
             sa_server,
             files: self.setup.files,

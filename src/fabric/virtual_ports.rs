@@ -7,7 +7,8 @@ use super::{Fabric, PortId};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{NodeDescription, PortState};
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A vport that is not Down.
@@ -59,7 +60,7 @@ impl VirtualizedPort {
 pub struct VirtualPorts {
     by_port: BTreeMap<Guid, Arc<VirtualizedPort>>,
     /// Physical port and index, by the GUID of the vport.
-    by_guid: HashMap<Guid, (Guid, u16)>,
+    by_guid: FxHashMap<Guid, (Guid, u16)>,
 }
 
 impl VirtualPorts {
@@ -69,7 +70,7 @@ impl VirtualPorts {
         ports: &BTreeMap<Guid, Arc<VirtualizedPort>>,
         before: &Self,
     ) -> (Self, Vec<(Guid, u16)>) {
-        let mut by_guid: HashMap<Guid, (Guid, u16)> = HashMap::new();
+        let mut by_guid: FxHashMap<Guid, (Guid, u16)> = FxHashMap::default();
         let present = |guid: &Guid, &(port, index): &(Guid, u16)| {
             let vport = ports.get(&port).and_then(|port| port.vport(index));
             vport.is_some_and(|vport| vport.guid == *guid)
@@ -79,7 +80,7 @@ impl VirtualPorts {
         let mut duplicates = Vec::new();
         let mut by_port = BTreeMap::new();
         for (&guid, port) in ports {
-            let is_owner = |vport: &VirtualPort, by_guid: &mut HashMap<Guid, (Guid, u16)>| {
+            let is_owner = |vport: &VirtualPort, by_guid: &mut FxHashMap<Guid, (Guid, u16)>| {
                 *by_guid.entry(vport.guid).or_insert((guid, vport.index)) == (guid, vport.index)
             };
             let (own, others): (Vec<&VirtualPort>, Vec<&VirtualPort>) =

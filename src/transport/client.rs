@@ -204,6 +204,25 @@ impl SmpBatch {
         self.demux.pump();
     }
 
+    /// Queues several requests with the tags of `requests`. They are sent as soon as the window permits.
+    pub fn submit_all(&mut self, requests: impl Iterator<Item = (Tag, SmpRequest)>) {
+        if let Some(paced) = &mut self.paced {
+            for (tag, request) in requests {
+                self.outstanding += 1;
+                paced.push(tag, request);
+            }
+            return;
+        }
+        {
+            let mut transactions = self.demux.transactions();
+            for (tag, request) in requests {
+                self.outstanding += 1;
+                transactions.submit(self.id, tag, request);
+            }
+        }
+        self.demux.pump();
+    }
+
     /// Cancels requests that can no longer be answered, which frees their slots of the window.
     /// Returns the tags of cancelled requests.
     pub fn cancel(&mut self, is_cancelled: impl Fn(Tag) -> bool) -> Vec<Tag> {

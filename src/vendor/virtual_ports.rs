@@ -1,7 +1,7 @@
 //! The vports of each physical port: what their devices hold, and which requests are due.
 
-use crate::fabric::Fabric;
 use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
+use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid};
 use crate::wire::attr::{AttrId, NodeKind, PortState};
 use crate::wire::mad::Status;
@@ -97,8 +97,9 @@ pub enum DiscoveryScope {
 /// A physical port with virtualization.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManagedPort {
-    /// Generation of the last subnet in which its node was new or had restarted.
-    pub restarted: u64,
+    /// Generation of the last subnet in which its node was new or had restarted; `None` before the first
+    /// subnet.
+    pub restarted: Option<u64>,
     /// `None` if nothing is to be read.
     pub due: Option<DiscoveryScope>,
     pub top_index: u16,
@@ -110,10 +111,10 @@ pub struct ManagedPort {
 }
 
 impl ManagedPort {
-    fn new(restarted: u64) -> Self {
+    fn new() -> Self {
         let due = Some(DiscoveryScope::Full);
         let vports = BTreeMap::new();
-        Self { restarted, due, top_index: 0, vports, failure: None, was_tried: false }
+        Self { restarted: None, due, top_index: 0, vports, failure: None, was_tried: false }
     }
 
     fn request(&mut self, scope: DiscoveryScope) {
@@ -136,18 +137,32 @@ pub struct ManagedPorts(pub BTreeMap<Guid, ManagedPort>);
 
 impl ManagedPorts {
     /// Takes over the ports of a published subnet. Those that are gone are forgotten with their
-    /// vports; new ones, and those whose node has restarted, are discovered in full.
-    pub fn observe(&mut self, fabric: &Fabric, restarted: impl Fn(Guid) -> u64) {
+    /// vports; new ones, and those whose node has restarted, are discovered in full. True if a port is gone.
+    pub fn observe(&mut self, fabric: &Fabric, restarted: impl Fn(Guid) -> u64) -> bool {
         let mut before = std::mem::take(&mut self.0);
-        let adapters = fabric.end_ports().filter(|&id| fabric.node_of(id).kind() == NodeKind::Ca);
-        for id in adapters {
-            let port = fabric.port(id);
-            if !port.info().is_some_and(|info| info.has_virtual_ports()) {
-                continue;
-            }
+        for id in virtualized(fabric) {
+            let guid = fabric.port(id).guid;
             let restarted = restarted(fabric.node_of(id).guid());
-            let known = before.remove(&port.guid).filter(|known| known.restarted == restarted);
-            self.0.insert(port.guid, known.unwrap_or_else(|| ManagedPort::new(restarted)));
+            // What was discovered before the first subnet belongs to that subnet.
+            let is_same =
+                |known: &ManagedPort| known.restarted.is_none_or(|last| last == restarted);
+            let known = before.remove(&guid).filter(is_same);
+            let mut port = known.unwrap_or_else(|| ManagedPort::new());
+            port.restarted = Some(restarted);
+            self.0.insert(guid, port);
+        }
+        !before.is_empty()
+    }
+
+    /// Adds the ports of the fabric before its first subnet that can be discovered while it is planned: those in
+    /// INIT. Virtualization may not be enabled on a port that carries data before its vports have a plan.
+    pub fn observe_first(&mut self, fabric: &Fabric) {
+        let carries_no_data = |id: &PortId| {
+            fabric.port(*id).info.is_some_and(|info| info.port_state() == PortState::Init)
+        };
+        for id in virtualized(fabric).filter(carries_no_data) {
+            let guid = fabric.port(id).guid;
+            self.0.entry(guid).or_insert_with(|| ManagedPort::new());
         }
     }
 
@@ -209,6 +224,14 @@ impl ManagedPorts {
         let discovered = self.0.iter().filter(|(_, port)| port.was_tried);
         VirtualPorts::new(&discovered.map(of_port).collect(), before)
     }
+}
+
+/// The adapter ports that announce virtualization.
+fn virtualized(fabric: &Fabric) -> impl Iterator<Item = PortId> {
+    fabric.end_ports().filter(|&id| {
+        let is_adapter = fabric.node_of(id).kind() == NodeKind::Ca;
+        is_adapter && fabric.port(id).info.is_some_and(|info| info.has_virtual_ports())
+    })
 }
 
 /// A vport in the status.

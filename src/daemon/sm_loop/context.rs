@@ -4,7 +4,7 @@ use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::daemon::activity::ActivityReport;
-use crate::daemon::messages::SaCommand;
+use crate::daemon::messages::{FirstSweep, SaCommand};
 use crate::daemon::process::recordings::Recordings;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::fabric::virtual_ports::VirtualPorts;
@@ -63,6 +63,8 @@ pub struct ManagerContext {
     pub sm_status: watch::Sender<SmStatus>,
     /// The published snapshot; `None` while this SM is not master of a configured subnet.
     pub subnet: watch::Sender<Option<Arc<Subnet>>>,
+    /// The fabric that is planned first; `None` while this SM is not master.
+    pub first_sweep: watch::Sender<Option<Arc<FirstSweep>>>,
     /// Reason why the last reconfiguration ended without a plan; `None` while a plan is in force.
     pub refused: watch::Sender<Option<Arc<PlanRejected>>>,
     pub sa_server: mpsc::Sender<SaCommand>,

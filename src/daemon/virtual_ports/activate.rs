@@ -10,12 +10,13 @@ use crate::wire::attr::{AttrId, PortState};
 use crate::wire::smp::DATA_SIZE;
 use crate::wire::vendor::virtual_ports::{VportInfo, table_modifier};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a vport is to be.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub index: u16,
-    pub table: VportTable,
+    pub table: Arc<VportTable>,
     /// The LID of its own; `None` for a vport that shares one.
     pub lid: Option<Lid>,
     /// Its clients are asked to register again when it becomes ACTIVE.

@@ -54,9 +54,7 @@ impl PortClient {
         let mut waiting: Vec<Tag> = (0..requests.len() as Tag).collect();
         let mut is_silent = false;
         loop {
-            for tag in waiting.drain(..) {
-                batch.submit(tag, requests[tag as usize]);
-            }
+            batch.submit_all(waiting.drain(..).map(|tag| (tag, requests[tag as usize])));
             // Requests that are held back while one is stalled.
             let mut held: Vec<Tag> = Vec::new();
             while let Some(event) = batch.next_event().await {

@@ -5,6 +5,8 @@
 //! subnet ─► discover ─► VirtualPorts ─► SM loop plans P_Keys, LIDs ─► subnet ─► P_Keys, LID, ACTIVE
 //! ```
 //!
+//! A new master discovers the ports that are in INIT while their fabric is planned and programmed (`early`).
+//!
 //! Descriptions of vnodes are read when the vports are ACTIVE. Ports that fail are tried again ([`retries`]).
 //!
 //! Before the first plan of a new master, `takeover` reads the LIDs that vports have from the last one.
@@ -17,6 +19,7 @@ mod client;
 mod describe;
 mod discover;
 mod dump;
+mod early;
 mod report;
 mod retries;
 pub mod takeover;
@@ -24,7 +27,8 @@ mod targets;
 
 use crate::config::options::{Options, VendorAttributes};
 use crate::daemon::activity::ActivityReport;
-use crate::daemon::messages::{SmEvent, VportTrap};
+use crate::daemon::messages::{FirstSweep, SmEvent, VportTrap};
+use crate::fabric::Fabric;
 use crate::fabric::virtual_ports::VirtualPorts;
 use crate::ids::Guid;
 use crate::observe::m_keys::MKeys;
@@ -42,6 +46,8 @@ use arc_swap::ArcSwap;
 use client::PortClient;
 use discover::{Discovered, discover};
 use dump::DumpWriter;
+use early::is_early;
+use futures_util::stream::{self, Stream, StreamExt};
 use retries::Retries;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -49,8 +55,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use targets::{find_vports_without_lid, targets};
-use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// Repetitions of an unanswered request.
@@ -67,6 +72,8 @@ pub struct VirtualPortConnections {
     pub client: SmpClient,
     /// The published subnet; `None` while this SM is not master of a configured subnet.
     pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
+    /// The fabric before the first plan; `None` while this SM is not master.
+    pub first_sweep: watch::Receiver<Option<Arc<FirstSweep>>>,
     /// The M_Keys that ports hold.
     pub m_keys: Arc<ArcSwap<MKeys>>,
     /// The vports with which the SM loop plans.
@@ -93,6 +100,8 @@ pub struct VirtualPortManager {
     is_enabled: bool,
     /// `virt_enabled` when the ports were discovered.
     mode: u8,
+    /// The fabric of which vports were discovered before the first plan.
+    first_sweep: Option<Arc<FirstSweep>>,
     retries: Retries,
     requests: Arc<AtomicU64>,
     activations: u64,
@@ -113,6 +122,7 @@ impl VirtualPortManager {
             dump: DumpWriter::default(),
             is_enabled: false,
             mode: 0,
+            first_sweep: None,
             retries: Retries::new(),
             requests: Arc::default(),
             activations: 0,
@@ -124,11 +134,13 @@ impl VirtualPortManager {
     /// Runs until the daemon ends.
     pub async fn run(mut self) {
         let mut subnets = self.connections.subnet.clone();
+        let mut first_sweeps = self.connections.first_sweep.clone();
         let mut next_poll: Option<Instant> = None;
         loop {
             let subnet = subnets.borrow_and_update().clone();
-            match subnet.filter(|subnet| is_used(&subnet.options)) {
-                Some(subnet) => {
+            let first_sweep = first_sweeps.borrow_and_update().clone();
+            match (subnet, first_sweep) {
+                (Some(subnet), _) if is_used(&subnet.options) => {
                     self.update(&subnet).await;
                     let period = Duration::from_secs(subnet.options.sweep_interval.into());
                     let is_polled = !period.is_zero() && !self.ports.0.is_empty();
@@ -139,13 +151,18 @@ impl VirtualPortManager {
                         continue;
                     }
                 }
-                None => {
+                (None, Some(first_sweep)) if is_early(&first_sweep) => {
+                    self.discover_early(first_sweep).await;
+                    next_poll = None;
+                }
+                _ => {
                     self.forget();
                     next_poll = None;
                 }
             }
             tokio::select! {
                 changed = subnets.changed() => if changed.is_err() { return },
+                changed = first_sweeps.changed() => if changed.is_err() { return },
                 trap = self.connections.traps.recv() => match trap {
                     Some(trap) => self.trap(trap),
                     None => return,
@@ -178,6 +195,7 @@ impl VirtualPortManager {
         self.is_enabled = false;
         self.homes.clear();
         self.ports = ManagedPorts::default();
+        self.first_sweep = None;
         self.logged.clear();
         self.publish(false);
     }
@@ -197,7 +215,7 @@ impl VirtualPortManager {
             self.ports = ManagedPorts::default();
         }
         self.is_enabled = true;
-        self.ports.observe(&subnet.fabric, |guid| subnet.restarts.last(guid));
+        let has_changed = self.ports.observe(&subnet.fabric, |guid| subnet.restarts.last(guid));
         if self.retries.are_due(&subnet.options) {
             self.ports.request_retries();
         }
@@ -208,22 +226,20 @@ impl VirtualPortManager {
             return self.publish(true);
         }
         if !due.is_empty() {
-            self.discover(subnet, due).await;
+            let keys = self.connections.m_keys.load_full();
+            self.discover(&subnet.fabric, &subnet.options, &keys).await;
         }
-        let (snapshot, duplicates) =
-            self.ports.snapshot(&self.connections.virtual_ports.load_full());
-        self.ports.clear_duplicates();
-        for (port, index) in duplicates {
-            self.fail_duplicate(port, index);
+        if has_changed || !due.is_empty() {
+            self.store_discovered();
         }
-        self.store(snapshot);
-        let planned = subnet.fabric.virtual_ports();
-        let is_planned = **self.connections.virtual_ports.load() == **planned;
+        // Arcs, of which equal ones are mostly the same.
+        let is_planned =
+            self.connections.virtual_ports.load_full() == *subnet.fabric.virtual_ports();
         self.activate(subnet).await;
         if is_planned {
             self.describe(subnet).await;
         }
-        self.log_failures(subnet);
+        self.log_failures(&subnet.fabric);
         self.publish(true);
         if let Some(file) = &subnet.options.virt_dump_file {
             let dump_dir = &self.connections.dump_dir;
@@ -231,8 +247,7 @@ impl VirtualPortManager {
         }
     }
 
-    fn client(&self, subnet: &Subnet, keys: &MKeys, guid: Guid) -> Option<PortClient> {
-        let fabric = &subnet.fabric;
+    fn client(&self, fabric: &Fabric, keys: &MKeys, guid: Guid) -> Option<PortClient> {
         let port = fabric.port_by_guid(guid)?;
         Some(PortClient {
             client: self.connections.client.clone(),
@@ -245,41 +260,32 @@ impl VirtualPortManager {
     /// Disables virtualization where another subnet manager has enabled it.
     async fn disable(&mut self, subnet: &Subnet, due: Vec<(Guid, DiscoveryScope)>) {
         let keys = self.connections.m_keys.load_full();
-        let limit = limit(&subnet.options);
-        let mut tasks = JoinSet::new();
-        for (guid, _) in due {
-            let Some(client) = self.client(subnet, &keys, guid) else { continue };
-            let limit = limit.clone();
-            tasks.spawn(async move {
-                let _permit = limit.acquire().await;
-                (guid, disable(&client).await)
-            });
-        }
-        while let Some(Ok((guid, result))) = tasks.join_next().await {
+        let of_port = |(guid, _): (Guid, DiscoveryScope)| {
+            let client = self.client(&subnet.fabric, &keys, guid)?;
+            Some(async move { (guid, disable(&client).await) })
+        };
+        let ports = due.into_iter().filter_map(of_port);
+        let disabled: Vec<_> = in_process(ports, &subnet.options).collect().await;
+        for (guid, result) in disabled {
             if let Some(port) = self.ports.0.get_mut(&guid) {
                 port.due = None;
                 port.failure = result.err();
             }
         }
-        self.log_failures(subnet);
+        self.log_failures(&subnet.fabric);
     }
 
-    /// Discovers these ports, a bounded number at a time.
-    async fn discover(&mut self, subnet: &Subnet, due: Vec<(Guid, DiscoveryScope)>) {
-        let keys = self.connections.m_keys.load_full();
-        let limit = limit(&subnet.options);
-        let mut tasks = JoinSet::new();
-        for (guid, scope) in due {
-            let Some(client) = self.client(subnet, &keys, guid) else { continue };
-            let Some(known) = self.ports.0.get(&guid).cloned() else { continue };
-            let limit = limit.clone();
-            tasks.spawn(async move {
-                let _permit = limit.acquire().await;
-                (guid, scope, discover(&client, &known, scope).await)
-            });
-        }
+    /// Discovers the ports that are due, a bounded number at a time.
+    async fn discover(&mut self, fabric: &Fabric, options: &Options, keys: &MKeys) {
+        let of_port = |(guid, scope): (Guid, DiscoveryScope)| {
+            let client = self.client(fabric, keys, guid)?;
+            let known = self.ports.0.get(&guid)?;
+            Some(async move { (guid, scope, discover(&client, known, scope).await) })
+        };
+        let ports = self.ports.due().into_iter().filter_map(of_port);
+        let found: Vec<_> = in_process(ports, options).collect().await;
         let mut counts = report::DiscoveryCounts::default();
-        while let Some(Ok((guid, scope, result))) = tasks.join_next().await {
+        for (guid, scope, result) in found {
             let Some(port) = self.ports.0.get_mut(&guid) else { continue };
             port.due = None;
             port.was_tried = true;
@@ -287,13 +293,24 @@ impl VirtualPortManager {
                 Ok(None) => {}
                 Ok(Some(found)) => {
                     counts.add(scope, &found);
-                    let before = std::mem::replace(port, discovered(port, found, subnet, guid));
+                    let before = std::mem::replace(port, discovered(port, found, fabric, guid));
                     report::discovered(&self.connections.activity, guid, &before, port);
                 }
                 Err(failure) => port.failure = Some(failure),
             }
         }
         self.log_discovery(&counts);
+    }
+
+    /// Gives the SM loop what a discovery found, without vports whose GUIDs are in use.
+    fn store_discovered(&mut self) {
+        let (snapshot, duplicates) =
+            self.ports.snapshot(&self.connections.virtual_ports.load_full());
+        self.ports.clear_duplicates();
+        for (port, index) in duplicates {
+            self.fail_duplicate(port, index);
+        }
+        self.store(snapshot);
     }
 
     /// A GUID that another vport has: it may have moved from there, which is asked for changes.
@@ -311,27 +328,25 @@ impl VirtualPortManager {
     /// Brings vports to the state that a subnet has planned for them.
     async fn activate(&mut self, subnet: &Arc<Subnet>) {
         let keys = self.connections.m_keys.load_full();
-        let limit = limit(&subnet.options);
-        let mut tasks = JoinSet::new();
         for (&guid, port) in &mut self.ports.0 {
             find_vports_without_lid(subnet, guid, port);
         }
-        for (&guid, port) in &self.ports.0 {
+        let of_port = |(&guid, port): (&Guid, &ManagedPort)| {
             let targets = targets(subnet, guid, port, &self.homes);
             if targets.is_empty() {
-                continue;
+                return None;
             }
-            let Some(client) = self.client(subnet, &keys, guid) else { continue };
+            let client = self.client(&subnet.fabric, &keys, guid)?;
             let mut vports = port.vports.clone();
-            let limit = limit.clone();
-            tasks.spawn(async move {
-                let _permit = limit.acquire().await;
+            Some(async move {
                 let changed = activate(&client, &mut vports, &targets).await;
                 (guid, vports, changed)
-            });
-        }
+            })
+        };
+        let ports = self.ports.0.iter().filter_map(of_port);
+        let reached: Vec<_> = in_process(ports, &subnet.options).collect().await;
         let mut activated = 0;
-        while let Some(Ok((guid, vports, changed))) = tasks.join_next().await {
+        for (guid, vports, changed) in reached {
             activated += changed.len();
             self.activated(guid, vports, &changed);
         }
@@ -372,24 +387,20 @@ impl VirtualPortManager {
     /// Reads the descriptions that are not known.
     async fn describe(&mut self, subnet: &Subnet) {
         let keys = self.connections.m_keys.load_full();
-        let limit = limit(&subnet.options);
-        let mut tasks = JoinSet::new();
-        for (&guid, port) in &self.ports.0 {
+        let of_port = |(&guid, port): (&Guid, &ManagedPort)| {
             let vnodes = describe::undescribed(&port.vports);
             if vnodes.is_empty() || port.failure.is_some() {
-                continue;
+                return None;
             }
-            let Some(client) = self.client(subnet, &keys, guid) else { continue };
-            let limit = limit.clone();
-            tasks.spawn(async move {
-                let _permit = limit.acquire().await;
-                (guid, describe::read_descriptions(&client, vnodes).await)
-            });
-        }
-        if tasks.is_empty() {
+            let client = self.client(&subnet.fabric, &keys, guid)?;
+            Some(async move { (guid, describe::read_descriptions(&client, vnodes).await) })
+        };
+        let ports = self.ports.0.iter().filter_map(of_port);
+        let read: Vec<_> = in_process(ports, &subnet.options).collect().await;
+        if read.is_empty() {
             return;
         }
-        while let Some(Ok((guid, result))) = tasks.join_next().await {
+        for (guid, result) in read {
             let Some(port) = self.ports.0.get_mut(&guid) else { continue };
             match result {
                 Ok(descriptions) => {
@@ -417,9 +428,15 @@ fn is_used(options: &Options) -> bool {
         && [DISABLE, ENABLE].contains(&options.virt_enabled)
 }
 
-/// The limit of ports that are managed at a time.
-fn limit(options: &Options) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(options.virt_max_ports_in_process.max(1).into()))
+/// The results of these futures, each of one port; `virt_max_ports_in_process` are in process at a time.
+///
+/// All run in the task of the caller: a task for each port would cost a wake-up for each of its requests.
+fn in_process<F: Future>(
+    ports: impl Iterator<Item = F>,
+    options: &Options,
+) -> impl Stream<Item = F::Output> {
+    let limit = options.virt_max_ports_in_process.max(1);
+    stream::iter(ports).buffer_unordered(limit.into())
 }
 
 async fn disable(port: &PortClient) -> Result<(), VirtualFailure> {
@@ -434,11 +451,11 @@ async fn disable(port: &PortClient) -> Result<(), VirtualFailure> {
 }
 
 /// A port after its discovery. Vports with the GUID of another physical port are not managed.
-fn discovered(port: &ManagedPort, found: Discovered, subnet: &Subnet, guid: Guid) -> ManagedPort {
+fn discovered(port: &ManagedPort, found: Discovered, fabric: &Fabric, guid: Guid) -> ManagedPort {
     let Discovered { top_index, mut vports, .. } = found;
     for managed in vports.values_mut().filter(|managed| managed.failure.is_none()) {
         let own = managed.vport.guid;
-        let is_taken = own != guid && subnet.fabric.port_by_guid(own).is_some();
+        let is_taken = own != guid && fabric.port_by_guid(own).is_some();
         if own == Guid(0) || is_taken {
             managed.reject(VirtualFailure::DuplicateGuid(own));
         }

@@ -4,10 +4,10 @@ use super::VirtualPortManager;
 use super::discover::Discovered;
 use crate::config::options::ActivitySubjects;
 use crate::daemon::activity::ActivityReport;
+use crate::fabric::Fabric;
 use crate::ids::Guid;
 use crate::manage::activity::Activity;
 use crate::notes::counted;
-use crate::publish::Subnet;
 use crate::vendor::virtual_ports::{DiscoveryScope, ManagedPort, ManagedVport, VirtualFailure};
 use crate::wire::attr::PortState;
 use crate::wire::vendor::facts::VIRTUALIZATION_INFO;
@@ -114,7 +114,7 @@ impl VirtualPortManager {
     }
 
     /// Logs failures that are new.
-    pub(super) fn log_failures(&mut self, subnet: &Subnet) {
+    pub(super) fn log_failures(&mut self, fabric: &Fabric) {
         let mut failures: BTreeMap<(Guid, Option<u16>), VirtualFailure> = BTreeMap::new();
         for (&guid, port) in &self.ports.0 {
             failures.extend(port.failure.map(|failure| ((guid, None), failure)));
@@ -131,7 +131,7 @@ impl VirtualPortManager {
         self.logged = failures;
         for (failure, places) in new {
             let mut names: Vec<String> =
-                places.iter().take(MAX_NAMED).map(|place| name(subnet, place)).collect();
+                places.iter().take(MAX_NAMED).map(|place| name(fabric, place)).collect();
             if let Some(others) = places.len().checked_sub(MAX_NAMED).filter(|&others| others > 0) {
                 names.push(format!("{others} more"));
             }
@@ -147,9 +147,9 @@ impl VirtualPortManager {
     }
 }
 
-fn name(subnet: &Subnet, &(guid, index): &(Guid, Option<u16>)) -> String {
-    let port = subnet.fabric.port_by_guid(guid);
-    let port = port.map_or_else(|| guid.to_string(), |port| subnet.fabric.describe(port));
+fn name(fabric: &Fabric, &(guid, index): &(Guid, Option<u16>)) -> String {
+    let port = fabric.port_by_guid(guid);
+    let port = port.map_or_else(|| guid.to_string(), |port| fabric.describe(port));
     match index {
         Some(index) => format!("vport {index} of {port}"),
         None => port,

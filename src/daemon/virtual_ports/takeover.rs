@@ -5,7 +5,7 @@
 
 use super::client::PortClient;
 use super::discover::{states, vport_of};
-use super::{is_used, limit};
+use super::{in_process, is_used};
 use crate::config::options::Options;
 use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
 use crate::fabric::{Fabric, PortId};
@@ -18,9 +18,9 @@ use crate::wire::attr::tables::PKEY_BLOCK;
 use crate::wire::attr::{AttrId, NodeKind, PortState};
 use crate::wire::smp::SmpRoute;
 use crate::wire::vendor::virtual_ports::{VirtualizationInfo, VportInfo, VportStates};
+use futures_util::StreamExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::task::JoinSet;
 
 /// Repetitions of an unanswered request: the plan waits.
 const MAX_RETRIES: u32 = 0;
@@ -49,24 +49,22 @@ pub async fn carried_lids(
     for (tag, &id) in (0..).zip(&adapters) {
         batch.submit(tag, port_client(id).get_request(AttrId::VIRTUALIZATION_INFO, 0));
     }
-    let limit = limit(options);
-    let mut tasks = JoinSet::new();
+    let mut enabled = Vec::new();
     while let Some((tag, result)) = batch.next().await {
         let id = adapters[tag as usize];
         let Ok(info) = result.map(|reply| VirtualizationInfo(reply.data)) else { continue };
-        if !info.enable() {
-            continue;
+        if info.enable() {
+            enabled.push((id, info));
         }
+    }
+    let of_port = |(id, info): (PortId, VirtualizationInfo)| {
         let port = port_client(id);
         let guid = fabric.port(id).guid;
-        let limit = limit.clone();
-        tasks.spawn(async move {
-            let _permit = limit.acquire().await;
-            (guid, carried(&port, &info).await)
-        });
-    }
+        async move { (guid, carried(&port, &info).await) }
+    };
+    let read: Vec<_> = in_process(enabled.into_iter().map(of_port), options).collect().await;
     let mut ports: BTreeMap<Guid, Arc<VirtualizedPort>> = BTreeMap::new();
-    while let Some(Ok((guid, read))) = tasks.join_next().await {
+    for (guid, read) in read {
         if let Ok(port) = read {
             ports.insert(guid, Arc::new(port));
         }

@@ -9,7 +9,8 @@ use crate::fabric::virtual_ports::EndPort;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Pkey};
 use crate::wire::attr::NodeKind;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// The keys that a port must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -158,7 +159,7 @@ struct EndPorts {
     routers: Vec<MemberSlot>,
     vports: Vec<MemberSlot>,
     own: [MemberSlot; 1],
-    by_guid: HashMap<Guid, [MemberSlot; 1]>,
+    by_guid: FxHashMap<Guid, [MemberSlot; 1]>,
 }
 
 impl EndPorts {

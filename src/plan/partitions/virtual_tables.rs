@@ -10,6 +10,7 @@ use crate::ids::Pkey;
 use crate::notes::Note;
 use crate::wire::attr::tables::PkeyBlock;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The P_Key table of a vport.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -22,14 +23,14 @@ pub struct VportTable {
 /// The P_Key tables of all vports.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VirtualTables {
-    tables: BTreeMap<EndPort, VportTable>,
+    tables: BTreeMap<EndPort, Arc<VportTable>>,
     /// The keys of physical ports with vports, without those of the vports.
     own_keys: BTreeMap<PortId, Vec<Pkey>>,
 }
 
 impl VirtualTables {
     /// The table of a vport.
-    pub fn table(&self, port: PortId, index: u16) -> Option<&VportTable> {
+    pub fn table(&self, port: PortId, index: u16) -> Option<&Arc<VportTable>> {
         self.tables.get(&EndPort { physical: port, vport: Some(index) })
     }
 
@@ -50,7 +51,7 @@ pub(super) fn plan(
 ) -> (VirtualTables, Vec<Note>) {
     let mut planned = VirtualTables::default();
     let mut notes = Vec::new();
-    let mut index = KeyIndex::default();
+    let mut planner = TablePlanner { options, index: KeyIndex::default(), last: None };
     for (guid, port) in fabric.virtual_ports().ports() {
         let Some(physical) = fabric.port_by_guid(guid) else { continue };
         let own = memberships.own(physical);
@@ -58,12 +59,12 @@ pub(super) fn plan(
         for vport in &port.vports {
             let end = EndPort { physical, vport: Some(vport.index) };
             let wanted = memberships.of_vport(end).unwrap_or(own);
-            let (table, left_out) = table(vport, wanted, options, &mut index);
-            if !left_out.is_empty() {
+            let placed = planner.table(vport, wanted);
+            if !placed.left_out.is_empty() {
                 let place = format!("vport {} of {}", vport.index, fabric.describe(physical));
-                notes.push(overflow(&place, vport.partition_cap.into(), &left_out));
+                notes.push(overflow(&place, vport.partition_cap.into(), &placed.left_out));
             }
-            planned.tables.insert(end, table);
+            planned.tables.insert(end, placed.table.clone());
         }
     }
     let has_unknown =
@@ -74,17 +75,44 @@ pub(super) fn plan(
     (planned, notes)
 }
 
-/// The table of a vport, and the keys that it has no room for.
-fn table(
-    vport: &VirtualPort,
-    wanted: &WantedKeys,
-    options: &Options,
-    index: &mut KeyIndex,
-) -> (VportTable, Vec<Pkey>) {
-    let cap = usize::from(vport.partition_cap).max(1);
-    let previous = PreviousTable { table: &vport.pkeys, removed: &[] };
-    let placed = place::place(wanted, previous, cap, options, index);
-    let blocks = blocks(&placed.table, vport.pkeys.len());
-    let keys = placed.table.into_iter().filter(|key| key.base() != 0).collect();
-    (VportTable { blocks, keys }, placed.left_out)
+/// A planned table, and what it was planned from.
+struct PlacedTable<'a> {
+    wanted: &'a WantedKeys,
+    /// The blocks that the vport holds.
+    held: &'a [PkeyBlock],
+    cap: u16,
+    table: Arc<VportTable>,
+    /// The keys that it has no room for.
+    left_out: Vec<Pkey>,
+}
+
+/// Plans tables of vports one after the other. Most equal the one before.
+struct TablePlanner<'a> {
+    options: &'a Options,
+    index: KeyIndex,
+    last: Option<PlacedTable<'a>>,
+}
+
+impl<'a> TablePlanner<'a> {
+    fn table(&mut self, vport: &'a VirtualPort, wanted: &'a WantedKeys) -> &PlacedTable<'a> {
+        let cap = vport.partition_cap;
+        let held = vport.pkeys.as_slice();
+        let last = self.last.take();
+        let same =
+            last.filter(|last| last.cap == cap && last.held == held && last.wanted == wanted);
+        let placed = same.unwrap_or_else(|| self.place(vport, wanted));
+        self.last.insert(placed)
+    }
+
+    fn place(&mut self, vport: &'a VirtualPort, wanted: &'a WantedKeys) -> PlacedTable<'a> {
+        let cap = vport.partition_cap;
+        let held = vport.pkeys.as_slice();
+        let previous = PreviousTable { table: held, removed: &[] };
+        let entries = usize::from(cap).max(1);
+        let placed = place::place(wanted, previous, entries, self.options, &mut self.index);
+        let blocks = blocks(&placed.table, held.len());
+        let keys = placed.table.into_iter().filter(|key| key.base() != 0).collect();
+        let table = Arc::new(VportTable { blocks, keys });
+        PlacedTable { wanted, held, cap, table, left_out: placed.left_out }
+    }
 }

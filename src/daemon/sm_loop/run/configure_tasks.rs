@@ -2,6 +2,7 @@
 
 use super::{Exit, SmLoop};
 use crate::apply::ApplyControl;
+use crate::daemon::messages::FirstSweep;
 use crate::daemon::sm_loop::agenda::{FollowUp, TaskKind};
 use crate::daemon::sm_loop::env::LoopEnv;
 use crate::daemon::sm_loop::known_changes::KnownChanges;
@@ -73,7 +74,9 @@ impl SmLoop {
         }
         let engine = self.env.engine();
         let is_patient = self.state.was_silent;
-        self.read_carried_vports().await;
+        if !may_end_early {
+            self.prepare_vports().await;
+        }
         let observation = self.state.observation.as_mut()?;
         observation.set_virtual_ports(&self.env.context.virtual_ports.load());
         let control = if !may_end_early {
@@ -104,19 +107,30 @@ impl SmLoop {
         self.configured(outcome)
     }
 
-    /// Before the first plan as master, learns the vports of an earlier master and their LIDs.
-    async fn read_carried_vports(&self) {
+    /// Before the first plan as master, learns the vports of an earlier master and their LIDs, and
+    /// starts the discovery of others.
+    async fn prepare_vports(&self) {
         let LoopEnv { context, options, .. } = &self.env;
         let Some(observation) = &self.state.observation else { return };
-        if self.reconfigurer.may_end_early() || !context.virtual_ports.load().is_empty() {
-            return;
-        }
         let keys = self.reconfigurer.m_keys();
         let fabric = &observation.fabric;
-        let found = takeover::carried_lids(&context.client, keys, options, fabric).await;
-        if !found.is_empty() {
-            context.virtual_ports.store(Arc::new(found));
+        if context.virtual_ports.load().is_empty() {
+            let found = takeover::carried_lids(&context.client, keys, options, fabric).await;
+            if !found.is_empty() {
+                context.virtual_ports.store(Arc::new(found));
+            }
         }
+        let has_begun = context.first_sweep.borrow().is_some();
+        if !has_begun && !context.virtual_ports.load().is_empty() {
+            // Vports that carry data wait for the subnet.
+            return;
+        }
+        let first_sweep = FirstSweep {
+            fabric: fabric.clone(),
+            options: options.clone(),
+            m_keys: Arc::new(keys.clone()),
+        };
+        context.first_sweep.send_replace(Some(Arc::new(first_sweep)));
     }
 
     /// Schedules what follows from a reconfiguration.

@@ -89,6 +89,7 @@ impl Mastership {
         env.timers.stop(Timer::PortCheck);
         env.timers.stop(Timer::Sweep);
         env.context.subnet.send_replace(None);
+        env.context.first_sweep.send_replace(None);
         env.context.refused.send_replace(None);
     }
 

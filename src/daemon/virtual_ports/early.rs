@@ -1,0 +1,40 @@
+//! The discovery of vports before the first subnet of a new master: beside its first plan, and while
+//! that is programmed. Only their P_Keys, LIDs and ACTIVE need the subnet.
+//!
+//! Ports in INIT carry no data, so that enabling virtualization on them disturbs nobody. All other ports
+//! wait for the subnet.
+
+use super::{ENABLE, VirtualPortManager, is_used};
+use crate::daemon::messages::FirstSweep;
+use std::sync::Arc;
+
+/// True if vports can be discovered before the first subnet. With M_Keys they cannot: ports get theirs
+/// while the subnet is programmed, and do not answer requests with another one.
+pub(super) fn is_early(first: &FirstSweep) -> bool {
+    let options = &first.options;
+    is_used(options) && options.virt_enabled == ENABLE && !first.m_keys.is_in_use()
+}
+
+impl VirtualPortManager {
+    /// Discovers the vports of a fabric that is being planned, once.
+    pub(super) async fn discover_early(&mut self, first: Arc<FirstSweep>) {
+        let last = self.first_sweep.replace(first.clone());
+        if last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &first)) {
+            return;
+        }
+        self.is_enabled = true;
+        self.mode = first.options.virt_enabled;
+        self.ports.observe_first(&first.fabric);
+        if last.is_some() {
+            // The plan of the fabric before was rejected.
+            self.ports.request_polls();
+        }
+        if self.ports.due().is_empty() {
+            return;
+        }
+        self.discover(&first.fabric, &first.options, &first.m_keys).await;
+        self.store_discovered();
+        self.log_failures(&first.fabric);
+        self.publish(true);
+    }
+}
