@@ -112,7 +112,7 @@ impl Proof {
 
 #[cfg(test)]
 mod tests {
-    use super::super::choose::{prove, prove_after};
+    use super::super::choose::{Known, prove, prove_after, verify_with};
     use super::*;
     use crate::config::options::Options;
     use crate::config::torus::TorusConfig;
@@ -124,12 +124,13 @@ mod tests {
     use crate::plan::lids::Memory;
     use crate::plan::partitions;
     use crate::plan::routing::chain::{Chain, EngineRegistry};
+    use crate::plan::tests::with_vports;
     use crate::sim::generate::Shape;
     use crate::verify::dependency_graph::DependencyGraph;
     use crate::verify::full::unicast;
     use crate::verify::network::SwitchNetwork;
     use crate::verify::triples::{LOCAL_INPUT, TripleSls, Triples};
-    use crate::verify::verdict::Checks;
+    use crate::verify::verdict::{Checks, Extent};
     use std::path::Path;
 
     fn planned(shape: &Shape, conf: &str) -> (Arc<Fabric>, Plan) {
@@ -147,9 +148,15 @@ mod tests {
         conf: &str,
         memory: &Memory,
     ) -> Option<(Arc<Fabric>, Plan, Memory)> {
+        plan_of(unplanned(shape), conf, memory)
+    }
+
+    fn unplanned(shape: &Shape) -> Fabric {
         let topology = shape.build().expect("it fits");
-        let fabric =
-            Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a node");
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a node")
+    }
+
+    fn plan_of(fabric: Fabric, conf: &str, memory: &Memory) -> Option<(Arc<Fabric>, Plan, Memory)> {
         let options = Options { qos: true, ..Options::default() };
         let chain =
             Chain::parse("torus-2QoS,no_fallback", &EngineRegistry::standard(Arc::default()));
@@ -314,6 +321,46 @@ mod tests {
         let after = base.advance(fabric, &verified, additions).expect("no credit loop");
         assert_sound(&after);
         Some(after)
+    }
+
+    /// Vports get LIDs of their own, and lose them, while all nodes stay.
+    #[test]
+    fn proofs_stay_complete_after_changed_lids_of_vports() {
+        let shape = Shape { hosts: 2, ..Shape::torus([4, 4, 3]) };
+        let conf = shape.torus_conf();
+        let checks = Checks::new(true);
+        let with_own_lids = |index: u16, memory: &Memory| {
+            let mut fabric = unplanned(&shape);
+            with_vports(&mut fabric, 4, |vport| {
+                vport.lid_required = vport.index > 0 && vport.index <= index;
+            });
+            plan_of(fabric, &conf, memory).expect("it is routed")
+        };
+        let (fabric, plan, mut memory) = with_own_lids(0, &Memory::default());
+        let (_, proof) = prove(&fabric, plan, &checks).expect("a clean plan");
+        let mut proof = proof.expect("no credit loop");
+        for (index, vports) in [(1, 96), (3, 288), (2, 192), (0, 0)] {
+            let (fabric, plan, after) = with_own_lids(index, &memory);
+            assert_eq!(plan.lids.of_vports().count(), vports);
+            let difference = Difference::between(&proof.fabric, &fabric);
+            let known = Known { proof: &proof, difference: difference.as_ref() };
+            let (verified, findings) =
+                verify_with(&fabric, plan.clone(), &checks, Some(known)).expect("a clean plan");
+            assert_eq!(verified.summary().extent, Extent::Incremental, "{vports} vports");
+            proof = findings.into_proof(&fabric, &verified, &checks).expect("no credit loop");
+            assert_sound(&proof);
+            memory = after;
+            // A vport that a switch forwards elsewhere is found.
+            let Some((lid, _)) = plan.lids.of_vports().next() else { continue };
+            let mut wrong = plan.clone();
+            let routing = Arc::make_mut(&mut wrong.routing);
+            let table = Arc::make_mut(&mut routing.lfts[0]);
+            table.set(lid, table.entry(lid) % 6 + 1);
+            let known = Known { proof: &proof, difference: None };
+            let found = verify_with(&fabric, wrong.clone(), &checks, Some(known));
+            let expected = prove(&fabric, wrong, &checks);
+            assert_eq!(found.is_ok(), expected.is_ok());
+        }
     }
 
     #[test]

@@ -90,7 +90,9 @@ fn check_incrementally(
     checks: &Checks,
     Known { proof, difference }: Known<'_>,
 ) -> Option<(Summary, Findings)> {
-    let against_plan_in_force = || match difference {
+    // Vports may get LIDs and lose them while all nodes stay.
+    let has_same_lids = Arc::ptr_eq(&proof.plan.lids, &plan.lids) || proof.plan.lids == plan.lids;
+    let against_plan_in_force = || match difference.filter(|_| has_same_lids) {
         Some(difference) => proof.check_changes(fabric, plan, checks, difference),
         None => proof.check_changed_nodes(fabric, plan, checks),
     };
