@@ -22,7 +22,8 @@ pub use rmpp::rmpp_receive;
 pub use sweeps::observe;
 pub use texts::{
     argv, enhanced_qos, guid_lists, guid2lid, guid2mkey, ibnetdiscover, neighbors, node_name_map,
-    opensm_conf, partitions, prefix_routes, qos_policy, routing_chain, sa_dump, torus_conf,
+    opensm_conf, partitions, pqft_structure, prefix_routes, qos_policy, routing_chain, sa_dump,
+    torus_conf,
 };
 pub use transfers::rmpp_transfers;
 pub use traps::trap_intake;

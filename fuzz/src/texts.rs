@@ -22,6 +22,7 @@ use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Lid, Pkey};
 use torus_sm::notes::Severity;
 use torus_sm::plan::partitions as plan;
+use torus_sm::plan::routing::pqft::Structure;
 use torus_sm::sa::registry::Registry;
 use torus_sm::sa::registry::dump::Timestamp;
 
@@ -291,6 +292,13 @@ pub fn sa_dump(data: &[u8]) {
     let restored = again.restore(file, &written, &[], moment);
     assert!(restored.findings.is_empty(), "{:?}\n{written}", restored.findings);
     assert_eq!(again.dump(0xfe80_0000_0000_0000, moment), written);
+}
+
+/// pqft_structure: an accepted one is written and read back as the same.
+pub fn pqft_structure(data: &[u8]) {
+    let text = text(data);
+    let Ok(read) = text.parse::<Structure>() else { return };
+    assert_eq!(read.to_string().parse(), Ok(read));
 }
 
 /// enhanced_qos_policy_file: findings are about lines of the text, and an accepted policy has only rates

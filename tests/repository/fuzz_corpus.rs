@@ -117,6 +117,7 @@ replays! {
     partitions: MUTATIONS * 5;
     qos_policy: MUTATIONS * 5;
     enhanced_qos: MUTATIONS * 5;
+    pqft_structure: MUTATIONS * 5;
     routing_chain: MUTATIONS * 5;
     ibnetdiscover: MUTATIONS * 2;
     argv: MUTATIONS * 5;

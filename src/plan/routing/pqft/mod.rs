@@ -39,7 +39,7 @@ use levels::Levels;
 use numbering::Numbering;
 use policy::PqftPolicy;
 use std::sync::Arc;
-use structure::Structure;
+pub use structure::Structure;
 
 /// The name of the engine.
 pub const NAME: &str = "pqft";

@@ -20,7 +20,7 @@ struct Level {
 
 /// The numbers by level, those of the leaf switches first.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Structure(Vec<Level>);
+pub struct Structure(Vec<Level>);
 
 impl Structure {
     /// The largest numbers of a tree.
