@@ -3,7 +3,7 @@
 use super::DaemonArgs;
 use super::number::natural;
 use super::sim::fabric::FabricArgs;
-use crate::offline::adaptive::Pattern;
+use crate::offline::adaptive::RandomPattern;
 use clap::Parser;
 use std::path::PathBuf;
 
@@ -50,7 +50,7 @@ pub struct PlanArgs {
     /// Compute the load of the busiest link if hosts send by this pattern: the median of 50 random
     /// ones, each flow counting 1; with adaptive routing also while groups share flows evenly
     #[arg(long, value_name = "PATTERN")]
-    pub traffic: Option<Pattern>,
+    pub traffic: Option<RandomPattern>,
     /// Seed of samples and of patterns of traffic
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = natural::<u64>)]
     pub seed: u64,

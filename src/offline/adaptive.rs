@@ -12,6 +12,7 @@ use crate::plan::Plan;
 use crate::plan::adaptive::modes::AdaptiveModes;
 use crate::plan::adaptive::{AdaptiveGroups, GroupsInput};
 use crate::plan::routing::PortMask;
+use crate::sim::TrafficPattern;
 use crate::sim::random::Random;
 use crate::verify::adaptive::{ProvenGroups, prove};
 use crate::verify::{Checks, MAX_PATH_SWITCHES};
@@ -23,9 +24,9 @@ use std::collections::BTreeMap;
 /// Random patterns of which the median is shown.
 const SAMPLES: usize = 50;
 
-/// Which hosts send to which.
+/// Which hosts send to which, up to what a sample draws at random.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Pattern {
+pub enum RandomPattern {
     /// Each host sends to a random other one.
     Uniform,
     /// Host i sends to host i + k, with a random k.
@@ -36,7 +37,7 @@ pub enum Pattern {
     AllToAll,
 }
 
-impl Pattern {
+impl RandomPattern {
     fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -50,28 +51,25 @@ impl Pattern {
         if self == Self::AllToAll { 1 } else { SAMPLES }
     }
 
-    /// The pairs of hosts of a sample, by their numbers.
-    fn pairs(self, hosts: usize, random: &mut Random) -> Vec<[usize; 2]> {
-        let mut below = |limit: usize| (random.next() % limit.max(1) as u64) as usize;
+    /// The pattern of a sample.
+    fn draw(self, hosts: usize, random: &mut Random) -> TrafficPattern {
         match self {
-            Self::Uniform => {
-                let other = |host: usize| (host + 1 + below(hosts - 1)) % hosts;
-                let others: Vec<usize> = (0..hosts).map(other).collect();
-                (0..hosts).zip(others).map(|(from, to)| [from, to]).collect()
-            }
-            Self::Shift => {
-                let by = 1 + below(hosts - 1);
-                (0..hosts).map(|host| [host, (host + by) % hosts]).collect()
-            }
-            Self::HotSpot => {
-                let spot = below(hosts);
-                (0..hosts).filter(|&host| host != spot).map(|host| [host, spot]).collect()
-            }
-            Self::AllToAll => (0..hosts)
-                .flat_map(|from| (0..hosts).map(move |to| [from, to]))
-                .filter(|[from, to]| from != to)
-                .collect(),
+            Self::Uniform => TrafficPattern::Uniform,
+            Self::Shift => TrafficPattern::Shift(1 + random.below(hosts as u64 - 1) as usize),
+            Self::HotSpot => TrafficPattern::HotSpot(random.below(hosts as u64) as usize),
+            Self::AllToAll => TrafficPattern::AllToAll,
         }
+    }
+
+    /// The pairs of hosts of a sample, by their numbers. There are at least two hosts.
+    fn pairs(self, hosts: usize, random: &mut Random) -> Vec<[usize; 2]> {
+        let pattern = self.draw(hosts, random);
+        let mut pairs = Vec::new();
+        for from in 0..hosts {
+            let destinations = pattern.destinations(from, hosts, random);
+            pairs.extend(destinations.into_iter().map(|to| [from, to]));
+        }
+        pairs
     }
 }
 
@@ -105,7 +103,7 @@ pub(super) fn traffic(
     fabric: &Fabric,
     plan: &Plan,
     groups: Option<&AdaptiveGroups>,
-    pattern: Pattern,
+    pattern: RandomPattern,
     seed: u64,
 ) -> Option<TrafficFacts> {
     let is_host = |port: &PortId| !fabric.node_of(*port).is_switch();
@@ -121,27 +119,37 @@ pub(super) fn traffic(
     let mut random = Random(seed);
     let samples: Vec<Vec<[usize; 2]>> =
         (0..pattern.samples()).map(|_| pattern.pairs(hosts.len(), &mut random)).collect();
-    let busiest = |groups: Option<&AdaptiveGroups>| {
-        let of_sample = |pairs: &Vec<[usize; 2]>| {
-            let mut load = Load { fabric, plan, groups, ports: vec![0.0; fabric.ports().len()] };
-            for &[from, to] in pairs {
-                load.add(hosts[from].1, hosts[to].0);
-            }
-            load.ports.iter().copied().fold(0.0, f64::max)
-        };
-        let mut loads: Vec<f64> = samples.par_iter().map(of_sample).collect();
-        loads.sort_by(f64::total_cmp);
-        Busiest { median: loads[loads.len() / 2], highest: loads[loads.len() - 1] }
+    let loaded = |pairs: &Vec<[usize; 2]>, groups| {
+        let mut load = Load { fabric, plan, groups, ports: vec![0.0; fabric.ports().len()] };
+        for &[from, to] in pairs {
+            load.add(hosts[from].1, hosts[to].0);
+        }
+        load
     };
-    let fixed = busiest(None);
-    let adaptive = groups.map(|groups| busiest(Some(groups)));
-    let samples = pattern.samples();
+    let of_samples = samples.par_iter().map(|pairs| {
+        let fixed = loaded(pairs, None);
+        [fixed.busiest(), fixed.busiest_shared()]
+    });
+    let of_samples: Vec<[f64; 2]> = of_samples.collect();
+    let adaptive = groups.map(|groups| {
+        let loads = samples.par_iter().map(|pairs| loaded(pairs, Some(groups)).busiest());
+        Busiest::of(loads.collect())
+    });
     Some(TrafficFacts {
         pattern: pattern.name(),
-        samples,
-        busiest_static: fixed,
+        samples: pattern.samples(),
+        busiest_static: Busiest::of(of_samples.iter().map(|[fixed, _]| *fixed).collect()),
         busiest_adaptive: adaptive,
+        busiest_shared: Busiest::of(of_samples.iter().map(|[_, shared]| *shared).collect()),
     })
+}
+
+impl Busiest {
+    /// `loads`: one or more.
+    fn of(mut loads: Vec<f64>) -> Self {
+        loads.sort_by(f64::total_cmp);
+        Self { median: loads[loads.len() / 2], highest: loads[loads.len() - 1] }
+    }
 }
 
 /// The load of the ports between switches.
@@ -154,6 +162,29 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
+    fn busiest(&self) -> f64 {
+        self.ports.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The load of the busiest cable if the cables between two switches shared their flows evenly.
+    fn busiest_shared(&self) -> f64 {
+        let mut shared = 0.0_f64;
+        for switch in self.fabric.switch_ids() {
+            let mut loads: BTreeMap<SwitchId, (f64, f64)> = BTreeMap::new();
+            let node = self.fabric.switches()[switch.index()];
+            for port in self.fabric.ports_of(node) {
+                let Some(peer) = port.peer else { continue };
+                let Some(to) = self.fabric.node_of(peer).switch else { continue };
+                let (load, cables) = loads.entry(to).or_default();
+                let slot = self.fabric.port_of(node, port.num);
+                *load += slot.map_or(0.0, |slot| self.ports[slot.index()]);
+                *cables += 1.0;
+            }
+            shared = loads.values().map(|(load, cables)| load / cables).fold(shared, f64::max);
+        }
+        shared
+    }
+
     /// Adds a flow, which spreads over all ports that each switch may choose.
     fn add(&mut self, from: PortId, lid: Lid) {
         let Some(first) = self.fabric.switch_behind(from) else { return };

@@ -80,6 +80,8 @@ pub struct TrafficFacts {
     pub busiest_static: Busiest,
     /// With groups of ports, which share each flow evenly.
     pub busiest_adaptive: Option<Busiest>,
+    /// If parallel cables shared all flows between their switches evenly: no choice among them gives less.
+    pub busiest_shared: Busiest,
 }
 
 /// Flows on the busiest direction of a cable.

@@ -301,10 +301,11 @@ fn put_traffic(out: &mut String, traffic: &TrafficFacts) {
     let adaptive = adaptive.map(|busiest| format!(", {:.1} with groups", busiest.median));
     put!(
         out,
-        "traffic:     {}: {:.1} flows on the busiest link{}{patterns}",
+        "traffic:     {}: {:.1} flows on the busiest link{}, {:.1} if parallel cables shared all flows{patterns}",
         traffic.pattern,
         traffic.busiest_static.median,
-        adaptive.unwrap_or_default()
+        adaptive.unwrap_or_default(),
+        traffic.busiest_shared.median
     );
 }
 

@@ -16,7 +16,7 @@ impl Random {
     }
 
     /// A number below `limit`, which must not be 0.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 

@@ -183,22 +183,26 @@ impl Walker<'_> {
     }
 }
 
-/// The destinations of host `source` of `hosts`.
-fn destinations(
-    pattern: TrafficPattern,
-    source: usize,
-    hosts: usize,
-    random: &mut Random,
-) -> Vec<usize> {
-    let others = hosts.saturating_sub(1) as u64;
-    match pattern {
-        TrafficPattern::Uniform if others > 0 => {
-            vec![(source + 1 + random.below(others) as usize) % hosts]
-        }
-        TrafficPattern::Uniform => Vec::new(),
-        TrafficPattern::Shift(by) => vec![(source + by) % hosts],
-        TrafficPattern::HotSpot(host) => vec![host % hosts],
-        TrafficPattern::AllToAll => (0..hosts).collect(),
+impl TrafficPattern {
+    /// The hosts that host `source` of `hosts` sends to.
+    pub(crate) fn destinations(
+        self,
+        source: usize,
+        hosts: usize,
+        random: &mut Random,
+    ) -> Vec<usize> {
+        let others = hosts.saturating_sub(1) as u64;
+        let mut all: Vec<usize> = match self {
+            Self::Uniform if others > 0 => {
+                vec![(source + 1 + random.below(others) as usize) % hosts]
+            }
+            Self::Uniform => Vec::new(),
+            Self::Shift(by) => vec![(source + by) % hosts],
+            Self::HotSpot(host) => vec![host % hosts],
+            Self::AllToAll => (0..hosts).collect(),
+        };
+        all.retain(|&host| host != source);
+        all
     }
 }
 
@@ -212,10 +216,7 @@ impl Devices {
         let mut result = TrafficResult::default();
         for (source, &start) in hosts.iter().enumerate() {
             for _ in 0..traffic.packets {
-                for to in destinations(traffic.pattern, source, hosts.len(), &mut random) {
-                    if to == source {
-                        continue;
-                    }
+                for to in traffic.pattern.destinations(source, hosts.len(), &mut random) {
                     let lid = self.port(hosts[to]).info.lid();
                     if self.walk(start, lid, traffic.packet, by, &mut walker) {
                         result.delivered += 1;
