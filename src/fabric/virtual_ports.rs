@@ -31,6 +31,8 @@ pub struct VirtualPort {
     pub lid: Lid,
     /// Index of the vport whose LID this one shares, if it requires none and that one has a LID.
     pub lid_by_vport_index: u16,
+    /// Entries of the GUID table.
+    pub guid_cap: u8,
     /// Entries of the P_Key table.
     pub partition_cap: u16,
     /// Blocks of the P_Key table as they were read.
@@ -211,6 +213,7 @@ mod tests {
             lid_required: false,
             lid: Lid(0),
             lid_by_vport_index: 0,
+            guid_cap: 8,
             partition_cap: 32,
             pkeys: Vec::new(),
         }

@@ -1,41 +1,59 @@
-//! Alias GUIDs: the GUID tables of end ports, as requested by clients (GUIDInfoRecord).
+//! Alias GUIDs: the GUID tables of end ports and vports, as requested by clients (GUIDInfoRecord).
 //!
 //! Only blocks that a client has written are planned; all other blocks stay as the device has them.
 
+use crate::fabric::virtual_ports::EndPort;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
 
-/// A block of the GUID table of an end port (IBA vol. 1, 14.2.5.5).
+/// A block of the GUID table of an end port or vport (IBA vol. 1, 14.2.5.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AliasBlock {
+    /// The physical port.
     pub port: PortId,
+    /// The index of the vport; `None` for the physical port.
+    pub vport: Option<u16>,
     /// Block number; a block holds 8 GUIDs.
     pub block: u8,
     pub guids: GuidBlock,
 }
 
-/// Reduces the `wanted` blocks to those that exist, ascending by port and block. Entries beyond the
+impl AliasBlock {
+    pub fn end(&self) -> EndPort {
+        EndPort { physical: self.port, vport: self.vport }
+    }
+}
+
+/// Reduces the `wanted` blocks to those that exist, ascending by port, vport and block. Entries beyond the
 /// port's GUIDCap are cleared, and entry 0 of block 0 is the port GUID.
 pub fn tables(fabric: &Fabric, wanted: &[AliasBlock]) -> Vec<AliasBlock> {
     let mut blocks: Vec<AliasBlock> =
         wanted.iter().filter_map(|block| writable(fabric, *block)).collect();
-    blocks.sort_unstable_by_key(|block| (block.port, block.block));
-    blocks.dedup_by_key(|block| (block.port, block.block));
+    blocks.sort_unstable_by_key(|block| (block.end(), block.block));
+    blocks.dedup_by_key(|block| (block.end(), block.block));
     blocks
 }
 
-fn writable(fabric: &Fabric, mut block: AliasBlock) -> Option<AliasBlock> {
-    let port = fabric.ports().get(block.port.index())?;
+/// The entries of the GUID table of an end port or vport; `None` if there is no such port.
+pub fn guid_cap(fabric: &Fabric, end: EndPort) -> Option<u8> {
+    let port = fabric.ports().get(end.physical.index())?;
+    if end.is_virtual() {
+        return fabric.vport(end).map(|vport| vport.guid_cap);
+    }
     let is_end = !fabric.node(port.node).is_switch() || port.num == PortNum::ZERO;
+    port.info.filter(|_| is_end).map(|info| info.guid_cap())
+}
+
+fn writable(fabric: &Fabric, mut block: AliasBlock) -> Option<AliasBlock> {
     let start = usize::from(block.block) * GUID_BLOCK;
-    let entries = usize::from(port.info().filter(|_| is_end)?.guid_cap()).saturating_sub(start);
+    let entries = usize::from(guid_cap(fabric, block.end())?).saturating_sub(start);
     if entries == 0 {
         return None;
     }
     block.guids.0.iter_mut().skip(entries).for_each(|guid| *guid = Guid::default());
     if block.block == 0 {
-        block.guids.0[0] = port.guid;
+        block.guids.0[0] = fabric.end_port_guid(block.end());
     }
     Some(block)
 }
@@ -56,7 +74,7 @@ mod tests {
         let hosts: Vec<PortId> = fabric.end_ports().filter(host).collect();
         let full = |port: PortId, block| {
             let guids = std::array::from_fn(|n| Guid(0x100 * u64::from(block) + 0x10 + n as u64));
-            AliasBlock { port, block, guids: GuidBlock(guids) }
+            AliasBlock { port, vport: None, block, guids: GuidBlock(guids) }
         };
         let external = fabric.port_of(fabric.switches()[0], PortNum(1)).expect("a torus' switch");
         let wanted = [

@@ -246,7 +246,19 @@ pub(super) fn finish(
     let notes =
         earlier.chain(&setup_notes).chain(&dropped).chain(sls).chain(found).cloned().collect();
     let aliases = super::aliases::tables(fabric, input.aliases);
-    Plan { lids, ports, switch_infos, aliases, routing, qos, partitions, multicast, notes }
+    let (vport_aliases, aliases) = aliases.into_iter().partition(|block| block.vport.is_some());
+    Plan {
+        lids,
+        ports,
+        switch_infos,
+        aliases,
+        vport_aliases,
+        routing,
+        qos,
+        partitions,
+        multicast,
+        notes,
+    }
 }
 
 /// Notes about SLs of QoS levels and partitions that the options drop. Mappings of a routing engine

@@ -55,6 +55,8 @@ pub struct Plan {
     pub switch_infos: Vec<SwitchInfo>,
     /// Blocks of GUID tables, ascending by port and block.
     pub aliases: Vec<aliases::AliasBlock>,
+    /// Blocks of GUID tables of vports, ascending by vport and block.
+    pub vport_aliases: Vec<aliases::AliasBlock>,
     /// Unicast routes and the policy of the engine that computed them.
     pub routing: Arc<routing::Routing>,
     /// SL to VL mapping and VL arbitration tables.

@@ -37,6 +37,7 @@ pub fn update_multicast(
         qos: before.qos.clone(),
         partitions: before.partitions.clone(),
         aliases: before.aliases.clone(),
+        vport_aliases: before.vport_aliases.clone(),
         multicast,
         notes,
     }

@@ -64,6 +64,7 @@ pub(crate) fn with_vports(fabric: &mut Fabric, count: u16, change: impl Fn(&mut 
             lid_required: false,
             lid: Lid(0),
             lid_by_vport_index: 0,
+            guid_cap: 8,
             partition_cap: 32,
             pkeys: Vec::new(),
         };

@@ -119,7 +119,9 @@ impl PlanJson {
             members: group.members.iter().map(port).collect(),
             senders: group.senders.iter().map(port).collect(),
         });
-        let aliases = inputs.aliases.iter().map(|alias| AliasJson {
+        // Vports are not recorded.
+        let of_ports = inputs.aliases.iter().filter(|alias| alias.vport.is_none());
+        let aliases = of_ports.map(|alias| AliasJson {
             port: port(&alias.port),
             block: alias.block,
             guids: alias.guids.0.map(GuidJson),

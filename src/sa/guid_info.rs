@@ -2,13 +2,18 @@
 //! port's own GUID; the others are aliases, which the port may set and clear, and with
 //! `sa_allow_untrusted_guidinfo` all ports of the same partition (o15-0.3.x). The registry stores
 //! them, and the next plan programs them into the devices.
+//!
+//! Vports have tables of their own. A LID stands for the end port that owns it; the LID that a vport
+//! shares stands for the vport in requests of that vport, which has no other way to name its table.
 
 use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};
 use super::registry::aliases::AliasEdit;
 use super::status::ErrorStatus;
 use super::trust::TrustRules;
-use crate::ids::Guid;
+use crate::fabric::virtual_ports::EndPort;
+use crate::ids::{Guid, Lid};
+use crate::plan::aliases::guid_cap;
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
 use crate::wire::record::tables::GuidInfoRecord;
 use crate::wire::sa::SaStatus;
@@ -16,18 +21,20 @@ use crate::wire::sa::SaStatus;
 /// SubnAdmGet and SubnAdmGetTable: one record per end port and block of 8 GUIDs within its GUIDCap.
 pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let mut wanted: GuidInfoRecord = query.record();
-    for end in query.end_ports(GuidInfoRecord::LID, wanted.lid()) {
-        let port = query.view.fabric().port(end);
-        let (Some(lid), Some(info)) = (query.view.lids().base(end), port.info()) else { continue };
+    for end in owners(query, wanted.lid()) {
+        let fabric = query.view.fabric();
+        let Some(lid) = query.view.lids().receives_at(fabric, end) else { continue };
+        let Some(cap) = guid_cap(fabric, end) else { continue };
+        let own = query.view.guid(end);
         wanted.set_lid(lid);
-        let entries = usize::from(info.guid_cap());
+        let entries = usize::from(cap);
         for block in 0..entries.div_ceil(GUID_BLOCK) as u8 {
-            let aliases = query.registry.aliases.block(port.guid, block);
+            let aliases = query.registry.aliases.block(own, block);
             let mut guids = GuidBlock(aliases.copied().unwrap_or_default());
             let held = entries - usize::from(block) * GUID_BLOCK;
             guids.0.iter_mut().skip(held).for_each(|guid| *guid = Guid::default());
             if block == 0 {
-                guids.0[0] = port.guid;
+                guids.0[0] = own;
             }
             let mut record = GuidInfoRecord::default();
             record.set_lid(lid);
@@ -39,6 +46,26 @@ pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), Er
         }
     }
     Ok(())
+}
+
+/// The end ports and vports whose tables a query may list.
+fn owners(query: &Query<'_>, lid: Lid) -> Vec<EndPort> {
+    if query.has(GuidInfoRecord::LID) {
+        return owner(query, lid).into_iter().collect();
+    }
+    let physical = query.end_ports(GuidInfoRecord::LID, lid).map(EndPort::from);
+    let vports = query.view.lids().of_vports().map(|(_, vport)| vport);
+    physical.chain(vports.filter(|&vport| query.is_visible(vport))).collect()
+}
+
+/// The end port or vport whose table a LID stands for; `None` if the requester may not see it.
+fn owner(query: &Query<'_>, lid: Lid) -> Option<EndPort> {
+    let view = &query.view;
+    let requester = query.requester;
+    let is_own =
+        requester.is_virtual() && view.lids().receives_at(view.fabric(), requester) == Some(lid);
+    let owner = if is_own { requester } else { view.lids().owner(lid)? };
+    query.is_visible(owner).then_some(owner)
 }
 
 /// Checks SubnAdmSet.
@@ -69,17 +96,16 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
     let wanted: GuidInfoRecord = query.record();
     let unknown = ErrorStatus(SaStatus::NO_RECORDS);
     let view = &query.view;
-    let port =
-        view.lids().port(wanted.lid()).filter(|&port| query.is_visible(port)).ok_or(unknown)?;
-    let is_allowed = query.requester == port.into()
+    let port = owner(query, wanted.lid()).ok_or(unknown)?;
+    let is_allowed = query.requester == port
         || query.privileged
         || TrustRules::of(view.options()).foreign_guid_info;
     if !is_allowed {
         return Err(ErrorStatus(SaStatus::DENIED));
     }
-    let info = view.fabric().port(port).info().ok_or(unknown)?;
+    let cap = guid_cap(view.fabric(), port).ok_or(unknown)?;
     let start = usize::from(wanted.block()) * GUID_BLOCK;
-    let entries = usize::from(info.guid_cap()).saturating_sub(start);
+    let entries = usize::from(cap).saturating_sub(start);
     if entries == 0 {
         return Err(unknown);
     }

@@ -2,7 +2,7 @@
 
 use super::query::Query;
 use crate::fabric::virtual_ports::{EndPort, VirtualPort};
-use crate::ids::Lid;
+use crate::ids::{Guid, Lid};
 use crate::wire::attr::{NodeInfo, PortInfo};
 use crate::wire::record::{NodeRecord, PortInfoRecord};
 
@@ -26,7 +26,8 @@ pub(super) fn vports<'a>(
     let all = is_shown.then(|| view.lids().of_vports()).into_iter().flatten();
     let selected = all.filter(move |&(own, _)| !query.has(bit) || own == lid);
     let vports = selected.filter_map(move |(lid, end)| {
-        let vport = view.fabric().vport(end)?;
+        // A vnode that has not been read has no record yet.
+        let vport = view.fabric().vport(end).filter(|vport| vport.vnode != Guid(0))?;
         Some(VportRecord { lid, end, vport })
     });
     vports.filter(move |record| query.is_visible(record.end))

@@ -89,15 +89,17 @@ impl Devices {
                 let vport = self.vport(slot, of_vport(modifier)?)?;
                 Ok(NodeDescription::new(&vport.spec.description).0)
             }
-            AttrId::VPORT_GUID_INFO if write.is_none() => {
+            AttrId::VPORT_GUID_INFO => {
                 let VportBlock { index, block } = VportBlock::of(modifier);
-                let vport = self.vport(slot, of_vport(index.into())?)?;
+                let vport = self.vport_mut(slot, of_vport(index.into())?)?;
                 if usize::from(block) * GUID_BLOCK >= usize::from(GUID_CAP) {
                     return Err(Status::BAD_FIELD);
                 }
-                let mut guids = GuidBlock::default();
-                guids.0[0] = vport.spec.guid;
-                Ok(guids.to_wire())
+                if let Some(data) = write {
+                    vport.guids = GuidBlock::read(data);
+                    vport.guids.0[0] = vport.spec.guid;
+                }
+                Ok(vport.guids.to_wire())
             }
             AttrId::VPORT_PKEY_TABLE => {
                 let VportBlock { index, block } = VportBlock::of(modifier);

@@ -1,10 +1,11 @@
 //! The vports of a simulated adapter port: what the device holds.
 
 use crate::ids::{Guid, Lid, Pkey};
+use crate::wire::attr::tables::GuidBlock;
 use crate::wire::vendor::qos_config_sl::QosConfigSl;
 use crate::wire::vendor::virtual_ports::VirtualizationInfo;
 
-/// GUIDs in the table of a vport.
+/// GUIDs in the table of a vport: one block.
 pub(super) const GUID_CAP: u8 = 8;
 /// Entries of the P_Key table of a vport.
 pub(super) const PARTITION_CAP: u16 = 128;
@@ -53,6 +54,8 @@ pub struct SimVport {
     pub is_active: bool,
     pub lid: Lid,
     pub pkeys: Vec<Pkey>,
+    /// The GUID table; entry 0 is the GUID of the vport.
+    pub guids: GuidBlock,
     /// The rate limits.
     pub qos: QosConfigSl,
     /// Sets that asked the clients to reregister.
@@ -63,11 +66,14 @@ impl SimVport {
     pub(super) fn new(spec: VportSpec) -> Self {
         let mut pkeys = vec![Pkey(0); PARTITION_CAP.into()];
         pkeys[0] = Pkey::DEFAULT_FULL;
+        let mut guids = GuidBlock::default();
+        guids.0[0] = spec.guid;
         Self {
             spec,
             is_active: false,
             lid: Lid(0),
             pkeys,
+            guids,
             qos: QosConfigSl::default(),
             reregistrations: 0,
         }

@@ -3,6 +3,7 @@
 use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid};
+use crate::wire::attr::tables::GuidBlock;
 use crate::wire::attr::{AttrId, NodeKind, PortState};
 use crate::wire::mad::Status;
 use crate::wire::vendor::virtual_ports::VportInfo;
@@ -64,6 +65,8 @@ pub struct ManagedVport {
     pub vport: VirtualPort,
     /// VPortInfo as it was read or acknowledged.
     pub info: VportInfo,
+    /// Blocks of the GUID table as they were acknowledged; others were not written.
+    pub guids: BTreeMap<u8, GuidBlock>,
     /// This subnet manager has activated the vport, or found it so while it was master.
     pub is_known: bool,
     /// The description of the vnode was read.

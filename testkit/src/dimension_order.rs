@@ -184,6 +184,7 @@ impl Torus {
                 .map(|id| self.fabric.switch(id).switch_info)
                 .collect(),
             aliases: Vec::new(),
+            vport_aliases: Vec::new(),
             routing: Arc::new(Routing {
                 engine: "dimension order",
                 lfts,

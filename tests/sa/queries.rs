@@ -136,6 +136,7 @@ fn subnet(lmc: u8) -> Subnet {
         ports: PortTargets::collect(fabric.ports().iter().map(|port| (port.num, port.info()))),
         switch_infos: fabric.switch_ids().map(|id| fabric.switch(id).switch_info).collect(),
         aliases: Vec::new(),
+        vport_aliases: Vec::new(),
         lids: Arc::new(lids),
         routing: Arc::new(routing),
         qos: Default::default(),

@@ -1,11 +1,11 @@
-//! Brings the vports of one physical port to their planned state: P_Keys, then LID and ACTIVE.
+//! Brings the vports of one physical port to their planned state: P_Keys and alias GUIDs, then LID and ACTIVE.
 
 use super::client::PortClient;
 use crate::ids::Lid;
 use crate::plan::partitions::virtual_tables::VportTable;
 use crate::transport::transactions::SmpRequest;
 use crate::vendor::virtual_ports::{ManagedVport, VirtualFailure};
-use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::tables::{GuidBlock, PkeyBlock};
 use crate::wire::attr::{AttrId, PortState};
 use crate::wire::smp::DATA_SIZE;
 use crate::wire::vendor::virtual_ports::{VportInfo, table_modifier};
@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub(super) struct Target {
     pub index: u16,
     pub table: Arc<VportTable>,
+    /// Blocks of the GUID table that clients have written.
+    pub guids: Vec<(u8, GuidBlock)>,
     /// The LID of its own; `None` for a vport that shares one.
     pub lid: Option<Lid>,
     /// Its clients are asked to register again when it becomes ACTIVE.
@@ -30,7 +32,17 @@ impl Target {
             && (managed.info.state() != PortState::Active
                 || self.reregister
                 || self.changes_lid(managed)
-                || self.changed(managed).next().is_some())
+                || self.changed(managed).next().is_some()
+                || self.changed_guids(managed).next().is_some())
+    }
+
+    /// The blocks of GUIDs that the device has not acknowledged.
+    fn changed_guids<'a>(
+        &'a self,
+        managed: &'a ManagedVport,
+    ) -> impl Iterator<Item = (u8, GuidBlock)> + 'a {
+        let blocks = self.guids.iter().copied();
+        blocks.filter(|(number, block)| managed.guids.get(number) != Some(block))
     }
 
     fn changes_lid(&self, managed: &ManagedVport) -> bool {
@@ -89,7 +101,7 @@ impl Target {
     }
 }
 
-/// Sets what differs: first all P_Keys, then all LIDs and states. Returns the vports that became ACTIVE.
+/// Sets what differs: first all P_Keys, then all alias GUIDs, then all LIDs and states. Returns the vports that became ACTIVE.
 /// A vport of which a Set failed has that failure; all have what was acknowledged.
 pub(super) async fn activate(
     port: &PortClient,
@@ -97,7 +109,37 @@ pub(super) async fn activate(
     targets: &[Target],
 ) -> Vec<u16> {
     set_pkeys(port, vports, targets).await;
+    set_guids(port, vports, targets).await;
     set_infos(port, vports, targets).await
+}
+
+/// Sets the blocks of alias GUIDs that differ. A vport works without those that its device refuses.
+async fn set_guids(
+    port: &PortClient,
+    vports: &mut BTreeMap<u16, ManagedVport>,
+    targets: &[Target],
+) {
+    let mut changed: Vec<(u16, u8, GuidBlock)> = Vec::new();
+    for target in targets {
+        let Some(managed) = vports.get(&target.index) else { continue };
+        let blocks = target.changed_guids(managed);
+        changed.extend(blocks.map(|(number, block)| (target.index, number, block)));
+    }
+    let request = |&(index, number, block): &(u16, u8, GuidBlock)| {
+        let modifier = table_modifier(index, number.into());
+        port.set_request(AttrId::VPORT_GUID_INFO, modifier, block.to_wire())
+    };
+    let requests: Vec<SmpRequest> = changed.iter().map(request).collect();
+    for ((index, number, block), reply) in changed.into_iter().zip(port.call_all(&requests).await) {
+        let Some(managed) = vports.get_mut(&index) else { continue };
+        match reply {
+            // What the device made of it is not set again until clients change it.
+            Ok(_) | Err(VirtualFailure::Refused(..)) => {
+                managed.guids.insert(number, block);
+            }
+            Err(failure) => managed.failure = Some(failure),
+        }
+    }
 }
 
 /// A block of P_Keys to set.

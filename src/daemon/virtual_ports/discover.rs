@@ -1,15 +1,16 @@
 //! Discovers the vports of one physical port.
 //!
-//! The requests of a stage go out together: VPortInfo, VNodeInfo and the first block of P_Keys of all
-//! vports of a block of states that are read; then more blocks of P_Keys. Nothing waits for the
-//! descriptions of vnodes ([`super::describe`]).
+//! The requests of a stage go out together: VPortInfo and the first block of P_Keys of all vports of a
+//! block of states that are read; then more blocks of P_Keys. Nothing waits for vnodes and their descriptions
+//! ([`super::describe`]), except for one VNodeInfo of each port: the P_Key tables of its vports are taken
+//! to have the same size, until their own VNodeInfo tells otherwise.
 
 use super::client::{Attribute, PortClient};
 use crate::fabric::virtual_ports::VirtualPort;
 use crate::ids::{Guid, PortNum};
 use crate::transport::transactions::SmpRequest;
 use crate::vendor::virtual_ports::{DiscoveryScope, ManagedPort, ManagedVport, VirtualFailure};
-use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
+use crate::wire::attr::tables::{GuidBlock, PKEY_BLOCK, PkeyBlock};
 use crate::wire::attr::{AttrId, NodeDescription, PortState};
 use crate::wire::vendor::virtual_ports::{
     VirtualizationInfo, VnodeInfo, VportInfo, VportStates, table_modifier,
@@ -28,6 +29,14 @@ pub(super) struct Discovered {
     pub vports: BTreeMap<u16, ManagedVport>,
 }
 
+/// What a discovery reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub scope: DiscoveryScope,
+    /// VNodeInfo of all vports is read before they are used.
+    pub with_vnodes: bool,
+}
+
 /// Reads the vports of a port that is known as `known`. `None` if a poll finds no change.
 ///
 /// # Errors
@@ -35,8 +44,9 @@ pub(super) struct Discovered {
 pub(super) async fn discover(
     port: &PortClient,
     known: &ManagedPort,
-    scope: DiscoveryScope,
+    extent: Extent,
 ) -> Result<Option<Discovered>, VirtualFailure> {
+    let Extent { scope, .. } = extent;
     let Some(info) = enabled_info(port, scope).await? else { return Ok(None) };
     let claims_too_many = info.top_index() >= info.vport_cap().max(1);
     let top_index = info.top_index().min(info.vport_cap().saturating_sub(1));
@@ -47,6 +57,7 @@ pub(super) async fn discover(
     let mut reader = VportReader {
         port,
         known,
+        with_vnodes: extent.with_vnodes,
         descriptions: known_descriptions,
         vports: BTreeMap::new(),
         has_refused: false,
@@ -125,9 +136,18 @@ pub(super) fn vport_of(index: u16, state: PortState, info: &VportInfo) -> Virtua
         lid_required: info.lid_required(),
         lid: info.lid(),
         lid_by_vport_index: info.lid_by_vport_index(),
+        guid_cap: info.guid_cap(),
         partition_cap: 0,
         pkeys: Vec::new(),
     }
+}
+
+/// Takes over VNodeInfo.
+pub(super) fn add_vnode(vport: &mut VirtualPort, vnode: &VnodeInfo) {
+    vport.vnode = vnode.guid();
+    vport.vnode_ports = vnode.num_ports();
+    vport.vnode_port = vnode.local_port();
+    vport.partition_cap = vnode.partition_cap();
 }
 
 /// The descriptions of the vnodes that are known.
@@ -141,6 +161,7 @@ struct VportReader<'a> {
     port: &'a PortClient,
     /// The port before this discovery.
     known: &'a ManagedPort,
+    with_vnodes: bool,
     /// By vnode GUID.
     descriptions: HashMap<Guid, NodeDescription>,
     vports: BTreeMap<u16, ManagedVport>,
@@ -161,18 +182,28 @@ impl VportReader<'_> {
     /// Reads VPortInfo, VNodeInfo and the first block of P_Keys.
     async fn read_infos(&mut self, indexes: &[u16]) -> Result<Vec<ManagedVport>, VirtualFailure> {
         let port = self.port;
+        let vnode = |&index: &u16| port.get_request(AttrId::VNODE_INFO, index.into());
         let of_vport = |&index: &u16| {
             [
                 port.get_request(AttrId::VPORT_INFO, index.into()),
-                port.get_request(AttrId::VNODE_INFO, index.into()),
                 port.get_request(AttrId::VPORT_PKEY_TABLE, table_modifier(index, 0)),
             ]
         };
-        let requests: Vec<SmpRequest> = indexes.iter().flat_map(of_vport).collect();
-        let replies = port.call_all(&requests).await;
+        let count = if self.with_vnodes { indexes.len() } else { 1.min(indexes.len()) };
+        let (first, others) = indexes.split_at(count);
+        let requests = first.iter().map(vnode).chain(indexes.iter().flat_map(of_vport));
+        let replies = port.call_all(&requests.collect::<Vec<SmpRequest>>()).await;
+        let (of_vnodes, of_vports) = replies.split_at(count);
+        let mut vnodes = Vnodes::default();
+        vnodes.add(first, of_vnodes);
+        if vnodes.of_others.is_none() {
+            // A port that refuses it for one vport may answer for others.
+            let requests: Vec<SmpRequest> = others.iter().map(vnode).collect();
+            vnodes.add(others, &port.call_all(&requests).await);
+        }
         let mut vports = Vec::new();
-        for (&index, replies) in indexes.iter().zip(replies.chunks_exact(3)) {
-            let &[info, vnode, pkeys] = replies else { continue };
+        for (&index, replies) in indexes.iter().zip(of_vports.chunks_exact(2)) {
+            let &[info, pkeys] = replies else { continue };
             let info = match info {
                 Ok(data) => VportInfo(data),
                 Err(failure @ VirtualFailure::Refused(..)) => {
@@ -184,11 +215,13 @@ impl VportReader<'_> {
             let mut managed = ManagedVport {
                 vport: vport_of(index, info.state(), &info),
                 info,
+                guids: self.known_guids(index, &info),
                 is_known: self.is_known(index, &info),
                 is_described: false,
                 failure: None,
             };
-            let added = add_vnode(&mut managed.vport, vnode, pkeys);
+            let vnode = vnodes.of_vport(index);
+            let added = vnode.and_then(|vnode| add_tables(&mut managed.vport, vnode, pkeys));
             keep_refusal(&mut managed, added)?;
             if let Some(&description) = self.descriptions.get(&managed.vport.vnode) {
                 managed.vport.description = description;
@@ -208,8 +241,14 @@ impl VportReader<'_> {
         let mut info = VportInfo::default();
         info.set_state(PortState::Init);
         let vport = vport_of(index, info.state(), &info);
-        let mut managed =
-            ManagedVport { vport, info, is_known: false, is_described: false, failure: None };
+        let mut managed = ManagedVport {
+            vport,
+            info,
+            guids: BTreeMap::new(),
+            is_known: false,
+            is_described: false,
+            failure: None,
+        };
         managed.reject(failure);
         Some(managed)
     }
@@ -220,6 +259,15 @@ impl VportReader<'_> {
                 && before.vport.lid_required == info.lid_required();
             before.is_known && is_same
         })
+    }
+
+    /// The acknowledged blocks of GUIDs of a vport that has not restarted since.
+    fn known_guids(&self, index: u16, info: &VportInfo) -> BTreeMap<u8, GuidBlock> {
+        let known =
+            self.known.vports.get(&index).filter(|before| {
+                before.vport.guid == info.guid() && info.state() == PortState::Active
+            });
+        known.map(|before| before.guids.clone()).unwrap_or_default()
     }
 
     /// Reads one more block of P_Keys of each vport whose table may go on. False if none does.
@@ -243,17 +291,41 @@ impl VportReader<'_> {
     }
 }
 
+/// VNodeInfo of the vports of a port.
+#[derive(Default)]
+struct Vnodes {
+    by_index: BTreeMap<u16, Attribute>,
+    /// That of one vport, which tells the size of the P_Key tables of those that were not asked.
+    of_others: Option<VnodeInfo>,
+}
+
+impl Vnodes {
+    fn add(&mut self, indexes: &[u16], replies: &[Attribute]) {
+        self.by_index.extend(indexes.iter().copied().zip(replies.iter().copied()));
+        let read = self.by_index.values().find_map(|vnode| vnode.ok());
+        self.of_others = read.map(VnodeInfo);
+    }
+
+    /// VNodeInfo of a vport; with the size of its P_Key table alone if it was not read.
+    fn of_vport(&self, index: u16) -> Result<VnodeInfo, VirtualFailure> {
+        if let Some(&read) = self.by_index.get(&index) {
+            return read.map(VnodeInfo);
+        }
+        let mut size = VnodeInfo::default();
+        size.set_num_ports(1);
+        size.set_local_port(PortNum(1));
+        size.set_partition_cap(self.of_others.map_or(0, |vnode| vnode.partition_cap()));
+        Ok(size)
+    }
+}
+
 /// Takes over VNodeInfo and the first block of P_Keys.
-fn add_vnode(
+fn add_tables(
     vport: &mut VirtualPort,
-    vnode: Attribute,
+    vnode: VnodeInfo,
     pkeys: Attribute,
 ) -> Result<(), VirtualFailure> {
-    let vnode = VnodeInfo(vnode?);
-    vport.vnode = vnode.guid();
-    vport.vnode_ports = vnode.num_ports();
-    vport.vnode_port = vnode.local_port();
-    vport.partition_cap = vnode.partition_cap();
+    add_vnode(vport, &vnode);
     if vport.partition_cap > 0 {
         vport.pkeys.push(PkeyBlock::read(&pkeys?));
     }

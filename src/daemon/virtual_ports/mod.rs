@@ -25,7 +25,7 @@ mod retries;
 pub mod takeover;
 mod targets;
 
-use crate::config::options::{Options, VendorAttributes};
+use crate::config::options::{ActivitySubjects, Options, VendorAttributes};
 use crate::daemon::activity::ActivityReport;
 use crate::daemon::messages::{FirstSweep, SmEvent, VportTrap};
 use crate::fabric::Fabric;
@@ -44,7 +44,7 @@ use crate::wire::vendor::virtual_ports::VirtualizationInfo;
 use activate::activate;
 use arc_swap::ArcSwap;
 use client::PortClient;
-use discover::{Discovered, discover};
+use discover::{Discovered, Extent, discover};
 use dump::DumpWriter;
 use early::is_early;
 use futures_util::stream::{self, Stream, StreamExt};
@@ -62,6 +62,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 const MAX_RETRIES: u32 = 2;
 /// Time until a vport that changed while it was activated is read again.
 const REREAD_PAUSE: Duration = Duration::from_millis(100);
+/// Time from the activation of vports until their vnodes are read, while the fabric comes up.
+const DESCRIPTION_PAUSE: Duration = Duration::from_secs(1);
 /// `virt_enabled`: disable virtualization where it is enabled.
 const DISABLE: u8 = 1;
 /// `virt_enabled`: enable virtualization.
@@ -102,6 +104,8 @@ pub struct VirtualPortManager {
     mode: u8,
     /// The fabric of which vports were discovered before the first plan.
     first_sweep: Option<Arc<FirstSweep>>,
+    /// When missing descriptions are read.
+    describe_at: Option<Instant>,
     retries: Retries,
     requests: Arc<AtomicU64>,
     activations: u64,
@@ -123,6 +127,7 @@ impl VirtualPortManager {
             is_enabled: false,
             mode: 0,
             first_sweep: None,
+            describe_at: None,
             retries: Retries::new(),
             requests: Arc::default(),
             activations: 0,
@@ -167,6 +172,8 @@ impl VirtualPortManager {
                     Some(trap) => self.trap(trap),
                     None => return,
                 },
+                () = sleep_until(self.describe_at.unwrap_or_else(Instant::now)),
+                    if self.describe_at.is_some() => {}
                 () = sleep_until(next_poll.unwrap_or_else(Instant::now)), if next_poll.is_some() => {
                     next_poll = None;
                     self.ports.request_polls();
@@ -196,6 +203,7 @@ impl VirtualPortManager {
         self.homes.clear();
         self.ports = ManagedPorts::default();
         self.first_sweep = None;
+        self.describe_at = None;
         self.logged.clear();
         self.publish(false);
     }
@@ -210,6 +218,7 @@ impl VirtualPortManager {
 
     /// Discovers what is due, and activates what the subnet has planned.
     async fn update(&mut self, subnet: &Arc<Subnet>) {
+        let describe_at = self.describe_at.take();
         if self.mode != subnet.options.virt_enabled {
             self.mode = subnet.options.virt_enabled;
             self.ports = ManagedPorts::default();
@@ -236,8 +245,8 @@ impl VirtualPortManager {
         let is_planned =
             self.connections.virtual_ports.load_full() == *subnet.fabric.virtual_ports();
         self.activate(subnet).await;
-        if is_planned {
-            self.describe(subnet).await;
+        if is_planned || describe_at.is_some() {
+            self.describe(subnet, describe_at).await;
         }
         self.log_failures(&subnet.fabric);
         self.publish(true);
@@ -277,10 +286,13 @@ impl VirtualPortManager {
 
     /// Discovers the ports that are due, a bounded number at a time.
     async fn discover(&mut self, fabric: &Fabric, options: &Options, keys: &MKeys) {
+        // The activity report names the vnodes.
+        let with_vnodes = self.connections.activity.wants(ActivitySubjects::VIRTUALIZATION);
         let of_port = |(guid, scope): (Guid, DiscoveryScope)| {
             let client = self.client(fabric, keys, guid)?;
             let known = self.ports.0.get(&guid)?;
-            Some(async move { (guid, scope, discover(&client, known, scope).await) })
+            let extent = Extent { scope, with_vnodes };
+            Some(async move { (guid, scope, discover(&client, known, extent).await) })
         };
         let ports = self.ports.due().into_iter().filter_map(of_port);
         let found: Vec<_> = in_process(ports, options).collect().await;
@@ -384,30 +396,40 @@ impl VirtualPortManager {
         report::activated(&self.connections.activity, guid, port, changed);
     }
 
-    /// Reads the descriptions that are not known.
-    async fn describe(&mut self, subnet: &Subnet) {
+    /// Reads the vnodes and descriptions that are not known: at `due`, or [`DESCRIPTION_PAUSE`] from now.
+    async fn describe(&mut self, subnet: &Subnet, due: Option<Instant>) {
+        let is_missing = |port: &ManagedPort| {
+            let mut vports = port.vports.values();
+            port.failure.is_none()
+                && vports.any(|vport| !vport.is_described && vport.failure.is_none())
+        };
+        if !self.ports.0.values().any(is_missing) {
+            return;
+        }
+        let now = Instant::now();
+        let due = due.unwrap_or(now + DESCRIPTION_PAUSE);
+        if due > now {
+            self.describe_at = Some(due);
+            return;
+        }
         let keys = self.connections.m_keys.load_full();
         let of_port = |(&guid, port): (&Guid, &ManagedPort)| {
-            let vnodes = describe::undescribed(&port.vports);
-            if vnodes.is_empty() || port.failure.is_some() {
+            if !is_missing(port) {
                 return None;
             }
             let client = self.client(&subnet.fabric, &keys, guid)?;
-            Some(async move { (guid, describe::read_descriptions(&client, vnodes).await) })
+            let mut vports = port.vports.clone();
+            Some(async move {
+                let read = describe::describe(&client, &mut vports).await;
+                (guid, vports, read)
+            })
         };
         let ports = self.ports.0.iter().filter_map(of_port);
-        let read: Vec<_> = in_process(ports, &subnet.options).collect().await;
-        if read.is_empty() {
-            return;
-        }
-        for (guid, result) in read {
+        let described: Vec<_> = in_process(ports, &subnet.options).collect().await;
+        for (guid, vports, read) in described {
             let Some(port) = self.ports.0.get_mut(&guid) else { continue };
-            match result {
-                Ok(descriptions) => {
-                    describe::add_descriptions(&mut port.vports, &descriptions);
-                }
-                Err(failure) => port.failure = Some(failure),
-            }
+            port.vports = vports;
+            port.failure = read.err();
         }
         let (snapshot, _) = self.ports.snapshot(&self.connections.virtual_ports.load_full());
         self.store(snapshot);

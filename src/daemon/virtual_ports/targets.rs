@@ -6,6 +6,7 @@ use crate::fabric::virtual_ports::{EndPort, VirtualPort, VirtualizedPort};
 use crate::ids::{Guid, Lid};
 use crate::publish::Subnet;
 use crate::vendor::virtual_ports::{ManagedPort, ManagedVport, VirtualFailure};
+use crate::wire::attr::tables::GuidBlock;
 use std::collections::HashMap;
 
 /// The vports of a physical port as a subnet has planned them.
@@ -29,6 +30,15 @@ impl<'a> PlannedVports<'a> {
         let planned = self.vports.vport(own.index)?;
         let is_same = planned.guid == own.guid && planned.lid_required == own.lid_required;
         is_same.then_some(planned)
+    }
+
+    /// The blocks of the GUID table of a vport that clients have written.
+    fn guids(&self, index: u16) -> Vec<(u8, GuidBlock)> {
+        let end = EndPort { physical: self.physical, vport: Some(index) };
+        let all = &self.subnet.plan.vport_aliases;
+        let first = all.partition_point(|block| block.end() < end);
+        let own = all.iter().skip(first).take_while(|block| block.end() == end);
+        own.map(|block| (block.block, block.guids)).collect()
     }
 
     /// The LID of a vport of its own. A vport that is the physical port itself has that of the port.
@@ -70,7 +80,8 @@ pub(super) fn targets(
         let reregister = !managed.is_known
             && !subnet.options.no_clients_rereg
             && (!has_moved || subnet.options.rereg_on_guid_migr);
-        let target = Target { index, table, lid, reregister };
+        let guids = planned.guids(index);
+        let target = Target { index, table, guids, lid, reregister };
         target.is_due(managed).then_some(target)
     };
     port.vports.iter().filter_map(target).collect()

@@ -255,7 +255,8 @@ fn groups(fabric: &Fabric, groups: &[GroupJson]) -> Vec<GroupMembers> {
 fn aliases(fabric: &Fabric, plan: &PlanJson) -> Vec<AliasBlock> {
     let block = |alias: &crate::record::json::AliasJson| {
         let guids = GuidBlock(alias.guids.map(|guid| guid.0));
-        Some(AliasBlock { port: port_id(fabric, &alias.port)?, block: alias.block, guids })
+        let port = port_id(fabric, &alias.port)?;
+        Some(AliasBlock { port, vport: None, block: alias.block, guids })
     };
     plan.aliases.iter().filter_map(block).collect()
 }

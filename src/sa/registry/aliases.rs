@@ -6,6 +6,7 @@
 //! that asks for the same entry again gets the same GUID.
 
 use crate::fabric::Fabric;
+use crate::fabric::virtual_ports::EndPort;
 use crate::ids::{Guid, Lid};
 use crate::plan::aliases::AliasBlock;
 use crate::sa::registry::change_log::{ChangedKeys, EntryKey};
@@ -116,7 +117,8 @@ impl Aliases {
     /// The blocks of ports of `fabric`, as input of a plan.
     pub(super) fn planned_blocks(&self, fabric: &Fabric) -> Vec<AliasBlock> {
         let blocks = self.iter().filter_map(|(guid, block, _, guids)| {
-            Some(AliasBlock { port: fabric.port_by_guid(guid)?, block, guids: GuidBlock(*guids) })
+            let EndPort { physical: port, vport } = fabric.end_port_by_guid(guid)?;
+            Some(AliasBlock { port, vport, block, guids: GuidBlock(*guids) })
         });
         blocks.collect()
     }
@@ -241,7 +243,7 @@ impl Aliases {
 
     fn is_free(&self, edit: &AliasEdit, guid: Guid) -> bool {
         !self.ports.contains_key(&guid)
-            && edit.fabric.port_by_guid(guid).is_none()
+            && edit.fabric.end_port_by_guid(guid).is_none()
             && (edit.privileged || !self.known_ports.contains(&guid))
     }
 

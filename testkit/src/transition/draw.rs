@@ -252,6 +252,7 @@ fn plan(fabric: &Fabric, lids: &Lids, last: Option<(&Fabric, &Plan)>, dice: &mut
     Plan {
         ports: PortTargets::none(fabric.ports().len()),
         switch_infos: fabric.switch_ids().map(switch_info).collect(),
+        vport_aliases: Vec::new(),
         aliases: Vec::new(),
         routing: Arc::new(routing),
         qos: Default::default(),

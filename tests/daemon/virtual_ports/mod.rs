@@ -1,5 +1,6 @@
 //! Virtual ports on simulated adapters: discovery, P_Keys, ACTIVE; faults, traps and migration.
 
+mod aliases;
 mod early;
 mod faults;
 mod own_lids;
