@@ -13,7 +13,7 @@ use super::vendor::VendorProfile;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::{AttrId, PortState};
 use crate::wire::mad::Status;
-use crate::wire::vendor::adaptive::{ArGroupCopy, ArInfo};
+use crate::wire::vendor::adaptive::{ArGroupCopy, ArInfo, ArState};
 use crate::wire::vendor::capabilities::Capabilities;
 use crate::wire::vendor::facts::AR_INFO_MODIFIER;
 
@@ -22,8 +22,10 @@ use crate::wire::vendor::facts::AR_INFO_MODIFIER;
 pub(super) enum Exits {
     /// No choice: this port, whether its link is up or not.
     Static(PortNum),
-    /// Any of these, which are up; none if all are down.
+    /// Any of these, which are up, for each packet; none if all are down.
     Group(Vec<PortNum>),
+    /// One of these, which are up, for all packets of a flow.
+    Flow(Vec<PortNum>),
 }
 
 impl Exits {
@@ -31,7 +33,7 @@ impl Exits {
     pub(super) fn first(&self) -> Option<PortNum> {
         match self {
             Self::Static(port) => Some(*port),
-            Self::Group(ports) => ports.first().copied(),
+            Self::Group(ports) | Self::Flow(ports) => ports.first().copied(),
         }
     }
 }
@@ -99,7 +101,9 @@ impl Devices {
         match ports.filter(|_| is_free || replaces) {
             Some(ports) => {
                 let members = (1..=254u8).filter(|&port| has_port(&ports, port)).map(PortNum);
-                Some(Exits::Group(members.filter(|&port| self.is_usable(node, port)).collect()))
+                let usable = members.filter(|&port| self.is_usable(node, port)).collect();
+                let is_bounded = entry.state == ArState::Bounded;
+                Some(if is_bounded { Exits::Flow(usable) } else { Exits::Group(usable) })
             }
             None => Some(Exits::Static(fixed)),
         }

@@ -2,8 +2,8 @@
 //! cable, and what is lost.
 //!
 //! Packets take no time and never wait: the counts are those of an endless repetition of the pattern. Each
-//! switch chooses among the ports of a group that are up at random, or an adversary makes every choice
-//! ([`SimFabric::unreached`]).
+//! switch chooses among the ports of a group that are up at random, for each packet or, with bounded entries,
+//! for each flow from a host to a LID; or an adversary makes every choice ([`SimFabric::unreached`]).
 
 use super::adaptive::Exits;
 use super::adaptive_tables::PacketClass;
@@ -102,7 +102,8 @@ impl Devices {
             }
             let node = self.port(at).node;
             let exits = self.exits_by(node, lid, packet, by);
-            let exit = exits.and_then(|exits| walker.choose(&exits));
+            let flow = Flow { from: start, lid, node };
+            let exit = exits.and_then(|exits| walker.choose(&exits, flow));
             let slot =
                 exit.filter(|&exit| exit != PortNum::ZERO).and_then(|exit| self.slot(node, exit));
             let Some((slot, next)) = slot.and_then(|slot| Some((slot, self.crossed(slot)?))) else {
@@ -139,7 +140,7 @@ impl Devices {
         known.insert(node, None);
         let ports = match self.exits(node, lid, packet) {
             Some(Exits::Static(port)) => vec![port],
-            Some(Exits::Group(ports)) => ports,
+            Some(Exits::Group(ports) | Exits::Flow(ports)) => ports,
             None => Vec::new(),
         };
         let arrives = !ports.is_empty()
@@ -165,6 +166,22 @@ impl Devices {
     }
 }
 
+/// The packets of a host to a LID at a switch.
+#[derive(Clone, Copy)]
+struct Flow {
+    from: u32,
+    lid: Lid,
+    node: u32,
+}
+
+impl Flow {
+    /// A number that is the same for all packets of the flow, below `limit`, which must not be 0.
+    fn number(self, limit: u64) -> u64 {
+        let key = u64::from(self.from) << 32 | u64::from(self.lid.0);
+        Random(key ^ u64::from(self.node) << 48).below(limit)
+    }
+}
+
 /// Makes the choices of the switches, and counts packets by the port that sends.
 struct Walker<'a> {
     random: &'a mut Random,
@@ -172,12 +189,16 @@ struct Walker<'a> {
 }
 
 impl Walker<'_> {
-    fn choose(&mut self, exits: &Exits) -> Option<PortNum> {
+    fn choose(&mut self, exits: &Exits, flow: Flow) -> Option<PortNum> {
         match exits {
             Exits::Static(port) => Some(*port),
             Exits::Group(ports) => {
                 let count = ports.len() as u64;
                 (count > 0).then(|| ports[self.random.below(count) as usize])
+            }
+            Exits::Flow(ports) => {
+                let count = ports.len() as u64;
+                (count > 0).then(|| ports[flow.number(count) as usize])
             }
         }
     }
@@ -266,5 +287,36 @@ impl SimFabric {
             }
         }
         unreached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_a_flow_take_one_port_and_flows_take_all() {
+        let mut random = Random(1);
+        let mut walker = Walker { random: &mut random, loads: HashMap::new() };
+        let ports: Vec<PortNum> = (3..7).map(PortNum).collect();
+        let mut chosen: Vec<[usize; 2]> = Vec::new();
+        for from in 0..64 {
+            let flow = Flow { from, lid: Lid(9), node: 2 };
+            let mut different = |exits: Exits| {
+                let mut ports: Vec<_> = (0..32).map(|_| walker.choose(&exits, flow)).collect();
+                ports.sort_unstable();
+                ports.dedup();
+                ports.len()
+            };
+            let of_group = different(Exits::Group(ports.clone()));
+            chosen.push([of_group, different(Exits::Flow(ports.clone()))]);
+        }
+        assert!(chosen.iter().all(|&counts| counts == [4, 1]), "{chosen:?}");
+        let first = |from| Flow { from, lid: Lid(9), node: 2 }.number(4);
+        let flows = (0..64).fold([0; 4], |mut flows, from| {
+            flows[first(from) as usize] += 1;
+            flows
+        });
+        assert!(flows.iter().all(|&count| count > 4), "{flows:?}");
     }
 }
