@@ -27,7 +27,12 @@ pub(super) fn routes_of(name: &str) -> &str {
 
 /// True if the first name in `routing_engine` for the routes of an engine is one with groups.
 pub fn has_groups_by_name(options: &Options, engine: &str) -> bool {
+    name_with_groups(options, engine).is_some()
+}
+
+/// The first name in `routing_engine` for the routes of an engine, if it is one with groups.
+pub fn name_with_groups(options: &Options, engine: &str) -> Option<&'static str> {
     let list = options.engines();
-    let asked = listed_engines(list).find(|&name| routes_of(name) == engine);
-    asked.is_some_and(|name| NAMES.contains(&name))
+    let asked = listed_engines(list).find(|&name| routes_of(name) == engine)?;
+    NAMES.into_iter().find(|&name| name == asked)
 }

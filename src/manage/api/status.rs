@@ -10,6 +10,7 @@ use super::replication::{self, ReplicationPeer};
 use super::reply::{Reply, time};
 use super::smps::{self, SmpsView};
 use super::unresponsive::{self, Unresponsive};
+use crate::config::options::adaptive::name_with_groups;
 use crate::contained;
 use crate::manage::loop_status::{
     Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SetsByPhase, SweepKind,
@@ -134,6 +135,8 @@ struct RoutingView {
     requested: String,
     /// The engine of the plan in force; null if there is none.
     in_use: Option<&'static str>,
+    /// The name in `routing_engine` for its routes with groups of ports, such as `ar_torus`; null without groups.
+    with_groups: Option<&'static str>,
     /// Engines that could not route the fabric of the plan in force.
     failed: Vec<FailedEngine>,
     /// Routes of torus-2QoS around damage that its rules exclude; null if there are none.
@@ -387,6 +390,7 @@ fn routing(status: &LoopStatus) -> RoutingView {
     RoutingView {
         requested: requested.unwrap_or_else(|| "minhop".to_owned()),
         in_use: in_force.map(|routing| routing.engine),
+        with_groups: in_force.and_then(|routing| name_with_groups(&status.options, routing.engine)),
         failed: failed
             .map(|error| FailedEngine {
                 engine: error.engine,

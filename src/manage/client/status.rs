@@ -140,7 +140,11 @@ fn put_fabric(out: &mut String, fabric: &Value) {
 
 fn put_routing(out: &mut String, status: &Value) {
     let routing = &status["routing"];
-    let in_use = routing["in_use"].as_str().unwrap_or("none in use");
+    let routes = routing["in_use"].as_str().unwrap_or("none in use");
+    let in_use = match routing["with_groups"].as_str() {
+        Some(name) => format!("{name} with the routes of {routes}"),
+        None => routes.to_owned(),
+    };
     put!(out, "  routing     {in_use} (requested: {})", text(&routing["requested"]));
     for failed in list(&routing["failed"]) {
         put!(out, "              {} failed: {}", text(&failed["engine"]), text(&failed["reason"]));
