@@ -150,7 +150,7 @@ impl ManagedPorts {
             let is_same =
                 |known: &ManagedPort| known.restarted.is_none_or(|last| last == restarted);
             let known = before.remove(&guid).filter(is_same);
-            let mut port = known.unwrap_or_else(|| ManagedPort::new());
+            let mut port = known.unwrap_or_else(ManagedPort::new);
             port.restarted = Some(restarted);
             self.0.insert(guid, port);
         }
@@ -165,7 +165,7 @@ impl ManagedPorts {
         };
         for id in virtualized(fabric).filter(carries_no_data) {
             let guid = fabric.port(id).guid;
-            self.0.entry(guid).or_insert_with(|| ManagedPort::new());
+            self.0.entry(guid).or_insert_with(ManagedPort::new);
         }
     }
 
