@@ -10,6 +10,7 @@ use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
+use crate::plan::adaptive::AdaptiveGroups;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::routing::RoutingPolicy;
 use crate::plan::routing::structure::EngineStructure;
@@ -186,15 +187,16 @@ fn torus_facts(fabric: &Fabric, layout: &TorusLayout) -> TorusFacts {
     }
 }
 
-/// The path between two end ports, each named by LID, GUID or node description.
+/// The path between two end ports, each named by LID, GUID or node description, with the other ports of
+/// `groups` at its switches.
 ///
 /// # Errors
 /// Returns a usage error if a name matches no end port, or more than one.
 pub(super) fn path(
     fabric: &Fabric,
     plan: &Plan,
-    from: &str,
-    to: &str,
+    groups: Option<&AdaptiveGroups>,
+    [from, to]: [&str; 2],
 ) -> Result<PathFacts, Failure> {
     let (source, _) = resolve(fabric, plan, from)?;
     let (destination, lid) = resolve(fabric, plan, to)?;
@@ -203,12 +205,16 @@ pub(super) fn path(
     let torus = Torus::of(&plan.routing);
     let hops = walk.hops.iter().map(|hop| {
         let node = fabric.switch(hop.switch);
+        let output = fabric.port(hop.output).num.0;
+        let ports = groups.map(|groups| groups.ports(hop.switch, lid, output));
+        let others = ports.iter().flat_map(|ports| ports.iter()).filter(|&port| port != output);
         PathHop {
             guid: node.guid(),
             description: node.name().to_string(),
             coordinates: torus.and_then(|torus| torus.coordinates(hop.switch)).map(|at| at.0),
             input: fabric.port(hop.input).num.0,
-            output: fabric.port(hop.output).num.0,
+            output,
+            alternatives: others.collect(),
             vl: vl(fabric, plan, hop, sl),
         }
     });

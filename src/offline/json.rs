@@ -262,6 +262,8 @@ pub struct PathHop {
     pub input: u8,
     /// Output port.
     pub output: u8,
+    /// The other ports that the switch may choose for the destination, by adaptive routing or local repair.
+    pub alternatives: Vec<u8>,
     /// VL on the output port; `None` if the plan sets no SL to VL mapping.
     #[serde(serialize_with = "lane")]
     pub vl: Option<Vl>,

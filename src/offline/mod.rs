@@ -46,6 +46,7 @@ use crate::fabric::{Fabric, ibnet};
 use crate::plan::routing::torus::{Torus, TorusLayout};
 use crate::publish::report::link_loads;
 use crate::publish::{atomic_file, dumps};
+use crate::verify::adaptive::ProvenGroups;
 use chrono::{DateTime, Local};
 use draw::Drawn;
 use json::Report;
@@ -78,10 +79,11 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let trial = Trial::run(&scenario, &fabric, None);
     let layout = layout(&scenario, &fabric, &trial);
     let mut report = facts::report(&scenario, &fabric, &trial, layout.as_ref().ok());
-    add_adaptive(&mut report, &scenario, &fabric, &trial, args);
+    let proven = add_adaptive(&mut report, &scenario, &fabric, &trial, args);
     if let TrialOutcome::Routed(verified) = &trial.outcome {
         if let Some([from, to]) = args.path.as_deref() {
-            report.path = Some(facts::path(&fabric, verified.plan(), from, to)?);
+            let groups = proven.as_ref().map(|proven| &proven.groups);
+            report.path = Some(facts::path(&fabric, verified.plan(), groups, [from, to])?);
         }
         report.path_sl = args.path_sl.then(|| facts::path_sls(&fabric, verified.plan()));
         if let Some(folder) = &args.dump {
@@ -108,21 +110,22 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     Ok(if is_complete { ExitCode::Ok } else { ExitCode::Fatal })
 }
 
-/// Adds the groups of adaptive routing and the load of a pattern, if they are asked for.
+/// Adds the groups of adaptive routing and the load of a pattern, if they are asked for. Returns the groups.
 fn add_adaptive(
     report: &mut Report,
     scenario: &Scenario,
     fabric: &Fabric,
     trial: &Trial,
     args: &PlanArgs,
-) {
-    let TrialOutcome::Routed(verified) = &trial.outcome else { return };
+) -> Option<ProvenGroups> {
+    let TrialOutcome::Routed(verified) = &trial.outcome else { return None };
     let proven = adaptive::groups(scenario, fabric, trial);
     report.adaptive = proven.as_ref().map(adaptive::facts);
     report.notes.extend(proven.iter().flat_map(|proven| proven.notes.iter().cloned()));
     let groups = proven.as_ref().map(|proven| &proven.groups);
     let load = |pattern| adaptive::traffic(fabric, verified.plan(), groups, pattern, args.seed);
     report.traffic = args.traffic.and_then(load);
+    proven
 }
 
 /// The failures to try; `None` if none are asked for.

@@ -255,9 +255,10 @@ fn put_path(out: &mut String, path: &PathFacts) {
     for (index, hop) in path.hops.iter().enumerate() {
         let place = hop.coordinates.as_ref().map(|at| format!(" at {}", coordinates(at)));
         let lane = hop.vl.map(|vl| format!(", VL {vl}"));
+        let others: String = hop.alternatives.iter().map(|port| format!(" or {port}")).collect();
         put!(
             out,
-            "  {:>2}. {} \"{}\"{}: in port {}, out port {}{}",
+            "  {:>2}. {} \"{}\"{}: in port {}, out port {}{others}{}",
             index + 1,
             hop.guid,
             hop.description,

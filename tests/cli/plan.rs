@@ -657,6 +657,14 @@ fn adaptive_routing_is_compared_by_the_load_of_a_pattern() {
     assert_eq!(row("groups"), ["144", "-"]);
     let busiest = [adaptive, median("busiest_static")].map(|load| format!("{load:.1}"));
     assert_eq!(row("busiest link"), busiest);
+    let path =
+        ["6x6x1", "--parallel", "2", "-Q", "-R", "ar_torus,no_fallback", "--path", "1", "20"];
+    let (_, with_path) = json(&path);
+    let hops = with_path["path"]["hops"].as_array().expect("hops");
+    let others = |hop: &Value| hop["alternatives"].as_array().map_or(0, Vec::len);
+    let (last, between) = hops.split_last().expect("a switch");
+    assert!(!between.is_empty() && between.iter().all(|hop| others(hop) == 1), "{hops:?}");
+    assert_eq!(others(last), 0, "the port of the host is the only one");
     let (_, plain) = json(&[&words[..4], &["-R", "torus-2QoS"]].concat());
     assert!(plain["adaptive"].is_null() && plain["traffic"].is_null());
 }
