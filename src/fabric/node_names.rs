@@ -42,6 +42,14 @@ impl FromIterator<(Guid, Arc<str>)> for NodeNames {
 #[derive(Clone, Copy, Debug)]
 pub struct NodeName<'a>(pub(super) &'a Node);
 
+impl PartialEq for NodeName<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let Self(one) = self;
+        let Self(other) = other;
+        one.mapped_name == other.mapped_name && one.description == other.description
+    }
+}
+
 impl fmt::Display for NodeName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.mapped_name {

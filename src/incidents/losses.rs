@@ -54,8 +54,8 @@ impl Register {
     }
 
     /// Replaces the cables that are not missing when they are unplugged.
-    pub fn expect_without(&mut self, cables: &[Cable]) {
-        self.unexpected = cables.iter().map(Cable::key).collect();
+    pub fn expect_without(&mut self, cables: impl Iterator<Item = [End; 2]>) {
+        self.unexpected = cables.collect();
     }
 
     /// The nodes that do not answer: those of the snapshot, and those that fell silent before a restart,

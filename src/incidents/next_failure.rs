@@ -45,23 +45,51 @@ pub fn worst(fabric: &Fabric) -> Option<String> {
     ))
 }
 
-/// The cables of a switch to other switches, as its port and the far switch.
-fn cables(fabric: &Fabric, switch: SwitchId) -> Vec<(PortId, PortId, SwitchId)> {
-    let ports = fabric.switch(switch).slots().filter_map(|port| {
-        let peer = fabric.port(port).peer?;
-        Some((port, peer, fabric.node_of(peer).switch?))
-    });
-    ports.filter(|&(_, _, far)| far != switch).collect()
+/// A cable of a switch to another one.
+struct Way {
+    /// The port of the far switch.
+    peer: PortId,
+    far: SwitchId,
 }
 
-fn hosts(fabric: &Fabric, switch: SwitchId) -> usize {
-    let peers = fabric.switch(switch).slots().filter_map(|port| fabric.port(port).peer);
-    peers.filter(|&peer| !fabric.node_of(peer).is_switch()).count()
+/// The cables between switches, and the hosts of each.
+struct Graph {
+    ways: Vec<Way>,
+    /// By switch: the index of its first way, and one more for the end.
+    first: Vec<usize>,
+    hosts: Vec<usize>,
+}
+
+impl Graph {
+    fn of(fabric: &Fabric) -> Self {
+        let count = fabric.switches().len();
+        let mut graph = Self {
+            ways: Vec::with_capacity(fabric.ports().len()),
+            first: Vec::with_capacity(count + 1),
+            hosts: vec![0; count],
+        };
+        for switch in fabric.switch_ids() {
+            graph.first.push(graph.ways.len());
+            for peer in fabric.switch(switch).slots().filter_map(|port| fabric.port(port).peer) {
+                match fabric.node_of(peer).switch {
+                    None => graph.hosts[switch.index()] += 1,
+                    Some(far) if far != switch => graph.ways.push(Way { peer, far }),
+                    Some(_) => {}
+                }
+            }
+        }
+        graph.first.push(graph.ways.len());
+        graph
+    }
+
+    fn way(&self, switch: usize, number: usize) -> Option<&Way> {
+        self.ways[self.first[switch]..self.first[switch + 1]].get(number)
+    }
 }
 
 fn search(fabric: &Fabric, home: SwitchId) -> Option<(Weight, Part)> {
     let count = fabric.switches().len();
-    let links: Vec<_> = fabric.switch_ids().map(|switch| cables(fabric, switch)).collect();
+    let graph = Graph::of(fabric);
     let mut order: Vec<usize> = vec![usize::MAX; count];
     let mut low: Vec<usize> = vec![usize::MAX; count];
     let mut found: Vec<(Weight, Part)> = Vec::new();
@@ -69,7 +97,7 @@ fn search(fabric: &Fabric, home: SwitchId) -> Option<(Weight, Part)> {
         switch,
         from,
         next: 0,
-        below: Weight { hosts: hosts(fabric, switch), switches: 1 },
+        below: Weight { hosts: graph.hosts[switch.index()], switches: 1 },
         behind: Weight::default(),
     };
     let mut reached = 1;
@@ -77,7 +105,7 @@ fn search(fabric: &Fabric, home: SwitchId) -> Option<(Weight, Part)> {
     let mut path = vec![enter(home, None)];
     while let Some(step) = path.last_mut() {
         let at = step.switch.index();
-        if let Some(&(_, peer, far)) = links[at].get(step.next) {
+        if let Some(&Way { peer, far }) = graph.way(at, step.next) {
             step.next += 1;
             // The cable by which the search came leads nowhere new; parallel ones do.
             if step.from.is_some() && fabric.port(peer).peer == step.from {

@@ -2,9 +2,10 @@
 
 use super::fact::{Cable, CableEnd, CableFault, DuplicateGuid, FaultyCable, KnownNode};
 use crate::fabric::link_rate::{LinkSpeed, width_name};
-use crate::fabric::{DiscoveryFault, Fabric, PortId, RouteEnd};
+use crate::fabric::{DiscoveryFault, Fabric, Node, Port, PortId, RouteEnd};
 use crate::wire::attr::{LinkWidth, PortState};
 use crate::wire::smp::DirectedRoute;
+use std::collections::BTreeMap;
 
 /// The codes of widths, and their lanes.
 const LANES: [(u8, u8); 5] = [
@@ -81,10 +82,53 @@ fn last_port(fabric: &Fabric, route: &DirectedRoute) -> Option<PortId> {
     fabric.port_of(fabric.port(at).node, last)
 }
 
-/// The links that run at less than both ends support and enable.
-pub fn degraded_links(fabric: &Fabric) -> Vec<FaultyCable> {
-    let degraded = fabric.port_ids().filter_map(|port| degraded(fabric, port));
+/// The links that run at less than both ends support and enable, by their lower port.
+pub type DegradedLinks = BTreeMap<PortId, FaultyCable>;
+
+/// All degraded links of a snapshot.
+pub fn degraded_links(fabric: &Fabric) -> DegradedLinks {
+    let degraded = fabric.port_ids().filter_map(|port| Some((port, degraded(fabric, port)?)));
     degraded.take(MAX_FACTS).collect()
+}
+
+/// The degraded links of `new` from those of `old`: only links of ports that may have changed are looked
+/// at.
+pub fn update_degraded(links: &DegradedLinks, old: &Fabric, new: &Fabric) -> DegradedLinks {
+    // FDR10 is no part of a port.
+    let has_fdr10 = [old, new].iter().any(|fabric| fabric.extended_ports().next().is_some());
+    if links.len() == MAX_FACTS || has_fdr10 || !has_same_nodes(old, new) {
+        return degraded_links(new);
+    }
+    let mut links = links.clone();
+    for (first, before, now) in new.ports().unshared(old.ports()) {
+        for at in (0..now.len()).filter(|&at| has_changed(&before[at], &now[at])) {
+            // The capabilities of a switch are those of its port 0.
+            if now[at].num.0 == 0 {
+                return degraded_links(new);
+            }
+            let port = PortId((first + at) as u32);
+            let peers = [now[at].peer, before[at].peer];
+            for port in peers.into_iter().flatten().chain([port]) {
+                links.remove(&port);
+                links.extend(degraded(new, port).map(|link| (port, link)));
+            }
+        }
+    }
+    while links.len() > MAX_FACTS {
+        links.pop_last();
+    }
+    links
+}
+
+fn has_changed(old: &Port, new: &Port) -> bool {
+    old.peer != new.peer || old.info != new.info
+}
+
+/// True if both snapshots have the same nodes and names, with the same indexes.
+fn has_same_nodes(old: &Fabric, new: &Fabric) -> bool {
+    let is_renamed = |(one, other): (&Node, &Node)| one.name() != other.name();
+    old.has_same_ids(new)
+        && !old.nodes().unshared(new.nodes()).any(|(_, a, b)| a.iter().zip(b).any(is_renamed))
 }
 
 fn degraded(fabric: &Fabric, port: PortId) -> Option<FaultyCable> {
@@ -120,4 +164,49 @@ fn degraded(fabric: &Fabric, port: PortId) -> Option<FaultyCable> {
 /// The lanes of a width; 0 for codes that are none.
 fn lanes(width: u8) -> u8 {
     LANES.into_iter().find(|&(code, _)| code == width).map_or(0, |(_, lanes)| lanes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::synthetic::SyntheticView;
+    use crate::sim::generate::Shape;
+
+    /// The fabric with other widths of these ports; a width of 0 unplugs the cable.
+    fn changed(fabric: &Fabric, widths: &[(PortId, u8)]) -> Fabric {
+        let mut ports = fabric.ports().clone();
+        for &(port, width) in widths {
+            if let Some(peer) = fabric.port(port).peer.filter(|_| width == 0) {
+                ports[peer.index()].peer = None;
+                ports[port.index()].peer = None;
+            }
+            if let Some(info) = &mut ports[port.index()].info {
+                info.set_link_width_active(width.max(LinkWidth::X1));
+            }
+        }
+        fabric.with_contents(fabric.nodes().clone(), ports, fabric.local(), Vec::new())
+    }
+
+    #[test]
+    fn degraded_links_are_the_same_after_each_change() {
+        let topology = Shape::torus([6, 6, 1]).build().expect("a torus");
+        let mut fabric = Fabric::from_topology(&topology, 0, &SyntheticView::default())
+            .expect("a node of the topology");
+        let mut links = degraded_links(&fabric);
+        assert!(links.is_empty());
+        let cabled: Vec<PortId> =
+            fabric.port_ids().filter(|&port| fabric.port(port).peer.is_some()).collect();
+        let widths = [LinkWidth::X1, LinkWidth::X4, LinkWidth::X1, LinkWidth::X1, 0];
+        let mut seen = 0;
+        for round in 0..200 {
+            let picked = [round * 7, round * 13 + 5].map(|number| cabled[number % cabled.len()]);
+            let width = widths[round % widths.len()];
+            let next = changed(&fabric, &picked.map(|port| (port, width)));
+            links = update_degraded(&links, &fabric, &next);
+            assert_eq!(links, degraded_links(&next), "round {round}");
+            seen = seen.max(links.len());
+            fabric = next;
+        }
+        assert!(seen > 10, "{seen} degraded links");
+    }
 }

@@ -3,8 +3,7 @@
 use super::fact::{Cable, ExchangedCables};
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::Plan;
-use crate::plan::routing::torus::{Direction, Torus, TorusLayout};
-use std::collections::BTreeSet;
+use crate::plan::routing::torus::{Direction, Torus};
 
 /// The findings about the cables of a torus.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -17,13 +16,13 @@ pub struct TorusCables {
 /// made the plan.
 pub fn unexpected(fabric: &Fabric, plan: &Plan) -> Option<Vec<Cable>> {
     let torus = Torus::of(&plan.routing)?;
-    let layout = TorusLayout::of(torus);
     let mut cables = Vec::new();
     for switch in fabric.switch_ids() {
-        let used = used_ports(torus, &layout, switch);
+        let used = used_ports(torus, switch);
         for port in fabric.switch(switch).slots() {
             let Some(peer) = fabric.port(port).peer.filter(|&peer| peer > port) else { continue };
-            if fabric.node_of(peer).is_switch() && !used.contains(&fabric.port(port).num.0) {
+            let is_used = used[usize::from(fabric.port(port).num.0)];
+            if !is_used && fabric.node_of(peer).is_switch() {
                 cables.extend(Cable::of(fabric, port));
             }
         }
@@ -31,9 +30,11 @@ pub fn unexpected(fabric: &Fabric, plan: &Plan) -> Option<Vec<Cable>> {
     Some(cables)
 }
 
-/// The ports of a switch with cables along the directions of the torus.
-fn used_ports(torus: &Torus, layout: &TorusLayout, switch: SwitchId) -> BTreeSet<u8> {
-    let Some(at) = torus.coordinates(switch) else { return BTreeSet::new() };
-    let ports = Direction::ALL.into_iter().map(|way| layout.ports(at, way));
-    ports.flatten().copied().collect()
+/// By port: whether it has a cable along a direction of the torus.
+fn used_ports(torus: &Torus, switch: SwitchId) -> [bool; 256] {
+    let mut used = [false; 256];
+    for port in Direction::ALL.into_iter().flat_map(|way| torus.cables(switch, way)) {
+        used[usize::from(*port)] = true;
+    }
+    used
 }

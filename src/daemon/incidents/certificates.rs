@@ -1,8 +1,9 @@
 //! Certificates that end soon: clients and other instances refuse them afterwards.
 
+use super::source::{FactSource, View};
 use super::watched_file::WatchedFile;
 use crate::config::options::Options;
-use crate::incidents::fact::OwnFault;
+use crate::incidents::fact::{Facts, OwnFault};
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -25,9 +26,15 @@ type End = Result<DateTime<Utc>, String>;
 #[derive(Default)]
 pub struct Certificates(BTreeMap<&'static str, WatchedFile<End>>);
 
+impl FactSource for Certificates {
+    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
+        facts.own.extend(self.ending(&view.status.options, view.time));
+    }
+}
+
 impl Certificates {
     /// The certificates that end within 30 days, or have ended.
-    pub fn ending(&mut self, options: &Options, now: DateTime<Utc>) -> Vec<OwnFault> {
+    fn ending(&mut self, options: &Options, now: DateTime<Utc>) -> Vec<OwnFault> {
         let files = [
             ("management_tls_certificate", &options.management_tls_certificate),
             ("management_tls_client_ca", &options.management_tls_client_ca),

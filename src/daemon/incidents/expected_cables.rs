@@ -1,13 +1,14 @@
 //! Compares the cables with those of `topo_config_file`.
 
+use super::source::{FactSource, View, Watched};
 use super::watched_file::WatchedFile;
-use crate::config::options::Options;
 use crate::config::topo_config;
 use crate::fabric::{End, Fabric};
 use crate::incidents::fact::{Cable, ExchangedCables, Facts, OwnFault};
 use crate::incidents::losses::Register;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Cables up to which each is an incident of its own: with more of them, the file is of another fabric or
 /// incomplete.
@@ -20,8 +21,22 @@ struct Topology {
     error: Option<String>,
 }
 
+/// The differences between the file and a snapshot.
+struct Differences {
+    fabric: Arc<Fabric>,
+    exchanged: Vec<ExchangedCables>,
+    unlisted: Vec<Cable>,
+    missing: Vec<Cable>,
+}
+
+/// The file, and its differences from the last snapshot.
+struct Expected {
+    file: WatchedFile<Topology>,
+    differences: Option<Differences>,
+}
+
 #[derive(Default)]
-pub struct ExpectedCables(Option<WatchedFile<Topology>>);
+pub struct ExpectedCables(Option<Expected>);
 
 fn parse(path: &Path, bytes: Result<Vec<u8>, String>) -> Topology {
     let bytes = match bytes {
@@ -32,17 +47,19 @@ fn parse(path: &Path, bytes: Result<Vec<u8>, String>) -> Topology {
     Topology { cables, error: diagnostics.first().map(ToString::to_string) }
 }
 
-impl ExpectedCables {
-    /// Adds swapped, unlisted and missing cables to the facts. Those that are known already stay as they
-    /// are.
-    pub fn add_facts(&mut self, options: &Options, fabric: &Fabric, facts: &mut Facts) {
-        let Some(path) = options.topo_config_file.as_deref().map(Path::new) else {
+impl FactSource for ExpectedCables {
+    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
+        let Some(Watched { fabric, .. }) = view.watched else { return };
+        let Some(path) = view.status.options.topo_config_file.as_deref().map(Path::new) else {
             self.0 = None;
             return;
         };
-        let known = self.0.take().filter(|file| file.is_current(path));
-        let file = self.0.insert(known.unwrap_or_else(|| WatchedFile::read(path, parse)));
-        let Topology { cables, error } = file.contents();
+        let known = self.0.take().filter(|expected| expected.file.is_current(path));
+        let expected = self.0.insert(known.unwrap_or_else(|| Expected {
+            file: WatchedFile::read(path, parse),
+            differences: None,
+        }));
+        let Topology { cables, error } = expected.file.contents();
         facts.own.extend(error.as_ref().map(|error| OwnFault {
             resource: "topo_config_file",
             text: format!("topo_config_file has errors, and wrong lines do not count: {error}"),
@@ -51,20 +68,41 @@ impl ExpectedCables {
         if cables.is_empty() {
             return;
         }
+        let known = expected.differences.take().filter(|it| Arc::ptr_eq(&it.fabric, fabric));
+        let differences = known.unwrap_or_else(|| Differences::between(cables, fabric));
+        expected.differences.insert(differences).add_facts(facts);
+    }
+
+    fn reset(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Differences {
+    fn between(cables: &BTreeSet<[End; 2]>, fabric: &Arc<Fabric>) -> Self {
         let expected = Register::of_expected(cables, fabric);
-        for exchanged in expected.exchanged(fabric) {
-            if !facts.exchanged.iter().any(|known| shares_cable(known, &exchanged)) {
+        Self {
+            exchanged: expected.exchanged(fabric),
+            unlisted: unlisted(cables, fabric),
+            missing: expected.cables().cloned().collect(),
+            fabric: fabric.clone(),
+        }
+    }
+
+    /// Adds swapped, unlisted and missing cables. Those that are known already stay as they are.
+    fn add_facts(&self, facts: &mut Facts) {
+        for exchanged in &self.exchanged {
+            if !facts.exchanged.iter().any(|known| shares_cable(known, exchanged)) {
                 let reason = "topo_config_file has them the other way round".to_owned();
-                facts.exchanged.push(ExchangedCables { reason, ..exchanged });
+                facts.exchanged.push(ExchangedCables { reason, ..exchanged.clone() });
             }
         }
-        let unlisted = unlisted(cables, fabric);
-        if let Some(fault) = too_many(&unlisted, "unlisted-cables", "does not list", "has") {
+        if let Some(fault) = too_many(&self.unlisted, "unlisted-cables", "does not list", "has") {
             facts.own.push(fault);
         } else {
-            facts.unlisted_cables = unlisted;
+            facts.unlisted_cables.extend_from_slice(&self.unlisted);
         }
-        let missing = expected.cables().filter(|cable| !facts.lost_cables.contains(cable));
+        let missing = self.missing.iter().filter(|cable| !facts.lost_cables.contains(cable));
         let missing: Vec<Cable> = missing.cloned().collect();
         if let Some(fault) = too_many(&missing, "missing-cables", "lists", "lacks") {
             facts.own.push(fault);

@@ -1,6 +1,10 @@
 //! Clients that flood: those that offend often within a minute.
 
+use super::sa_offences::SaOffences;
+use super::source::{FactSource, View};
 use crate::ids::Lid;
+use crate::incidents::fact::{Facts, Flood};
+use crate::manage::loop_status::LoopStatus;
 use crate::manage::offenders::Offence;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,11 +17,29 @@ const MIN_FLOOD: u64 = 100;
 
 /// A flood of one client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ObservedFlood {
-    pub lid: Lid,
-    pub offence: Offence,
+struct ObservedFlood {
+    lid: Lid,
+    offence: Offence,
     /// Since the start of the daemon.
-    pub count: u64,
+    count: u64,
+}
+
+/// The floods among the offences that the SM loop and the SA server count.
+pub struct FloodSource {
+    pub sa_offences: SaOffences,
+    pub watch: FloodWatch,
+}
+
+impl FactSource for FloodSource {
+    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
+        if view.watched.is_none() {
+            return;
+        }
+        let mut offences = view.status.offenders.list();
+        offences.extend_from_slice(self.sa_offences.counts(view.instant));
+        let floods = self.watch.look(&offences, view.instant);
+        facts.floods.extend(floods.into_iter().map(|flood| named(view.status, flood)));
+    }
 }
 
 /// Counts at the beginning of the window, and floods. LIDs bound their number.
@@ -31,7 +53,7 @@ pub struct FloodWatch {
 impl FloodWatch {
     /// The floods at `now`; `counts` are all since the start of the daemon. A flood lasts until a whole
     /// window has fewer offences.
-    pub fn look(&mut self, counts: &[((Lid, Offence), u64)], now: Instant) -> Vec<ObservedFlood> {
+    fn look(&mut self, counts: &[((Lid, Offence), u64)], now: Instant) -> Vec<ObservedFlood> {
         let began = *self.began.get_or_insert(now);
         for &(key, count) in counts {
             if count.saturating_sub(self.before.get(&key).copied().unwrap_or(0)) >= MIN_FLOOD {
@@ -49,6 +71,20 @@ impl FloodWatch {
         }
         let floods = self.floods.iter();
         floods.map(|(&(lid, offence), &count)| ObservedFlood { lid, offence, count }).collect()
+    }
+}
+
+/// A flood with the name of its client.
+fn named(status: &LoopStatus, flood: ObservedFlood) -> Flood {
+    let port = status.subnet.as_ref().and_then(|subnet| {
+        let port = subnet.plan.lids.port(flood.lid)?;
+        Some(subnet.fabric.node_of(port).name().to_string())
+    });
+    Flood {
+        lid: flood.lid.0,
+        name: port.unwrap_or_else(|| "unknown".to_owned()),
+        offence: flood.offence.name(),
+        count: flood.count,
     }
 }
 

@@ -357,7 +357,7 @@ fn mtu(code: u8) -> u16 {
 /// What degraded links could have, by both ends.
 fn degraded(fabric: &Fabric) -> BTreeMap<End, String> {
     let mut could = BTreeMap::new();
-    for link in survey::degraded_links(fabric) {
+    for link in survey::degraded_links(fabric).into_values() {
         let CableFault::Degraded { could: wanted, .. } = link.fault else { continue };
         for end in link.cable.key() {
             could.insert(end, wanted.clone());

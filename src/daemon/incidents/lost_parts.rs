@@ -1,0 +1,58 @@
+//! Follows the snapshots of a master in the register of losses.
+
+use crate::fabric::{End, Fabric};
+use crate::incidents::fact::{Cable, Facts};
+use crate::incidents::losses::Register;
+use crate::manage::loop_status::LoopStatus;
+use crate::wire::attr::SmState;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+#[derive(Default)]
+pub struct LostParts {
+    pub register: Register,
+    /// The snapshot that the register was updated with.
+    pub fabric: Option<Arc<Fabric>>,
+}
+
+impl LostParts {
+    /// Updates the register with a new snapshot.
+    pub fn follow(&mut self, status: &LoopStatus) {
+        if status.sm.state != SmState::Master {
+            self.fabric = None;
+            return;
+        }
+        let Some(fabric) = status.fabric.clone() else { return };
+        match self.fabric.replace(fabric.clone()) {
+            Some(last) if Arc::ptr_eq(&last, &fabric) => {}
+            Some(last) => self.register.update(&last, &fabric),
+            None => self.register.settle(&fabric),
+        }
+    }
+
+    /// The nodes and cables that are lost.
+    pub fn facts(&self, status: &LoopStatus) -> Facts {
+        let unused = quarantined(status);
+        let missing = self.register.cables().filter(|cable| !unused.contains(&cable.key()));
+        let lost_cables: Vec<Cable> = missing.cloned().collect();
+        Facts { lost_nodes: self.register.nodes().to_vec(), lost_cables, ..Facts::default() }
+    }
+
+    /// Completes facts by what the register knows, and takes note of cables that do not belong where
+    /// they are. Returns true if nodes were silent before a restart already.
+    pub fn complete(&mut self, facts: &mut Facts, fabric: &Fabric) -> bool {
+        let seen = facts.silent_nodes.len();
+        facts.silent_nodes =
+            self.register.silent(fabric, &facts.silent_nodes, &facts.unanswered).to_vec();
+        let unwanted = facts.unexpected_cables.iter().chain(&facts.unlisted_cables);
+        self.register.expect_without(unwanted.map(Cable::key));
+        facts.silent_nodes.len() > seen
+    }
+}
+
+/// Links that are treated as down, although they are plugged in.
+fn quarantined(status: &LoopStatus) -> BTreeSet<[End; 2]> {
+    let published = status.subnet.iter().flat_map(|subnet| &subnet.devices.quarantined);
+    let flapping = status.link_downs.iter().filter(|link| link.is_quarantined);
+    published.map(|link| link.ends).chain(flapping.map(|link| link.ends)).collect()
+}
