@@ -311,6 +311,8 @@ pub struct WhatIf {
     pub worst: Vec<FailureFacts>,
     /// Causes of failures with fallback or without a plan, most frequent first.
     pub causes: Vec<Cause>,
+    /// A change of torus-2QoS.conf with which more failures are routed.
+    pub cure: Option<Cure>,
     /// Results of all failures that were tried.
     pub failures: Vec<FailureFacts>,
 }
@@ -356,6 +358,19 @@ pub struct Cause {
     pub failures: usize,
     /// The reason of the first such failure.
     pub example: String,
+}
+
+/// A seed to add, tried with the failures with fallback or without a plan.
+#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+pub struct Cure {
+    /// Number of seeds of the configuration now.
+    pub seeds: usize,
+    /// Lines to append to torus-2QoS.conf.
+    pub config: String,
+    /// Number of these failures that the engine routes with it.
+    pub routed: usize,
+    /// Number of failures that it was tried with.
+    pub failures: usize,
 }
 
 /// The result of a failure.

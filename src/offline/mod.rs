@@ -12,7 +12,8 @@
 //! * [`report`]: the report as text;
 //! * [`adaptive`]: groups for adaptive routing, and the load of patterns of traffic;
 //! * `compare`: several engines side by side;
-//! * [`what_if`]: failure analysis, with the progress bar of `progress`;
+//! * [`what_if`]: failure analysis, and the cure;
+//! * `progress`: bars and texts about work that takes time;
 //! * [`draw`]: the torus as an SVG drawing.
 //!
 //! [`check`] reads the configuration files and reports errors in them, and the effect of partitions
@@ -76,10 +77,13 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
             comparison.compare.iter().all(|report| report.routed && report.unreachable_hosts == 0);
         return Ok(if all_routed { ExitCode::Ok } else { ExitCode::Fatal });
     }
+    let spinner = progress::spinner("routing and verifying the fabric");
     let trial = Trial::run(&scenario, &fabric, None);
     let layout = layout(&scenario, &fabric, &trial);
+    spinner.set_message("surveying all paths");
     let mut report = facts::report(&scenario, &fabric, &trial, layout.as_ref().ok());
     let proven = add_adaptive(&mut report, &scenario, &fabric, &trial, args);
+    spinner.finish_and_clear();
     if let TrialOutcome::Routed(verified) = &trial.outcome {
         if let Some([from, to]) = args.path.as_deref() {
             let groups = proven.as_ref().map(|proven| &proven.groups);
@@ -103,7 +107,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         write_file(file, &draw::svg(&Drawn { fabric, layout, loads, title: &title }))?;
     }
     if let Some(extent) = what_if_extent(args) {
-        report.what_if = Some(what_if::run(&scenario, &fabric, &trial, extent));
+        report.what_if = Some(what_if::run(&mut scenario, &fabric, &trial, extent));
     }
     write_report(out, &report, |report| report::text(report, args.placement), args.json)?;
     let is_complete = report.routed && !report.fallback && report.unreachable_hosts == 0;

@@ -364,6 +364,25 @@ fn put_what_if(out: &mut String, what_if: &WhatIf) {
         );
         put!(out, "    {}: {}", components(failure), effects.join(", "));
     }
+    if let Some(cure) = &what_if.cure {
+        put_cure(out, cure);
+    }
+}
+
+/// The seed that cures failures, in the syntax of torus-2QoS.conf.
+fn put_cure(out: &mut String, cure: &Cure) {
+    let which = if cure.seeds == 1 { "a second seed" } else { "another seed" };
+    let routed = match cure.routed {
+        routed if routed == cure.failures => "routes all of them".to_owned(),
+        routed => format!("routes {routed} of them"),
+    };
+    put!(
+        out,
+        "cure:        of {} by another engine or not at all, a plan with {which} {routed}",
+        counted(cure.failures, "failure that is routed", "failures that are routed")
+    );
+    put!(out, "  append to torus-2QoS.conf:");
+    cure.config.lines().for_each(|line| put!(out, "    {line}"));
 }
 
 /// A line for each kind of failure.

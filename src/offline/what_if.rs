@@ -2,15 +2,17 @@
 //! fabric. `choice` selects the failures.
 //!
 //! Only cables between switches are removed. Each failure is planned as by the daemon on the
-//! running fabric: with the LIDs and the routes from before the failure.
+//! running fabric: with the LIDs and the routes from before the failure. `cure` proposes what routes
+//! those that are not routed.
 
 mod choice;
+mod cure;
 
 pub use choice::{DEFAULT_SAMPLES, Extent};
 
 use super::json::{
-    CableEnd, Cause, FailedComponent, FailureFacts, FailureKind, FailureResult, KindFacts, Reason,
-    WhatIf,
+    CableEnd, Cause, Cure, FailedComponent, FailureFacts, FailureKind, FailureResult, KindFacts,
+    Reason, WhatIf,
 };
 use super::progress;
 use super::scenario::{Scenario, SmLocation, snapshot};
@@ -23,29 +25,31 @@ use crate::plan::routing::RoutingError;
 use crate::plan::routing::torus::Torus;
 use crate::wire::attr::NodeKind;
 use choice::{Components, FailedPart};
+use indicatif::ProgressBar;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Plans the fabric without each component in turn, and without pairs of them, as `extent` says.
-/// `whole` is the plan of the whole fabric.
-pub fn run(scenario: &Scenario, fabric: &Fabric, whole: &Trial, extent: Extent) -> WhatIf {
-    let components = Components::new(&scenario.topology);
+/// Plans the fabric without each component in turn, and without pairs of them, as `extent` says, and looks
+/// for a cure of failures that are not routed. `whole` is the plan of the whole fabric.
+pub fn run(scenario: &mut Scenario, fabric: &Fabric, whole: &Trial, extent: Extent) -> WhatIf {
+    let topology = scenario.topology.clone();
+    let components = Components::new(&topology);
     let kinds = components.failures(extent);
     let study = FailureStudy::new(scenario, fabric, whole);
-    let bar = progress::bar(kinds.iter().map(|kind| kind.tried.len()).sum());
-    let try_one = |failure: &Vec<FailedPart>| {
-        let facts = study.without(failure);
-        bar.inc(1);
-        facts
-    };
+    let bar = progress::bar("what if", kinds.iter().map(|kind| kind.tried.len()).sum());
     let mut by_kind = Vec::new();
     let mut facts = Vec::new();
+    let mut lost = Vec::new();
     for kind in &kinds {
-        let results: Vec<FailureFacts> = kind.tried.par_iter().map(try_one).collect();
+        let results = study.without_each(&kind.tried, &bar);
         by_kind.push(kind_facts(kind.kind, kind.possible, &results));
+        let is_lost = |(_, facts): &(&Vec<FailedPart>, &FailureFacts)| facts.reason.is_some();
+        let tried = kind.tried.iter().zip(&results).filter(is_lost);
+        lost.extend(tried.map(|(failure, _)| failure.clone()));
         facts.extend(results);
     }
     bar.finish_and_clear();
+    drop(study);
     let count = |result| facts.iter().filter(|failure| failure.result == result).count();
     WhatIf {
         at_a_time: usize::from(extent.at_a_time),
@@ -58,8 +62,47 @@ pub fn run(scenario: &Scenario, fabric: &Fabric, whole: &Trial, extent: Extent) 
         kinds: by_kind,
         worst: worst(&facts),
         causes: causes(&facts),
+        cure: cure(scenario, fabric, whole, &lost),
         failures: facts,
     }
+}
+
+/// The seed with which most of the failures `lost` are routed by the same engine. The seeds of
+/// `scenario` are the same again afterwards.
+fn cure(
+    scenario: &mut Scenario,
+    fabric: &Fabric,
+    whole: &Trial,
+    lost: &[Vec<FailedPart>],
+) -> Option<Cure> {
+    let TrialOutcome::Routed(verified) = &whole.outcome else { return None };
+    let torus = Torus::of(&verified.plan().routing)?;
+    let seeds = scenario.torus_config.as_ref().map_or(0, |config| config.seeds.len());
+    let further = match &scenario.torus_config {
+        Ok(config) if !lost.is_empty() => cure::further_seeds(fabric, torus, config),
+        _ => return None,
+    };
+    let bar = progress::bar("cure", further.len() * lost.len());
+    let mut best: Option<Cure> = None;
+    for seed in further {
+        if let Ok(config) = &mut scenario.torus_config {
+            config.seeds.push(seed);
+        }
+        let results = FailureStudy::new(scenario, fabric, whole).without_each(lost, &bar);
+        if let Ok(config) = &mut scenario.torus_config {
+            config.seeds.pop();
+        }
+        let routed = results.iter().filter(|facts| facts.reason.is_none()).count();
+        if routed > best.as_ref().map_or(0, |best| best.routed) {
+            let config = format!("next_seed\n{seed}");
+            best = Some(Cure { seeds, config, routed, failures: lost.len() });
+        }
+        if routed == lost.len() {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    best
 }
 
 /// Maximum number of failures listed as the worst.
@@ -120,6 +163,16 @@ impl<'a> FailureStudy<'a> {
         let engine = engine.or_else(|| scenario.chain.names().next());
         let before = plan.map(|plan| PreviousPlan::new(scenario, fabric, plan, &whole.memory));
         Self { scenario, before, engine, end_ports, home }
+    }
+
+    /// Plans the fabric without the parts of each failure.
+    fn without_each(&self, failures: &[Vec<FailedPart>], bar: &ProgressBar) -> Vec<FailureFacts> {
+        let each = failures.par_iter().map(|failure| {
+            let facts = self.without(failure);
+            bar.inc(1);
+            facts
+        });
+        each.collect()
     }
 
     /// Plans the fabric without `parts`.

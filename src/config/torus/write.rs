@@ -1,6 +1,6 @@
 //! Renders a configuration as a torus-2QoS.conf.
 
-use super::{TorusConfig, TorusSize};
+use super::{Seed, TorusConfig, TorusSize};
 use std::fmt;
 
 const AXES: [char; 3] = ['x', 'y', 'z'];
@@ -16,6 +16,26 @@ impl fmt::Display for TorusSize {
     }
 }
 
+/// The lines of a seed, without `next_seed` before them.
+impl fmt::Display for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (slot, link) in self.links.iter().enumerate() {
+            let Some(link) = link else { continue };
+            let sign = if slot % 2 == 0 { 'p' } else { 'm' };
+            let axis = AXES[slot / 2];
+            let from = link.origin;
+            let to = link.neighbor;
+            writeln!(f, "{axis}{sign}_link {from} {to}")?;
+        }
+        for (axis, &distance) in AXES.iter().zip(&self.dateline) {
+            if distance != 0 {
+                writeln!(f, "{axis}_dateline {distance}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for TorusConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(size) = self.size {
@@ -25,19 +45,7 @@ impl fmt::Display for TorusConfig {
             if index > 0 {
                 writeln!(f, "next_seed")?;
             }
-            for (slot, link) in seed.links.iter().enumerate() {
-                let Some(link) = link else { continue };
-                let sign = if slot % 2 == 0 { 'p' } else { 'm' };
-                let axis = AXES[slot / 2];
-                let from = link.origin;
-                let to = link.neighbor;
-                writeln!(f, "{axis}{sign}_link {from} {to}")?;
-            }
-            for (axis, &distance) in AXES.iter().zip(&seed.dateline) {
-                if distance != 0 {
-                    writeln!(f, "{axis}_dateline {distance}")?;
-                }
-            }
+            write!(f, "{seed}")?;
         }
         writeln!(f, "portgroup_max_ports {}", self.portgroup_max_ports)?;
         if !self.port_order.is_empty() {
