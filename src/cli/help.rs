@@ -1,10 +1,90 @@
-//! `torus-sm help [COMMAND]`: the same texts as `--help`.
+//! `torus-sm help [COMMAND]`: the same texts as `--help`. That of the program lists the commands in groups.
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command, Error};
 
 /// Id of the words that select a command.
 const WORDS: &str = "command";
+
+/// The groups of commands, and the heading of each.
+const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Commands that look at a running daemon:",
+        &[
+            "status",
+            "incidents",
+            "top",
+            "nodes",
+            "links",
+            "ports",
+            "path",
+            "groups",
+            "adaptive",
+            "partitions",
+            "torus",
+            "sa",
+            "events",
+            "metrics",
+        ],
+    ),
+    (
+        "Commands that act on it:",
+        &[
+            "accept",
+            "quarantine",
+            "release",
+            "resweep",
+            "reroute",
+            "reload",
+            "loglevel",
+            "priority",
+            "perfmgr",
+            "dump",
+            "record",
+            "handover",
+            "stop",
+        ],
+    ),
+    ("Commands that work offline:", &["plan", "check", "torus-config", "replay"]),
+    ("Commands that simulate a fabric, or rehearse on a live one:", &["sim", "shadow"]),
+    ("Commands about this program:", &["completions", "help"]),
+];
+
+/// The heading of clap's list of commands.
+const HEADING: &str = "\nCommands:\n";
+
+/// The text of the program's help with its commands in groups; other texts stay as they are.
+pub(super) fn grouped(text: &str) -> String {
+    let Some((before, rest)) = text.split_once(HEADING) else { return text.to_owned() };
+    let (list, after) = rest.split_once("\n\n").unwrap_or((rest, ""));
+    let is_listed = |name: &str| list.lines().any(|line| is_entry(line, name));
+    if !GROUPS.iter().all(|(_, names)| names.iter().all(|name| is_listed(name))) {
+        return text.to_owned();
+    }
+    let groups = GROUPS.iter().map(|(heading, names)| {
+        let entries: Vec<&str> = names.iter().flat_map(|name| entry(list, name)).collect();
+        format!("\n{heading}\n{}\n", entries.join("\n"))
+    });
+    format!("{before}{}\n{after}", groups.collect::<String>())
+}
+
+/// True for the first line of a command in clap's list.
+fn is_entry(line: &str, name: &str) -> bool {
+    line.strip_prefix("  ")
+        .and_then(|line| line.strip_prefix(name))
+        .is_some_and(|rest| rest.starts_with(' '))
+}
+
+/// The lines of a command in clap's list. Those after the first are indented more.
+fn entry<'a>(list: &'a str, name: &str) -> Vec<&'a str> {
+    let lines = list.lines().skip_while(|line| !is_entry(line, name));
+    let is_first = |line: &str| !line.starts_with("   ");
+    lines
+        .enumerate()
+        .take_while(|(at, line)| *at == 0 || !is_first(line))
+        .map(|(_, line)| line)
+        .collect()
+}
 
 /// `help` as a clap command.
 pub(super) fn command() -> Command {
@@ -42,4 +122,34 @@ pub(super) fn unknown(command: &Command, word: &str) -> String {
     let hint = crate::config::suggest::closest(word, known);
     let hint = hint.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
     format!("unknown command '{word}'{hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_is_in_one_group() {
+        let command = super::super::command();
+        let mut names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        let mut grouped: Vec<&str> =
+            GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        names.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, names);
+    }
+
+    #[test]
+    fn groups_have_whole_entries() {
+        let text = super::super::command().render_help().to_string();
+        let shown = grouped(&text);
+        assert!(!shown.contains(HEADING), "{shown}");
+        for line in text.lines().filter(|line| !line.is_empty() && *line != HEADING.trim()) {
+            assert!(shown.contains(line), "{line}");
+        }
+        assert_eq!(
+            grouped("a\nCommands:\n  ctl  x\n\nOptions"),
+            "a\nCommands:\n  ctl  x\n\nOptions"
+        );
+    }
 }

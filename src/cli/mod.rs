@@ -6,9 +6,10 @@
 //! [`torus_config`], [`replay`], [`shadow`], [`completions`], [`help`], and those of [`manage`] for a running
 //! daemon. A command behind an option is an error (`misplaced_command`). clap parses all of them.
 //! [`configuration`] combines the configuration file with the command line; [`exit`] has the exit
-//! codes; [`output`] prints.
+//! codes; [`output`] prints, with the colours of [`color`].
 
 pub mod check;
+pub mod color;
 pub mod completions;
 pub mod configuration;
 pub mod daemon;
@@ -114,7 +115,7 @@ pub fn command() -> clap::Command {
     let names: Vec<String> =
         command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     let with_help = |command: clap::Command, name: &String| {
-        command.mut_subcommand(name, |command| command.arg(help_arg()))
+        command.mut_subcommand(name, |command| command.arg(color::option()).arg(help_arg()))
     };
     let command = names.iter().fold(command, with_help);
     DaemonArgs::augment_args(command)
@@ -182,7 +183,7 @@ where
     match parsed {
         Ok(command) => Ok(command),
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            Ok(Command::ShowHelp(error.to_string()))
+            Ok(Command::ShowHelp(help::grouped(&error.to_string())))
         }
         Err(error) if error.kind() == ErrorKind::DisplayVersion => Ok(Command::ShowVersion),
         Err(error) => Err(error.into()),
@@ -226,7 +227,10 @@ fn from_matches(
             Command::Completions(CompletionsArgs::from_arg_matches(matches)?)
         }
         Some(("help", matches)) => help::show(command, matches)?,
-        Some(_) => Command::Manage(ManageCommand::from_arg_matches(matches)?),
+        Some((_, of_command)) => {
+            color::choose(of_command);
+            Command::Manage(ManageCommand::from_arg_matches(matches)?)
+        }
         None => daemon_from_matches(command, matches, argv)?,
     };
     Ok(create_config(parsed))

@@ -2,16 +2,28 @@
 //!
 //! A reader that closes the pipe, as `| head` does, ends the output without a message; any other error
 //! of standard output ends the command with exit code 5. Nothing panics, whatever is closed or full.
+//! Colours of the text are left out where [`super::color`] says so.
 
 use super::{ExitCode, Failure};
-use std::io::{self, ErrorKind, Write};
+use anstream::AutoStream;
+use std::io::{self, ErrorKind, IsTerminal as _, Write};
+
+/// Moves the cursor of a terminal to its corner, and clears it.
+const CLEAR: &[u8] = b"\x1b[H\x1b[2J";
 
 /// Prints text to standard output. False if the reader has closed the pipe.
 ///
 /// # Errors
 /// Standard output fails.
 pub fn print(text: &str) -> Result<bool, Failure> {
-    print_to(&mut io::stdout().lock(), text)
+    print_to(&mut AutoStream::auto(io::stdout().lock()), text)
+}
+
+/// Clears the screen, if standard output is a terminal. It stays as it is if the terminal fails.
+pub fn clear_screen() {
+    if io::stdout().is_terminal() {
+        let _ = io::stdout().lock().write_all(CLEAR);
+    }
 }
 
 /// Writes text to `out`, which is standard output. False if the reader has closed the pipe.

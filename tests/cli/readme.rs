@@ -31,7 +31,7 @@ const PRINTED: [(&str, &[&str]); 21] = [
     ("torus-sm path", &["\"h0-0-0-0 HCA-1\"[1]", "SL ", "SWITCH", "VL"]),
     ("torus-sm metrics", &["# TYPE torus_sm_info gauge"]),
     ("torus-sm resweep", &["subnet up: "]),
-    ("torus-sm help", &["Commands:", "status", "plan"]),
+    ("torus-sm help", &["Commands that look at", "status", "plan"]),
     ("--compare ftree,updn,minhop", &["ftree", "updn", "credit loop"]),
     ("--compare nue,dfsssp,lash", &["nue", "dfsssp", "lash", "credit loops"]),
     ("--what-if", &["failures", "are routed"]),

@@ -2,6 +2,7 @@
 
 use super::lists::port_name;
 use super::values::{duration, list, text};
+use crate::cli::color::severity;
 use crate::notes::counted;
 use serde_json::Value;
 
@@ -56,7 +57,7 @@ fn details(event: &Value) -> String {
         "repair_began" | "repair_changed" => text(&event["summary"]).to_owned(),
         "incident_opened" => format!(
             "{}: {}; {}",
-            text(&event["severity"]),
+            severity(text(&event["severity"])),
             text(&event["headline"]),
             text(&event["repair"])
         ),

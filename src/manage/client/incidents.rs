@@ -2,6 +2,7 @@
 
 use super::table::Table;
 use super::values::{list as values, text};
+use crate::cli::color::{STRONG, painted, severity};
 use crate::notes::counted;
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ pub(super) fn list(reply: &Value) -> String {
     let mut table = Table::new(&["SEVERITY", "SINCE (UTC)", "INCIDENT", "ID"]);
     for incident in open {
         table.add(vec![
-            text(&incident["severity"]).to_owned(),
+            severity(text(&incident["severity"])),
             time(&incident["opened"]),
             text(&incident["headline"]).to_owned(),
             text(&incident["id"]).to_owned(),
@@ -29,7 +30,8 @@ pub(super) fn list(reply: &Value) -> String {
         let more = counted(left_out, "more incident is", "more incidents are");
         out.push_str(&format!("{more} open\n"));
     }
-    out.push_str(&format!("repair first: {}\n", text(&first["repair"])));
+    let title = painted(STRONG, "repair first");
+    out.push_str(&format!("{title}: {}\n", text(&first["repair"])));
     out
 }
 
@@ -42,7 +44,7 @@ pub(super) fn details(reply: &Value) -> String {
 fn one(incident: &Value) -> String {
     let mut out = format!(
         "{} {}: {}\n",
-        text(&incident["severity"]),
+        severity(text(&incident["severity"])),
         text(&incident["kind"]),
         text(&incident["headline"])
     );
@@ -95,6 +97,7 @@ fn one(incident: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anstream::adapter::strip_str;
     use serde_json::json;
 
     #[test]
@@ -108,13 +111,13 @@ mod tests {
             "rerouted": { "milliseconds": 12, "sets": 1 }, "risks": [],
         });
         let reply = json!({ "open": [incident], "closed": [], "left_out": 1 });
-        let shown = list(&reply);
+        let shown = strip_str(&list(&reply)).to_string();
         assert!(shown.contains("warning   2026-01-31 12:00:00  the host \"h\" is lost"), "{shown}");
         assert!(
             shown.ends_with("1 more incident is open\nrepair first: check the power\n"),
             "{shown}"
         );
-        let shown = details(&reply);
+        let shown = strip_str(&details(&reply)).to_string();
         assert!(shown.contains("takes      1 host, 1 LID, 1 cable\n"), "{shown}");
         assert!(shown.contains("rerouted   in 12 ms, with 1 Set\n"), "{shown}");
         assert!(shown.contains("this has happened 2 times"), "{shown}");

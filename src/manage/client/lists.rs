@@ -2,6 +2,7 @@
 
 use super::table::Table;
 use super::values::{list, text};
+use crate::cli::color::{CRITICAL, WARNING, painted};
 use crate::notes::counted;
 use serde_json::Value;
 
@@ -97,26 +98,26 @@ pub(super) fn links(reply: &Value) -> String {
             joined(&row["lids"]).replace(',', " / "),
             row["could"]
                 .as_str()
-                .map(|could| format!("degraded: {could} enabled"))
+                .map(|could| format!("{}: {could} enabled", painted(WARNING, "degraded")))
                 .unwrap_or_default(),
         ]);
     }
     for row in list(&reply["quarantined"]) {
         let cause = format!("cause: {}", text(&row["cause"]));
-        table.add(out_of_use(row, "QUARANTINED", cause));
+        table.add(out_of_use(row, painted(WARNING, "QUARANTINED"), cause));
     }
     for row in list(&reply["missing"]) {
         let since: String = text(&row["since"]).replace('T', " ").chars().take(19).collect();
-        table.add(out_of_use(row, "MISSING", format!("since {since} UTC")));
+        table.add(out_of_use(row, painted(CRITICAL, "MISSING"), format!("since {since} UTC")));
     }
     table.text("")
 }
 
 /// The row of a link that is not used.
-fn out_of_use(row: &Value, state: &str, detail: String) -> Vec<String> {
+fn out_of_use(row: &Value, state: String, detail: String) -> Vec<String> {
     let ends = [port_name(&row["ends"][0]), port_name(&row["ends"][1])];
     let none = String::new;
-    [ends, [state.to_owned(), none()], [none(), detail]].concat()
+    [ends, [state, none()], [none(), detail]].concat()
 }
 
 pub(super) fn quarantine(reply: &Value) -> String {

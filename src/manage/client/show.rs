@@ -3,13 +3,9 @@
 use super::http::{Client, JSON};
 use crate::cli::Failure;
 use crate::cli::manage::ClientArgs;
-use crate::cli::output::print;
+use crate::cli::output::{clear_screen, print};
 use serde_json::Value;
-use std::io::{self, IsTerminal as _};
 use std::time::Duration;
-
-/// Moves the cursor of a terminal to its corner, and clears it.
-pub(super) const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Prints the resource at `path` as `text` makes it, or as JSON.
 pub(super) async fn show(
@@ -24,8 +20,10 @@ pub(super) async fn show(
         } else {
             text(&client.get_json(path).await?)
         };
-        let clear = args.watch.is_some() && !args.json && io::stdout().is_terminal();
-        let goes_on = print(&format!("{}{shown}", if clear { CLEAR } else { "" }))?;
+        if args.watch.is_some() && !args.json {
+            clear_screen();
+        }
+        let goes_on = print(&shown)?;
         match args.watch {
             Some(seconds) if goes_on => {
                 tokio::time::sleep(Duration::from_secs(seconds.into())).await

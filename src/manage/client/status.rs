@@ -3,6 +3,7 @@
 use super::replication;
 use super::table::Table;
 use super::values::{duration, list, text};
+use crate::cli::color::{CRITICAL, GOOD, STRONG, WARNING, painted, severity};
 use crate::notes::counted;
 use crate::verify::UnroutedPairs;
 use serde_json::Value;
@@ -10,6 +11,8 @@ use std::fmt::Write as _;
 
 /// Sweeps and reconfigurations that are listed.
 const MAX_LISTED: usize = 6;
+/// Columns of the titles of lines.
+const TITLE_WIDTH: usize = 11;
 
 /// Appends a line; writing to a `String` cannot fail.
 macro_rules! put {
@@ -27,14 +30,18 @@ pub(super) fn status(status: &Value) -> String {
     let mut out = String::new();
     let sm = &status["sm"];
     let up = match (status["routing"]["generation"].as_u64(), sm["subnet_up"].as_bool()) {
-        (Some(generation), Some(true)) => format!("subnet up (generation {generation})"),
+        (Some(generation), Some(true)) => {
+            format!("{} (generation {generation})", painted(GOOD, "subnet up"))
+        }
         (Some(generation), _) => format!("subnet incomplete (generation {generation})"),
         (None, _) => "no subnet configured".to_owned(),
     };
     let problems = &status["incidents"];
     let count =
         problems["critical"].as_u64().unwrap_or(0) + problems["warning"].as_u64().unwrap_or(0);
-    let degraded = if count > 0 { format!(", DEGRADED ({count})") } else { String::new() };
+    let style = if problems["critical"].as_u64() > Some(0) { CRITICAL } else { WARNING };
+    let degraded = painted(style, &format!("DEGRADED ({count})"));
+    let degraded = if count > 0 { format!(", {degraded}") } else { String::new() };
     put!(
         out,
         "torus-sm {} on port {}{}: {}, {up}{degraded}",
@@ -94,11 +101,12 @@ pub(super) fn status(status: &Value) -> String {
 fn put_incidents(out: &mut String, first: &Value, count: u64) {
     let shown = list(first).iter().take(MAX_LISTED);
     for incident in shown.clone() {
-        let severity = text(&incident["severity"]).to_uppercase();
+        let title = text(&incident["severity"]).to_uppercase();
         put!(
             out,
-            "  {:<11} {}, since {}",
-            severity,
+            "  {}{} {}, since {}",
+            severity(&title),
+            " ".repeat(TITLE_WIDTH.saturating_sub(title.len())),
             text(&incident["headline"]),
             time(&incident["opened"])
         );
@@ -108,7 +116,8 @@ fn put_incidents(out: &mut String, first: &Value, count: u64) {
         put!(out, "              and {more} more: torus-sm incidents lists them");
     }
     if let Some(incident) = list(first).first() {
-        put!(out, "  REPAIR      first: {}", text(&incident["repair"]));
+        let title = painted(STRONG, "REPAIR");
+        put!(out, "  {title}      first: {}", text(&incident["repair"]));
     }
 }
 
@@ -157,7 +166,9 @@ fn put_routing(out: &mut String, status: &Value) {
         return;
     }
     let cycle = verified["credit_loop"].as_str();
-    let cycle = cycle.map_or("no credit loop".to_owned(), |cycle| format!("CREDIT LOOP {cycle}"));
+    let cycle = cycle.map_or("no credit loop".to_owned(), |cycle| {
+        format!("{} {cycle}", painted(CRITICAL, "CREDIT LOOP"))
+    });
     let pairs = |key: &str| verified[key].as_u64().unwrap_or_default() as usize;
     let hosts = pairs("unrouted_hosts");
     let with_switches = pairs("unrouted_with_switches");
@@ -197,8 +208,8 @@ fn put_congestion_control(out: &mut String, congestion: &Value) {
 
 fn put_messages(out: &mut String, title: &str, messages: &Value) {
     for message in list(messages).iter().filter(|message| message["severity"] != "info") {
-        let severity = text(&message["severity"]).to_uppercase();
-        put!(out, "  {title:<11} {severity}: {}", text(&message["text"]));
+        let severity = severity(&text(&message["severity"]).to_uppercase());
+        put!(out, "  {title:<TITLE_WIDTH$} {severity}: {}", text(&message["text"]));
     }
 }
 

@@ -2,16 +2,14 @@
 
 use super::http::Client;
 use super::lists::port_name;
-use super::show::CLEAR;
 use super::status::count_of;
 use super::table::Table;
 use super::values::{duration, list, text};
 use crate::cli::Failure;
-use crate::cli::output::print;
+use crate::cli::output::{clear_screen, print};
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -38,8 +36,8 @@ pub(super) async fn run(client: &Client, interval: u32, count: Option<u32>) -> R
         out.push_str(&busiest_links(&links));
         out.push_str(&ports_with_errors(&counters));
         last = Some((now, sa));
-        let clear = if io::stdout().is_terminal() { CLEAR } else { "" };
-        if !print(&format!("{clear}{out}"))? || count.is_some_and(|count| round >= count) {
+        clear_screen();
+        if !print(&out)? || count.is_some_and(|count| round >= count) {
             break;
         }
         sleep(Duration::from_secs(interval.into())).await;
