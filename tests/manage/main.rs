@@ -7,6 +7,7 @@ mod commands;
 mod congestion;
 mod console;
 mod descriptions;
+mod encodings;
 mod events;
 mod hostile_clients;
 mod metrics;

@@ -251,6 +251,9 @@ pub(super) fn fabric(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
 pub(super) fn nodes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
     let fabric = context.fabric()?;
     let nodes = find_nodes(fabric, &context.missing, query)?;
+    let kind = query.one_of("kind", &["switch", "ca", "router"])?;
+    let nodes =
+        nodes.filter(|&id| kind.is_none_or(|kind| kind_name(fabric.node(id).kind()) == kind));
     let sms = sms(&context.status, fabric);
     let view = |id| NodeView {
         sm: sms.get(&id).cloned(),

@@ -94,11 +94,21 @@ fn view(incident: &Incident) -> IncidentView<'_> {
     }
 }
 
-/// All incidents, or the one that the parameter `id` names.
+/// All incidents, those of a severity or kind, or the one that the parameter `id` names.
 pub(super) fn incidents(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
     let list = &context.incidents;
     let id = query.get("id");
-    let is_meant = |incident: &&Arc<Incident>| id.is_none_or(|id| incident.id == id);
+    let severity = query.one_of("severity", &["critical", "warning"])?;
+    let kind = query.get("kind");
+    if let Some(kind) = kind {
+        let known: Result<Kind, _> = serde_json::from_value(kind.into());
+        known.map_err(|_| ApiError::new(400, format!("there is no kind '{kind}' of incidents")))?;
+    }
+    let is_meant = |incident: &&Arc<Incident>| {
+        id.is_none_or(|id| incident.id == id)
+            && severity.is_none_or(|severity| incident.severity.name() == severity)
+            && kind.is_none_or(|kind| incident.kind.name() == kind)
+    };
     let open = list.open.iter().filter(is_meant);
     let open: Vec<IncidentView<'_>> = open.map(|incident| view(incident)).collect();
     let closed = list.closed.iter().filter(is_meant);

@@ -53,6 +53,10 @@ fn operation(endpoint: &Endpoint) -> Value {
         "content": { "application/json": { "schema": reference("Problem") } },
     });
     let mut operation = json!({ "summary": endpoint.summary });
+    if matches!(endpoint.handler, Handler::Page(_)) {
+        // The page has no data of the fabric, and asks for the token itself.
+        operation["security"] = json!([]);
+    }
     let schema = match endpoint.schema {
         "" => json!({}),
         schema => reference(schema),
@@ -136,12 +140,41 @@ fn description() -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "torus-sm",
-            "description": "Management interface of the InfiniBand subnet manager torus-sm, on a Unix socket.",
+            "description": "Management interface of the InfiniBand subnet manager torus-sm, on a Unix socket and, if management_tcp is set, at an address of TCP. Large replies are compressed for clients that accept gzip; HEAD is answered as GET.",
             "version": "1",
             "license": { "name": "MIT OR Apache-2.0" },
         },
+        "servers": [
+            {
+                "url": "http://localhost",
+                "description": "The Unix socket, with any host name.",
+            },
+            {
+                "url": "{scheme}://{address}",
+                "description": "The address of management_tcp, with TLS if it has a certificate.",
+                "variables": {
+                    "scheme": { "default": "http", "enum": ["http", "https"] },
+                    "address": { "default": "127.0.0.1:8080" },
+                },
+            },
+        ],
+        // Clients of the socket have the permissions of their users, those of management_tcp may read.
+        "security": [{}, { "token": [] }, { "clientCertificate": [] }],
         "paths": paths,
-        "components": { "schemas": schemas },
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The token of management_token_file, if it is set; it is necessary for actions by management_tcp.",
+                },
+                "clientCertificate": {
+                    "type": "mutualTLS",
+                    "description": "A certificate of an authority in management_tls_client_ca, if it is set, in place of the token.",
+                },
+            },
+        },
     })
 }
 

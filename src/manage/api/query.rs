@@ -61,6 +61,20 @@ impl Query {
         self.get(name).map(number).transpose()
     }
 
+    /// One of these words.
+    ///
+    /// # Errors
+    /// The value is none of them.
+    pub fn one_of(&self, name: &str, words: &[&str]) -> Result<Option<&str>, ApiError> {
+        match self.get(name) {
+            Some(word) if !words.contains(&word) => {
+                let words = words.join(", ");
+                Err(ApiError::new(400, format!("{name}: '{word}' is none of {words}")))
+            }
+            word => Ok(word),
+        }
+    }
+
     /// `true` or `false`.
     ///
     /// # Errors
@@ -86,10 +100,16 @@ mod tests {
         assert_eq!(query.number("after"), Ok(Some(12)));
         assert_eq!(query.flag("follow"), Ok(Some(false)));
         let problem = |text| Query::parse(text, events.parameters).expect_err("invalid").text;
-        assert_eq!(problem("x=1"), "unknown parameter 'x': known are after, follow");
+        assert_eq!(problem("x=1"), "unknown parameter 'x': known are after, follow, event");
         assert_eq!(problem("after=1&after=2"), "parameter 'after' is given twice");
         let query = Query::parse("after=&follow=1", events.parameters).expect("known");
         assert_eq!(query.number("after").expect_err("none").text, "after: '' is not a number");
         assert!(query.flag("follow").is_err());
+        let nodes = find("GET", "/v1/nodes").expect("a resource");
+        let query = Query::parse("kind=switch", nodes.parameters).expect("known");
+        assert_eq!(query.one_of("kind", &["switch", "ca"]), Ok(Some("switch")));
+        assert_eq!(query.one_of("node", &[]), Ok(None));
+        let problem = query.one_of("kind", &["ca", "router"]).expect_err("not one of them");
+        assert_eq!(problem.text, "kind: 'switch' is none of ca, router");
     }
 }

@@ -19,6 +19,8 @@ pub struct Reply {
     pub status: u16,
     pub content_type: &'static str,
     pub body: Vec<u8>,
+    /// The body is compressed, with `Content-Encoding: gzip`.
+    pub is_gzip: bool,
 }
 
 /// Reply to an action.
@@ -50,11 +52,11 @@ impl Reply {
         let body = serde_json::to_vec(value);
         let mut body = body.map_err(|error| ApiError::new(500, format!("no JSON: {error}")))?;
         body.push(b'\n');
-        Ok(Self { status: 200, content_type: JSON, body })
+        Ok(Self { status: 200, content_type: JSON, body, is_gzip: false })
     }
 
     pub fn text(content_type: &'static str, text: String) -> Self {
-        Self { status: 200, content_type, body: text.into_bytes() }
+        Self { status: 200, content_type, body: text.into_bytes(), is_gzip: false }
     }
 
     /// The action of this name was started; `after_event` is the number of the last event before
@@ -66,6 +68,7 @@ impl Reply {
 
     pub fn error(error: &ApiError) -> Self {
         let body = serde_json::to_vec(&Problem { error: &error.text }).unwrap_or_default();
-        Self { status: error.status, content_type: JSON, body: [body, b"\n".to_vec()].concat() }
+        let body = [body, b"\n".to_vec()].concat();
+        Self { status: error.status, content_type: JSON, body, is_gzip: false }
     }
 }

@@ -23,6 +23,11 @@ const EVENT_PARAMETERS: &[Parameter] = &[
         help: "false ends the stream after the events that exist already; default true.",
         is_required: false,
     },
+    Parameter {
+        name: "event",
+        help: "Only events with these names, separated by commas, such as incident_opened.",
+        is_required: false,
+    },
 ];
 
 const ROUTE_PARAMETERS: &[Parameter] = &[
@@ -64,11 +69,28 @@ const NODE: Parameter = Parameter {
     is_required: false,
 };
 
-const INCIDENT_PARAMETERS: &[Parameter] = &[Parameter {
-    name: "id",
-    help: "Only the incident with this identifier; 404 if there is none.",
-    is_required: false,
-}];
+const INCIDENT_PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "id",
+        help: "Only the incident with this identifier; 404 if there is none.",
+        is_required: false,
+    },
+    Parameter { name: "severity", help: "Only critical, or only warning.", is_required: false },
+    Parameter {
+        name: "kind",
+        help: "Only incidents of this kind, such as lost_cable.",
+        is_required: false,
+    },
+];
+
+const NODE_PARAMETERS: &[Parameter] = &[
+    NODE,
+    Parameter {
+        name: "kind",
+        help: "Only nodes of this kind: switch, ca or router.",
+        is_required: false,
+    },
+];
 
 const PORT_PARAMETERS: &[Parameter] = &[
     NODE,
@@ -143,7 +165,10 @@ pub static ENDPOINTS: &[Endpoint] = &[
         "FabricView",
         Handler::Read(fabric::fabric),
     ),
-    with(&[NODE], get("/v1/nodes", "All nodes.", "NodesView", Handler::Read(fabric::nodes))),
+    with(
+        NODE_PARAMETERS,
+        get("/v1/nodes", "All nodes.", "NodesView", Handler::Read(fabric::nodes)),
+    ),
     with(
         PORT_PARAMETERS,
         get(

@@ -10,6 +10,7 @@ use crate::wire::attr::{NodeKind, PortState};
 pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     let status = &context.status;
     let mut families = status.fabric.as_deref().map(counts).unwrap_or_default();
+    families.extend(status.fabric.as_deref().map(names));
     families.extend([
         Family::gauge(
             "torus_sm_unresponsive_devices",
@@ -52,6 +53,20 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
         Family::gauge("torus_sm_lids", "LIDs assigned", subnet.plan.lids.iter().count() as f64),
     ]);
     families
+}
+
+/// The names of nodes, which the metrics of their ports have as labels only by GUID.
+fn names(fabric: &Fabric) -> Family {
+    let info = fabric.nodes().iter().map(|node| {
+        let labels = vec![
+            ("node", node.guid().to_string()),
+            ("name", node.name().to_string()),
+            ("kind", kind_name(node.kind()).to_owned()),
+        ];
+        (labels, 1.0)
+    });
+    let help = "Nodes by GUID with their names; always 1";
+    Family::gauges("torus_sm_node_info", help, info.collect())
 }
 
 fn counts(fabric: &Fabric) -> Vec<Family> {

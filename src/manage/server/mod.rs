@@ -14,6 +14,7 @@
 mod accept;
 mod accept_rate;
 pub mod access;
+mod compress;
 mod connection;
 mod connections;
 mod event_file;

@@ -2,8 +2,9 @@
 
 use super::State;
 use super::access::{Access, Client};
+use super::compress;
 use super::progress::Progress;
-use super::stream::{EventStream, Format};
+use super::stream::{EventStream, Format, Wanted};
 use crate::manage::action::Action;
 use crate::manage::api::{ApiContext, ApiError, Endpoint, Handler, Query, Reply, find};
 use crate::manage::event::Event;
@@ -11,10 +12,13 @@ use crate::manage::feed::TimedEvent;
 use crate::manage::page::CONTENT_SECURITY_POLICY;
 use chrono::Utc;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Empty, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, VARY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -54,7 +58,10 @@ async fn answer(
     progress: &Arc<Progress>,
 ) -> Result<Response<ReplyBody>, ApiError> {
     let (head, body) = request.into_parts();
-    let endpoint = find(head.method.as_str(), head.uri.path());
+    // The server leaves the body of a reply to HEAD out.
+    let is_head = head.method == Method::HEAD;
+    let method = if is_head { Method::GET } else { head.method };
+    let endpoint = find(method.as_str(), head.uri.path());
     if let Ok(Endpoint { handler: Handler::Page(text), .. }) = endpoint {
         return Ok(page(text));
     }
@@ -67,6 +74,10 @@ async fn answer(
     match endpoint.handler {
         Handler::Read(_) => read(endpoint, query, &head.headers, state, progress).await,
         Handler::Page(text) => Ok(page(text)),
+        Handler::Events if is_head => {
+            let content_type = format_of(&head.headers).content_type();
+            Ok(response(200, content_type, Empty::new().boxed_unsync()))
+        }
         Handler::Events => events(&query, &head.headers, state, progress),
         Handler::Act(parse) => {
             if !access.may_act {
@@ -121,8 +132,8 @@ async fn read(
     let Ok(Ok(worker)) = worker else {
         return Err(ApiError::new(503, "too many requests are being answered"));
     };
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let accept = accept.to_owned();
+    let accept = text_of(headers, ACCEPT).to_owned();
+    let accepts_gzip = compress::accepts_gzip(text_of(headers, ACCEPT_ENCODING));
     let shared = state.clone();
     let runtime = Handle::current();
     let work = move || {
@@ -142,7 +153,14 @@ async fn read(
             connections: shared.connections.count(),
             requests: shared.requests.load(Ordering::Relaxed),
         };
-        let reply = handler(&context, &query);
+        let mut reply = handler(&context, &query);
+        if let Ok(reply) = &mut reply
+            && accepts_gzip
+            && let Some(body) = compress::gzip(&reply.body)
+        {
+            reply.body = body;
+            reply.is_gzip = true;
+        }
         drop(worker);
         reply
     };
@@ -170,15 +188,27 @@ fn events(
         Some(after) => after,
         None => resumed.transpose()?.unwrap_or_else(|| state.events.last()),
     };
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let format = if accept.contains("application/x-ndjson") {
+    let format = format_of(headers);
+    let follow = query.flag("follow")?.unwrap_or(true);
+    let names = query.get("event").unwrap_or("").split(',').filter(|name| !name.is_empty());
+    let names = names.map(str::to_owned).collect();
+    let wanted = Wanted { after, follow, names };
+    let stream = EventStream::new(state.clone(), progress.clone(), format, wanted);
+    Ok(response(200, format.content_type(), stream.boxed_unsync()))
+}
+
+/// The format of a stream of events that the client accepts.
+fn format_of(headers: &HeaderMap) -> Format {
+    if text_of(headers, ACCEPT).contains("application/x-ndjson") {
         Format::JsonLines
     } else {
         Format::ServerSentEvents
-    };
-    let follow = query.flag("follow")?.unwrap_or(true);
-    let stream = EventStream::new(state.clone(), progress.clone(), format, after, follow);
-    Ok(response(200, format.content_type(), stream.boxed_unsync()))
+    }
+}
+
+/// The text of a header; empty without it.
+fn text_of(headers: &HeaderMap, name: HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 
 fn act(action: Action, access: Access, state: &State) -> Result<Response<ReplyBody>, ApiError> {
@@ -193,7 +223,13 @@ fn act(action: Action, access: Access, state: &State) -> Result<Response<ReplyBo
 }
 
 fn finished(reply: Reply) -> Response<ReplyBody> {
-    response(reply.status, reply.content_type, Full::new(Bytes::from(reply.body)).boxed_unsync())
+    let body = Full::new(Bytes::from(reply.body)).boxed_unsync();
+    let mut response = response(reply.status, reply.content_type, body);
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
+    if reply.is_gzip {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
 }
 
 fn error_reply(error: &ApiError) -> Response<ReplyBody> {

@@ -75,29 +75,42 @@ pub(super) struct EventStream {
     place: u64,
     /// Ends after the events that exist already.
     ends: bool,
+    /// The names of the events to send; all if it is empty.
+    names: Arc<[String]>,
     next: Option<NextPart>,
 }
 
+/// The part of the events that a client wants.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// Those after this number.
+    pub(super) after: u64,
+    /// Later ones, too.
+    pub(super) follow: bool,
+    /// Those with these names; all if it is empty.
+    pub(super) names: Arc<[String]>,
+}
+
 impl EventStream {
-    /// A stream of the events after number `after`; with `follow`, of later ones too.
     pub(super) fn new(
         state: Arc<State>,
         progress: Arc<Progress>,
         format: Format,
-        after: u64,
-        follow: bool,
+        wanted: Wanted,
     ) -> Self {
+        let Wanted { after, follow, names } = wanted;
         // A number above the last one is that of a daemon that ran before.
         let place = if after > state.events.last() { 0 } else { after };
-        Self { state, progress, format, place, ends: !follow, next: None }
+        Self { state, progress, format, place, ends: !follow, names, next: None }
     }
 }
 
 async fn next_part(
     state: Arc<State>,
     format: Format,
-    place: u64,
+    mut place: u64,
     ends: bool,
+    names: Arc<[String]>,
 ) -> Option<(Bytes, u64)> {
     let mut last = state.events.subscribe();
     let mut closing = state.closing.clone();
@@ -109,8 +122,14 @@ async fn next_part(
             if missed > 0 {
                 format.put_missed(&mut text, missed);
             }
-            events.iter().for_each(|event| format.put(&mut text, event));
-            return Some((text.into(), newest.number));
+            let is_wanted =
+                |event: &&LoggedEvent| names.is_empty() || names.iter().any(|it| *it == event.name);
+            events.iter().filter(is_wanted).for_each(|event| format.put(&mut text, event));
+            place = newest.number;
+            if !text.is_empty() {
+                return Some((text.into(), place));
+            }
+            continue;
         }
         if ends {
             return None;
@@ -137,7 +156,13 @@ impl Body for EventStream {
         let this = &mut *self;
         let next = this.next.get_or_insert_with(|| {
             this.progress.part_taken();
-            Box::pin(next_part(this.state.clone(), this.format, this.place, this.ends))
+            Box::pin(next_part(
+                this.state.clone(),
+                this.format,
+                this.place,
+                this.ends,
+                this.names.clone(),
+            ))
         });
         let part = std::task::ready!(next.as_mut().poll(context));
         this.next = None;
