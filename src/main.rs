@@ -11,6 +11,7 @@ use torus_sm::offline::{self, check, replay, torus_config};
 use torus_sm::sim_command::{ctl, exec, run};
 
 fn main() -> ExitCode {
+    completions::complete_if_asked();
     let mut args = std::env::args_os();
     let program = args.next();
     let argv: Vec<_> = args.collect();

@@ -1,7 +1,9 @@
-//! Arguments of `torus-sm completions`, and the scripts that it prints.
+//! Arguments of `torus-sm completions`, the scripts that it prints, and the completions that these ask for.
 
-use super::{Failure, command};
+use super::candidates::with_completers;
+use super::{ExitCode, Failure, command};
 use clap::{Parser, ValueEnum};
+use clap_complete::env::{CompleteEnv, Shells};
 
 /// Print the completions of the command line for a shell.
 ///
@@ -23,23 +25,40 @@ pub enum Shell {
     Fish,
 }
 
-impl From<Shell> for clap_complete::Shell {
-    fn from(shell: Shell) -> Self {
-        match shell {
-            Shell::Bash => Self::Bash,
-            Shell::Zsh => Self::Zsh,
-            Shell::Fish => Self::Fish,
+impl Shell {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
         }
     }
 }
 
-/// The completions for a shell, as a script of its language.
+/// Name of the program, for the shell that calls it.
+const PROGRAM: &str = "torus-sm";
+
+/// Environment variable with the name of the shell that asks for completions.
+const VARIABLE: &str = "TORUS_SM_COMPLETE";
+
+/// Completes a command line and ends the process, if a shell asks for it.
+pub fn complete_if_asked() {
+    let factory = || with_completers(command());
+    CompleteEnv::with_factory(factory).var(VARIABLE).bin(PROGRAM).complete();
+}
+
+/// The script by which a shell asks this program for completions, in the language of the shell.
 ///
 /// # Errors
 /// The generator wrote text that is not UTF-8.
 pub fn script(args: CompletionsArgs) -> Result<String, Failure> {
+    let system = |error: &dyn std::fmt::Display| Failure::new(ExitCode::System, error);
+    let name = args.shell.name();
+    let shells = Shells::builtins();
+    let shell =
+        shells.completer(name).ok_or_else(|| system(&format!("no completions for {name}")))?;
     let mut text = Vec::new();
-    let shell = clap_complete::Shell::from(args.shell);
-    clap_complete::generate(shell, &mut command(), "torus-sm", &mut text);
-    String::from_utf8(text).map_err(|error| Failure::new(super::ExitCode::System, error))
+    let written = shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut text);
+    written.map_err(|error| system(&error))?;
+    String::from_utf8(text).map_err(|error| system(&error))
 }

@@ -6,8 +6,9 @@
 //! [`torus_config`], [`replay`], [`shadow`], [`completions`], [`help`], and those of [`manage`] for a running
 //! daemon. A command behind an option is an error (`misplaced_command`). clap parses all of them.
 //! [`configuration`] combines the configuration file with the command line; [`exit`] has the exit
-//! codes; [`output`] prints, with the colours of [`color`].
+//! codes; `candidates` complete arguments; [`output`] prints, with the colours of [`color`].
 
+mod candidates;
 pub mod check;
 pub mod color;
 pub mod completions;

@@ -2,6 +2,8 @@
 
 use super::plan::{json, strict, text};
 use serde_json::Value;
+use std::fs;
+use torus_sm::sim::generate::Shape;
 
 /// The results of the kinds of failures: kind, possible, tried, complete, partial, unrouted,
 /// repaired.
@@ -61,4 +63,40 @@ fn samples_depend_on_the_seed_alone() {
     assert_ne!(run("4")["failures"], first["failures"]);
     let (_, text) = text(&strict(&["5x4", "--what-if", "2", "--samples", "9", "--seed", "3"]));
     assert!(text.contains("\n  two switches          9 of 190 (seed 3): "), "{text}");
+}
+
+/// Each failure of a switch of the only seed is routed with the seed that the report ends with, and the
+/// paths of the whole torus stay as they are.
+#[test]
+fn a_further_seed_cures_failures_of_the_first_one() {
+    for shape in [[4, 4, 2], [5, 4, 1], [3, 3, 3]] {
+        let [x, y, z] = shape;
+        let size = format!("{x}x{y}x{z}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let conf = folder.path().join("torus-2QoS.conf");
+        let one_seed = Shape::torus(shape).torus_conf();
+        let one_seed = one_seed.split("next_seed").next().expect("a seed");
+        fs::write(&conf, one_seed).expect("a file");
+        let conf = conf.to_str().expect("UTF-8");
+        let words = strict(&[&size, "--torus_config", conf, "--what-if"]);
+        let (_, before) = json(&words);
+        let cure = &before["what_if"]["cure"];
+        assert_eq!(cure["seeds"], 1, "{size}");
+        assert_eq!(cure["failures"], before["what_if"]["unrouted"], "{size}");
+        assert_eq!(cure["routed"], cure["failures"], "{size}: {cure}");
+        let seed = cure["config"].as_str().expect("lines");
+        let (_, shown) = text(&words);
+        assert!(shown.contains("\ncure:        of "), "{shown}");
+        assert!(shown.ends_with(&format!("    {}\n", seed.trim_end().replace('\n', "\n    "))));
+        fs::write(conf, format!("{one_seed}\n{seed}")).expect("a file");
+        let (code, after) = json(&words);
+        assert_eq!(code, Some(0), "{size}");
+        assert_eq!(after["what_if"]["unrouted"], 0, "{size}");
+        assert_eq!(after["what_if"]["cure"], Value::Null, "{size}");
+        let warnings = |report: &Value| {
+            let notes = report["notes"].as_array().expect("notes").iter();
+            notes.filter(|note| note["text"].as_str().is_some_and(|it| it.contains("seed"))).count()
+        };
+        assert_eq!(warnings(&after), 0, "{size}: {}", after["notes"]);
+    }
 }

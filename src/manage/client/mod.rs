@@ -4,10 +4,11 @@
 //! * `show`: `--json`, `--watch`, standard output; `act`: actions; `wait`: their results; `stop`;
 //! * `check`: the state in one line, for monitoring plug-ins;
 //! * `status`, `incidents`, `replication`, `lists`, `events`, `path`, `top`, `perfmgr`: readable replies; `port`: names of ports;
-//! * `table`: columns of text; `values`: units and lists.
+//! * [`candidates`]: names for completions; `table`: columns of text; `values`: units and lists.
 
 mod act;
 mod adaptive;
+pub mod candidates;
 mod check;
 mod events;
 mod http;

@@ -48,10 +48,19 @@ fn seed_at(fabric: &Fabric, layout: &TorusLayout, at: Coordinates) -> Option<See
     let mut seed = Seed::default();
     for axis in (0..3).filter(|&axis| layout.radices()[axis] > 1) {
         let ways = [Direction::plus(axis), Direction::minus(axis)];
-        let way = ways.into_iter().find(|&way| layout.cables(at, way) > 0)?;
-        let neighbor = guid(fabric, layout, layout.neighbour(at, way)?)?;
-        let slot = 2 * axis + usize::from(!way.is_plus());
-        seed.links[slot] = Some(SeedLink { origin, neighbor });
+        let cabled = ways.into_iter().filter(|&way| layout.cables(at, way) > 0);
+        // In a ring of four, one link does not tell the directions apart (torus-2QoS.conf(5)).
+        let is_ring_of_four = layout.is_looped(axis) && layout.radices()[axis] == 4;
+        let needed = if is_ring_of_four { 2 } else { 1 };
+        let ways: Vec<Direction> = cabled.take(needed).collect();
+        if ways.len() < needed {
+            return None;
+        }
+        for way in ways {
+            let neighbor = guid(fabric, layout, layout.neighbour(at, way)?)?;
+            let slot = 2 * axis + usize::from(!way.is_plus());
+            seed.links[slot] = Some(SeedLink { origin, neighbor });
+        }
         // Coordinates begin at the datelines.
         seed.dateline[axis] = -i64::from(at.0[axis]);
     }

@@ -105,7 +105,7 @@ impl EngineRegistry {
     }
 
     /// All valid engine names.
-    fn names(&self) -> Vec<&'static str> {
+    pub fn names(&self) -> Vec<&'static str> {
         let mut names = OPENSM_ENGINES.to_vec();
         let engines = self.engines.iter().map(|engine| engine.name());
         names.extend(engines.filter(|name| !OPENSM_ENGINES.contains(name)));
