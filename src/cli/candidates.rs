@@ -14,7 +14,7 @@ use std::sync::Arc;
 type Completer = fn(&OsStr) -> Vec<CompletionCandidate>;
 
 /// The completers of arguments, by the words of the command and the id of the argument.
-const COMPLETERS: [(&[&str], &str, Completer); 16] = [
+const COMPLETERS: [(&[&str], &str, Completer); 17] = [
     (&[], "routing_engine", engines),
     (&["plan"], "routing_engine", engines),
     (&["plan"], "compare", engines),
@@ -29,6 +29,7 @@ const COMPLETERS: [(&[&str], &str, Completer); 16] = [
     (&["adaptive"], "switch", nodes_beginning),
     (&["quarantine"], "port", nodes_beginning),
     (&["release"], "port", nodes_beginning),
+    (&["what-if"], "port", nodes_beginning),
     (&["incidents"], "id", incidents_beginning),
     (&["accept"], "id", incidents_beginning),
 ];

@@ -18,6 +18,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "links",
             "ports",
             "path",
+            "what-if",
             "groups",
             "adaptive",
             "partitions",

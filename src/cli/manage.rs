@@ -114,6 +114,13 @@ pub enum ManageCommand {
         #[command(flatten)]
         client: ClientArgs,
     },
+    /// Plan the fabric without a link, and show the effect; nothing is written to devices
+    WhatIf {
+        /// A port of the link, as "node"[3]; a node with one port needs no number
+        port: String,
+        #[command(flatten)]
+        action: ActionArgs,
+    },
     /// List the multicast groups with their members
     Groups(ClientArgs),
     /// List the switches with adaptive routing and their groups of ports, or one switch
@@ -243,6 +250,7 @@ impl ManageCommand {
             | Self::Loglevel { action, .. }
             | Self::Perfmgr { action, .. }
             | Self::Priority { action, .. }
+            | Self::WhatIf { action, .. }
             | Self::Handover { action, .. }
             | Self::Release { action, .. } => &action.select,
         }

@@ -118,6 +118,10 @@ impl Control for ManageControl {
             }
             Action::Quarantine(guid, num) => self.quarantine(request, guid, num),
             Action::Release(guid, num) => self.release(request, guid, num),
+            Action::WhatIf(guid, num) => {
+                let (_, end) = self.end(guid, num)?;
+                self.send_to_master(request, Action::WhatIf(end.0, end.1))
+            }
             Action::Record => self.recordings.start("operator").map_err(|error| error.to_string()),
             Action::Reload => self.send(SmEvent::Reload),
             Action::LogLevel(flags) => {

@@ -32,6 +32,9 @@ pub enum Action {
     /// End the quarantine of the link at this port: node GUID (of a host also port GUID) and
     /// number.
     Release(Guid, PortNum),
+    /// Plan the fabric without the link at this port, and write nothing; the port as of
+    /// [`Self::Release`].
+    WhatIf(Guid, PortNum),
     /// Write a recording of the flight recorder, as SIGUSR2 does.
     Record,
     /// A command to the performance manager.
@@ -58,6 +61,7 @@ impl Action {
             Self::Handover(_) => "handover",
             Self::Quarantine(..) => "quarantine",
             Self::Release(..) => "release",
+            Self::WhatIf(..) => "what-if",
             Self::Record => "record",
             Self::Perfmgr(_) => "perfmgr",
             Self::Accept(_) => "accept",
@@ -132,7 +136,7 @@ pub struct IncidentBody {
     pub id: String,
 }
 
-/// Body of the actions quarantine and release.
+/// Body of the actions quarantine, release and what-if.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

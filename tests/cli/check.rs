@@ -21,6 +21,23 @@ fn checked(files: &[(&str, &str)]) -> (Option<i32>, String) {
 }
 
 #[test]
+fn errors_in_the_list_of_expected_cables_are_found() {
+    let options = ("opensm.conf", "topo_config_file cables\n");
+    let (code, text) = checked(&[options, ("cables", "0x1,1,0x2,1\n0x1,0,0x2,2\n")]);
+    assert!(text.contains("cables:2") && text.contains("a port is not a number"), "{text}");
+    assert_eq!(code, Some(4), "{text}");
+    let (code, text) = checked(&[options, ("cables", "0x1,1,0x2,1\n")]);
+    assert!(text.contains("cables: no errors"), "{text}");
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = checked(&[options, ("cables", "0x1,1,0x2,1,Any,Down\n")]);
+    assert!(text.contains("lists no cable that should be ACTIVE"), "{text}");
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = checked(&[options]);
+    assert!(text.contains("cables: ") && text.contains("No such file"), "{text}");
+    assert_eq!(code, Some(4), "{text}");
+}
+
+#[test]
 fn errors_of_the_management_section_are_found() {
     for (text, problem) in [
         ("management_tcp 0.0.0.0:8080", "without TLS only a loopback address is served"),

@@ -231,6 +231,41 @@ async fn an_operator_quarantines_a_link_and_releases_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_loss_of_a_link_is_planned_and_nothing_is_written() {
+    let managed = Managed::start("4x4x1").await;
+    let tables = managed.cluster.tables();
+    let before = managed.json("/v1/status")["routing"]["generation"].clone();
+    let switch = managed.cluster.shape.switch_guid([1, 2, 0]);
+    let after = accepted(&managed, "what-if", &format!("{{\"guid\": \"{switch}\", \"port\": 1}}"));
+    let event = managed.event(after, "action_done").await;
+    assert_eq!(event["action"], "what-if");
+    let text = event["text"].as_str().expect("a text");
+    for part in [
+        "without the cable ",
+        ": torus-2QoS routes the rest; verified, no credit loop; longest path ",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(text.contains("on one link, now "), "{text}");
+    assert!(managed.cluster.tables() == tables);
+    assert_eq!(managed.json("/v1/status")["routing"]["generation"], before);
+    // The cable of a host.
+    let host = managed.cluster.shape.host_guid([2, 2, 0], 0);
+    let after = accepted(&managed, "what-if", &format!("{{\"guid\": \"{host}\", \"port\": 1}}"));
+    let event = managed.event(after, "action_done").await;
+    assert!(event["text"].to_string().contains("1 node is CUT OFF"), "{event}");
+    // That of this SM.
+    let own = managed.cluster.shape.host_guid([0; 3], 0);
+    let after = accepted(&managed, "what-if", &format!("{{\"guid\": \"{own}\", \"port\": 1}}"));
+    let event = managed.event(after, "action_failed").await;
+    assert!(event["problem"].to_string().contains("would be cut off"), "{event}");
+    let after =
+        accepted(&managed, "what-if", &format!("{{\"guid\": \"{switch}\", \"port\": 200}}"));
+    let event = managed.event(after, "action_failed").await;
+    assert!(event["problem"].to_string().contains("has no link"), "{event}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_that_is_needed_is_not_quarantined() {
     let cluster = SimCluster::healthy("3x1x1", 1);
     let options = Options { routing_engine: Some("minhop".into()), ..cluster.options() };

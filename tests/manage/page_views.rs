@@ -1,12 +1,16 @@
 //! How the page shows the state of the fabric: incidents, selected links, fat trees, phones, age of data.
 
 use crate::browser::Browser;
+use crate::client::Managed;
 use crate::events::break_cable;
 use crate::page::{served, served_with};
 use serde_json::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use testkit::SimCluster;
 use torus_sm::config::options::Options;
 use torus_sm::ids::PortNum;
+use torus_sm::manage::server::network::NetworkConfig;
 use torus_sm::sim::generate::FabricShape;
 
 /// A script that calls `canvas`' place of the middle of the first link of a kind.
@@ -80,6 +84,52 @@ async fn a_selected_link_has_state_and_counters() {
              .then(() => {lost})"
         ));
         browser.wait_for("selected", "lost");
+        assert_eq!(browser.exceptions(), [""; 0]);
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_loss_of_a_selected_link_is_planned_before_it_is_pulled() {
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let options = cluster.options();
+    let token = cluster.file("token");
+    std::fs::write(&token, "a-token-of-some-length\n").expect("a file");
+    std::fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("our file");
+    let managed = Managed::start_configured(cluster, options, |config| {
+        let address = "127.0.0.1:0".parse().expect("an address");
+        config.network = Some(NetworkConfig { address, token_file: Some(token), tls: None });
+    })
+    .await;
+    tokio::task::block_in_place(|| {
+        let url = format!("{}#token=a-token-of-some-length", managed.url());
+        let Some(mut browser) = Browser::open(&url) else { return };
+        browser.wait_for("counts", "16 switches");
+        browser.evaluate(&format!("selectLink({FIRST_SWITCH_LINK})"));
+        browser.wait_for("selected", "What if it is pulled?");
+        browser.evaluate(
+            "[...document.querySelectorAll('#selected button')].find((b) => b.textContent.startsWith('What')).click()",
+        );
+        let text = browser.wait_for("selected", "verified, no credit loop");
+        assert!(text.contains("torus-2QoS routes the rest"), "{text}");
+        browser.screenshot("what-if");
+        assert_eq!(browser.exceptions(), [""; 0]);
+    });
+}
+
+/// The label of the SM covers no title of a plane.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn labels_of_managers_leave_the_titles_of_planes_free() {
+    let managed = served(SimCluster::healthy("4x4x8", 1)).await;
+    tokio::task::block_in_place(|| {
+        let Some(mut browser) = Browser::open(managed.url()) else { return };
+        browser.wait_for("counts", "128 switches");
+        let overlaps = browser.evaluate(
+            "(() => { const places = drawing.labelPlaces(); return drawing.titleBoxes().filter((box) => \
+             places.some(([x, y, width, height]) => x < box[2] && x + width > box[0] && y < box[3] && y + height > box[1])).length \
+             + 100 * (places.length !== 1); })()",
+        );
+        assert_eq!(overlaps, 0);
+        browser.screenshot("planes");
         assert_eq!(browser.exceptions(), [""; 0]);
     });
 }

@@ -33,6 +33,7 @@ fn describe_action(action: &Action) -> String {
         Action::Reroute => "plan all routes again".into(),
         Action::Quarantine(guid, num) => format!("quarantine the link at {guid}[{num}]"),
         Action::Release(guid, num) => format!("release the link at {guid}[{num}]"),
+        Action::WhatIf(guid, num) => format!("plan without the link at {guid}[{num}]"),
         Action::Priority(priority) => format!("set priority {priority}"),
         Action::Dump => "write dump files".into(),
         Action::Handover(Some(guid)) => format!("hand over to the SM at port GUID {guid}"),

@@ -99,6 +99,10 @@ pub(super) fn release(body: &[u8]) -> Result<Action, ApiError> {
     link(body).map(|(guid, port)| Action::Release(guid, port))
 }
 
+pub(super) fn what_if(body: &[u8]) -> Result<Action, ApiError> {
+    link(body).map(|(guid, port)| Action::WhatIf(guid, port))
+}
+
 /// The port that names a link.
 fn link(body: &[u8]) -> Result<(Guid, PortNum), ApiError> {
     let LinkBody { guid: text, port } = json(body)?;

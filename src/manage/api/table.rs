@@ -317,6 +317,12 @@ pub static ENDPOINTS: &[Endpoint] = &[
         Handler::Act(actions::release),
     ),
     post(
+        "/v1/actions/what-if",
+        "Plan and verify the fabric without a link, and write nothing; the effect is the text of action_done.",
+        "LinkBody",
+        Handler::Act(actions::what_if),
+    ),
+    post(
         "/v1/actions/perfmgr",
         "Give a command to the performance manager.",
         "PerfmgrBody",

@@ -114,6 +114,10 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
         ManageCommand::Handover { to, action } => {
             act_with(&client, action, "handover", json!({ "to": to }), Awaited::Action).await
         }
+        ManageCommand::WhatIf { port: name, action } => {
+            let body = port::link_body(&client, name).await?;
+            act_with(&client, action, "what-if", body, Awaited::Action).await
+        }
         ManageCommand::Release { port: name, action } => {
             let body = port::link_body(&client, name).await?;
             act_with(&client, action, "release", body, Awaited::Plan).await

@@ -12,6 +12,7 @@ const drawing = (() => {
   const MIN_HOST_SCALE = 26; // pixels per unit from which hosts are drawn
   const MIN_LABEL_SCALE = 70;
   const TITLE_HEIGHT = 12; // pixels
+  const TITLE_WIDTH = 40;
   const LEGEND_HEIGHT = 44;
   const DETOUR_STEPS = 8; // widths of the bands along cables with detours
   const ROW_TITLE_HEIGHT = 34; // pixels above the switches of a row
@@ -223,21 +224,42 @@ const drawing = (() => {
   const homeOf = (node) => (node.kind === "switch" ? node : node.home ?? node);
   const managers = () => [...model.nodes.values()].filter((node) => node.sm);
 
-  // A label at each SM, or at its switch while hosts are not drawn.
-  const drawManagers = (context) => {
+  // The boxes of the titles of planes on the screen: left, top, right and bottom.
+  const titleBoxes = () => {
+    const { torus } = layout;
+    if (!torus || torus.rz === 1) return [];
+    return Array.from({ length: torus.rz }, (_, z) => {
+      const [left, top] = torus.corner(z);
+      const [x, y] = toScreen([left - 0.3, top - 0.55]);
+      return [x, y - TITLE_HEIGHT, x + TITLE_WIDTH, y + 3];
+    });
+  };
+
+  // The labels of the SMs: text, node, and the box on the screen. While hosts are not drawn, they are at
+  // their switches.
+  const labels = (context) => {
     context.font = "600 11px system-ui, sans-serif";
-    context.textAlign = "left";
-    for (const node of managers()) {
+    const titles = titleBoxes();
+    return managers().map((node) => {
       const shown = view.scale < MIN_HOST_SCALE ? homeOf(node) : node;
-      const [x, y] = toScreen(layout.place.get(shown.guid));
       const text = node.sm === "MASTER" ? "SM" : node.sm.toLowerCase();
       const width = context.measureText(text).width + 8;
+      const [x, y] = labelPlace(toScreen(layout.place.get(shown.guid)), width, titles);
+      return { node, text, box: [x, y, width, LABEL_HEIGHT] };
+    });
+  };
+
+  const drawManagers = (context) => {
+    for (const { node, text, box } of labels(context)) {
+      context.textAlign = "left";
       context.fillStyle = palette.get(node.sm === "MASTER" ? "accent" : "dim");
-      context.fillRect(x + 8, y + 4, width, 15);
+      context.fillRect(...box);
       context.fillStyle = palette.get("surface");
-      context.fillText(text, x + 12, y + 15);
+      context.fillText(text, box[0] + 4, box[1] + 11);
     }
   };
+
+  const labelPlaces = () => labels(canvas.getContext("2d")).map(({ box }) => box);
 
   const drawLost = (context) => {
     context.strokeStyle = palette.get("fault");
@@ -470,5 +492,6 @@ const drawing = (() => {
   };
   const rows = () => layout.rows ?? [];
   const setColour = (name) => { colour = name; redraw(); };
-  return { canvas, managers, update, redraw, fit, nodeAt, linkAt, zoomTo, centre, zoom, zoomMiddle, pan, view: () => ({ ...view }), rows, middleOf, setColour, maxLoad, maxDetours };
+  return { canvas, managers, update, redraw, fit, nodeAt, linkAt, zoomTo, centre, zoom, zoomMiddle, pan, view: () => ({ ...view }), rows, middleOf, setColour, maxLoad, maxDetours,
+    labelPlaces, titleBoxes };
 })();

@@ -86,6 +86,7 @@ const follow = async () => {
     await guarded(() => api.events(lastEvent, (events) => {
       events.forEach(charts.take);
       showEvents(events);
+      events.forEach(takeResult);
       if (events.some((event) => CHANGES.has(event.event))) scheduleRefresh();
       lastEvent = events.at(-1).number ?? lastEvent;
     }))();

@@ -13,6 +13,7 @@ pub const PAGE: &str = concat!(
     include_str!("api.js"),
     include_str!("model.js"),
     include_str!("layout.js"),
+    include_str!("labels.js"),
     include_str!("draw.js"),
     include_str!("charts.js"),
     include_str!("panels.js"),

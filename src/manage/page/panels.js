@@ -186,8 +186,46 @@ const showSelectedLink = async (link) => {
   }
   if (!api.mayAct()) return;
   const body = { guid: link.ends[0].guid, port: link.ends[0].port };
-  box.append(actionButton("Quarantine", "/v1/actions/quarantine", body), " ",
-    actionButton("Release", "/v1/actions/release", body));
+  box.append(whatIfButton(body), " ", actionButton("Quarantine", "/v1/actions/quarantine", body), " ",
+    actionButton("Release", "/v1/actions/release", body), element("div", "", "what-if"));
+};
+
+// The request for a plan without the selected link, and where its result is shown.
+let whatIf = null;
+
+// A button that plans the fabric without a link before it is pulled.
+const whatIfButton = (body) => {
+  const button = element("button", "What if it is pulled?");
+  button.type = "button";
+  button.addEventListener("click", async () => {
+    const result = button.parentElement.querySelector(".what-if");
+    result.textContent = "planning without it";
+    result.className = "what-if dim";
+    try {
+      const { request } = await api.post("/v1/actions/what-if", body);
+      whatIf = { request, result };
+      waiting.splice(0).forEach(takeResult);
+    } catch (error) { result.textContent = error.message; }
+  });
+  return button;
+};
+
+const MAX_WAITING = 8;
+// Results that may have come before the reply to their request.
+const waiting = [];
+
+const takeResult = (event) => {
+  if (event.action !== "what-if") return;
+  if (event.request !== whatIf?.request) {
+    waiting.push(event);
+    if (waiting.length > MAX_WAITING) waiting.shift();
+    return;
+  }
+  const text = event.text ?? event.problem;
+  // Words in capitals tell of what gets worse.
+  const isBad = event.event === "action_failed" || /[A-Z]{2,} [A-Z]{2,}/.test(text);
+  whatIf.result.textContent = text;
+  whatIf.result.className = isBad ? "what-if bad" : "what-if good";
 };
 
 // Number of searches for a path: only the reply to the last one is shown.
@@ -250,6 +288,8 @@ const describeEvent = (event) => {
     case "incident_opened": return [`${event.severity}: ${event.headline}`, "bad"];
     case "incident_closed": return event.part_of ? null : [`over: ${event.headline}`, "good"];
     case "recording_written": return [`recording ${event.path}`];
+    case "action_done": return [`${event.action}: ${event.text}`];
+    case "action_failed": return [`${event.action} failed: ${event.problem}`, "bad"];
     case "trap": return [`trap ${event.number} from LID ${event.issuer}`];
     case "subscriptions_ended": return [`subscriptions of ${event.description} ended`, "bad"];
     case "congestion_configured":

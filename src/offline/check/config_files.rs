@@ -14,6 +14,7 @@ use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
 use crate::config::{
     Diagnostic, excerpt, guid2lid, guid2mkey, log_modules, neighbors, node_name_map, prefix_routes,
+    topo_config,
 };
 use crate::manage::server::network;
 use crate::notes::{Note, Severity};
@@ -108,6 +109,7 @@ impl ConfigFiles {
         files.enhanced_qos();
         files.prefix_routes();
         files.node_names();
+        files.expected_cables();
         files.module_flags();
         files.cache();
         files
@@ -321,6 +323,19 @@ impl ConfigFiles {
         };
         let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
         file.findings = prefix_routes::parse(&path, &text).diagnostics;
+        self.all.push(file);
+    }
+
+    /// `topo_config_file`; the daemon makes an incident of what is wrong in it.
+    fn expected_cables(&mut self) {
+        let Some(path) = self.options.topo_config_file.as_ref().map(PathBuf::from) else { return };
+        let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
+        let (cables, findings) = topo_config::parse(&path, &text);
+        file.findings = findings;
+        if cables.is_empty() && file.findings.is_empty() {
+            let text = "lists no cable that should be ACTIVE, and has no effect".to_owned();
+            file.say(0, Severity::Warning, text);
+        }
         self.all.push(file);
     }
 

@@ -22,6 +22,7 @@
 
 mod configure_tasks;
 mod sweep_tasks;
+mod what_if;
 
 use super::agenda::{Agenda, FollowUp, Task, TaskKind};
 use super::context::{Configuration, ManagerContext};
@@ -48,7 +49,7 @@ use crate::observe::Observation;
 use crate::record::entry::EventKind;
 use crate::wire::attr::SmState;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
@@ -76,6 +77,8 @@ pub struct SmLoop {
     mastership: Mastership,
     links: LinkQuarantine,
     unresponsive: UnresponsiveDevices,
+    /// One permit for a plan without a link that an operator asks for.
+    studies: Arc<Semaphore>,
 }
 
 impl SmLoop {
@@ -104,6 +107,7 @@ impl SmLoop {
             mastership: Mastership::default(),
             links: LinkQuarantine::default(),
             unresponsive: UnresponsiveDevices::default(),
+            studies: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -356,7 +360,7 @@ impl SmLoop {
                 let result = self.set_priority(priority).await;
                 self.env.monitor.events().action_ended(name, request, Ok(result));
             }
-            Action::Dump | Action::Handover(_) if self.env.role() != SmState::Master => {
+            Action::Dump | Action::Handover(_) | Action::WhatIf(..) if self.env.role() != SmState::Master => {
                 let problem = format!("this SM is not master: its state is {}", self.env.role());
                 self.env.monitor.events().action_ended(name, request, Err(problem));
             }
@@ -376,6 +380,7 @@ impl SmLoop {
             }
             Action::Quarantine(guid, num) => self.quarantine_by_request((guid, num)),
             Action::Release(guid, num) => self.release_by_request((guid, num)),
+            Action::WhatIf(guid, num) => self.what_if(request, (guid, num)).await,
             // The agenda makes these tasks of their own.
             Action::Resweep | Action::LightSweep | Action::Reroute
             // These are no work of the SM loop.

@@ -12,7 +12,8 @@
 //! * `inherit`: what the devices hold when this SM becomes master; `warm_standby`: reads it before;
 //!   `audit`: compares it afterwards, and after `moved_cables`;
 //! * `mapping_reader`: SL to VL mappings that no plan writes;
-//! * `balancing`: balances the routes in force again; `snapshot`: publishes a changed snapshot;
+//! * `balancing`: balances the routes in force again; [`what_if`]: plans without a link;
+//! * `snapshot`: publishes a changed snapshot;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `shared_state`: the files for other instances of this program, and those of a former master;
 //! * `log_once`, `fault_log`, `key_log`: log lines; `recording`: for the flight recorder;
@@ -41,6 +42,7 @@ mod snapshot;
 mod state;
 mod trial;
 mod warm_standby;
+pub mod what_if;
 
 use crate::apply::{ApplyControl, ApplyReport, ApplySettings, Devices, apply};
 use crate::config::config_files::ConfigFiles;
