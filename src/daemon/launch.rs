@@ -72,7 +72,10 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     configured.notes.iter().chain(&files.notes).for_each(operator_log::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
     let (threads, servers) = start_threads(&configured.options)?;
-    let configuration = Configuration::new(configured.options, files);
+    let configuration = Configuration {
+        ignored_lines: configured.mistakes,
+        ..Configuration::new(configured.options, files)
+    };
     let run = serve(args, configuration, &local, servers, log.clone());
     let outcome = threads.main().block_on(run);
     threads.shut_down();
@@ -148,7 +151,7 @@ async fn serve(
     servers: ServerThreads,
     log: LogHandle,
 ) -> Result<Exit, Failure> {
-    let Configuration { options, files: config_files, .. } = configuration;
+    let Configuration { options, files: config_files, ignored_lines, .. } = configuration;
     let (demux, unsolicited) = MadDemux::new(MAX_QUEUED_MADS);
     let files = StateFiles::from_environment(&options);
     let place = format!("{} port {}, port GUID {}", local.device, local.port, local.guid);
@@ -174,6 +177,7 @@ async fn serve(
         reload,
         options,
         config_files,
+        ignored_lines,
         once: args.once,
         files,
         config_file: config_file(args),

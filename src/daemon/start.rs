@@ -63,6 +63,8 @@ pub struct Setup {
     pub options: Options,
     /// The files that the options name.
     pub config_files: Arc<ConfigFiles>,
+    /// The lines of opensm.conf whose values are wrong.
+    pub ignored_lines: Vec<String>,
     /// End after the subnet is configured once (`-o`).
     pub once: bool,
     pub files: StateFiles,
@@ -442,7 +444,10 @@ impl Daemon {
             activity: self.activity.clone(),
             replication: link,
         };
-        let configuration = Configuration::new(self.setup.options, self.setup.config_files);
+        let configuration = Configuration {
+            ignored_lines: self.setup.ignored_lines,
+            ..Configuration::new(self.setup.options, self.setup.config_files)
+        };
         let events = EventQueue::new(inbox);
         let sm_loop = SmLoop::new(context, events, configuration, self.setup.once);
         let exit = sm_loop.run(shutdown).await;

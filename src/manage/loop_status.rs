@@ -256,6 +256,9 @@ pub struct ConfigStatus {
     pub read: DateTime<Utc>,
     /// What the last reload rejected, and why; `None` if it accepted everything.
     pub error: Option<String>,
+    /// What is wrong in the files that the daemon has started with, and is not used; `None` if they are
+    /// right, and after a reload.
+    pub start_error: Option<String>,
 }
 
 /// The state of the SM loop.

@@ -138,7 +138,7 @@ async fn run_daemon(
 ) -> Result<Exit, Failure> {
     let Simulation { fabric, sm_port: (guid, num), node_name, script, starting, management_dir } =
         simulation;
-    let Configuration { options, files: config_files, .. } = configuration;
+    let Configuration { options, files: config_files, ignored_lines, .. } = configuration;
     let (demux, unsolicited) = MadDemux::new(launch::MAX_QUEUED_MADS);
     let files = defaults::state_files(&options);
     let place = format!("simulated port {num} of \"{node_name}\", node GUID {guid}");
@@ -166,6 +166,7 @@ async fn run_daemon(
         reload: launch::reload(args, &options, &log),
         options,
         config_files,
+        ignored_lines,
         once: args.once,
         servers,
     };

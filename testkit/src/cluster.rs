@@ -247,8 +247,17 @@ impl SimCluster {
         let once = false;
         let config_file = None;
         let recorded = recordings.clone();
-        let setup =
-            Setup { options, config_files, once, files, recordings, reload, config_file, servers };
+        let setup = Setup {
+            options,
+            config_files,
+            ignored_lines: Vec::new(),
+            once,
+            files,
+            recordings,
+            reload,
+            config_file,
+            servers,
+        };
         let mut daemon = Daemon::new(port, &demux, unsolicited, setup);
         let shutdown = watch::Sender::new(false);
         Sm {

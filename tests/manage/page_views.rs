@@ -116,7 +116,7 @@ async fn the_loss_of_a_selected_link_is_planned_before_it_is_pulled() {
     });
 }
 
-/// The label of the SM covers no title of a plane.
+/// The label of the SM covers no title and no number of a plane.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn labels_of_managers_leave_the_titles_of_planes_free() {
     let managed = served(SimCluster::healthy("4x4x8", 1)).await;
@@ -129,6 +129,8 @@ async fn labels_of_managers_leave_the_titles_of_planes_free() {
              + 100 * (places.length !== 1); })()",
         );
         assert_eq!(overlaps, 0);
+        let above = browser.evaluate("labelPlace([50, 50], 20, [[60, 50, 100, 70]]).join()");
+        assert_eq!(above, "58,31");
         browser.screenshot("planes");
         assert_eq!(browser.exceptions(), [""; 0]);
     });

@@ -102,10 +102,14 @@ fn managers(status: &LoopStatus) -> Vec<ForeignManager> {
 
 /// Resources of this program.
 fn own(status: &LoopStatus) -> Vec<OwnFault> {
-    let config = status.config.error.as_ref().map(|error| OwnFault {
+    let rejected =
+        status.config.error.as_deref().map(|error| (error, "older values stay in force"));
+    let at_start = status.config.start_error.as_deref();
+    let at_start = at_start.map(|error| (error, "this program has started without what is wrong"));
+    let config = rejected.or(at_start).map(|(error, consequence)| OwnFault {
         resource: "configuration",
         text: format!(
-            "the configuration has errors, and older values stay in force: {}",
+            "the configuration has errors, and {consequence}: {}",
             error.lines().next().unwrap_or_default()
         ),
         repair: "correct the file, then reload the configuration".to_owned(),

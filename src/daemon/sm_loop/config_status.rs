@@ -13,7 +13,13 @@ pub fn in_force(files: &[FileVersion]) -> ConfigStatus {
         sha256: version.sha256.clone(),
         is_rejected: false,
     });
-    ConfigStatus { files: files.collect(), read: Utc::now(), error: None }
+    ConfigStatus { files: files.collect(), read: Utc::now(), error: None, start_error: None }
+}
+
+/// The status of the configuration that the daemon starts with. `errors`: what is wrong in its files.
+pub fn at_start(files: &[FileVersion], errors: &[String]) -> ConfigStatus {
+    let start_error = (!errors.is_empty()).then(|| errors.join("\n"));
+    ConfigStatus { start_error, ..in_force(files) }
 }
 
 /// The status after later versions of the files were rejected because of `error`.

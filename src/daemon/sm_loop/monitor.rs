@@ -63,7 +63,12 @@ impl Monitor {
             sm,
             managers: Vec::new(),
             options: Arc::new(options.clone()),
-            config: Arc::new(ConfigStatus { files: Vec::new(), read: now, error: None }),
+            config: Arc::new(ConfigStatus {
+                files: Vec::new(),
+                read: now,
+                error: None,
+                start_error: None,
+            }),
             fabric: None,
             subnet: None,
             refused: None,

@@ -247,6 +247,9 @@ struct Configuration {
     read: String,
     /// What the last reload rejected, and why; null if it accepted everything.
     error: Option<String>,
+    /// What is wrong in the files that the daemon has started with, and is not used; null if they are
+    /// right, and after a reload.
+    start_error: Option<String>,
     /// The files in force.
     files: Vec<File>,
     /// The flags in force (log_flags, or the action loglevel).
@@ -474,6 +477,7 @@ fn configuration(context: &ApiContext<'_>) -> Configuration {
     Configuration {
         read: time(status.config.read),
         error: status.config.error.clone(),
+        start_error: status.config.start_error.clone(),
         files: status.config.files.iter().map(file).collect(),
         log_flags,
     }

@@ -313,6 +313,9 @@ fn put_sweeps(out: &mut String, status: &Value) {
 
 fn put_configuration(out: &mut String, configuration: &Value) {
     put!(out, "\n  configuration read {} UTC", time(&configuration["read"]));
+    for problem in configuration["start_error"].as_str().iter().flat_map(|text| text.lines()) {
+        put!(out, "  {}: {problem}", painted(WARNING, "not used"));
+    }
     if let Some(problem) = configuration["error"].as_str() {
         put!(out, "  the last reload was rejected: {problem}");
         put!(out, "  in force are:");

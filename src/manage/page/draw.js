@@ -224,15 +224,21 @@ const drawing = (() => {
   const homeOf = (node) => (node.kind === "switch" ? node : node.home ?? node);
   const managers = () => [...model.nodes.values()].filter((node) => node.sm);
 
-  // The boxes of the titles of planes on the screen: left, top, right and bottom.
+  // The boxes of the titles and numbers of planes on the screen: left, top, right and bottom.
   const titleBoxes = () => {
     const { torus } = layout;
-    if (!torus || torus.rz === 1) return [];
-    return Array.from({ length: torus.rz }, (_, z) => {
+    if (!torus) return [];
+    const boxes = [];
+    for (let z = 0; z < torus.rz; z += 1) {
       const [left, top] = torus.corner(z);
       const [x, y] = toScreen([left - 0.3, top - 0.55]);
-      return [x, y - TITLE_HEIGHT, x + TITLE_WIDTH, y + 3];
-    });
+      if (torus.rz > 1) boxes.push([x, y - TITLE_HEIGHT, x + TITLE_WIDTH, y + 3]);
+      for (let at = 0; at < torus.rx && view.scale >= MIN_AXIS_SCALE; at += 1) {
+        const [middle, base] = toScreen([left + at, top + torus.ry - 0.38]);
+        boxes.push([middle - 6, base - 10, middle + 6, base + 2]);
+      }
+    }
+    return boxes;
   };
 
   // The labels of the SMs: text, node, and the box on the screen. While hosts are not drawn, they are at

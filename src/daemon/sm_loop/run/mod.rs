@@ -96,7 +96,8 @@ impl SmLoop {
         let named = configuration.files.versions.iter().cloned();
         let read_files: Vec<FileVersion> = opensm_conf.into_iter().chain(named).collect();
         let mut monitor = Monitor::new(context.feed.clone());
-        monitor.configured(config_status::in_force(&read_files));
+        let errors = [&configuration.ignored_lines[..], configuration.files.errors()].concat();
+        monitor.configured(config_status::at_start(&read_files, &errors));
         Self {
             reconfigurer: Reconfigurer::new(&context, &options, configuration.files),
             env: LoopEnv { context, options, monitor, timers: Timers::default(), once },
