@@ -2,7 +2,7 @@
 
 use super::earlier_ports::EarlierPorts;
 use super::event::{LinkEnd, NodeName};
-use super::fabric_changes::{link_end, links, name};
+use super::fabric_changes::{link_end, links_missing_in, name};
 use crate::fabric::{End, Fabric};
 use crate::ids::{Guid, Lid};
 use chrono::{DateTime, Utc};
@@ -50,10 +50,9 @@ impl MissingParts {
             let ports = slots.map(|port| (old.port(port).guid, old.observed_lid(port))).collect();
             self.nodes.insert(node.guid(), MissingNode { name: name(node), ports, since: now });
         }
-        let present = links(new);
-        for (a, b) in links(old).difference(&present) {
-            let ends = [link_end(old, *a), link_end(old, *b)];
-            self.links.insert([*a, *b], MissingLink { ends, since: now });
+        for (a, b) in links_missing_in(new, old) {
+            let ends = [link_end(old, a), link_end(old, b)];
+            self.links.insert([a, b], MissingLink { ends, since: now });
         }
         let is_linked = |&(guid, num): &End| {
             let port = new.node_by_guid(guid).and_then(|node| new.port_of(node, num));
