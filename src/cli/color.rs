@@ -7,13 +7,13 @@ use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use clap::{Arg, ArgMatches, ValueEnum, value_parser};
 
-/// What is critical, missing or refused.
+/// Style of critical, missing and refused parts.
 pub const CRITICAL: Style = AnsiColor::Red.on_default().bold();
-/// What needs attention.
+/// Style of parts that need attention.
 pub const WARNING: Style = AnsiColor::Yellow.on_default();
-/// What is well.
+/// Style of healthy states.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// Headings, and what is to be done.
+/// Style of headings, and of repairs to make.
 pub const STRONG: Style = Style::new().bold();
 
 /// Text in a style.

@@ -6,7 +6,7 @@
 //!
 //! * [`fact`]: what is wrong, as plain data; [`losses`]: nodes and cables that were seen and are
 //!   missing, from two snapshots; [`grid_squares`]: swapped cables of a torus, from its links;
-//!   [`tree_links`]: those of a fat tree; [`survey`]: links and devices that a snapshot shows as faulty;
+//!   [`tree_links`]: those of a fat tree of two levels, [`tree_levels`] of more; [`survey`]: links and devices that a snapshot shows as faulty;
 //!   [`torus_cables`]: cables that no direction of a torus explains; [`next_failure`]: the part whose
 //!   loss would cut off most;
 //! * [`causes`]: folds symptoms under their [`cause`], [`outages`] the lost and silent nodes;
@@ -32,4 +32,5 @@ pub mod survey;
 #[cfg(test)]
 mod tests;
 pub mod torus_cables;
+pub mod tree_levels;
 pub mod tree_links;

@@ -2,6 +2,7 @@
 
 use super::fact::{Cable, ExchangedCables};
 use super::losses::Register;
+use super::tree_levels;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
 use crate::fabric::{End, Fabric};
@@ -140,6 +141,42 @@ fn cables_that_were_swapped_before_the_start_are_named_from_the_links() {
     name_swaps(&GRID, SWAPS);
     name_swaps(&TREE, SWAPS);
     name_swaps(&CUBE, SWAPS / 10);
+}
+
+/// Swaps cables between the same two levels of a tree of three, in random places.
+#[test]
+fn swapped_cables_between_levels_of_a_tree_are_named() {
+    for shape in ["fattree:4x4x4x2", "fattree:6x4x2x4"] {
+        let whole = shape.parse::<FabricShape>().expect("a shape").build().expect("it fits");
+        assert_eq!(tree_levels::swapped(&snapshot(&whole)), None, "{shape}");
+        let has_host = |node: usize| {
+            whole.cables.iter().any(|ends| {
+                ends.iter().any(|end| end.0 == node)
+                    && ends.iter().any(|end| whole.nodes[end.0].kind == NodeKind::Ca)
+            })
+        };
+        let is_switch = |&(node, _): &(usize, PortNum)| whole.nodes[node].kind == NodeKind::Switch;
+        let cables = (0..whole.cables.len()).filter(|&at| whole.cables[at].iter().all(is_switch));
+        let is_low = |at: &usize| whole.cables[*at].iter().any(|end| has_host(end.0));
+        let (low, high): (Vec<usize>, Vec<usize>) = cables.partition(is_low);
+        for seed in 1..=SWAPS {
+            let mut state = seed * 7919;
+            let level = if seed % 2 == 0 { &low } else { &high };
+            let pair = [0, 1].map(|_| level[random(&mut state, level.len())]);
+            let nodes = pair.map(|cable| whole.cables[cable].map(|(node, _)| node));
+            if nodes[0].iter().any(|node| nodes[1].contains(node)) {
+                continue;
+            }
+            let mut swapped = whole.clone();
+            (swapped.cables[pair[0]][1], swapped.cables[pair[1]][1]) =
+                (whole.cables[pair[1]][1], whole.cables[pair[0]][1]);
+            let found = tree_levels::swapped(&snapshot(&swapped));
+            let found = found.unwrap_or_else(|| panic!("{shape}, seed {seed}: not named"));
+            let repaired = snapshot(&with_exchange(&swapped, &found));
+            // Some exchanges make another fabric of the same form.
+            assert!(tree_levels::is_regular(&repaired), "{shape}, seed {seed}");
+        }
+    }
 }
 
 #[test]

@@ -82,7 +82,7 @@ pub struct IncidentConnections {
 pub struct IncidentKeeper {
     connections: IncidentConnections,
     losses: LostParts,
-    /// Of two facts about one cable, that of the earlier source gives the headline.
+    /// In this order: the headline of a cable with two faults is that of the earlier source.
     sources: Vec<Box<dyn FactSource>>,
     journal: Journal,
     was_master: bool,

@@ -9,7 +9,7 @@ use crate::incidents::fact::{
 };
 use crate::incidents::losses::Register;
 use crate::incidents::torus_cables::{self, TorusCables};
-use crate::incidents::{grid_squares, tree_links};
+use crate::incidents::{grid_squares, tree_levels, tree_links};
 use crate::manage::loop_status::LoopStatus;
 use crate::notes::{Note, Severity, counted};
 use crate::publish::Subnet;
@@ -113,7 +113,8 @@ fn torus_cables(subnet: &Subnet) -> TorusCables {
         engines.split(',').any(|engine| engine.trim().eq_ignore_ascii_case("torus-2QoS"));
     let unexpected = torus_cables::unexpected(fabric, plan);
     if unexpected.is_none() && !is_torus {
-        let exchanged = tree_links::swapped(fabric).into_iter().collect();
+        let exchanged = tree_links::swapped(fabric).or_else(|| tree_levels::swapped(fabric));
+        let exchanged = exchanged.into_iter().collect();
         return TorusCables { unexpected: Vec::new(), exchanged };
     }
     if unexpected.as_ref().is_some_and(Vec::is_empty) {
