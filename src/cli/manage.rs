@@ -161,7 +161,7 @@ pub enum ManageCommand {
     },
     /// Print metrics in the text format of Prometheus
     Metrics(SelectArgs),
-    /// Print events as JSON lines
+    /// Print events as they happen, each on a line
     Events {
         /// Begin after this event number; 0 is the earliest that the daemon keeps [default: new
         /// events]
