@@ -121,7 +121,7 @@ pub fn update_degraded(links: &DegradedLinks, old: &Fabric, new: &Fabric) -> Deg
 }
 
 fn has_changed(old: &Port, new: &Port) -> bool {
-    old.peer != new.peer || old.info != new.info
+    old.peer != new.peer || old.info() != new.info()
 }
 
 /// True if both snapshots have the same nodes and names, with the same indexes.
@@ -180,7 +180,7 @@ mod tests {
                 ports[peer.index()].peer = None;
                 ports[port.index()].peer = None;
             }
-            if let Some(info) = &mut ports[port.index()].info {
+            if let Some(info) = &mut ports[port.index()].info() {
                 info.set_link_width_active(width.max(LinkWidth::X1));
             }
         }

@@ -42,7 +42,7 @@ pub fn guid_cap(fabric: &Fabric, end: EndPort) -> Option<u8> {
         return fabric.vport(end).map(|vport| vport.guid_cap);
     }
     let is_end = !fabric.node(port.node).is_switch() || port.num == PortNum::ZERO;
-    port.info.filter(|_| is_end).map(|info| info.guid_cap())
+    port.info().filter(|_| is_end).map(|info| info.guid_cap())
 }
 
 fn writable(fabric: &Fabric, mut block: AliasBlock) -> Option<AliasBlock> {

@@ -161,7 +161,7 @@ impl ManagedPorts {
     /// INIT. Virtualization may not be enabled on a port that carries data before its vports have a plan.
     pub fn observe_first(&mut self, fabric: &Fabric) {
         let carries_no_data = |id: &PortId| {
-            fabric.port(*id).info.is_some_and(|info| info.port_state() == PortState::Init)
+            fabric.port(*id).info().is_some_and(|info| info.port_state() == PortState::Init)
         };
         for id in virtualized(fabric).filter(carries_no_data) {
             let guid = fabric.port(id).guid;
@@ -233,7 +233,7 @@ impl ManagedPorts {
 fn virtualized(fabric: &Fabric) -> impl Iterator<Item = PortId> {
     fabric.end_ports().filter(|&id| {
         let is_adapter = fabric.node_of(id).kind() == NodeKind::Ca;
-        is_adapter && fabric.port(id).info.is_some_and(|info| info.has_virtual_ports())
+        is_adapter && fabric.port(id).info().is_some_and(|info| info.has_virtual_ports())
     })
 }
 
