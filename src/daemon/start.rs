@@ -368,6 +368,7 @@ impl Daemon {
             shared: shared_incidents,
         });
         servers.spawn_on(incidents.run(), &background);
+        servers.spawn_on(self.setup.recordings.clone().compress(), &background);
         let perfmgr = PerfManager::new(connections, &self.setup.options, dump_dir);
         servers.spawn_on(perfmgr.run(), &background);
         let congestion = CongestionManager::new(CongestionConnections {

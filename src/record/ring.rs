@@ -3,13 +3,18 @@
 
 use super::entry::{EventKind, RecordedMad, put_event, put_mad_entry};
 use super::requests::Requests;
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Size of a block in bytes: large enough that the cost of a block does not matter, small enough
 /// that dropping one loses little.
-const BLOCK_SIZE: usize = 1 << 16;
+pub(super) const BLOCK_SIZE: usize = 1 << 16;
 
 /// Space that the largest entry takes.
 const MAX_ENTRY_SIZE: usize = 1200;
@@ -17,7 +22,7 @@ const MAX_ENTRY_SIZE: usize = 1200;
 /// The bounds of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RingLimits {
-    /// Maximum size of all blocks; 0 records nothing.
+    /// Maximum size of the entries of all blocks, before they are compressed; 0 records nothing.
     pub bytes: usize,
     /// Maximum age of a block.
     pub age: Duration,
@@ -34,13 +39,69 @@ pub struct Block {
     pub start: u64,
     /// Time of the last entry.
     pub end: u64,
-    /// The encoded entries.
-    pub bytes: Vec<u8>,
+    entries: Entries,
+}
+
+/// The encoded entries of a block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Entries {
+    Plain(Vec<u8>),
+    /// Compressed by Deflate (RFC 1951).
+    Deflated(Vec<u8>),
 }
 
 impl Block {
+    /// The encoded entries.
+    pub fn bytes(&self) -> Cow<'_, [u8]> {
+        match &self.entries {
+            Entries::Plain(bytes) => Cow::Borrowed(bytes),
+            Entries::Deflated(deflated) => {
+                let mut bytes = Vec::with_capacity(BLOCK_SIZE);
+                let inflated = DeflateDecoder::new(&deflated[..]).read_to_end(&mut bytes);
+                debug_assert!(inflated.is_ok(), "what was compressed can be read");
+                Cow::Owned(bytes)
+            }
+        }
+    }
+
+    /// A copy in less memory; `None` if the block is compressed. Takes about half a millisecond.
+    pub(super) fn compressed(&self) -> Option<Self> {
+        let Entries::Plain(bytes) = &self.entries else { return None };
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).ok()?;
+        let mut deflated = encoder.finish().ok()?;
+        deflated.shrink_to_fit();
+        Some(Self { entries: Entries::Deflated(deflated), ..*self })
+    }
+
+    fn is_compressed(&self) -> bool {
+        matches!(self.entries, Entries::Deflated(_))
+    }
+}
+
+/// The block that is being filled.
+struct OpenBlock {
+    first: u64,
+    count: u64,
+    start: u64,
+    end: u64,
+    bytes: Vec<u8>,
+}
+
+impl OpenBlock {
     fn new(first: u64, start: u64) -> Self {
         Self { first, count: 0, start, end: start, bytes: Vec::with_capacity(BLOCK_SIZE) }
+    }
+
+    fn close(self) -> Block {
+        let Self { first, count, start, end, bytes } = self;
+        Block { first, count, start, end, entries: Entries::Plain(bytes) }
+    }
+
+    /// A copy of the entries so far.
+    fn copy(&self) -> Block {
+        let Self { first, count, start, end, ref bytes } = *self;
+        Block { first, count, start, end, entries: Entries::Plain(bytes.clone()) }
     }
 }
 
@@ -48,7 +109,7 @@ impl Block {
 pub(super) struct Ring {
     limits: RingLimits,
     full: VecDeque<Arc<Block>>,
-    open: Option<Block>,
+    open: Option<OpenBlock>,
     /// Requests in the open block.
     requests: Requests,
     /// Number of entries since the recorder was started.
@@ -79,8 +140,9 @@ impl Ring {
 
     /// Number of the first entry that is kept.
     pub(super) fn first(&self) -> u64 {
-        let oldest = self.full.front().map(|block| &**block).or(self.open.as_ref());
-        oldest.map_or(self.count, |block| block.first)
+        let oldest = self.full.front().map(|block| block.first);
+        let oldest = oldest.or(self.open.as_ref().map(|block| block.first));
+        oldest.unwrap_or(self.count)
     }
 
     pub(super) fn push_mad(&mut self, now: u64, mad: &RecordedMad) {
@@ -95,7 +157,7 @@ impl Ring {
         if self.limits.bytes == 0 {
             return;
         }
-        let block = self.open.get_or_insert_with(|| Block::new(self.count, now));
+        let block = self.open.get_or_insert_with(|| OpenBlock::new(self.count, now));
         // Threads may take the lock in another order than they read the clock.
         let now = now.max(block.end);
         put(&mut block.bytes, now - block.end, &mut self.requests);
@@ -103,7 +165,7 @@ impl Ring {
         block.count += 1;
         self.count += 1;
         if block.bytes.len() + MAX_ENTRY_SIZE > BLOCK_SIZE {
-            self.full.extend(self.open.take().map(Arc::new));
+            self.full.extend(self.open.take().map(|block| Arc::new(block.close())));
             self.requests.clear();
             self.drop_old(now);
         }
@@ -121,10 +183,22 @@ impl Ring {
         }
     }
 
+    /// The oldest full block that is not compressed.
+    pub(super) fn uncompressed(&self) -> Option<Arc<Block>> {
+        self.full.iter().find(|block| !block.is_compressed()).cloned()
+    }
+
+    /// Replaces a block by a compressed copy, if it is still kept.
+    pub(super) fn replace(&mut self, block: &Arc<Block>, compressed: Block) {
+        if let Some(kept) = self.full.iter_mut().find(|kept| Arc::ptr_eq(kept, block)) {
+            *kept = Arc::new(compressed);
+        }
+    }
+
     /// The blocks, oldest first, as of `now`.
     pub(super) fn blocks(&mut self, now: u64) -> Vec<Arc<Block>> {
         self.drop_old(now);
-        let open = self.open.clone().map(Arc::new);
+        let open = self.open.as_ref().map(|block| Arc::new(block.copy()));
         self.full.iter().cloned().chain(open).collect()
     }
 }
@@ -140,7 +214,8 @@ mod tests {
     fn texts(ring: &mut Ring, now: u64) -> Vec<(u64, String)> {
         let mut texts = Vec::new();
         for block in ring.blocks(now) {
-            let mut reader = Reader::new(&block.bytes, 0);
+            let bytes = block.bytes();
+            let mut reader = Reader::new(&bytes, 0);
             let mut at = block.start;
             let mut requests = Requests::new();
             while !reader.is_empty() {
@@ -161,7 +236,7 @@ mod tests {
         for number in 0..100_000 {
             ring.push_event(number, EventKind::Timer, &format!("event {number}"));
         }
-        let size: usize = ring.blocks(100_000).iter().map(|block| block.bytes.len()).sum();
+        let size: usize = ring.blocks(100_000).iter().map(|block| block.bytes().len()).sum();
         assert!((2 * BLOCK_SIZE..=4 * BLOCK_SIZE).contains(&size), "{size}");
         let kept = texts(&mut ring, 100_000);
         let expected = (ring.first()..100_000).map(|number| (number, format!("event {number}")));
@@ -186,5 +261,31 @@ mod tests {
         // Blocks are dropped as a whole.
         assert!((86 * SECOND..=90 * SECOND).contains(&first), "{first}");
         assert_eq!(last, now - SECOND / 1000);
+    }
+
+    #[test]
+    fn compressed_blocks_have_the_same_entries_in_less_memory() {
+        let limits = RingLimits { bytes: 100 * BLOCK_SIZE, age: Duration::from_secs(1000) };
+        let mut ring = Ring::new(limits);
+        for number in 0..10_000 {
+            ring.push_event(number, EventKind::Timer, &format!("text {number} of some length"));
+        }
+        let plain = texts(&mut ring, 10_000);
+        let size = |ring: &Ring| -> usize {
+            let entries = ring.full.iter().map(|block| match &block.entries {
+                Entries::Plain(bytes) | Entries::Deflated(bytes) => bytes.capacity(),
+            });
+            entries.sum()
+        };
+        let before = size(&ring);
+        let first = ring.uncompressed().expect("a full block");
+        while let Some(block) = ring.uncompressed() {
+            let compressed = block.compressed().expect("it is not compressed");
+            ring.replace(&block, compressed);
+        }
+        assert!(size(&ring) < before / 3, "{} of {before}", size(&ring));
+        assert_eq!(texts(&mut ring, 10_000), plain);
+        ring.replace(&first, Block { first: 1, ..(*first).clone() });
+        assert_eq!(ring.first(), 0, "a block that is not kept replaces none");
     }
 }

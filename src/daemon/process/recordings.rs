@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::task::yield_now;
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 
 /// Minimum time between recordings that are written without a command.
@@ -32,6 +33,10 @@ const SUFFIX: &str = ".recording";
 
 /// Number of bytes in a megabyte.
 const MEGABYTE: usize = 1 << 20;
+
+/// Time between two looks for entries to compress: a cold start records a block of 64 KiB in some
+/// milliseconds.
+const COMPRESSION_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A recording could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +93,18 @@ impl Recordings {
     /// The recorder, for the wrappers of the port.
     pub fn recorder(&self) -> &Arc<FlightRecorder> {
         &self.recorder
+    }
+
+    /// Compresses what was recorded from time to time, for ever.
+    pub async fn compress(self: Arc<Self>) {
+        let mut ticks = interval(COMPRESSION_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            while self.recorder.compress_block() {
+                yield_now().await;
+            }
+        }
     }
 
     /// Takes over options that were read, and the texts of the files that they name.

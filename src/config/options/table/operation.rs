@@ -214,8 +214,9 @@ pub(super) use log;
 macro_rules! recorder {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Flight recorder";
-        /// Memory in MB for the MADs and events of the last minutes, which SIGUSR2, a failed sweep
-        /// and a panic write to dump_files_dir for torus-sm replay; 0 records nothing.
+        /// Size in MB of the MADs and events of the last minutes, which SIGUSR2, a failed sweep
+        /// and a panic write to dump_files_dir for torus-sm replay; 0 records nothing. They are
+        /// compressed in memory, to about a fifth.
         recorder_size: u32 = 20, reload, implemented, range(0, 65_536);
         /// Age in minutes above which recorded MADs and events are dropped, 1 to 10080.
         recorder_time: u32 = 15, reload, implemented, range(1, 10_080);
