@@ -1,8 +1,10 @@
 //! The channel dependency graph (CDG) over (channel, VL) pairs; [`super::full`] defines it.
 
 mod awaited_vls;
+mod ranks;
 
 use self::awaited_vls::AwaitedVls;
+pub(super) use self::ranks::{NO_RANK, Ranks};
 use super::network::{Channel, NONE, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{LOCAL_INPUT, Triples, bits};
@@ -15,8 +17,6 @@ use std::collections::VecDeque;
 /// Number of VLs of a channel. VL 15 carries SMPs only; a mapping to it drops packets.
 const VLS: usize = 16;
 pub(super) const DROP_VL: u8 = 15;
-/// The topological rank of (channel, VL) pairs without dependencies.
-pub(super) const NO_RANK: u32 = u32::MAX;
 
 /// The node of a channel and VL.
 pub(super) fn node(channel: u32, vl: u8) -> u32 {
@@ -220,9 +220,8 @@ impl DependencyGraph {
         if left > 0 { Err(waiting) } else { Ok(()) }
     }
 
-    /// The topological rank of each node: the length of the longest chain of dependencies from it.
-    /// Nodes without any dependency have [`NO_RANK`]; `None` if there is a cycle.
-    pub(super) fn ranks(&self) -> Option<Vec<u32>> {
+    /// The topological rank of each node; `None` if there is a cycle.
+    pub(super) fn ranks(&self) -> Option<Ranks> {
         let mut order = Vec::new();
         self.topological_order(|node| order.push(node)).ok()?;
         let mut ranks = vec![NO_RANK; self.len()];
@@ -230,7 +229,7 @@ impl DependencyGraph {
             let above = |next: u32| ranks[next as usize] + 1;
             ranks[node as usize] = self.successors(node).map(above).max().unwrap_or(0);
         }
-        Some(ranks)
+        Some(Ranks::new(&ranks))
     }
 
     /// Searches depth first from the first remaining node until the path returns to one of its

@@ -1,7 +1,7 @@
 //! The proof of a plan: the findings of a check that the plan passed, retained so that a later plan
 //! can be verified by its differences ([`super::incremental`]).
 
-use super::dependency_graph::{DROP_VL, DependencyGraph, node};
+use super::dependency_graph::{DROP_VL, DependencyGraph, Ranks, node};
 use super::endpoints::{DestinationTree, Endpoint, SourcePorts};
 use super::network::{ChannelSets, PackedNetwork, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
@@ -38,7 +38,7 @@ pub struct Proof {
     pub(super) pair_sls: Arc<ChannelPairSls>,
     pub(super) cdg: Arc<DependencyGraph>,
     /// Topological rank of each node of `cdg`.
-    pub(super) ranks: Arc<Vec<u32>>,
+    pub(super) ranks: Arc<Ranks>,
     /// End ports by switch of `network`.
     pub(super) sources: Arc<Vec<SourcePorts>>,
     /// By LID; `None` for unassigned LIDs.

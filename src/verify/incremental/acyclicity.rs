@@ -5,18 +5,18 @@
 //! one. The search begins at the heads of these dependencies and visits no node below the lowest of
 //! their tails.
 
-use crate::verify::dependency_graph::{DependencyGraph, NO_RANK};
+use crate::verify::dependency_graph::{DependencyGraph, NO_RANK, Ranks};
 use std::collections::HashMap;
 
 /// True if the graph, of which `ranks` are the topological ranks, has no cycle with the `added`
 /// dependencies and without the nodes for which `is_dead` holds.
 pub(super) fn stays_acyclic(
     cdg: &DependencyGraph,
-    ranks: &[u32],
+    ranks: &Ranks,
     is_dead: impl Fn(u32) -> bool,
     added: &[(u32, u32)],
 ) -> bool {
-    let rank = |node: u32| ranks[node as usize];
+    let rank = |node: u32| ranks.of(node);
     let is_out_of_order = |&&(from, to): &&(u32, u32)| {
         // A node without any dependency in the graph has no rank.
         rank(from) == NO_RANK || rank(to) == NO_RANK || rank(from) <= rank(to)

@@ -38,7 +38,13 @@ impl Proof {
                 .iter()
                 .for_each(|&tree| trees[tree.lid.index()] = Some(tree));
         }
-        let network = self.network.without(&additions.changes.ports);
+        let lost = &additions.changes.ports;
+        let mut network = self.network.clone();
+        let mut packed = self.packed.clone();
+        if !lost.is_empty() {
+            network = Arc::new(network.without(lost));
+            packed = Arc::new(network.packed());
+        }
         let mut triples = (*self.triples).clone();
         for (&(channel, input, next), &sls) in &additions.triples {
             let hop = network.hop_of(channel);
@@ -57,10 +63,10 @@ impl Proof {
             groups: verified.plan().multicast.clone(),
             ranks: Arc::new(cdg.ranks()?),
             pair_sls: Arc::new(triples.pair_sls(&network)),
-            packed: Arc::new(network.packed()),
+            packed,
             triples: Arc::new(triples),
             cdg: Arc::new(cdg),
-            network: Arc::new(network),
+            network,
             destinations,
             trees: Arc::new(trees),
             group_notes: additions.group_notes,
@@ -216,7 +222,7 @@ mod tests {
         for node in 0..implied.len() as u32 {
             let known: Vec<u32> = cdg.successors(node).collect();
             assert!(implied.successors(node).all(|next| known.contains(&next)), "{node}");
-            let rank = |node: u32| proof.ranks[node as usize];
+            let rank = |node: u32| proof.ranks.of(node);
             assert!(known.iter().all(|&next| rank(next) < rank(node)), "{node}");
         }
         let (_, exact) = prove(&proof.fabric, plan.clone(), &proof.checks).expect("a clean plan");
