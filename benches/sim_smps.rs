@@ -13,7 +13,7 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
 use torus_sm::wire::attr::AttrId;
 use torus_sm::wire::mad::Method;
-use torus_sm::wire::smp::{DirectedRoute, SmpRoute, request};
+use torus_sm::wire::smp::{DirectedRoute, SmpFields, SmpRoute, request};
 
 const BATCH: u64 = 1000;
 
@@ -51,7 +51,17 @@ fn smps(criterion: &mut Criterion) {
             bencher.iter(|| {
                 counter.0.store(0, Ordering::Relaxed);
                 for tid in 0..BATCH {
-                    let mad = request(&route, Method::GET, attr, 0, MKey::NONE, tid, &[0; 64]);
+                    let mad = request(
+                        &route,
+                        SmpFields {
+                            method: Method::GET,
+                            attr_id: attr,
+                            attr_mod: 0,
+                            m_key: MKey::NONE,
+                            tid: tid,
+                        },
+                        &[0; 64],
+                    );
                     let to = Address::smi(Lid::PERMISSIVE);
                     let timeout = Some(Duration::from_secs(60));
                     let agent = Agent::SmiDirected;

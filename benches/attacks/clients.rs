@@ -153,7 +153,17 @@ impl Tables<'_> {
         let get = Method::GET;
         let key = MKey::NONE;
         let data = [0; DATA_SIZE];
-        let mad = smp::request(&route, get, AttrId::LINEAR_FT, block, key, self.tid.into(), &data);
+        let mad = smp::request(
+            &route,
+            smp::SmpFields {
+                method: get,
+                attr_id: AttrId::LINEAR_FT,
+                attr_mod: block,
+                m_key: key,
+                tid: self.tid.into(),
+            },
+            &data,
+        );
         let to = (Agent::SmiLid, Address::smi(self.lid));
         self.client.send(to, &mad.0, BLOCK_LIMIT, 0);
         let reply = reply_to(self.client, self.tid, BLOCK_LIMIT)?;

@@ -209,12 +209,32 @@ fn trap(to: Lid, subject: Lid, number: u64, kind: u16) -> Mad {
     let mut data = [0; DATA_SIZE];
     data.copy_from_slice(&notice.0[..DATA_SIZE]);
     let route = SmpRoute::Lid(to);
-    smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, number, &data)
+    smp::request(
+        &route,
+        smp::SmpFields {
+            method: Method::TRAP,
+            attr_id: AttrId::NOTICE,
+            attr_mod: 0,
+            m_key: MKey::NONE,
+            tid: number,
+        },
+        &data,
+    )
 }
 
 fn role_request(to: Lid, number: u64) -> Mad {
     let method = if number.is_multiple_of(2) { Method::GET } else { Method::SET };
     let route = SmpRoute::Lid(to);
     let modifier = (number >> 8) as u32 % 7;
-    smp::request(&route, method, AttrId::SM_INFO, modifier, MKey::NONE, number, &[0x33; DATA_SIZE])
+    smp::request(
+        &route,
+        smp::SmpFields {
+            method: method,
+            attr_id: AttrId::SM_INFO,
+            attr_mod: modifier,
+            m_key: MKey::NONE,
+            tid: number,
+        },
+        &[0x33; DATA_SIZE],
+    )
 }

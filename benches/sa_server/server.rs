@@ -10,7 +10,7 @@ use torus_sm::daemon::messages::SaCommand;
 use torus_sm::daemon::sa_server::db_file::SaDbFile;
 use torus_sm::daemon::sa_server::shared_responder::SharedResponder;
 use torus_sm::daemon::sa_server::table_workers::TableWorkers;
-use torus_sm::daemon::sa_server::{Inboxes, SaServer};
+use torus_sm::daemon::sa_server::{Inboxes, SaConnections, SaServer};
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
@@ -53,7 +53,8 @@ impl BenchServer {
         let (outcomes, sa_outcomes) = mpsc::channel(1);
         let (notice, notices) = mpsc::channel(1);
         let workers = TableWorkers::with(workers).expect("threads");
-        let server = SaServer::new(port, responder, snapshots, sm_status, events, archive, workers);
+        let connections = SaConnections { port, published: snapshots, sm_status, events };
+        let server = SaServer::new(connections, responder, archive, workers);
         let shared_responder = server.shared_responder();
         let server =
             runtime.spawn(server.serve(Inboxes { requests, commands, sa_outcomes, notices }));

@@ -15,7 +15,7 @@ use crate::daemon::process::recordings::Recordings;
 use crate::daemon::replication::{self, RegistryLink};
 use crate::daemon::sa_server::db_file::{self, SaDbFile};
 use crate::daemon::sa_server::table_workers::TableWorkers;
-use crate::daemon::sa_server::{Inboxes, SaServer};
+use crate::daemon::sa_server::{Inboxes, SaConnections, SaServer};
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext, ReloadFn};
 use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::files::StateFiles;
@@ -410,15 +410,18 @@ impl Daemon {
         let archive = SaDbFile::new(self.setup.files.dump_dir.clone(), &registry)
             .read_from(self.setup.options.sa_db_file.as_deref());
         let responder = Responder::new(registry);
-        let subnet = self.subnet.subscribe();
-        let sm_status = self.sm_status.subscribe();
         let open_replies = table_workers.open_replies().clone();
-        let server =
-            SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers)
-                .with_feed(self.feed.events.clone())
-                .with_activity(self.activity.clone())
-                .with_replicas(registry_link.changed)
-                .with_offenders(self.feed.status.load().offenders.clone());
+        let connections = SaConnections {
+            port: self.port,
+            published: self.subnet.subscribe(),
+            sm_status: self.sm_status.subscribe(),
+            events,
+        };
+        let server = SaServer::new(connections, responder, archive, table_workers)
+            .with_feed(self.feed.events.clone())
+            .with_activity(self.activity.clone())
+            .with_replicas(registry_link.changed)
+            .with_offenders(self.feed.status.load().offenders.clone());
         self.demux.set_inline_responder(server.shared_responder());
         self.demux.set_transfer_observer(open_replies);
         let requests = self.unsolicited.sa;

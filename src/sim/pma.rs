@@ -172,7 +172,17 @@ mod tests {
     fn send(net: &mut Net) {
         let route = DirectedRoute::new(&[PortNum(1); 2]).expect("few hops");
         let route = SmpRoute::Directed(route);
-        let mad = smp::request(&route, Method::GET, AttrId::NODE_INFO, 0, MKey::NONE, 1, &[0; 64]);
+        let mad = smp::request(
+            &route,
+            smp::SmpFields {
+                method: Method::GET,
+                attr_id: AttrId::NODE_INFO,
+                attr_mod: 0,
+                m_key: MKey::NONE,
+                tid: 1,
+            },
+            &[0; 64],
+        );
         let from = slot(net, HOST0, 1);
         net.transmit(Packet { from, to: Address::smi(Lid::PERMISSIVE), mad });
     }

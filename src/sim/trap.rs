@@ -5,7 +5,7 @@ use crate::ids::{Lid, MKey, PortNum};
 use crate::wire::attr::{AttrId, ChangeFlag, NodeKind, Notice, TrapNumber};
 use crate::wire::bits::Field;
 use crate::wire::mad::{Class, Mad, Method};
-use crate::wire::smp::{DATA_SIZE, RETURN_PATH, SmpRoute, request};
+use crate::wire::smp::{DATA_SIZE, RETURN_PATH, SmpFields, SmpRoute, request};
 use std::time::Duration;
 
 /// A trap that is repeated until a TrapRepress with its transaction ID arrives.
@@ -85,5 +85,15 @@ pub(super) fn mad(tid: u64, notice: &Notice) -> Mad {
     data.copy_from_slice(&notice.0[..DATA_SIZE]);
     // The destination LID is in the packet, not in the MAD.
     let route = SmpRoute::Lid(Lid(0));
-    request(&route, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data)
+    request(
+        &route,
+        SmpFields {
+            method: Method::TRAP,
+            attr_id: AttrId::NOTICE,
+            attr_mod: 0,
+            m_key: MKey::NONE,
+            tid: tid,
+        },
+        &data,
+    )
 }

@@ -274,7 +274,7 @@ fn reply(status: &SmStatus, request: &Mad, mad_status: u16) -> Mad {
 mod tests {
     use super::*;
     use crate::ids::{Lid, PortNum};
-    use crate::wire::smp::{DirectedRoute, SmpRoute, request};
+    use crate::wire::smp::{DirectedRoute, SmpFields, SmpRoute, request};
 
     fn status(state: SmState) -> SmStatus {
         let options = Options { sm_key: SmKey(11), sm_priority: 3, ..Options::default() };
@@ -282,7 +282,17 @@ mod tests {
     }
 
     fn get(m_key: MKey) -> Mad {
-        request(&SmpRoute::Lid(Lid(1)), Method::GET, AttrId::SM_INFO, 0, m_key, 5, &[0; 64])
+        request(
+            &SmpRoute::Lid(Lid(1)),
+            SmpFields {
+                method: Method::GET,
+                attr_id: AttrId::SM_INFO,
+                attr_mod: 0,
+                m_key: m_key,
+                tid: 5,
+            },
+            &[0; 64],
+        )
     }
 
     fn set(modifier: u32, sender: SmState, sm_key: u64) -> Mad {
@@ -293,11 +303,13 @@ mod tests {
         info.write(&mut data);
         request(
             &SmpRoute::Lid(Lid(1)),
-            Method::SET,
-            AttrId::SM_INFO,
-            modifier,
-            MKey::NONE,
-            5,
+            SmpFields {
+                method: Method::SET,
+                attr_id: AttrId::SM_INFO,
+                attr_mod: modifier,
+                m_key: MKey::NONE,
+                tid: 5,
+            },
             &data,
         )
     }
@@ -370,7 +382,17 @@ mod tests {
     fn a_directed_route_get_is_answered_with_the_key() {
         let route = DirectedRoute::new(&[PortNum(1)]).expect("one hop");
         let route = SmpRoute::Directed(route);
-        let get = request(&route, Method::GET, AttrId::SM_INFO, 0, MKey::NONE, 5, &[0; 64]);
+        let get = request(
+            &route,
+            SmpFields {
+                method: Method::GET,
+                attr_id: AttrId::SM_INFO,
+                attr_mod: 0,
+                m_key: MKey::NONE,
+                tid: 5,
+            },
+            &[0; 64],
+        );
         let answer = answer(&status(SmState::Master), &get, true).expect("an answer");
         let Answer::Get(mad) = answer else { panic!("{answer:?}") };
         assert_eq!(mad.method(), Method::GET_RESP);

@@ -122,14 +122,24 @@ pub(super) fn sa_dump(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::ids::{MKey, PortNum};
-    use crate::wire::smp::{DirectedRoute, SmpRoute, request};
+    use crate::wire::smp::{DirectedRoute, SmpFields, SmpRoute, request};
 
     #[test]
     fn smps_are_shown_without_their_keys() {
         let route = DirectedRoute::new(&[PortNum(1), PortNum(7)]).expect("a short route");
         let data = [0xAB; 64];
         let route = SmpRoute::Directed(route);
-        let mad = request(&route, Method::SET, AttrId::PORT_INFO, 3, MKey(0x1234), 0x55, &data);
+        let mad = request(
+            &route,
+            SmpFields {
+                method: Method::SET,
+                attr_id: AttrId::PORT_INFO,
+                attr_mod: 3,
+                m_key: MKey(0x1234),
+                tid: 0x55,
+            },
+            &data,
+        );
         let text = smp_dump(&mad.0);
         for line in [
             "SMP dump:",
@@ -144,11 +154,31 @@ mod tests {
             assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
         }
         assert!(!text.contains("1234"), "{text}");
-        let mad = request(&route, Method::SET, AttrId::SL_TO_VL, 3, MKey::NONE, 0x55, &data);
+        let mad = request(
+            &route,
+            SmpFields {
+                method: Method::SET,
+                attr_id: AttrId::SL_TO_VL,
+                attr_mod: 3,
+                m_key: MKey::NONE,
+                tid: 0x55,
+            },
+            &data,
+        );
         let text = smp_dump(&mad.0);
         assert_eq!(text.matches("AB").count(), 8, "the rest is not defined: {text}");
         let lid = SmpRoute::Lid(crate::ids::Lid(5));
-        let mad = request(&lid, Method::GET, AttrId::SM_INFO, 0, MKey::NONE, 1, &data);
+        let mad = request(
+            &lid,
+            SmpFields {
+                method: Method::GET,
+                attr_id: AttrId::SM_INFO,
+                attr_mod: 0,
+                m_key: MKey::NONE,
+                tid: 1,
+            },
+            &data,
+        );
         assert!(smp_dump(&mad.0).ends_with("\t\t\t\tMAD IS LID ROUTED"));
     }
 

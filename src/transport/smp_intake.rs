@@ -115,10 +115,20 @@ mod tests {
     use crate::ids::{MKey, PortNum};
     use crate::wire::attr::AttrId;
     use crate::wire::mad::Method;
-    use crate::wire::smp::{DirectedRoute, SmpRoute, request};
+    use crate::wire::smp::{DirectedRoute, SmpFields, SmpRoute, request};
 
     fn get(route: &SmpRoute) -> Mad {
-        request(route, Method::GET, AttrId::SM_INFO, 0, MKey::NONE, 1, &[0; 64])
+        request(
+            route,
+            SmpFields {
+                method: Method::GET,
+                attr_id: AttrId::SM_INFO,
+                attr_mod: 0,
+                m_key: MKey::NONE,
+                tid: 1,
+            },
+            &[0; 64],
+        )
     }
 
     /// A directed-route request that came in through `port` of the last switch.

@@ -3,7 +3,7 @@
 use super::Agent;
 use crate::ids::{Lid, MKey};
 use crate::wire::mad::{Mad, Method, Status};
-use crate::wire::smp::{self, DATA_SIZE, SmpRoute};
+use crate::wire::smp::{self, DATA_SIZE, SmpFields, SmpRoute};
 use std::fmt;
 
 /// A subnet management request. `Debug` omits the data, which may contain an M_Key.
@@ -62,8 +62,9 @@ impl SmpRequest {
 
     /// The MAD of the request.
     pub fn to_mad(&self, tid: u32) -> Mad {
-        let Self { route, method, attr_id, attr_mod, m_key, data } = self;
-        smp::request(route, *method, *attr_id, *attr_mod, *m_key, u64::from(tid), data)
+        let Self { ref route, method, attr_id, attr_mod, m_key, ref data } = *self;
+        let fields = SmpFields { method, attr_id, attr_mod, m_key, tid: u64::from(tid) };
+        smp::request(route, fields, data)
     }
 }
 

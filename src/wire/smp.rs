@@ -119,16 +119,20 @@ impl fmt::Display for SmpRoute {
     }
 }
 
-/// The request `method` of `attr_id` as a MAD with transaction `tid`.
-pub fn request(
-    route: &SmpRoute,
-    method: Method,
-    attr_id: u16,
-    attr_mod: u32,
-    m_key: MKey,
-    tid: u64,
-    data: &[u8; DATA_SIZE],
-) -> Mad {
+/// The fields of a request besides route and data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SmpFields {
+    pub method: Method,
+    pub attr_id: u16,
+    pub attr_mod: u32,
+    pub m_key: MKey,
+    /// Transaction ID.
+    pub tid: u64,
+}
+
+/// A request as a MAD.
+pub fn request(route: &SmpRoute, fields: SmpFields, data: &[u8; DATA_SIZE]) -> Mad {
+    let SmpFields { method, attr_id, attr_mod, m_key, tid } = fields;
     let mut smp = SmpHeader::default();
     smp.set_m_key(m_key);
     if let SmpRoute::Directed(route) = route {
@@ -227,11 +231,13 @@ mod tests {
         let route = DirectedRoute::new(&[PortNum(1), PortNum(7)]).expect("two hops fit");
         let mad = request(
             &SmpRoute::Directed(route),
-            Method::GET,
-            0x0011,
-            0,
-            MKey(0xAABB),
-            0x1234,
+            SmpFields {
+                method: Method::GET,
+                attr_id: 0x0011,
+                attr_mod: 0,
+                m_key: MKey(0xAABB),
+                tid: 0x1234,
+            },
             &[0x5A; 64],
         );
         assert_eq!(&mad.0[..8], &[1, 0x81, 1, 1, 0, 0, 0, 2]);
@@ -246,7 +252,17 @@ mod tests {
     fn the_route_back_is_the_return_path_in_reverse() {
         let route = DirectedRoute::new(&[PortNum(1), PortNum(7)]).expect("two hops fit");
         let route = SmpRoute::Directed(route);
-        let mut mad = request(&route, Method::SET, 0x0020, 1, MKey::NONE, 1, &[0; 64]);
+        let mut mad = request(
+            &route,
+            SmpFields {
+                method: Method::SET,
+                attr_id: 0x0020,
+                attr_mod: 1,
+                m_key: MKey::NONE,
+                tid: 1,
+            },
+            &[0; 64],
+        );
         mad.0[RETURN_PATH..RETURN_PATH + 3].copy_from_slice(&[0, 4, 5]);
         assert_eq!(mad.smp().route().map(|route| route.to_string()).as_deref(), Some("0,1,7"));
         let back = mad.smp().return_route().map(|route| route.to_string());
@@ -263,7 +279,17 @@ mod tests {
             (SmpRoute::Directed(route), vec![0..36, 64..128, 129..131, 193..195]),
             (SmpRoute::Lid(Lid(1)), vec![0..32, 64..128]),
         ] {
-            let mut mad = request(&route, Method::GET, 0x0020, 0, MKey(7), 1, &[0x5A; 64]);
+            let mut mad = request(
+                &route,
+                SmpFields {
+                    method: Method::GET,
+                    attr_id: 0x0020,
+                    attr_mod: 0,
+                    m_key: MKey(7),
+                    tid: 1,
+                },
+                &[0x5A; 64],
+            );
             mad.0[32..64].fill(0xEE);
             mad.0[128..].fill(0xEE);
             let clean = mad.without_undefined_bytes();

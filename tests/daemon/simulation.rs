@@ -34,7 +34,7 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outgoing};
 use torus_sm::wire::attr::{AttrId, NodeKind, Notice, SmState, TrapNumber};
 use torus_sm::wire::mad::{Method, Status};
-use torus_sm::wire::smp::{SmpRoute, request};
+use torus_sm::wire::smp::{SmpFields, SmpRoute, request};
 
 /// Position of the switch at which the daemon's host is.
 const ORIGIN: [u16; 3] = [0, 0, 0];
@@ -354,7 +354,17 @@ async fn a_storm_of_traps_leads_to_few_queries() {
         let mut data = [0; 64];
         data.copy_from_slice(&notice.0[..64]);
         let none = SmpRoute::Lid(Lid(0));
-        let mad = request(&none, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data);
+        let mad = request(
+            &none,
+            SmpFields {
+                method: Method::TRAP,
+                attr_id: AttrId::NOTICE,
+                attr_mod: 0,
+                m_key: MKey::NONE,
+                tid: tid,
+            },
+            &data,
+        );
         let to = Address::smi(to);
         port.post(&Outgoing { agent: Agent::SmiLid, to, timeout: None, retries: 0, mad: &mad.0 })
             .expect("the port accepts the MAD");

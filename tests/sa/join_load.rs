@@ -18,7 +18,7 @@ use torus_sm::daemon::messages::SaCommand;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sa_server::db_file::SaDbFile;
 use torus_sm::daemon::sa_server::table_workers::TableWorkers;
-use torus_sm::daemon::sa_server::{Inboxes, SaServer};
+use torus_sm::daemon::sa_server::{Inboxes, SaConnections, SaServer};
 use torus_sm::fabric::Fabric;
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
 use torus_sm::publish::Subnet;
@@ -204,8 +204,8 @@ async fn flood(habits: RetryPolicy) -> (usize, usize, Duration) {
     let (_outcomes, sa_outcomes) = mpsc::channel(1);
     let (_notice, notices) = mpsc::channel(1);
     let workers = TableWorkers::default();
-    let server =
-        SaServer::new(port.clone(), responder, snapshots, sm_status, events, archive, workers);
+    let connections = SaConnections { port: port.clone(), published: snapshots, sm_status, events };
+    let server = SaServer::new(connections, responder, archive, workers);
     let server = tokio::spawn(server.serve(Inboxes { requests, commands, sa_outcomes, notices }));
     let manager = tokio::spawn(manage(subnet.fabric.clone(), command, news));
     let start = Instant::now();

@@ -14,7 +14,7 @@ use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sa_server::db_file::SaDbFile;
 use torus_sm::daemon::sa_server::shared_responder::SharedResponder;
 use torus_sm::daemon::sa_server::table_workers::TableWorkers;
-use torus_sm::daemon::sa_server::{Inboxes, SaServer};
+use torus_sm::daemon::sa_server::{Inboxes, SaConnections, SaServer};
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
@@ -139,7 +139,13 @@ impl TestServer {
         let inner: Arc<dyn MadPort> = port.clone();
         let outer = rmpp::open(Arc::new(Deaf), observer, |_| Ok::<_, Infallible>(inner));
         let outer = outer.expect("it opens");
-        let server = SaServer::new(outer, responder, snapshots, shown, sm_events, archive, workers);
+        let connections = SaConnections {
+            port: outer,
+            published: snapshots,
+            sm_status: shown,
+            events: sm_events,
+        };
+        let server = SaServer::new(connections, responder, archive, workers);
         let shared_responder = server.shared_responder();
         let server =
             tokio::spawn(server.serve(Inboxes { requests: queue, commands, sa_outcomes, notices }));

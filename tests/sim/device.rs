@@ -138,7 +138,17 @@ fn register(fd: RawFd, class: u8, version: u8, rmpp: u8, methods: u64) -> io::Re
 /// A Get(NodeInfo) along a directed route, with the header of the device.
 fn node_info(id: u32, route: &DirectedRoute, tid: u64) -> Vec<u8> {
     let route = SmpRoute::Directed(*route);
-    let mad = smp::request(&route, Method::GET, NODE_INFO, 0, MKey::NONE, tid, &[0; 64]);
+    let mad = smp::request(
+        &route,
+        smp::SmpFields {
+            method: Method::GET,
+            attr_id: NODE_INFO,
+            attr_mod: 0,
+            m_key: MKey::NONE,
+            tid: tid,
+        },
+        &[0; 64],
+    );
     message(id, Address::smi(Lid::PERMISSIVE), &mad.0)
 }
 
@@ -243,7 +253,17 @@ mod inside {
         let wait = Duration::from_secs(30);
         assert_eq!(heard.recv_timeout(wait), Ok("stuck"));
         let route = SmpRoute::Directed(DirectedRoute::LOCAL);
-        let smp = smp::request(&route, Method::GET, NODE_INFO, 0, MKey::NONE, 8, &[0; 64]);
+        let smp = smp::request(
+            &route,
+            smp::SmpFields {
+                method: Method::GET,
+                attr_id: NODE_INFO,
+                attr_mod: 0,
+                m_key: MKey::NONE,
+                tid: 8,
+            },
+            &[0; 64],
+        );
         ask(Agent::SmiDirected, Address::smi(Lid::PERMISSIVE), &smp.0);
         assert_eq!(heard.recv_timeout(wait), Ok("free"));
     }

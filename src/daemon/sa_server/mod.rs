@@ -156,17 +156,25 @@ pub struct SaServer {
     logged_forgeries: BTreeMap<(Lid, DropReason), u64>,
 }
 
+/// What the SA server is connected with.
+pub struct SaConnections {
+    /// The port that it answers through.
+    pub port: Arc<dyn MadPort>,
+    pub published: watch::Receiver<Option<Arc<Subnet>>>,
+    pub sm_status: watch::Receiver<SmStatus>,
+    /// To the SM loop.
+    pub events: mpsc::UnboundedSender<SmEvent>,
+}
+
 impl SaServer {
-    /// A server that answers through `port` while `sm_status` shows a master.
+    /// A server that answers while the SM is master.
     pub fn new(
-        port: Arc<dyn MadPort>,
+        connections: SaConnections,
         responder: Responder,
-        published: watch::Receiver<Option<Arc<Subnet>>>,
-        mut sm_status: watch::Receiver<SmStatus>,
-        events: mpsc::UnboundedSender<SmEvent>,
         db_file: SaDbFile,
         table_workers: TableWorkers,
     ) -> Self {
+        let SaConnections { port, published, mut sm_status, events } = connections;
         let joins = Joins::new(responder.registry().generation());
         let alias_generation = responder.registry().aliases().generation();
         sm_status.mark_changed();

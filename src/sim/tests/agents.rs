@@ -196,7 +196,17 @@ async fn directed_routes_may_have_lid_routed_parts() {
     ] {
         sm.tid += 1;
         let get = (Method::GET, AttrId::NODE_INFO);
-        let mut mad = request(&route(exits), get.0, get.1, 0, MKey::NONE, sm.tid, &[0; 64]);
+        let mut mad = request(
+            &route(exits),
+            SmpFields {
+                method: get.0,
+                attr_id: get.1,
+                attr_mod: 0,
+                m_key: MKey::NONE,
+                tid: sm.tid,
+            },
+            &[0; 64],
+        );
         let mut smp = mad.smp();
         smp.set_dr_slid(if first == none { none } else { Lid(1) });
         smp.set_dr_dlid(last);

@@ -11,7 +11,7 @@ use crate::ids::{Guid, Lid, MKey, PortNum};
 use crate::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
 use crate::wire::attr::{AttrId, PhysState, PortInfo, PortState, SwitchInfo};
 use crate::wire::mad::{Mad, Method, Status};
-use crate::wire::smp::{DirectedRoute, SmpRoute, request};
+use crate::wire::smp::{DirectedRoute, SmpFields, SmpRoute, request};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -54,7 +54,17 @@ impl Client {
         let mut block = [0; 64];
         let len = data.len().min(64);
         block[..len].copy_from_slice(&data[..len]);
-        let mad = request(&route, method, attr.0, attr.1, self.m_key, self.tid, &block);
+        let mad = request(
+            &route,
+            SmpFields {
+                method: method,
+                attr_id: attr.0,
+                attr_mod: attr.1,
+                m_key: self.m_key,
+                tid: self.tid,
+            },
+            &block,
+        );
         let (agent, to) = match route {
             SmpRoute::Directed(_) => (Agent::SmiDirected, Address::smi(Lid::PERMISSIVE)),
             SmpRoute::Lid(lid) => (Agent::SmiLid, Address::smi(lid)),

@@ -87,7 +87,16 @@ pub fn check(
         return found;
     }
     let triples = Triples::new(&network);
-    let pass = TransitionPass::new(old, new, &before, checks, keeps_new_route, &network, &triples);
+    let pass = TransitionPass {
+        old,
+        new,
+        before: &before,
+        network: &network,
+        triples: &triples,
+        hints: if checks.hints.is_empty() { vec![Sl(0)] } else { checks.hints.clone() },
+        keeps_new_route,
+        sources: [new, old].map(|stage| sources(stage, fabric)),
+    };
     found.lids = pass.unicast();
     found.groups = pass.multicast();
     if found.is_trivial() {
@@ -235,21 +244,7 @@ struct Scratch {
 /// The owners of a LID under the new plan and the old one.
 type Owners = [Option<PortId>; 2];
 
-impl<'a> TransitionPass<'a> {
-    fn new(
-        old: PlannedFabric<'a>,
-        new: PlannedFabric<'a>,
-        before: &'a Plan,
-        checks: &Checks,
-        keeps_new_route: &'a KeepsNewRoute<'a>,
-        network: &'a SwitchNetwork,
-        triples: &'a Triples,
-    ) -> Self {
-        let hints = if checks.hints.is_empty() { vec![Sl(0)] } else { checks.hints.clone() };
-        let sources = [new, old].map(|stage| sources(stage, new.fabric));
-        Self { old, new, before, network, triples, hints, keeps_new_route, sources }
-    }
-
+impl TransitionPass<'_> {
     /// Adds the triples of unicast packets; returns the number of LIDs that change.
     fn unicast(&self) -> usize {
         let mut lids: Vec<(Lid, Owners)> =

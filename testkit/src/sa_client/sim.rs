@@ -106,7 +106,17 @@ impl Client {
         let mut data = [0; DATA_SIZE];
         data.copy_from_slice(&notice.0[..DATA_SIZE]);
         let route = SmpRoute::Lid(self.sa.lid);
-        let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data);
+        let mad = smp::request(
+            &route,
+            smp::SmpFields {
+                method: Method::TRAP,
+                attr_id: AttrId::NOTICE,
+                attr_mod: 0,
+                m_key: MKey::NONE,
+                tid: tid,
+            },
+            &data,
+        );
         let agent = Agent::SmiLid;
         let to = Address::smi(self.sa.lid);
         let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };

@@ -14,7 +14,7 @@ use torus_sm::ids::{Guid, Lid, MKey, PortNum};
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
 use torus_sm::wire::attr::{AttrId, Notice, PortInfo, PortState, TrapNumber};
 use torus_sm::wire::mad::{Mad, Method};
-use torus_sm::wire::smp::{DirectedRoute, SmpRoute, request};
+use torus_sm::wire::smp::{DirectedRoute, SmpFields, SmpRoute, request};
 
 /// Starts a daemon whose requests can be changed.
 pub(super) async fn start(cluster: &SimCluster, options: Options) -> (Sm, Tampering) {
@@ -88,7 +88,17 @@ async fn a_port_that_names_another_manager_is_asked_to_register() {
     // As the manager of a merged subnet would do.
     let port = cluster.fabric.attach(host, PortNum(1), Arc::new(Deaf), false).expect("a host");
     let local = SmpRoute::Directed(DirectedRoute::LOCAL);
-    let mad = request(&local, Method::SET, AttrId::PORT_INFO, 1, MKey::NONE, 7, &info.0);
+    let mad = request(
+        &local,
+        SmpFields {
+            method: Method::SET,
+            attr_id: AttrId::PORT_INFO,
+            attr_mod: 1,
+            m_key: MKey::NONE,
+            tid: 7,
+        },
+        &info.0,
+    );
     post(&port, Agent::SmiDirected, Lid::PERMISSIVE, &mad);
     settle().await;
     let named = || cluster.fabric.port_info(host, PortNum(1)).expect("a port").master_sm_lid();
@@ -264,7 +274,17 @@ fn send_trap(cluster: &SimCluster, port: &dyn MadPort, guid: Guid, tid: u64, mut
     let mut data = [0; 64];
     data.copy_from_slice(&notice.0[..64]);
     let none = SmpRoute::Lid(Lid(0));
-    let mad = request(&none, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data);
+    let mad = request(
+        &none,
+        SmpFields {
+            method: Method::TRAP,
+            attr_id: AttrId::NOTICE,
+            attr_mod: 0,
+            m_key: MKey::NONE,
+            tid: tid,
+        },
+        &data,
+    );
     post(port, Agent::SmiLid, info.master_sm_lid(), &mad);
 }
 

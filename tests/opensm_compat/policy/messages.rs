@@ -33,7 +33,17 @@ impl Message {
     /// Get of an SMP attribute.
     pub(crate) fn to_device(lid: Lid, attribute: u16, modifier: u32) -> Self {
         let route = SmpRoute::Lid(lid);
-        let mad = smp::request(&route, Method::GET, attribute, modifier, MKey::NONE, 0, &[0; 64]);
+        let mad = smp::request(
+            &route,
+            smp::SmpFields {
+                method: Method::GET,
+                attr_id: attribute,
+                attr_mod: modifier,
+                m_key: MKey::NONE,
+                tid: 0,
+            },
+            &[0; 64],
+        );
         Self { device: Some(lid), mad: mad.0.to_vec() }
     }
 

@@ -26,7 +26,7 @@ use torus_sm::wire::bits::Field;
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{PathRecord, Record};
 use torus_sm::wire::sa::DATA_OFFSET;
-use torus_sm::wire::smp::{DirectedRoute, SmpRoute, request};
+use torus_sm::wire::smp::{DirectedRoute, SmpFields, SmpRoute, request};
 
 /// The variable with the fabric file and the node GUIDs of the observer and of the managers.
 const VARIABLE: &str = "TORUS_SM_OBSERVED";
@@ -135,7 +135,19 @@ impl Client {
     }
 
     fn get(&mut self, routes: &[SmpRoute], attribute: u16) -> Vec<Option<Mad>> {
-        let get = |route| request(route, Method::GET, attribute, 0, MKey::NONE, 0, &[0; 64]);
+        let get = |route| {
+            request(
+                route,
+                SmpFields {
+                    method: Method::GET,
+                    attr_id: attribute,
+                    attr_mod: 0,
+                    m_key: MKey::NONE,
+                    tid: 0,
+                },
+                &[0; 64],
+            )
+        };
         let mads: Vec<Mad> = routes.iter().map(get).collect();
         self.call((Agent::SmiDirected, Address::smi(Lid::PERMISSIVE)), &mads, TIMEOUT)
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::wire::attr::CapMask;
 use crate::wire::mad::Method;
-use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpRoute, request};
+use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpFields, SmpRoute, request};
 
 #[tokio::test(start_paused = true)]
 async fn a_method_belongs_to_one_agent_of_a_port() {
@@ -177,7 +177,18 @@ async fn only_sm_info_and_traps_go_to_programs() {
     let asks = program.umad.register(&smi(0x81, 0)).expect("free");
     let local = |attr| {
         let route = SmpRoute::Directed(DirectedRoute::LOCAL);
-        request(&route, Method::GET, attr, 0, MKey::NONE, 9, &[0; DATA_SIZE]).0
+        request(
+            &route,
+            SmpFields {
+                method: Method::GET,
+                attr_id: attr,
+                attr_mod: 0,
+                m_key: MKey::NONE,
+                tid: 9,
+            },
+            &[0; DATA_SIZE],
+        )
+        .0
     };
     let header =
         |id, timeout| UserHeader { id, ..sent_to(Address::smi(Lid::PERMISSIVE), timeout, 0) };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::ids::PortNum;
 use crate::wire::mad::Method;
-use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpRoute, request};
+use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpFields, SmpRoute, request};
 use tokio::time::Instant;
 
 fn upper(mad: &[u8]) -> u32 {
@@ -191,7 +191,18 @@ async fn directed_routes_start_at_the_own_port() {
     let smp = |exits: &[u8]| {
         let exits: Vec<_> = exits.iter().map(|&exit| PortNum(exit)).collect();
         let route = SmpRoute::Directed(DirectedRoute::new(&exits).expect("few hops"));
-        request(&route, Method::GET, 0x11, 0, MKey::NONE, 9, &[0; DATA_SIZE]).0
+        request(
+            &route,
+            SmpFields {
+                method: Method::GET,
+                attr_id: 0x11,
+                attr_mod: 0,
+                m_key: MKey::NONE,
+                tid: 9,
+            },
+            &[0; DATA_SIZE],
+        )
+        .0
     };
     let to = sent_to(Address::smi(Lid::PERMISSIVE), 100, 0);
     assert!(program.write(to, &smp(&[1, 1])).is_ok());

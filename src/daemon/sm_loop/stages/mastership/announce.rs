@@ -9,7 +9,7 @@ use crate::transport::transactions::SmpRequest;
 use crate::transport::{Address, Agent};
 use crate::wire::attr::{AttrId, CapMask, ChangeFlag, Notice, PortInfo, SmState, TrapNumber};
 use crate::wire::mad::Method;
-use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpRoute, request};
+use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpFields, SmpRoute, request};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tracing::{debug, info};
 
@@ -57,7 +57,17 @@ pub async fn announce(
     let route = SmpRoute::Lid(to_lid);
     // The receiver must not learn a key.
     let none = MKey::NONE;
-    let mad = request(&route, Method::TRAP, AttrId::NOTICE, 0, none, tid.into(), &data);
+    let mad = request(
+        &route,
+        SmpFields {
+            method: Method::TRAP,
+            attr_id: AttrId::NOTICE,
+            attr_mod: 0,
+            m_key: none,
+            tid: tid.into(),
+        },
+        &data,
+    );
     info!("sending trap 144 to the SM at port GUID {} (LID {to_lid})", to.guid());
     if let Err(problem) = context.client.post_only(Agent::SmiLid, Address::smi(to_lid), &mad.0) {
         debug!("cannot send trap 144: {problem}");

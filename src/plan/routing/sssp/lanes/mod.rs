@@ -380,7 +380,18 @@ impl<'a> Bundles<'a> {
                 }
                 lanes.paths.resize(usize::from(lane) + 2, 0);
                 for bundle in search.break_cycle(cycle) {
-                    self.raise(lanes, bundle, lane, &mut search, &mut next, &mut path);
+                    let base = &mut lanes.bases[bundle as usize];
+                    if *base != lane {
+                        // An earlier cycle has moved it.
+                        continue;
+                    }
+                    *base = lane + 1;
+                    let size = self.size(bundle);
+                    self.path(bundle, &mut path);
+                    search.remove(&path, size);
+                    next.add(&path, bundle, size);
+                    lanes.paths[usize::from(lane)] -= u64::from(size);
+                    lanes.paths[usize::from(lane) + 1] += u64::from(size);
                 }
                 start = Some(cycle);
             }
@@ -391,29 +402,6 @@ impl<'a> Bundles<'a> {
             current = next;
         }
         Ok(done)
-    }
-
-    /// Moves a bundle from a VL to the next one, unless it left the VL already.
-    fn raise(
-        &self,
-        lanes: &mut PathLanes,
-        bundle: u32,
-        lane: u8,
-        search: &mut CycleSearch<'_>,
-        next: &mut Dependencies,
-        path: &mut Vec<u32>,
-    ) {
-        let base = &mut lanes.bases[bundle as usize];
-        if *base != lane {
-            return;
-        }
-        *base = lane + 1;
-        let size = self.size(bundle);
-        self.path(bundle, path);
-        search.remove(path, size);
-        next.add(path, bundle, size);
-        lanes.paths[usize::from(lane)] -= u64::from(size);
-        lanes.paths[usize::from(lane) + 1] += u64::from(size);
     }
 
     /// By link: the key by which OpenSM orders channels, which is the LID of its switch and the
