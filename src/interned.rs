@@ -5,15 +5,17 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 /// The different lists so far.
-pub(crate) struct Interned<T>(FxHashSet<Arc<[T]>>);
+pub struct Interned<T>(FxHashSet<Arc<[T]>>);
 
-impl<T: Eq + Hash> Interned<T> {
-    pub(crate) fn new() -> Self {
+impl<T> Default for Interned<T> {
+    fn default() -> Self {
         Self(FxHashSet::default())
     }
+}
 
+impl<T: Eq + Hash> Interned<T> {
     /// The list equal to this one.
-    pub(crate) fn share(&mut self, list: impl AsRef<[T]> + Into<Arc<[T]>>) -> Arc<[T]> {
+    pub fn share(&mut self, list: impl AsRef<[T]> + Into<Arc<[T]>>) -> Arc<[T]> {
         if let Some(known) = self.0.get(list.as_ref()) {
             return known.clone();
         }
@@ -29,7 +31,7 @@ mod tests {
 
     #[test]
     fn equal_lists_are_one() {
-        let mut lists = Interned::new();
+        let mut lists = Interned::default();
         let first = lists.share(vec![1, 2]);
         assert!(Arc::ptr_eq(&first, &lists.share(vec![1, 2])));
         let other = lists.share(vec![1]);

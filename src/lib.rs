@@ -12,7 +12,7 @@ pub mod fabric;
 pub mod histogram;
 pub mod ids;
 pub mod incidents;
-mod interned;
+pub mod interned;
 pub mod local_socket;
 pub mod manage;
 pub mod notes;

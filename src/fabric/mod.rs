@@ -20,6 +20,7 @@ pub mod link_rate;
 pub mod node_name;
 pub mod node_names;
 pub mod part;
+mod port;
 pub mod quarantined;
 pub mod subnet_list;
 pub mod synthetic;
@@ -29,11 +30,12 @@ pub mod virtual_ports;
 pub use self::discovery_fault::DiscoveryFault;
 use self::guid_index::GuidIndex;
 use self::node_names::NodeName;
+pub use self::port::Port;
 use self::virtual_ports::VirtualPorts;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::paged_vec::PagedVec;
 use crate::wire::attr::{
-    MlnxExtPortInfo, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo,
+    MlnxExtPortInfo, NodeDescription, NodeInfo, NodeKind, PortInfo, SwitchInfo,
 };
 use crate::wire::smp::DirectedRoute;
 use rustc_hash::FxHashMap;
@@ -116,54 +118,6 @@ impl Node {
     pub fn slots(&self) -> impl Iterator<Item = PortId> + use<> {
         let first = self.first_port.0;
         (first..=first + u32::from(self.num_ports())).map(PortId)
-    }
-}
-
-/// A port slot, whether or not the port exists.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Port {
-    pub node: NodeId,
-    pub num: PortNum,
-    /// All ports of a switch have the GUID of its port 0; 0 if unknown.
-    pub guid: Guid,
-    /// Snapshots with other nodes share it, although the indexes of their ports differ.
-    port_info: Option<Arc<PortInfo>>,
-    /// The port at the far end of the cable.
-    pub peer: Option<PortId>,
-}
-
-impl Port {
-    /// A port of which nothing else is known.
-    pub fn new(node: NodeId, num: PortNum, guid: Guid) -> Self {
-        Self { node, num, guid, port_info: None, peer: None }
-    }
-
-    /// PortInfo; `None` for ports that do not exist, were not reached or did not answer.
-    #[inline]
-    pub fn info(&self) -> Option<PortInfo> {
-        self.port_info.as_deref().copied()
-    }
-
-    /// [`Self::info`], as snapshots share it.
-    pub fn shared_info(&self) -> &Option<Arc<PortInfo>> {
-        &self.port_info
-    }
-
-    /// Replaces PortInfo by that of another port.
-    pub fn share_info(&mut self, other: &Self) {
-        self.port_info.clone_from(&other.port_info);
-    }
-
-    /// Replaces PortInfo.
-    pub fn set_info(&mut self, info: Option<PortInfo>) {
-        if self.info() != info {
-            self.port_info = info.map(Arc::new);
-        }
-    }
-
-    /// Logical state; `Down` if unknown.
-    pub fn state(&self) -> PortState {
-        self.port_info.as_ref().map_or(PortState::Down, |info| info.port_state())
     }
 }
 
@@ -276,7 +230,7 @@ impl Fabric {
             if has_own_guid {
                 index.add_end_port(guid, slot);
             }
-            self.ports.push(Port { node: id, num: PortNum(num), guid, port_info, peer: None });
+            self.ports.push(Port::new(id, PortNum(num), guid).with_info(port_info));
         }
         self.nodes.push(Node {
             info: parts.info,

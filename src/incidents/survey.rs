@@ -180,9 +180,8 @@ mod tests {
                 ports[peer.index()].peer = None;
                 ports[port.index()].peer = None;
             }
-            if let Some(info) = &mut ports[port.index()].info() {
-                info.set_link_width_active(width.max(LinkWidth::X1));
-            }
+            ports[port.index()]
+                .change_info(|info| info.set_link_width_active(width.max(LinkWidth::X1)));
         }
         fabric.with_contents(fabric.nodes().clone(), ports, fabric.local(), Vec::new())
     }

@@ -131,7 +131,7 @@ impl DiscoveryState {
         let fabric = Fabric::assemble(parts, &cables, local, self.faults.clone())?;
         let index: FxHashMap<Guid, usize> =
             reachable().map(|index| (self.guid(index), index)).collect();
-        let mut known = Interned::new();
+        let mut known = Interned::default();
         let tables = fabric.ports().iter().map(|port| {
             let index = index.get(&fabric.node(port.node).guid());
             let slot = index.and_then(|&index| self.slot((index, port.num)));
@@ -233,11 +233,7 @@ mod tests {
             Change::Lid(port, lid) => {
                 let (node, num) = end(port);
                 if let Some(port) = state.port_mut((node, num)) {
-                    let info = port.info().map(|mut info| {
-                        info.set_lid(Lid(*lid));
-                        info
-                    });
-                    port.set_info(info);
+                    port.change_info(|info| info.set_lid(Lid(*lid)));
                 }
             }
             Change::Unplug(port) => drop(state.disconnect(end(port))),
@@ -303,9 +299,7 @@ mod tests {
         let (tail, _) = unshared(&same);
         let mut state = DiscoveryState::of(&fabric, &tables);
         let port = state.port_mut((200, PortNum(1))).expect("a port");
-        let mut info = port.info().expect("an answer");
-        info.set_lid(Lid(7));
-        port.set_info(Some(info));
+        port.change_info(|info| info.set_lid(Lid(7)));
         let (changed, _) = state.finish().expect("a snapshot");
         let (nodes, ports) = unshared(&changed);
         assert_eq!(nodes, tail, "no node changed");

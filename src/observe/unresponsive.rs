@@ -289,10 +289,11 @@ impl<'a> Retention<'a> {
             for num in (1..=self.state.node(node).num_ports()).map(PortNum) {
                 if let Some(port) = self.state.port_mut((node, num))
                     && port.peer.is_none()
-                    && let Some(info) = &mut port.info()
                 {
-                    info.set_port_state(PortState::Down);
-                    info.set_phys_state(PhysState::Polling);
+                    port.change_info(|info| {
+                        info.set_port_state(PortState::Down);
+                        info.set_phys_state(PhysState::Polling);
+                    });
                 }
             }
         }

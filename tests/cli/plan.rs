@@ -489,6 +489,9 @@ fn what_if_agrees_with_separate_runs() {
 fn the_cause_of_each_failure_is_printed() {
     let (_, text) = text(&strict(&["4x4", "--what-if-pairs"]));
     let (_, failures) = text.split_once("what if: ").expect("an analysis");
+    // The lines to add to torus-2QoS.conf follow.
+    let (failures, cure) = failures.split_once("\ncure: ").expect("a cure");
+    assert!(cure.contains("_link 0x"), "{cure}");
     let listed: Vec<&str> =
         failures.lines().skip(1).filter(|line| line.starts_with("    ")).collect();
     assert!(!listed.is_empty(), "{failures}");

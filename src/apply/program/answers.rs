@@ -89,7 +89,7 @@ impl Answers<'_> {
 
 /// Updates the observation with the answers of the devices.
 pub(super) fn update_observation(observation: &mut Observation, changes: Changes) {
-    let mut known = Interned::new();
+    let mut known = Interned::default();
     for (slot, number, block) in changes.pkeys {
         if let Some(table) = Arc::make_mut(&mut observation.pkeys).get_mut(slot.index()) {
             let mut blocks = table.to_vec();

@@ -182,8 +182,8 @@ pub fn tables(
     all.names.sort_unstable();
     let mut notes = Vec::new();
     let mut all_removed = Vec::new();
-    let mut known_blocks = Interned::new();
-    let mut known_keys = Interned::new();
+    let mut known_blocks = Interned::default();
+    let mut known_keys = Interned::default();
     for (&port, table) in end_ports.iter().zip(tables) {
         if !table.removed.is_empty() {
             all_removed.push((fabric.port(port).guid, table.removed));

@@ -95,7 +95,7 @@ fn shared<O: Sync, T: Eq + Hash + Send>(
     table: impl Fn(&O) -> Vec<T> + Sync,
 ) -> PagedVec<Arc<[T]>> {
     const PART: usize = 4096;
-    let mut known = Interned::new();
+    let mut known = Interned::default();
     let mut tables = Vec::with_capacity(owners.len());
     for part in owners.chunks(PART) {
         let computed: Vec<Vec<T>> = part.par_iter().map(&table).collect();
