@@ -11,7 +11,7 @@ use torus_sm::ids::{Guid, PortNum};
 use torus_sm::manage::action::{Action, RequestId};
 use torus_sm::manage::loop_status::LoopStatus;
 use torus_sm::sim::generate::Shape;
-use torus_sm::wire::attr::NodeKind;
+use torus_sm::wire::attr::{NodeKind, PortState};
 
 const HOME: [u16; 3] = [0, 0, 0];
 
@@ -179,6 +179,27 @@ async fn a_port_at_a_switch_without_power_is_gone_though_its_host_answers() {
     until(60, || unresponsive(&sm).contains(&hung)).await;
     assert!(!is_known(&sm, dead));
     assert_eq!(are_end_ports(&cluster, &sm), [false, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hung_switch_has_no_link_where_a_cable_was_pulled() {
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    let sm = start(&cluster, cluster.options()).await;
+    let hung = cluster.shape.switch_guid(FAR);
+    let pulled = PortNum(1);
+    assert!(cluster.fabric.silence(hung));
+    until(30, || unresponsive(&sm).contains(&hung)).await;
+    let state = || {
+        let subnet = sm.subnet.borrow().clone().expect("a subnet");
+        let port = subnet.fabric.port_by_end((hung, pulled)).expect("the port is known");
+        (subnet.fabric.port(port).state(), subnet.fabric.port(port).peer)
+    };
+    assert_eq!(state().0, PortState::Active);
+    cluster.fabric.unlink(hung, pulled);
+    until(60, || state().1.is_none()).await;
+    // The next heavy sweep does not ask the port, but knows that it has no link.
+    until(300, || state().0 == PortState::Down).await;
+    assert!(unresponsive(&sm).contains(&hung));
 }
 
 #[tokio::test(start_paused = true)]
