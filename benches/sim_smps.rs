@@ -58,7 +58,7 @@ fn smps(criterion: &mut Criterion) {
                             attr_id: attr,
                             attr_mod: 0,
                             m_key: MKey::NONE,
-                            tid: tid,
+                            tid,
                         },
                         &[0; 64],
                     );

@@ -229,7 +229,7 @@ fn role_request(to: Lid, number: u64) -> Mad {
     smp::request(
         &route,
         smp::SmpFields {
-            method: method,
+            method,
             attr_id: AttrId::SM_INFO,
             attr_mod: modifier,
             m_key: MKey::NONE,

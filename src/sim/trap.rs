@@ -92,7 +92,7 @@ pub(super) fn mad(tid: u64, notice: &Notice) -> Mad {
             attr_id: AttrId::NOTICE,
             attr_mod: 0,
             m_key: MKey::NONE,
-            tid: tid,
+            tid,
         },
         &data,
     )

@@ -284,13 +284,7 @@ mod tests {
     fn get(m_key: MKey) -> Mad {
         request(
             &SmpRoute::Lid(Lid(1)),
-            SmpFields {
-                method: Method::GET,
-                attr_id: AttrId::SM_INFO,
-                attr_mod: 0,
-                m_key: m_key,
-                tid: 5,
-            },
+            SmpFields { method: Method::GET, attr_id: AttrId::SM_INFO, attr_mod: 0, m_key, tid: 5 },
             &[0; 64],
         )
     }

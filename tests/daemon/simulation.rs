@@ -361,7 +361,7 @@ async fn a_storm_of_traps_leads_to_few_queries() {
                 attr_id: AttrId::NOTICE,
                 attr_mod: 0,
                 m_key: MKey::NONE,
-                tid: tid,
+                tid,
             },
             &data,
         );

@@ -145,7 +145,7 @@ fn node_info(id: u32, route: &DirectedRoute, tid: u64) -> Vec<u8> {
             attr_id: NODE_INFO,
             attr_mod: 0,
             m_key: MKey::NONE,
-            tid: tid,
+            tid,
         },
         &[0; 64],
     );

@@ -57,7 +57,7 @@ impl Client {
         let mad = request(
             &route,
             SmpFields {
-                method: method,
+                method,
                 attr_id: attr.0,
                 attr_mod: attr.1,
                 m_key: self.m_key,

@@ -113,7 +113,7 @@ impl Client {
                 attr_id: AttrId::NOTICE,
                 attr_mod: 0,
                 m_key: MKey::NONE,
-                tid: tid,
+                tid,
             },
             &data,
         );

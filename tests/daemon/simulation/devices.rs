@@ -281,7 +281,7 @@ fn send_trap(cluster: &SimCluster, port: &dyn MadPort, guid: Guid, tid: u64, mut
             attr_id: AttrId::NOTICE,
             attr_mod: 0,
             m_key: MKey::NONE,
-            tid: tid,
+            tid,
         },
         &data,
     );
