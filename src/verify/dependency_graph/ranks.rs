@@ -43,7 +43,7 @@ mod tests {
         dense[1] = 7;
         dense[VLS + 4] = 0;
         dense[2 * VLS] = 3;
-        for nodes in [&dense[..], &vec![NO_RANK; VLS], &[]] {
+        for nodes in [&dense[..], &[NO_RANK; VLS][..], &[]] {
             let ranks = Ranks::new(nodes);
             assert!(nodes.iter().zip(0..).all(|(&rank, node)| ranks.of(node) == rank));
         }
