@@ -19,9 +19,10 @@ const MIN_GROWTH: u64 = 4 << 20;
 /// The share of the resident memory, one in this many, by which it must have grown.
 const GROWTH_SHARE: u64 = 8;
 
-/// Lets threads share the allocator's arenas: one for each core that the process may use, as no more threads
-/// run at a time. Of the eight for each core that glibc makes, each keeps what its threads have freed.
-/// Must be called before threads are started. MALLOC_ARENA_MAX (mallopt(3)) takes precedence.
+/// Lets threads share the allocator's arenas: one for each core that the process may use, as no
+/// more threads run at a time. Of the eight for each core that glibc makes, each keeps what its
+/// threads have freed. Must be called before threads are started. MALLOC_ARENA_MAX (mallopt(3))
+/// takes precedence.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
 pub fn limit_arenas() {
