@@ -139,9 +139,11 @@ impl FlightRecorder {
     }
 
     /// Compresses the oldest full block of entries that is not compressed, which leaves about a fifth
-    /// of it. Takes half a millisecond, without the lock. False if there is none.
+    /// of it, unless its last entry is less than a second old. Takes half a millisecond, without the
+    /// lock. False if there is none.
     pub fn compress_block(&self) -> bool {
-        let Some(block) = self.lock().ring.uncompressed() else { return false };
+        let now = self.now();
+        let Some(block) = self.lock().ring.to_compress(now) else { return false };
         let Some(compressed) = block.compressed() else { return false };
         self.lock().ring.replace(&block, compressed);
         true

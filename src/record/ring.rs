@@ -16,6 +16,10 @@ use std::time::Duration;
 /// that dropping one loses little.
 pub(super) const BLOCK_SIZE: usize = 1 << 16;
 
+/// Age in microseconds of the blocks that are compressed: while the fabric comes up or is rerouted, others
+/// need the processor.
+const COMPRESSED_AGE: u64 = 1_000_000;
+
 /// Space that the largest entry takes.
 const MAX_ENTRY_SIZE: usize = 1200;
 
@@ -73,10 +77,6 @@ impl Block {
         deflated.shrink_to_fit();
         Some(Self { entries: Entries::Deflated(deflated), ..*self })
     }
-
-    fn is_compressed(&self) -> bool {
-        matches!(self.entries, Entries::Deflated(_))
-    }
 }
 
 /// The block that is being filled.
@@ -108,6 +108,9 @@ impl OpenBlock {
 /// The blocks.
 pub(super) struct Ring {
     limits: RingLimits,
+    /// The oldest blocks, compressed.
+    compressed: VecDeque<Arc<Block>>,
+    /// Full blocks that are not compressed.
     full: VecDeque<Arc<Block>>,
     open: Option<OpenBlock>,
     /// Requests in the open block.
@@ -118,14 +121,20 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn new(limits: RingLimits) -> Self {
-        let full = VecDeque::new();
-        let requests = Requests::new();
-        Self { limits, full, open: None, requests, count: 0 }
+        Self {
+            limits,
+            compressed: VecDeque::new(),
+            full: VecDeque::new(),
+            open: None,
+            requests: Requests::new(),
+            count: 0,
+        }
     }
 
     pub(super) fn set_limits(&mut self, limits: RingLimits) {
         self.limits = limits;
         if limits.bytes == 0 {
+            self.compressed.clear();
             self.full.clear();
             self.open = None;
             self.requests.clear();
@@ -140,7 +149,7 @@ impl Ring {
 
     /// Number of the first entry that is kept.
     pub(super) fn first(&self) -> u64 {
-        let oldest = self.full.front().map(|block| block.first);
+        let oldest = self.closed().next().map(|block| block.first);
         let oldest = oldest.or(self.open.as_ref().map(|block| block.first));
         oldest.unwrap_or(self.count)
     }
@@ -176,22 +185,35 @@ impl Ring {
         let max_blocks = (self.limits.bytes / BLOCK_SIZE).saturating_sub(1);
         let age = u64::try_from(self.limits.age.as_micros()).unwrap_or(u64::MAX);
         let oldest = now.saturating_sub(age);
-        while self.full.len() > max_blocks
-            || self.full.front().is_some_and(|block| block.end < oldest)
+        while self.closed().len() > max_blocks
+            || self.closed().next().is_some_and(|block| block.end < oldest)
         {
-            self.full.pop_front();
+            if self.compressed.pop_front().is_none() {
+                self.full.pop_front();
+            }
         }
     }
 
-    /// The oldest full block that is not compressed.
-    pub(super) fn uncompressed(&self) -> Option<Arc<Block>> {
-        self.full.iter().find(|block| !block.is_compressed()).cloned()
+    /// The blocks that are full, oldest first.
+    fn closed(&self) -> impl ExactSizeIterator<Item = &Arc<Block>> {
+        let compressed = self.compressed.len();
+        (0..compressed + self.full.len()).map(move |index| match index.checked_sub(compressed) {
+            Some(index) => &self.full[index],
+            None => &self.compressed[index],
+        })
     }
 
-    /// Replaces a block by a compressed copy, if it is still kept.
+    /// The oldest block that is to be compressed: it is full, and its last entry is a second old.
+    pub(super) fn to_compress(&self, now: u64) -> Option<Arc<Block>> {
+        let oldest = self.full.front().filter(|block| block.end + COMPRESSED_AGE <= now);
+        oldest.cloned()
+    }
+
+    /// Replaces the block that [`Self::to_compress`] returned by a compressed copy, if it is still kept.
     pub(super) fn replace(&mut self, block: &Arc<Block>, compressed: Block) {
-        if let Some(kept) = self.full.iter_mut().find(|kept| Arc::ptr_eq(kept, block)) {
-            *kept = Arc::new(compressed);
+        if self.full.front().is_some_and(|oldest| Arc::ptr_eq(oldest, block)) {
+            self.full.pop_front();
+            self.compressed.push_back(Arc::new(compressed));
         }
     }
 
@@ -199,7 +221,7 @@ impl Ring {
     pub(super) fn blocks(&mut self, now: u64) -> Vec<Arc<Block>> {
         self.drop_old(now);
         let open = self.open.as_ref().map(|block| Arc::new(block.copy()));
-        self.full.iter().cloned().chain(open).collect()
+        self.closed().cloned().chain(open).collect()
     }
 }
 
@@ -272,14 +294,15 @@ mod tests {
         }
         let plain = texts(&mut ring, 10_000);
         let size = |ring: &Ring| -> usize {
-            let entries = ring.full.iter().map(|block| match &block.entries {
+            let entries = ring.closed().map(|block| match &block.entries {
                 Entries::Plain(bytes) | Entries::Deflated(bytes) => bytes.capacity(),
             });
             entries.sum()
         };
         let before = size(&ring);
-        let first = ring.uncompressed().expect("a full block");
-        while let Some(block) = ring.uncompressed() {
+        assert!(ring.to_compress(1000).is_none(), "the entries are new");
+        let first = ring.to_compress(2 * SECOND).expect("a full block");
+        while let Some(block) = ring.to_compress(2 * SECOND) {
             let compressed = block.compressed().expect("it is not compressed");
             ring.replace(&block, compressed);
         }

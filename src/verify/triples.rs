@@ -2,50 +2,63 @@
 //! of two consecutive switches.
 
 use super::network::{Channel, ChannelSets, SwitchNetwork};
+use std::array;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// The input of a triple for packets from the end ports at a switch, all of them together.
 pub(super) const LOCAL_INPUT: u16 = 0;
 
+/// Sets of a page. A proof differs from the one before it in few pages, which are 2 KiB each.
+const PAGE_LEN: usize = 1024;
+
+type Page = [AtomicU16; PAGE_LEN];
+
 /// The SLs of packets by triple, one bit for each SL. The input is [`LOCAL_INPUT`] or the index of
 /// an input channel plus one. Many threads add to the sets; these only grow, so the result does not
 /// depend on the order.
+///
+/// A clone shares its pages with the original. From then on both change by [`Self::set`] only, which
+/// copies a shared page.
+#[derive(Clone)]
 pub(super) struct Triples {
     /// By channel ([`ChannelSets`] of its hop in the [`SwitchNetwork`]).
-    sets: Vec<AtomicU16>,
-}
-
-impl Clone for Triples {
-    fn clone(&self) -> Self {
-        let copy = |set: &AtomicU16| AtomicU16::new(set.load(Ordering::Relaxed));
-        Self { sets: self.sets.iter().map(copy).collect() }
-    }
+    pages: Vec<Arc<Page>>,
 }
 
 impl Triples {
     pub(super) fn new(network: &SwitchNetwork) -> Self {
-        let mut sets = Vec::new();
-        sets.resize_with(network.triples(), AtomicU16::default);
-        Self { sets }
+        let pages = network.triples().div_ceil(PAGE_LEN);
+        Self { pages: (0..pages).map(|_| Arc::new(empty_page())).collect() }
     }
 
-    /// Adds SLs to the triple of `input`, a channel, and the next channel with index `next`.
+    /// Adds SLs to the triple of `input`, a channel, and the next channel with index `next`. There must be
+    /// no clone.
     #[inline]
     pub(super) fn add(&self, channel: ChannelSets, input: u16, next: u16, mask: u16) {
-        let set = &self.sets[channel.index(input, next)];
+        let index = channel.index(input, next);
+        let page = &self.pages[index / PAGE_LEN];
+        debug_assert_eq!(Arc::strong_count(page), 1, "a clone shares the page");
+        let set = &page[index % PAGE_LEN];
         if mask & !set.load(Ordering::Relaxed) != 0 {
             set.fetch_or(mask, Ordering::Relaxed);
         }
     }
 
-    /// Removes the SLs of all triples that contain a channel.
+    /// Adds SLs as [`Self::add`] does, and changes no clone.
+    pub(super) fn add_apart(&mut self, channel: ChannelSets, input: u16, next: u16, mask: u16) {
+        let index = channel.index(input, next);
+        self.set(index, self.at(index) | mask);
+    }
+
+    /// Removes the SLs of all triples that contain a channel. Changes no clone.
     pub(super) fn remove_channel(&mut self, network: &SwitchNetwork, channel: u32) {
         let Channel { from, to, out_index, in_index, .. } = network.channels[channel as usize];
         let inputs = |from| 0..=network.degree(from) as u16;
         let mut clear = |channel: u32, input, next| {
             let hop = network.hop_of(channel);
-            *self.sets[hop.channel_sets().index(input, next)].get_mut() = 0;
+            self.set(hop.channel_sets().index(input, next), 0);
         };
         for next in 0..network.degree(to) as u16 {
             inputs(from).for_each(|input| clear(channel, input, next));
@@ -60,6 +73,18 @@ impl Triples {
         }
     }
 
+    /// Replaces the SLs of the triple with this index. A page that a clone shares is copied if it changes.
+    fn set(&mut self, index: usize, sls: u16) {
+        if self.at(index) == sls {
+            return;
+        }
+        let page = &mut self.pages[index / PAGE_LEN];
+        if Arc::get_mut(page).is_none() {
+            *page = Arc::new(copy_of(page));
+        }
+        page[index % PAGE_LEN].store(sls, Ordering::Relaxed);
+    }
+
     /// The SLs of a triple; arguments as for [`Self::add`].
     #[inline]
     pub(super) fn get(&self, channel: ChannelSets, input: u16, next: u16) -> u16 {
@@ -69,7 +94,7 @@ impl Triples {
     /// The SLs of the triple with this index.
     #[inline]
     pub(super) fn at(&self, index: usize) -> u16 {
-        self.sets[index].load(Ordering::Relaxed)
+        self.pages[index / PAGE_LEN][index % PAGE_LEN].load(Ordering::Relaxed)
     }
 
     /// The SLs by pair of consecutive channels, from all inputs.
@@ -96,12 +121,20 @@ impl Triples {
         let first = hop.triples;
         let width = u32::from(hop.width);
         let inputs = network.degree(network.channels[channel].from) + 1;
-        let sets = &self.sets[first..first + inputs * usize::from(hop.width)];
-        let filled = sets.iter().map(|set| set.load(Ordering::Relaxed)).zip(0u32..);
+        let sets = first..first + inputs * usize::from(hop.width);
+        let filled = sets.map(|index| self.at(index)).zip(0u32..);
         filled
             .filter(|&(sls, _)| sls != 0)
             .map(move |(sls, index)| ((index / width) as u16, (index % width) as u16, sls))
     }
+}
+
+fn empty_page() -> Page {
+    array::from_fn(|_| AtomicU16::default())
+}
+
+fn copy_of(page: &Page) -> Page {
+    array::from_fn(|index| AtomicU16::new(page[index].load(Ordering::Relaxed)))
 }
 
 /// The SLs of packets by pair of consecutive channels.

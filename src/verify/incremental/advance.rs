@@ -48,7 +48,7 @@ impl Proof {
         let mut triples = (*self.triples).clone();
         for (&(channel, input, next), &sls) in &additions.triples {
             let hop = network.hop_of(channel);
-            triples.add(hop.channel_sets(), input, next, sls);
+            triples.add_apart(hop.channel_sets(), input, next, sls);
         }
         let mut cdg = (*self.cdg).clone();
         additions.dependencies.iter().for_each(|&(from, to)| cdg.add(from, to));
