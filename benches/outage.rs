@@ -58,8 +58,14 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
     let mut second = Vec::new();
     for _ in 0..rounds {
         let [x, y] = [PortNum(1), PortNum(3)];
-        let first = || cluster.fabric.unlink(guid, x);
-        second.push(written_second(&cluster, first, || cluster.fabric.unlink(far, y)).await);
+        second.push(
+            written_second(
+                &cluster,
+                || cluster.fabric.unlink(guid, x),
+                || cluster.fabric.unlink(far, y),
+            )
+            .await,
+        );
         written(&cluster, || cluster.fabric.relink(guid, x)).await;
         written(&cluster, || cluster.fabric.relink(far, y)).await;
         assert_eq!(cluster.faults(&sm), [""; 0]);
@@ -69,8 +75,12 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
     let mut back = Vec::new();
     for round in 0..rounds {
         // Another switch each time, never that of the daemon.
-        let from = |radix: u16| if radix == 1 { 0 } else { 1 + round as u16 % (radix - 1) };
-        let guid = cluster.shape.switch_guid(cluster.shape.radix.map(from));
+        let guid = cluster.shape.switch_guid(
+            cluster
+                .shape
+                .radix
+                .map(|radix| if radix == 1 { 0 } else { 1 + round as u16 % (radix - 1) }),
+        );
         let command = |name: &str| run_line(&cluster.fabric, &format!("{name} {guid}")).is_ok();
         lost.push(written(&cluster, || command("unlink")).await);
         assert_eq!(cluster.faults_beside(&sm, guid), [""; 0]);

@@ -28,7 +28,7 @@ use torus_sm::plan::partitions::{self, Partition};
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::update::{BaselineInputs, update};
 use torus_sm::sim::generate::Shape;
-use torus_sm::verify::baseline::{PendingBaseline, PlanVerdict, VerifiedBaseline, plan_and_verify};
+use torus_sm::verify::baseline::{PlanVerdict, VerifiedBaseline, plan_and_verify};
 use torus_sm::verify::{Checks, Extent, Verified};
 use torus_sm::wire::attr::tables::PkeyTable;
 use torus_sm::wire::attr::{NodeKind, PortState};
@@ -157,8 +157,10 @@ impl Running {
     fn without_host(&self, shape: &Shape) -> Fabric {
         let mut topology = shape.build().expect("the shape fits a fabric");
         let nodes = &topology.nodes;
-        let is_ca = |node: &usize| nodes[*node].kind == NodeKind::Ca;
-        let host = (0..nodes.len()).filter(is_ca).nth(nodes.len() / 3).expect("a host");
+        let host = (0..nodes.len())
+            .filter(|node| nodes[*node].kind == NodeKind::Ca)
+            .nth(nodes.len() / 3)
+            .expect("a host");
         topology.cables.retain(|ends| ends.iter().all(|&(node, _)| node != host));
         self.settled(&topology)
     }
@@ -274,14 +276,17 @@ fn second_cable(c: &mut Criterion, running: &Running, force: &PlanInForce, shape
         b.iter_with_large_drop(|| running.reroute(&both, &carried));
     });
     c.bench_function(&format!("carry {name} without one cable"), |b| {
-        let left = || {
-            let judged = running.plan_and_verify(&first, force);
-            (judged.pending_baseline.expect("a clean plan"), running.inputs(&first, &force.memory))
-        };
-        let carry = |(remains, inputs): (PendingBaseline, BaselineInputs)| {
-            remains.complete(inputs, &Checks::new(true))
-        };
-        b.iter_batched(left, carry, BatchSize::PerIteration);
+        b.iter_batched(
+            || {
+                let judged = running.plan_and_verify(&first, force);
+                (
+                    judged.pending_baseline.expect("a clean plan"),
+                    running.inputs(&first, &force.memory),
+                )
+            },
+            |(remains, inputs)| remains.complete(inputs, &Checks::new(true)),
+            BatchSize::PerIteration,
+        );
     });
     c.bench_function(&format!("lay {name} without one cable"), |b| {
         let inputs = running.inputs(&first, &force.memory);

@@ -72,9 +72,9 @@ fn main() {
         seed: number(5, "1"),
     };
     let wanted = bench_argument(0, "all");
-    let wanted =
-        |attack: &Attack| wanted == "all" || format!("{attack:?}").eq_ignore_ascii_case(&wanted);
-    let attacks = ATTACKS.into_iter().filter(wanted);
+    let attacks = ATTACKS
+        .into_iter()
+        .filter(|attack| wanted == "all" || format!("{attack:?}").eq_ignore_ascii_case(&wanted));
     let is_kept: Vec<bool> = match processes::Site::of_arguments() {
         Some(site) => attacks.filter_map(|attack| site.run(attack, &settings)).collect(),
         None => in_process(attacks, &settings),

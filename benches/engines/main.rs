@@ -137,14 +137,15 @@ fn best_time(fabric: &BenchFabric, engine: &str) -> Result<Duration, String> {
         previous: None,
         previous_fabric: None,
     };
-    let once = |_| -> Result<Duration, String> {
-        let start = Instant::now();
-        let routing = chain.route(black_box(&input)).map_err(reasons)?;
-        let time = start.elapsed();
-        drop(routing);
-        Ok(time)
-    };
-    let times: Vec<Duration> = (0..RUNS).map(once).collect::<Result<_, _>>()?;
+    let times: Vec<Duration> = (0..RUNS)
+        .map(|_| -> Result<Duration, String> {
+            let start = Instant::now();
+            let routing = chain.route(black_box(&input)).map_err(reasons)?;
+            let time = start.elapsed();
+            drop(routing);
+            Ok(time)
+        })
+        .collect::<Result<_, _>>()?;
     Ok(times.into_iter().min().expect("at least one run"))
 }
 

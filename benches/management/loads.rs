@@ -46,17 +46,18 @@ impl Load {
     /// Starts the load; adds to `done` what it does.
     pub(crate) fn start(&self, socket: &Path, done: &Arc<AtomicU64>) -> RunningLoad {
         let stop = Arc::new(AtomicBool::new(false));
-        let start = |_| {
-            let stop = stop.clone();
-            let run = self.run;
-            let socket: PathBuf = socket.into();
-            let done = done.clone();
-            std::thread::spawn(move || {
-                let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
-                run(&socket, &stop, &done);
+        let threads = (0..self.threads)
+            .map(|_| {
+                let stop = stop.clone();
+                let run = self.run;
+                let socket: PathBuf = socket.into();
+                let done = done.clone();
+                std::thread::spawn(move || {
+                    let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
+                    run(&socket, &stop, &done);
+                })
             })
-        };
-        let threads = (0..self.threads).map(start).collect();
+            .collect();
         RunningLoad { stop, threads }
     }
 }

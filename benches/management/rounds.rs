@@ -103,10 +103,14 @@ fn changed(daemon: &BenchDaemon, event: impl FnOnce() -> bool) -> Duration {
     let start = Instant::now();
     assert!(event(), "the link is in that state");
     let published = async {
-        let is_new = |subnet: &Option<Arc<torus_sm::publish::Subnet>>| {
-            subnet.as_ref().is_some_and(|subnet| subnet.generation > before)
-        };
-        timeout(LOST, subnet.wait_for(is_new)).await.is_ok()
+        timeout(
+            LOST,
+            subnet.wait_for(|subnet| {
+                subnet.as_ref().is_some_and(|subnet| subnet.generation > before)
+            }),
+        )
+        .await
+        .is_ok()
     };
     assert!(daemon.clients.block_on(published), "nothing was published");
     start.elapsed()

@@ -39,8 +39,8 @@ fn main() {
 /// Quantiles of the latencies, as text.
 fn spread(mut times: Vec<Duration>) -> String {
     times.sort_unstable();
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    let [half, p99, p999, most] = [0.5, 0.99, 0.999, 1.0].map(at);
+    let [half, p99, p999, most] =
+        [0.5, 0.99, 0.999, 1.0].map(|share| times[((times.len() - 1) as f64 * share) as usize]);
     format!(
         "{} answers: median {half:?}, p99 {p99:?}, p99.9 {p999:?}, longest {most:?}",
         times.len()

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use testkit::sa_client::path_query;
 use testkit::snapshot::{pairs, torus};
 use tokio::sync::mpsc;
-use torus_sm::fabric::PortId;
 use torus_sm::ids::{Guid, Sl};
 use torus_sm::publish::Subnet;
 use torus_sm::transport::client::SmpClient;
@@ -71,13 +70,15 @@ fn inbound(from: Address, mad: Vec<u8>) -> Inbound {
 
 /// `REQUESTS` path requests between hosts from all over the fabric.
 fn requests(subnet: &Subnet) -> Vec<(Address, Vec<u8>)> {
-    let request = |ends: [PortId; 2]| {
-        let guids: [Guid; 2] = ends.map(|port| subnet.fabric.port(port).guid);
-        let lid = subnet.plan.lids.base(ends[0]).expect("a LID");
-        let mad = path_query(subnet.options.subnet_prefix, guids);
-        (Address::gsi(lid, Sl(0)), mad.0.to_vec())
-    };
-    pairs(subnet, REQUESTS).into_iter().map(request).collect()
+    pairs(subnet, REQUESTS)
+        .into_iter()
+        .map(|ends| {
+            let guids: [Guid; 2] = ends.map(|port| subnet.fabric.port(port).guid);
+            let lid = subnet.plan.lids.base(ends[0]).expect("a LID");
+            let mad = path_query(subnet.options.subnet_prefix, guids);
+            (Address::gsi(lid, Sl(0)), mad.0.to_vec())
+        })
+        .collect()
 }
 
 /// The maximum rate: with all threads and one reader on one core, then with a reader for each core.
@@ -108,14 +109,15 @@ fn rate_of(
     window: u64,
     readers: usize,
 ) -> f64 {
-    let clients = |_| Clients {
-        answered: AtomicU64::new(0),
-        awaited: AtomicU64::new(0),
-        reader: OnceLock::new(),
-    };
     let crowd = Arc::new(ReaderClients {
         identity: identity(),
-        clients: (0..readers).map(clients).collect(),
+        clients: (0..readers)
+            .map(|_| Clients {
+                answered: AtomicU64::new(0),
+                awaited: AtomicU64::new(0),
+                reader: OnceLock::new(),
+            })
+            .collect(),
     });
     let port: Arc<dyn MadPort> = crowd.clone();
     let (demux, unsolicited) = MadDemux::new(QUEUE_CAPACITY);

@@ -158,8 +158,10 @@ async fn cables(cluster: &SimCluster, sm: &mut Sm) -> Vec<Duration> {
                 cluster.fabric.relink(switch, port)
             };
             assert!(done, "port {port} of {switch} has no cable");
-            let is_new = |subnet: &Option<Arc<_>>| generation(subnet) > before;
-            let waited = tokio::time::timeout(Duration::from_secs(60), sm.subnet.wait_for(is_new));
+            let waited = tokio::time::timeout(
+                Duration::from_secs(60),
+                sm.subnet.wait_for(|subnet| generation(subnet) > before),
+            );
             assert!(waited.await.is_ok(), "nothing was published");
             took.push(start.elapsed());
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -252,11 +252,13 @@ fn referred(rule: &PortRule) -> Vec<usize> {
         PortRule::Union(pair) | PortRule::Subtract(pair) => pair.to_vec(),
         _ => Vec::new(),
     };
-    let defined = |group| match group {
-        GroupRef::Defined(index) => Some(index),
-        _ => None,
-    };
-    groups.into_iter().filter_map(defined).collect()
+    groups
+        .into_iter()
+        .filter_map(|group| match group {
+            GroupRef::Defined(index) => Some(index),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Output of ibnetdiscover: accepted text can be written, read again and made a snapshot.

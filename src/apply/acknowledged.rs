@@ -206,11 +206,11 @@ impl Acknowledged {
         changed_switches: &[Guid],
     ) {
         let Some((last, _)) = self.last.clone() else { return };
-        let switch_changed =
-            |node: &NodeId| links(fabric, *node).any(|(_, to)| changed_switches.contains(&to.0));
         let restarted = self.restarted.iter().filter_map(|&guid| fabric.node_by_guid(guid));
         let moved = scope.nodes(fabric).filter(|&node| has_other_links(&last, fabric, node));
-        let doubtful = restarted.filter(switch_changed).chain(moved);
+        let doubtful = restarted
+            .filter(|node| links(fabric, *node).any(|(_, to)| changed_switches.contains(&to.0)))
+            .chain(moved);
         let doubtful: Vec<Guid> = doubtful.map(|node| fabric.node(node).guid()).collect();
         self.tables_lost.extend(doubtful);
     }

@@ -330,8 +330,7 @@ pub fn routing_files_from(source: &dyn TextSource, options: &Options) -> (Routin
     let (lists, list_errors) = guid_lists_from(source, options);
     let mut notes = list_errors.clone();
     let engines = options.engines();
-    let is_wanted = |name: &str| name == routing_chain::ENGINE;
-    let chain = engine_names(engines).any(is_wanted).then(|| {
+    let chain = engine_names(engines).any(|name| name == routing_chain::ENGINE).then(|| {
         let chain = routing_chain_from(source, options);
         if let Ok(chain) = &chain {
             notes.extend(chain.notes.iter().cloned());
@@ -353,20 +352,27 @@ pub fn routing_chain_from(
     let file = |name: &Option<String>| name.as_ref().map(PathBuf::from);
     let mut groups = Vec::new();
     if let Some(path) = file(&options.pgrp_policy_file) {
-        let parse = |text: &str| port_groups::parse(&path, text);
-        groups = policy(source, &path, parse, &mut notes)?;
+        groups = policy(source, &path, |text: &str| port_groups::parse(&path, text), &mut notes)?;
     }
     let mut topologies = Vec::new();
     if let Some(path) = file(&options.topo_policy_file) {
-        let parse = |text: &str| topologies::parse(&path, text, &groups);
-        topologies = policy(source, &path, parse, &mut notes)?;
+        topologies = policy(
+            source,
+            &path,
+            |text: &str| topologies::parse(&path, text, &groups),
+            &mut notes,
+        )?;
     }
     let Some(path) = file(&options.rch_policy_file) else {
         let text = "the engine chain needs rch_policy_file in opensm.conf";
         return Err(vec![Note::new(Severity::Error, None, text)]);
     };
-    let parse = |text: &str| steps::parse(&path, text, &topologies, options.lmc);
-    let parsed = policy(source, &path, parse, &mut notes)?;
+    let parsed = policy(
+        source,
+        &path,
+        |text: &str| steps::parse(&path, text, &topologies, options.lmc),
+        &mut notes,
+    )?;
     let mut configured = Vec::new();
     let mut skipped = Vec::new();
     for step in parsed {

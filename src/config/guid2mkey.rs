@@ -38,8 +38,8 @@ fn record(line: &str, map: &Guid2MKey) -> Result<(Guid, MKey), RecordError> {
     let mut words = cache_record::words(line);
     let mut number = |what: &str| {
         let (column, word) = cache_record::present(words.next(), what)?;
-        let wrong = || (column, format!("{what} is not a number of 64 bits"));
-        cache_record::parse_number(word).ok_or_else(wrong)
+        cache_record::parse_number(word)
+            .ok_or_else(|| (column, format!("{what} is not a number of 64 bits")))
     };
     let guid = Guid(number("the port GUID")?);
     let key = MKey(number("the M_Key")?);

@@ -24,8 +24,11 @@ pub struct PrefixRoute {
 /// # Errors
 /// No line matches the prefix.
 pub fn router(routes: &[PrefixRoute], prefix: u64) -> Result<Option<Guid>, NoRoute> {
-    let matches = |route: &&PrefixRoute| route.prefix.is_none_or(|wanted| wanted == prefix);
-    routes.iter().find(matches).map(|route| route.router).ok_or(NoRoute)
+    routes
+        .iter()
+        .find(|route| route.prefix.is_none_or(|wanted| wanted == prefix))
+        .map(|route| route.router)
+        .ok_or(NoRoute)
 }
 
 /// No line of the file matches a prefix.
@@ -48,8 +51,11 @@ fn entry(line: &str) -> Result<Option<PrefixRoute>, (usize, String)> {
         return Err((end, "the port GUID of a router, or *, is missing here".to_owned()));
     };
     let number = |word: &str, what: &str| {
-        let message = || (place(word), invalid_number(word, what));
-        if word == "*" { Ok(None) } else { hexadecimal(word).map(Some).ok_or_else(message) }
+        if word == "*" {
+            Ok(None)
+        } else {
+            hexadecimal(word).map(Some).ok_or_else(|| (place(word), invalid_number(word, what)))
+        }
     };
     let prefix = number(prefix, "subnet prefix")?;
     let router = number(router, "port GUID")?.map(Guid);

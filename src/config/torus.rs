@@ -318,8 +318,9 @@ struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     fn word(&self, index: usize, expected: &str) -> Result<Token<'a>, LineError> {
-        let missing = || LineError::new(self.end, format!("argument missing: expected {expected}"));
-        self.words.get(index).copied().ok_or_else(missing)
+        self.words.get(index).copied().ok_or_else(|| {
+            LineError::new(self.end, format!("argument missing: expected {expected}"))
+        })
     }
 
     fn count(&self, index: usize, expected: &str) -> Result<u32, LineError> {

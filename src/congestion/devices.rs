@@ -90,8 +90,8 @@ impl Device {
     /// The first setting that the device is not known to hold, and how to get on: a setting that
     /// is unknown is read first.
     fn next(&self, wanted: &[Setting]) -> Option<(Method, Setting)> {
-        let is_missing = |setting: &&Setting| self.known(setting.id()) != Some(&Some(**setting));
-        let setting = *wanted.iter().find(is_missing)?;
+        let setting =
+            *wanted.iter().find(|setting| self.known(setting.id()) != Some(&Some(**setting)))?;
         let method = if self.known(setting.id()).is_some() { Method::SET } else { Method::GET };
         Some((method, setting))
     }
@@ -219,8 +219,11 @@ impl Devices {
 
     /// A request to a device ended without an answer, because the round did: a Set may have arrived.
     pub fn abandoned(&mut self, port_guid: Guid) {
-        let wanted = |device: &Device| device.next(self.wanted(device.kind));
-        let Some((_, setting)) = self.by_port.get(&port_guid).and_then(wanted) else { return };
+        let Some((_, setting)) =
+            self.by_port.get(&port_guid).and_then(|device| device.next(self.wanted(device.kind)))
+        else {
+            return;
+        };
         if let Some(device) = self.by_port.get_mut(&port_guid) {
             device.forget(setting.id());
         }

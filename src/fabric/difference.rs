@@ -1,7 +1,6 @@
 //! Differences between two snapshots, as far as plans depend on them.
 
 use super::{Fabric, Node, NodeId, Port, PortId};
-use crate::ids::Guid;
 use crate::paged_vec::PagedVec;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -110,11 +109,14 @@ fn with_changed_vports(old: &Fabric, new: &Fabric, mut ports: Vec<PortId>) -> Ve
         return ports;
     }
     let guids = before.ports().chain(after.ports()).map(|(guid, _)| guid);
-    let is_changed = |guid: &Guid| match (before.of_port(*guid), after.of_port(*guid)) {
-        (Some(old), Some(new)) => !Arc::ptr_eq(old, new) && old != new,
-        _ => true,
-    };
-    ports.extend(guids.filter(is_changed).filter_map(|guid| new.port_by_guid(guid)));
+    ports.extend(
+        guids
+            .filter(|guid| match (before.of_port(*guid), after.of_port(*guid)) {
+                (Some(old), Some(new)) => !Arc::ptr_eq(old, new) && old != new,
+                _ => true,
+            })
+            .filter_map(|guid| new.port_by_guid(guid)),
+    );
     ports.sort_unstable();
     ports.dedup();
     ports

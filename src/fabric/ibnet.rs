@@ -81,14 +81,17 @@ pub fn why_no_text(bytes: &[u8]) -> Option<String> {
 /// ```
 pub fn parse(file: &Path, text: &str) -> Result<Topology, NetError> {
     let mut reader = NetReader::default();
-    let read = |(line, number)| {
-        let outcome = reader.line(line, number);
-        outcome.map_err(|error| match other_formats::name(line) {
-            Some(format) => other_formats::error(format, number),
-            None => error,
+    let parsed = text
+        .lines()
+        .zip(1..)
+        .try_for_each(|(line, number)| {
+            let outcome = reader.line(line, number);
+            outcome.map_err(|error| match other_formats::name(line) {
+                Some(format) => other_formats::error(format, number),
+                None => error,
+            })
         })
-    };
-    let parsed = text.lines().zip(1..).try_for_each(read).and_then(|()| reader.finish());
+        .and_then(|()| reader.finish());
     parsed.map_err(|LineError { line, column, message }| NetError {
         file: file.to_owned(),
         line,

@@ -116,9 +116,13 @@ mod tests {
     fn found(name: &str) -> Result<usize, String> {
         let names = ["sw 0,0,0", "sw 1,0,0", "h1 HCA-1", "h10 HCA-1", "h2-0 HCA-1", "spine"];
         let nodes = names.into_iter().map(str::to_owned).enumerate();
-        let by_guid = |guid: Guid| (guid == Guid(0xAB)).then_some(5);
-        let by_position = |at| (at == [7, 0, 0]).then_some(5);
-        find(name, nodes, by_guid, by_position).map_err(|error| error.to_string())
+        find(
+            name,
+            nodes,
+            |guid: Guid| (guid == Guid(0xAB)).then_some(5),
+            |at| (at == [7, 0, 0]).then_some(5),
+        )
+        .map_err(|error| error.to_string())
     }
 
     #[test]

@@ -171,9 +171,9 @@ impl Fabric {
 
     /// True if no discovery of the vports of a port that announces some has ended yet.
     pub fn awaits_vports(&self) -> bool {
-        let has_vports =
-            |id: &PortId| self.port(*id).info().is_some_and(|info| info.has_virtual_ports());
-        let mut announced = self.end_ports().filter(has_vports);
+        let mut announced = self
+            .end_ports()
+            .filter(|id| self.port(*id).info().is_some_and(|info| info.has_virtual_ports()));
         announced.any(|id| self.virtual_ports.of_port(self.port(id).guid).is_none())
     }
 
@@ -220,11 +220,15 @@ mod tests {
     }
 
     fn ports(list: &[(u64, &[(u16, u64)])]) -> BTreeMap<Guid, Arc<VirtualizedPort>> {
-        let port = |&(guid, vports): &(u64, &[(u16, u64)])| {
-            let vports = vports.iter().map(|&(index, guid)| vport(index, guid)).collect();
-            (Guid(guid), Arc::new(VirtualizedPort { is_discovered: true, top_index: 9, vports }))
-        };
-        list.iter().map(port).collect()
+        list.iter()
+            .map(|&(guid, vports)| {
+                let vports = vports.iter().map(|&(index, guid)| vport(index, guid)).collect();
+                (
+                    Guid(guid),
+                    Arc::new(VirtualizedPort { is_discovered: true, top_index: 9, vports }),
+                )
+            })
+            .collect()
     }
 
     #[test]

@@ -146,11 +146,10 @@ impl DiscoveryQueries {
     fn take_other_routes(&mut self) {
         let state = &self.state;
         let doubtful = self.evidence.doubtful();
-        let is_cut = |query: &Query| {
+        let cut = self.batch.cancel(|query| {
             let node = query.node();
             node.is_some_and(|node| !state.is_open(&state.node(node).route, doubtful))
-        };
-        let cut = self.batch.cancel(is_cut);
+        });
         let reach = self.state.reroute_avoiding(self.evidence.doubtful());
         for query in cut {
             match query.node().map(|node| reach[node]) {

@@ -302,8 +302,8 @@ impl DiscoveryState {
     pub fn reroute_avoiding(&mut self, avoided: &HashSet<usize>) -> Vec<Reach> {
         let reach = self.new_routes(avoided);
         let avoids_none = avoided.is_empty() && self.unresponsive.is_empty();
-        let reached = || reach.iter().map(|&reach| reach != Reach::None).collect();
-        self.reached = (avoids_none && self.local.is_some()).then(reached);
+        self.reached = (avoids_none && self.local.is_some())
+            .then(|| reach.iter().map(|&reach| reach != Reach::None).collect());
         reach
     }
 

@@ -16,7 +16,7 @@ use super::heavy::conclude;
 use super::m_keys::MKeys;
 use super::{Observation, SweepError, SweepSettings, extended_ports};
 use crate::fabric::{DiscoveryFault, End};
-use crate::ids::{Guid, PortNum};
+use crate::ids::Guid;
 use crate::transport::client::SmpClient;
 use crate::wire::smp::DirectedRoute;
 use std::collections::HashSet;
@@ -103,9 +103,9 @@ fn drop_old_faults(state: &mut DiscoveryState) {
 /// True if a route leads to a trained link. The device behind it may be unknown.
 fn may_answer(state: &DiscoveryState, route: &DirectedRoute) -> bool {
     let hops = state.hops(route);
-    let is_trained = |&(node, exit): &(usize, PortNum)| {
-        let info = state.port((node, exit)).and_then(|port| port.info());
-        info.as_ref().is_some_and(DiscoveryState::has_trained_link)
-    };
-    hops.len() == route.len() && hops.last().is_none_or(is_trained)
+    hops.len() == route.len()
+        && hops.last().is_none_or(|&(node, exit)| {
+            let info = state.port((node, exit)).and_then(|port| port.info());
+            info.as_ref().is_some_and(DiscoveryState::has_trained_link)
+        })
 }

@@ -100,11 +100,10 @@ pub async fn sweep(
     focus: LightFocus<'_>,
 ) -> Findings {
     let mut batch = Tagged::new(client);
-    let is_due = |(query, _): &(Query, DirectedRoute)| match query {
+    let due = queries(fabric, keys).filter(|(query, _)| match query {
         Query::Unresponsive(guid) => !focus.waiting.contains(guid),
         _ => true,
-    };
-    let due = queries(fabric, keys).filter(is_due);
+    });
     for (query, route) in due.chain(cleared_ports(fabric, focus.cleared)) {
         let attr_id = match query {
             Query::Switch(_) => AttrId::SWITCH_INFO,
@@ -204,9 +203,9 @@ fn queries<'a>(
     let end_ports = [Some(local), peer].into_iter().flatten();
     let end_ports = end_ports.map(|port| (Query::EndPort(port), fabric.route_to(port)));
     let failed = failed.map(|route| (Query::Failed(route), route));
-    let is_hidden =
-        |&port: &PortId| fabric.port(port).info().is_some_and(|info| keys.is_hidden(&info));
-    let hidden = fabric.end_ports().filter(is_hidden);
+    let hidden = fabric
+        .end_ports()
+        .filter(|&port| fabric.port(port).info().is_some_and(|info| keys.is_hidden(&info)));
     let hidden = hidden.map(|port| (Query::Hidden(port), fabric.route_to(port)));
     switches.chain(silent).chain(failed).chain(end_ports).chain(hidden)
 }

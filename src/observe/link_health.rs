@@ -76,9 +76,8 @@ impl Record {
     }
 
     fn is_outdated(&self, now: Instant) -> bool {
-        let is_old = |time: Instant| now.duration_since(time) >= MEMORY;
         self.until.is_none()
-            && self.ended.is_none_or(is_old)
+            && self.ended.is_none_or(|time| now.duration_since(time) >= MEMORY)
             && self.downs.back().is_none_or(|&last| now.duration_since(last) > DOWN_WINDOW)
     }
 }
@@ -154,10 +153,10 @@ impl LinkHealth {
     pub fn avoidable(&self, now: Instant, last: &Fabric) -> Vec<End> {
         let is_host_link =
             |cable: &Cable| self.records.get(cable).is_some_and(|link| !link.joins_switches);
-        let is_known = |end: &End| last.node_by_guid(end.0).is_some();
         let quarantined = self.quarantined(now).into_iter().map(|link| link.ends);
-        let avoidable =
-            quarantined.filter(|cable| is_host_link(cable) || cable.iter().all(is_known));
+        let avoidable = quarantined.filter(|cable| {
+            is_host_link(cable) || cable.iter().all(|end| last.node_by_guid(end.0).is_some())
+        });
         avoidable.flatten().collect()
     }
 
@@ -173,12 +172,11 @@ impl LinkHealth {
     /// Ends the quarantine of the link at a port by request: counts from 0 again how often it goes
     /// down, and takes its ports as healthy. Returns the link; `None` if it is not quarantined.
     pub fn forget(&mut self, end: End) -> Option<Cable> {
-        let flaps = |(cable, record): (&Cable, &Record)| {
-            (record.until.is_some() && cable.contains(&end)).then_some(*cable)
-        };
         let unhealthy = self.unhealthy.values().map(|port| port.cable);
         let mut others = self.held.iter().copied().chain(unhealthy);
-        let flapping = self.records.iter().find_map(flaps);
+        let flapping = self.records.iter().find_map(|(cable, record)| {
+            (record.until.is_some() && cable.contains(&end)).then_some(*cable)
+        });
         let cable = flapping.or_else(|| others.find(|cable| cable.contains(&end)))?;
         self.records.remove(&cable);
         self.held.remove(&cable);

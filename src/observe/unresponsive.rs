@@ -164,12 +164,15 @@ impl<'a> Retention<'a> {
     /// Devices about which nobody tells are unresponsive if they were cabled to one that is, or to
     /// one of whose port only the answer is missing; else they are gone.
     fn follow_neighbours(&mut self) {
-        let is_seed = |id: &NodeId| match self.presence[id.index()] {
-            Presence::Absent(verdict) => verdict == Some(Verdict::Unresponsive),
-            Presence::Answered(_) => true,
-            Presence::Gone => false,
-        };
-        let mut queue: Vec<NodeId> = self.last.node_ids().filter(is_seed).collect();
+        let mut queue: Vec<NodeId> = self
+            .last
+            .node_ids()
+            .filter(|id| match self.presence[id.index()] {
+                Presence::Absent(verdict) => verdict == Some(Verdict::Unresponsive),
+                Presence::Answered(_) => true,
+                Presence::Gone => false,
+            })
+            .collect();
         while let Some(id) = queue.pop() {
             for (_, peer) in self.cabled_ports(id) {
                 let node = self.last.port(peer).node;

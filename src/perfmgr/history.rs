@@ -64,8 +64,9 @@ impl History {
         if self.older.back().is_none_or(|last| sample.at - last.at >= distance) {
             self.older.push_back(sample);
         }
-        let is_too_old = |old: &Sample| old.at < sample.at - window;
-        while self.older.len() > MAX_SAMPLES + 1 || self.older.front().is_some_and(is_too_old) {
+        while self.older.len() > MAX_SAMPLES + 1
+            || self.older.front().is_some_and(|old| old.at < sample.at - window)
+        {
             self.older.pop_front();
         }
         self.previous = self.last.replace(sample);

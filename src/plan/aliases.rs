@@ -70,8 +70,8 @@ mod tests {
         let hardware = Hardware { guid_cap: 10, ..Hardware::default() };
         let view = SyntheticView { hardware, ..SyntheticView::default() };
         let fabric = Fabric::from_topology(&topology, 0, &view).expect("node 0 exists");
-        let host = |port: &PortId| !fabric.node_of(*port).is_switch();
-        let hosts: Vec<PortId> = fabric.end_ports().filter(host).collect();
+        let hosts: Vec<PortId> =
+            fabric.end_ports().filter(|port| !fabric.node_of(*port).is_switch()).collect();
         let full = |port: PortId, block| {
             let guids = std::array::from_fn(|n| Guid(0x100 * u64::from(block) + 0x10 + n as u64));
             AliasBlock { port, vport: None, block, guids: GuidBlock(guids) }

@@ -138,8 +138,10 @@ pub(super) fn with_routes(
     let (partitions, removed_pkeys, partition_notes) =
         partitions::tables(fabric, input.partitions, observed, gone, options);
     memory.removed_pkeys = removed_pkeys;
-    let made = |policy| QosSetup::new(policy, fabric, &partitions.keys, input.partitions);
-    let setup = input.setup_policy().map(made).map(Arc::new);
+    let setup = input
+        .setup_policy()
+        .map(|policy| QosSetup::new(policy, fabric, &partitions.keys, input.partitions))
+        .map(Arc::new);
     let sources = qos_sources(options, setup);
     let ports = with_links(input, &lids, &routing, sources.as_ref(), &partitions, |links| {
         links::targets(links)

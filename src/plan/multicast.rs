@@ -89,9 +89,10 @@ pub fn plan(
     }
     let (merged, mut notes) = merge(groups);
     tables.sls = merged.iter().map(|group| (group.mlid, group.sls)).collect();
-    let engine_tree =
-        |group: &MergedGroup| routing.policy.multicast_tree(group.mlid, &group.members);
-    let mut trees: Vec<_> = merged.par_iter().map(engine_tree).collect();
+    let mut trees: Vec<_> = merged
+        .par_iter()
+        .map(|group| routing.policy.multicast_tree(group.mlid, &group.members))
+        .collect();
     build_missing_trees(fabric, lids, routing, &merged, &mut trees);
     for (group, tree) in merged.iter().zip(trees.into_iter().map(Option::unwrap_or_default)) {
         notes.extend(tree.notes.into_iter().map(|note| (group.mlid, note)));
@@ -153,10 +154,11 @@ fn build_missing_trees(
     merged: &[MergedGroup],
     trees: &mut [Option<MulticastTree>],
 ) {
-    let is_missing = |(group, tree): &(&MergedGroup, &mut Option<MulticastTree>)| {
-        tree.is_none() && group.members.len() > 1
-    };
-    let mut missing: Vec<_> = merged.iter().zip(trees).filter(is_missing).collect();
+    let mut missing: Vec<_> = merged
+        .iter()
+        .zip(trees)
+        .filter(|(group, tree)| tree.is_none() && group.members.len() > 1)
+        .collect();
     if missing.is_empty() {
         return;
     }

@@ -58,10 +58,13 @@ fn absent_guids(policy: &EnhancedQos, fabric: &Fabric) -> Vec<Note> {
         RateSubject::Guid(guid) if fabric.port_by_guid(guid).is_none() => Some((guid, rule.line)),
         _ => None,
     });
-    let note = |(guid, line)| {
-        Note::warning(format!("BW_RULES, line {line}: no port of the fabric has the GUID {guid}"))
-    };
-    absent.map(note).collect()
+    absent
+        .map(|(guid, line)| {
+            Note::warning(format!(
+                "BW_RULES, line {line}: no port of the fabric has the GUID {guid}"
+            ))
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::fabric::{Fabric, NodeParts};
 use crate::fabric::{PortId, synthetic::Hardware, synthetic::SyntheticView};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::notes::Note;
-use crate::wire::attr::tables::{PkeyBlock, PkeyTable};
+use crate::wire::attr::tables::PkeyTable;
 use crate::wire::attr::{NodeKind, PortInfo, PortState};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -194,8 +194,10 @@ fn programmed(old: &Fabric, plan: &super::Plan) -> Fabric {
 }
 
 fn by_guid(fabric: &Fabric, table: &super::LidTable) -> BTreeMap<Guid, (Lid, u8)> {
-    let entry = |port| Some((fabric.port(port).guid, (table.base(port)?, table.lmc(port))));
-    fabric.end_ports().filter_map(entry).collect()
+    fabric
+        .end_ports()
+        .filter_map(|port| Some((fabric.port(port).guid, (table.base(port)?, table.lmc(port)))))
+        .collect()
 }
 
 #[test]
@@ -215,8 +217,8 @@ fn a_programmed_fabric_needs_no_further_sets() {
             assert!(first.plan.notes.is_empty(), "{:?}", first.plan.notes);
             let now = programmed(&old, &first.plan);
             let planned = first.plan.partitions.blocks.iter();
-            let held = |blocks: &Arc<[(u16, PkeyBlock)]>| blocks.iter().map(|it| it.1).collect();
-            let pkeys: Vec<PkeyTable> = planned.map(held).collect();
+            let pkeys: Vec<PkeyTable> =
+                planned.map(|blocks| blocks.iter().map(|it| it.1).collect()).collect();
             let second = plan(&now, &options, &first.memory, &pkeys);
             for id in now.port_ids() {
                 if let (Some(info), Some(target)) = (now.port(id).info(), second.plan.ports.of(id))

@@ -65,11 +65,14 @@ impl PlanBaseline {
     pub fn new(inputs: BaselineInputs, state: BaselineState, plan: Arc<Plan>) -> Self {
         let BaselineInputs { fabric, options, partitions, observed_pkeys, memory } = inputs;
         let end_ports: Vec<PortId> = fabric.end_ports().collect();
-        let is_asked = |port: &&PortId| {
-            let target = plan.ports.of(**port);
-            target.is_some_and(|info| info.client_reregister())
-        };
-        let reregistering = end_ports.iter().filter(is_asked).copied().collect();
+        let reregistering = end_ports
+            .iter()
+            .filter(|port| {
+                let target = plan.ports.of(**port);
+                target.is_some_and(|info| info.client_reregister())
+            })
+            .copied()
+            .collect();
         Self {
             fabric,
             plan,
@@ -137,10 +140,9 @@ pub fn update(
         || Difference::between(&baseline.fabric, input.fabric),
         || baseline.remembered(input.memory),
     );
-    let is_alike = |difference: &&Difference| {
-        difference.nodes.is_empty() && *input.options == *baseline.options
-    };
-    let alike = difference.as_ref().filter(is_alike);
+    let alike = difference
+        .as_ref()
+        .filter(|difference| difference.nodes.is_empty() && *input.options == *baseline.options);
     let update = alike.map(|difference| Update { input, baseline, difference });
     let assigned = update.as_ref().and_then(|update| update.lids(remembered));
     let planned = match update.zip(assigned) {
@@ -240,8 +242,8 @@ impl Update<'_> {
                     &partitions,
                     links::targets,
                 );
-                let tables = |sources| qos::tables(input.fabric, sources, &*routing.policy, &ports);
-                let qos = sources.map(tables);
+                let qos = sources
+                    .map(|sources| qos::tables(input.fabric, sources, &*routing.policy, &ports));
                 (ports, qos)
             }
         };
@@ -288,14 +290,13 @@ impl Update<'_> {
         let old = &*baseline.fabric;
         let new = input.fabric;
         let has_same_guid = |&id: &PortId| old.port(id).guid == new.port(id).guid;
-        let is_same = |setup: &&Arc<QosSetup>| {
+        let made = || QosSetup::new(policy, new, &partitions.keys, input.partitions);
+        let kept = baseline.plan.qos.setup.as_ref().filter(|setup| {
             setup.policy() == policy
                 && *input.partitions == **baseline.partitions
                 && baseline.plan.partitions.keys == partitions.keys
                 && self.difference.ports.iter().all(has_same_guid)
-        };
-        let made = || QosSetup::new(policy, new, &partitions.keys, input.partitions);
-        let kept = baseline.plan.qos.setup.as_ref().filter(is_same);
+        });
         Some(kept.map_or_else(|| Arc::new(made()), Arc::clone))
     }
 
@@ -343,9 +344,9 @@ impl Update<'_> {
     ) -> PortTargets {
         let input = self.input;
         let baseline = self.baseline;
-        let slot = |index: usize| PortId(index as u32);
         let old_bits = &baseline.plan.partitions.enforcement;
-        let enforced = old_bits.differences(&partitions.enforcement).map(slot);
+        let enforced =
+            old_bits.differences(&partitions.enforcement).map(|index| PortId(index as u32));
         let asked = baseline.end_ports.iter().copied().filter(|&port| (input.reregister)(port));
         let others = enforced.chain(asked).chain(baseline.reregistering.iter().copied());
         let mut targets = baseline.plan.ports.clone();

@@ -162,12 +162,14 @@ struct Survey<'a> {
 
 impl<'a> Survey<'a> {
     fn new(last: &'a Subnet, now: &Fabric) -> Self {
-        let table = |switch: SwitchId| {
-            let node = last.fabric.node_by_guid(now.switch(switch).guid())?;
-            let old = last.fabric.node(node).switch?;
-            last.plan.routing.lfts.get(old.index()).map(|lft| &**lft)
-        };
-        let tables = now.switch_ids().map(table).collect();
+        let tables = now
+            .switch_ids()
+            .map(|switch| {
+                let node = last.fabric.node_by_guid(now.switch(switch).guid())?;
+                let old = last.fabric.node(node).switch?;
+                last.plan.routing.lfts.get(old.index()).map(|lft| &**lft)
+            })
+            .collect();
         let mut survey =
             Self { hosts: Vec::new(), gone: 0, inactive: Vec::new(), added: Vec::new(), tables };
         for (old, lid) in routed_hosts(last) {
@@ -183,12 +185,11 @@ impl<'a> Survey<'a> {
         }
         let known: BTreeSet<Guid> =
             routed_hosts(last).map(|(old, _)| last.fabric.port(old).guid).collect();
-        let is_new = |&port: &PortId| {
+        survey.added.extend(now.end_ports().filter(|&port| {
             let is_host = !now.node_of(port).is_switch() && now.switch_behind(port).is_some();
             let is_active = now.port(port).state() == PortState::Active;
             is_host && is_active && !known.contains(&now.port(port).guid)
-        };
-        survey.added.extend(now.end_ports().filter(is_new));
+        }));
         survey
     }
 

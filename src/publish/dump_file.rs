@@ -46,10 +46,13 @@ pub fn write(path: &Path, text: &str) -> Result<(), FileWriteError> {
 /// # Errors
 /// As [`write()`].
 pub fn write_private(path: &Path, text: &str, sync: bool) -> Result<(), FileWriteError> {
-    let fill = |file: &mut dyn io::Write| file.write_all(text.as_bytes());
-    atomic_file::through_temporary(path, sync, PRIVATE_MODE, fill, |new, temporary| {
-        put(new, temporary, path, PRIVATE_MODE)
-    })
+    atomic_file::through_temporary(
+        path,
+        sync,
+        PRIVATE_MODE,
+        |file: &mut dyn io::Write| file.write_all(text.as_bytes()),
+        |new, temporary| put(new, temporary, path, PRIVATE_MODE),
+    )
 }
 
 /// Writes a world-readable dump with the content that `fill` writes.

@@ -136,10 +136,9 @@ fn put_notes<'a>(text: &mut String, reported: impl Iterator<Item = &'a Note>) {
 
 /// Describes the path from the first host to the last.
 fn sample_path(fabric: &Fabric, plan: &Plan) -> Option<String> {
-    let is_host = |port: &PortId| {
+    let mut hosts = fabric.end_ports().filter(|port| {
         fabric.node_of(*port).kind() == NodeKind::Ca && plan.lids.base(*port).is_some()
-    };
-    let mut hosts = fabric.end_ports().filter(is_host);
+    });
     let first = hosts.next()?;
     let last = hosts.last()?;
     let sl = plan.routing.policy.path_sl(first, last, Sl(0));

@@ -55,12 +55,14 @@ parts! {
 
 /// The digests of all nodes of a fabric, in the order of their GUIDs.
 pub fn digests(fabric: &Fabric, plan: Option<&Plan>) -> Vec<(Guid, DeviceDigest)> {
-    let of = |id: NodeId| {
-        let observed = observed(fabric, id);
-        let planned = plan.map(|plan| planned(fabric, plan, id));
-        (fabric.node(id).guid(), DeviceDigest { observed, planned })
-    };
-    fabric.node_ids().map(of).collect()
+    fabric
+        .node_ids()
+        .map(|id| {
+            let observed = observed(fabric, id);
+            let planned = plan.map(|plan| planned(fabric, plan, id));
+            (fabric.node(id).guid(), DeviceDigest { observed, planned })
+        })
+        .collect()
 }
 
 /// Digest of a device without keys, counters, and fields that depend on the route of the query.

@@ -96,14 +96,14 @@ fn header(snapshot: &RecorderSnapshot, occasion: Occasion) -> HeaderJson {
     let mut plan_json = Vec::new();
     for plan in plans {
         let key = (&plan.inputs.options, &plan.inputs.files);
-        let is_same = |other: &(&Arc<Options>, &Arc<ConfigTexts>)| {
-            Arc::ptr_eq(other.0, key.0) && Arc::ptr_eq(other.1, key.1)
-        };
-        let index = known.iter().position(is_same).unwrap_or_else(|| {
-            known.push(key);
-            configurations.push(ConfigurationJson::new(&plan.inputs));
-            known.len() - 1
-        });
+        let index = known
+            .iter()
+            .position(|other| Arc::ptr_eq(other.0, key.0) && Arc::ptr_eq(other.1, key.1))
+            .unwrap_or_else(|| {
+                known.push(key);
+                configurations.push(ConfigurationJson::new(&plan.inputs));
+                known.len() - 1
+            });
         plan_json.push(PlanJson::new(plan, index));
     }
     HeaderJson {
@@ -174,8 +174,9 @@ impl Recording {
 fn check_magic(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
     let text = MAGIC.len() - 1;
     let start = reader.clone();
-    let not_one = |_| start.error("this is not a recording of torus-sm");
-    let found = reader.take(text, "the first line").map_err(not_one)?;
+    let found = reader
+        .take(text, "the first line")
+        .map_err(|_| start.error("this is not a recording of torus-sm"))?;
     if found != &MAGIC[..text] {
         return Err(start.error("this is not a recording of torus-sm"));
     }
@@ -203,8 +204,7 @@ fn read_section<'a>(reader: &mut Reader<'a>) -> Result<(u8, Reader<'a>), DecodeE
     }
     let checksum = reader.u32("the checksum of a section")?;
     let offset = reader.offset();
-    let cut_off = |error: DecodeError| start.error(error.problem);
-    let payload = reader.take(size, "a section").map_err(cut_off)?;
+    let payload = reader.take(size, "a section").map_err(|error| start.error(error.problem))?;
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&[kind]);
     hasher.update(&big_endian(size as u32));

@@ -205,11 +205,14 @@ impl TryFrom<String> for BytesJson {
 
     fn try_from(text: String) -> Result<Self, String> {
         let digit = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
-        let byte = |pair: &[u8]| match pair {
-            &[high, low] => Some(digit(high)? << 4 | digit(low)?),
-            _ => None,
-        };
-        let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
+        let bytes: Option<Vec<u8>> = text
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| match pair {
+                &[high, low] => Some(digit(high)? << 4 | digit(low)?),
+                _ => None,
+            })
+            .collect();
         let bytes = bytes.filter(|bytes| bytes.len() <= 64);
         let bytes =
             bytes.ok_or_else(|| format!("\"{text}\" is not 1 to 64 bytes in hexadecimal"))?;

@@ -122,13 +122,17 @@ impl FlightRecorder {
 
     /// Replaces the plans that passed by their digests. Takes some milliseconds in a large fabric.
     pub fn digest_plans(&self) {
-        let accepted = |record: &PlanRecord| match &record.result {
-            PlanResult::Accepted(plan) => {
-                Some((record.number, record.inputs.fabric.clone(), plan.clone()))
-            }
-            _ => None,
-        };
-        let plans: Vec<_> = self.lock().plans.iter().filter_map(accepted).collect();
+        let plans: Vec<_> = self
+            .lock()
+            .plans
+            .iter()
+            .filter_map(|record| match &record.result {
+                PlanResult::Accepted(plan) => {
+                    Some((record.number, record.inputs.fabric.clone(), plan.clone()))
+                }
+                _ => None,
+            })
+            .collect();
         for (number, fabric, plan) in plans {
             let digests = Arc::new(digests(&fabric, Some(&plan)));
             let mut state = self.lock();

@@ -65,8 +65,9 @@ impl MadPort for ReplayPort {
             None => (Outcome::Unanswered, out.to, request),
         };
         let PortIdentity { device, port, .. } = &self.identity;
-        let closed = |_| SendError::Closed { device: device.clone(), port: *port };
-        self.deliveries.send(delivery).map_err(closed)
+        self.deliveries
+            .send(delivery)
+            .map_err(|_| SendError::Closed { device: device.clone(), port: *port })
     }
 }
 

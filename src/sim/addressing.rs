@@ -112,18 +112,19 @@ impl Devices {
     /// The vport that has this LID of its own, and its index.
     pub(super) fn vport_with_lid(&self, slot: u32, lid: Lid) -> Option<(u16, &SimVport)> {
         let vports = &self.vendor.virtualized(slot)?.vports;
-        let has_lid = |&(index, vport): &(u16, &SimVport)| {
+        (0..).zip(vports).find(|&(index, vport)| {
             vport.own_lid() == lid && self.vport_state(slot, index) != PortState::Down
-        };
-        (0..).zip(vports).find(has_lid)
+        })
     }
 
     /// The vport with this GID, and its GID index. The physical port itself is none.
     pub(super) fn vport_of_gid(&self, slot: u32, gid: Gid) -> Option<(u8, &SimVport)> {
         let vports = &self.vendor.virtualized(slot)?.vports;
-        let of_guid = |vport: &&SimVport| vport.spec.guid == gid.guid();
         let own = self.port(slot).guid;
-        let vport = vports.iter().find(of_guid).filter(|vport| vport.spec.guid != own)?;
+        let vport = vports
+            .iter()
+            .find(|vport| vport.spec.guid == gid.guid())
+            .filter(|vport| vport.spec.guid != own)?;
         let index = vports.iter().position(|other| std::ptr::eq(other, vport))?;
         Some((FIRST_VPORT_GID.checked_add(u8::try_from(index).ok()?)?, vport))
     }

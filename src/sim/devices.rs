@@ -117,11 +117,18 @@ impl Devices {
     /// # Errors
     /// No node has the name, or several begin with it.
     pub(super) fn find_node(&self, name: &str) -> Result<u32, NodeNameError> {
-        let described = |(node, index): (&Node, u32)| (index, node.description.to_string());
-        let nodes = self.nodes.iter().zip(0u32..).map(described);
+        let nodes = self
+            .nodes
+            .iter()
+            .zip(0u32..)
+            .map(|(node, index)| (index, node.description.to_string()));
         let of_port = |guid| self.ports.iter().find(|port| port.guid == guid).map(|port| port.node);
-        let by_guid = |guid| self.by_guid.get(&guid).copied().or_else(|| of_port(guid));
-        node_name::find(name, nodes, by_guid, |_| None)
+        node_name::find(
+            name,
+            nodes,
+            |guid| self.by_guid.get(&guid).copied().or_else(|| of_port(guid)),
+            |_| None,
+        )
     }
 
     pub(super) fn new(topology: &Topology, hardware: Hardware) -> Self {

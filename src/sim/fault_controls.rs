@@ -2,7 +2,6 @@
 
 use super::congestion::CongestionFault;
 use super::devices::NONE;
-use super::net::Net;
 use super::node_faults::{Misbehaviour, NodeFaults, SetFault};
 use super::redirection::PerfRedirection;
 use super::sim_fabric::SimFabric;
@@ -37,11 +36,11 @@ impl SimFabric {
     /// Connects two ports with a new cable, and removes the cables that they had.
     pub fn connect(&self, a: (Guid, PortNum), b: (Guid, PortNum)) -> bool {
         let Some(a) = self.at_port(a.0, a.1, |_, slot| slot) else { return false };
-        let connect = |net: &mut Net, b| {
+        self.at_port(b.0, b.1, |net, b| {
             net.devices.connect_ports(a, b);
             net.report_link_changes();
-        };
-        self.at_port(b.0, b.1, connect).is_some()
+        })
+        .is_some()
     }
 
     /// Unplugs all cables between these nodes, with their hosts, and the others.
@@ -68,19 +67,19 @@ impl SimFabric {
     /// Limits the link at this port to `widths` (see [`crate::wire::attr::LinkWidth`]) and `speeds`
     /// (1 SDR, 2 DDR, 4 QDR), and trains it again.
     pub fn degrade(&self, guid: Guid, num: PortNum, widths: u8, speeds: u8) -> bool {
-        let degrade = |net: &mut Net, slot| {
+        self.at_port(guid, num, |net, slot| {
             net.devices.degrade(slot, widths, speeds);
             net.report_link_changes();
-        };
-        self.at_port(guid, num, degrade).is_some()
+        })
+        .is_some()
     }
 
     /// Sets the time from Polling to INIT of the link at this port.
     pub fn set_training_time(&self, guid: Guid, num: PortNum, time: Duration) -> bool {
-        let set = |net: &mut Net, slot| {
+        self.at_port(guid, num, |net, slot| {
             net.devices.change_cable(slot, |cable| cable.training_time = time);
-        };
-        self.at_port(guid, num, set).is_some()
+        })
+        .is_some()
     }
 
     /// Reboots the node: its tables and settings are lost, and its links are trained again.
@@ -101,18 +100,18 @@ impl SimFabric {
         period: Duration,
         times: u32,
     ) -> bool {
-        let storm = |net: &mut Net, slot| {
+        self.at_port(guid, num, |net, slot| {
             net.storm(TrapStorm { slot, number, period, left: times });
-        };
-        self.at_port(guid, num, storm).is_some()
+        })
+        .is_some()
     }
 
     /// Changes the node GUID in the node's NodeInfo. The methods of this handle keep using `guid`.
     pub fn set_reported_guid(&self, guid: Guid, reported: Guid) -> bool {
-        let set = |net: &mut Net, node: u32| {
+        self.at_node(guid, |net, node| {
             net.devices.nodes[node as usize].info.set_node_guid(reported);
-        };
-        self.at_node(guid, set).is_some()
+        })
+        .is_some()
     }
 
     /// Changes the node description, and sends trap 144 from the first port that has a LID.
@@ -209,10 +208,10 @@ impl SimFabric {
 
     /// Sets the probability (0.0 to 1.0) that a MAD sent through this port is lost.
     pub fn set_link_loss(&self, guid: Guid, num: PortNum, probability: f64) -> bool {
-        let set = |net: &mut Net, slot| {
+        self.at_port(guid, num, |net, slot| {
             net.faults.links.change(slot, None, |faults| faults.loss = probability);
-        };
-        self.at_port(guid, num, set).is_some()
+        })
+        .is_some()
     }
 
     /// Sets the one-way delay of every MAD.
@@ -227,10 +226,10 @@ impl SimFabric {
 
     /// Sets the one-way delay of the MADs sent through this port.
     pub fn set_link_delay(&self, guid: Guid, num: PortNum, delay: Duration) -> bool {
-        let set = |net: &mut Net, slot| {
+        self.at_port(guid, num, |net, slot| {
             net.faults.links.change(slot, None, |faults| faults.delay = delay);
-        };
-        self.at_port(guid, num, set).is_some()
+        })
+        .is_some()
     }
 
     /// Sets the upper bound of a random additional delay of each MAD, which reorders MADs.

@@ -165,8 +165,11 @@ impl Devices {
     /// [`Self::forward_by_lid`]. Each switch is looked at once.
     pub(super) fn cut_off(&self, starts: &[u32], lid: Lid, needs_active: bool) -> Vec<u32> {
         let mut arrives: Vec<Option<bool>> = vec![None; self.nodes.len()];
-        let cut_off = |&&start: &&u32| !self.arrives(start, lid, needs_active, &mut arrives);
-        starts.iter().filter(cut_off).copied().collect()
+        starts
+            .iter()
+            .filter(|&&start| !self.arrives(start, lid, needs_active, &mut arrives))
+            .copied()
+            .collect()
     }
 
     /// True if a packet from the port `start` reaches the port that owns `lid`. Records it in

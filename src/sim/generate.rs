@@ -293,12 +293,12 @@ impl Shape {
 
     fn can_be_seed(&self, at: [u16; 3]) -> bool {
         let present = |at: &[u16; 3]| !self.missing_switches.contains(at);
-        let has_links = |dimension: usize| {
-            let links = self.seed_links(at, dimension);
-            (self.radix[dimension] < 2 || !links.is_empty())
-                && links.iter().all(|(_, at)| present(at))
-        };
-        present(&at) && (0..3).all(has_links)
+        present(&at)
+            && (0..3).all(|dimension| {
+                let links = self.seed_links(at, dimension);
+                (self.radix[dimension] < 2 || !links.is_empty())
+                    && links.iter().all(|(_, at)| present(at))
+            })
     }
 
     fn write_seed(&self, text: &mut String, at: [u16; 3], dimension: usize, name: &str) {

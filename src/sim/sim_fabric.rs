@@ -181,15 +181,15 @@ impl SimFabric {
     /// 4, 5 for 1, 2, 4, 8, 15 data VLs), `vl_arb_cap` the number of VL arbitration entries of each
     /// priority.
     pub fn set_vl_caps(&self, guid: Guid, vl_cap: u8, vl_arb_cap: u8) -> bool {
-        let set = |net: &mut Net, node: u32| {
+        self.at_node(guid, |net, node| {
             for slot in net.devices.slots_of(node) {
                 let info = &mut net.devices.port_mut(slot).info;
                 info.set_vl_cap(vl_cap);
                 info.set_vl_arb_high_cap(vl_arb_cap);
                 info.set_vl_arb_low_cap(vl_arb_cap);
             }
-        };
-        self.at_node(guid, set).is_some()
+        })
+        .is_some()
     }
 
     /// Sets the time after which devices repeat a trap that was not repressed (initially 500 ms).
@@ -204,7 +204,7 @@ impl SimFabric {
 
     /// One position of the MFT of a switch: port masks by MLID - 0xC000.
     pub fn mft(&self, guid: Guid, position: u8) -> Option<Vec<u16>> {
-        let read = |net: &mut Net, node: u32| {
+        self.at_node(guid, |net, node| {
             let cap = net.devices.switch(node)?.info.multicast_fdb_cap();
             let mut table = Vec::with_capacity(usize::from(cap));
             for block in 0..u32::from(cap.div_ceil(32)) {
@@ -212,20 +212,20 @@ impl SimFabric {
                 table.extend(MftBlock::read(&data).0);
             }
             Some(table)
-        };
-        self.at_node(guid, read).flatten()
+        })
+        .flatten()
     }
 
     /// SL to VL mapping from an input to an output port. On a channel adapter, (0, 0) means port 1.
     pub fn sl2vl(&self, guid: Guid, input: PortNum, output: PortNum) -> Option<SlToVl> {
         let modifier = u32::from(input.0) << 8 | u32::from(output.0);
-        let read = |net: &mut Net, node: u32| {
+        self.at_node(guid, |net, node| {
             let own = if net.devices.is_switch(node) { PortNum::ZERO } else { PortNum(1) };
             let slot = net.devices.slot(node, own)?;
             let data = net.devices.sl_to_vl(slot, modifier, None)?;
             Some(SlToVl(std::array::from_fn(|i| data[i])))
-        };
-        self.at_node(guid, read).flatten()
+        })
+        .flatten()
     }
 
     /// Block 1 to 4 of the VL arbitration table of a port.
@@ -244,8 +244,10 @@ impl SimFabric {
     pub fn guids(&self, guid: Guid, num: PortNum) -> Option<Vec<Guid>> {
         self.at_port(guid, num, |net, slot| {
             let tables = net.devices.port(slot).tables.as_ref();
-            let factory = || net.devices.factory_tables(slot).guids;
-            tables.map_or_else(factory, |tables| tables.guids.clone())
+            tables.map_or_else(
+                || net.devices.factory_tables(slot).guids,
+                |tables| tables.guids.clone(),
+            )
         })
     }
 
@@ -260,10 +262,10 @@ impl SimFabric {
     /// True if a packet from this end port reaches the port that owns `lid` by the current LFTs;
     /// with `needs_active`, through ACTIVE links only.
     pub fn reaches(&self, guid: Guid, num: PortNum, lid: Lid, needs_active: bool) -> bool {
-        let forward = |net: &mut Net, slot| {
+        self.at_port(guid, num, |net, slot| {
             net.devices.forward_by_lid(slot, lid, needs_active, &mut NoFaults).is_some()
-        };
-        self.at_port(guid, num, forward).unwrap_or(false)
+        })
+        .unwrap_or(false)
     }
 
     /// The end ports of `from` that do not [reach](Self::reaches) `lid`.

@@ -155,12 +155,13 @@ impl Devices {
 
     /// The ports of hosts that are ACTIVE, in the order of their LIDs.
     fn hosts(&self) -> Vec<u32> {
-        let is_host = |&slot: &u32| {
-            let port = self.port(slot);
-            let is_active = port.info.port_state() == PortState::Active;
-            is_active && !self.is_switch(port.node) && port.info.lid().is_unicast()
-        };
-        let mut hosts: Vec<u32> = (0..self.ports.len() as u32).filter(is_host).collect();
+        let mut hosts: Vec<u32> = (0..self.ports.len() as u32)
+            .filter(|&slot| {
+                let port = self.port(slot);
+                let is_active = port.info.port_state() == PortState::Active;
+                is_active && !self.is_switch(port.node) && port.info.lid().is_unicast()
+            })
+            .collect();
         hosts.sort_by_key(|&slot| self.port(slot).info.lid());
         hosts
     }

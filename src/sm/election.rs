@@ -60,12 +60,15 @@ impl Voter {
         let wins = |peer: &&Peer| Candidate::from(&peer.info).beats(self.candidate);
         let master = best(self.rivals(others).filter(|peer| state(peer) == SmState::Master));
         let is_master = self.state == SmState::Master;
-        let awaits_election = |peer: &&Peer| match state(peer) {
-            SmState::Standby => true,
-            SmState::Discovering => !is_master,
-            _ => false,
-        };
-        let better = best(self.rivals(others).filter(awaits_election).filter(wins));
+        let better = best(
+            self.rivals(others)
+                .filter(|peer| match state(peer) {
+                    SmState::Standby => true,
+                    SmState::Discovering => !is_master,
+                    _ => false,
+                })
+                .filter(wins),
+        );
         if !is_master {
             let event = match master.or(better) {
                 Some(_) => RoleEvent::SweepMetBetter,
@@ -85,12 +88,11 @@ impl Voter {
     /// the subnet. `None` if this SM trusts every other one.
     pub fn foreign_master(&self, others: &[Peer]) -> Option<Peer> {
         let Self { candidate, sm_key, .. } = *self;
-        let is_foreign = |peer: &&Peer| {
+        best(others.iter().filter(|peer| {
             peer.guid() != candidate.guid
                 && peer.info.state() == SmState::Master
                 && !is_trusted(sm_key, &peer.info)
-        };
-        best(others.iter().filter(is_foreign))
+        }))
     }
 
     /// True if a better SM is DISCOVERING, which is going to be STANDBY soon.

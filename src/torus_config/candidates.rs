@@ -126,15 +126,17 @@ fn is_doubtful_shape(embedding: &Embedding) -> bool {
 fn products(graph: &Graph, factors: Vec<FactorLayers>) -> Vec<Embedding> {
     let (twos, others): (Vec<FactorLayers>, Vec<FactorLayers>) =
         factors.into_iter().partition(|line| line.radix == 2);
-    let embedding = |pairing: Vec<(usize, Option<usize>)>| {
-        let mut lines = others.clone();
-        lines.extend(pairing.iter().map(|&(a, b)| match b {
-            Some(b) => ring_of_four(&twos[a], &twos[b]),
-            None => twos[a].clone(),
-        }));
-        Embedding::new(&lines, graph.len())
-    };
-    pairings(twos.len(), others.len()).into_iter().filter_map(embedding).collect()
+    pairings(twos.len(), others.len())
+        .into_iter()
+        .filter_map(|pairing| {
+            let mut lines = others.clone();
+            lines.extend(pairing.iter().map(|&(a, b)| match b {
+                Some(b) => ring_of_four(&twos[a], &twos[b]),
+                None => twos[a].clone(),
+            }));
+            Embedding::new(&lines, graph.len())
+        })
+        .collect()
 }
 
 /// All ways to pair factors of radix 2 or leave them alone, so that with `others` there are at most
@@ -180,14 +182,22 @@ fn extend(
 
 /// The ring around the square of two factors of radix 2.
 fn ring_of_four(a: &FactorLayers, b: &FactorLayers) -> FactorLayers {
-    let round = |(a, b): (&Option<u32>, &Option<u32>)| match (a, b) {
-        (Some(0), Some(0)) => Some(0),
-        (Some(_), Some(0)) => Some(1),
-        (Some(0), Some(_)) => Some(3),
-        (Some(_), Some(_)) => Some(2),
-        _ => None,
-    };
-    FactorLayers { at: a.at.iter().zip(&b.at).map(round).collect(), radix: 4, is_looped: true }
+    FactorLayers {
+        at: a
+            .at
+            .iter()
+            .zip(&b.at)
+            .map(|(a, b)| match (a, b) {
+                (Some(0), Some(0)) => Some(0),
+                (Some(_), Some(0)) => Some(1),
+                (Some(0), Some(_)) => Some(3),
+                (Some(_), Some(_)) => Some(2),
+                _ => None,
+            })
+            .collect(),
+        radix: 4,
+        is_looped: true,
+    }
 }
 
 /// Axes in descending order of radix, rings before lines. If several switches are missing in one

@@ -26,14 +26,16 @@ impl Embedding {
             size.radix[axis] = line.radix;
             size.looped[axis] = line.is_looped;
         }
-        let place = |vertex: usize| {
-            let mut at = [0; 3];
-            let all_known = lines.iter().zip(&mut at).all(|(line, coordinate)| {
-                line.at[vertex].map(|layer| *coordinate = i64::from(layer)).is_some()
-            });
-            all_known.then_some(at)
-        };
-        Self::of(size, (0..vertices).map(place))
+        Self::of(
+            size,
+            (0..vertices).map(|vertex| {
+                let mut at = [0; 3];
+                let all_known = lines.iter().zip(&mut at).all(|(line, coordinate)| {
+                    line.at[vertex].map(|layer| *coordinate = i64::from(layer)).is_some()
+                });
+                all_known.then_some(at)
+            }),
+        )
     }
 
     /// The embedding with these coordinates, modulo the radices; of several vertices at one

@@ -168,8 +168,11 @@ impl<'a> Search<'a> {
             .map(|at| Direction::ALL.map(|direction| step(&lattice, at, direction)))
             .collect();
         let empty = lattice.len() - order.len();
-        let around = |links: &[u32; 6]| links.iter().filter(|&&to| to != NONE).count();
-        let most = next.iter().map(around).max().unwrap_or(0);
+        let most = next
+            .iter()
+            .map(|links| links.iter().filter(|&&to| to != NONE).count())
+            .max()
+            .unwrap_or(0);
         Self {
             graph,
             order,
@@ -190,14 +193,17 @@ impl<'a> Search<'a> {
     /// identify them.
     fn search(&mut self, found: &mut Vec<Embedding>) {
         let Some(&first) = self.order.first() else { return };
-        let is_new = |at: &Position| {
-            (0..3).all(|axis| {
-                let here = self.lattice.coordinate(*at, axis);
-                let last = if self.lattice.is_looped(axis) { 0 } else { self.mirror(axis) };
-                here <= last
+        let starts: Vec<Position> = self
+            .lattice
+            .positions()
+            .filter(|at| {
+                (0..3).all(|axis| {
+                    let here = self.lattice.coordinate(*at, axis);
+                    let last = if self.lattice.is_looped(axis) { 0 } else { self.mirror(axis) };
+                    here <= last
+                })
             })
-        };
-        let starts: Vec<Position> = self.lattice.positions().filter(is_new).collect();
+            .collect();
         for at in starts {
             let cost = self.place(first, at.0);
             if cost == 0 && self.is_promising() {
@@ -363,12 +369,14 @@ impl<'a> Search<'a> {
     }
 
     fn map(&self) -> Option<Embedding> {
-        let place = |&at: &u32| {
-            (at != NONE).then(|| self.lattice.coordinates(Position(at)).0.map(i64::from))
-        };
         let looped = [0, 1, 2].map(|axis| self.lattice.is_looped(axis));
         let size = TorusSize { radix: self.lattice.radices(), looped };
-        Embedding::of(size, self.at.iter().map(place))
+        Embedding::of(
+            size,
+            self.at.iter().map(|&at| {
+                (at != NONE).then(|| self.lattice.coordinates(Position(at)).0.map(i64::from))
+            }),
+        )
     }
 }
 

@@ -74,9 +74,13 @@ pub(super) fn strays(cabling: &Cabling, embedding: &Embedding, fabric: &Fabric) 
         let [a, b] = cable.map(|port| fabric.node_of(port).switch);
         Some([a?.0, b?.0])
     };
-    let is_stray = |cable: &&[PortId; 2]| {
-        is_between_switches(fabric, cable)
-            && ends(cable).is_none_or(|ends| embedding.direction(ends).is_none())
-    };
-    cabling.cables.iter().filter(is_stray).copied().collect()
+    cabling
+        .cables
+        .iter()
+        .filter(|cable| {
+            is_between_switches(fabric, cable)
+                && ends(cable).is_none_or(|ends| embedding.direction(ends).is_none())
+        })
+        .copied()
+        .collect()
 }

@@ -40,8 +40,14 @@ impl Graph {
         let mut size = vec![0usize; count];
         parts.iter().for_each(|&part| size[part as usize] += 1);
         let largest = (0..count).max_by_key(|&part| (size[part], std::cmp::Reverse(part)));
-        let is_inside = |edge: &Edge| Some(parts[edge.ends[0] as usize] as usize) == largest;
-        Self::of(count, whole.edges.into_iter().filter(is_inside).collect())
+        Self::of(
+            count,
+            whole
+                .edges
+                .into_iter()
+                .filter(|edge| Some(parts[edge.ends[0] as usize] as usize) == largest)
+                .collect(),
+        )
     }
 
     fn of(count: usize, edges: Vec<Edge>) -> Self {

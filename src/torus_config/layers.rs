@@ -38,23 +38,26 @@ pub(super) fn factor_layers(
             continue;
         }
         let [a, b] = edge.ends.map(|end| end as usize);
-        let differs = |factor: &u32| layers[*factor as usize][a] != layers[*factor as usize][b];
-        let along: Vec<u32> = (0..count as u32).filter(differs).collect();
+        let along: Vec<u32> = (0..count as u32)
+            .filter(|factor| layers[*factor as usize][a] != layers[*factor as usize][b])
+            .collect();
         if let [factor] = along[..] {
             factor_of[class] = Some(factor);
         }
     }
-    let line = |(factor, layer): (u32, Vec<u32>)| {
-        let connections = connections(graph, classes, &factor_of, factor, &layer);
-        let mut size: BTreeMap<u32, usize> = BTreeMap::new();
-        layer.iter().for_each(|&layer| *size.entry(layer).or_default() += 1);
-        let (mut order, mut is_looped) = longest(&strongest_neighbours(&connections), &size)?;
-        is_looped = is_looped && closes(&mut order, &connections);
-        let position: BTreeMap<u32, u32> = order.iter().copied().zip(0..).collect();
-        let at = layer.iter().map(|layer| position.get(layer).copied()).collect();
-        Some(FactorLayers { at, radix: order.len() as u32, is_looped })
-    };
-    (0..).zip(layers).filter_map(line).collect()
+    (0..)
+        .zip(layers)
+        .filter_map(|(factor, layer)| {
+            let connections = connections(graph, classes, &factor_of, factor, &layer);
+            let mut size: BTreeMap<u32, usize> = BTreeMap::new();
+            layer.iter().for_each(|&layer| *size.entry(layer).or_default() += 1);
+            let (mut order, mut is_looped) = longest(&strongest_neighbours(&connections), &size)?;
+            is_looped = is_looped && closes(&mut order, &connections);
+            let position: BTreeMap<u32, u32> = order.iter().copied().zip(0..).collect();
+            let at = layer.iter().map(|layer| position.get(layer).copied()).collect();
+            Some(FactorLayers { at, radix: order.len() as u32, is_looped })
+        })
+        .collect()
 }
 
 /// By vertex: its layer along `factor`, named by the lowest vertex in it.

@@ -136,14 +136,15 @@ impl SeedFinder<'_> {
 
     /// All candidates, those with the least damaged neighbourhood first.
     fn candidates(&self, embedding: &Embedding) -> Vec<SeedCandidate> {
-        let health = |vertex: u32| -> usize {
-            let around = self.graph.neighbors(vertex);
-            around
-                .iter()
-                .filter(|&&(other, _)| embedding.direction([vertex, other]).is_some())
-                .count()
-        };
-        let health: Vec<usize> = (0..embedding.positions.len() as u32).map(health).collect();
+        let health: Vec<usize> = (0..embedding.positions.len() as u32)
+            .map(|vertex: u32| -> usize {
+                let around = self.graph.neighbors(vertex);
+                around
+                    .iter()
+                    .filter(|&&(other, _)| embedding.direction([vertex, other]).is_some())
+                    .count()
+            })
+            .collect();
         let mut candidates: Vec<(usize, SeedCandidate)> = Vec::new();
         for origin in embedding.lattice.positions().filter_map(|at| embedding.switches[at.index()])
         {
@@ -153,8 +154,8 @@ impl SeedFinder<'_> {
             for down in 0..8 {
                 let candidate =
                     self.candidate(embedding, origin, down).map(|candidate| (nearby, candidate));
-                let is_new = |candidate: &_| !candidates[own..].contains(candidate);
-                candidates.extend(candidate.filter(is_new));
+                candidates
+                    .extend(candidate.filter(|candidate| !candidates[own..].contains(candidate)));
             }
         }
         candidates.sort_by_key(|&(nearby, _)| Reverse(nearby));
@@ -249,8 +250,9 @@ impl SeedFinder<'_> {
 }
 
 fn is_disjoint(candidate: &SeedCandidate, chosen: &[SeedCandidate]) -> bool {
-    let taken = |vertex| chosen.iter().any(|other| other.switches().any(|own| own == vertex));
-    !candidate.switches().any(taken)
+    !candidate
+        .switches()
+        .any(|vertex| chosen.iter().any(|other| other.switches().any(|own| own == vertex)))
 }
 
 /// Index of the candidate farthest from all chosen ones, the earliest of equals.
@@ -259,12 +261,14 @@ fn farthest(
     chosen: &[SeedCandidate],
     candidates: &[SeedCandidate],
 ) -> Option<usize> {
-    let nearest = |candidate: &SeedCandidate| {
-        let distances =
-            chosen.iter().map(|other| distance(embedding, candidate.origin, other.origin));
-        distances.min().unwrap_or_default()
-    };
-    let indices = candidates.iter().map(nearest).enumerate();
+    let indices = candidates
+        .iter()
+        .map(|candidate| {
+            let distances =
+                chosen.iter().map(|other| distance(embedding, candidate.origin, other.origin));
+            distances.min().unwrap_or_default()
+        })
+        .enumerate();
     indices.max_by_key(|&(index, distance)| (distance, Reverse(index))).map(|(index, _)| index)
 }
 
@@ -273,11 +277,14 @@ fn distance(embedding: &Embedding, a: u32, b: u32) -> u32 {
     else {
         return 0;
     };
-    let along = |axis: usize| {
-        let direct =
-            embedding.lattice.coordinate(a, axis).abs_diff(embedding.lattice.coordinate(b, axis));
-        let around = embedding.lattice.radix(axis) - direct;
-        if embedding.lattice.is_looped(axis) { direct.min(around) } else { direct }
-    };
-    (0..3).map(along).sum()
+    (0..3)
+        .map(|axis| {
+            let direct = embedding
+                .lattice
+                .coordinate(a, axis)
+                .abs_diff(embedding.lattice.coordinate(b, axis));
+            let around = embedding.lattice.radix(axis) - direct;
+            if embedding.lattice.is_looped(axis) { direct.min(around) } else { direct }
+        })
+        .sum()
 }

@@ -132,10 +132,11 @@ impl LocalPorts {
     /// [`PortError::NotAnAdapter`] if no device is an InfiniBand node; [`PortError::SmDisabled`];
     /// [`PortError::NoPort`].
     pub fn first_usable(&self) -> Result<&LocalPort, PortError> {
-        let is_up =
-            |port: &&LocalPort| !matches!(port.state, LinkState::Down | LinkState::Other(0));
         let mut usable = self.ports.iter().filter(|port| !port.is_sm_disabled);
-        let found = usable.clone().find(is_up).or_else(|| usable.next());
+        let found = usable
+            .clone()
+            .find(|port| !matches!(port.state, LinkState::Down | LinkState::Other(0)))
+            .or_else(|| usable.next());
         found.ok_or_else(|| match (self.ports.first(), self.others.first()) {
             (Some(LocalPort { device, port, .. }), _) => {
                 PortError::SmDisabled { device: device.clone(), port: *port }

@@ -200,8 +200,7 @@ impl Transactions {
         batch: BatchId,
         is_cancelled: impl Fn(Tag) -> bool,
     ) -> Vec<Tag> {
-        let is_selected = |queued: &Queued| queued.batch == batch && is_cancelled(queued.tag);
-        let removed = self.queue.remove(is_selected);
+        let removed = self.queue.remove(|queued| queued.batch == batch && is_cancelled(queued.tag));
         if let Some(batch) = &mut self.batches[batch.0] {
             batch.queued -= removed.len();
             batch.unfinished -= removed.len();

@@ -176,17 +176,21 @@ impl DependencyGraph {
         let waiting = self.peel_acyclic()?;
         let start = self.node_on_cycle(&waiting)?;
         let nodes = self.shortest_cycle(start);
-        let describe = |node: u32| {
-            let channel = network.channels[node as usize / VLS];
-            let switch = fabric.switch(channel.from);
-            ChannelRef {
-                description: switch.name().to_string(),
-                guid: switch.guid(),
-                port: fabric.port(channel.port).num,
-                vl: Vl((node as usize % VLS) as u8),
-            }
-        };
-        Some(Cycle(nodes.into_iter().map(describe).collect()))
+        Some(Cycle(
+            nodes
+                .into_iter()
+                .map(|node| {
+                    let channel = network.channels[node as usize / VLS];
+                    let switch = fabric.switch(channel.from);
+                    ChannelRef {
+                        description: switch.name().to_string(),
+                        guid: switch.guid(),
+                        port: fabric.port(channel.port).num,
+                        vl: Vl((node as usize % VLS) as u8),
+                    }
+                })
+                .collect(),
+        ))
     }
 
     /// Removes nodes without predecessors until there are none. Nodes that remain have a non-zero
@@ -226,8 +230,8 @@ impl DependencyGraph {
         self.topological_order(|node| order.push(node)).ok()?;
         let mut ranks = vec![NO_RANK; self.len()];
         for &node in order.iter().rev() {
-            let above = |next: u32| ranks[next as usize] + 1;
-            ranks[node as usize] = self.successors(node).map(above).max().unwrap_or(0);
+            ranks[node as usize] =
+                self.successors(node).map(|next| ranks[next as usize] + 1).max().unwrap_or(0);
         }
         Some(Ranks::new(&ranks))
     }

@@ -211,20 +211,23 @@ impl SwitchNetwork {
     }
 
     pub(super) fn packed(&self) -> PackedNetwork {
-        let step = |channel: &Channel| {
-            let hop = self.hop(channel.port.0);
-            PackedChannel {
-                to: channel.to.0,
-                triples: hop.triples as u32,
-                out_index: channel.out_index,
-                in_index: channel.in_index,
-                width: hop.width,
-            }
-        };
         PackedNetwork {
             first: self.slots.clone(),
             by_slot: self.hops.iter().map(|hop| hop.channel).collect(),
-            by_channel: self.channels.iter().map(step).collect(),
+            by_channel: self
+                .channels
+                .iter()
+                .map(|channel| {
+                    let hop = self.hop(channel.port.0);
+                    PackedChannel {
+                        to: channel.to.0,
+                        triples: hop.triples as u32,
+                        out_index: channel.out_index,
+                        in_index: channel.in_index,
+                        width: hop.width,
+                    }
+                })
+                .collect(),
         }
     }
 

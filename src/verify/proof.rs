@@ -117,8 +117,7 @@ impl Proof {
             return None;
         }
         let follower = network.out_of(from.to).start as u32 + u32::from(next);
-        let is_new = |vl: &u8| !self.cdg.has_dependency(channel, *vl, next, awaited);
-        let held = bits(held).filter(is_new);
+        let held = bits(held).filter(|vl| !self.cdg.has_dependency(channel, *vl, next, awaited));
         new.extend(held.map(|vl| (node(channel, vl), node(follower, awaited))));
         Some(())
     }

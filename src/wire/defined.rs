@@ -162,8 +162,7 @@ mod tests {
             mad.0[start + 4..start + 6].copy_from_slice(&TrapNumber::BAD_M_KEY.to_be_bytes());
         }
         let kept = defined_bytes(&mad.0);
-        let is_kept = |at: &usize| kept.0[*at] == mad.0[*at] && mad.0[*at] != 0;
-        (24..MAD_SIZE).filter(is_kept).collect()
+        (24..MAD_SIZE).filter(|at| kept.0[*at] == mad.0[*at] && mad.0[*at] != 0).collect()
     }
 
     fn ranges(ranges: &[Range<usize>]) -> Vec<usize> {

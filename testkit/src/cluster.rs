@@ -134,10 +134,12 @@ impl SimCluster {
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
     ) -> Sm {
         let main = tokio::runtime::Handle::current();
-        let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| {
-            wrap(self.attach(at, demux, recorder))
-        };
-        self.open(at, (options, reload), port, (main, ServerThreads::default()))
+        self.open(
+            at,
+            (options, reload),
+            |demux, recorder| wrap(self.attach(at, demux, recorder)),
+            (main, ServerThreads::default()),
+        )
     }
 
     /// Starts a daemon on a kernel that divides messages itself, and does not report
@@ -146,16 +148,20 @@ impl SimCluster {
         let same = options.clone();
         let place = self.shape.host_guid(at, 0);
         let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
-        let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| {
-            let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
-            let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
-                let port = self.fabric.attach(place, PortNum(1), sink, true);
-                Ok::<Arc<dyn MadPort>, Infallible>(Arc::new(port.expect("the host exists")))
-            });
-            port.expect("the host exists")
-        };
         let main = tokio::runtime::Handle::current();
-        self.open(at, (options, reload), port, (main, ServerThreads::default()))
+        self.open(
+            at,
+            (options, reload),
+            |demux, recorder| {
+                let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
+                let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
+                    let port = self.fabric.attach(place, PortNum(1), sink, true);
+                    Ok::<Arc<dyn MadPort>, Infallible>(Arc::new(port.expect("the host exists")))
+                });
+                port.expect("the host exists")
+            },
+            (main, ServerThreads::default()),
+        )
     }
 
     /// Starts a daemon that may fall silent.
@@ -221,10 +227,12 @@ impl SimCluster {
     ) -> Sm {
         let same = options.clone();
         let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
-        let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| {
-            self.attach(at, demux, recorder)
-        };
-        self.open(at, (options, reload), port, (main, servers))
+        self.open(
+            at,
+            (options, reload),
+            |demux, recorder| self.attach(at, demux, recorder),
+            (main, servers),
+        )
     }
 
     fn open(
@@ -339,8 +347,11 @@ impl SimCluster {
         // Hosts behind it are unresponsive, too: directed routes do not pass it.
         let unresponsive = subnet.fabric.unresponsive().map(|node| subnet.fabric.node(node).guid());
         let unresponsive: Vec<String> = unresponsive.map(|guid| guid.to_string()).collect();
-        let is_of_others = |fault: &String| !unresponsive.iter().any(|guid| fault.contains(guid));
-        faults.extend(others.into_iter().filter(is_of_others));
+        faults.extend(
+            others
+                .into_iter()
+                .filter(|fault| !unresponsive.iter().any(|guid| fault.contains(guid))),
+        );
         faults
     }
 

@@ -85,8 +85,8 @@ pub fn of_shape(shape: &Shape, partitions: impl Fn(&Options) -> Vec<Partition>) 
 /// Pairs of different hosts from all over the fabric, the same in each run.
 pub fn pairs(subnet: &Subnet, count: usize) -> Vec<[PortId; 2]> {
     let fabric = &subnet.fabric;
-    let is_host = |&port: &PortId| !fabric.node_of(port).is_switch();
-    let hosts: Vec<PortId> = fabric.end_ports().filter(is_host).collect();
+    let hosts: Vec<PortId> =
+        fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect();
     let mixed = |n: usize| (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let pick = |n: usize| hosts[mixed(n) as usize % hosts.len()];
     let pairs = (0..).map(|n| [pick(2 * n), pick(2 * n + 1)]);

@@ -49,11 +49,12 @@ pub(super) struct PassFailures {
 
 impl PassFailures {
     pub(super) fn new(fabric: &Fabric, keys: &MKeys) -> Self {
-        let is_locked =
-            |&port: &PortId| fabric.port(port).info().is_some_and(|info| keys.is_hidden(&info));
         Self {
             start: Instant::now(),
-            locked: fabric.end_ports().filter(is_locked).collect(),
+            locked: fabric
+                .end_ports()
+                .filter(|&port| fabric.port(port).info().is_some_and(|info| keys.is_hidden(&info)))
+                .collect(),
             unanswered: vec![0; fabric.nodes().len()],
             silent: Vec::new(),
             unresponsive: fabric.unresponsive().collect(),

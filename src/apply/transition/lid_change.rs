@@ -240,8 +240,10 @@ impl LidChange {
         let Self { nodes, old, paths, new, buffers, .. } = self;
         self.is_hole.clear();
         self.is_hole.extend(nodes.iter().zip(&*old).map(|(&update, old)| {
-            let works = |path: &Path| path.end != PathEnd::Hole && !path.is_inactive();
-            updates[update as usize].is_unsure() || !paths[old.clone()].iter().any(works)
+            updates[update as usize].is_unsure()
+                || !paths[old.clone()]
+                    .iter()
+                    .any(|path| path.end != PathEnd::Hole && !path.is_inactive())
         }));
         let leads_on = |path: &Path| if path.is_inactive() { PathEnd::Hole } else { path.end };
         let graph = &mut buffers.before;

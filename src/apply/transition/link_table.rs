@@ -37,8 +37,12 @@ pub(super) struct LinkTable<'a> {
 
 impl<'a> LinkTable<'a> {
     pub(super) fn new(fabric: &'a Fabric) -> Self {
-        let count = |&node| usize::from(fabric.node(node).num_ports()) + 1;
-        let ports = fabric.switches().iter().map(count).max().unwrap_or(0);
+        let ports = fabric
+            .switches()
+            .iter()
+            .map(|&node| usize::from(fabric.node(node).num_ports()) + 1)
+            .max()
+            .unwrap_or(0);
         let mut entries = Vec::new();
         entries.resize_with(fabric.switches().len() * ports, AtomicU32::default);
         Self { fabric, ports, entries }

@@ -235,11 +235,13 @@ enum Effect {
 type Row = (SetId, [u8; 64], Effect);
 
 fn rows(delta: &Delta<'_>) -> Vec<Row> {
-    let row = |(set, request): super::delta::SetRequest| {
-        let effect = effect(delta, set, &request.data);
-        (set, request.data, effect)
-    };
-    delta.sl_to_vls().map(row).collect()
+    delta
+        .sl_to_vls()
+        .map(|(set, request)| {
+            let effect = effect(delta, set, &request.data);
+            (set, request.data, effect)
+        })
+        .collect()
 }
 
 fn effect(delta: &Delta<'_>, set: SetId, data: &[u8; 64]) -> Effect {
@@ -277,8 +279,9 @@ fn with_effect(rows: &[Row], effect: Effect) -> impl Iterator<Item = &Row> {
 /// Adds the mappings that open an SL, which precede all forwarding tables. Returns the barrier
 /// behind them.
 fn opening(rows: &[Row], steps: &mut Steps) -> Option<u32> {
-    let add = |&(set, data, _): &Row| steps.push_set(set, data, Vec::new(), false, true);
-    let opened: Vec<u32> = with_effect(rows, Effect::Opens).map(add).collect();
+    let opened: Vec<u32> = with_effect(rows, Effect::Opens)
+        .map(|&(set, data, _)| steps.push_set(set, data, Vec::new(), false, true))
+        .collect();
     (!opened.is_empty()).then(|| steps.barrier(opened, false))
 }
 

@@ -114,17 +114,19 @@ impl Options {
     /// Warnings about options with values other than the default that have no effect.
     pub fn unsupported(&self) -> Vec<Note> {
         let default = Self::default();
-        let warning = |key: &Key| {
-            let Support::Ignored(reason) = key.support else { return None };
-            let value = if key.is_secret() {
-                String::new()
-            } else {
-                format!(" {}", (key.lines)(self).join(", "))
-            };
-            differs(key, self, &default)
-                .then(|| Note::warning(format!("{}{value} has no effect: {reason}", key.name)))
-        };
-        TABLE.iter().filter_map(warning).collect()
+        TABLE
+            .iter()
+            .filter_map(|key| {
+                let Support::Ignored(reason) = key.support else { return None };
+                let value = if key.is_secret() {
+                    String::new()
+                } else {
+                    format!(" {}", (key.lines)(self).join(", "))
+                };
+                differs(key, self, &default)
+                    .then(|| Note::warning(format!("{}{value} has no effect: {reason}", key.name)))
+            })
+            .collect()
     }
 
     /// The options after a reload: reloadable values are those of `read`, the others are unchanged.
@@ -148,14 +150,16 @@ impl Options {
     /// Secret keys have no value.
     pub fn changes(&self, new: &Self) -> String {
         let changed = TABLE.iter().filter(|key| differs(key, self, new));
-        let describe = |key: &Key| {
-            if key.is_secret() {
-                key.name.to_owned()
-            } else {
-                format!("{} {}", key.name, (key.lines)(new).join(", "))
-            }
-        };
-        changed.map(describe).collect::<Vec<_>>().join(", ")
+        changed
+            .map(|key| {
+                if key.is_secret() {
+                    key.name.to_owned()
+                } else {
+                    format!("{} {}", key.name, (key.lines)(new).join(", "))
+                }
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 

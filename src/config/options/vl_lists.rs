@@ -70,8 +70,9 @@ pub fn mapping(text: &str) -> Result<[u8; 16], VlListError<'_>> {
         let vl = byte(entry).filter(|&vl| vl <= DATA_VLS);
         let wrong = || format!("a VL is a number from 0 to 15, not `{entry}`");
         let vl = vl.ok_or_else(|| VlListError::new(entry, wrong()))?;
-        let beyond = || VlListError::new(entry, "a VL for a seventeenth SL: SLs are 0 to 15");
-        *slots.next().ok_or_else(beyond)? = vl;
+        *slots.next().ok_or_else(|| {
+            VlListError::new(entry, "a VL for a seventeenth SL: SLs are 0 to 15")
+        })? = vl;
     }
     Ok(vls)
 }
@@ -85,18 +86,21 @@ pub(super) fn warning<'a>(key: &str, value: &'a str) -> Option<VlListError<'a>> 
         false if kind.ends_with("sl2vl") => mapping(value).err(),
         false => return None,
     };
-    let ignored = |error: VlListError<'a>| {
-        let message = format!("{}; the list is ignored", error.message);
-        VlListError { message, ..error }
-    };
-    error.map(ignored).or_else(|| {
-        let vl = |entry: &'a str| entry.split(':').next().unwrap_or(entry).trim();
-        let is_beyond = |vl: &&str| byte(vl).is_some_and(|vl| vl >= DATA_VLS);
-        let beyond = entries(value).map(vl).find(is_beyond).filter(|_| is_arbitration)?;
-        let vl = byte(beyond)? % DATA_VLS;
-        let message = format!("`{beyond}` is not a data VL (0 to 14) and is used as VL {vl}");
-        Some(VlListError::new(beyond, message))
-    })
+    error
+        .map(|error| {
+            let message = format!("{}; the list is ignored", error.message);
+            VlListError { message, ..error }
+        })
+        .or_else(|| {
+            let vl = |entry: &'a str| entry.split(':').next().unwrap_or(entry).trim();
+            let beyond = entries(value)
+                .map(vl)
+                .find(|vl| byte(vl).is_some_and(|vl| vl >= DATA_VLS))
+                .filter(|_| is_arbitration)?;
+            let vl = byte(beyond)? % DATA_VLS;
+            let message = format!("`{beyond}` is not a data VL (0 to 14) and is used as VL {vl}");
+            Some(VlListError::new(beyond, message))
+        })
 }
 
 #[cfg(test)]

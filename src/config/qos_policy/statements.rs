@@ -208,17 +208,19 @@ mod tests {
     use super::*;
 
     fn listed(text: &str) -> Vec<String> {
-        let listed = |statement| match statement {
-            Statement::Open(name, _) => format!("+{name}"),
-            Statement::Close(name, _) => format!("-{name}"),
-            Statement::Field(name, at, parts) => {
-                let parts: Vec<_> = parts.iter().map(Span::text).collect();
-                format!("{name}@{}={}", at.column(), parts.join("|"))
-            }
-            Statement::Ulp(rule) => format!("<{}>", rule.text()),
-            Statement::Stray(text) => format!("?{}", text.text()),
-        };
-        statements(text).into_iter().map(listed).collect()
+        statements(text)
+            .into_iter()
+            .map(|statement| match statement {
+                Statement::Open(name, _) => format!("+{name}"),
+                Statement::Close(name, _) => format!("-{name}"),
+                Statement::Field(name, at, parts) => {
+                    let parts: Vec<_> = parts.iter().map(Span::text).collect();
+                    format!("{name}@{}={}", at.column(), parts.join("|"))
+                }
+                Statement::Ulp(rule) => format!("<{}>", rule.text()),
+                Statement::Stray(text) => format!("?{}", text.text()),
+            })
+            .collect()
     }
 
     #[test]

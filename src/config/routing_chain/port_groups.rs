@@ -50,8 +50,8 @@ const PREDEFINED: [(&str, GroupRef); 4] = [
 /// The group that a name stands for, outside of the definition of a group.
 pub fn find(groups: &[PortGroup], name: &str) -> Option<GroupRef> {
     let predefined = PREDEFINED.iter().find(|(known, _)| *known == name).map(|(_, group)| *group);
-    let defined = || groups.iter().rposition(|group| group.name == name).map(GroupRef::Defined);
-    predefined.or_else(defined)
+    predefined
+        .or_else(|| groups.iter().rposition(|group| group.name == name).map(GroupRef::Defined))
 }
 
 /// The suggestion for an unknown name of a group.
@@ -402,9 +402,11 @@ fn references(group: &PortGroup) -> Vec<usize> {
         PortRule::Union(pair) | PortRule::Subtract(pair) => Some(*pair),
         _ => None,
     });
-    let defined = |group: GroupRef| match group {
-        GroupRef::Defined(index) => Some(index),
-        _ => None,
-    };
-    pairs.flatten().filter_map(defined).collect()
+    pairs
+        .flatten()
+        .filter_map(|group| match group {
+            GroupRef::Defined(index) => Some(index),
+            _ => None,
+        })
+        .collect()
 }

@@ -99,7 +99,7 @@ impl Pattern {
 impl GuidPorts {
     /// True if the port number is chosen.
     pub fn contains(&self, port: u8) -> bool {
-        let within = |&(first, last): &(u8, u8)| (first..=last).contains(&port);
-        self.ports.is_empty() || self.ports.iter().any(within)
+        self.ports.is_empty()
+            || self.ports.iter().any(|&(first, last)| (first..=last).contains(&port))
     }
 }

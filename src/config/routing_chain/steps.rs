@@ -76,11 +76,13 @@ pub fn parse(
 pub fn config_files(text: &str) -> Vec<(u64, String)> {
     let mut diagnostics = Diagnostics::new(Path::new(""));
     let paragraphs = paragraphs(text, &GRAMMAR, &mut diagnostics);
-    let config = |paragraph: &Paragraph<'_>| {
-        let id = number(paragraph.find("id")?.text())?;
-        Some((id, paragraph.find("config")?.text().to_owned()))
-    };
-    paragraphs.iter().filter_map(config).collect()
+    paragraphs
+        .iter()
+        .filter_map(|paragraph| {
+            let id = number(paragraph.find("id")?.text())?;
+            Some((id, paragraph.find("config")?.text().to_owned()))
+        })
+        .collect()
 }
 
 fn step(

@@ -48,11 +48,11 @@ fn the_example_of_port_groups_is_read() {
 fn the_examples_of_qualifiers_are_read() {
     let groups = groups("qualifiers.conf");
     let guids = |list: &[(u64, &[(u8, u8)])]| {
-        let one = |&(guid, ports): &(u64, &[(u8, u8)])| GuidPorts {
-            guid: Guid(guid),
-            ports: ports.to_vec(),
-        };
-        PortRule::Guids(list.iter().map(one).collect())
+        PortRule::Guids(
+            list.iter()
+                .map(|&(guid, ports)| GuidPorts { guid: Guid(guid), ports: ports.to_vec() })
+                .collect(),
+        )
     };
     assert_eq!(groups[0].rules, [guids(&[(0x283, &[]), (0x286, &[]), (0x289, &[])])]);
     assert_eq!(

@@ -98,16 +98,18 @@ fn name(node: &TopologyNode) -> String {
 }
 
 fn description(node: &TopologyNode) -> String {
-    let fits = |c: char| {
-        if c == '"' {
-            '\''
-        } else if c.is_control() {
-            '?'
-        } else {
-            c
-        }
-    };
-    node.description.chars().map(fits).collect()
+    node.description
+        .chars()
+        .map(|c| {
+            if c == '"' {
+                '\''
+            } else if c.is_control() {
+                '?'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 fn lid_of(node: &TopologyNode, port: PortNum) -> (u16, u8) {

@@ -22,10 +22,9 @@ impl AbsentRanges {
     /// `highest`. Returns its GUID and first LID; the rest of the range is free from the next
     /// assignment on.
     pub(super) fn take(&mut self, count: u16, highest: u16) -> Option<(Guid, u16)> {
-        let fits = |&(_, (first, last)): &(Guid, (Lid, Lid))| {
+        let at = self.0.iter().rposition(|&(_, (first, last))| {
             first.0.is_multiple_of(count) && last.0 - first.0 >= count - 1 && last.0 <= highest
-        };
-        let at = self.0.iter().rposition(fits)?;
+        })?;
         let (guid, (first, _)) = self.0.remove(at);
         Some((guid, first.0))
     }
@@ -44,8 +43,10 @@ mod tests {
         let present = fabric.port(fabric.local()).guid;
         let ranges =
             [(0x91, 20, 23), (0x92, 8, 8), (0x93, 5, 6), (present.0, 1, 1), (0x94, 60, 60)];
-        let entry = |(guid, first, last)| (Guid(guid), (Lid(first), Lid(last)));
-        let guid2lid: Guid2Lid = ranges.map(entry).into_iter().collect();
+        let guid2lid: Guid2Lid = ranges
+            .map(|(guid, first, last)| (Guid(guid), (Lid(first), Lid(last))))
+            .into_iter()
+            .collect();
         let mut absent = AbsentRanges::new(&fabric, &guid2lid);
         let taken = [2, 1, 1, 1].map(|count| absent.take(count, 50));
         let expected =

@@ -164,8 +164,11 @@ impl<'a> TreeBuilder<'a> {
                 *farthest = (*farthest).max(u16::from(distance) + last_hop);
             }
         }
-        let cost = |switch: &SwitchId| (unreached[switch.index()], farthest[switch.index()]);
-        self.roots.iter().copied().filter(|_| !members.is_empty()).min_by_key(cost)
+        self.roots
+            .iter()
+            .copied()
+            .filter(|_| !members.is_empty())
+            .min_by_key(|switch| (unreached[switch.index()], farthest[switch.index()]))
     }
 
     /// Adds the path from the root to `target`; false if there is no path.
@@ -176,8 +179,10 @@ impl<'a> TreeBuilder<'a> {
         target: SwitchId,
     ) -> bool {
         let Some(path) = self.path(root, target) else { return false };
-        let is_inside = |(_, link): &(SwitchId, Link)| tree.contains_key(&link.to);
-        let new = path.iter().rposition(is_inside).map_or(0, |last| last + 1);
+        let new = path
+            .iter()
+            .rposition(|(_, link)| tree.contains_key(&link.to))
+            .map_or(0, |last| last + 1);
         for (switch, link) in &path[new..] {
             tree.entry(*switch).or_default().insert(link.port);
             tree.entry(link.to).or_default().insert(link.to_port);

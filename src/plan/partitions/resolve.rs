@@ -193,8 +193,9 @@ impl<'a> Resolver<'a> {
 
     /// The lowest free partition number.
     fn generate(&self) -> Option<Pkey> {
-        let is_free = |key: &u16| !self.by_key.contains_key(key) && !self.reserved.contains(key);
-        (1..=MAX_GENERATED_KEY).find(is_free).map(Pkey)
+        (1..=MAX_GENERATED_KEY)
+            .find(|key| !self.by_key.contains_key(key) && !self.reserved.contains(key))
+            .map(Pkey)
     }
 
     /// Adds a group for each scope. Of several definitions of a group, the first one applies.

@@ -31,10 +31,11 @@ pub fn next_step(
     cap: usize,
 ) -> Vec<(u16, PkeyBlock)> {
     let old = |number: u16| held.get(usize::from(number)).copied().unwrap_or_default();
-    let differs = |&&(number, block): &&(u16, PkeyBlock)| {
-        held.get(usize::from(number)).is_none_or(|held| *held != block)
-    };
-    let changed: Vec<(u16, PkeyBlock)> = wanted.iter().filter(differs).copied().collect();
+    let changed: Vec<(u16, PkeyBlock)> = wanted
+        .iter()
+        .filter(|&&(number, block)| held.get(usize::from(number)).is_none_or(|held| *held != block))
+        .copied()
+        .collect();
     if changed.len() <= 1 {
         return changed;
     }
@@ -67,8 +68,8 @@ fn temporary_copy(
     blocks.sort_unstable_by_key(|(number, _)| *number);
     let mut all = blocks.iter().flat_map(|&(number, wanted)| slots(number, wanted));
     let exists = |(number, index): (u16, usize)| usize::from(number) * PKEY_BLOCK + index < cap;
-    let is_free = |&(place, pair): &_| pair == (Pkey(0), Pkey(0)) && exists(place);
-    let ((number, index), _) = all.find(is_free)?;
+    let ((number, index), _) =
+        all.find(|&(place, pair)| pair == (Pkey(0), Pkey(0)) && exists(place))?;
     let in_the_way = changed.iter().flat_map(|&(number, wanted)| slots(number, wanted));
     let mut in_the_way = in_the_way.filter(|(_, (held, wanted))| held != wanted);
     let key = in_the_way.find_map(|(_, (held, _))| targets.of(held).map(|_| held))?;

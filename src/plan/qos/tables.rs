@@ -171,14 +171,14 @@ impl TableBuilder<'_> {
     }
 
     fn mapped(&self, input: PortId, output: PortId, scopes: &[usize], info: &PortInfo) -> SlToVl {
-        let scope_map = || {
-            let setup = self.sources.setup.as_ref()?;
-            let scope = setup.mapping(self.fabric, scopes, input)?;
-            setup.policy().sl_to_vl.get(scope).map(|scope| SlToVl::new(scope.vls))
-        };
-        let configured = || self.sources.config.of(self.fabric, output).sl_to_vl;
         let engine_map = self.policy.sl_to_vl(input, output);
-        let map = engine_map.or_else(scope_map).unwrap_or_else(configured);
+        let map = engine_map
+            .or_else(|| {
+                let setup = self.sources.setup.as_ref()?;
+                let scope = setup.mapping(self.fabric, scopes, input)?;
+                setup.policy().sl_to_vl.get(scope).map(|scope| SlToVl::new(scope.vls))
+            })
+            .unwrap_or_else(|| self.sources.config.of(self.fabric, output).sl_to_vl);
         let mask = vl_mask(info);
         SlToVl::new(map.vls().map(|vl| if vl == DROPPED_VL { DROPPED_VL } else { vl & mask }))
     }

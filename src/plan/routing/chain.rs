@@ -173,8 +173,12 @@ impl Chain {
         let names = || engine_names(list);
         let mut chain = Self { entries: Vec::new(), refused: Vec::new(), without_cache: false };
         for name in names().filter(|&name| name != NO_FALLBACK) {
-            let unknown = || UnknownEngine { name: name.to_owned(), valid: registry.names() };
-            chain.push(registry.entry(name).ok_or_else(unknown)?);
+            chain.push(
+                registry.entry(name).ok_or_else(|| UnknownEngine {
+                    name: name.to_owned(),
+                    valid: registry.names(),
+                })?,
+            );
         }
         let may_fall_back = names().all(|name| name != NO_FALLBACK);
         if (may_fall_back || chain.entries.is_empty())
@@ -257,15 +261,18 @@ fn fallback_notes(routing_errors: &[RoutingError], routing: &Routing) -> Vec<Not
     } else {
         format!("; {used} does not prevent credit loops")
     };
-    let warning = |error: &RoutingError| {
-        let engine = error.engine;
-        let reason = error.reason().map_or("no reason given", |note| &note.text);
-        Note::warning(format!(
-            "{engine} cannot route this fabric, {used} is used instead: {reason}{cost}"
-        ))
-    };
     let details = routing_errors.iter().flat_map(|error| error.notes.iter().cloned());
-    routing_errors.iter().map(warning).chain(details).collect()
+    routing_errors
+        .iter()
+        .map(|error| {
+            let engine = error.engine;
+            let reason = error.reason().map_or("no reason given", |note| &note.text);
+            Note::warning(format!(
+                "{engine} cannot route this fabric, {used} is used instead: {reason}{cost}"
+            ))
+        })
+        .chain(details)
+        .collect()
 }
 
 #[cfg(test)]

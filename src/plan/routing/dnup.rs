@@ -107,8 +107,11 @@ impl DownUp {
     /// The most hops that the search gives to any link without the penalty, as OpenSM counts them.
     fn most_hops(&self, graph: &SwitchGraph) -> u8 {
         let targets: Vec<SwitchId> = graph.switches().collect();
-        let most = |hops: &mut TargetHops, target: SwitchId| self.search(graph, target, hops);
-        targets.into_par_iter().map_init(TargetHops::default, most).max().unwrap_or(0)
+        targets
+            .into_par_iter()
+            .map_init(TargetHops::default, |hops, target| self.search(graph, target, hops))
+            .max()
+            .unwrap_or(0)
     }
 }
 

@@ -103,10 +103,10 @@ fn connects_hosts(fabric: &Fabric, lids: &LidTable, lfts: &[Arc<Lft>]) -> bool {
         }
         false
     };
-    let is_reached = |&(port, _, lid): &(PortId, SwitchId, Lid)| {
-        sources.iter().any(|&(switch, source)| source != port && arrives(switch, port, lid))
-    };
-    hosts.len() < 2 || hosts.iter().any(is_reached)
+    hosts.len() < 2
+        || hosts.iter().any(|&(port, _, lid)| {
+            sources.iter().any(|&(switch, source)| source != port && arrives(switch, port, lid))
+        })
 }
 
 fn no_connection(key: &str) -> Note {

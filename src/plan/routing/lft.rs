@@ -185,10 +185,11 @@ fn is_equal(one: &Arc<Block>, two: &Arc<Block>) -> bool {
 
 impl PartialEq for Lft {
     fn eq(&self, other: &Self) -> bool {
-        let is_same = |(_, one, two): (usize, &[Arc<Block>], &[Arc<Block>])| {
-            one.iter().zip(two).all(|(one, two)| is_equal(one, two))
-        };
-        self.blocks.len() == other.blocks.len() && self.blocks.unshared(&other.blocks).all(is_same)
+        self.blocks.len() == other.blocks.len()
+            && self
+                .blocks
+                .unshared(&other.blocks)
+                .all(|(_, one, two)| one.iter().zip(two).all(|(one, two)| is_equal(one, two)))
     }
 }
 

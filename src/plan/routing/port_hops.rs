@@ -73,8 +73,7 @@ impl PortHops {
     pub fn of(&self, target: SwitchId, from: SwitchId, port: u8) -> Option<u8> {
         self.detours.of(target, from, port).or_else(|| {
             let mut hops = self.by_target.get(&target)?.iter().rev();
-            let is_wanted = |hops: &&Hops| (hops.from, hops.port) == (from, port);
-            hops.find(is_wanted).map(|hops| hops.hops)
+            hops.find(|hops| (hops.from, hops.port) == (from, port)).map(|hops| hops.hops)
         })
     }
 }

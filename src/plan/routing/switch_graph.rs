@@ -143,8 +143,9 @@ impl SwitchGraph {
 
     /// The distances from all switches to `target`, in a row that holds [`NO_PATH`] only.
     pub(super) fn distances_to(&self, target: SwitchId, row: &mut [u8]) {
-        let weight = |index: usize, _: &Link| self.links[self.reverse(index)].weight;
-        self.fill_row(target, row, &mut Buckets::default(), weight);
+        self.fill_row(target, row, &mut Buckets::default(), |index, _| {
+            self.links[self.reverse(index)].weight
+        });
     }
 
     /// Dijkstra's algorithm with one bucket per distance.

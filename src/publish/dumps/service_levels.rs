@@ -74,6 +74,5 @@ fn is_host(fabric: &Fabric, port: PortId) -> bool {
 }
 
 fn hosts(fabric: &Fabric, plan: &Plan) -> impl Iterator<Item = PortId> {
-    let is_source = |&port: &PortId| is_host(fabric, port) && plan.lids.base(port).is_some();
-    fabric.end_ports().filter(is_source)
+    fabric.end_ports().filter(|&port| is_host(fabric, port) && plan.lids.base(port).is_some())
 }

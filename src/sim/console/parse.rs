@@ -135,8 +135,7 @@ impl<'a> Args<'a> {
     }
 
     pub(super) fn word(&mut self, what: &str) -> Parsed<&'a Word> {
-        let missing = || ConsoleError::new(self.end, format!("{what} is missing"));
-        self.rest.next().ok_or_else(missing)
+        self.rest.next().ok_or_else(|| ConsoleError::new(self.end, format!("{what} is missing")))
     }
 
     pub(super) fn target(&mut self) -> Parsed<TargetName> {
@@ -289,13 +288,12 @@ impl<'a> Args<'a> {
 
     pub(super) fn duration(&mut self) -> Parsed<Duration> {
         let word = self.word("a duration")?;
-        let invalid = || {
+        duration(&word.text).filter(|_| word.port.is_none()).ok_or_else(|| {
             let text = word.whole();
             word.error(format!(
                 "'{text}' is not a duration such as 250ms, 1.5s or 2m, of one day at most"
             ))
-        };
-        duration(&word.text).filter(|_| word.port.is_none()).ok_or_else(invalid)
+        })
     }
 }
 

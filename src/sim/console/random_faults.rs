@@ -143,10 +143,14 @@ impl RandomFaults<'_> {
     /// The switch port of an adapter or, without adapters, any port with a cable.
     fn host_port(&mut self) -> String {
         let devices = self.devices;
-        let to_host = |slot: &&u32| {
-            devices.is_switch_slot(**slot) && !devices.is_switch_slot(devices.port(**slot).peer)
-        };
-        let hosts: Vec<u32> = self.cabled.iter().filter(to_host).copied().collect();
+        let hosts: Vec<u32> = self
+            .cabled
+            .iter()
+            .filter(|slot| {
+                devices.is_switch_slot(**slot) && !devices.is_switch_slot(devices.port(**slot).peer)
+            })
+            .copied()
+            .collect();
         if hosts.is_empty() {
             return self.cabled_port();
         }

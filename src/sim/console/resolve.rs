@@ -46,8 +46,8 @@ pub(super) fn nodes(devices: &Devices, name: &TargetName) -> Result<Vec<u32>, Co
     let matches = |description: &str| {
         let place = description.strip_prefix("sw ").map(|at| at.split(',').collect::<Vec<_>>());
         place.is_some_and(|place| {
-            let fits = |(want, is): (&&str, &&str)| *want == "*" || want == is;
-            place.len() == wanted.len() && wanted.iter().zip(&place).all(fits)
+            place.len() == wanted.len()
+                && wanted.iter().zip(&place).all(|(want, is)| *want == "*" || want == is)
         })
     };
     let all = devices.nodes.iter().zip(0u32..);

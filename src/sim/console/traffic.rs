@@ -91,14 +91,16 @@ fn json_text(devices: &Devices, fixed: &TrafficResult, adaptive: &TrafficResult)
             "busiest": result.highest(),
         })
     };
-    let cable = |cable: u32| {
-        json!({
-            "port": port_name(devices, cable),
-            "static": load(fixed, cable),
-            "adaptive": load(adaptive, cable),
+    let cables: Vec<Value> = cables(fixed, adaptive)
+        .into_iter()
+        .map(|cable| {
+            json!({
+                "port": port_name(devices, cable),
+                "static": load(fixed, cable),
+                "adaptive": load(adaptive, cable),
+            })
         })
-    };
-    let cables: Vec<Value> = cables(fixed, adaptive).into_iter().map(cable).collect();
+        .collect();
     let all = json!({ "static": summary(fixed), "adaptive": summary(adaptive), "cables": cables });
     format!("{all}\n")
 }

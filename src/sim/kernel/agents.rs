@@ -165,8 +165,9 @@ impl Agents {
     /// The next unused number. Numbers are reused as late as possible, so that late responses to
     /// an unregistered agent do not reach a new one.
     fn free_number(&mut self) -> Option<u32> {
-        let free = |id: &u32| *id != 0 && !self.agents.contains_key(id);
-        let id = (self.last + 1..AGENT_NUMBERS).chain(1..=self.last).find(free)?;
+        let id = (self.last + 1..AGENT_NUMBERS)
+            .chain(1..=self.last)
+            .find(|id| *id != 0 && !self.agents.contains_key(id))?;
         self.last = id;
         Some(id)
     }

@@ -68,8 +68,9 @@ impl Net {
 
     /// Sends trap 256 about `request`, which the port of `slot` received from `from`.
     pub(super) fn raise_bad_m_key(&mut self, slot: u32, from: Address, request: &Mad) {
-        let complete = |notice: &mut Notice| trap::fill_bad_m_key(notice, from.lid, request);
-        self.raise_trap_with(slot, TrapNumber::BAD_M_KEY, complete);
+        self.raise_trap_with(slot, TrapNumber::BAD_M_KEY, |notice| {
+            trap::fill_bad_m_key(notice, from.lid, request)
+        });
     }
 
     /// Trap `number` from the port (port 0 of a switch) of `slot` to its master SM, with its

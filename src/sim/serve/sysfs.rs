@@ -140,8 +140,7 @@ pub(super) fn render(shared: &Shared, at: AttachPoint, content: Content) -> Stri
         }
         Content::SystemGuid => colon_separated(&info.system_guid().0.to_be_bytes()),
         Content::NodeDescription => {
-            let own = || devices.node(node).description.to_string();
-            spec.map_or_else(own, |spec| spec.description)
+            spec.map_or_else(|| devices.node(node).description.to_string(), |spec| spec.description)
         }
         Content::AdapterOfDevice => ADAPTER.to_owned(),
         Content::PortOfDevice(port) => port.to_string(),

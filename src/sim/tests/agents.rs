@@ -160,9 +160,10 @@ async fn lid_routed_smps_follow_the_lfts() {
     assert!(fabric.reaches(HOST1, P1, Lid(1), true));
     let ends = [(HOST0, P1), (HOST1, P1), (SW0, PortNum(0)), (Guid(99), P1)];
     let cut_off = |lid, needs_active| {
-        let is_cut_off =
-            |&(guid, num): &(Guid, PortNum)| !fabric.reaches(guid, num, lid, needs_active);
-        let expected: Vec<_> = ends.into_iter().filter(is_cut_off).collect();
+        let expected: Vec<_> = ends
+            .into_iter()
+            .filter(|&(guid, num)| !fabric.reaches(guid, num, lid, needs_active))
+            .collect();
         assert_eq!(fabric.cut_off(&ends, lid, needs_active), expected);
         expected.len()
     };

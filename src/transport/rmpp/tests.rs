@@ -61,20 +61,24 @@ fn start() -> Instant {
 
 /// The packets among the actions so far.
 fn packets(core: &mut Core) -> Vec<Mad> {
-    let sent = |action| match action {
-        Action::Send(_, mad) => Some(mad),
-        _ => None,
-    };
-    core.take_actions().into_iter().filter_map(sent).collect()
+    core.take_actions()
+        .into_iter()
+        .filter_map(|action| match action {
+            Action::Send(_, mad) => Some(mad),
+            _ => None,
+        })
+        .collect()
 }
 
 /// How transfers ended among the actions so far.
 fn ends(core: &mut Core) -> Vec<TransferEnd> {
-    let ended = |action| match action {
-        Action::Ended { end, .. } => Some(end),
-        _ => None,
-    };
-    core.take_actions().into_iter().filter_map(ended).collect()
+    core.take_actions()
+        .into_iter()
+        .filter_map(|action| match action {
+            Action::Ended { end, .. } => Some(end),
+            _ => None,
+        })
+        .collect()
 }
 
 #[test]

@@ -52,8 +52,9 @@ impl AwaitedVls {
 
     /// The VLs of the first channel with a dependency in some pairs.
     pub(super) fn used(&self, pairs: Range<usize>) -> u16 {
-        let has_any = |vl: &usize| pairs.clone().any(|pair| self.of(pair, *vl) != 0);
-        (0..self.lanes).filter(has_any).fold(0, |used, vl| used | 1 << vl)
+        (0..self.lanes)
+            .filter(|vl| pairs.clone().any(|pair| self.of(pair, *vl) != 0))
+            .fold(0, |used, vl| used | 1 << vl)
     }
 
     /// Number of dependencies.

@@ -15,8 +15,10 @@ pub(in crate::verify) struct Ranks {
 impl Ranks {
     /// From the ranks of all nodes.
     pub(super) fn new(of_nodes: &[u32]) -> Self {
-        let has_rank = |vl: &usize| of_nodes.chunks(VLS).any(|channel| channel[*vl] != NO_RANK);
-        let lanes = (0..VLS).rev().find(has_rank).map_or(0, |vl| vl + 1);
+        let lanes = (0..VLS)
+            .rev()
+            .find(|vl| of_nodes.chunks(VLS).any(|channel| channel[*vl] != NO_RANK))
+            .map_or(0, |vl| vl + 1);
         let used = of_nodes.chunks(VLS).flat_map(|channel| &channel[..lanes]);
         Self { lanes, by_channel: used.copied().collect() }
     }

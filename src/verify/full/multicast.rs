@@ -4,7 +4,7 @@ use crate::fabric::Fabric;
 use crate::ids::{Mlid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
-use crate::verify::multicast_tree::{Tree, trees};
+use crate::verify::multicast_tree::trees;
 use crate::verify::network::SwitchNetwork;
 use crate::verify::triples::Triples;
 use crate::verify::verdict::FaultList;
@@ -44,15 +44,17 @@ pub(in crate::verify) fn check(
     triples: &Triples,
 ) -> MulticastFindings {
     let trees: Vec<_> = trees(fabric, plan, network, |_| true).collect();
-    let check = |tree: Tree<'_>| {
-        let sls = plan.multicast.sls_of(tree.mlid);
-        let (fault, note) = tree.check(|channel, input, next| {
-            let hop = network.hop_of(channel);
-            triples.add(hop.channel_sets(), input, next, sls);
-        });
-        (fault, note.map(|note| (tree.mlid, note)))
-    };
-    let checked: Vec<_> = trees.into_par_iter().map(check).collect();
+    let checked: Vec<_> = trees
+        .into_par_iter()
+        .map(|tree| {
+            let sls = plan.multicast.sls_of(tree.mlid);
+            let (fault, note) = tree.check(|channel, input, next| {
+                let hop = network.hop_of(channel);
+                triples.add(hop.channel_sets(), input, next, sls);
+            });
+            (fault, note.map(|note| (tree.mlid, note)))
+        })
+        .collect();
     let mut found = MulticastFindings { faults: FaultList::default(), notes: Vec::new() };
     for (fault, note) in checked {
         if let Some(fault) = fault {

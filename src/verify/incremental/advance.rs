@@ -392,8 +392,10 @@ mod tests {
             let [x, y, z] = radix;
             let count = radix.iter().product::<u16>();
             let without = |numbers: &[u16]| {
-                let at = |&number: &u16| [number % x, number / x % y, number / (x * y)];
-                let missing_switches = numbers.iter().map(at).collect();
+                let missing_switches = numbers
+                    .iter()
+                    .map(|&number| [number % x, number / x % y, number / (x * y)])
+                    .collect();
                 let broken = Shape { missing_switches, ..fault_free.clone() };
                 remembering(&broken, &conf, &memory)
             };

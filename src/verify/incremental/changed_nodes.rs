@@ -69,8 +69,10 @@ impl Proof {
     fn has_sl_to_vl_of(&self, fabric: &Fabric, plan: &Plan, changes: &Changes) -> bool {
         let network = &*self.network;
         let is_dead = |channel| network.is_cut(channel) || changes.channels.contains(&channel);
-        let is_same = |switch| self.sl_to_vl.match_switch(fabric, plan, network, switch, is_dead);
-        (0..fabric.switches().len() as u32).into_par_iter().map(SwitchId).all(is_same)
+        (0..fabric.switches().len() as u32)
+            .into_par_iter()
+            .map(SwitchId)
+            .all(|switch| self.sl_to_vl.match_switch(fabric, plan, network, switch, is_dead))
     }
 
     /// The proof by the switch and port numbers of another fabric, and the changed cables.
@@ -188,12 +190,18 @@ impl Proof {
 /// Multicast tables by the switch numbers of another fabric.
 fn renumbered(groups: &MulticastTables, renumbering: &Renumbering) -> MulticastTables {
     let after = renumbering.after();
-    let entries = |&was: &u32| groups.by_switch.get(was as usize).cloned().unwrap_or_default();
-    let sender = |&(mlid, switch): &(_, SwitchId)| (mlid, SwitchId(after[switch.index()]));
-    let mut senders: Vec<_> = groups.senders.iter().map(sender).collect();
+    let mut senders: Vec<_> = groups
+        .senders
+        .iter()
+        .map(|&(mlid, switch)| (mlid, SwitchId(after[switch.index()])))
+        .collect();
     senders.sort_unstable();
     MulticastTables {
-        by_switch: renumbering.before.iter().map(entries).collect(),
+        by_switch: renumbering
+            .before
+            .iter()
+            .map(|&was| groups.by_switch.get(was as usize).cloned().unwrap_or_default())
+            .collect(),
         senders,
         ..groups.clone()
     }

@@ -43,12 +43,14 @@ impl<'a> ChangedRoutes<'a> {
         }
         let lids = proof.destinations.len();
         let is_used = |&lid: &u16| proof.destinations[usize::from(lid)].is_some();
-        let changed = |&switch: &u32| {
-            let differing = old[switch as usize].differences(new[switch as usize]);
-            let differing = differing.take_while(|&(lid, ..)| lid < lids);
-            differing.map(|(lid, ..)| lid as u16).filter(is_used).collect()
-        };
-        let by_switch: Vec<Vec<u16>> = switches.par_iter().map(changed).collect();
+        let by_switch: Vec<Vec<u16>> = switches
+            .par_iter()
+            .map(|&switch| {
+                let differing = old[switch as usize].differences(new[switch as usize]);
+                let differing = differing.take_while(|&(lid, ..)| lid < lids);
+                differing.map(|(lid, ..)| lid as u16).filter(is_used).collect()
+            })
+            .collect();
         let mut first = vec![0u32; lids + 1];
         by_switch.iter().flatten().for_each(|&lid| first[usize::from(lid) + 1] += 1);
         for lid in 0..lids {

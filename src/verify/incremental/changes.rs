@@ -70,9 +70,12 @@ impl Changes {
     /// True if the SL to VL mappings of all changed nodes are those of the proof, except on
     /// channels without a cable.
     fn keep_sl_to_vl(&self, proof: &Proof, fabric: &Fabric, plan: &Plan) -> bool {
-        let is_dead = |channel| self.is_dead(proof, channel);
         let mut switches = self.nodes.iter().filter_map(|&node| fabric.node(node).switch);
-        switches.all(|at| proof.sl_to_vl.match_switch(fabric, plan, &proof.network, at, is_dead))
+        switches.all(|at| {
+            proof.sl_to_vl.match_switch(fabric, plan, &proof.network, at, |channel| {
+                self.is_dead(proof, channel)
+            })
+        })
     }
 
     /// True if no new table has an entry for a lost cable, no old one had an entry for a repaired
@@ -119,7 +122,6 @@ fn has_same_shape(proof: &Proof, plan: &Plan, checks: &Checks) -> bool {
     let policy = &plan.routing.policy;
     let tables = &proof.tables;
     let lfts = &plan.routing.lfts;
-    let is_same_size = |(old, new): (&Arc<Lft>, &Arc<Lft>)| old.len() == new.len();
     *checks == proof.checks
         && (Arc::ptr_eq(&old.lids, &plan.lids) || old.lids == plan.lids)
         && old.ports.len() == plan.ports.len()
@@ -128,7 +130,7 @@ fn has_same_shape(proof: &Proof, plan: &Plan, checks: &Checks) -> bool {
         && old.routing.policy.guarantees_no_credit_loops() == policy.guarantees_no_credit_loops()
         && policy.changes_since(&*old.routing.policy).is_some()
         && old.routing.lfts.len() == lfts.len()
-        && tables.iter().zip(lfts).all(is_same_size)
+        && tables.iter().zip(lfts).all(|(old, new)| old.len() == new.len())
 }
 
 /// The nodes whose ports or SL to VL tables differ.

@@ -156,9 +156,10 @@ impl Proof {
         let mut notes = self.group_notes.clone();
         if !mlids.is_empty() {
             let network = self.network.without(&changes.ports);
-            let is_new =
-                |channel, input, next, sls| self.unknown_sls(channel, input, next, sls) != 0;
-            let (new, found) = trace_groups(fabric, plan, &mlids, &network, is_new)?;
+            let (new, found) =
+                trace_groups(fabric, plan, &mlids, &network, |channel, input, next, sls| {
+                    self.unknown_sls(channel, input, next, sls) != 0
+                })?;
             add_all(triples, &new);
             notes.retain(|(mlid, _)| !mlids.contains(mlid));
             notes.extend(found);

@@ -45,9 +45,9 @@ impl MemoisedRoutes {
         let has_same_switches = |class: &RouteClass| {
             changed.iter().zip(&class.reads).all(|(&(_, switch), read)| switch == read.0)
         };
-        let is_alike =
-            |class: &&RouteClass| has_same_switches(class) && class.reads.iter().all(is_same);
-        let class = classes.iter().find(is_alike)?;
+        let class = classes
+            .iter()
+            .find(|class| has_same_switches(class) && class.reads.iter().all(is_same))?;
         fill(key, routes, to, class.merge_point);
         class.traced.get(&key[..]).copied()
     }

@@ -5,7 +5,7 @@ use crate::fabric::Fabric;
 use crate::ids::Mlid;
 use crate::notes::Note;
 use crate::plan::Plan;
-use crate::verify::multicast_tree::{Tree, trees};
+use crate::verify::multicast_tree::trees;
 use crate::verify::network::SwitchNetwork;
 use crate::verify::proof::Proof;
 use crate::verify::triples::{TripleSls, add_all};
@@ -24,17 +24,19 @@ pub(super) fn trace_groups(
     is_new: impl Fn(u32, u16, u16, u16) -> bool + Sync,
 ) -> Option<(TripleSls, Vec<(Mlid, Note)>)> {
     let trees: Vec<_> = trees(fabric, plan, network, |mlid| mlids.contains(&mlid)).collect();
-    let trace = |tree: Tree<'_>| {
-        let sls = plan.multicast.sls_of(tree.mlid);
-        let mut triples = TripleSls::new();
-        let (fault, note) = tree.check(|channel, input, next| {
-            if is_new(channel, input, next, sls) {
-                *triples.entry((channel, input, next)).or_default() |= sls;
-            }
-        });
-        fault.is_none().then(|| (triples, note.map(|note| (tree.mlid, note))))
-    };
-    let traced: Option<Vec<_>> = trees.into_par_iter().map(trace).collect();
+    let traced: Option<Vec<_>> = trees
+        .into_par_iter()
+        .map(|tree| {
+            let sls = plan.multicast.sls_of(tree.mlid);
+            let mut triples = TripleSls::new();
+            let (fault, note) = tree.check(|channel, input, next| {
+                if is_new(channel, input, next, sls) {
+                    *triples.entry((channel, input, next)).or_default() |= sls;
+                }
+            });
+            fault.is_none().then(|| (triples, note.map(|note| (tree.mlid, note))))
+        })
+        .collect();
     let mut all = TripleSls::new();
     let mut notes = Vec::new();
     for (triples, note) in traced? {

@@ -101,8 +101,7 @@ impl MulticastVerifier {
         dependencies.sort_unstable();
         dependencies.dedup();
         let grows = dependencies.len() > self.dependencies.len();
-        let is_dead = |_| false;
-        if grows && !stays_acyclic(&proof.cdg, &proof.ranks, is_dead, &dependencies) {
+        if grows && !stays_acyclic(&proof.cdg, &proof.ranks, |_| false, &dependencies) {
             return None;
         }
         self.dependencies = dependencies;

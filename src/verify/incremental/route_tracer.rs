@@ -48,15 +48,14 @@ pub(super) fn trace_routes(routes: &ChangedRoutes<'_>) -> Option<TracedRoutes> {
     // Scratch space that no task uses at the moment: about as many as threads in the end.
     let pool = Mutex::new(Vec::new());
     let free = || pool.lock().unwrap_or_else(PoisonError::into_inner);
-    let trace_chunk = |chunk: &[u16]| {
+    lids.par_chunks(size).try_for_each(|chunk| {
         let reused = free().pop();
         let mut scratch = reused.unwrap_or_else(|| Scratch::new(routes));
         let mut tracer = RouteTracer { routes, scratch: &mut scratch };
         chunk.iter().try_for_each(|&lid| tracer.trace(Lid(lid)))?;
         free().push(scratch);
         Some(())
-    };
-    lids.par_chunks(size).try_for_each(trace_chunk)?;
+    })?;
     let mut all = TracedRoutes { triples: TripleSls::new(), longest: 0 };
     for part in pool.into_inner().unwrap_or_else(PoisonError::into_inner) {
         all.longest = all.longest.max(part.longest);
@@ -234,9 +233,10 @@ impl<'a> RouteTracer<'a> {
                 }
             }
         }
-        let read =
-            |&switch: &u32| (switch, routes.old_entry(switch, lid), routes.new_entry(switch, lid));
-        switches.iter().map(read).collect()
+        switches
+            .iter()
+            .map(|&switch| (switch, routes.old_entry(switch, lid), routes.new_entry(switch, lid)))
+            .collect()
     }
 
     /// Starts a new destination and marks its changed switches.
@@ -253,8 +253,8 @@ impl<'a> RouteTracer<'a> {
         let Scratch { stamp, new_hops, carried, finder, .. } = &mut *self.scratch;
         // Old routes lead through removed switches, new ones never do.
         routes.removed.iter().for_each(|&switch| carried[switch as usize] = (*stamp, 0));
-        let is_changed = |switch: u32| carried[switch as usize].0 == *stamp;
-        let merge_point = finder.find(routes, *stamp, to, is_changed)?;
+        let merge_point =
+            finder.find(routes, *stamp, to, |switch| carried[switch as usize].0 == *stamp)?;
         new_hops[merge_point.at as usize] = (*stamp, NONE, SWITCHES_FROM_MERGE_POINT);
         changed.iter().try_for_each(|&(_, switch)| self.mark_route(switch, to.lid, to))?;
         // Two more channels complete the new triples. They are marked only now, because the new

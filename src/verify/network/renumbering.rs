@@ -55,10 +55,10 @@ impl Renumbering {
             if was < real {
                 found.newly_removed.push(found.before.len() as u32);
             }
-            let guid = || old.switch(SwitchId(was as u32)).guid();
-            found
-                .removed
-                .push(was.checked_sub(real).map_or_else(guid, |removed| network.removed[removed]));
+            found.removed.push(was.checked_sub(real).map_or_else(
+                || old.switch(SwitchId(was as u32)).guid(),
+                |removed| network.removed[removed],
+            ));
             found.before.push(was as u32);
         }
         Some(found)

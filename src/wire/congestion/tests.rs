@@ -5,8 +5,10 @@ use proptest::prelude::*;
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.split_whitespace().collect();
-    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits");
-    (0..digits.len()).step_by(2).map(byte).collect()
+    (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits"))
+        .collect()
 }
 
 #[test]

@@ -106,14 +106,15 @@ impl Draft {
         links.chain(self.hosts.iter().flatten().copied()).for_each(|switch| used[switch] += 1);
         let spare = random.below(3);
         let shuffled = random.percent(60);
-        let ports = |used: usize| {
-            let mut ports: Vec<u8> = (1..=(used + spare).max(2) as u8).rev().collect();
-            if shuffled {
-                random.shuffle(&mut ports);
-            }
-            ports
-        };
-        used.into_iter().map(ports).collect()
+        used.into_iter()
+            .map(|used| {
+                let mut ports: Vec<u8> = (1..=(used + spare).max(2) as u8).rev().collect();
+                if shuffled {
+                    random.shuffle(&mut ports);
+                }
+                ports
+            })
+            .collect()
     }
 
     /// The host end of each cable of a host, and the switch at the other end.

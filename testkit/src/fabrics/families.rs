@@ -86,8 +86,8 @@ fn grid(random: &mut Random, looped: usize) -> Draft {
 fn lattice(random: &mut Random) -> Draft {
     let (sizes, rings) = loop {
         let dimensions = 1 + random.below(5);
-        let dimension = |_| (2 + random.below(8), random.percent(50));
-        let (sizes, rings): (Vec<usize>, Vec<bool>) = (0..dimensions).map(dimension).unzip();
+        let (sizes, rings): (Vec<usize>, Vec<bool>) =
+            (0..dimensions).map(|_| (2 + random.below(8), random.percent(50))).unzip();
         if (3..=100).contains(&sizes.iter().product::<usize>()) {
             break (sizes, rings);
         }

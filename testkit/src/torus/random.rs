@@ -219,12 +219,15 @@ impl Draft {
         let is_switch = |node: usize| self.kinds[node] == NodeKind::Switch;
         let most = (0..degrees.len()).filter(|&n| is_switch(n)).map(|n| degrees[n]).max();
         let alike = random.percent(50).then(|| most.unwrap_or(0) + random.below(4));
-        let ports = |(node, degree): (usize, &usize)| match alike {
-            Some(ports) if is_switch(node) => ports.max(1),
-            _ if is_switch(node) => degree + 1 + random.below(3),
-            _ => (*degree).max(1),
-        };
-        degrees.iter().enumerate().map(ports).collect()
+        degrees
+            .iter()
+            .enumerate()
+            .map(|(node, degree)| match alike {
+                Some(ports) if is_switch(node) => ports.max(1),
+                _ if is_switch(node) => degree + 1 + random.below(3),
+                _ => (*degree).max(1),
+            })
+            .collect()
     }
 
     /// Assigns names and port numbers. Also returns the index of the adapter on which the SM runs.
@@ -256,10 +259,11 @@ impl Draft {
         let mut end = |node: usize| (index[node], PortNum(free[node].pop().expect("a port")));
         let cables = self.cables.iter().map(|&[a, b]| [end(a), end(b)]).collect();
         let topology = Topology { nodes, cables, ..Topology::default() };
-        let is_home = |&&[switch, host]: &&[usize; 2]| {
-            switch < self.places() && self.kinds[host] == NodeKind::Ca
-        };
-        let [_, home] = self.cables.iter().find(is_home).expect("a channel adapter");
+        let [_, home] = self
+            .cables
+            .iter()
+            .find(|&&[switch, host]| switch < self.places() && self.kinds[host] == NodeKind::Ca)
+            .expect("a channel adapter");
         (topology, index[*home])
     }
 
@@ -297,9 +301,12 @@ impl Draft {
             self.seed(random, &frame, &mut text);
         }
         if random.percent(35) {
-            let is_switch = |&node: &usize| self.kinds[node] == NodeKind::Switch;
             let present = (0..ports.len()).filter(|node| !self.missing.contains(node));
-            let least = present.filter(is_switch).map(|node| ports[node]).min().unwrap_or(0);
+            let least = present
+                .filter(|&node| self.kinds[node] == NodeKind::Switch)
+                .map(|node| ports[node])
+                .min()
+                .unwrap_or(0);
             let mut order: Vec<usize> = (0..=least).collect();
             random.shuffle(&mut order);
             order.truncate(1 + random.below(order.len()));

@@ -237,11 +237,6 @@ fn groups(fabric: &Fabric, dice: &mut Dice) -> MulticastTables {
 
 fn plan(fabric: &Fabric, lids: &Lids, last: Option<(&Fabric, &Plan)>, dice: &mut Dice) -> Plan {
     let lids = lid_table(fabric, lids);
-    let switch_info = |switch| {
-        let mut info = fabric.switch(switch).switch_info;
-        info.set_linear_fdb_top(lids.max().0);
-        info
-    };
     let routing = Routing {
         engine: "drawn",
         lfts: lfts(fabric, &lids, last, dice),
@@ -251,7 +246,14 @@ fn plan(fabric: &Fabric, lids: &Lids, last: Option<(&Fabric, &Plan)>, dice: &mut
     };
     Plan {
         ports: PortTargets::none(fabric.ports().len()),
-        switch_infos: fabric.switch_ids().map(switch_info).collect(),
+        switch_infos: fabric
+            .switch_ids()
+            .map(|switch| {
+                let mut info = fabric.switch(switch).switch_info;
+                info.set_linear_fdb_top(lids.max().0);
+                info
+            })
+            .collect(),
         vport_aliases: Vec::new(),
         aliases: Vec::new(),
         routing: Arc::new(routing),
@@ -354,11 +356,13 @@ fn remember(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
             lids.assign(port, lid, 0);
         }
     }
-    let info = |switch| {
-        let node = before.node_by_guid(fabric.switch(switch).guid());
-        node.map_or(fabric.switch(switch).switch_info, |node| before.node(node).switch_info)
-    };
-    let tops: Vec<SwitchInfo> = fabric.switch_ids().map(info).collect();
+    let tops: Vec<SwitchInfo> = fabric
+        .switch_ids()
+        .map(|switch| {
+            let node = before.node_by_guid(fabric.switch(switch).guid());
+            node.map_or(fabric.switch(switch).switch_info, |node| before.node(node).switch_info)
+        })
+        .collect();
     at_work(fabric, &lids, &tops);
 }
 

@@ -71,13 +71,12 @@ pub fn held(scene: &Scene) -> Devices<'_> {
 
 /// Switches with an end port that may send to `lid`, before or after.
 fn senders(scene: &Scene, lid: Lid) -> Vec<SwitchId> {
-    let sends = |port: &PortId| {
+    let ports = scene.fabric.end_ports().filter(|port| {
         let there = scene.before.port_by_guid(scene.fabric.port(*port).guid);
         let knew = scene.old.lids.port(lid).and(there).and_then(|port| scene.old.lids.base(port));
         let knows = scene.new.lids.port(lid).and(scene.new.lids.base(*port));
         knew.or(knows).is_some()
-    };
-    let ports = scene.fabric.end_ports().filter(sends);
+    });
     ports.filter_map(|port| scene.fabric.switch_behind(port)).collect()
 }
 

@@ -344,12 +344,13 @@ pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) ->
     let mut done = vec![false; steps.len()];
     let mut is_up = false;
     loop {
-        let may_go = |index: &usize| {
-            let step = &steps[*index];
-            let after = step.after.iter().all(|&before| done[before as usize]);
-            !done[*index] && after && (!in_order || is_up || !step.is_deferred)
-        };
-        let ready: Vec<usize> = (0..steps.len()).filter(may_go).collect();
+        let ready: Vec<usize> = (0..steps.len())
+            .filter(|index| {
+                let step = &steps[*index];
+                let after = step.after.iter().all(|&before| done[before as usize]);
+                !done[*index] && after && (!in_order || is_up || !step.is_deferred)
+            })
+            .collect();
         if ready.is_empty() {
             if is_up {
                 break;
@@ -389,10 +390,6 @@ impl Invariants {
     fn new(scene: &Scene) -> Self {
         let old = Devices::new(scene);
         let new = Devices::planned(scene);
-        let safe = |lid| {
-            let fates = old.fates(lid).into_iter().zip(new.fates(lid));
-            (lid, fates.map(|pair| pair == (Fate::Arrives, Fate::Arrives)).collect())
-        };
         let mut reached = BTreeMap::new();
         let mlids: BTreeSet<Mlid> = old.mlids().union(&new.mlids()).copied().collect();
         for mlid in mlids {
@@ -403,7 +400,16 @@ impl Invariants {
                 reached.insert((mlid, switch), both.0.intersection(&both.1).copied().collect());
             }
         }
-        Self { safe: old.lids().map(safe).collect(), reached }
+        Self {
+            safe: old
+                .lids()
+                .map(|lid| {
+                    let fates = old.fates(lid).into_iter().zip(new.fates(lid));
+                    (lid, fates.map(|pair| pair == (Fate::Arrives, Fate::Arrives)).collect())
+                })
+                .collect(),
+            reached,
+        }
     }
 
     fn check(

@@ -65,9 +65,11 @@ impl GroupResolver<'_> {
             let named = matching_names(node, &group.names);
             for num in 0..=node.num_ports() {
                 let port = PortId(node.first_port.0 + u32::from(num));
-                let fits = |&&(name, _): &&(&PortName, usize)| name.port.is_none_or(|n| n == num);
-                let fitting: Vec<usize> =
-                    named.iter().filter(fits).map(|&(_, index)| index).collect();
+                let fitting: Vec<usize> = named
+                    .iter()
+                    .filter(|&&(name, _)| name.port.is_none_or(|n| n == num))
+                    .map(|&(_, index)| index)
+                    .collect();
                 fitting.iter().for_each(|&index| used[index] = true);
                 if !fitting.is_empty() || self.is_in(group, &numbers, port) {
                     bits[port.index() / 64] |= 1 << (port.index() % 64);

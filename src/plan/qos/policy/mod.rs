@@ -113,8 +113,10 @@ impl EffectivePolicy {
 fn partition_notes(rule: &MatchRule, partitions: &[Partition]) -> Vec<Note> {
     let mut notes = Vec::new();
     for (first, last) in rule.pkeys.iter() {
-        let within = |part: &&Partition| (first..=last).contains(&u64::from(part.pkey.base()));
-        let found: Vec<&Partition> = partitions.iter().filter(within).collect();
+        let found: Vec<&Partition> = partitions
+            .iter()
+            .filter(|part| (first..=last).contains(&u64::from(part.pkey.base())))
+            .collect();
         let keys = if first == last {
             format!("P_Key {first:#06x}")
         } else {

@@ -52,9 +52,14 @@ pub(in crate::plan::routing) fn dump(
     }
     let mut order: Vec<_> = graph.switches().collect();
     order.sort_by_cached_key(|&switch| fabric.switch(switch).guid().opensm_order());
-    let part = |switch: &SwitchId| {
-        let guid = fabric.switch(*switch).guid();
-        format!("Switch: guid 0x{:016x}\n{}", guid.0, parts[switch.index()])
-    };
-    Some(Dump { file: FILE.into(), text: order.iter().map(part).collect() })
+    Some(Dump {
+        file: FILE.into(),
+        text: order
+            .iter()
+            .map(|switch| {
+                let guid = fabric.switch(*switch).guid();
+                format!("Switch: guid 0x{:016x}\n{}", guid.0, parts[switch.index()])
+            })
+            .collect(),
+    })
 }

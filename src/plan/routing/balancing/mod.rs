@@ -313,9 +313,10 @@ fn route_switches<'a, S: PortSet>(
 ) -> Vec<RoutedSwitch> {
     let mut switches: Vec<_> = context.fabric.switch_ids().collect();
     if seed == 0 {
-        let route =
-            |&switch: &_| SwitchRouter::new(context, hops, switch).route(kept(switch), None);
-        return switches.par_iter().map(route).collect();
+        return switches
+            .par_iter()
+            .map(|&switch| SwitchRouter::new(context, hops, switch).route(kept(switch), None))
+            .collect();
     }
     let mut routed: Vec<_> = switches.iter().map(|_| RoutedSwitch::default()).collect();
     let mut random = Random::new(seed);

@@ -157,8 +157,10 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
             let set = self.best[destination.switch.index()];
             let kept = kept.and_then(|lft| self.number_of(lft.out(destination.base)?));
             let paths = &self.paths;
-            let least = || set.iter().min_by_key(|&output| paths[usize::from(output)]);
-            let Some(output) = kept.filter(|&output| set.contains(output)).or_else(least) else {
+            let Some(output) = kept
+                .filter(|&output| set.contains(output))
+                .or_else(|| set.iter().min_by_key(|&output| paths[usize::from(output)]))
+            else {
                 miss(&mut routed.missing, index, destination);
                 continue;
             };

@@ -266,8 +266,12 @@ pub(super) fn unconnected_switches(
     lfts: &[Arc<Lft>],
 ) -> Option<Note> {
     let targets: Vec<_> = lids.iter().map(|(lid, _)| lid).collect();
-    let lacks = |lft: &&Arc<Lft>| targets.iter().any(|&lid| lft.out(lid).is_none());
-    let count = tree.order.par_iter().map(|switch| &lfts[switch.index()]).filter(lacks).count();
+    let count = tree
+        .order
+        .par_iter()
+        .map(|switch| &lfts[switch.index()])
+        .filter(|lft| targets.iter().any(|&lid| lft.out(lid).is_none()))
+        .count();
     (count > 0).then(|| {
         let switches = counted(count, "switch lacks", "switches lack");
         Note::info(format!(

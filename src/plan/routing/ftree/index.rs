@@ -84,8 +84,10 @@ impl Indices {
         let mut sorted = self.by_switch.clone();
         sorted.sort_unstable();
         sorted.dedup();
-        let position = |index| sorted.partition_point(|other| other < index) as u32;
-        self.by_switch.iter().map(position).collect()
+        self.by_switch
+            .iter()
+            .map(|index| sorted.partition_point(|other| other < index) as u32)
+            .collect()
     }
 }
 
@@ -193,8 +195,12 @@ impl Search<'_, '_> {
 /// The leaf switches in the order of their indices, from the first to the last with compute nodes.
 /// Switches of the same rank without compute nodes are among them.
 pub(super) fn leaf_switches(tree: &Tree<'_>, indices: &Indices) -> Vec<SwitchId> {
-    let has_leaf_rank = |&switch: &SwitchId| tree.ranks.of(switch) == tree.leaf_rank;
-    let mut leaves: Vec<_> = tree.order.iter().copied().filter(has_leaf_rank).collect();
+    let mut leaves: Vec<_> = tree
+        .order
+        .iter()
+        .copied()
+        .filter(|&switch| tree.ranks.of(switch) == tree.leaf_rank)
+        .collect();
     leaves.sort_by_key(|&switch| indices.of(switch));
     let has_compute: Vec<_> = leaves.iter().map(|&leaf| tree.is_leaf(leaf)).collect();
     let first = has_compute.iter().position(|&is_leaf| is_leaf).unwrap_or(0);

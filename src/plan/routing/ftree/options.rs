@@ -4,7 +4,7 @@ use super::state::MAX_SWITCHES;
 use super::validate::refusal;
 use crate::config::guid_lists::GuidLists;
 use crate::config::options::Options;
-use crate::fabric::{Fabric, Node, SwitchId};
+use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Guid;
 use crate::notes::{Note, counted};
 use crate::wire::attr::NodeKind;
@@ -64,8 +64,7 @@ pub(super) fn check(fabric: &Fabric, options: &FtreeOptions<'_>) -> Result<(), N
             "the fabric has {switches} and {others}; a fat tree has 2 of each at least"
         )));
     }
-    let is_adapter = |node: &&Node| node.kind() == NodeKind::Ca;
-    let adapters = nodes.iter().filter(is_adapter).count();
+    let adapters = nodes.iter().filter(|node| node.kind() == NodeKind::Ca).count();
     if adapters < 2 {
         let found = counted(adapters, "channel adapter", "channel adapters");
         return Err(refusal(format!("the fabric has {found}; a fat tree has 2 at least")));

@@ -30,12 +30,15 @@ fn ca_order(
 }
 
 fn unordered_leaves(tree: &Tree<'_>, leaves: &[SwitchId]) -> Vec<SwitchId> {
-    let is_unordered = |&leaf: &SwitchId| {
-        let groups = tree.groups(leaf);
-        let is_linked = !groups.down.is_empty() || !groups.siblings.is_empty();
-        is_linked && tree.is_leaf(leaf) && tree.down_count(leaf) > 1
-    };
-    leaves.iter().copied().filter(is_unordered).collect()
+    leaves
+        .iter()
+        .copied()
+        .filter(|&leaf| {
+            let groups = tree.groups(leaf);
+            let is_linked = !groups.down.is_empty() || !groups.siblings.is_empty();
+            is_linked && tree.is_leaf(leaf) && tree.down_count(leaf) > 1
+        })
+        .collect()
 }
 
 /// The switches of each rank, and the roots.

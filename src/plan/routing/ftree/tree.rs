@@ -150,12 +150,14 @@ fn groups_of(graph: &SwitchGraph, ranks: &Ranks, switch: SwitchId) -> SwitchGrou
 
 /// Sorts the hosts on channel adapters by switch and port.
 fn adapters(fabric: &Fabric, hosts: &[Host]) -> (Vec<u32>, Vec<u32>) {
-    let is_adapter = |&index: &u32| hosts[index as usize].role != Role::Router;
-    let mut adapters: Vec<_> = (0..hosts.len() as u32).filter(is_adapter).collect();
+    let mut adapters: Vec<_> = (0..hosts.len() as u32)
+        .filter(|&index| hosts[index as usize].role != Role::Router)
+        .collect();
     let switch = |index: u32| hosts[index as usize].switch;
     adapters.sort_unstable_by_key(|&index| (switch(index), hosts[index as usize].switch_port));
     let count = fabric.switches().len();
-    let first = |id: u32| adapters.partition_point(|&index| switch(index) < SwitchId(id)) as u32;
-    let first = (0..=count as u32).map(first).collect();
+    let first = (0..=count as u32)
+        .map(|id| adapters.partition_point(|&index| switch(index) < SwitchId(id)) as u32)
+        .collect();
     (adapters, first)
 }

@@ -13,7 +13,7 @@ mod policy;
 mod renumbering;
 
 use super::{Lft, Routing};
-use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::fabric::{Fabric, PortId};
 use crate::ids::Lid;
 use crate::plan::LidTable;
 use crate::wire::attr::tables::LFT_NO_PATH;
@@ -40,11 +40,13 @@ pub fn keep(fabric: &Fabric, lids: &LidTable, routed: &RoutedFabric<'_>) -> Rout
     let without_route: Vec<Lid> =
         lids.iter().filter(|&(lid, port)| !leads_to_owner(lid, port)).map(|(lid, _)| lid).collect();
     let empty = Arc::new(Lft::empty(lids.max()));
-    let table = |switch: SwitchId| {
-        let kept = map.routed_switch(switch).and_then(|it| routed.routing.lfts.get(it.index()));
-        kept.map_or_else(|| empty.clone(), |kept| adapted(kept, lids.max(), &without_route))
-    };
-    let lfts = fabric.switch_ids().map(table).collect();
+    let lfts = fabric
+        .switch_ids()
+        .map(|switch| {
+            let kept = map.routed_switch(switch).and_then(|it| routed.routing.lfts.get(it.index()));
+            kept.map_or_else(|| empty.clone(), |kept| adapted(kept, lids.max(), &without_route))
+        })
+        .collect();
     Routing {
         engine: routed.routing.engine,
         lfts,

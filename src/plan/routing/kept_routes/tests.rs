@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::options::Options;
+use crate::fabric::SwitchId;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Mlid, PortNum, Sl};

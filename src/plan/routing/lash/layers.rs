@@ -173,8 +173,10 @@ impl Movable {
         let row = source * switches..(source + 1) * switches;
         let (row, is_refused) = (&layers.by_pair[row.clone()], &self.is_refused[row]);
         let mut destinations = (destination..switches).chain(0..destination);
-        let is_movable = |&to: &usize| usize::from(row[to]) == layer && !is_refused[to];
-        Some((source as u32, destinations.find(is_movable)? as u32))
+        Some((
+            source as u32,
+            destinations.find(|&to| usize::from(row[to]) == layer && !is_refused[to])? as u32,
+        ))
     }
 }
 

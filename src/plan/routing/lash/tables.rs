@@ -79,15 +79,16 @@ pub(super) fn tables(
 
 /// All LIDs with a switch, in ascending order.
 fn targets(fabric: &Fabric, lids: &LidTable, neighbours: &Neighbours) -> Vec<Target> {
-    let target = |(lid, port)| {
-        let (switch, exit) = match fabric.node_of(port).switch {
-            Some(switch) => (switch, 0),
-            None => {
-                let peer = linked_peer(fabric, port)?;
-                (fabric.node_of(peer).switch?, fabric.port(peer).num.0)
-            }
-        };
-        Some(Target { lid, switch: neighbours.numbers[switch.index()], exit })
-    };
-    lids.iter().filter_map(target).collect()
+    lids.iter()
+        .filter_map(|(lid, port)| {
+            let (switch, exit) = match fabric.node_of(port).switch {
+                Some(switch) => (switch, 0),
+                None => {
+                    let peer = linked_peer(fabric, port)?;
+                    (fabric.node_of(peer).switch?, fabric.port(peer).num.0)
+                }
+            };
+            Some(Target { lid, switch: neighbours.numbers[switch.index()], exit })
+        })
+        .collect()
 }

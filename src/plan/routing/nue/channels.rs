@@ -112,16 +112,19 @@ impl<'a> Channels<'a> {
         network.hops_from(switches, &mut found);
         let Hops { order, hops: levels } = found;
         let highest = order.last().map_or(0, |&farthest| levels[farthest as usize]);
-        let rank = |&link: &u32| {
-            let Some(link) = network.links().get(link as usize) else { return 0 };
-            let [from, to] = [link.from, link.to].map(|end| levels[end as usize].min(highest));
-            match from.cmp(&to) {
-                Ordering::Less => from,
-                Ordering::Equal => highest,
-                Ordering::Greater => 2 * highest + 1 - from,
-            }
-        };
-        self.ranks = self.links.iter().map(rank).collect();
+        self.ranks = self
+            .links
+            .iter()
+            .map(|&link| {
+                let Some(link) = network.links().get(link as usize) else { return 0 };
+                let [from, to] = [link.from, link.to].map(|end| levels[end as usize].min(highest));
+                match from.cmp(&to) {
+                    Ordering::Less => from,
+                    Ordering::Equal => highest,
+                    Ordering::Greater => 2 * highest + 1 - from,
+                }
+            })
+            .collect();
     }
 
     /// The rank of a channel.

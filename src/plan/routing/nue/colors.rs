@@ -228,11 +228,11 @@ impl Colors {
     /// the edge is used in either case; then the order alone is kept.
     fn closes_cycle(&mut self, graph: &Channels<'_>, from: u32, to: u32, must_know: bool) -> bool {
         let Self { order, edges, .. } = self;
-        let is_used = |edge: u32| edges[edge as usize] > UNUSED;
         match order {
             None => must_know && self.leads(graph, to, from),
             Some(order) => {
-                let closes_cycle = order.admit(graph, from, to, is_used).is_err();
+                let closes_cycle =
+                    order.admit(graph, from, to, |edge| edges[edge as usize] > UNUSED).is_err();
                 if closes_cycle && !must_know {
                     self.order = None;
                 }

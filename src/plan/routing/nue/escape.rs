@@ -185,16 +185,18 @@ fn central_switches(network: &Network, hull: &[bool], hosts: &[&[u8]]) -> Vec<u3
             },
         );
     }
-    let central = |centrality: &Vec<f64>| {
-        let mut best = (0, -1.0);
-        for &at in &sources {
-            if best.1 < centrality[at] {
-                best = (at as u32, centrality[at]);
+    centrality
+        .iter()
+        .map(|centrality| {
+            let mut best = (0, -1.0);
+            for &at in &sources {
+                if best.1 < centrality[at] {
+                    best = (at as u32, centrality[at]);
+                }
             }
-        }
-        best.0
-    };
-    centrality.iter().map(central).collect()
+            best.0
+        })
+        .collect()
 }
 
 /// The shares of switches in the shortest paths that begin at a switch and at its hosts.

@@ -262,8 +262,9 @@ fn sorted(graph: &Channels<'_>, is_used: impl Fn(u32) -> bool) -> Option<Vec<u32
         free.resize_with(free.len().max(rank + 1), VecDeque::new);
         free[rank].push_back(channel);
     };
-    let is_free = |&channel: &u32| waiting_for[channel as usize] == 0;
-    (0..graph.len() as u32).filter(is_free).for_each(|channel| release(&mut free, channel));
+    (0..graph.len() as u32)
+        .filter(|&channel| waiting_for[channel as usize] == 0)
+        .for_each(|channel| release(&mut free, channel));
     let mut order = Vec::with_capacity(graph.len());
     while let Some(channel) = free.iter_mut().find_map(VecDeque::pop_front) {
         order.push(channel);

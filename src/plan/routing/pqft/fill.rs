@@ -161,15 +161,16 @@ impl<'a> Tree<'a> {
         }
         let level = self.levels.of(switch) as usize;
         let quotient = target.number / self.numbering.divisors[level] + target.offset;
-        let leads_on = |bundle: &&Bundle| self.hops[bundle.to.index()] == own - 1;
         if self.is_above[switch.index()] {
             let children = self.levels.down[switch.index()].iter();
-            let is_below = |child: &&Bundle| child.to == self.to || self.is_above[child.to.index()];
-            return select(quotient, children.filter(is_below));
+            return select(
+                quotient,
+                children.filter(|child| child.to == self.to || self.is_above[child.to.index()]),
+            );
         }
         let bundles = &self.levels.up[switch.index()];
         let parents = self.numbering.parents[switch.index()].iter().map(|&at| &bundles[at]);
-        select(quotient, parents.filter(leads_on))
+        select(quotient, parents.filter(|bundle| self.hops[bundle.to.index()] == own - 1))
     }
 }
 

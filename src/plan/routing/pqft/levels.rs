@@ -138,8 +138,11 @@ fn by_switch(
     hosts: &[Host],
     roots: Option<&[Guid]>,
 ) -> Result<Vec<u32>, String> {
-    let root = |guid: &Guid| fabric.node(fabric.node_by_guid(*guid)?).switch;
-    let roots: Vec<SwitchId> = roots.unwrap_or_default().iter().filter_map(root).collect();
+    let roots: Vec<SwitchId> = roots
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|guid| fabric.node(fabric.node_by_guid(*guid)?).switch)
+        .collect();
     let mut leaves: Vec<SwitchId> =
         hosts.iter().filter(|host| host.is_compute).map(|host| host.switch).collect();
     leaves.dedup();

@@ -103,10 +103,16 @@ fn slots(levels: &Levels) -> (Vec<Vec<u64>>, u64) {
     let slot = |at: usize, port: u8| {
         if is_regular { ports.range(..port).count() as u64 } else { at as u64 }
     };
-    let of_switch = |hosts: &Vec<super::levels::Host>| {
-        hosts.iter().enumerate().map(|(at, host)| slot(at, host.switch_port)).collect()
-    };
-    (levels.hosts.iter().map(of_switch).collect(), most.max(1) as u64)
+    (
+        levels
+            .hosts
+            .iter()
+            .map(|hosts| {
+                hosts.iter().enumerate().map(|(at, host)| slot(at, host.switch_port)).collect()
+            })
+            .collect(),
+        most.max(1) as u64,
+    )
 }
 
 /// The number of the first slot of each leaf switch: its digits are the places of its subtrees in the

@@ -66,8 +66,9 @@ impl Structure {
                 continue;
             };
             let own = levels.switches().filter(|&switch| levels.of(switch) == level);
-            let most = |switch: &SwitchId| children(levels, *switch);
-            let name = own.max_by_key(most).map(|switch| fabric.switch(switch).name().to_string());
+            let name = own
+                .max_by_key(|switch| children(levels, *switch))
+                .map(|switch| fabric.switch(switch).name().to_string());
             return Err(format!(
                 "pqft_structure has {wanted} {what} at level {}, the fabric {found}, such as at \
                  \"{}\"",
@@ -81,16 +82,18 @@ impl Structure {
     /// The switches that have less of something than the largest of their level: the tree is damaged, or
     /// a quasi fat tree that is no parallel ports generalized one.
     pub(super) fn uneven(&self, levels: &Levels, fabric: &Fabric) -> Option<String> {
-        let is_uneven = |switch: &SwitchId| {
-            let level = levels.of(*switch) as usize;
-            let largest = self.0[level];
-            let down = &levels.down[switch.index()];
-            let parents = self.0.get(level + 1).map_or(0, |above| above.parents);
-            children(levels, *switch) < largest.children
-                || down.iter().any(|child| child.ports.len() < largest.cables)
-                || levels.up[switch.index()].len() < parents
-        };
-        let uneven: Vec<SwitchId> = levels.switches().filter(is_uneven).collect();
+        let uneven: Vec<SwitchId> = levels
+            .switches()
+            .filter(|switch| {
+                let level = levels.of(*switch) as usize;
+                let largest = self.0[level];
+                let down = &levels.down[switch.index()];
+                let parents = self.0.get(level + 1).map_or(0, |above| above.parents);
+                children(levels, *switch) < largest.children
+                    || down.iter().any(|child| child.ports.len() < largest.cables)
+                    || levels.up[switch.index()].len() < parents
+            })
+            .collect();
         let first = fabric.switch(*uneven.first()?).name().to_string();
         let have = if uneven.len() == 1 { "has" } else { "have" };
         let count = counted(uneven.len(), "switch", "switches");

@@ -192,10 +192,12 @@ fn first_of_equal(
     let next = |step: usize| paths.next[step];
     let beyond = |step: usize| distances[next(step) as usize];
     let is_shortest = |&step: &usize| beyond(step) + (keys[step] & !PLACE) == distance;
-    let by_distance_and_link = |&step: &usize| (beyond(step), paths.links[step]);
-    let first = steps.clone().filter(is_shortest).min_by_key(by_distance_and_link)?;
-    let is_rival = |step| beyond(step) == beyond(first) && next(step) != next(first);
-    (!steps.filter(is_shortest).any(is_rival)).then_some(first)
+    let first =
+        steps.clone().filter(is_shortest).min_by_key(|&step| (beyond(step), paths.links[step]))?;
+    (!steps
+        .filter(is_shortest)
+        .any(|step| beyond(step) == beyond(first) && next(step) != next(first)))
+    .then_some(first)
 }
 
 #[cfg(test)]

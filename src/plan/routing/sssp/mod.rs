@@ -73,8 +73,11 @@ impl Engine for Sssp {
     }
 
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
-        let refuse = |note| RoutingError { engine: Self::NAME, notes: vec![note], dump: None };
-        let routes = Routes::find(input, &self.lists).map_err(refuse)?;
+        let routes = Routes::find(input, &self.lists).map_err(|note| RoutingError {
+            engine: Self::NAME,
+            notes: vec![note],
+            dump: None,
+        })?;
         Ok(routes.into_routing(Self::NAME, input.fabric, None, Vec::new()))
     }
 }
@@ -138,8 +141,9 @@ impl Routes {
     fn find(input: &RoutingInput<'_>, lists: &GuidLists) -> Result<Self, Note> {
         let fabric = input.fabric;
         let lids = input.lids;
-        let by_guid = |switch| fabric.switch(switch).guid().opensm_order();
-        let network = Network::new(fabric, input.options.avoid_throttled_links, by_guid);
+        let network = Network::new(fabric, input.options.avoid_throttled_links, |switch| {
+            fabric.switch(switch).guid().opensm_order()
+        });
         check_connected(fabric, &network, &mut Search::default(), "AD0C")?;
         let all = Destinations::new(fabric, lids, &network);
         let destinations = all.ordered(fabric, lists);

@@ -64,8 +64,7 @@ impl<'a> Router<'a> {
                     self.route_by_levels(group, paths);
                 }
             };
-            let prepare = || next.map_or_else(Vec::new, |next| paths_to(next));
-            ((), ahead) = rayon::join(route, prepare);
+            ((), ahead) = rayon::join(route, || next.map_or_else(Vec::new, |next| paths_to(next)));
         }
     }
 

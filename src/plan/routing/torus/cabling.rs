@@ -88,9 +88,11 @@ impl Cabling {
         let to_host = self.hosts.len() as u32;
         self.links.extend_from_slice(&from.links[first_link as usize..links as usize]);
         self.hosts.extend_from_slice(&from.hosts[first_host as usize..hosts as usize]);
-        let moved =
-            |&(link, host): &(u32, u32)| (link - first_link + to_link, host - first_host + to_host);
-        self.ends.extend(from.ends[start..end].iter().map(moved));
+        self.ends.extend(
+            from.ends[start..end]
+                .iter()
+                .map(|&(link, host)| (link - first_link + to_link, host - first_host + to_host)),
+        );
     }
 
     /// Appends the links and hosts of the next switch.

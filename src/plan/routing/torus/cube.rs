@@ -78,13 +78,17 @@ impl CubeRules {
         let span: u8 = axes.iter().sum();
         let corners: u8 =
             (0..8u8).filter(|corner| corner & !span == 0).map(|corner| 1 << corner).sum();
-        let rule = |placed: u8| match axes[..] {
-            _ if placed & !corners != 0 => Vec::new(),
-            [p, q] => in_plane(placed, corners, p, q),
-            [_, _, _] => in_space(placed),
-            _ => Vec::new(),
-        };
-        Self { corners, by_placed: (0..=255).map(rule).collect() }
+        Self {
+            corners,
+            by_placed: (0..=255)
+                .map(|placed| match axes[..] {
+                    _ if placed & !corners != 0 => Vec::new(),
+                    [p, q] => in_plane(placed, corners, p, q),
+                    [_, _, _] => in_space(placed),
+                    _ => Vec::new(),
+                })
+                .collect(),
+        }
     }
 
     /// The candidates to try, in order, if the corners in the mask `placed` are placed.

@@ -42,11 +42,10 @@ fn warning(fabric: &Fabric, grid: &Grid, cabling: &Cabling, switch: SwitchId) ->
     if cables(at) < 2 {
         return None;
     }
-    let lacks = |axis: &usize| {
+    let axis = (0..3).find(|axis| {
         let ways = [Direction::minus(*axis), Direction::plus(*axis)];
         lattice.is_active(*axis) && ways.iter().all(|&way| !is_neighbor(at, way))
-    };
-    let axis = (0..3).find(lacks)?;
+    })?;
     let ends: Vec<String> = [Direction::minus(axis), Direction::plus(axis)]
         .into_iter()
         .filter(|&way| !lattice.is_edge(at, way))

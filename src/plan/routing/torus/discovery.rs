@@ -76,13 +76,14 @@ pub(super) fn complete(
         is_sound.then(|| seeds::named_switches(fabric, lattice, seed))
     });
     let named: Vec<Vec<NamedSwitch>> = named.collect();
-    let discover_from = |(_, seed): (usize, &Seed)| {
-        let mut other = Placement::new(lattice, cabling, max_ports);
-        other.place_seed(fabric, seed).ok()?;
-        other.discover();
-        Some(other)
-    };
-    let others: Vec<Placement<'_>> = others.filter_map(discover_from).collect();
+    let others: Vec<Placement<'_>> = others
+        .filter_map(|(_, seed)| {
+            let mut other = Placement::new(lattice, cabling, max_ports);
+            other.place_seed(fabric, seed).ok()?;
+            other.discover();
+            Some(other)
+        })
+        .collect();
     loop {
         let mut is_larger = false;
         for other in &others {

@@ -52,12 +52,15 @@ pub(super) struct FailureModel<'a> {
 impl<'a> FailureModel<'a> {
     /// The model of a discovered torus.
     pub(super) fn of(grid: &'a Grid) -> Self {
-        let joined = |at| std::array::from_fn(|axis| grid.has_cable(at, Direction::plus(axis)));
         Self {
             lattice: &grid.lattice,
             placed: placed(grid),
             present: placed(grid),
-            joined: grid.lattice.positions().map(joined).collect(),
+            joined: grid
+                .lattice
+                .positions()
+                .map(|at| std::array::from_fn(|axis| grid.has_cable(at, Direction::plus(axis))))
+                .collect(),
         }
     }
 
@@ -76,11 +79,10 @@ impl<'a> FailureModel<'a> {
             let back = before.grid.port_group(next, up.opposite());
             let mut cables = before.grid.port_group(at, up).iter().zip(back);
             let port = |at, &num: &u8| fabric.port_of(node(at)?, PortNum(num));
-            let is_there = |(here, there)| {
+            cables.any(|(here, there)| {
                 let peer = port(at, here).and_then(|port| fabric.port(port).peer);
                 peer.is_some() && peer == port(next, there)
-            };
-            cables.any(is_there)
+            })
         };
         Self {
             lattice: &grid.lattice,
@@ -101,16 +103,17 @@ impl<'a> FailureModel<'a> {
     /// Missing parts, cables first.
     pub(super) fn missing(&self) -> Vec<MissingPart> {
         let lattice = self.lattice;
-        let lacks_cable = |&(at, axis): &(Position, usize)| {
-            let up = Direction::plus(axis);
-            let ends = [at, lattice.step(at, up)];
-            lattice.is_active(axis)
-                && !lattice.is_edge(at, up)
-                && ends.iter().all(|&end| self.is_present(end))
-                && !self.joined[at.index()][axis]
-        };
         let edges = lattice.positions().flat_map(|at| (0..3).map(move |axis| (at, axis)));
-        let cables = edges.filter(lacks_cable).map(|(at, axis)| MissingPart::Cable(at, axis));
+        let cables = edges
+            .filter(|&(at, axis)| {
+                let up = Direction::plus(axis);
+                let ends = [at, lattice.step(at, up)];
+                lattice.is_active(axis)
+                    && !lattice.is_edge(at, up)
+                    && ends.iter().all(|&end| self.is_present(end))
+                    && !self.joined[at.index()][axis]
+            })
+            .map(|(at, axis)| MissingPart::Cable(at, axis));
         let switches =
             lattice.positions().filter(|&at| !self.is_present(at)).map(MissingPart::Switch);
         cables.chain(switches).collect()
@@ -192,10 +195,13 @@ impl<'a> FailureModel<'a> {
             }
         }
         let present = || self.lattice.positions().filter(|&at| self.is_present(at));
-        let switch = |at| self.is_present(at).then_some(SwitchId(at.0));
         Grid {
             lattice: self.lattice.clone(),
-            switches: self.lattice.positions().map(switch).collect(),
+            switches: self
+                .lattice
+                .positions()
+                .map(|at| self.is_present(at).then_some(SwitchId(at.0)))
+                .collect(),
             positions: Vec::new(),
             order: present().collect(),
             port_groups: PortGroups::new(self.lattice.len(), &cables),
@@ -227,8 +233,7 @@ impl<'a> FailureModel<'a> {
     fn surplus_missing_switches(&self) -> usize {
         let holes: Vec<Position> =
             self.lattice.positions().filter(|&at| !self.is_present(at)).collect();
-        let is_present = |at| self.is_present(at);
-        if !rings::missing_switches_could_deadlock(self.lattice, &holes, is_present) {
+        if !rings::missing_switches_could_deadlock(self.lattice, &holes, |at| self.is_present(at)) {
             return 0;
         }
         let run = |start: Position| {

@@ -35,8 +35,10 @@ impl TorusLayout {
     pub fn of(torus: &Torus) -> Self {
         let grid = torus.grid().clone();
         let detours = torus.repaired().map_or_else(Vec::new, |repaired| {
-            let over = |at| Direction::ALL.map(|way| repaired.detours_over(at, way));
-            grid.lattice.positions().map(over).collect()
+            grid.lattice
+                .positions()
+                .map(|at| Direction::ALL.map(|way| repaired.detours_over(at, way)))
+                .collect()
         });
         Self { grid, detours }
     }

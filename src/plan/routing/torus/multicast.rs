@@ -54,12 +54,14 @@ impl MasterTree {
             let cut = builder.cuts(fabric, root);
             return Ok(Self { root, from: builder.from, cut });
         }
-        let note = |at| {
-            let name = grid.describe(fabric, at);
-            Note::error("4E43", format!("no multicast tree: switch {name} cannot be reached"))
-        };
-        let mut notes: Vec<Note> =
-            builder.unreached(root).take(MAX_LISTED_SWITCHES).map(note).collect();
+        let mut notes: Vec<Note> = builder
+            .unreached(root)
+            .take(MAX_LISTED_SWITCHES)
+            .map(|at| {
+                let name = grid.describe(fabric, at);
+                Note::error("4E43", format!("no multicast tree: switch {name} cannot be reached"))
+            })
+            .collect();
         let more = builder.unreached(root).skip(MAX_LISTED_SWITCHES).count();
         if more > 0 {
             let text = format!(
@@ -98,12 +100,14 @@ impl MasterTree {
         };
         // If two cables of a port group were exchanged, the port numbers may differ at one end
         // only.
-        let neighbors = |&at: &Position| {
-            Direction::ALL.into_iter().map(move |towards| grid.lattice.step(at, towards))
-        };
         self == before
             && changed.iter().all(|&at| has_same_cables(at))
-            && changed.iter().flat_map(neighbors).all(has_same_cables)
+            && changed
+                .iter()
+                .flat_map(|&at| {
+                    Direction::ALL.into_iter().map(move |towards| grid.lattice.step(at, towards))
+                })
+                .all(has_same_cables)
     }
 
     /// The tree of a group: the paths from the root to all members. `attachment` returns the

@@ -139,11 +139,12 @@ impl<'a> PartNames<'a> {
     }
 
     fn free_ports(&self, switch: SwitchId) -> Vec<u8> {
-        let is_free = |&num: &u8| {
-            let port = self.fabric.switch_port(switch, PortNum(num));
-            port.is_some_and(|port| self.fabric.port(port).peer.is_none())
-        };
-        (1..=self.fabric.switch(switch).num_ports()).filter(is_free).collect()
+        (1..=self.fabric.switch(switch).num_ports())
+            .filter(|&num| {
+                let port = self.fabric.switch_port(switch, PortNum(num));
+                port.is_some_and(|port| self.fabric.port(port).peer.is_none())
+            })
+            .collect()
     }
 
     /// The port number, with the physical state if it explains the missing link.

@@ -36,8 +36,9 @@ pub(super) struct DatelineBits {
 impl DatelineBits {
     pub(super) fn new(lattice: &Lattice, to: Coordinates, hint: Sl) -> Self {
         let along = |axis: usize| {
-            let bit = |from| u8::from(lattice.crosses(axis, from, to.0[axis])) << axis;
-            (0..lattice.radix(axis)).map(bit).collect()
+            (0..lattice.radix(axis))
+                .map(|from| u8::from(lattice.crosses(axis, from, to.0[axis])) << axis)
+                .collect()
         };
         Self { bits: std::array::from_fn(along), level: hint.0 & QOS_BIT }
     }

@@ -168,10 +168,12 @@ impl<'a> Placement<'a> {
     /// Adopts the cables along the edges between placed corners. Returns the mask of these corners,
     /// and true if all cables fitted into their port groups.
     fn adopt_edges(&mut self, rules: &CubeRules, cube: &[Position; 8]) -> (u8, bool) {
-        let is_placed = |corner: &usize| {
-            rules.corners >> corner & 1 == 1 && self.switches[cube[*corner].index()].is_some()
-        };
-        let placed: u8 = (0..8).filter(is_placed).map(|corner| 1 << corner).sum();
+        let placed: u8 = (0..8)
+            .filter(|corner| {
+                rules.corners >> corner & 1 == 1 && self.switches[cube[*corner].index()].is_some()
+            })
+            .map(|corner| 1 << corner)
+            .sum();
         let mut is_done = true;
         for (corner, &at) in cube.iter().enumerate() {
             for axis in 0..3 {

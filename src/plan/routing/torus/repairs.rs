@@ -116,12 +116,13 @@ fn nearest_first(
     let lattice = &grid.lattice;
     let unplaced: Vec<Position> = grid.missing().filter(|&at| model.is_present(at)).collect();
     let apart = |a: Position, b: Position| -> u32 {
-        let along = |axis: usize| {
-            let direct = lattice.coordinate(a, axis).abs_diff(lattice.coordinate(b, axis));
-            let around = lattice.radix(axis) - direct;
-            if lattice.is_looped(axis) { direct.min(around) } else { direct }
-        };
-        (0..3).map(along).sum()
+        (0..3)
+            .map(|axis| {
+                let direct = lattice.coordinate(a, axis).abs_diff(lattice.coordinate(b, axis));
+                let around = lattice.radix(axis) - direct;
+                if lattice.is_looped(axis) { direct.min(around) } else { direct }
+            })
+            .sum()
     };
     parts.sort_by_cached_key(|part| {
         let ends = match *part {

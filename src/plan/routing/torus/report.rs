@@ -71,13 +71,15 @@ pub(super) fn leftovers(
     cabling: &Cabling,
     cables: &[usize],
 ) -> Vec<Note> {
-    let cable = |&cable: &usize| {
-        let [a, b] = cabling.cables[cable];
-        let a = fabric.describe(a);
-        let b = fabric.describe(b);
-        Note::info(format!("cable outside the torus: {a} <-> {b}"))
-    };
-    let mut notes: Vec<Note> = cables.iter().map(cable).collect();
+    let mut notes: Vec<Note> = cables
+        .iter()
+        .map(|&cable| {
+            let [a, b] = cabling.cables[cable];
+            let a = fabric.describe(a);
+            let b = fabric.describe(b);
+            Note::info(format!("cable outside the torus: {a} <-> {b}"))
+        })
+        .collect();
     for switch in fabric.switch_ids() {
         if grid.positions[switch.index()].is_none() {
             let port = fabric.switch(switch).first_port;

@@ -92,12 +92,11 @@ impl AxisDirections {
 
     fn add_row(&mut self, grid: &Grid, at: Position, axis: usize) {
         let here = grid.lattice.coordinate(at, axis);
-        let way = |coordinate| {
+        self.rows.extend((0..grid.lattice.radix(axis)).map(|coordinate| {
             let direction =
                 (coordinate != here).then(|| direction_towards(grid, at, axis, coordinate));
             direction.flatten().map_or(NO_DIRECTION, |direction| direction.index() as u8)
-        };
-        self.rows.extend((0..grid.lattice.radix(axis)).map(way));
+        }));
     }
 }
 
@@ -106,12 +105,14 @@ impl AxisDirections {
 fn state(grid: &Grid, first: Position, axis: usize) -> Vec<u8> {
     let down = Direction::minus(axis);
     let up = Direction::plus(axis);
-    let bits = |at: Position| {
-        let cables =
-            u8::from(grid.has_cable(at, down)) << 1 | u8::from(grid.has_cable(at, up)) << 2;
-        u8::from(grid.is_present(at)) | cables
-    };
-    grid.lattice.line(first, axis).map(bits).collect()
+    grid.lattice
+        .line(first, axis)
+        .map(|at| {
+            let cables =
+                u8::from(grid.has_cable(at, down)) << 1 | u8::from(grid.has_cable(at, up)) << 2;
+            u8::from(grid.is_present(at)) | cables
+        })
+        .collect()
 }
 
 /// The direction in which `at` forwards packets whose coordinate along `axis` must become

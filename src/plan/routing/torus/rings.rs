@@ -156,10 +156,12 @@ fn other_axes(lattice: &Lattice, missing: &[Position]) -> Option<String> {
 fn form_one_run(lattice: &Lattice, positions: &[Position], axis: usize) -> bool {
     let Some(&one) = positions.first() else { return false };
     let first = lattice.with(one, axis, 0);
-    let is_in_line = |&at: &Position| lattice.with(at, axis, 0) == first;
-    let begins_run =
-        |&&at: &&Position| !positions.contains(&lattice.step(at, Direction::minus(axis)));
-    positions.iter().all(is_in_line) && positions.iter().filter(begins_run).count() == 1
+    positions.iter().all(|&at| lattice.with(at, axis, 0) == first)
+        && positions
+            .iter()
+            .filter(|&&at| !positions.contains(&lattice.step(at, Direction::minus(axis))))
+            .count()
+            == 1
 }
 
 /// True if at least two switches are missing, and they differ in x or y, or one of them has no
@@ -172,12 +174,12 @@ pub(super) fn missing_switches_could_deadlock(
     if holes.len() < 2 {
         return false;
     }
-    let column = |&at: &Position| [0, 1].map(|axis| lattice.coordinate(at, axis));
-    let columns: BTreeSet<[u32; 2]> = holes.iter().map(column).collect();
+    let columns: BTreeSet<[u32; 2]> =
+        holes.iter().map(|&at| [0, 1].map(|axis| lattice.coordinate(at, axis))).collect();
     // Neighbours wrap around in an open z dimension, too, as in OpenSM.
-    let is_alone = |&at: &Position| {
-        let ways = [Direction::minus(2), Direction::plus(2)];
-        ways.iter().all(|&direction| is_present(lattice.step(at, direction)))
-    };
-    columns.len() > 1 || holes.iter().any(is_alone)
+    columns.len() > 1
+        || holes.iter().any(|&at| {
+            let ways = [Direction::minus(2), Direction::plus(2)];
+            ways.iter().all(|&direction| is_present(lattice.step(at, direction)))
+        })
 }

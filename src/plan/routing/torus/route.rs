@@ -251,8 +251,10 @@ impl<'a> Pass<'a> {
             return TakenSnapshot { snapshot, changes };
         }
         let snapshot = TorusSnapshot::new(fabric, grid);
-        let since = |torus: &Torus| snapshot.changes_since(torus.snapshot(), max_changes);
-        let changes = self.previous.map(since).unwrap_or_default();
+        let changes = self
+            .previous
+            .map(|torus| snapshot.changes_since(torus.snapshot(), max_changes))
+            .unwrap_or_default();
         TakenSnapshot { snapshot, changes }
     }
 

@@ -427,13 +427,12 @@ impl RoutingPolicy for Torus {
     }
 
     fn multicast_tree(&self, mlid: Mlid, members: &[PortId]) -> Option<MulticastTree> {
-        let guid = |port: PortId| self.guids.get(port.index()).copied().unwrap_or_default();
         Some(self.parts.tree.group(
             &self.parts.grid,
             mlid,
             members,
             |port| self.attachment(port),
-            guid,
+            |port| self.guids.get(port.index()).copied().unwrap_or_default(),
         ))
     }
 

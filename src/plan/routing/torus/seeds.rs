@@ -73,11 +73,13 @@ pub(super) fn named_switches(fabric: &Fabric, lattice: &Lattice, seed: &Seed) ->
 /// Warnings about backup seeds that do not help if a switch of another seed fails. `used` is the seed
 /// in use.
 pub(super) fn warnings(lattice: &Lattice, seeds: &[Seed], used: usize) -> Vec<Note> {
-    let switches = |seed: &Seed| -> BTreeSet<Guid> {
-        let links = active_links(lattice, seed);
-        links.flat_map(|named| [named.link.origin, named.link.neighbor]).collect()
-    };
-    let named: Vec<BTreeSet<Guid>> = seeds.iter().map(switches).collect();
+    let named: Vec<BTreeSet<Guid>> = seeds
+        .iter()
+        .map(|seed: &Seed| -> BTreeSet<Guid> {
+            let links = active_links(lattice, seed);
+            links.flat_map(|named| [named.link.origin, named.link.neighbor]).collect()
+        })
+        .collect();
     let mut notes = Vec::new();
     for (index, seed) in seeds.iter().enumerate() {
         if index != used
@@ -161,14 +163,15 @@ fn coordinate_warning(
 
 /// Number of ordered pairs of positions whose SL stays the same if the coordinates `at` become `own`.
 fn unchanged_sls(lattice: &Lattice, at: Coordinates, own: Coordinates) -> u64 {
-    let along = |axis: usize| {
-        let radix = lattice.radix(axis);
-        let moved = |c: u32| (c + radix + own.0[axis] - at.0[axis]) % radix;
-        let pairs = (0..radix).flat_map(|a| (0..radix).map(move |b| (a, b)));
-        let same = pairs.filter(|&(a, b)| {
-            lattice.crosses(axis, a, b) == lattice.crosses(axis, moved(a), moved(b))
-        });
-        same.count() as u64
-    };
-    (0..3).map(along).product()
+    (0..3)
+        .map(|axis| {
+            let radix = lattice.radix(axis);
+            let moved = |c: u32| (c + radix + own.0[axis] - at.0[axis]) % radix;
+            let pairs = (0..radix).flat_map(|a| (0..radix).map(move |b| (a, b)));
+            let same = pairs.filter(|&(a, b)| {
+                lattice.crosses(axis, a, b) == lattice.crosses(axis, moved(a), moved(b))
+            });
+            same.count() as u64
+        })
+        .product()
 }

@@ -66,8 +66,10 @@ impl IdMap {
 }
 
 fn links(fabric: &Fabric) -> HashMap<End, End> {
-    let peer = |port| Some((fabric.end_of(port), fabric.end_of(linked_peer(fabric, port)?)));
-    fabric.port_ids().filter_map(peer).collect()
+    fabric
+        .port_ids()
+        .filter_map(|port| Some((fabric.end_of(port), fabric.end_of(linked_peer(fabric, port)?))))
+        .collect()
 }
 
 impl TopologyRecord {
@@ -102,13 +104,13 @@ impl TopologyRecord {
             ports.extend((0..=u32::from(known.num_ports)).map(|num| PortId(first + num)));
             switches.extend(known.switch);
         }
-        let has_known_lid =
-            |port: PortId| match (lids.base(port), self.lids.get(&fabric.end_of(port))) {
+        let missing_nodes = self.nodes.len() - fabric.nodes().len();
+        let suits = fabric.end_ports().all(|port| {
+            match (lids.base(port), self.lids.get(&fabric.end_of(port))) {
                 (Some(base), known) => known == Some(&(base, lids.lmc(port))),
                 (None, known) => known.is_none(),
-            };
-        let missing_nodes = self.nodes.len() - fabric.nodes().len();
-        let suits = fabric.end_ports().all(has_known_lid) && self.allows(fabric);
+            }
+        }) && self.allows(fabric);
         let is_whole = missing_nodes > 0 || self.ports == ports.len();
         let recorded_switches = self.nodes.values().filter(|node| node.switch.is_some()).count();
         (suits && is_whole).then_some(IdMap { ports, switches, missing_nodes, recorded_switches })

@@ -167,8 +167,9 @@ impl Run<'_> {
             (None, Some(error)) => &error.notes[..],
             (None, None) => &[],
         };
-        let titled = |note: &Note| Note::new(note.severity, None, format!("{title}: {note}"));
-        self.notes.extend(found.iter().map(titled));
+        self.notes.extend(
+            found.iter().map(|note| Note::new(note.severity, None, format!("{title}: {note}"))),
+        );
         Some(result)
     }
 }

@@ -74,18 +74,18 @@ impl ChainPolicy {
     }
 
     fn source_classes(&self, port: PortId) -> Vec<StepClass> {
-        let class = |(step, routing): (&StepResult, &Routing)| {
-            Some(routing.policy.sl_group(self.source_at(&step.area, port)?))
-        };
-        self.routed().map(class).collect()
+        self.routed()
+            .map(|(step, routing)| Some(routing.policy.sl_group(self.source_at(&step.area, port)?)))
+            .collect()
     }
 
     fn destination_classes(&self, port: PortId, lid: Lid) -> Vec<StepClass> {
-        let class = |(step, routing): (&StepResult, &Routing)| {
-            let inner = step.destination(port, lid)?;
-            Some(routing.policy.destination_group(inner, lid))
-        };
-        self.routed().map(class).collect()
+        self.routed()
+            .map(|(step, routing)| {
+                let inner = step.destination(port, lid)?;
+                Some(routing.policy.destination_group(inner, lid))
+            })
+            .collect()
     }
 }
 
@@ -183,13 +183,17 @@ impl RoutingPolicy for ChainPolicy {
     }
 
     fn standing_dumps(&self) -> Vec<Dump> {
-        let of_step = |(step, routing): (&StepResult, &Routing)| {
-            let id = step.id;
-            let engine = step.engine;
-            let dumps = routing.policy.standing_dumps().into_iter();
-            dumps.map(move |dump| Dump { file: step_file(id, engine, &dump.file).into(), ..dump })
-        };
-        self.routed().flat_map(of_step).collect()
+        self.routed()
+            .flat_map(|(step, routing)| {
+                let id = step.id;
+                let engine = step.engine;
+                let dumps = routing.policy.standing_dumps().into_iter();
+                dumps.map(move |dump| Dump {
+                    file: step_file(id, engine, &dump.file).into(),
+                    ..dump
+                })
+            })
+            .collect()
     }
 
     fn separates_paths_by_sl(&self) -> bool {

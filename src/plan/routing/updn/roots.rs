@@ -62,11 +62,10 @@ impl Roots {
             return None;
         }
         let is_root = |switch: SwitchId| self.switches.binary_search(&switch).is_ok();
-        let adjacent = |&from: &SwitchId| {
+        let (from, to) = self.switches.iter().find_map(|&from| {
             let to = graph.links(from).iter().map(|link| link.to).find(|&to| is_root(to))?;
             Some((from, to))
-        };
-        let (from, to) = self.switches.iter().find_map(adjacent)?;
+        })?;
         Some(Note::warning(format!(
             "{} of {} were found as roots, with cables between them, for instance from {} to {}: \
              paths between roots are not ordered and may close credit loops; name the roots in \

@@ -57,8 +57,8 @@ impl MulticastPaths {
         let root = self.root(&masks, hops_to)?;
         let mut search = Search::default();
         search.run(&self.network, &self.lengths, Root::Switch(root));
-        let able = |switch: &u32| self.has_multicast[*switch as usize];
-        let with_members: Vec<u32> = masks.keys().copied().filter(able).collect();
+        let with_members: Vec<u32> =
+            masks.keys().copied().filter(|switch| self.has_multicast[*switch as usize]).collect();
         for switch in with_members {
             self.climb(&search, switch, &mut masks);
         }

@@ -179,9 +179,11 @@ impl SetupContext<'_> {
         }
         if let Some(first) = shortfall.without.first {
             let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
-            let concerned =
-                |entry: &&VlArbEntry| entry.weight > 0 && shortfall.vls >> entry.vl & 1 == 1;
-            let at = entries.iter().find(concerned).unwrap_or(start).at;
+            let at = entries
+                .iter()
+                .find(|entry| entry.weight > 0 && shortfall.vls >> entry.vl & 1 == 1)
+                .unwrap_or(start)
+                .at;
             let ports = self.such_as(&shortfall.without);
             let has = vls(operating(&info));
             let message = format!(

@@ -166,8 +166,11 @@ impl SetupContext<'_> {
         }
         if let Some(first) = tally.without.first {
             let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
-            let concerned = |vl: &u8| *vl != DROPPED_VL && tally.vls >> vl & 1 == 1;
-            let place = scope.vls.iter().position(concerned).and_then(|sl| scope.written.get(sl));
+            let place = scope
+                .vls
+                .iter()
+                .position(|vl| *vl != DROPPED_VL && tally.vls >> vl & 1 == 1)
+                .and_then(|sl| scope.written.get(sl));
             let ports = self.such_as(&tally.without);
             let has = vls(operating(&info));
             let message = format!(

@@ -14,7 +14,7 @@ mod mappings;
 use super::scopes::QosSetup;
 use crate::config::Diagnostic;
 use crate::config::qos_policy::Place;
-use crate::fabric::{Fabric, Node, PortId};
+use crate::fabric::{Fabric, PortId};
 use crate::notes::{Severity, counted};
 use crate::plan::port_targets::PortTargets;
 use crate::plan::routing::RoutingPolicy;
@@ -50,8 +50,11 @@ impl SetupContext<'_> {
     /// Nodes without a port in any group, which the administrator may have overlooked.
     fn ungrouped_nodes(&self) -> Option<Diagnostic> {
         let all: Vec<usize> = (0..self.setup.policy().groups.len()).collect();
-        let is_forgotten = |node: &&Node| !node.slots().any(|port| self.setup.is_in(&all, port));
-        let mut forgotten = self.fabric.nodes().iter().filter(is_forgotten);
+        let mut forgotten = self
+            .fabric
+            .nodes()
+            .iter()
+            .filter(|node| !node.slots().any(|port| self.setup.is_in(&all, port)));
         let node = forgotten.next()?;
         let more = match forgotten.count() {
             0 => String::new(),

@@ -97,8 +97,9 @@ impl<'a> CycleSearch<'a> {
     }
 
     fn next_unknown(&mut self) -> Option<u32> {
-        let is_unknown = |channel: &u32| self.marks[*channel as usize] == Mark::Unknown;
-        let place = self.order[self.next..].iter().position(is_unknown)?;
+        let place = self.order[self.next..]
+            .iter()
+            .position(|channel| self.marks[*channel as usize] == Mark::Unknown)?;
         self.next += place;
         Some(self.order[self.next])
     }
@@ -113,10 +114,11 @@ impl<'a> CycleSearch<'a> {
                 self.forget(at);
             }
             let from = &self.dependencies.from[at as usize];
-            let leads_on = |dependency: &Dependency| {
+            let Some(place) = from.iter().position(|dependency| {
                 !dependency.is_broken && self.marks[dependency.to as usize] == Mark::OnPath
+            }) else {
+                break;
             };
-            let Some(place) = from.iter().position(leads_on) else { break };
             let paths = from[place].paths();
             if weakest.is_none_or(|(fewest, ..)| paths < fewest) {
                 weakest = Some((paths, at, place));

@@ -262,8 +262,7 @@ mod tests {
                 added.push(all.try_add(&paths, switch, states.of_lane(0, network.len())));
             }
         }
-        let ends = |known: &Vec<Dependency>| known.iter().map(|next| next.to).collect();
-        (added, all.from.iter().map(ends).collect())
+        (added, all.from.iter().map(|known| known.iter().map(|next| next.to).collect()).collect())
     }
 
     #[test]

@@ -61,10 +61,9 @@ impl Placement<'_> {
     /// such a switch. With wrong radices, whole rows of switches fit none.
     pub(in crate::plan::routing::torus) fn fits_lattice(&self) -> bool {
         let positions = self.positions();
-        let has_place = |switch| !self.candidates(&positions, switch).is_empty();
         let placed = self.switches.iter().flatten();
         let mut links = placed.flat_map(|&switch| self.cabling.links(switch));
-        unplaced(&positions).all(has_place)
+        unplaced(&positions).all(|switch| !self.candidates(&positions, switch).is_empty())
             && links.all(|l| !self.free.is_free(l.cable) || positions[l.peer.index()].is_none())
     }
 
@@ -81,15 +80,16 @@ impl Placement<'_> {
         let own = self.positions();
         let others = other.positions();
         let placed_once = others.iter().flatten().count() == other.order.len();
-        let agrees = |(own, other): (&Option<Position>, &Option<Position>)| {
-            own.is_none() || other.is_none() || own == other
-        };
-        let is_vacant = |&at: &Position| {
-            let [here, there] = [&self.switches, &other.switches].map(|found| found[at.index()]);
-            here.is_none() || here == there
-        };
-        let is_consistent =
-            placed_once && own.iter().zip(&others).all(agrees) && other.order.iter().all(is_vacant);
+        let is_consistent = placed_once
+            && own
+                .iter()
+                .zip(&others)
+                .all(|(own, other)| own.is_none() || other.is_none() || own == other)
+            && other.order.iter().all(|&at| {
+                let [here, there] =
+                    [&self.switches, &other.switches].map(|found| found[at.index()]);
+                here.is_none() || here == there
+            });
         if !is_consistent {
             return false;
         }
@@ -196,10 +196,9 @@ impl Placement<'_> {
     }
 
     fn vacant_neighbors(&self, at: Position) -> Vec<Position> {
-        let leads_on = |direction: &Direction| {
+        let directions = Direction::ALL.into_iter().filter(|direction| {
             self.lattice.is_active(direction.axis()) && !self.lattice.is_edge(at, *direction)
-        };
-        let directions = Direction::ALL.into_iter().filter(leads_on);
+        });
         let mut vacant: Vec<Position> = directions
             .map(|direction| self.lattice.step(at, direction))
             .filter(|next| self.switches[next.index()].is_none())
@@ -265,11 +264,10 @@ impl Placement<'_> {
                 })
                 .map(move |way| self.lattice.step(at, way))
         };
-        let settles = |&peer: &Position| {
+        let peers = [first, second].into_iter().flat_map(placed_around).filter(|&peer| {
             let touches = |at: Position| placed_around(at).any(|next| next == peer);
             touches(first) != touches(second)
-        };
-        let peers = [first, second].into_iter().flat_map(placed_around).filter(settles);
+        });
         let mut names = peers.filter_map(|at| {
             let peer = self.switches[at.index()].filter(|&peer| !is_cabled(peer))?;
             let node = fabric.switch(peer);

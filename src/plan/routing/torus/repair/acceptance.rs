@@ -70,7 +70,6 @@ fn text(reason: &RepairRefusal) -> String {
 fn own_position(fabric: &Fabric, grid: &Grid) -> Option<Position> {
     let local = fabric.local();
     let own = fabric.node_of(local).switch;
-    let peer = || fabric.node_of(fabric.port(local).peer?).switch;
-    let switch = own.or_else(peer)?;
+    let switch = own.or_else(|| fabric.node_of(fabric.port(local).peer?).switch)?;
     grid.position_of(switch)
 }

@@ -119,13 +119,19 @@ struct Damage {
 impl Damage {
     fn new(grid: &Grid, complete: &Links, present: &Links) -> Self {
         let switches = grid.missing().map(|at| at.0).collect();
-        let is_cut = |&(at, direction): &(u32, u8)| {
-            let next = complete.neighbor(at, direction);
-            next != NONE && !present.has(at, direction) && grid.switches[next as usize].is_some()
-        };
         let placed = grid.placed().map(|(at, _)| at.0);
         let channels = placed.flat_map(|at| (0..6).map(move |direction| (at, direction)));
-        Self { switches, channels: channels.filter(is_cut).collect() }
+        Self {
+            switches,
+            channels: channels
+                .filter(|&(at, direction)| {
+                    let next = complete.neighbor(at, direction);
+                    next != NONE
+                        && !present.has(at, direction)
+                        && grid.switches[next as usize].is_some()
+                })
+                .collect(),
+        }
     }
 
     /// Adds the switches at which paths to `to` meet damage first.

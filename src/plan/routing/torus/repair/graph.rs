@@ -116,8 +116,7 @@ impl ChannelGraph {
             let label = self.order.label(from);
             let mask = self.nodes[from as usize].successors;
             let end = if mask == 0 { 0 } else { end(&self.links, from) };
-            let is_against = |&branch: &u32| self.order.label(end + branch) < label;
-            let branches = bits(mask).filter(is_against);
+            let branches = bits(mask).filter(|&branch| self.order.label(end + branch) < label);
             against.extend(branches.map(|branch| Dependency { node: from, branch }));
         }
         self.remove(&against);

@@ -84,11 +84,13 @@ impl ChannelLoads {
                     group.iter().map(|detour: &Detour| detour.at).chain(dead.iter().copied());
                 sources.for_each(|at| trees.add_source(at, routes.hops(at, to)));
             }
-            let step = |at| {
-                let way = routes.next(at, to);
-                Step { way, next: links.neighbor(at, way) }
-            };
-            trees.sum_up(step, |channel, paths| *loads.of_mut(channel.at, channel.way) += paths);
+            trees.sum_up(
+                |at| {
+                    let way = routes.next(at, to);
+                    Step { way, next: links.neighbor(at, way) }
+                },
+                |channel, paths| *loads.of_mut(channel.at, channel.way) += paths,
+            );
         }
         loads
     }
@@ -161,14 +163,16 @@ fn for_each_detour_channel(
         }
         let routed = group.iter().filter(|detour| detour.way != UNROUTED);
         routed.for_each(|detour| trees.add_source(detour.at, detour.hops.into()));
-        let step = |at: u32| {
-            let way = match ways[at as usize] {
-                INTACT => healthy.next(at, to),
-                way => way,
-            };
-            Step { way, next: present.neighbor(at, way) }
-        };
-        trees.sum_up(step, |channel, paths| visit(to, channel, paths));
+        trees.sum_up(
+            |at| {
+                let way = match ways[at as usize] {
+                    INTACT => healthy.next(at, to),
+                    way => way,
+                };
+                Step { way, next: present.neighbor(at, way) }
+            },
+            |channel, paths| visit(to, channel, paths),
+        );
         group.iter().for_each(|detour| ways[detour.at as usize] = INTACT);
     }
 }

@@ -150,8 +150,10 @@ impl RepairedRoutes {
             }
         }
         unrouted.sort_unstable();
-        let ids = |pair: &PositionPair| Some([grid.switch(pair.from)?, grid.switch(pair.to)?]);
-        let mut unrouted_switches: Vec<[SwitchId; 2]> = unrouted.iter().filter_map(ids).collect();
+        let mut unrouted_switches: Vec<[SwitchId; 2]> = unrouted
+            .iter()
+            .filter_map(|pair| Some([grid.switch(pair.from)?, grid.switch(pair.to)?]))
+            .collect();
         unrouted_switches.sort_unstable();
         Self {
             complete,
