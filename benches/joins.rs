@@ -171,8 +171,9 @@ async fn measure(case: &Case, cluster: &SimCluster) {
     let hosts = joins::hosts(&cluster.topology);
     let before = cluster.fabric.requests(AttrId::MULTICAST_FT)[1];
     let start = Instant::now();
-    let load = (case.groups, case.window);
-    let mut tally = joins::by(case.clients, &cluster.fabric, &hosts, Method::SET, load).await;
+    let mut tally =
+        joins::by(case.clients, &cluster.fabric, &hosts, Method::SET, case.groups, case.window)
+            .await;
     let joined = start.elapsed();
     let tables = settled(&cluster.fabric).await.saturating_duration_since(start);
     let sets = cluster.fabric.requests(AttrId::MULTICAST_FT)[1] - before;

@@ -44,7 +44,7 @@ pub(super) fn run(role: &str) {
                 "sm" => client.local.sm_lid,
                 _ => lid_of(&client, Guid(number(4))).expect("the SA knows the port"),
             };
-            flood(&client, attack, to, (number(2), number(3)));
+            flood(&client, attack, to, number(2), number(3));
         }
         other => panic!("there is no role {other}"),
     }
@@ -64,7 +64,7 @@ fn reply_to(client: &UmadClient, tid: u32, limit: Duration) -> Option<Reply> {
 
 fn ask(client: &UmadClient, mad: &Mad, tid: u32, limit: Duration) -> Option<Reply> {
     let mad = with_tid(*mad, tid.into());
-    client.send((Agent::Sa, client.sa()), &mad.0, limit, 0);
+    client.send(Agent::Sa, client.sa(), &mad.0, limit, 0);
     reply_to(client, tid, limit)
 }
 
@@ -164,15 +164,14 @@ impl Tables<'_> {
             },
             &data,
         );
-        let to = (Agent::SmiLid, Address::smi(self.lid));
-        self.client.send(to, &mad.0, BLOCK_LIMIT, 0);
+        self.client.send(Agent::SmiLid, Address::smi(self.lid), &mad.0, BLOCK_LIMIT, 0);
         let reply = reply_to(self.client, self.tid, BLOCK_LIMIT)?;
         Some(Mad::read(&reply.mad).smp_data().to_vec())
     }
 }
 
 /// Sends the packets of an attack at `rate` until this process is killed.
-fn flood(client: &UmadClient, attack: Attack, to: Lid, (rate, seed): (u64, u64)) {
+fn flood(client: &UmadClient, attack: Attack, to: Lid, rate: u64, seed: u64) {
     let node = client.guid();
     let own = Attacker { node, guid: client.guid(), lid: client.lid() };
     let mut random = Random::new(seed);

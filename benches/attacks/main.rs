@@ -105,9 +105,10 @@ async fn run(attack: Attack, settings: &Settings) -> bool {
     let mut hosts: Vec<Guid> = cluster.hosts().collect();
     let hosts = hosts.split_off(hosts.len() - attack.parts().len());
     let attackers: Vec<_> = hosts.iter().map(|&host| attach(&cluster, host)).collect();
-    let calm = measure(&cluster, &quiet, settings).await;
-    let aside = under(attack, (&attackers, victim), (&cluster, &quiet), settings).await;
-    let attacked = under(attack, (&attackers, quiet.sa.lid), (&cluster, &quiet), settings).await;
+    let site = Site { cluster: &cluster, quiet: &quiet, settings };
+    let calm = site.measure().await;
+    let aside = site.measure_under(attack, &attackers, victim).await;
+    let attacked = site.measure_under(attack, &attackers, quiet.sa.lid).await;
     for &host in &hosts {
         assert!(cluster.fabric.unlink(host, PortNum(1)));
     }
@@ -126,33 +127,70 @@ fn attach(cluster: &SimCluster, host: Guid) -> (Arc<Client>, Attacker) {
     (Arc::new(client), own)
 }
 
-/// [`measure`] while each attacker sends to a LID.
-async fn under(
-    attack: Attack,
-    (attackers, to): (&[(Arc<Client>, Attacker)], Lid),
-    (cluster, quiet): (&SimCluster, &Client),
-    settings: &Settings,
-) -> Cost {
-    let stop = Arc::new(AtomicBool::new(false));
-    let floods: Vec<_> = (attack.parts().into_iter().zip(attackers).zip(settings.seed..))
-        .map(|((part, attacker), seed)| {
-            let flood = Flood {
-                attack: part,
-                client: attacker.0.clone(),
-                own: attacker.1,
-                to,
-                fabric: cluster.fabric.clone(),
-                random: Random::new(seed),
-            };
-            tokio::spawn(flood.run(settings.rate, stop.clone()))
-        })
-        .collect();
-    let cost = measure(cluster, quiet, settings).await;
-    stop.store(true, Ordering::Relaxed);
-    for flood in floods {
-        flood.await.expect("the flood does not panic");
+/// Where the costs of an attack are measured.
+struct Site<'a> {
+    cluster: &'a SimCluster,
+    quiet: &'a Client,
+    settings: &'a Settings,
+}
+
+impl Site<'_> {
+    /// [`Self::measure`] while each attacker sends to a LID.
+    async fn measure_under(
+        &self,
+        attack: Attack,
+        attackers: &[(Arc<Client>, Attacker)],
+        to: Lid,
+    ) -> Cost {
+        let stop = Arc::new(AtomicBool::new(false));
+        let floods: Vec<_> = (attack.parts().into_iter().zip(attackers).zip(self.settings.seed..))
+            .map(|((part, attacker), seed)| {
+                let flood = Flood {
+                    attack: part,
+                    client: attacker.0.clone(),
+                    own: attacker.1,
+                    to,
+                    fabric: self.cluster.fabric.clone(),
+                    random: Random::new(seed),
+                };
+                tokio::spawn(flood.run(self.settings.rate, stop.clone()))
+            })
+            .collect();
+        let cost = self.measure().await;
+        stop.store(true, Ordering::Relaxed);
+        for flood in floods {
+            flood.await.expect("the flood does not panic");
+        }
+        cost
     }
-    cost
+
+    /// The latency of the quiet client, then the reroutes.
+    async fn measure(&self) -> Cost {
+        let quiet = self.quiet;
+        let mut latencies = Vec::new();
+        let mut memory = 0;
+        let mut sent = 0;
+        let query = path_query(DEFAULT_PREFIX, [quiet.guid, quiet.guid]);
+        let end = Instant::now() + Duration::from_secs(self.settings.seconds.into());
+        while Instant::now() < end {
+            sent += 1;
+            let start = Instant::now();
+            quiet.send(&with_tid(query, sent as u64), LOST, 0);
+            if let Ok((_, Some(_))) = timeout(LOST, quiet.reply()).await {
+                latencies.push(start.elapsed());
+            }
+            memory = memory.max(resident_memory());
+            sleep(Duration::from_secs(1) / QUIET_RATE).await;
+        }
+        let p99 = p99(&mut latencies);
+        let mut reroutes = Vec::new();
+        for num in 1..=REROUTES {
+            reroutes.push(reroute(self.cluster, PortNum(num)).await);
+        }
+        let reroute = median(reroutes);
+        memory = memory.max(resident_memory());
+        Cost { replies: latencies.len(), sent, p99, reroute, memory }
+    }
 }
 
 /// The packets of one attacker to a LID.
@@ -198,33 +236,6 @@ impl Flood {
         // A malformed MAD may be refused, as by the kernel.
         let _ = self.client.port.post(&out);
     }
-}
-
-/// The latency of the quiet client, then the reroutes.
-async fn measure(cluster: &SimCluster, quiet: &Client, settings: &Settings) -> Cost {
-    let mut latencies = Vec::new();
-    let mut memory = 0;
-    let mut sent = 0;
-    let query = path_query(DEFAULT_PREFIX, [quiet.guid, quiet.guid]);
-    let end = Instant::now() + Duration::from_secs(settings.seconds.into());
-    while Instant::now() < end {
-        sent += 1;
-        let start = Instant::now();
-        quiet.send(&with_tid(query, sent as u64), LOST, 0);
-        if let Ok((_, Some(_))) = timeout(LOST, quiet.reply()).await {
-            latencies.push(start.elapsed());
-        }
-        memory = memory.max(resident_memory());
-        sleep(Duration::from_secs(1) / QUIET_RATE).await;
-    }
-    let p99 = p99(&mut latencies);
-    let mut reroutes = Vec::new();
-    for num in 1..=REROUTES {
-        reroutes.push(reroute(cluster, PortNum(num)).await);
-    }
-    let reroute = median(reroutes);
-    memory = memory.max(resident_memory());
-    Cost { replies: latencies.len(), sent, p99, reroute, memory }
 }
 
 /// Time from the loss of a link of the switch in the middle to the last block of a linear forwarding

@@ -42,7 +42,7 @@ impl BenchDaemon {
         (options.perfmgr, options.perfmgr_sweep_time_s) = (true, u16::MAX);
         let mut sm = {
             let _clients = clients.enter();
-            cluster.start_on([0; 3], options, (threads.main().handle().clone(), servers))
+            cluster.start_on([0; 3], options, threads.main().handle().clone(), servers)
         };
         let sources = sm.management.take().expect("nobody has taken it");
         let perf = sources.perf.clone();

@@ -102,7 +102,7 @@ pub(crate) fn reroute() {
     let cluster = SimCluster::healthy("16x16x16", 2);
     let mut sm = {
         let _clients = clients.enter();
-        cluster.start_on([0; 3], cluster.options(), (main.handle().clone(), at_desks))
+        cluster.start_on([0; 3], cluster.options(), main.handle().clone(), at_desks)
     };
     main.block_on(async { sm.subnet.wait_for(Option::is_some).await.map(drop) }).expect("it is up");
     let client = {

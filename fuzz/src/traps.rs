@@ -38,7 +38,7 @@ pub fn trap_intake(data: &[u8]) {
             assert!(news.count > 0, "{news:?}");
         }
         let registry = sa.registry_mut();
-        let outcome = dispatcher.forward_trap(registry, subnet, (lid, notice), now.into_std());
+        let outcome = dispatcher.forward_trap(registry, subnet, lid, notice, now.into_std());
         if outcome.is_ok() {
             let sender = trap_origin::sender(subnet, lid).expect("a port");
             assert!(trap_origin::check(subnet, sender, &notice).is_ok());

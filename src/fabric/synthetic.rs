@@ -167,7 +167,7 @@ pub fn set_link(info: &mut PortInfo, up: bool) {
 
 /// Sets the fields that the rates in a topology determine for a port of a node: what it supports,
 /// what its link uses, and what its node announces.
-pub fn set_rate(info: &mut PortInfo, topology: &Topology, (node, num): (usize, PortNum)) {
+pub fn set_rate(info: &mut PortInfo, topology: &Topology, node: usize, num: PortNum) {
     if topology.rates.is_empty() {
         return;
     }
@@ -219,16 +219,14 @@ impl Fabric {
         if local_port.0 > home.num_ports {
             return None;
         }
-        let routes = cables_by_port.routes(local, local_port);
+        let origin = Origin { node: local, port: local_port };
+        let routes = cables_by_port.routes(origin);
         let parts = (0..topology.nodes.len())
             .filter_map(|node| Some((node, (*routes.get(node)?)?)))
-            .map(|(node, reached)| {
-                cables_by_port.parts(node, reached, (local, local_port), &routes, view)
-            })
+            .map(|(node, reached)| cables_by_port.parts(node, reached, origin, &routes, view))
             .collect();
         let end = |(node, num): (usize, PortNum)| Some((topology.nodes.get(node)?.guid, num));
-        let is_seen =
-            |&(node, num): &(usize, PortNum)| cables_by_port.is_seen(node, num, local, local_port);
+        let is_seen = |&(node, num): &(usize, PortNum)| cables_by_port.is_seen(node, num, origin);
         let cables: Vec<_> = topology
             .cables
             .iter()
@@ -237,6 +235,13 @@ impl Fabric {
             .collect();
         Self::assemble(parts, &cables, (home.guid, local_port), Vec::new())
     }
+}
+
+/// The port of the SM.
+#[derive(Clone, Copy)]
+struct Origin {
+    node: usize,
+    port: PortNum,
 }
 
 /// Route to a node, and the port through which it answers.
@@ -260,7 +265,9 @@ impl<'a> CableMap<'a> {
         }
         let mut cables_by_port = Self { topology, first, peers: vec![None; total] };
         for &[a, b] in &topology.cables {
-            if let (Some(at_a), Some(at_b)) = (cables_by_port.slot(a), cables_by_port.slot(b)) {
+            if let (Some(at_a), Some(at_b)) =
+                (cables_by_port.slot(a.0, a.1), cables_by_port.slot(b.0, b.1))
+            {
                 cables_by_port.peers[at_a] = Some(b);
                 cables_by_port.peers[at_b] = Some(a);
             }
@@ -268,13 +275,13 @@ impl<'a> CableMap<'a> {
         cables_by_port
     }
 
-    fn slot(&self, (node, num): (usize, PortNum)) -> Option<usize> {
+    fn slot(&self, node: usize, num: PortNum) -> Option<usize> {
         let ports = self.topology.nodes.get(node)?.num_ports;
         (1..=ports).contains(&num.0).then(|| self.first[node] + num.index())
     }
 
     fn peer(&self, node: usize, num: PortNum) -> Option<(usize, PortNum)> {
-        self.slot((node, num)).and_then(|slot| self.peers[slot])
+        self.slot(node, num).and_then(|slot| self.peers[slot])
     }
 
     fn ports(&self, node: usize) -> impl Iterator<Item = PortNum> + use<> {
@@ -287,14 +294,13 @@ impl<'a> CableMap<'a> {
 
     /// Searches breadth first, ports in ascending order. Only switches and the local port forward
     /// SMPs.
-    fn routes(&self, local: usize, local_port: PortNum) -> Vec<Option<Reached>> {
+    fn routes(&self, origin: Origin) -> Vec<Option<Reached>> {
         let mut routes: Vec<Option<Reached>> = vec![None; self.first.len()];
-        routes[local] = Some((DirectedRoute::LOCAL, local_port));
-        let mut queue = VecDeque::from([local]);
+        routes[origin.node] = Some((DirectedRoute::LOCAL, origin.port));
+        let mut queue = VecDeque::from([origin.node]);
         while let Some(node) = queue.pop_front() {
             let Some((route, _)) = routes[node] else { continue };
-            for exit in self.ports(node).filter(|&exit| self.passes(node, exit, local, local_port))
-            {
+            for exit in self.ports(node).filter(|&exit| self.passes(node, exit, origin)) {
                 let Some((peer, entry)) = self.peer(node, exit) else { continue };
                 if let (None, Some(longer)) = (routes[peer], route.then(exit)) {
                     routes[peer] = Some((longer, entry));
@@ -305,40 +311,38 @@ impl<'a> CableMap<'a> {
         routes
     }
 
-    fn passes(&self, node: usize, exit: PortNum, local: usize, local_port: PortNum) -> bool {
-        self.is_switch(node) || (node == local && exit == local_port)
+    fn passes(&self, node: usize, exit: PortNum, origin: Origin) -> bool {
+        self.is_switch(node) || (node == origin.node && exit == origin.port)
     }
 
     /// True for ports whose cable a sweep discovers: those of switches, the local one, and those at
     /// the far end of such a port.
-    fn is_seen(&self, node: usize, num: PortNum, local: usize, local_port: PortNum) -> bool {
-        self.passes(node, num, local, local_port)
-            || self
-                .peer(node, num)
-                .is_some_and(|(peer, at)| self.passes(peer, at, local, local_port))
+    fn is_seen(&self, node: usize, num: PortNum, origin: Origin) -> bool {
+        self.passes(node, num, origin)
+            || self.peer(node, num).is_some_and(|(peer, at)| self.passes(peer, at, origin))
     }
 
     fn parts(
         &self,
         index: usize,
-        (route, entry): Reached,
-        (local, local_port): (usize, PortNum),
+        reached: Reached,
+        origin: Origin,
         routes: &[Option<Reached>],
         view: &SyntheticView,
     ) -> NodeParts {
+        let (route, entry) = reached;
         let node = &self.topology.nodes[index];
         let is_switch = node.kind == NodeKind::Switch;
         let slot = |num: PortNum| {
             let peer = self.peer(index, num);
-            let through_peer = peer.is_some_and(|(peer, at)| {
-                routes[peer].is_some() && self.passes(peer, at, local, local_port)
-            });
-            let own = index == local && num == local_port;
+            let through_peer = peer
+                .is_some_and(|(peer, at)| routes[peer].is_some() && self.passes(peer, at, origin));
+            let own = index == origin.node && num == origin.port;
             if !is_switch && !through_peer && !own {
                 return (Guid(0), None);
             }
             let mut info = port_info(node, num, peer.is_some(), view);
-            set_rate(&mut info, self.topology, (index, num));
+            set_rate(&mut info, self.topology, index, num);
             (node.port_guid_on_wire(num), Some(Arc::new(info)))
         };
         NodeParts {

@@ -32,7 +32,8 @@ impl DiscoveryKeys {
     }
 
     /// The key for queries about a port of a known node.
-    pub(super) fn of(&self, state: &DiscoveryState, (node, port): (usize, PortNum)) -> MKey {
+    pub(super) fn of(&self, state: &DiscoveryState, at: (usize, PortNum)) -> MKey {
+        let (node, port) = at;
         let owner = if state.node(node).is_switch() { PortNum::ZERO } else { port };
         let Some(slot) = state.port((node, owner)) else { return self.usual };
         let shown = slot.info().map(|info| info.m_key()).filter(|key| key.is_set());

@@ -96,7 +96,8 @@ impl DiscoveryState {
     }
 
     /// Slot of a port; `None` if there is no such port.
-    pub fn slot(&self, (node, num): (usize, PortNum)) -> Option<PortId> {
+    pub fn slot(&self, end: (usize, PortNum)) -> Option<PortId> {
+        let (node, num) = end;
         let node = self.nodes.get(node)?;
         (num.0 <= node.num_ports()).then(|| PortId(node.first_port.0 + u32::from(num.0)))
     }

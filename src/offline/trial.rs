@@ -159,8 +159,9 @@ mod tests {
     fn follow(
         scenario: &Scenario,
         topology: &Topology,
-        (old, whole): &(Fabric, Trial),
+        before: &(Fabric, Trial),
     ) -> (Fabric, Trial) {
+        let (old, whole) = before;
         let fabric = snapshot(topology, scenario.sm_location).expect("a node");
         let TrialOutcome::Routed(verified) = &whole.outcome else { panic!("no plan before") };
         let plan = verified.plan();

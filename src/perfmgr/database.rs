@@ -87,7 +87,9 @@ impl Database {
     pub fn activate(
         &mut self,
         guid: Guid,
-        (name, num_ports, has_port0): (&str, u8, bool),
+        name: &str,
+        num_ports: u8,
+        has_port0: bool,
         now: DateTime<Utc>,
     ) {
         let ports = || vec![PortEntry::new(now); usize::from(num_ports) + 1];
@@ -151,13 +153,8 @@ impl Database {
     }
 
     /// Adds a reading of the error counters.
-    pub fn add_errors(
-        &mut self,
-        (guid, port): (Guid, PortNum),
-        reading: ErrorCounters,
-        time: ReadingTime,
-    ) {
-        let Some(port) = self.port_mut(guid, port) else { return };
+    pub fn add_errors(&mut self, at: (Guid, PortNum), reading: ErrorCounters, time: ReadingTime) {
+        let Some(port) = self.port_mut(at.0, at.1) else { return };
         port.is_valid = true;
         let previous = std::mem::replace(&mut port.previous_errors, reading);
         add_increase(&mut port.errors.0, &reading.0, &previous.0);
@@ -171,12 +168,12 @@ impl Database {
     /// Adds a reading of the data counters, and a sample of the totals.
     pub fn add_data(
         &mut self,
-        (guid, port): (Guid, PortNum),
+        at: (Guid, PortNum),
         reading: DataCounters,
         time: ReadingTime,
         window: f64,
     ) {
-        let Some(port) = self.port_mut(guid, port) else { return };
+        let Some(port) = self.port_mut(at.0, at.1) else { return };
         port.is_valid = true;
         let previous = std::mem::replace(&mut port.previous_data, reading);
         add_increase(&mut port.data.0, &reading.0, &previous.0);
@@ -230,7 +227,7 @@ mod tests {
     fn database() -> (Database, ReadingTime) {
         let time = ReadingTime { date: Utc::now(), since_start: 1.0 };
         let mut database = Database::default();
-        database.activate(AT.0, ("a", 2, false), time.date);
+        database.activate(AT.0, "a", 2, false, time.date);
         (database, time)
     }
 
@@ -255,7 +252,7 @@ mod tests {
     fn nodes_leave_or_stay_inactive() {
         let (mut database, time) = database();
         database.add_errors(AT, errors(1), time);
-        database.activate(Guid(8), ("b", 1, true), time.date);
+        database.activate(Guid(8), "b", 1, true, time.date);
         database.deactivate(AT.0);
         assert_eq!(database.node(AT.0).map(|node| node.is_active), Some(false));
         assert_eq!((database.remove_inactive(), database.nodes().count()), (1, 1));

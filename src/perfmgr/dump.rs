@@ -125,7 +125,7 @@ mod tests {
     fn database() -> Database {
         let time = ReadingTime { date: DateTime::UNIX_EPOCH, since_start: 0.0 };
         let mut database = Database::default();
-        database.activate(Guid(0xab), ("S 1", 2, false), time.date);
+        database.activate(Guid(0xab), "S 1", 2, false, time.date);
         let at = (Guid(0xab), PortNum(2));
         let mut errors = ErrorCounters::default();
         errors.0[9] = 3;

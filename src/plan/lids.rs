@@ -229,11 +229,11 @@ impl Assignment<'_> {
     /// alignment is dropped.
     fn reserve_recorded(&mut self, guid2lid: &Guid2Lid) {
         let mut doubtful = Vec::new();
-        for (&guid, &range) in guid2lid {
-            let Some((first, count)) = self.usable(guid, range) else { continue };
-            match self.carried_despite(guid, range) {
-                Some(carried) => doubtful.push((guid, first, carried)),
-                None => self.reserve(guid, first, count),
+        for (&guid, &(first, last)) in guid2lid {
+            let Some((usable, count)) = self.usable(guid, first, last) else { continue };
+            match self.carried_despite(guid, first, last) {
+                Some(carried) => doubtful.push((guid, usable, carried)),
+                None => self.reserve(guid, usable, count),
             }
         }
         for (guid, recorded, carried) in doubtful {
@@ -251,7 +251,7 @@ impl Assignment<'_> {
 
     /// The first LID of an entry and the number of LIDs that its port needs; `None` if it cannot be
     /// used.
-    fn usable(&self, guid: Guid, (first, last): (Lid, Lid)) -> Option<(u16, u16)> {
+    fn usable(&self, guid: Guid, first: Lid, last: Lid) -> Option<(u16, u16)> {
         if !first.is_unicast() || !last.is_unicast() || first > last {
             return None;
         }
@@ -269,7 +269,7 @@ impl Assignment<'_> {
     /// The LID that a switch port 0 without an LMC carries although a range of several LIDs is
     /// recorded for it: the range was assigned while its device answered with another node type,
     /// and the LID that it carries is the older one.
-    fn carried_despite(&self, guid: Guid, (first, last): (Lid, Lid)) -> Option<u16> {
+    fn carried_despite(&self, guid: Guid, first: Lid, last: Lid) -> Option<u16> {
         let port = self.fabric.port_by_guid(guid).filter(|_| first != last)?;
         let has_one = self.fabric.node_of(port).is_switch() && self.count(port) == 1;
         let carried = self.fabric.observed_lid(port).filter(|_| has_one)?;

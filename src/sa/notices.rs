@@ -76,13 +76,13 @@ impl NoticeDispatcher {
             let old = SubnetView::new(before, &path_index);
             for port in ports_missing_in(&old, Some(&new)) {
                 let notice = sa_notice(&new, TrapNumber::GID_OUT, old.gid(port));
-                self.report(registry, &new, (notice, NoticeSource::Port(old.pkeys(port))), now);
+                self.report(registry, &new, notice, NoticeSource::Port(old.pkeys(port)), now);
             }
         }
         let old = before.as_ref().map(|before| SubnetView::new(before, &path_index));
         for port in ports_missing_in(&new, old.as_ref()) {
             let notice = sa_notice(&new, TrapNumber::GID_IN, new.gid(port));
-            self.report(registry, &new, (notice, NoticeSource::Port(new.pkeys(port))), now);
+            self.report(registry, &new, notice, NoticeSource::Port(new.pkeys(port)), now);
         }
     }
 
@@ -103,7 +103,7 @@ impl NoticeDispatcher {
             let number =
                 if event.created { TrapNumber::MCAST_CREATED } else { TrapNumber::MCAST_DELETED };
             let notice = sa_notice(&view, number, event.mgid);
-            self.report(registry, &view, (notice, NoticeSource::Group(event.pkey)), now);
+            self.report(registry, &view, notice, NoticeSource::Group(event.pkey), now);
         }
     }
 
@@ -115,7 +115,8 @@ impl NoticeDispatcher {
         &mut self,
         registry: &mut Registry,
         subnet: &Subnet,
-        (lid, mut notice): (Lid, Notice),
+        lid: Lid,
+        mut notice: Notice,
         now: Instant,
     ) -> Result<(), &'static str> {
         let path_index = PathIndex::default();
@@ -124,7 +125,7 @@ impl NoticeDispatcher {
         trap_origin::check(subnet, port, &notice)?;
         trap_origin::check_producer(subnet, port, &notice)?;
         notice.set_issuer_gid(view.gid(port));
-        self.report(registry, &view, (notice, NoticeSource::Port(view.pkeys(port))), now);
+        self.report(registry, &view, notice, NoticeSource::Port(view.pkeys(port)), now);
         Ok(())
     }
 
@@ -132,7 +133,8 @@ impl NoticeDispatcher {
         &mut self,
         registry: &mut Registry,
         view: &SubnetView<'_>,
-        (notice, source): (Notice, NoticeSource<'_>),
+        notice: Notice,
+        source: NoticeSource<'_>,
         now: Instant,
     ) {
         let notice = Arc::new(notice);

@@ -215,7 +215,7 @@ fn push_paths(
         Some(record)
     });
     for record in records.take(max_paths) {
-        with_gids(query, record, (from, to)).try_for_each(|record| reply.push(&record))?;
+        with_gids(query, record, from, to).try_for_each(|record| reply.push(&record))?;
         if query.method == Method::GET {
             // SubnAdmGet returns one path even if several exist.
             return ControlFlow::Break(());
@@ -229,7 +229,8 @@ fn push_paths(
 fn with_gids<'a>(
     query: &'a Query<'_>,
     record: PathRecord,
-    (from, to): (EndPort, EndPort),
+    from: EndPort,
+    to: EndPort,
 ) -> impl Iterator<Item = PathRecord> + 'a {
     let gids = |component, named: Gid, port| {
         let is_named = query.has(component) || query.method == Method::GET;

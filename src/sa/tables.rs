@@ -3,7 +3,7 @@
 
 use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
-use crate::fabric::{PortId, SwitchId};
+use crate::fabric::{NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
 use crate::wire::attr::tables::{MFT_BLOCK, MFT_POSITION_PORTS, MftBlock};
 use crate::wire::record::tables::{
@@ -102,11 +102,14 @@ pub(super) fn sl_to_vl(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<()
     for end in query.end_ports(SlToVlRecord::LID, wanted.lid()) {
         let Some(lid) = query.view.lids().base(end) else { continue };
         wanted.set_lid(lid);
+        let node_id = fabric.port(end).node;
         let node = fabric.node_of(end);
         if !node.is_switch() {
             wanted.set_in_port(PortNum(0));
             wanted.set_out_port(PortNum(0));
-            let record = mapping(query, end, (lid, 0, 0), fabric.port(end).num.0);
+            let mut record = SlToVlRecord::default();
+            record.set_lid(lid);
+            set_mapping(query, &mut record, node_id, fabric.port(end).num.0);
             if query.push_if_matching(&wanted, &record, reply).is_break() {
                 return Ok(());
             }
@@ -114,7 +117,11 @@ pub(super) fn sl_to_vl(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<()
         }
         let ports = 0..=node.num_ports();
         for (output, input) in ports.clone().flat_map(|o| ports.clone().map(move |i| (o, i))) {
-            let record = mapping(query, end, (lid, input, output), output);
+            let mut record = SlToVlRecord::default();
+            record.set_lid(lid);
+            record.set_in_port(PortNum(input));
+            record.set_out_port(PortNum(output));
+            set_mapping(query, &mut record, node_id, output);
             if query.push_if_matching(&wanted, &record, reply).is_break() {
                 return Ok(());
             }
@@ -123,24 +130,14 @@ pub(super) fn sl_to_vl(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<()
     Ok(())
 }
 
-/// The record with the planned mapping for `output`.
-fn mapping(
-    query: &Query<'_>,
-    end: PortId,
-    (lid, in_port, out_port): (Lid, u8, u8),
-    output: u8,
-) -> SlToVlRecord {
-    let node = query.view.fabric().port(end).node;
+/// Enters the planned mapping from the input port of the record to `output`.
+fn set_mapping(query: &Query<'_>, record: &mut SlToVlRecord, node: NodeId, output: u8) {
     let written = query.view.plan().qos.sl_to_vl_of(node);
-    let mut record = SlToVlRecord::default();
-    record.set_lid(lid);
-    record.set_in_port(PortNum(in_port));
-    record.set_out_port(PortNum(out_port));
-    let found = written.binary_search_by_key(&(output, in_port), |&(input, out, _)| (out, input));
+    let wanted = (output, record.in_port().0);
+    let found = written.binary_search_by_key(&wanted, |&(input, out, _)| (out, input));
     if let Some((_, _, mapping)) = found.ok().and_then(|index| written.get(index)) {
         record.set_mapping(mapping);
     }
-    record
 }
 
 /// The ports whose tables belong to an end port: all ports of a switch, else the port itself.

@@ -44,7 +44,8 @@ impl Devices {
         &mut self,
         node: u32,
         profile: VendorProfile,
-        (id, modifier): (u16, u32),
+        id: u16,
+        modifier: u32,
         write: Option<&AttributeData>,
     ) -> AttributeResult {
         let limits = self.vendor.adaptive_limits(node);

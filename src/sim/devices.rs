@@ -160,7 +160,7 @@ impl Devices {
             }
             for num in (0..=node.num_ports).map(PortNum) {
                 let mut info = hardware.port_info(node.kind, num, false);
-                set_rate(&mut info, topology, (index as usize, num));
+                set_rate(&mut info, topology, index as usize, num);
                 if let Some(&(_, lid, lmc)) = node.lids.iter().find(|&&(port, ..)| port == num) {
                     info.set_lid(Lid(lid));
                     info.set_lmc(lmc);

@@ -93,14 +93,8 @@ impl SimFabric {
     }
 
     /// Sends trap `number` from this port `times` times, now and every `period`, repressed or not.
-    pub fn storm(
-        &self,
-        (guid, num): (Guid, PortNum),
-        number: u16,
-        period: Duration,
-        times: u32,
-    ) -> bool {
-        self.at_port(guid, num, |net, slot| {
+    pub fn storm(&self, at: (Guid, PortNum), number: u16, period: Duration, times: u32) -> bool {
+        self.at_port(at.0, at.1, |net, slot| {
             net.storm(TrapStorm { slot, number, period, left: times });
         })
         .is_some()
@@ -177,7 +171,7 @@ impl SimFabric {
 
     /// Lets the node redirect performance management to a queue pair at the end port of another
     /// node, where its agent answers. False if there is no such node or port.
-    pub fn redirect_perf(&self, guid: Guid, (to, num): (Guid, PortNum), qpn: u32) -> bool {
+    pub fn redirect_perf(&self, guid: Guid, to: Guid, num: PortNum, qpn: u32) -> bool {
         let Some(to) = self.at_port(to, num, |net, slot| net.devices.end_port(slot)) else {
             return false;
         };

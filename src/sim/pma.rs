@@ -144,12 +144,13 @@ mod tests {
     /// Status and data of the response of a switch or host.
     fn ask(
         net: &mut Net,
-        (guid, entry): (Guid, u8),
+        at: (Guid, u8),
         method: Method,
         attr_id: u16,
-        (port, selection): (u8, u32),
+        port: u8,
+        selection: u32,
     ) -> (u16, PerfData) {
-        let entry = slot(net, guid, entry);
+        let entry = slot(net, at.0, at.1);
         let mut data = PerfData::default();
         data.set_port_select(PortNum(port));
         if let Some(group) = Group::by_id(attr_id) {
@@ -161,7 +162,7 @@ mod tests {
     }
 
     fn value(net: &mut Net, port: u8, name: &str) -> u64 {
-        let (status, data) = ask(net, (SW0, 7), Method::GET, COUNTERS, (port, 0));
+        let (status, data) = ask(net, (SW0, 7), Method::GET, COUNTERS, port, 0);
         assert_eq!(status, Status::OK);
         let group = Group::by_id(COUNTERS).expect("a group");
         let counter = group.counters.iter().find(|counter| counter.name == name);
@@ -207,12 +208,12 @@ mod tests {
     fn a_set_clears_the_selected_counters() {
         let mut net = net();
         send(&mut net);
-        let (status, data) = ask(&mut net, (SW0, 7), Method::SET, COUNTERS, (1, 1 << 14));
+        let (status, data) = ask(&mut net, (SW0, 7), Method::SET, COUNTERS, 1, 1 << 14);
         assert_eq!((status, data.port_select()), (Status::OK, PortNum(1)));
         assert_eq!(value(&mut net, 1, "PortXmitPkts"), 0);
         assert_eq!(value(&mut net, 1, "PortRcvPkts"), 1);
         assert_eq!(value(&mut net, 7, "PortXmitPkts"), 1);
-        ask(&mut net, (SW0, 7), Method::SET, COUNTERS, (ALL_PORTS.0, 0xFFFF));
+        ask(&mut net, (SW0, 7), Method::SET, COUNTERS, ALL_PORTS.0, 0xFFFF);
         assert_eq!(value(&mut net, ALL_PORTS.0, "PortRcvData"), 0);
     }
 
@@ -254,7 +255,7 @@ mod tests {
             (host, get, COUNTERS, 0, Status::BAD_FIELD),
             (host, get, COUNTERS, ALL_PORTS.0, Status::BAD_FIELD),
         ] {
-            let (status, _) = ask(&mut net(), at, method, attr_id, (port, 0));
+            let (status, _) = ask(&mut net(), at, method, attr_id, port, 0);
             assert_eq!(status, wanted, "{at:?} {method} 0x{attr_id:04x} {port}");
         }
     }

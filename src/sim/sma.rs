@@ -93,7 +93,7 @@ impl Devices {
                 self.extended_port_info(entry, modifier, write)
             }
             AttrId::NOTICE => Ok([0; DATA_SIZE]),
-            id => self.vendor_attribute(entry, (id, modifier), write),
+            id => self.vendor_attribute(entry, id, modifier, write),
         }
     }
 

@@ -42,7 +42,8 @@ impl Devices {
     pub(super) fn vendor_attribute(
         &mut self,
         entry: u32,
-        (id, modifier): (u16, u32),
+        id: u16,
+        modifier: u32,
         write: Option<&AttributeData>,
     ) -> AttributeResult {
         let node = self.port(entry).node;
@@ -56,9 +57,9 @@ impl Devices {
             | AttrId::AR_GROUP_TABLE
             | AttrId::AR_LFT
             | AttrId::AR_GROUP_TABLE_COPY => {
-                self.adaptive_attribute(node, profile, (id, modifier), write)
+                self.adaptive_attribute(node, profile, id, modifier, write)
             }
-            id => self.virtual_port_attribute(entry, profile, (id, modifier), write),
+            id => self.virtual_port_attribute(entry, profile, id, modifier, write),
         };
         if let Some(&data) = write {
             let guid = self.node(node).info.node_guid();

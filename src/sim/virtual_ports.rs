@@ -43,7 +43,8 @@ impl Devices {
         &mut self,
         slot: u32,
         profile: VendorProfile,
-        (id, modifier): (u16, u32),
+        id: u16,
+        modifier: u32,
         write: Option<&AttributeData>,
     ) -> AttributeResult {
         if !profile.capabilities.has(Capabilities::VIRTUALIZATION) {

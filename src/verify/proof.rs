@@ -5,7 +5,7 @@ use super::dependency_graph::{DROP_VL, DependencyGraph, Ranks, node};
 use super::endpoints::{DestinationTree, Endpoint, SourcePorts};
 use super::network::{ChannelSets, PackedNetwork, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
-use super::triples::{ChannelPairSls, LOCAL_INPUT, TripleSls, Triples, bits};
+use super::triples::{ChannelPairSls, LOCAL_INPUT, Triple, TripleSls, Triples, bits};
 use super::verdict::{Checks, Summary};
 use crate::fabric::Fabric;
 use crate::ids::{Mlid, Sl};
@@ -99,12 +99,8 @@ impl Proof {
         Some(new)
     }
 
-    fn add_dependencies(
-        &self,
-        (channel, input, next): (u32, u16, u16),
-        sl: Sl,
-        new: &mut Vec<(u32, u32)>,
-    ) -> Option<()> {
+    fn add_dependencies(&self, triple: Triple, sl: Sl, new: &mut Vec<(u32, u32)>) -> Option<()> {
+        let (channel, input, next) = triple;
         let network = &self.network;
         let sl_to_vl = &self.sl_to_vl;
         let from = network.channels[channel as usize];

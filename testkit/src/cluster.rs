@@ -223,7 +223,8 @@ impl SimCluster {
         &self,
         at: [u16; 3],
         options: Options,
-        (main, servers): (tokio::runtime::Handle, ServerThreads),
+        main: tokio::runtime::Handle,
+        servers: ServerThreads,
     ) -> Sm {
         let same = options.clone();
         let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));

@@ -99,19 +99,20 @@ impl Observer {
         states
     }
 
-    /// Sends SubnSet(SMInfo) with an AttributeModifier to the subnet manager at `at`, as an SM in
-    /// the role `sender`.
+    /// Sends SubnSet(SMInfo) with an AttributeModifier to the subnet manager at `at`, as an SM with
+    /// the state and the SM_Key of `sender`.
     pub async fn set(
         &self,
         cluster: &SimCluster,
         at: [u16; 3],
         modifier: u32,
-        (sender, sm_key): (SmState, u64),
+        sender: (SmState, u64),
     ) -> SmpResult {
+        let (state, sm_key) = sender;
         let mut info = SmInfo::default();
         info.set_guid(Guid(self.own.0 + 1));
         info.set_sm_key(SmKey(sm_key));
-        info.set_state(sender);
+        info.set_state(state);
         let mut data = [0; 64];
         info.write(&mut data);
         let route = self.route(cluster, at);

@@ -147,7 +147,7 @@ async fn redirected_agents_are_asked_where_they_answer() {
     let shape = &managed.cluster.shape;
     let fabric = &managed.cluster.fabric;
     let [host, other] = [[1, 1, 0], [2, 2, 0]].map(|at| shape.host_guid(at, 0));
-    assert!(fabric.redirect_perf(host, (other, PortNum(1)), 0x123));
+    assert!(fabric.redirect_perf(host, other, PortNum(1), 0x123));
     run_line(fabric, "counters set h1-1/1 SymbolErrorCounter=7").expect("a counter");
     let errors = || {
         let reply = managed.json(&format!("/v1/counters?node={host}"));
@@ -180,7 +180,7 @@ async fn redirections_are_not_followed_if_that_is_disabled() {
     let shape = &managed.cluster.shape;
     let fabric = &managed.cluster.fabric;
     let [host, other] = [[1, 1, 0], [2, 2, 0]].map(|at| shape.host_guid(at, 0));
-    assert!(fabric.redirect_perf(host, (other, PortNum(1)), 0x123));
+    assert!(fabric.redirect_perf(host, other, PortNum(1), 0x123));
     let report = sweep(&managed).await;
     assert_eq!(report["last_sweep"]["failed"], 1, "{report}");
     assert_eq!(report["redirections"], serde_json::json!([]));

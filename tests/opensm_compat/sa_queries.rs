@@ -180,7 +180,7 @@ fn asks() {
         if let Some(question) = questions.get(done) {
             let agent = Agent::Sa;
             let timeout = Duration::from_secs(5);
-            client.send((agent, client.sa()), &question.mad(done + 1).0, timeout, 3);
+            client.send(agent, client.sa(), &question.mad(done + 1).0, timeout, 3);
         }
         if (WINDOW..questions.len() + WINDOW).contains(&done) {
             let reply = client.reply();

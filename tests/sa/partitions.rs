@@ -197,12 +197,8 @@ fn reports_stay_within_partitions() {
         notice.set_producer_type(1);
         notice.set_trap_number(number);
         notice.set_issuer_lid(lid(&subnet, from));
-        let forwarded = dispatcher.forward_trap(
-            registry,
-            &subnet,
-            (lid(&subnet, from), notice),
-            Instant::now(),
-        );
+        let forwarded =
+            dispatcher.forward_trap(registry, &subnet, lid(&subnet, from), notice, Instant::now());
         assert_eq!(forwarded, Ok(()));
         reported(&mut dispatcher, &subnet)
     };
@@ -220,7 +216,7 @@ fn reports_stay_within_partitions() {
     assert_eq!(reported(&mut dispatcher, &subnet), hosts);
     assert!(
         dispatcher
-            .forward_trap(registry, &subnet, (Lid(5000), Notice::default()), Instant::now())
+            .forward_trap(registry, &subnet, Lid(5000), Notice::default(), Instant::now())
             .is_err()
     );
 }
@@ -257,10 +253,7 @@ fn a_subscription_beyond_its_partition_ends() {
     notice.set_issuer_lid(lid(&before, stranger));
     for (subnet, heard) in [(&before, vec![first]), (&after, vec![])] {
         let from = lid(subnet, stranger);
-        assert_eq!(
-            dispatcher.forward_trap(registry, subnet, (from, notice), Instant::now()),
-            Ok(())
-        );
+        assert_eq!(dispatcher.forward_trap(registry, subnet, from, notice, Instant::now()), Ok(()));
         assert_eq!(reported(&mut dispatcher, subnet), heard);
         assert_eq!(registry.subscriptions().is_empty(), heard.is_empty());
     }

@@ -261,7 +261,7 @@ impl PerfManager {
             &self.options,
             &self.status.settings,
             targets,
-            (&mut self.status.database, &mut self.monitored),
+            sweep::Memory { database: &mut self.status.database, monitored: &mut self.monitored },
             self.started,
         );
         let report = sweep.run(self.connections.client.batch(self.options.timeouts)).await;

@@ -83,7 +83,7 @@ mod tests {
         }
         monitored.set_capabilities(Guid(3), PortNum(0), Capabilities(1));
         let mut database = Database::default();
-        database.activate(Guid(2), ("two", 1, false), chrono::Utc::now());
+        database.activate(Guid(2), "two", 1, false, chrono::Utc::now());
         monitored.clear_redirections(Some("0x1"), &database);
         assert_eq!(monitored.redirections().len(), 1);
         monitored.clear_redirections(Some("other"), &database);

@@ -55,20 +55,26 @@ pub(super) struct Sweep<'a> {
     cleared: BTreeSet<PortId>,
 }
 
+/// What sweeps read, and what they remember of the devices.
+pub(super) struct Memory<'a> {
+    pub(super) database: &'a mut Database,
+    pub(super) monitored: &'a mut Monitored,
+}
+
 impl<'a> Sweep<'a> {
     pub(super) fn new(
         options: &'a PerfOptions,
         settings: &PerfSettings,
         targets: Targets<'a>,
-        (database, monitored): (&'a mut Database, &'a mut Monitored),
+        memory: Memory<'a>,
         origin: Instant,
     ) -> Self {
         Self {
             options,
             settings: *settings,
             targets,
-            database,
-            monitored,
+            database: memory.database,
+            monitored: memory.monitored,
             origin,
             waiting: VecDeque::new(),
             sent: Vec::new(),
@@ -154,8 +160,7 @@ impl<'a> Sweep<'a> {
         let node = self.targets.fabric.node(id);
         let name = node.name().to_string();
         let has_port0 = targets::has_port0(node);
-        let entry = (name.as_str(), node.num_ports(), has_port0);
-        self.database.activate(node.guid(), entry, Utc::now());
+        self.database.activate(node.guid(), &name, node.num_ports(), has_port0, Utc::now());
         for port in self.targets.ports(id) {
             let num = self.targets.fabric.port(port).num;
             let agent = self.monitored.agent(node.guid(), targets::agent_port(node, num));

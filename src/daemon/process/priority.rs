@@ -76,37 +76,50 @@ pub fn spawn_low_priority<T: Send + 'static>(
 /// Runs `work` on a thread of its own at the lowest priority, its parallel parts, too: the planner's
 /// queue stays free.
 pub fn spawn_idle<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
-    spawn_in(&POOL, ("idle", lower_to_idle), work)
+    static THREAD: OwnThread = OwnThread::new("idle", lower_to_idle);
+    THREAD.spawn(work)
 }
 
 /// Prepares the next plan on a thread of its own below the priority of planning.
 pub fn spawn_preparation<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
-    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
-    spawn_in(&POOL, ("prepare", lower_to_background), work)
+    static THREAD: OwnThread = OwnThread::new("prepare", lower_to_background);
+    THREAD.spawn(work)
 }
 
 /// Writes files on a thread of its own below the priority of planning.
 pub fn spawn_writer<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
-    spawn_in(&POOL, ("files", lower_to_background), work)
+    static THREAD: OwnThread = OwnThread::new("files", lower_to_background);
+    THREAD.spawn(work)
 }
 
-/// Runs `work` in a pool of a single thread, which is made when it is first needed.
-fn spawn_in<T: Send + 'static>(
-    pool: &'static OnceLock<Option<ThreadPool>>,
-    (name, lower): (&'static str, fn()),
-    work: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<T> {
-    spawn_blocking(move || {
-        let pool = pool.get_or_init(|| single_thread(name, lower));
-        match pool {
-            Some(pool) => pool.install(work),
-            None => work(),
-        }
-    })
+/// A pool of a single thread, which is made when it is first needed.
+struct OwnThread {
+    name: &'static str,
+    /// Lowers the priority of the thread that calls it.
+    lower: fn(),
+    pool: OnceLock<Option<ThreadPool>>,
+}
+
+impl OwnThread {
+    const fn new(name: &'static str, lower: fn()) -> Self {
+        Self { name, lower, pool: OnceLock::new() }
+    }
+
+    /// Runs `work` there, or on the calling thread if there can be no other.
+    fn spawn<T: Send + 'static>(
+        &'static self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        spawn_blocking(move || {
+            let pool = self.pool.get_or_init(|| single_thread(self.name, self.lower));
+            match pool {
+                Some(pool) => pool.install(work),
+                None => work(),
+            }
+        })
+    }
 }
 
 fn single_thread(name: &'static str, lower: fn()) -> Option<ThreadPool> {

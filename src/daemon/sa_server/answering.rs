@@ -238,7 +238,7 @@ impl SaServer {
         let Some(reply) = contained::request(handle) else { return false };
         self.log_refused_change(subnet, inbound, &reply.mad);
         let generation = self.responder.get().registry().generation();
-        let ready = self.joins.executed(now, (inbound, key), reply, generation);
+        let ready = self.joins.executed(now, inbound, key, reply, generation);
         ready.iter().for_each(|reply| self.send(reply));
         if ready.is_some() {
             self.responder.get().counters_mut().observe_queued(inbound.arrived.elapsed());

@@ -439,7 +439,7 @@ impl SaServer {
         let Some(subnet) = self.own_subnet() else { return };
         let registry = self.responder.get().registry_mut();
         let now = Instant::now().into_std();
-        if let Err(reason) = self.dispatcher.forward_trap(registry, &subnet, (from, notice), now) {
+        if let Err(reason) = self.dispatcher.forward_trap(registry, &subnet, from, notice, now) {
             let number = notice.trap_number();
             debug!("notice {number} from LID {from} is not reported: {reason}");
         }

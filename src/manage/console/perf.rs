@@ -153,8 +153,8 @@ mod tests {
     fn database() -> Database {
         let time = ReadingTime { date: DateTime::UNIX_EPOCH, since_start: 0.0 };
         let mut database = Database::default();
-        database.activate(Guid(0xaa), ("rack:1", 1, false), time.date);
-        database.activate(Guid(0xab), ("S 1", 2, false), time.date);
+        database.activate(Guid(0xaa), "rack:1", 1, false, time.date);
+        database.activate(Guid(0xab), "S 1", 2, false, time.date);
         for (guid, port, count) in [(0xaa, 1, 0), (0xab, 1, 0), (0xab, 2, 3)] {
             let mut errors = ErrorCounters::default();
             errors.0[9] = count;

@@ -128,7 +128,7 @@ mod tests {
         let time = ReadingTime { date: chrono::Utc::now(), since_start: 1.0 };
         let mut database = Database::default();
         for guid in [7, 8] {
-            database.activate(Guid(guid), ("a", 2, false), time.date);
+            database.activate(Guid(guid), "a", 2, false, time.date);
             let mut errors = ErrorCounters::default();
             (errors.0[2], errors.0[XMIT_WAIT]) = (3, 40);
             database.add_errors((Guid(guid), PortNum(1)), errors, time);
@@ -157,7 +157,7 @@ mod tests {
     fn ports_with_traffic_have_rates() {
         let time = |since_start| ReadingTime { date: chrono::Utc::now(), since_start };
         let mut database = Database::default();
-        database.activate(Guid(7), ("a", 1, false), time(0.0).date);
+        database.activate(Guid(7), "a", 1, false, time(0.0).date);
         for at in [1, 3] {
             // PortXmitData in words of 4 octets; nothing is received.
             let data = DataCounters([10 * at, 0, at, 0, 0, 0, 0, 0]);

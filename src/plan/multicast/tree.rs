@@ -51,7 +51,8 @@ impl Hops {
     /// last.
     fn new(
         graph: &SwitchGraph,
-        (rule, port_hops): (&dyn HopRule, Option<&PortHops>),
+        rule: &dyn HopRule,
+        port_hops: Option<&PortHops>,
         target: SwitchId,
         hops: &mut TargetHops,
     ) -> Self {
@@ -99,9 +100,10 @@ impl<'a> TreeBuilder<'a> {
         // OpenSM orders its switches by byte-swapped GUID.
         let mut roots: Vec<_> = fabric.switch_ids().filter(|switch| able[switch.index()]).collect();
         roots.sort_by_cached_key(|&switch| fabric.switch(switch).guid().opensm_order());
-        let hops = targets
-            .par_iter()
-            .map_init(TargetHops::default, |hops, &target| Hops::new(&graph, rules, target, hops));
+        let (rule, port_hops) = rules;
+        let hops = targets.par_iter().map_init(TargetHops::default, |hops, &target| {
+            Hops::new(&graph, rule, port_hops, target, hops)
+        });
         let hops = hops.collect();
         Self { fabric, lids, graph, roots, able, targets, hops }
     }

@@ -144,6 +144,9 @@ pub struct PermanentGroup {
     pub packet_life: u8,
 }
 
+/// End ports whose tables are planned before equal ones are shared: each takes some 200 bytes until then.
+const PORTS_AT_A_TIME: usize = 1024;
+
 /// Plans the tables of `partitions`. `observed` holds the blocks read from each port, by port slot;
 /// blocks that were not read are written only if they hold a key. `removed` are the removed keys of
 /// the previous plan; the updated ones are returned. The notes name ports whose table is too small.
@@ -166,10 +169,6 @@ pub fn tables(
         partitions: &numbers,
     };
     let end_ports: Vec<PortId> = fabric.end_ports().collect();
-    let tables: Vec<PortTables> = end_ports
-        .par_iter()
-        .map_init(KeyIndex::default, |index, &port| planner.port(port, index))
-        .collect();
     let mut all = PartitionTables {
         blocks: PagedVec::filled(Arc::default(), slots),
         keys: PagedVec::filled(Arc::default(), slots),
@@ -184,17 +183,23 @@ pub fn tables(
     let mut all_removed = Vec::new();
     let mut known_blocks = Interned::default();
     let mut known_keys = Interned::default();
-    for (&port, table) in end_ports.iter().zip(tables) {
-        if !table.removed.is_empty() {
-            all_removed.push((fabric.port(port).guid, table.removed));
+    for ports in end_ports.chunks(PORTS_AT_A_TIME) {
+        let tables: Vec<PortTables> = ports
+            .par_iter()
+            .map_init(KeyIndex::default, |index, &port| planner.port(port, index))
+            .collect();
+        for (&port, table) in ports.iter().zip(tables) {
+            if !table.removed.is_empty() {
+                all_removed.push((fabric.port(port).guid, table.removed));
+            }
+            all.blocks[port.index()] = known_blocks.share(table.blocks);
+            all.keys[port.index()] = known_keys.share(table.held);
+            if let Some((peer, enforcement)) = table.peer_enforcement {
+                all.enforcement[peer.index()] = Some(enforcement.bits);
+                all.blocks[peer.index()] = known_blocks.share(enforcement.blocks);
+            }
+            notes.extend(table.notes);
         }
-        all.blocks[port.index()] = known_blocks.share(table.blocks);
-        all.keys[port.index()] = known_keys.share(table.held);
-        if let Some((peer, enforcement)) = table.peer_enforcement {
-            all.enforcement[peer.index()] = Some(enforcement.bits);
-            all.blocks[peer.index()] = known_blocks.share(enforcement.blocks);
-        }
-        notes.extend(table.notes);
     }
     disable_on_switch_links(fabric, &mut all);
     let (virtual_tables, virtual_notes) = virtual_tables::plan(fabric, &memberships, options);

@@ -259,7 +259,8 @@ fn send_only_members_receive_nothing() {
 }
 
 /// Applies a join, a leave, or a sweep that misses a port.
-fn step(registry: &mut Registry, (what, group, port): (u8, u8, u64)) {
+fn step(registry: &mut Registry, step: (u8, u8, u64)) {
+    let (what, group, port) = step;
     let state = [JoinState::FULL, JoinState::SEND_ONLY_FULL][usize::from(what) % 2];
     match what {
         0..=3 => {

@@ -22,8 +22,8 @@ impl Agents {
         Self { devices, agents: CongestionAgents::default(), fault: None }
     }
 
-    fn send(&mut self, (guid, num): (Guid, u8), mad: &mut Mad) -> GmpAction {
-        let slot = self.devices.find(guid, PortNum(num)).expect("a port");
+    fn send(&mut self, to: (Guid, u8), mad: &mut Mad) -> GmpAction {
+        let slot = self.devices.find(to.0, PortNum(to.1)).expect("a port");
         self.agents.process(&self.devices, slot, self.fault, mad)
     }
 
@@ -31,10 +31,12 @@ impl Agents {
     fn ask(
         &mut self,
         to: (Guid, u8),
-        (method, key): (Method, CcKey),
-        (attr_id, modifier): (u16, u32),
+        with: (Method, CcKey),
+        attribute: (u16, u32),
         data: &[u8],
     ) -> (u16, Mad) {
+        let (method, key) = with;
+        let (attr_id, modifier) = attribute;
         let mut mad = congestion::request(method, attr_id, modifier, key, data);
         assert_eq!(self.send(to, &mut mad), GmpAction::Respond);
         assert_eq!(mad.method(), Method::GET_RESP);

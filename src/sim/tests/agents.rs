@@ -266,11 +266,8 @@ async fn locked(level: u8, lease: u16) -> (SimFabric, Client) {
 
 /// Sends a request with this key to SW0. Returns the response, if there is one, and the notice of
 /// the trap, if there is one.
-async fn ask(
-    sm: &mut Client,
-    m_key: u64,
-    (method, attr_id): (Method, u16),
-) -> (Option<Mad>, Option<Notice>) {
+async fn ask(sm: &mut Client, m_key: u64, request: (Method, u16)) -> (Option<Mad>, Option<Notice>) {
+    let (method, attr_id) = request;
     sm.m_key = MKey(m_key);
     sm.send(route(&[1]), method, (attr_id, 0), &[]);
     let mut response = None;

@@ -252,9 +252,10 @@ mod tests {
     /// inconclusive.
     fn is_sound_after_repair(
         proof: &Proof,
-        (fabric, plan): &(Arc<Fabric>, Plan),
+        repaired: &(Arc<Fabric>, Plan),
         checks: &Checks,
     ) -> bool {
+        let (fabric, plan) = repaired;
         let difference = Difference::between(&proof.fabric, fabric).expect("its nodes");
         let covered = proof.check_changes(fabric, plan, checks, &difference);
         covered.is_some_and(|(base, summary, additions)| {
@@ -318,7 +319,8 @@ mod tests {
     /// The proof after a plan for other nodes; `None` if the incremental check is inconclusive.
     fn after_other_nodes(
         proof: &Proof,
-        (fabric, plan): (&Arc<Fabric>, &Plan),
+        fabric: &Arc<Fabric>,
+        plan: &Plan,
         checks: &Checks,
     ) -> Option<Proof> {
         let (base, summary, additions) = proof.check_changed_nodes(fabric, plan, checks)?;
@@ -401,7 +403,7 @@ mod tests {
             };
             for number in (1..count).step_by(1 + usize::from(count / 30)) {
                 let Some((fabric, broken, _)) = without(&[number]) else { continue };
-                let after = after_other_nodes(&proof, (&fabric, &broken), &checks);
+                let after = after_other_nodes(&proof, &fabric, &broken, &checks);
                 let Some(after) = after else { continue };
                 lost += 1;
                 // A proof from a full check retains the switch as well.
@@ -409,14 +411,14 @@ mod tests {
                 let full = full.expect("a clean plan").1.expect("no credit loop");
                 assert_sound(&full);
                 for (proof, returned) in [after, full.clone()].iter().zip(&mut returned) {
-                    let back = after_other_nodes(proof, (&whole, &plan), &checks);
+                    let back = after_other_nodes(proof, &whole, &plan, &checks);
                     *returned += usize::from(back.is_some());
                 }
                 // One more switch in the same line along z.
                 let both = without(&[number, (number + x * y) % count]);
                 let Some((fabric, broken, _)) = both.filter(|_| z > 1) else { continue };
                 routed += 1;
-                let both = after_other_nodes(&full, (&fabric, &broken), &checks);
+                let both = after_other_nodes(&full, &fabric, &broken, &checks);
                 second += usize::from(both.is_some());
             }
         }

@@ -140,7 +140,7 @@ pub async fn all(
     groups: usize,
     window: usize,
 ) -> JoinStats {
-    by(RetryPolicy::EAGER, fabric, hosts, method, (groups, window)).await
+    by(RetryPolicy::EAGER, fabric, hosts, method, groups, window).await
 }
 
 /// [`all`] with another retry policy.
@@ -149,7 +149,8 @@ pub async fn by(
     fabric: &SimFabric,
     hosts: &[(Guid, Guid)],
     method: Method,
-    (groups, window): (usize, usize),
+    groups: usize,
+    window: usize,
 ) -> JoinStats {
     let mut hosts_at_work = JoinSet::new();
     for (index, &(node, _)) in hosts.iter().enumerate() {

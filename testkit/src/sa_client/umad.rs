@@ -87,7 +87,7 @@ impl UmadClient {
         Address::gsi(self.local.sm_lid, Sl(0))
     }
 
-    pub fn send(&self, (agent, to): (Agent, Address), mad: &[u8], timeout: Duration, retries: u32) {
+    pub fn send(&self, agent: Agent, to: Address, mad: &[u8], timeout: Duration, retries: u32) {
         let out = Outgoing { agent, to, timeout: Some(timeout), retries, mad };
         self.port.post(&out).expect("the port accepts the request");
     }
@@ -118,7 +118,7 @@ impl UmadClient {
     /// # Panics
     /// The request times out.
     pub fn call(&self, mad: &Mad) -> Reply {
-        self.send((Agent::Sa, self.sa()), &mad.0, Duration::from_secs(2), 3);
+        self.send(Agent::Sa, self.sa(), &mad.0, Duration::from_secs(2), 3);
         let reply = self.reply();
         assert_eq!(reply.outcome, Outcome::Arrived, "{mad:?}");
         reply

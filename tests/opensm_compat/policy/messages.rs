@@ -126,11 +126,11 @@ impl Sender {
         let mut header = Header::read(&mad);
         header.set_tid(tid as u64);
         header.write(&mut mad);
-        let route = match message.device {
+        let (agent, to) = match message.device {
             Some(lid) => (Agent::SmiLid, Address::smi(lid)),
             None => (Agent::Sa, Address { pkey_index: self.pkey_index, ..self.client.sa() }),
         };
-        self.client.send(route, &mad, Duration::from_secs(2), 2);
+        self.client.send(agent, to, &mad, Duration::from_secs(2), 2);
     }
 
     /// The next reply, and the number of its message.

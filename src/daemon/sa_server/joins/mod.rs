@@ -68,7 +68,8 @@ impl Joins {
     pub fn executed(
         &mut self,
         now: Instant,
-        (request, key): (&Inbound, Option<RequestKey>),
+        request: &Inbound,
+        key: Option<RequestKey>,
         reply: Reply,
         generation: u64,
     ) -> Option<Reply> {

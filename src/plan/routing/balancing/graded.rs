@@ -60,7 +60,8 @@ impl<'a> Graded<'a> {
     pub(super) fn fill<S: PortSet>(
         &self,
         searches: &mut Searches,
-        (first, count): (usize, usize),
+        first: usize,
+        count: usize,
         sets: &mut [S],
     ) {
         searches.start(self.graph.len(), first, count);

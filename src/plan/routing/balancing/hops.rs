@@ -131,7 +131,7 @@ impl<S: PortSet> RuleTable<S> {
             let mut sets = vec![S::default(); switches * BLOCK];
             let count = BLOCK.min(switches - first);
             match &graded {
-                Some(graded) => graded.fill(searches, (first, count), &mut sets),
+                Some(graded) => graded.fill(searches, first, count, &mut sets),
                 None => (0..count).for_each(|offset| {
                     rule.hops_to(graph, SwitchId((first + offset) as u32), hops);
                     insert_best(graph, hops, offset, &mut sets);

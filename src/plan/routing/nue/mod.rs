@@ -237,10 +237,11 @@ impl Setup<'_> {
         &self,
         routes: &mut Routes,
         search: &mut Search<'_>,
-        (colors, escape): &mut (Colors, Vec<u32>),
+        layer_state: &mut (Colors, Vec<u32>),
         target: &Target,
         number: u8,
     ) {
+        let (colors, escape) = layer_state;
         for lid in target.lids() {
             let color = colors.new_color();
             let lengths = &routes.lengths;

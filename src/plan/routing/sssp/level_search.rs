@@ -111,7 +111,7 @@ impl<'a> LevelSearch<'a> {
             let distance = least & !PLACE;
             *chosen = steps.start + (least & PLACE) as usize;
             if second & !PLACE == distance {
-                match first_of_equal(paths, keys, nearer, (steps, distance)) {
+                match first_of_equal(paths, keys, nearer, steps, distance) {
                     Some(step) => *chosen = step,
                     None => unclear.push(place),
                 }
@@ -187,7 +187,8 @@ fn first_of_equal(
     paths: &FewestHops,
     keys: &[u64],
     distances: &[u64],
-    (steps, distance): (Range<usize>, u64),
+    steps: Range<usize>,
+    distance: u64,
 ) -> Option<usize> {
     let next = |step: usize| paths.next[step];
     let beyond = |step: usize| distances[next(step) as usize];

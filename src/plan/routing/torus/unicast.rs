@@ -155,7 +155,8 @@ impl PreviousLfts<'_> {
     /// must be computed.
     fn lft(
         &self,
-        (comparison, changes): (Comparison, &[DestinationChange<'_>]),
+        comparison: Comparison,
+        changes: &[DestinationChange<'_>],
         grid: &Grid,
         inputs: &LftInputs,
         at: Position,
@@ -239,7 +240,7 @@ pub(super) fn forwarding_tables(
         let Some(at) = *at else { return (Arc::new(Lft::empty(inputs.max)), Vec::new()) };
         let held = known.and_then(|(known, comparison)| match &may_differ {
             Some(may_differ) if !may_differ[at.index()] => known.lfts.get(switch).cloned(),
-            _ => known.lft((comparison.0, &comparison.1), grid, &inputs, at),
+            _ => known.lft(comparison.0, &comparison.1, grid, &inputs, at),
         });
         // Tables of a successful pass reach all destinations.
         if let Some(lft) = held {

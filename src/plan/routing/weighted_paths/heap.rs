@@ -63,16 +63,16 @@ impl Heap {
     }
 
     /// Puts an entry into a place or above it.
-    fn rise(&mut self, mut place: usize, (key, element): (u64, u32)) {
+    fn rise(&mut self, mut place: usize, entry: (u64, u32)) {
         while place > 0 {
             let parent = (place - 1) / ARITY;
-            if key >= self.entries[parent].0 {
+            if entry.0 >= self.entries[parent].0 {
                 break;
             }
             self.put(place, self.entries[parent]);
             place = parent;
         }
-        self.put(place, (key, element));
+        self.put(place, entry);
     }
 
     /// Removes an element with the smallest key, and returns the key and the element.

@@ -79,7 +79,9 @@ fn subscribe(registry: &mut Registry, port: u64, qpn: u32) {
 
 /// Passes pages of `max` changes on until the last one. Returns the number of pages.
 fn replicate(
-    (from, importer, to): (&mut Registry, &mut Importer, &mut Registry),
+    from: &mut Registry,
+    importer: &mut Importer,
+    to: &mut Registry,
     max: usize,
     now: Instant,
 ) -> usize {
@@ -161,7 +163,7 @@ fn a_replica_equals_its_original_after_every_change() {
         for (number, change) in changes.into_iter().enumerate() {
             change(&mut from, now);
             let before = to.changes();
-            let pages = replicate((&mut from, &mut importer, &mut to), max, now);
+            let pages = replicate(&mut from, &mut importer, &mut to, max, now);
             assert!(content(&from, now) == content(&to, now), "change {number} in pages of {max}");
             assert!(to.changes() > before && pages > 0);
             assert!(number == 0 || max < 10 || pages == 1, "only changes are sent");
@@ -208,7 +210,7 @@ fn a_registry_stays_until_the_replica_is_complete() {
     let later = Page { reset: false, ..stranger };
     assert!(!importer.import(&mut to, later, now), "a page that follows no other");
     assert!(content(&to, now) == before);
-    replicate((&mut from, &mut importer, &mut to), 2, now);
+    replicate(&mut from, &mut importer, &mut to, 2, now);
     assert!(content(&to, now) == content(&from, now));
 }
 
@@ -220,14 +222,14 @@ fn groups_of_the_configuration_stay_and_get_the_mlids_of_the_master() {
     let mut importer = Importer::default();
     to.set_permanent(&[spec(3), spec(8)], Mlid::LAST);
     let generation = to.generation();
-    replicate((&mut from, &mut importer, &mut to), 1000, now);
+    replicate(&mut from, &mut importer, &mut to, 1000, now);
     assert!(to.generation() > generation);
     let mlid = |registry: &Registry, group| registry.group(&mgid(group)).map(|group| group.mlid);
     assert_eq!(mlid(&to, 3), mlid(&from, 3));
     assert!(mlid(&to, 8).is_some_and(|mlid| from.iter().all(|group| group.mlid != mlid)));
     leave(&mut from, 3, 12);
     assert_eq!(mlid(&from, 3), None);
-    replicate((&mut from, &mut importer, &mut to), 1000, now);
+    replicate(&mut from, &mut importer, &mut to, 1000, now);
     assert!(to.group(&mgid(3)).is_some_and(|group| group.permanent && group.members.is_empty()));
 }
 
