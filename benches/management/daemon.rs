@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use torus_sm::daemon::management;
 use torus_sm::daemon::process::threads::Threads;
-use torus_sm::daemon::start::ServerThreads;
+use torus_sm::daemon::setup::ServerThreads;
 use torus_sm::manage::server::{Server, ServerConfig};
 use torus_sm::perfmgr::status::{PerfStatus, PerfSweep};
 use torus_sm::publish::Subnet;

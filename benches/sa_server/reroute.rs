@@ -8,7 +8,7 @@ use testkit::sa_client::path_query;
 use testkit::{SimCluster, Sm};
 use tokio::runtime::{Builder, Runtime};
 use torus_sm::daemon::process::threads::Threads;
-use torus_sm::daemon::start::ServerThreads;
+use torus_sm::daemon::setup::ServerThreads;
 use torus_sm::ids::{Guid, PortNum, Sl};
 use torus_sm::sim::SimPort;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};

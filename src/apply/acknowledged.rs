@@ -91,6 +91,7 @@ impl<'a> NodeTables<'a> {
     pub fn guids(&self, num: PortNum, block: u8) -> Option<&'a GuidBlock> {
         let slot = self.fabric.port_of(self.node, num)?;
         let blocks = &self.plan.aliases;
+        debug_assert!(blocks.is_sorted_by_key(|held| (held.port, held.block)));
         let place = blocks.binary_search_by_key(&(slot, block), |held| (held.port, held.block));
         Some(&blocks.get(place.ok()?)?.guids)
     }
@@ -286,6 +287,7 @@ impl Acknowledged {
     }
 
     fn pend(&mut self, set: SetKey) {
+        debug_assert!(self.last.is_some(), "a block differs from a plan that was applied");
         self.with_exceptions.insert(set.0);
         self.pending.insert(set);
     }

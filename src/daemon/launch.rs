@@ -15,10 +15,11 @@ use crate::daemon::process::service_manager::{self, ServiceManager};
 use crate::daemon::process::signals;
 use crate::daemon::process::threads::Threads;
 use crate::daemon::replication;
+use crate::daemon::setup::{ServerThreads, Setup};
 use crate::daemon::sm_loop::context::{Configuration, ReloadFn};
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::run::Exit;
-use crate::daemon::start::{Daemon, ServerThreads, Setup};
+use crate::daemon::start::Daemon;
 
 pub use crate::cli::exit::Failure;
 use crate::config::config_files::ConfigFiles;

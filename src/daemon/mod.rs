@@ -10,7 +10,7 @@
 //! ```
 //!
 //! * [`launch`]: the process, from the command line to the exit code;
-//! * [`start`]: connects SM loop and servers to an open port;
+//! * [`start`]: connects SM loop and servers ([`parts`]) to an open port, with the parameters in [`setup`];
 //! * [`management`]: starts the management interface; [`manage_control`]: carries out its actions;
 //! * [`messages`]: messages between the tasks;
 //! * [`sm_loop`]: sweeps, plans and programs; the SMP server;
@@ -22,7 +22,7 @@
 //! * [`shadow`]: what this program would do on a fabric of another subnet manager;
 //! * [`process`]: threads, signals, log.
 //!
-//! Imports go one way: messages ← process, activity ← sm_loop, sa_server, perfmgr, congestion, vendor, virtual_ports, incidents ← start ← management ←
+//! Imports go one way: messages ← process, activity ← sm_loop, sa_server, perfmgr, congestion, vendor, virtual_ports, incidents ← setup ← parts ← start ← management ←
 //! launch ← shadow.
 
 pub mod activity;
@@ -32,10 +32,12 @@ pub mod launch;
 pub mod manage_control;
 pub mod management;
 pub mod messages;
+mod parts;
 pub mod perfmgr;
 pub mod process;
 pub mod replication;
 pub mod sa_server;
+pub mod setup;
 pub mod shadow;
 pub mod sm_loop;
 pub mod start;

@@ -192,6 +192,7 @@ impl Fabric {
                 fabric.ports[b.index()].peer = Some(a);
             }
         }
+        debug_assert!(fabric.port_ids().all(|port| fabric.is_peer_of_its_peer(port)));
         fabric.local = fabric.port_by_end(local)?;
         Some(fabric)
     }
@@ -205,6 +206,8 @@ impl Fabric {
         local: PortId,
         faults: Vec<DiscoveryFault>,
     ) -> Self {
+        debug_assert_eq!(nodes.len(), self.nodes.len(), "contents of the same nodes");
+        debug_assert_eq!(ports.len(), self.ports.len(), "contents of the same ports");
         Self {
             nodes,
             ports,
@@ -214,6 +217,11 @@ impl Fabric {
             extended_ports: FxHashMap::default(),
             virtual_ports: self.virtual_ports.clone(),
         }
+    }
+
+    /// True unless only one end of a cable has the other one as its peer.
+    fn is_peer_of_its_peer(&self, port: PortId) -> bool {
+        self.port(port).peer.is_none_or(|peer| self.port(peer).peer == Some(port))
     }
 
     fn add_node(&mut self, parts: NodeParts, index: &mut GuidIndex) {

@@ -133,6 +133,7 @@ pub(super) fn with_routes(
 ) -> Planned {
     let PlanInput { fabric, options, .. } = *input;
     let Assigned { lids, mut memory, notes: lid_notes } = assigned;
+    debug_assert_eq!(routing.lfts.len(), fabric.switches().len(), "a table for each switch");
     let observed = input.observed_pkeys;
     let gone = &input.memory.removed_pkeys;
     let (partitions, removed_pkeys, partition_notes) =

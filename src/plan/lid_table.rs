@@ -38,6 +38,7 @@ impl LidTable {
 
     fn take(&mut self, port: PortId, base: Lid, lmc: u8) {
         let range = base.index()..base.index() + (1 << lmc);
+        debug_assert!(base.is_unicast(), "{base} is no unicast LID");
         if self.by_lid.len() < range.end {
             self.by_lid.resize(range.end, None);
         }

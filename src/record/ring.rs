@@ -192,6 +192,10 @@ impl Ring {
                 self.full.pop_front();
             }
         }
+        debug_assert!(
+            self.closed().len() * BLOCK_SIZE <= self.limits.bytes,
+            "the size has a bound"
+        );
     }
 
     /// The blocks that are full, oldest first.
@@ -212,6 +216,7 @@ impl Ring {
     /// Replaces the block that [`Self::to_compress`] returned by a compressed copy, if it is still kept.
     pub(super) fn replace(&mut self, block: &Arc<Block>, compressed: Block) {
         if self.full.front().is_some_and(|oldest| Arc::ptr_eq(oldest, block)) {
+            debug_assert_eq!(compressed.first, block.first, "a copy of the same entries");
             self.full.pop_front();
             self.compressed.push_back(Arc::new(compressed));
         }

@@ -221,9 +221,9 @@ impl MadPort for SimPort {
         let posted = if is_rmpp {
             let mut message = out.mad.to_vec();
             rmpp::prepare(&mut message);
-            self.shared.lock().post(id, &sent, &message)
+            self.shared.lock_to_send().post(id, &sent, &message)
         } else {
-            self.shared.lock().post(id, &sent, out.mad)
+            self.shared.lock_to_send().post(id, &sent, out.mad)
         };
         posted.map_err(|errno| error(errno.into()))
     }

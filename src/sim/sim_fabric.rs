@@ -26,6 +26,8 @@ pub(super) struct Shared {
     rescheduled: Arc<EventSignal>,
     started: AtomicBool,
     timed_events: Mutex<TimedEvents>,
+    /// A thread handles timed events, so that programs that send may do so, too.
+    is_in_real_time: AtomicBool,
 }
 
 /// Exclusive access to the fabric. Tasks that have received packets are woken after it ends.
@@ -62,6 +64,16 @@ impl Shared {
         let net = self.net.lock().unwrap_or_else(PoisonError::into_inner);
         LockedNet { net, _wake: WakeOnDrop(&self.wakeups) }
     }
+
+    /// [`Self::lock`] for a program that sends. It handles the timed events that are due, which saves the
+    /// thread of these events most of its wake-ups while there is traffic.
+    pub(super) fn lock_to_send(&self) -> LockedNet<'_> {
+        let mut net = self.lock();
+        if self.is_in_real_time.load(Ordering::Relaxed) && net.events.next_due().is_some() {
+            net.run_due_events();
+        }
+        net
+    }
 }
 
 impl Drop for Shared {
@@ -92,6 +104,7 @@ impl SimFabric {
                 rescheduled,
                 started: AtomicBool::new(false),
                 timed_events: Mutex::default(),
+                is_in_real_time: AtomicBool::new(false),
             }),
         }
     }
@@ -123,6 +136,7 @@ impl SimFabric {
             let handle_due = handle_due.clone();
             let signal = signal.clone();
             if thread.spawn(move || timers::run_in_thread(handle_due, &signal)).is_ok() {
+                self.shared.is_in_real_time.store(true, Ordering::Relaxed);
                 return;
             }
         }

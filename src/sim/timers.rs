@@ -17,6 +17,10 @@ pub enum TimedEvents {
     ServerThread,
 }
 
+/// Time by which the thread handles events late, so that a wake-up handles several: it costs more than an
+/// event. Programs that send meanwhile handle them in time.
+const GRACE: Duration = Duration::from_micros(10);
+
 /// When the next event is due.
 pub(super) enum NextEvent {
     At(Instant),
@@ -47,7 +51,7 @@ pub(super) fn run_in_thread(handle_due: impl Fn() -> NextEvent, signal: &EventSi
     make_timers_exact();
     loop {
         match handle_due() {
-            NextEvent::At(due) => std::thread::park_timeout(time_to(due)),
+            NextEvent::At(due) => std::thread::park_timeout(time_to(due + GRACE)),
             NextEvent::Never => std::thread::park(),
             NextEvent::Ended => return,
         }

@@ -89,6 +89,7 @@ impl AdaptiveWindow {
             let growth = (answers / self.window).min(self.window / 4).max(1);
             self.window = self.bound.min(self.window + growth);
         }
+        debug_assert!((START..=self.bound).contains(&self.window), "the window has bounds");
         self.round_trips.clear();
         self.is_used = false;
         self.is_halved = false;

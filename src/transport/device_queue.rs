@@ -74,6 +74,10 @@ impl DeviceQueue {
                 && let Some(queued) = device.waiting.pop_front()
             {
                 device.in_flight += 1;
+                debug_assert!(
+                    device.in_flight <= limit,
+                    "a device is not sent more than it is to be"
+                );
                 self.enter_circle(id, limit);
                 return Some((id, queued));
             }

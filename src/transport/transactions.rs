@@ -238,6 +238,7 @@ impl Transactions {
         let Queued { batch, tag, request } = queued;
         let mut retries = self.limits.retries;
         if let Some(batch) = &mut self.batches[batch.0] {
+            debug_assert!(batch.queued > 0, "each request of the queue is counted");
             batch.queued -= 1;
             retries = batch.settings.max_retries.map_or(retries, |max| max.min(retries));
         }
@@ -247,6 +248,7 @@ impl Transactions {
             (self.slots.len() - 1) as u16
         });
         let slot = &mut self.slots[usize::from(at)];
+        debug_assert!(slot.request.is_none(), "a free slot has no request");
         // Generation 0 is not used, so that no transaction has the ID 0.
         slot.generation = slot.generation.checked_add(1).unwrap_or(1);
         let timeout = self.limits.timeout_of(&request);
@@ -453,9 +455,12 @@ impl Transactions {
     }
 
     fn release(&mut self, at: usize, request: &InFlight) {
+        debug_assert!(self.slots[at].request.is_none(), "a slot is free after its request ended");
         if request.is_stalled {
+            debug_assert!(self.stalled > 0, "each stalled request is counted");
             self.stalled -= 1;
         } else {
+            debug_assert!(self.in_flight > 0, "each request in the window is counted");
             self.in_flight -= 1;
             self.queue.release(request.device, self.limits.device_slots());
         }
@@ -476,6 +481,7 @@ impl Transactions {
         self.counters.ended(request, &result);
         let Some(id) = batch else { return };
         let Some(batch) = &mut self.batches[id.0] else { return };
+        debug_assert!(batch.unfinished > batch.queued, "a request that ends is not queued");
         batch.unfinished -= 1;
         let has_little_left = if batch.settings.wakes_at_end {
             batch.unfinished == 0

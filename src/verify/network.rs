@@ -237,6 +237,7 @@ impl SwitchNetwork {
         let mut network = self.clone();
         for port in ports {
             let hop = &mut network.hops[port.index()];
+            debug_assert_ne!(hop.channel, NONE, "the cable was there");
             (hop.switch, hop.channel) = (NONE, NONE);
         }
         network
@@ -248,6 +249,7 @@ impl SwitchNetwork {
         for &channel in channels {
             let Channel { port, to, .. } = self.channels[channel as usize];
             let hop = &mut network.hops[port.index()];
+            debug_assert_eq!(hop.channel, NONE, "the cable was lost");
             (hop.switch, hop.channel) = (to.0, channel);
         }
         network

@@ -149,6 +149,10 @@ impl Steps {
     }
 
     fn push(&mut self, step: Step) -> u32 {
+        debug_assert!(
+            step.after.iter().all(|&earlier| (earlier as usize) < self.steps.len()),
+            "the sequence of the steps is a valid order"
+        );
         self.steps.push(step);
         self.steps.len() as u32 - 1
     }

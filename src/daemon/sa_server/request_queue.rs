@@ -94,6 +94,7 @@ impl FairQueue {
         }
         self.numbers.insert(taken.key.dedup_key(), queue.first);
         queue.requests.push_front(taken);
+        debug_assert!(self.count < self.capacity, "the request was taken from the queue");
         self.count += 1;
         self.paused.push(port);
         self.paused_until = Some(self.paused_until.map_or(until, |other| other.min(until)));

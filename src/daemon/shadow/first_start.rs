@@ -10,12 +10,12 @@ use crate::cli::configuration;
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::contained;
+use crate::daemon::parts;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::partitions::PartitionState;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::stages::reconfigure::decision::decide;
 use crate::daemon::sm_loop::stages::reconfigure::reregister::clients_to_reregister;
-use crate::daemon::start;
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError, SweepSettings, heavy};
 use crate::plan::Plan;
@@ -60,7 +60,7 @@ impl FirstStart {
     /// Reads the files of earlier runs, as a daemon does when it starts.
     pub fn new(options: Options, files: Arc<ConfigFiles>, state: &StateFiles) -> Self {
         let mut options = options;
-        let (registry, is_complete) = start::registry(&options, &files.partitions, false);
+        let (registry, is_complete) = parts::registry(&options, &files.partitions, false);
         options.no_clients_rereg &= is_complete;
         let names = files.node_names.iter().cloned().collect();
         Self {

@@ -171,6 +171,7 @@ impl<T> Held<T> {
     /// Keeps the result of a computation, and returns the one before it. That for an earlier plan serves
     /// [`Last::computed`] only.
     fn keep(&mut self, plan: u64, baseline: Arc<T>) -> Option<Computed<T>> {
+        debug_assert!(plan <= self.plan, "a baseline is computed for a plan that was provided");
         self.computed.replace(Computed { plan, baseline, is_returned: false })
     }
 

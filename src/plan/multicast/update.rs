@@ -55,5 +55,6 @@ fn replaced<T: Clone>(
         all.push(entry.clone());
     }
     all.extend(new);
+    debug_assert!(all.is_sorted_by_key(mlid), "readers search by MLID");
     all
 }

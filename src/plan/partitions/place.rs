@@ -82,6 +82,7 @@ pub fn place(
         earlier.iter().filter(|(key, _)| is_other(*key)).map(|&(_, index)| index.into());
     let behind = removed_indexes.fold(last, usize::max) + 1;
     let left_out = append(&mut table, behind, earlier, new);
+    debug_assert_eq!(table.len(), cap, "no key is placed behind the end of the table");
     let removed = removed(&old, earlier, &table, name, key_index);
     PlacedKeys { table, left_out, removed }
 }

@@ -160,6 +160,7 @@ impl TableBuilder<'_> {
                 maps.push((0, num, self.mapped(output, output, &scopes, &info)));
             }
         }
+        debug_assert!(maps.is_sorted_by_key(|&(input, output, _)| (output, input)));
         maps
     }
 

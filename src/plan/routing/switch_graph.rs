@@ -54,7 +54,9 @@ impl SwitchGraph {
         let mut first = vec![0];
         let mut links = Vec::new();
         for own in by_switch {
+            let start = links.len();
             links.extend(own);
+            debug_assert!(links[start..].is_sorted_by_key(|link: &Link| link.port));
             first.push(links.len() as u32);
         }
         let mut graph = Self { first, links, reverse: Vec::new(), is_plain: false };

@@ -261,6 +261,7 @@ impl Groups {
                 }
                 is_kept
             });
+            debug_assert!(group.members.len() <= before, "no member is added");
             if group.members.len() != before {
                 *generation += 1;
                 *changes += 1;
@@ -422,6 +423,7 @@ impl Groups {
             .filter(|mlid| range.contains(&mlid.0) && free(mlid))
             .or_else(|| if consolidate { self.shared_mlid(&spec.mgid) } else { None })
             .or_else(|| range.clone().map(Mlid).find(free))?;
+        debug_assert!(range.contains(&mlid.0), "the switches have no entry for {mlid}");
         self.mlids.entry(mlid).or_default().insert(spec.mgid);
         self.changed.add(EntryKey::Group(spec.mgid));
         self.activities.add(mlid, spec.mgid, GroupChange::Created);

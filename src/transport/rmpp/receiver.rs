@@ -83,6 +83,7 @@ impl Receiver {
             end -= padding.min(MAD_SIZE - DATA_OFFSET);
         }
         self.message.extend_from_slice(&mad.0[start..end]);
+        debug_assert!(self.received < self.window_last, "others are not accepted");
         self.received += 1;
         self.is_complete |= rmpp.last();
     }
@@ -90,6 +91,7 @@ impl Receiver {
     /// Acknowledges all segments received in sequence: the number of the last one, and of the last
     /// one that the sender may send.
     pub(super) fn acknowledge(&mut self) -> (u32, u32) {
+        debug_assert!(self.out_of_sequence.len() < WINDOW as usize, "at most one window is kept");
         self.acknowledged = self.received;
         (self.received, self.window_last)
     }

@@ -77,6 +77,7 @@ impl Sender {
         if self.sent >= self.window_last.min(self.segments) {
             return None;
         }
+        debug_assert!(self.acknowledged <= self.sent, "what is acknowledged was sent");
         self.sent += 1;
         self.highest_sent = self.highest_sent.max(self.sent);
         Some(self.segment(self.sent))

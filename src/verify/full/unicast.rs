@@ -112,6 +112,7 @@ pub(in crate::verify) fn check_some(
     let hints = checks.hints();
     let is_strict = checks.is_strict;
     let unrouted = policy.unrouted_switches();
+    debug_assert!(unrouted.is_none_or(<[_]>::is_sorted), "packets search it");
     let groups = &endpoints::group_sources(sources, policy);
     let pass = UnicastPass {
         fabric,

@@ -92,92 +92,55 @@ impl TorusError {
 /// Routes a fabric. Messages are added to `notes` as the stages pass; errors are returned.
 fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, TorusError> {
     let fabric = input.fabric;
-    let options = input.options;
-    if let Some(note) = checks::without_qos(options) {
+    if let Some(note) = checks::without_qos(input.options) {
         return Err(note.into());
     }
     let config = input.torus_config.as_ref().map_err(Clone::clone)?;
     notes.extend(config.notes.iter().cloned());
     let pass = Pass::new(input, config);
     notes.push(report::found(&pass.cabling, pass.vls));
-    let lattice = checks::lattice(config)?;
-    notes.extend(checks::vls(pass.vls)?);
-    checks::port_order(fabric, &pass.port_order)?;
-    let used = match checks::usable_seed(fabric, &lattice, &config.seeds) {
-        Ok(seed) => seed,
-        Err(note) => {
-            let live = checks::live_seed(fabric, &lattice, &config.seeds);
-            let seed = live.filter(|_| options.torus_repair).ok_or_else(|| note.clone())?;
-            notes.push(checks::shortened_seed(&note, &seed));
-            seed
-        }
-    };
-    let seed = used.index;
-    if let Some(text) = seeds::contradiction(&lattice, &used.seed, seed) {
-        return Err(Note::error("4E1C", text).into());
-    }
-    notes.extend(seeds::warnings(&lattice, &config.seeds, seed));
-    notes.push(report::looking_for(&lattice));
-    notes.extend(report::single_dimension(&lattice));
-
-    let discovered = discovery::discover(fabric, config, &lattice, &pass.cabling, &used, notes)?;
-    let grid = &discovered.grid;
-    notes.push(report::built(grid));
-    notes.extend(seeds::coordinate_warnings(fabric, grid, &config.seeds, seed));
-    notes.extend(report::leftovers(fabric, grid, &pass.cabling, &discovered.leftover));
+    let discovered = pass.discover(notes)?;
+    let grid = &discovered.torus.grid;
     let changed = pass.changed(grid);
     let changed = changed.as_deref();
     let names = PartNames::new(fabric, grid, pass.previous.map(Torus::previous));
     // The snapshot serves reports only, and is taken while the routes are computed.
     let (taken, routed) =
         rayon::join(|| pass.snapshot(grid, changed), || pass.by_rule(grid, &names, changed));
-    let radices = WrongRadices::find(fabric, grid, &pass.cabling, &discovered.leftover);
+    let leftover = &discovered.torus.leftover;
+    let radices = WrongRadices::find(fabric, grid, &pass.cabling, leftover);
     let faults = match routed {
         Ok(routes) => {
             notes.extend(taken.changes);
-            notes.extend(pass.about_parts(&discovered));
+            notes.extend(pass.about_parts(&discovered.torus));
             notes.extend(radices.fault().map(report::warning));
-            return Ok(pass.finish(discovered.grid.clone(), taken.snapshot, routes));
+            return Ok(pass.finish(discovered.torus.grid, taken.snapshot, routes));
         }
         Err(faults) => faults,
     };
-    let mut refusal = None;
-    if options.torus_repair {
-        let Completion { torus, ambiguous, fits_lattice } =
-            discovery::complete(fabric, config, &discovered, &pass.cabling, seed);
-        let whole = torus.as_ref().unwrap_or(&discovered);
-        // Parts that seem to be missing because of wrong radices cannot be routed around.
-        let are_radices_right = radices.fault().is_none() || fits_lattice;
-        let before = pass.previous.and_then(Torus::repaired);
-        let repaired =
-            are_radices_right.then(|| repair::routes(fabric, &whole.grid, pass.vls, before));
-        match repaired {
-            Some(Ok(repaired)) => {
-                notes.extend(repair::because(&faults));
-                notes.extend(repair::placed_by_completion(fabric, grid, &whole.grid));
-                notes.extend(ambiguous);
-                let changed = pass.changed(&whole.grid);
-                let taken = pass.snapshot(&whole.grid, changed.as_deref());
-                notes.extend(taken.changes);
-                notes.extend(pass.about_parts(whole));
-                notes.extend(radices.doubt().map(report::warning));
-                notes.extend(repair::summary(&whole.grid, &repaired));
-                let routes = pass.repaired(&whole.grid, repaired);
-                return Ok(pass.finish(whole.grid.clone(), taken.snapshot, routes));
-            }
-            Some(Err(note)) => refusal = Some(note),
-            None => {}
+    let refusal = match pass.by_repair(&discovered, &radices, &faults, notes) {
+        Ok(RepairedTorus { grid, snapshot, routes }) => {
+            return Ok(pass.finish(grid, snapshot, routes));
         }
-    }
+        Err(refusal) => refusal,
+    };
     notes.extend(taken.changes);
     notes.extend(report::unused(fabric, grid, &pass.cabling));
     notes.extend(cut_off::warnings(fabric, grid, &pass.cabling));
     notes.extend(report::missing(fabric, grid));
-    let mut errors: Vec<Note> = discovered.port_group_note(fabric, true).into_iter().collect();
+    let mut errors: Vec<Note> =
+        discovered.torus.port_group_note(fabric, true).into_iter().collect();
     errors.extend(radices.fault().map(report::error));
     errors.extend(faults);
     errors.extend(refusal);
     Err(TorusError::unroutable(fabric, grid, &names, &radices, errors))
+}
+
+/// A torus as it was discovered from a seed.
+struct SeededTorus {
+    torus: Discovered,
+    /// Index of the seed in the configuration.
+    seed: usize,
 }
 
 /// A routing pass: its input, and what is known from the previous one.
@@ -198,6 +161,14 @@ struct Pass<'a> {
 struct TakenSnapshot {
     snapshot: TorusSnapshot,
     changes: Vec<Note>,
+}
+
+/// A torus with routes around its faults.
+struct RepairedTorus {
+    /// With the switches that only its completion placed.
+    grid: Grid,
+    snapshot: TorusSnapshot,
+    routes: GridRoutes,
 }
 
 /// The routes of a torus.
@@ -224,6 +195,75 @@ impl<'a> Pass<'a> {
         let vls = vl_histogram.counts(input.options.max_op_vls);
         let port_order = config.full_port_order();
         Self { input, config, previous, since, cabling, vl_histogram, vls, port_order }
+    }
+
+    /// Finds the torus of the configuration in the fabric, from the first seed that can be used.
+    fn discover(&self, notes: &mut Vec<Note>) -> Result<SeededTorus, TorusError> {
+        let Self { config, cabling, .. } = self;
+        let fabric = self.input.fabric;
+        let lattice = checks::lattice(config)?;
+        notes.extend(checks::vls(self.vls)?);
+        checks::port_order(fabric, &self.port_order)?;
+        let used = match checks::usable_seed(fabric, &lattice, &config.seeds) {
+            Ok(seed) => seed,
+            Err(note) => {
+                let live = checks::live_seed(fabric, &lattice, &config.seeds);
+                let may_be_short = self.input.options.torus_repair;
+                let seed = live.filter(|_| may_be_short).ok_or_else(|| note.clone())?;
+                notes.push(checks::shortened_seed(&note, &seed));
+                seed
+            }
+        };
+        let seed = used.index;
+        if let Some(text) = seeds::contradiction(&lattice, &used.seed, seed) {
+            return Err(Note::error("4E1C", text).into());
+        }
+        notes.extend(seeds::warnings(&lattice, &config.seeds, seed));
+        notes.push(report::looking_for(&lattice));
+        notes.extend(report::single_dimension(&lattice));
+        let torus = discovery::discover(fabric, config, &lattice, cabling, &used, notes)?;
+        notes.push(report::built(&torus.grid));
+        notes.extend(seeds::coordinate_warnings(fabric, &torus.grid, &config.seeds, seed));
+        notes.extend(report::leftovers(fabric, &torus.grid, cabling, &torus.leftover));
+        Ok(SeededTorus { torus, seed })
+    }
+
+    /// Routes around the faults for which the rule has no routes.
+    ///
+    /// # Errors
+    /// The reason why there are none, unless repair is disabled or cannot help.
+    fn by_repair(
+        &self,
+        discovered: &SeededTorus,
+        radices: &WrongRadices,
+        faults: &[Note],
+        notes: &mut Vec<Note>,
+    ) -> Result<RepairedTorus, Option<Note>> {
+        if !self.input.options.torus_repair {
+            return Err(None);
+        }
+        let fabric = self.input.fabric;
+        let SeededTorus { torus: discovered, seed } = discovered;
+        let Completion { torus, ambiguous, fits_lattice } =
+            discovery::complete(fabric, self.config, discovered, &self.cabling, *seed);
+        // Parts that seem to be missing because of wrong radices cannot be routed around.
+        if radices.fault().is_some() && !fits_lattice {
+            return Err(None);
+        }
+        let whole = torus.as_ref().unwrap_or(discovered);
+        let before = self.previous.and_then(Torus::repaired);
+        let repaired = repair::routes(fabric, &whole.grid, self.vls, before)?;
+        notes.extend(repair::because(faults));
+        notes.extend(repair::placed_by_completion(fabric, &discovered.grid, &whole.grid));
+        notes.extend(ambiguous);
+        let changed = self.changed(&whole.grid);
+        let taken = self.snapshot(&whole.grid, changed.as_deref());
+        notes.extend(taken.changes);
+        notes.extend(self.about_parts(whole));
+        notes.extend(radices.doubt().map(report::warning));
+        notes.extend(repair::summary(&whole.grid, &repaired));
+        let routes = self.repaired(&whole.grid, repaired);
+        Ok(RepairedTorus { grid: whole.grid.clone(), snapshot: taken.snapshot, routes })
     }
 
     /// Positions with other cables, if nodes and LIDs are those of the previous pass.
