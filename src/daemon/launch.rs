@@ -25,6 +25,7 @@ pub use crate::cli::exit::Failure;
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::manage::socket;
+use crate::record::recorder::FlightRecorder;
 use crate::transport::demux::MadDemux;
 use crate::transport::frames::{FramePort, FrameSink};
 use crate::transport::recorded::{MadRecorder, RecordedPort, RecordedSink};
@@ -157,19 +158,9 @@ async fn serve(
     let files = StateFiles::from_environment(&options);
     let place = format!("{} port {}, port GUID {}", local.device, local.port, local.guid);
     let recordings = recordings(&options, &files, place);
-    let recorder = recordings.recorder().clone();
     let management_dir = options.management_dir.as_ref().map_or_else(socket::folder, PathBuf::from);
-    let open = open_port(local, recorder.clone(), demux.transfer_observer());
-    let port = ReopeningPort::new(&demux, open).map_err(|error| {
-        // Its management interface tells which process it is where /proc does not.
-        let error = error.with_user(|| socket::owner(&management_dir, local.guid));
-        Failure::new(ExitCode::NoPort, error)
-    })?;
-    let port = Arc::new(RecordedPort::new(Arc::new(port), recorder));
-    let mut port: Arc<dyn MadPort> = Arc::new(FramePort::new(port));
-    if args.trace_port {
-        port = Arc::new(TracedPort::new(port));
-    }
+    let port = manager_port(local, &demux, recordings.recorder(), &management_dir)?;
+    let port = if args.trace_port { Arc::new(TracedPort::new(port)) } else { port };
     let service = Arc::new(ServiceManager::from_environment());
     let reload = announced(service.clone(), reload(args, &options, &log));
     let server_threads = servers.handle.clone().unwrap_or_else(Handle::current);
@@ -206,6 +197,23 @@ async fn serve(
     service.ready();
     tokio::spawn(service.report(daemon.loop_status(), server_threads, asked.clone()));
     Ok(daemon.run(asked).await)
+}
+
+/// The local port, which is opened again when it is lost, with the wrappers that record and log MADs.
+fn manager_port(
+    local: &LocalPort,
+    demux: &Arc<MadDemux>,
+    recorder: &Arc<FlightRecorder>,
+    management_dir: &Path,
+) -> Result<Arc<dyn MadPort>, Failure> {
+    let open = open_port(local, recorder.clone(), demux.transfer_observer());
+    let port = ReopeningPort::new(demux, open).map_err(|error| {
+        // Its management interface tells which process it is where /proc does not.
+        let error = error.with_user(|| socket::owner(management_dir, local.guid));
+        Failure::new(ExitCode::NoPort, error)
+    })?;
+    let port = Arc::new(RecordedPort::new(Arc::new(port), recorder.clone()));
+    Ok(Arc::new(FramePort::new(port)))
 }
 
 /// Tells the service manager about each reload.

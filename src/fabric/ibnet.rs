@@ -184,26 +184,8 @@ impl NetReader {
             "switchguid" | "switchguids" => self.guid_line(&mut scan, NodeKind::Switch),
             "caguid" | "hcaguids" => self.guid_line(&mut scan, NodeKind::Ca),
             "rtguid" => self.guid_line(&mut scan, NodeKind::Router),
-            "sysimgguid" => {
-                scan.expect('=')?;
-                self.pending.system_guid = Some(scan.number()?);
-                Ok(())
-            }
-            // VendorID has 24 bits and DeviceID 16.
-            "vendid" => {
-                scan.expect('=')?;
-                self.pending.model.vendor_id = (scan.number()? & 0xFF_FFFF) as u32;
-                Ok(())
-            }
-            "devid" => {
-                scan.expect('=')?;
-                self.pending.model.device_id = (scan.number()? & 0xFFFF) as u16;
-                Ok(())
-            }
-            "width" | "speed" | "extspeed" | "pdebug" => {
-                scan.expect('=')?;
-                scan.number().map(|_| ())
-            }
+            name @ ("sysimgguid" | "vendid" | "devid" | "width" | "speed" | "extspeed"
+            | "pdebug") => self.assignment(&mut scan, name),
             "module" => {
                 scan.expect('=')?;
                 scan.blanks();
@@ -224,6 +206,21 @@ impl NetReader {
                 format!("\"{other}\" does not begin a line of a fabric file (Switch, Ca, Rt, [port], …guid=)"),
             )),
         }
+    }
+
+    /// The value of a line `name=number` before the header of a node.
+    fn assignment(&mut self, scan: &mut Scan<'_>, name: &str) -> Result<(), LineError> {
+        scan.expect('=')?;
+        let value = scan.number()?;
+        match name {
+            "sysimgguid" => self.pending.system_guid = Some(value),
+            // VendorID has 24 bits and DeviceID 16.
+            "vendid" => self.pending.model.vendor_id = (value & 0xFF_FFFF) as u32,
+            "devid" => self.pending.model.device_id = (value & 0xFFFF) as u16,
+            // The others describe links, which the lines of their ports do, too.
+            _ => {}
+        }
+        Ok(())
     }
 
     fn guid_line(&mut self, scan: &mut Scan<'_>, kind: NodeKind) -> Result<(), LineError> {

@@ -27,7 +27,9 @@ use crate::daemon::sm_loop::context::Configuration;
 use crate::daemon::sm_loop::run::Exit;
 use crate::daemon::start::Daemon;
 use crate::fabric::synthetic::Hardware;
+use crate::manage::server::Server;
 use crate::manage::socket;
+use crate::record::recorder::FlightRecorder;
 use crate::sim::{SimFabric, SmaSpeed, TimedEvents};
 use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
@@ -144,16 +146,7 @@ async fn run_daemon(
     let files = defaults::state_files(&options);
     let place = format!("simulated port {num} of \"{node_name}\", node GUID {guid}");
     let recordings = launch::recordings(&options, &files, place);
-    let recorder = recordings.recorder().clone();
-    let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
-    let sink = Arc::new(FrameSink::new(sink));
-    let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
-        let port = fabric.attach_manager(guid, num, sink).ok_or_else(|| {
-            let text = format!("{guid}[{num}] is not an end port");
-            Failure::new(ExitCode::NoPort, text)
-        })?;
-        Ok::<Arc<dyn MadPort>, Failure>(Arc::new(port))
-    })?;
+    let port = manager_port(&fabric, (guid, num), &demux, recordings.recorder())?;
     let engines = options.routing_engine.clone().unwrap_or_else(|| "minhop".into());
     print_or_end(&format!(
         "subnet manager on \"{node_name}\"[{num}]; routing engine {engines}{}\n",
@@ -171,7 +164,6 @@ async fn run_daemon(
         once: args.once,
         servers,
     };
-    let port = RecordedPort::new(port, recorder);
     let mut daemon = Daemon::new(traced(port, args), &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let shutdown_requested = shutdown.subscribe();
@@ -181,13 +173,7 @@ async fn run_daemon(
     let management = manage_options.and_then(|options| {
         management::start(&mut daemon, &options, management_dir, log.clone(), shutdown.clone())
     });
-    if let Some(server) = &management {
-        let path = server.path().display();
-        print_or_end(&format!("status:   torus-sm status (socket {path})\n"))?;
-        if let Some(url) = server.url() {
-            print_or_end(&format!("page:     {url}\n"))?;
-        }
-    }
+    management.as_ref().map_or(Ok(()), announce)?;
     signals::install(
         daemon.events(),
         shutdown.clone(),
@@ -211,6 +197,36 @@ async fn run_daemon(
     tokio::select! {
         exit = progress.follow(daemon.run(shutdown_requested)) => exit,
         failure = run_script => failure,
+    }
+}
+
+/// The subnet manager's port, with the wrappers that record and log its MADs.
+fn manager_port(
+    fabric: &SimFabric,
+    at: SmPort,
+    demux: &Arc<MadDemux>,
+    recorder: &Arc<FlightRecorder>,
+) -> Result<RecordedPort, Failure> {
+    let (guid, num) = at;
+    let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
+    let sink = Arc::new(FrameSink::new(sink));
+    let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
+        let port = fabric.attach_manager(guid, num, sink).ok_or_else(|| {
+            let text = format!("{guid}[{num}] is not an end port");
+            Failure::new(ExitCode::NoPort, text)
+        })?;
+        Ok::<Arc<dyn MadPort>, Failure>(Arc::new(port))
+    })?;
+    Ok(RecordedPort::new(port, recorder.clone()))
+}
+
+/// Tells where the management interface listens.
+fn announce(server: &Server) -> Result<(), Failure> {
+    let path = server.path().display();
+    print_or_end(&format!("status:   torus-sm status (socket {path})\n"))?;
+    match server.url() {
+        Some(url) => print_or_end(&format!("page:     {url}\n")),
+        None => Ok(()),
     }
 }
 

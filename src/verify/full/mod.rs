@@ -207,17 +207,7 @@ pub(super) fn check(
         summary.has_host_loop = found.origin == LoopOrigin::Hosts;
         summary.cycle = Some(found.cycle);
     } else if held_mappings::are_needed(plan) {
-        let held = checks.held.as_deref();
-        summary.assumes_mappings = held.is_none_or(|held| !held.missing(fabric).is_empty());
-        let maps = match held {
-            Some(held) => SlToVlMaps::held(fabric, plan, &network, held),
-            None => SlToVlMaps::on_vl_0(&network),
-        };
-        let unmapped = DependencyGraph::new(&network, &maps, &triples);
-        if let Some(cycle) = unmapped.cycle(fabric, &network) {
-            summary.notes.push(unmapped_warning(plan, held, &cycle));
-            summary.cycle = Some(cycle);
-        }
+        check_held_mappings(fabric, plan, checks, &network, &triples, &mut summary);
     }
     if failure.total > 0 {
         return Err(failure);
@@ -226,6 +216,28 @@ pub(super) fn check(
     let trees = routes.trees;
     let group_notes = groups.notes;
     Ok((summary, Evidence { network, sl_to_vl, triples, cdg, trees, group_notes }))
+}
+
+/// Looks for a credit loop with the mappings that switches have which the SM cannot write.
+fn check_held_mappings(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    network: &SwitchNetwork,
+    triples: &Triples,
+    summary: &mut Summary,
+) {
+    let held = checks.held.as_deref();
+    summary.assumes_mappings = held.is_none_or(|held| !held.missing(fabric).is_empty());
+    let maps = match held {
+        Some(held) => SlToVlMaps::held(fabric, plan, network, held),
+        None => SlToVlMaps::on_vl_0(network),
+    };
+    let unmapped = DependencyGraph::new(network, &maps, triples);
+    if let Some(cycle) = unmapped.cycle(fabric, network) {
+        summary.notes.push(unmapped_warning(plan, held, &cycle));
+        summary.cycle = Some(cycle);
+    }
 }
 
 impl Evidence {

@@ -25,18 +25,11 @@ impl Proof {
     ) -> Option<Self> {
         let mut trees = self.trees_after(verified, &additions);
         let mut destinations = self.destinations.clone();
-        if !additions.new_destinations.destinations.is_empty() {
+        let new = &additions.new_destinations;
+        if !new.destinations.is_empty() {
             let known = Arc::make_mut(&mut destinations);
-            additions
-                .new_destinations
-                .destinations
-                .iter()
-                .for_each(|&to| known[to.lid.index()] = Some(to));
-            additions
-                .new_destinations
-                .trees
-                .iter()
-                .for_each(|&tree| trees[tree.lid.index()] = Some(tree));
+            new.destinations.iter().for_each(|&to| known[to.lid.index()] = Some(to));
+            new.trees.iter().for_each(|&tree| trees[tree.lid.index()] = Some(tree));
         }
         let lost = &additions.changes.ports;
         let mut network = self.network.clone();

@@ -14,7 +14,7 @@
 
 use super::changes::{Changes, changed_switches};
 use super::check::{Additions, NewDestinations};
-use crate::fabric::{Fabric, SwitchId};
+use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
 use crate::verify::endpoints::{self, DestinationTree, Endpoint, SourcePorts};
@@ -26,6 +26,18 @@ use crate::verify::triples::{TripleSls, Triples};
 use crate::verify::verdict::{Checks, Summary};
 use rayon::prelude::*;
 use std::sync::Arc;
+
+/// The destinations of a plan.
+struct SortedDestinations {
+    /// By LID: those that stayed at their place.
+    known: Vec<Option<Endpoint>>,
+    /// Their trees.
+    trees: Vec<Option<DestinationTree>>,
+    /// The others.
+    arrived: Vec<Endpoint>,
+    /// The ports of known ones without a tree.
+    left_out: Vec<PortId>,
+}
 
 impl Proof {
     /// Checks a plan for a fabric with other nodes. Returns the proof by the numbers of that
@@ -119,30 +131,8 @@ impl Proof {
         if !pairs.all(|((now, before), switch)| is_back(switch) || now.have_groups_of(before)) {
             return None;
         }
-        let count = self.destinations.len().max(plan.lids.max().index() + 1);
-        let mut known = vec![None; count];
-        let mut trees = vec![None; count];
-        let mut arrived = Vec::new();
-        let mut left_out = Vec::new();
-        let tables = self.tables.iter().chain(&plan.routing.lfts);
-        let shortest = tables.map(|table| table.len()).min().unwrap_or(0);
-        for to in endpoints::destinations(fabric, plan, policy) {
-            let lid = to.lid.index();
-            let before = self.destinations.get(lid).copied().flatten();
-            if !before.is_some_and(|before: Endpoint| before.has_same_route(&to)) {
-                arrived.push(to);
-                continue;
-            }
-            if lid >= shortest {
-                return None;
-            }
-            known[lid] = Some(to);
-            trees[lid] = self.trees[lid];
-            if trees[lid].is_none() {
-                left_out.push(to.port);
-            }
-        }
-        reset_lost_leaders(&mut trees);
+        let SortedDestinations { known, trees, arrived, mut left_out } =
+            self.sorted_destinations(fabric, plan)?;
         let network = &*self.network;
         let triples = Triples::new(network);
         let pass = (fabric, plan, &self.checks);
@@ -170,6 +160,38 @@ impl Proof {
         let UnicastFindings { trees, unrouted, .. } = found;
         let new = NewDestinations { destinations: arrived, trees, triples, unrouted };
         Some((proof, new))
+    }
+
+    /// The destinations of a plan by what the proof knows of them; `None` if a table of either plan has
+    /// no entry for a known one.
+    fn sorted_destinations(&self, fabric: &Fabric, plan: &Plan) -> Option<SortedDestinations> {
+        let count = self.destinations.len().max(plan.lids.max().index() + 1);
+        let mut sorted = SortedDestinations {
+            known: vec![None; count],
+            trees: vec![None; count],
+            arrived: Vec::new(),
+            left_out: Vec::new(),
+        };
+        let tables = self.tables.iter().chain(&plan.routing.lfts);
+        let shortest = tables.map(|table| table.len()).min().unwrap_or(0);
+        for to in endpoints::destinations(fabric, plan, &*plan.routing.policy) {
+            let lid = to.lid.index();
+            let before = self.destinations.get(lid).copied().flatten();
+            if !before.is_some_and(|before: Endpoint| before.has_same_route(&to)) {
+                sorted.arrived.push(to);
+                continue;
+            }
+            if lid >= shortest {
+                return None;
+            }
+            sorted.known[lid] = Some(to);
+            sorted.trees[lid] = self.trees[lid];
+            if sorted.trees[lid].is_none() {
+                sorted.left_out.push(to.port);
+            }
+        }
+        reset_lost_leaders(&mut sorted.trees);
+        Some(sorted)
     }
 
     /// The triples that the proof lacks.
