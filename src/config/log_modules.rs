@@ -182,7 +182,7 @@ fn modules(name: &str) -> Option<Vec<String>> {
 fn unknown(name: &str) -> String {
     let files = OPENSM_FILES.iter().flat_map(|(files, _)| files.iter().copied());
     let hint = super::suggest::closest(name, files);
-    let hint = hint.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+    let hint = hint.map_or_else(String::new, |name| format!("; did you mean {name}?"));
     format!("Module name {name} not found{hint}")
 }
 

@@ -82,7 +82,7 @@ fn entry(line: &str) -> Result<Option<(Guid, String, Option<Finding>)>, Finding>
     if name.is_empty() {
         return Err(warn(name_at, "a name is missing here; the line is ignored"));
     }
-    let extra = after.strip_prefix('"').map(str::trim_start).unwrap_or_default();
+    let extra = after.strip_prefix('"').map_or("", str::trim_start);
     let warning = match () {
         () if is_quoted && after.is_empty() => Some(warn(after_at, "a quotation mark is missing")),
         () if is_quoted && after.starts_with('#') => {

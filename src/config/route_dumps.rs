@@ -68,7 +68,7 @@ pub fn lfts(file: &Path, text: &str) -> Result<LftDump, Diagnostic> {
             (dump.switches.last_mut(), line.text.strip_prefix("0x"))
         {
             let (lid, rest) = line.lid(rest, |c| c.is_ascii_whitespace())?;
-            let word = rest.split_ascii_whitespace().next().unwrap_or_default();
+            let word = rest.split_ascii_whitespace().next().unwrap_or("");
             let port = word.parse().map_err(|_| line.error(word, "an output port is missing"))?;
             let destination = line.destination();
             entries.push(LftEntry { lid, port, destination, line: line.number });
@@ -133,7 +133,7 @@ impl<'a> DumpLine<'a> {
     /// An error at a part of the line.
     fn error(&self, part: &str, message: &str) -> Diagnostic {
         let offset = (part.as_ptr() as usize).checked_sub(self.whole.as_ptr() as usize);
-        let before = offset.and_then(|offset| self.whole.get(..offset)).unwrap_or_default();
+        let before = offset.and_then(|offset| self.whole.get(..offset)).unwrap_or("");
         Diagnostic {
             file: self.file.to_path_buf(),
             line: self.number,
@@ -155,7 +155,7 @@ impl<'a> DumpLine<'a> {
 
     /// The LID at the begin of `rest`, and what follows; `ends` accepts the next character.
     fn lid(&self, rest: &'a str, ends: fn(char) -> bool) -> Result<(Lid, &'a str), Diagnostic> {
-        let digits = rest.split(|c: char| !c.is_ascii_hexdigit()).next().unwrap_or_default();
+        let digits = rest.split(|c: char| !c.is_ascii_hexdigit()).next().unwrap_or("");
         let after = &rest[digits.len()..];
         match u16::from_str_radix(digits, 16) {
             Ok(lid) if after.starts_with(ends) => Ok((Lid(lid), after)),
@@ -173,7 +173,7 @@ impl<'a> DumpLine<'a> {
 
 /// The text up to the first blank.
 fn word(text: &str) -> &str {
-    text.split_ascii_whitespace().next().unwrap_or_default()
+    text.split_ascii_whitespace().next().unwrap_or("")
 }
 
 #[cfg(test)]

@@ -18,12 +18,12 @@ impl<'a> Span<'a> {
     }
 
     pub(super) fn text(&self) -> &'a str {
-        self.source.get(self.start..self.end).unwrap_or_default()
+        self.source.get(self.start..self.end).unwrap_or("")
     }
 
     /// Column of the first character, from 1.
     pub(super) fn column(&self) -> u32 {
-        let before = self.source.get(..self.start).unwrap_or_default();
+        let before = self.source.get(..self.start).unwrap_or("");
         u32::try_from(before.chars().count()).unwrap_or(u32::MAX - 1) + 1
     }
 

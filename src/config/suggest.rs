@@ -21,7 +21,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 
 /// The end of a message that suggests the candidate closest to `name`; empty if none is close.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    closest(name, candidates).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    closest(name, candidates).map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
 #[cfg(test)]

@@ -80,8 +80,8 @@ impl Cause {
     fn not_utf8(bytes: &[u8], valid: usize) -> Self {
         let before = String::from_utf8_lossy(&bytes[..valid]);
         let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Self::NotUtf8(line, column, bytes.get(valid).copied().unwrap_or_default())
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        Self::NotUtf8(line, column, bytes.get(valid).copied().unwrap_or(0))
     }
 }
 

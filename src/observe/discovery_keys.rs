@@ -51,7 +51,7 @@ impl DiscoveryKeys {
         if let Some(peer) = state.peer(from) {
             return self.of(state, peer);
         }
-        let near = state.port(from).map(|port| port.guid).unwrap_or_default();
+        let near = state.port(from).map_or(Guid(0), |port| port.guid);
         let far = self.keys.neighbor(near, from.1);
         far.map_or(self.usual, |guid| self.of_guid(guid))
     }

@@ -12,7 +12,7 @@ pub struct Restarts(FxHashMap<Guid, u64>);
 impl Restarts {
     /// The generation of a node; 0 if there is none.
     pub fn last(&self, node: Guid) -> u64 {
-        self.0.get(&node).copied().unwrap_or_default()
+        self.0.get(&node).copied().unwrap_or(0)
     }
 
     /// Records these nodes, and forgets those that are not in the fabric.

@@ -113,7 +113,9 @@ const AS_DIFFERENCE: u8 = 0x40;
 
 const FATES: [MadFate; 4] =
     [MadFate::Sent, MadFate::NotSent, MadFate::Received, MadFate::Unanswered];
-const AGENTS: [Agent; 4] = [Agent::SmiDirected, Agent::SmiLid, Agent::Sa, Agent::Congestion];
+/// All agents, by their codes.
+const AGENTS: [Agent; 5] =
+    [Agent::SmiDirected, Agent::SmiLid, Agent::Sa, Agent::Congestion, Agent::Perf];
 
 /// Appends a MAD at `delta` microseconds after the entry before. `requests` are those of the entries
 /// before it.
@@ -123,8 +125,11 @@ pub(super) fn put_mad_entry(
     entry: &RecordedMad,
     requests: &mut Requests,
 ) {
-    let fate = FATES.iter().position(|&fate| fate == entry.fate).unwrap_or_default();
-    let agent = AGENTS.iter().position(|&agent| agent == entry.agent).unwrap_or_default();
+    let fate = FATES.iter().position(|&fate| fate == entry.fate);
+    let agent = AGENTS.iter().position(|&agent| agent == entry.agent);
+    debug_assert!(fate.is_some() && agent.is_some(), "each fate and each agent has a code");
+    let fate = fate.unwrap_or(0);
+    let agent = agent.unwrap_or(0);
     let answered = requests.answered_by(entry.fate, &entry.mad);
     let form = if answered.is_some() { AS_DIFFERENCE } else { 0 };
     out.push((agent << 2 | fate) as u8 | form);
@@ -153,7 +158,7 @@ pub(super) fn put_event(out: &mut Vec<u8>, delta: u64, kind: EventKind, text: &s
 /// The text up to the last end of a character within `max` bytes.
 fn truncated(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
-    &text[..end.unwrap_or_default()]
+    &text[..end.unwrap_or(0)]
 }
 
 /// Reads an entry; `before` is the time of the entry before, `requests` are those of the entries before

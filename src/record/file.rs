@@ -165,7 +165,7 @@ impl Recording {
             }
         }
         match (header, reader.is_empty()) {
-            (Some(header), true) => Ok(Self { header, first: first.unwrap_or_default(), entries }),
+            (Some(header), true) => Ok(Self { header, first: first.unwrap_or(0), entries }),
             _ => Err(reader.error("surplus bytes after the end of the recording")),
         }
     }

@@ -235,7 +235,7 @@ fn sa_notice(view: &SubnetView<'_>, number: u16, subject: Gid) -> Notice {
     notice.set_notice_type(TYPE_SUBNET_MANAGEMENT);
     notice.set_producer_type(PRODUCER_CLASS_MANAGER);
     notice.set_trap_number(number);
-    notice.set_issuer_lid(view.lids().base_of_owner(view.fabric(), local).unwrap_or_default());
+    notice.set_issuer_lid(view.lids().base_of_owner(view.fabric(), local).unwrap_or(Lid(0)));
     notice.set_subject_gid(subject);
     notice.set_issuer_gid(view.gid(local));
     notice

@@ -196,7 +196,7 @@ impl ReplyBuilder {
 /// Bytes of a request up to the end of its attribute. A driver may have left behind it what was in its
 /// memory before, such as a key, which must not go to the client.
 fn attribute_end(request: &[u8]) -> usize {
-    let data = request.get(DATA_OFFSET..).unwrap_or_default();
+    let data = request.get(DATA_OFFSET..).unwrap_or(&[]);
     let size = match Header::read(request).attr_id() {
         SaAttr::SERVICE_RECORD => ServiceRecord::STRIDE,
         SaAttr::MULTI_PATH_RECORD if data.len() >= MultiPathRecord::SIZE => {

@@ -122,7 +122,7 @@ impl FaultyNodes {
     }
 
     pub(super) fn response_time(&self, node: u32) -> Duration {
-        self.get(node).map(|faults| faults.response_time).unwrap_or_default()
+        self.get(node).map_or(Duration::ZERO, |faults| faults.response_time)
     }
 
     /// The fault of the node's congestion control agent.

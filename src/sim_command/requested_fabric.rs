@@ -60,14 +60,14 @@ impl RequestedFabric {
         if let Some(text) = &self.generated_torus {
             return Some(text.clone());
         }
-        let engines = daemon.given("routing_engine").unwrap_or_default();
+        let engines = daemon.given("routing_engine").unwrap_or("");
         let is_needed =
             engine_names(engines).any(|name| name == torus::NAME) || daemon.config.is_some();
         if !is_needed || daemon.given("torus_config").is_some() {
             return None;
         }
         let is_host = |node: &TopologyNode| node.kind == NodeKind::Ca;
-        let sm_node = self.topology.nodes.iter().position(is_host).unwrap_or_default();
+        let sm_node = self.topology.nodes.iter().position(is_host).unwrap_or(0);
         let fabric = scenario::snapshot(&self.topology, (sm_node, None))?;
         torus_config::derive(&fabric).ok().map(|derived| derived.config.to_string())
     }

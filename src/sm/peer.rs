@@ -48,7 +48,7 @@ pub fn may_see_sm_key(options: &Options, port: Option<Guid>) -> bool {
 /// True if an SM of `sm_key_peers` shows no SM_Key. Before its first sweep, it does not know whose
 /// request it answers.
 pub fn hides_sm_key(options: &Options, info: &SmInfo) -> bool {
-    let peers = options.sm_key_peers.0.as_deref().unwrap_or_default();
+    let peers = options.sm_key_peers.0.as_deref().unwrap_or(&[]);
     options.sm_key.is_set() && !info.sm_key().is_set() && peers.contains(&info.guid())
 }
 

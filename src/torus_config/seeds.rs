@@ -266,7 +266,7 @@ fn farthest(
         .map(|candidate| {
             let distances =
                 chosen.iter().map(|other| distance(embedding, candidate.origin, other.origin));
-            distances.min().unwrap_or_default()
+            distances.min().unwrap_or(0)
         })
         .enumerate();
     indices.max_by_key(|&(index, distance)| (distance, Reverse(index))).map(|(index, _)| index)

@@ -136,7 +136,7 @@ pub fn find(name: &str) -> Option<&'static Key> {
 
 fn unknown(name: &str) -> LineProblem<'_> {
     let hint = suggest::closest(name, TABLE.iter().map(|key| key.name));
-    let hint = hint.map(|hint| format!("; did you mean '{hint}'?")).unwrap_or_default();
+    let hint = hint.map_or_else(String::new, |hint| format!("; did you mean '{hint}'?"));
     LineProblem {
         at: name,
         severity: Severity::Warning,
@@ -147,7 +147,7 @@ fn unknown(name: &str) -> LineProblem<'_> {
 /// Column, from 1 and in characters, of `part`, which is a slice of `line`.
 fn column(line: &str, part: &str) -> u32 {
     let offset = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
-    let before = line.get(..offset).unwrap_or_default().chars().count();
+    let before = line.get(..offset).unwrap_or("").chars().count();
     u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
 }
 

@@ -108,7 +108,7 @@ fn set_in_level(
     match name {
         "name" => level.name = value.name(diagnostics).map_or(String::new(), |(name, _)| name),
         "use" => level.purpose = value.words(),
-        "sl" => level.sl = Sl(value.number("an SL", 15, diagnostics).unwrap_or_default() as u8),
+        "sl" => level.sl = Sl(value.number("an SL", 15, diagnostics).unwrap_or(0) as u8),
         "mtu-limit" => level.mtu_limit = value.parsed(diagnostics, literal::mtu),
         "rate-limit" => level.rate_limit = value.rate(diagnostics),
         "packet-life" => {

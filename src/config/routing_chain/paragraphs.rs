@@ -76,7 +76,7 @@ impl<'a> Paragraph<'a> {
 
     /// The text of an optional description.
     pub(super) fn usage(&self) -> String {
-        self.find("use").map(|usage| usage.text().to_owned()).unwrap_or_default()
+        self.find("use").map_or_else(String::new, |usage| usage.text().to_owned())
     }
 }
 

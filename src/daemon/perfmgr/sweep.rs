@@ -5,7 +5,7 @@ use super::monitored::Monitored;
 use super::pace::Pace;
 use super::targets::{self, Targets};
 use crate::fabric::{NodeId, PortId};
-use crate::ids::{Guid, PortNum};
+use crate::ids::{Guid, Lid, PortNum};
 use crate::perfmgr::counters::{
     self, Capabilities, DataCounters, ErrorCounters, clear_selection, must_clear,
     must_clear_extended,
@@ -236,7 +236,7 @@ impl<'a> Sweep<'a> {
     fn unanswered(&mut self, (port, _): Job, error: &GsiError) {
         self.failed += 1;
         let (guid, num) = self.name(port);
-        let lid = self.targets.lid(port).unwrap_or_default();
+        let lid = self.targets.lid(port).unwrap_or(Lid(0));
         let name = &self.targets.fabric.node_of(port).name();
         match error {
             GsiError::Unanswered(tid) => error!(
@@ -303,7 +303,7 @@ impl<'a> Sweep<'a> {
         };
         match read {
             Ok(to) => {
-                let from = self.targets.lid(port).unwrap_or_default();
+                let from = self.targets.lid(port).unwrap_or(Lid(0));
                 self.monitored.redirect(guid, num, from, to);
                 let query = if self.settings.queries_class_port_info {
                     Query::ClassPortInfo

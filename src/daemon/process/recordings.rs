@@ -297,7 +297,7 @@ pub fn record_panics(recordings: &Arc<Recordings>) {
         let text = payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
         let text = text.unwrap_or("no message");
-        let place = panic.location().map(|place| format!("{place}: ")).unwrap_or_default();
+        let place = panic.location().map_or_else(String::new, |place| format!("{place}: "));
         recordings.panicked(format!("{place}{text}"));
     }));
 }

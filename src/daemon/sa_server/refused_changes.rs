@@ -68,7 +68,7 @@ impl SaServer {
             _ => "join",
         };
         let mgid = Gid(mgid(&request.mad).unwrap_or_default());
-        let wanted = McMemberRecord::parse(request.mad.get(DATA_OFFSET..).unwrap_or_default());
+        let wanted = McMemberRecord::parse(request.mad.get(DATA_OFFSET..).unwrap_or(&[]));
         let port = wanted.port_gid().guid();
         warn!(
             "ERR 1B12: Port {port} (requested by {}) may not {action} the group with MGID {mgid}: \
@@ -80,10 +80,10 @@ impl SaServer {
 
     /// Logs alias GUIDs that a port asked for and that another port has.
     fn log_duplicate_aliases(&mut self, subnet: &Subnet, request: &Inbound, reply: &[u8]) {
-        let record = |mad: &[u8]| GuidInfoRecord::parse(mad.get(DATA_OFFSET..).unwrap_or_default());
+        let record = |mad: &[u8]| GuidInfoRecord::parse(mad.get(DATA_OFFSET..).unwrap_or(&[]));
         let asked = record(&request.mad);
         let set = record(reply);
-        let header = SaHeader::read(request.mad.get(SA_OFFSET..).unwrap_or_default());
+        let header = SaHeader::read(request.mad.get(SA_OFFSET..).unwrap_or(&[]));
         let lid = request.from.lid;
         for index in 0..asked.guids().0.len() {
             let guid = asked.guids().0[index];

@@ -3,6 +3,7 @@
 use super::put;
 use crate::fabric::link_rate::{LinkSpeed, width_name};
 use crate::fabric::{Fabric, NodeId, PortId};
+use crate::ids::Lid;
 use crate::plan::Plan;
 use crate::wire::attr::{NodeKind, PortInfo, PortState};
 use std::fmt;
@@ -38,7 +39,7 @@ fn subnet_end(
         NodeKind::Router => "Rt",
         NodeKind::Unknown(_) => "**",
     };
-    let lid = plan.lids.base_of_owner(fabric, id).unwrap_or_default();
+    let lid = plan.lids.base_of_owner(fabric, id).unwrap_or(Lid(0));
     let sm_lid = plan.lids.base_of_owner(fabric, fabric.local());
     let sm = if sm_lid == Some(lid) { "-SM" } else { "" };
     let info = &node.info;

@@ -137,7 +137,7 @@ DURATION     50us, 250ms, 1.5s, 2m; without unit in seconds
 
 /// Output of `help`: all commands, or those that begin with `name`.
 pub fn help(name: Option<&str>) -> String {
-    let name = name.unwrap_or_default().to_ascii_lowercase();
+    let name = name.unwrap_or("").to_ascii_lowercase();
     let mut text = String::new();
     for entry in COMMANDS.iter().filter(|entry| entry.name.starts_with(&name)) {
         let usage = format!("{} {}", entry.name, entry.arguments);

@@ -122,7 +122,7 @@ impl RandomFaults<'_> {
     fn node_name(&self, node: u32) -> String {
         // The node GUID of the topology: `guid` may change the one in NodeInfo.
         let by_guid = self.devices.by_guid.iter().find(|(_, index)| **index == node);
-        by_guid.map(|(guid, _)| guid.to_string()).unwrap_or_default()
+        by_guid.map_or_else(String::new, |(guid, _)| guid.to_string())
     }
 
     fn port_name(&self, slot: u32) -> String {

@@ -39,7 +39,7 @@ fn by_port(net: &Net) -> Vec<(u32, String)> {
         lines.extend(transit(&name, link).into_iter().map(|line| (slot, line)));
     }
     for (&slot, &(probability, attr)) in &faults.errors {
-        let attr = attr.map(|attr| format!(" attribute 0x{attr:04x}")).unwrap_or_default();
+        let attr = attr.map_or_else(String::new, |attr| format!(" attribute 0x{attr:04x}"));
         let line = format!("error {} {}%{attr}", port_name(devices, slot), percent(probability));
         lines.push((slot, line));
     }

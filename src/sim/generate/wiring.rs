@@ -90,7 +90,7 @@ fn add_switch(
     })?;
     let first_host = topology.nodes.len();
     for host in 0..hosts {
-        let prefix = switch.host_prefix.as_deref().unwrap_or_default();
+        let prefix = switch.host_prefix.as_deref().unwrap_or("");
         let guid = host_guid(number, hosts, host);
         let description = format!("h{prefix}-{host} HCA-1");
         topology.nodes.push(node(NodeKind::Ca, guid, description, 1));

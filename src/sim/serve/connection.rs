@@ -81,7 +81,7 @@ impl Connection {
 
     /// The next request, once it has been received completely.
     pub(super) fn request(&mut self) -> Result<Option<Request>, Disconnected> {
-        let rest = self.received.get(self.decoded..).unwrap_or_default();
+        let rest = self.received.get(self.decoded..).unwrap_or(&[]);
         let Some(header) = rest.first_chunk() else { return Ok(None) };
         let (operation, length) = read_frame_header(*header).ok_or(Disconnected)?;
         let Some(body) = rest.get(FRAME_HEADER_SIZE..FRAME_HEADER_SIZE + length) else {

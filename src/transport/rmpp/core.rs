@@ -152,7 +152,7 @@ impl Core {
         let headers = headers_of(mad);
         let header = Header::read(&headers);
         let key = Key::new(&to, &header, header.method());
-        let records = mad.get(DATA_OFFSET..).unwrap_or_default();
+        let records = mad.get(DATA_OFFSET..).unwrap_or(&[]);
         if let Some(open) = self.outbound.get_mut(&key) {
             let message = open.sender.message();
             if message.headers == headers && *message.records == *records {

@@ -85,7 +85,7 @@ impl Sender {
 
     fn segment(&self, number: u32) -> Mad {
         let start = (number as usize - 1) * SEGMENT_RECORDS;
-        let records = self.message.records.get(start..).unwrap_or_default();
+        let records = self.message.records.get(start..).unwrap_or(&[]);
         let records = &records[..records.len().min(SEGMENT_RECORDS)];
         let mut mad = Mad::default();
         mad.0[..DATA_OFFSET].copy_from_slice(&self.message.headers);

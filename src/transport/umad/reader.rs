@@ -127,7 +127,7 @@ impl Reader {
     fn deliver(&self, message: &[u8]) {
         let Some(header) = UserHeader::read(message, self.device.with_pkey_index) else { return };
         let Some(agent) = self.device.agent(header.id) else { return };
-        let mad = message.get(self.device.header_len()..).unwrap_or_default();
+        let mad = message.get(self.device.header_len()..).unwrap_or(&[]);
         if mad.len() < crate::wire::mad::Header::default().0.len() {
             return;
         }

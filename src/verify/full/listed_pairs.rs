@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Faults of pairs that the engine lists as without a route, and for which a switch has an entry.
 pub(super) fn routed_against_list(fabric: &Fabric, plan: &Plan) -> FaultList {
     let mut faults = FaultList::default();
-    let pairs = plan.routing.policy.unrouted_switches().unwrap_or_default();
+    let pairs = plan.routing.policy.unrouted_switches().unwrap_or(&[]);
     let mut ends: BTreeMap<SwitchId, Vec<PortId>> = BTreeMap::new();
     for port in fabric.end_ports().filter(|_| !pairs.is_empty()) {
         if let Some(switch) = switch_of(fabric, port) {

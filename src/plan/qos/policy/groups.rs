@@ -147,8 +147,8 @@ fn matching_names<'n>(node: &Node, names: &'n [PortName]) -> Vec<(&'n PortName, 
 /// a slash.
 fn name_matches(description: &str, wanted: &str) -> bool {
     let mut words = description.split_whitespace();
-    let host = words.next().unwrap_or_default();
-    let device = words.next().unwrap_or_default();
+    let host = words.next().unwrap_or("");
+    let device = words.next().unwrap_or("");
     let has_slash = wanted.contains('/');
     glob_matches(description, wanted)
         || !has_slash && glob_matches(host, wanted)

@@ -47,7 +47,7 @@ impl RuleSets {
 
     fn words_of(&self, id: SetId) -> &[u64] {
         let start = id as usize * self.words;
-        self.sets.get(start..start + self.words).unwrap_or_default()
+        self.sets.get(start..start + self.words).unwrap_or(&[])
     }
 
     /// The first rule in the intersection of the sets.

@@ -92,7 +92,7 @@ pub(super) fn given_roots(
     notes: &mut Vec<Note>,
 ) -> Option<Vec<SwitchId>> {
     let mut roots = Vec::new();
-    for &guid in options.roots.unwrap_or_default() {
+    for &guid in options.roots.unwrap_or(&[]) {
         match fabric.node_by_guid(guid).and_then(|node| fabric.node(node).switch) {
             Some(root) => roots.push(root),
             None => notes.push(Note::error(

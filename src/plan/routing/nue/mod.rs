@@ -83,7 +83,7 @@ fn route(input: &RoutingInput<'_>) -> Result<Routing, Note> {
     let fabric = input.fabric;
     let lids = input.lids;
     let by_lid = |switch| {
-        let lid = lids.base(fabric.switch(switch).first_port).unwrap_or_default();
+        let lid = lids.base(fabric.switch(switch).first_port).unwrap_or(Lid(0));
         lid.0.swap_bytes().into()
     };
     let network = Network::new(fabric, input.options.avoid_throttled_links, by_lid);

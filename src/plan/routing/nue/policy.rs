@@ -59,7 +59,7 @@ impl RoutingPolicy for NuePolicy {
     }
 
     fn destination_group(&self, _port: PortId, lid: Lid) -> u32 {
-        self.layer(lid).unwrap_or_default().into()
+        self.layer(lid).unwrap_or(0).into()
     }
 
     fn multicast_tree(&self, _mlid: Mlid, members: &[PortId]) -> Option<MulticastTree> {
@@ -82,7 +82,7 @@ impl RoutingPolicy for NuePolicy {
     }
 
     fn structure(&self) -> EngineStructure {
-        let highest = self.layers.iter().flatten().copied().max().unwrap_or_default();
+        let highest = self.layers.iter().flatten().copied().max().unwrap_or(0);
         EngineStructure::of_layers(usize::from(highest) + 1)
     }
 

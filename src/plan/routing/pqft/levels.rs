@@ -139,7 +139,7 @@ fn by_switch(
     roots: Option<&[Guid]>,
 ) -> Result<Vec<u32>, String> {
     let roots: Vec<SwitchId> = roots
-        .unwrap_or_default()
+        .unwrap_or(&[])
         .iter()
         .filter_map(|guid| fabric.node(fabric.node_by_guid(*guid)?).switch)
         .collect();

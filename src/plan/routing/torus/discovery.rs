@@ -7,6 +7,7 @@ use super::placement::{Discovered, NamedSwitch, Placement, PlacementError, origi
 use super::seeds;
 use crate::config::torus::{Seed, TorusConfig};
 use crate::fabric::Fabric;
+use crate::ids::Guid;
 use crate::notes::Note;
 
 /// Discovers the torus from a seed.
@@ -26,7 +27,7 @@ pub(super) fn discover(
     let kind = if *index == 0 { "default".to_owned() } else { format!("backup #{index}") };
     let mut placement = Placement::new(lattice, cabling, config.portgroup_max_ports);
     placement.place_seed(fabric, seed).map_err(messages)?;
-    let guid = seed.links.iter().flatten().next().map(|link| link.origin).unwrap_or_default();
+    let guid = seed.links.iter().flatten().next().map_or(Guid(0), |link| link.origin);
     let at = lattice.coordinates(origin(lattice, seed));
     notes.push(Note::info(format!(
         "using torus seed configured as {kind} (switch {at} GUID {guid})"

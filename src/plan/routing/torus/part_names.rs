@@ -125,7 +125,7 @@ impl<'a> PartNames<'a> {
         // Most switches use the same port number for this direction.
         if most as usize * 2 > self.grid.order.len() {
             let mut likely = free.iter().filter(|&&port| usual[usize::from(port)] == most);
-            let port = likely.next().map(|&port| self.port(switch, port)).unwrap_or_default();
+            let port = likely.next().map_or_else(String::new, |&port| self.port(switch, port));
             return format!("({port}, as on most switches)");
         }
         match free.len() {

@@ -43,7 +43,7 @@ pub(super) fn looking_for(lattice: &Lattice) -> Note {
 /// cables, apart from the switches that the seed names.
 pub(super) fn single_dimension(lattice: &Lattice) -> Option<Note> {
     let radices = lattice.radices();
-    let longest = radices.iter().copied().max().unwrap_or_default();
+    let longest = radices.iter().copied().max().unwrap_or(0);
     let is_single = radices.iter().filter(|&&radix| radix > 1).count() == 1;
     (is_single && longest > 3).then(|| {
         warning(

@@ -432,7 +432,7 @@ impl RoutingPolicy for Torus {
             mlid,
             members,
             |port| self.attachment(port),
-            |port| self.guids.get(port.index()).copied().unwrap_or_default(),
+            |port| self.guids.get(port.index()).copied().unwrap_or(Guid(0)),
         ))
     }
 

@@ -104,7 +104,7 @@ impl StepResult {
 
 impl RoutingPolicy for ChainPolicy {
     fn path_sl(&self, source: PortId, destination: PortId, hint: Sl) -> Sl {
-        let lid = self.base_lids.get(destination.index()).copied().unwrap_or_default();
+        let lid = self.base_lids.get(destination.index()).copied().unwrap_or(Lid(0));
         self.path_sl_to_lid(source, destination, lid, hint)
     }
 
@@ -145,11 +145,11 @@ impl RoutingPolicy for ChainPolicy {
     }
 
     fn sl_group(&self, port: PortId) -> u32 {
-        self.sources.get(port.index()).copied().unwrap_or_default()
+        self.sources.get(port.index()).copied().unwrap_or(0)
     }
 
     fn destination_group(&self, _port: PortId, lid: Lid) -> u32 {
-        self.destinations.get(lid.index()).copied().unwrap_or_default()
+        self.destinations.get(lid.index()).copied().unwrap_or(0)
     }
 
     /// True if the engines of all parts promise it; parts routed by others may close loops, as

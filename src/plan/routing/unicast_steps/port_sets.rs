@@ -153,7 +153,7 @@ fn is_host(host: &HostPorts, node: &Node, num: PortNum) -> bool {
     }
     let description = node.description.to_string();
     let mut words = description.split_whitespace();
-    let name = words.next().unwrap_or_default();
+    let name = words.next().unwrap_or("");
     let index = words.next().and_then(|word| word.strip_prefix("HCA-")?.parse().ok());
     name == host.hostname && host.hca_index.is_none_or(|wanted| index == Some(wanted))
 }

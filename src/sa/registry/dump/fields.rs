@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
     /// Reads a hexadecimal number of at most `max` up to a blank, a colon or the end of the line.
     pub(super) fn hex(&mut self, name: &str, max: u64) -> Result<u64, FieldError> {
         let rest = &self.line[self.at..];
-        let word = rest.split([' ', '\t', '\r', ':']).next().unwrap_or_default();
+        let word = rest.split([' ', '\t', '\r', ':']).next().unwrap_or("");
         let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
         let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         let value = u64::from_str_radix(digits, 16).ok().filter(|_| is_hex);

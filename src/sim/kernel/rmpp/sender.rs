@@ -61,7 +61,7 @@ impl Sender {
         let capacity = MAD_SIZE - self.offset;
         let start = self.offset + (number as usize - 1) * capacity;
         let end = self.message.len().min(start + capacity);
-        let data = self.message.get(start..end).unwrap_or_default();
+        let data = self.message.get(start..end).unwrap_or(&[]);
         let mut mad = Mad::read(&self.message[..self.offset.min(self.message.len())]);
         mad.0[self.offset..self.offset + data.len()].copy_from_slice(data);
         let mut rmpp = RmppHeader::default();

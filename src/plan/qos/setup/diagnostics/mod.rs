@@ -77,7 +77,7 @@ impl SetupContext<'_> {
 
     /// Describes ports by an example: `port X`, or `12 ports, such as port X`.
     fn such_as(&self, ports: &PortSample) -> String {
-        let first = ports.first.map(|port| self.fabric.describe(port)).unwrap_or_default();
+        let first = ports.first.map_or_else(String::new, |port| self.fabric.describe(port));
         match ports.count {
             1 => first,
             count => format!("{count} ports, such as {first}"),

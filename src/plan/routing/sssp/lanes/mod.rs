@@ -161,7 +161,7 @@ impl PathLanes {
     }
 
     pub(super) fn base_lid(&self, port: PortId) -> Lid {
-        self.base_lids.get(port.index()).copied().unwrap_or_default()
+        self.base_lids.get(port.index()).copied().unwrap_or(Lid(0))
     }
 }
 
