@@ -19,12 +19,17 @@ type Page = [AtomicU16; PAGE_LEN];
 /// an input channel plus one. Many threads add to the sets; these only grow, so the result does not
 /// depend on the order.
 ///
-/// A clone shares its pages with the original. From then on both change by [`Self::set`] only, which
-/// copies a shared page.
-#[derive(Clone)]
+/// A clone is a copy. The sets of [`Self::shared`] share pages with the original; from then on both change
+/// by [`Self::set`] only, which copies a shared page.
 pub(super) struct Triples {
     /// By channel ([`ChannelSets`] of its hop in the [`SwitchNetwork`]).
     pages: Vec<Arc<Page>>,
+}
+
+impl Clone for Triples {
+    fn clone(&self) -> Self {
+        Self { pages: self.pages.iter().map(|page| Arc::new(copy_of(page))).collect() }
+    }
 }
 
 impl Triples {
@@ -33,26 +38,31 @@ impl Triples {
         Self { pages: (0..pages).map(|_| Arc::new(empty_page())).collect() }
     }
 
-    /// Adds SLs to the triple of `input`, a channel, and the next channel with index `next`. There must be
-    /// no clone.
+    /// The same sets, with pages that both share until one of them changes.
+    pub(super) fn shared(&self) -> Self {
+        Self { pages: self.pages.clone() }
+    }
+
+    /// Adds SLs to the triple of `input`, a channel, and the next channel with index `next`. No other sets
+    /// may share the page.
     #[inline]
     pub(super) fn add(&self, channel: ChannelSets, input: u16, next: u16, mask: u16) {
         let index = channel.index(input, next);
         let page = &self.pages[index / PAGE_LEN];
-        debug_assert_eq!(Arc::strong_count(page), 1, "a clone shares the page");
+        debug_assert_eq!(Arc::strong_count(page), 1, "others share the page");
         let set = &page[index % PAGE_LEN];
         if mask & !set.load(Ordering::Relaxed) != 0 {
             set.fetch_or(mask, Ordering::Relaxed);
         }
     }
 
-    /// Adds SLs as [`Self::add`] does, and changes no clone.
+    /// Adds SLs as [`Self::add`] does, and changes no sets that share the page.
     pub(super) fn add_apart(&mut self, channel: ChannelSets, input: u16, next: u16, mask: u16) {
         let index = channel.index(input, next);
         self.set(index, self.at(index) | mask);
     }
 
-    /// Removes the SLs of all triples that contain a channel. Changes no clone.
+    /// Removes the SLs of all triples that contain a channel. Changes no sets that share a page.
     pub(super) fn remove_channel(&mut self, network: &SwitchNetwork, channel: u32) {
         let Channel { from, to, out_index, in_index, .. } = network.channels[channel as usize];
         let inputs = |from| 0..=network.degree(from) as u16;
@@ -73,7 +83,7 @@ impl Triples {
         }
     }
 
-    /// Replaces the SLs of the triple with this index. A page that a clone shares is copied if it changes.
+    /// Replaces the SLs of the triple with this index. A page that others share is copied if it changes.
     fn set(&mut self, index: usize, sls: u16) {
         if self.at(index) == sls {
             return;

@@ -38,7 +38,7 @@ impl Proof {
             network = Arc::new(network.without(lost));
             packed = Arc::new(network.packed());
         }
-        let mut triples = (*self.triples).clone();
+        let mut triples = self.triples.shared();
         for (&(channel, input, next), &sls) in &additions.triples {
             let hop = network.hop_of(channel);
             triples.add_apart(hop.channel_sets(), input, next, sls);
