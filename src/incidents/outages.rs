@@ -13,6 +13,9 @@ use crate::ids::Guid;
 use crate::notes::counted;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Silent hosts at one switch that are one incident.
+const MIN_TOGETHER: usize = 4;
+
 /// The nodes that are lost or silent, and the cables that are lost.
 #[derive(Default)]
 pub(super) struct Outage<'a> {
@@ -43,6 +46,7 @@ impl<'a> Outage<'a> {
         for component in self.components() {
             self.divide(&component, elsewhere, &mut shares, &mut share_of);
         }
+        let together = self.silent_together();
         for (&guid, node) in self.nodes.iter().filter(|(_, node)| node.device != Device::Switch) {
             let switches = node.cables.iter().map(|cable| cable.far_from(guid).guid);
             let is_cut_off = switches.clone().all(|far| share_of.contains_key(&far));
@@ -53,10 +57,11 @@ impl<'a> Outage<'a> {
                     share_of.insert(guid, owner);
                 }
                 None => {
-                    let share = shares.entry(guid).or_default();
+                    let owner = together.get(&guid).copied().unwrap_or(guid);
+                    let share = shares.entry(owner).or_default();
                     share.failed.push(node);
                     share.nodes.push(node);
-                    share_of.insert(guid, guid);
+                    share_of.insert(guid, owner);
                 }
             }
         }
@@ -70,6 +75,26 @@ impl<'a> Outage<'a> {
         }
         let shared = shares.into_iter().map(|(guid, share)| self.cause(guid, &share));
         shared.chain(alone).collect()
+    }
+
+    /// The switch of each silent host that has several others beside it: one cause is more likely than
+    /// many.
+    fn silent_together(&self) -> BTreeMap<Guid, Guid> {
+        let mut at_switch: BTreeMap<Guid, Vec<Guid>> = BTreeMap::new();
+        if self.is_silence {
+            for (&guid, node) in &self.nodes {
+                if let [cable] = &node.cables[..]
+                    && cable.far_from(guid).is_switch
+                {
+                    at_switch.entry(cable.far_from(guid).guid).or_default().push(guid);
+                }
+            }
+        }
+        at_switch.retain(|_, hosts| hosts.len() >= MIN_TOGETHER);
+        let pairs = at_switch.into_iter();
+        pairs
+            .flat_map(|(switch, hosts)| hosts.into_iter().map(move |host| (host, switch)))
+            .collect()
     }
 
     /// The vanished switches in groups that are cabled to each other.
@@ -162,6 +187,9 @@ impl<'a> Outage<'a> {
         let cables = share.cables.iter().map(|cable| Subject::Cable(cable.key()).id());
         let covers = covers.chain(cables).collect();
         match share.failed.first() {
+            Some(node) if self.is_silence && share.failed.len() > 1 => {
+                silent_hosts(guid, node, share.failed.len(), takes, covers)
+            }
             Some(node) if self.is_silence => silent_node(node, takes, covers, hosts),
             Some(node) => {
                 let near = node.cables.iter().map(|cable| cable.far_from(node.guid));
@@ -255,6 +283,32 @@ fn silent_node(node: &KnownNode, takes: Losses, covers: BTreeSet<String>, behind
         takes: Losses { names: takes.names, ..Losses::default() },
         risks: vec!["its tables cannot be changed when another part fails".to_owned()],
         repair: format!("restart the management agent of the {device} \"{}\"", node.name),
+        covers,
+    }
+}
+
+/// The cause of several hosts at a switch that do not answer; `host` is one of them.
+fn silent_hosts(
+    switch: Guid,
+    host: &KnownNode,
+    count: usize,
+    takes: Losses,
+    covers: BTreeSet<String>,
+) -> Cause {
+    let name = host.cables.first().map_or("", |cable| &cable.far_from(host.guid).name);
+    Cause {
+        subject: Subject::Node(switch),
+        kind: Kind::SilentHost,
+        severity: Severity::Warning,
+        headline: format!("{count} hosts at the switch \"{name}\" ({switch}) do not answer"),
+        evidence: vec![
+            "they answered before, and the switch, which answers, reports their links up: their LIDs \
+             and routes stay as they are"
+                .to_owned(),
+        ],
+        takes: Losses { names: takes.names, ..Losses::default() },
+        risks: vec!["their tables cannot be changed when another part fails".to_owned()],
+        repair: format!("check whether SMPs pass the switch \"{name}\", then restart it"),
         covers,
     }
 }
