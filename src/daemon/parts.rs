@@ -13,6 +13,7 @@ use crate::daemon::sa_server::{SaConnections, SaServer};
 use crate::daemon::setup::Setup;
 use crate::daemon::sm_loop::partitions::permanent_groups;
 use crate::daemon::sm_loop::smp_server::SmpServer;
+use crate::daemon::vendor::gate::GateReceiver;
 use crate::daemon::vendor::{VendorConnections, VendorManager};
 use crate::fabric::virtual_ports::VirtualPorts;
 use crate::ids::Mlid;
@@ -117,12 +118,13 @@ impl Parts<'_> {
         })
     }
 
-    pub(super) fn vendor_manager(&self) -> VendorManager {
+    pub(super) fn vendor_manager(&self, gate: GateReceiver) -> VendorManager {
         VendorManager::new(VendorConnections {
             client: self.connection.client.clone(),
             subnet: self.published.subnet.subscribe(),
             m_keys: self.shared.m_keys.clone(),
             published: self.published.vendor.clone(),
+            gate,
         })
     }
 

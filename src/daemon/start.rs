@@ -15,6 +15,7 @@ use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::reload::limits;
 use crate::daemon::sm_loop::run::{Exit, SmLoop};
+use crate::daemon::vendor::gate::adaptive_gate;
 use crate::daemon::virtual_ports::{VirtualPortConnections, VirtualPortManager};
 use crate::manage::action::Acceptance;
 use crate::manage::console::ConsoleSources;
@@ -258,7 +259,8 @@ impl Daemon {
         servers.spawn_on(setup.recordings.clone().compress(), &background);
         servers.spawn_on(parts.perf_manager(perf_commands, &setup).run(), &background);
         servers.spawn_on(parts.congestion_manager().run(), &background);
-        servers.spawn_on(parts.vendor_manager().run(), &background);
+        let (adaptive, gate) = adaptive_gate();
+        servers.spawn_on(parts.vendor_manager(gate).run(), &background);
         // On the runtime of the SM loop: vports are a part of bringing up the subnet.
         let virtual_ports = VirtualPortManager::new(VirtualPortConnections {
             client: connection.client.clone(),
@@ -303,6 +305,7 @@ impl Daemon {
             m_keys: shared.m_keys,
             virtual_ports: shared.virtual_ports,
             activity: shared.activity.clone(),
+            adaptive,
             replication: link,
         };
         let configuration = Configuration {

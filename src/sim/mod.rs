@@ -90,7 +90,7 @@ pub use port::SimPort;
 pub use sim_fabric::SimFabric;
 pub use sma_load::SmaSpeed;
 pub use timers::TimedEvents;
-pub use traffic::{CableEnd, Forwarding, Traffic, TrafficPattern, TrafficReport};
+pub use traffic::{CableEnd, Forwarding, PacketFate, Traffic, TrafficPattern, TrafficReport};
 pub use transit_faults::MadKind;
 pub use vendor::{VendorProfile, VendorSet};
 pub use vports::{SimVport, VportSpec};

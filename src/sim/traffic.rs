@@ -117,40 +117,43 @@ impl Devices {
         false
     }
 
-    /// True if packets to a LID arrive from a switch whatever each switch chooses. `known` has the result
-    /// for switches that were visited, `None` while the walk is behind them.
-    fn arrives_always(
+    /// The worst that can happen to packets to a LID from a switch by the choices of the switches. `known`
+    /// has the result for switches that were visited, `None` while the walk is behind them.
+    fn worst_fate(
         &self,
         at: u32,
         lid: Lid,
         packet: PacketClass,
-        known: &mut HashMap<u32, Option<bool>>,
-    ) -> bool {
+        by: Forwarding,
+        known: &mut HashMap<u32, Option<PacketFate>>,
+    ) -> PacketFate {
         if self.owns_lid(self.end_port(at), lid) {
-            return true;
+            return PacketFate::Arrives;
         }
         let node = self.port(at).node;
         if !self.is_switch(node) {
-            return false;
+            return PacketFate::Lost;
         }
-        if let Some(arrives) = known.get(&node) {
-            // A switch behind which the walk is would be met again: a loop.
-            return arrives.unwrap_or(false);
+        if let Some(fate) = known.get(&node) {
+            // A switch behind which the walk is would be met again.
+            return fate.unwrap_or(PacketFate::Circles);
         }
         known.insert(node, None);
-        let ports = match self.exits(node, lid, packet) {
+        let ports = match self.exits_by(node, lid, packet, by) {
             Some(Exits::Static(port)) => vec![port],
             Some(Exits::Group(ports) | Exits::Flow(ports)) => ports,
             None => Vec::new(),
         };
-        let arrives = !ports.is_empty()
-            && ports.iter().all(|&port| {
-                let slot = self.slot(node, port).filter(|_| port != PortNum::ZERO);
-                let next = slot.and_then(|slot| self.crossed(slot));
-                next.is_some_and(|next| self.arrives_always(next, lid, packet, known))
-            });
-        known.insert(node, Some(arrives));
-        arrives
+        let fates = ports.iter().map(|&port| {
+            let slot = self.slot(node, port).filter(|_| port != PortNum::ZERO);
+            match slot.and_then(|slot| self.crossed(slot)) {
+                Some(next) => self.worst_fate(next, lid, packet, by, known),
+                None => PacketFate::Lost,
+            }
+        });
+        let worst = fates.max().unwrap_or(PacketFate::Lost);
+        known.insert(node, Some(worst));
+        worst
     }
 
     /// The ports of hosts that are ACTIVE, in the order of their LIDs.
@@ -165,6 +168,14 @@ impl Devices {
         hosts.sort_by_key(|&slot| self.port(slot).info.lid());
         hosts
     }
+}
+
+/// What happens to packets, the worst last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum PacketFate {
+    Arrives,
+    Lost,
+    Circles,
 }
 
 /// The packets of a host to a LID at a switch.
@@ -270,6 +281,11 @@ impl SimFabric {
     /// The pairs of a host and the LID of another one whose packets an adversary can lose, or let circle, by
     /// its choices among the ports of groups.
     pub fn unreached(&self, packet: PacketClass) -> Vec<(Guid, Lid)> {
+        self.fates(packet, Forwarding::Adaptive).into_iter().map(|(from, lid, _)| (from, lid)).collect()
+    }
+
+    /// [`Self::unreached`], with the worst that can happen to packets of each pair.
+    pub fn fates(&self, packet: PacketClass, by: Forwarding) -> Vec<(Guid, Lid, PacketFate)> {
         let net = self.shared.lock();
         let devices = &net.devices;
         let hosts = devices.hosts();
@@ -279,11 +295,13 @@ impl SimFabric {
             let mut known = HashMap::new();
             for &from in hosts.iter().filter(|&&from| from != to) {
                 let first = devices.crossed(from);
-                let arrives = first
-                    .is_some_and(|first| devices.arrives_always(first, lid, packet, &mut known));
-                if !arrives {
+                let fate = match first {
+                    Some(first) => devices.worst_fate(first, lid, packet, by, &mut known),
+                    None => PacketFate::Lost,
+                };
+                if fate != PacketFate::Arrives {
                     let node = devices.port(from).node;
-                    unreached.push((devices.node(node).info.node_guid(), lid));
+                    unreached.push((devices.node(node).info.node_guid(), lid, fate));
                 }
             }
         }

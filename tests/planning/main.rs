@@ -1,6 +1,7 @@
 //! Plans of all engines: verification, transitions between plans, and dump files.
 
 mod adaptive;
+mod adaptive_transitions;
 mod adaptive_writes;
 mod dumps;
 mod engine_choice;

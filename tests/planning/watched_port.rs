@@ -29,23 +29,26 @@ struct Seen {
     faults: Vec<String>,
 }
 
-/// A port whose Sets are followed by the checks of `watch`.
-pub(crate) struct WatchedPort {
-    inner: Arc<dyn MadPort>,
-    watch: Arc<Mutex<Option<Arc<ConnectivityWatch>>>>,
+/// Checks that follow a Set.
+pub(crate) trait SetWatch: Send + Sync {
+    /// Checks all devices after a Set of this attribute.
+    fn look(&self, attr_id: u16);
 }
 
-impl WatchedPort {
+/// A port whose Sets are followed by the checks of `watch`.
+pub(crate) struct WatchedPort<W> {
+    inner: Arc<dyn MadPort>,
+    watch: Arc<Mutex<Option<Arc<W>>>>,
+}
+
+impl<W: SetWatch> WatchedPort<W> {
     /// A port that checks as soon as there is a watch.
-    pub(crate) fn new(
-        inner: Arc<dyn MadPort>,
-        watch: Arc<Mutex<Option<Arc<ConnectivityWatch>>>>,
-    ) -> Self {
+    pub(crate) fn new(inner: Arc<dyn MadPort>, watch: Arc<Mutex<Option<Arc<W>>>>) -> Self {
         Self { inner, watch }
     }
 }
 
-impl MadPort for WatchedPort {
+impl<W: SetWatch> MadPort for WatchedPort<W> {
     fn identity(&self) -> &PortIdentity {
         self.inner.identity()
     }
@@ -90,17 +93,6 @@ impl ConnectivityWatch {
         self.fabric.reaches(from, PortNum(1), lid, true)
     }
 
-    fn look(&self, attr_id: u16) {
-        let mut seen = self.seen.lock().expect("no panic");
-        seen.sets += usize::from(attr_id == AttrId::LINEAR_FT);
-        let parted = seen.pairs.iter().filter(|&&(from, lid)| !self.reaches(from, lid));
-        let mut faults: Vec<String> =
-            parted.map(|(from, lid)| format!("{from} does not reach LID {lid}")).collect();
-        faults.extend(self.circles());
-        let sets = seen.sets;
-        seen.faults.extend(faults.iter().map(|fault| format!("LFT {sets}: {fault}")));
-    }
-
     /// The LIDs whose packets circle.
     fn circles(&self) -> Vec<String> {
         let is_switch = |node: usize| self.topology.nodes[node].kind == NodeKind::Switch;
@@ -134,5 +126,18 @@ impl ConnectivityWatch {
         let pairs = lids.flat_map(|lid| switches.iter().map(move |&at| (lid, at)));
         let circling = pairs.filter(|&(lid, at)| circles(lid, at));
         circling.map(|(lid, at)| format!("LID {lid} circles from {}", guid(at))).collect()
+    }
+}
+
+impl SetWatch for ConnectivityWatch {
+    fn look(&self, attr_id: u16) {
+        let mut seen = self.seen.lock().expect("no panic");
+        seen.sets += usize::from(attr_id == AttrId::LINEAR_FT);
+        let parted = seen.pairs.iter().filter(|&&(from, lid)| !self.reaches(from, lid));
+        let mut faults: Vec<String> =
+            parted.map(|(from, lid)| format!("{from} does not reach LID {lid}")).collect();
+        faults.extend(self.circles());
+        let sets = seen.sets;
+        seen.faults.extend(faults.iter().map(|fault| format!("LFT {sets}: {fault}")));
     }
 }

@@ -7,6 +7,7 @@ use crate::daemon::activity::ActivityReport;
 use crate::daemon::messages::{FirstSweep, SaCommand};
 use crate::daemon::process::recordings::Recordings;
 use crate::daemon::sm_loop::files::StateFiles;
+use crate::daemon::vendor::gate::AdaptiveGate;
 use crate::fabric::virtual_ports::VirtualPorts;
 use crate::manage::feed::Feed;
 use crate::notes::Note;
@@ -80,6 +81,8 @@ pub struct ManagerContext {
     /// The vports that were discovered.
     pub virtual_ports: Arc<ArcSwap<VirtualPorts>>,
     pub activity: Arc<ActivityReport>,
+    /// Holds adaptive routing while plain tables change.
+    pub adaptive: AdaptiveGate,
     /// The state that this SM shares with others.
     pub replication: ManagerLink,
 }

@@ -17,10 +17,12 @@ use crate::plan::routing::{PortMask, Routing};
 use crate::publish::Subnet;
 use crate::transport::tagged::Tagged;
 use crate::transport::transactions::SmpRequest;
+use crate::vendor::adaptive::running::RunningTables;
 use crate::vendor::adaptive::switch::{AdaptiveFailure, AdaptiveRequest};
 use crate::vendor::adaptive::target::{AdaptiveSettings, AdaptiveTarget};
 use crate::vendor::adaptive::{AdaptiveCounts, AdaptiveSwitchState, AdaptiveSwitches};
 use crate::verify::Checks;
+use crate::verify::adaptive::coexistence::CoexistingTables;
 use crate::verify::adaptive::prove;
 use crate::wire::attr::AttrId;
 use crate::wire::smp::SmpRoute;
@@ -87,6 +89,12 @@ impl AdaptiveState {
         self.switches.states()
     }
 
+    /// Ends the work in progress; it begins again with the next subnet. Returns the tables in force.
+    pub(super) fn hold(&mut self) -> RunningTables {
+        self.done = None;
+        self.switches.hold()
+    }
+
     /// The groups in force, or on their way to the switches.
     pub(super) fn target(&self) -> Option<&AdaptiveTarget> {
         self.target.as_ref()
@@ -97,6 +105,9 @@ impl VendorManager {
     /// Brings the switches of a subnet to their groups. Returns early when there is a newer subnet.
     pub(super) async fn adapt(&mut self, subnet: &Arc<Subnet>, subnets: &mut SubnetReceiver) {
         if self.adaptive.done.as_ref().is_some_and(|done| done.are_those_of(subnet)) {
+            return;
+        }
+        if self.is_held {
             return;
         }
         self.adaptive.done = None;
@@ -117,29 +128,68 @@ impl VendorManager {
             return;
         }
         // ARInfo of all, and the groups of those that are running.
-        self.send_adaptive(subnet, subnets).await;
-        if subnets.has_changed().unwrap_or(true) {
+        self.send_adaptive(fabric, Some(subnets)).await;
+        if self.is_out_of_date(subnets) {
             return;
         }
         let target =
             if modes.needs_groups() { self.plan_groups(subnet, modes).await } else { None };
-        if subnets.has_changed().unwrap_or(true) {
+        if self.is_out_of_date(subnets) {
+            return;
+        }
+        self.prepare(subnet, target.as_ref()).await;
+        if self.is_out_of_date(subnets) {
             return;
         }
         self.adaptive.switches.set_target(target.as_ref());
         self.adaptive.target = target;
         self.publish(0);
-        self.send_adaptive(subnet, subnets).await;
-        if !subnets.has_changed().unwrap_or(true) {
+        self.send_adaptive(fabric, Some(subnets)).await;
+        if !self.is_out_of_date(subnets) {
             self.adaptive.done = Some(AdaptiveInputs::of(subnet));
         }
         self.log_adaptive(modes);
     }
 
     /// Switches adaptive routing off before vendor-specific attributes are given up.
-    pub(super) async fn end_adaptive(&mut self, subnet: &Subnet, subnets: &mut SubnetReceiver) {
+    pub(super) async fn end_adaptive(&mut self, subnet: &Subnet, subnets: &SubnetReceiver) {
         self.adaptive.switches.set_target(None);
-        self.send_adaptive(subnet, subnets).await;
+        self.send_adaptive(&subnet.fabric, Some(subnets)).await;
+    }
+
+    /// Switches adaptive routing off in these switches. Returns those that may still be on.
+    pub(super) async fn switch_off(&mut self, fabric: &Fabric, guids: &[Guid]) -> Vec<Guid> {
+        self.adaptive.switches.switch_off(guids);
+        self.send_adaptive(fabric, None).await;
+        let running = self.adaptive.switches.running();
+        running.guids().filter(|guid| guids.contains(guid)).collect()
+    }
+
+    /// Switches adaptive routing off where the groups in force and those of a target together may let packets
+    /// circle. The plain tables of all switches have the static routes of the target.
+    async fn prepare(&mut self, subnet: &Arc<Subnet>, target: Option<&AdaptiveTarget>) {
+        let running = self.adaptive.switches.running();
+        let Some(target) = target.filter(|_| !running.is_empty()).cloned() else { return };
+        let all: Vec<Guid> = self.adaptive.switches.guids().collect();
+        let of = subnet.clone();
+        let found = spawn_low_priority(move || to_switch_off(&of, &running, &target, &all)).await;
+        let guids = found.unwrap_or_else(|problem| {
+            error!("adaptive routing is switched off, because a check failed: {problem}");
+            self.adaptive.switches.guids().collect()
+        });
+        if guids.is_empty() {
+            return;
+        }
+        let switches = counted(guids.len(), "switch", "switches");
+        info!("adaptive routing: {switches} forward by static tables while groups change");
+        self.switch_off(&subnet.fabric, &guids).await;
+    }
+
+    /// True if there is a newer subnet, or the SM loop is about to write plain tables.
+    fn is_out_of_date(&self, subnets: &SubnetReceiver) -> bool {
+        self.is_held
+            || !self.connections.gate.0.is_empty()
+            || subnets.has_changed().unwrap_or(true)
     }
 
     fn warn_of_static_switches(&mut self, modes: AdaptiveModes, all: usize, capable: usize) {
@@ -170,7 +220,7 @@ impl VendorManager {
             capacity.insert(guid, switch.group_cap());
         }
         let of = subnet.clone();
-        let proven = spawn_low_priority(move || {
+        let mut proven = spawn_low_priority(move || {
             let fabric = &of.fabric;
             let guid = |switch: SwitchId| fabric.switch(switch).guid();
             let input = GroupsInput {
@@ -181,7 +231,14 @@ impl VendorManager {
             };
             prove(fabric, &of.plan, &Checks::of(&of.options), input.groups())
         });
-        let Ok(proven) = proven.await else {
+        let result = loop {
+            tokio::select! {
+                biased;
+                Some(command) = self.connections.gate.0.recv() => self.obey(command).await,
+                result = &mut proven => break result,
+            }
+        };
+        let Ok(proven) = result else {
             error!(
                 "adaptive routing: planning groups failed, all switches forward by static tables"
             );
@@ -233,14 +290,15 @@ impl VendorManager {
     }
 
     /// Sends the requests to all switches, one at a time to each, until there are none or a newer subnet.
-    async fn send_adaptive(&mut self, subnet: &Subnet, subnets: &mut SubnetReceiver) {
+    /// With `subnets`, no more are sent when this work is out of date.
+    async fn send_adaptive(&mut self, fabric: &Fabric, subnets: Option<&SubnetReceiver>) {
         let keys = self.connections.m_keys.load_full();
         let client = self.connections.client.paced(WINDOW, RATE);
         let mut batch = Tagged::new(&client);
         let mut failed: BTreeMap<AdaptiveFailure, Vec<Guid>> = BTreeMap::new();
         let due: Vec<Guid> = self.adaptive.switches.guids().collect();
         for guid in due {
-            if let Some(request) = self.next_adaptive(subnet, &keys, guid) {
+            if let Some(request) = self.next_adaptive(fabric, &keys, guid) {
                 batch.submit(guid, request);
             }
         }
@@ -248,21 +306,20 @@ impl VendorManager {
             if let Some(failure) = self.adaptive.switches.answered(guid, &result) {
                 failed.entry(failure).or_default().push(guid);
             }
-            if subnets.has_changed().unwrap_or(true) {
+            if subnets.is_some_and(|subnets| self.is_out_of_date(subnets)) {
                 // What was not sent is planned anew.
                 continue;
             }
-            if let Some(request) = self.next_adaptive(subnet, &keys, guid) {
+            if let Some(request) = self.next_adaptive(fabric, &keys, guid) {
                 batch.submit(guid, request);
             }
         }
         for (failure, guids) in &failed {
-            log_failure(&subnet.fabric, *failure, guids);
+            log_failure(fabric, *failure, guids);
         }
     }
 
-    fn next_adaptive(&mut self, subnet: &Subnet, keys: &MKeys, guid: Guid) -> Option<SmpRequest> {
-        let fabric = &subnet.fabric;
+    fn next_adaptive(&mut self, fabric: &Fabric, keys: &MKeys, guid: Guid) -> Option<SmpRequest> {
         let node = fabric.node_by_guid(guid)?;
         let AdaptiveRequest { attr_id, modifier, set } = self.adaptive.switches.request(guid)?;
         let route = SmpRoute::Directed(fabric.node(node).route);
@@ -293,6 +350,25 @@ impl VendorManager {
             counted(counts.failed, "switch", "switches")
         );
     }
+}
+
+/// The running switches that must forward by their plain tables while they are brought to a target.
+fn to_switch_off(
+    subnet: &Subnet,
+    running: &RunningTables,
+    target: &AdaptiveTarget,
+    all: &[Guid],
+) -> Vec<Guid> {
+    let fabric = &subnet.fabric;
+    let lids: Vec<Lid> = running.changed_lids(target).into_iter().collect();
+    let both = running.with_target(target, all);
+    let by_switch = both.of(fabric);
+    let choices = |switch, lid| by_switch.choices(switch, lid);
+    let tables = &subnet.plan.routing.lfts;
+    let before = tables.iter().map(|table| Some(&**table)).collect();
+    let found = CoexistingTables::new(fabric, before, tables, &choices).to_switch_off(&lids);
+    let found = found.into_iter().map(|switch| fabric.switch(switch).guid());
+    found.filter(|guid| running.is_known(*guid)).collect()
 }
 
 fn settings(options: &Options, modes: AdaptiveModes) -> AdaptiveSettings {

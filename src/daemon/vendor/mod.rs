@@ -1,10 +1,12 @@
 //! Vendor-specific attributes: a task that asks devices for their capabilities after each published
 //! subnet, writes groups of ports for adaptive routing (`adaptive`), and the rate limits of ports (`rates`).
+//! The SM loop holds the groups while it writes plain tables (`gate`).
 //!
 //! It sends few SMPs at a time, so that neither sweeps nor programming wait for it: one to a device,
 //! repeated at most once. [`crate::vendor`] decides which requests are due.
 
 mod adaptive;
+pub mod gate;
 mod rates;
 
 use crate::config::options::VendorAttributes;
@@ -14,12 +16,14 @@ use crate::observe::m_keys::MKeys;
 use crate::publish::Subnet;
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
+use crate::transport::transactions::SmpResult;
 use crate::vendor::nodes::{VendorNodes, capability_request};
 use crate::vendor::rates::RateLimiter;
 use crate::vendor::status::{CapabilityAnswer, VendorStatus};
 use crate::wire::vendor::facts::GENERAL_INFO_CAPABILITIES;
 use adaptive::AdaptiveState;
 use arc_swap::ArcSwap;
+use gate::{GateCommand, GateReceiver};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tracing::{debug, info};
@@ -40,6 +44,8 @@ pub struct VendorConnections {
     pub m_keys: Arc<ArcSwap<MKeys>>,
     /// The status for readers, stored after each change.
     pub published: Arc<ArcSwap<VendorStatus>>,
+    /// Commands of the SM loop.
+    pub gate: GateReceiver,
 }
 
 /// The task that reads the capabilities of devices.
@@ -55,6 +61,8 @@ pub struct VendorManager {
     gets: u64,
     /// A log line has told that the numbers of these attributes are not confirmed.
     has_warned: bool,
+    /// The SM loop writes plain tables, so that no group may change.
+    is_held: bool,
 }
 
 impl VendorManager {
@@ -70,6 +78,7 @@ impl VendorManager {
             incapable: 0,
             gets: 0,
             has_warned: false,
+            is_held: false,
         }
     }
 
@@ -79,8 +88,49 @@ impl VendorManager {
         loop {
             let subnet = subnets.borrow_and_update().clone();
             self.update(subnet, &mut subnets).await;
-            if subnets.changed().await.is_err() {
-                return;
+            let mut is_due = false;
+            while !is_due || self.is_held {
+                tokio::select! {
+                    changed = subnets.changed() => {
+                        if changed.is_err() {
+                            return;
+                        }
+                        is_due = true;
+                        // Without a subnet there is nothing to hold.
+                        self.is_held &= subnets.borrow().is_some();
+                    }
+                    Some(command) = self.connections.gate.0.recv() => {
+                        is_due |= self.is_held;
+                        self.obey(command).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Executes a command of the SM loop.
+    async fn obey(&mut self, command: GateCommand) {
+        match command {
+            GateCommand::Hold(reply) => {
+                self.is_held = true;
+                // Replies that nobody waits for any more are not missed.
+                let _ = reply.send(self.adaptive.hold());
+            }
+            GateCommand::SwitchOff { fabric, switches, reply } => {
+                let left = self.switch_off(&fabric, &switches).await;
+                let _ = reply.send(left);
+            }
+            GateCommand::Release => self.is_held = false,
+        }
+    }
+
+    /// The next answer of a batch; commands are executed meanwhile.
+    async fn next_answer<T: Copy>(&mut self, batch: &mut Tagged<T>) -> Option<(T, SmpResult)> {
+        loop {
+            tokio::select! {
+                biased;
+                Some(command) = self.connections.gate.0.recv() => self.obey(command).await,
+                result = batch.next() => return result,
             }
         }
     }
@@ -144,6 +194,7 @@ impl VendorManager {
                         break;
                     }
                 }
+                Some(command) = self.connections.gate.0.recv() => self.obey(command).await,
                 result = batch.next() => {
                     let Some((guid, result)) = result else { break };
                     self.gets += 1;

@@ -104,7 +104,7 @@ impl VendorManager {
             }
         }
         let mut failed: BTreeMap<RateFailure, Vec<RateTarget>> = BTreeMap::new();
-        while let Some((target, result)) = batch.next().await {
+        while let Some((target, result)) = self.next_answer(&mut batch).await {
             if let Some(failure) = self.rates.answered(target, &result) {
                 failed.entry(failure).or_default().push(target);
             } else if let Some((method, request)) = next_request(&self.rates, subnet, &keys, target)

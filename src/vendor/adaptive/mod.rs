@@ -2,17 +2,20 @@
 //!
 //! * [`target`]: the tables that the switches of a subnet should have
 //! * [`switch`]: one switch, from reading its ARInfo to the last difference
+//! * [`running`]: the tables by which switches may forward, whichever of them they have
 //!
 //! A switch is written while its adaptive routing is off, or, on a running one, in an order in which no
 //! entry ever names a group that leads elsewhere. If it refuses a table, does not answer, or answers with
 //! other contents, adaptive routing is switched off: it forwards by its plain table, which always has the
 //! static routes.
 
+pub mod running;
 pub mod switch;
 pub mod target;
 
 use crate::ids::Guid;
 use crate::transport::transactions::SmpResult;
+use running::RunningTables;
 use std::collections::BTreeMap;
 use switch::{AdaptiveFailure, AdaptiveRequest, AdaptiveSwitch};
 use target::AdaptiveTarget;
@@ -80,6 +83,28 @@ impl AdaptiveSwitches {
     pub fn set_target(&mut self, target: Option<&AdaptiveTarget>) {
         for (&guid, switch) in &mut self.switches {
             switch.set_target(target.and_then(|target| target.for_switch(guid)));
+        }
+    }
+
+    /// Drops all requests that are due; [`Self::observe`] and [`Self::set_target`] find them anew. Returns the
+    /// tables by which switches may forward meanwhile.
+    pub fn hold(&mut self) -> RunningTables {
+        self.switches.values_mut().for_each(AdaptiveSwitch::hold);
+        self.running()
+    }
+
+    /// The tables by which switches may forward.
+    pub fn running(&self) -> RunningTables {
+        let running = self.switches.iter().filter(|(_, switch)| switch.may_be_on());
+        running.map(|(&guid, switch)| (guid, switch.may_hold().to_vec())).collect()
+    }
+
+    /// Has these switches forward by their plain tables until they get a target.
+    pub fn switch_off(&mut self, guids: &[Guid]) {
+        for guid in guids {
+            if let Some(switch) = self.switches.get_mut(guid) {
+                switch.switch_off();
+            }
         }
     }
 

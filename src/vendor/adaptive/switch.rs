@@ -22,6 +22,10 @@ use std::fmt;
 /// The largest number of sub-groups with which each group has one set of ports.
 const MAX_SUB_GROUPS: u8 = 1;
 
+/// Tables of which a switch may have entries, before they count as unknown. More than two remain only if the
+/// subnet changes again and again before a switch is written.
+const MAX_HELD_TABLES: usize = 4;
+
 /// Why a switch is not configured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum AdaptiveFailure {
@@ -97,6 +101,10 @@ pub struct AdaptiveSwitch {
     /// `None` if they are not known.
     groups: Option<Vec<GroupPorts>>,
     entries: HeldEntries,
+    /// The tables of which it may have entries while it is on; none if another subnet manager wrote them.
+    may_hold: Vec<SwitchTarget>,
+    /// A Set that switches it on was not answered.
+    is_in_doubt: bool,
     wanted: Wanted,
     steps: VecDeque<Step>,
     failure: Option<AdaptiveFailure>,
@@ -111,6 +119,8 @@ impl AdaptiveSwitch {
             info: None,
             groups: None,
             entries: HeldEntries::Unknown,
+            may_hold: Vec::new(),
+            is_in_doubt: false,
             wanted: Wanted::Undecided,
             steps: VecDeque::new(),
             failure: None,
@@ -141,6 +151,31 @@ impl AdaptiveSwitch {
 
     pub(super) fn groups(&self) -> usize {
         self.held_groups().iter().filter(|ports| ports.iter().any(|&word| word != 0)).count()
+    }
+
+    /// True unless it is known to forward by its plain table. A switch that has not told its ARInfo has no
+    /// tables of this subnet manager.
+    pub(super) fn may_be_on(&self) -> bool {
+        self.is_in_doubt || self.info.is_some_and(is_on)
+    }
+
+    /// The tables of which it may have entries while it is on; none if they are not known.
+    pub(super) fn may_hold(&self) -> &[SwitchTarget] {
+        &self.may_hold
+    }
+
+    /// Sends nothing until it is observed again.
+    pub(super) fn hold(&mut self) {
+        self.wanted = Wanted::Undecided;
+        self.steps.clear();
+    }
+
+    /// Forwards by the plain table until it gets a target.
+    pub(super) fn switch_off(&mut self) {
+        self.hold();
+        if self.may_be_on() {
+            self.steps.push_back(Step::SwitchOff);
+        }
     }
 
     /// True if it has what it is to have, and that is more than static forwarding.
@@ -181,8 +216,13 @@ impl AdaptiveSwitch {
         self.steps.clear();
         let Some(info) = self.info else { return };
         match &self.wanted {
-            Wanted::Tables(target) if is_on(info) => self.steps = self.running(target, info),
+            Wanted::Tables(target) if is_on(info) => {
+                let target = target.clone();
+                self.steps = self.running(&target, info);
+                self.add_held(target);
+            }
             Wanted::Tables(target) => {
+                self.may_hold = vec![target.clone()];
                 let known =
                     if let HeldEntries::As(known) = &self.entries { Some(known) } else { None };
                 let mut steps = entry_steps(target, known);
@@ -192,8 +232,29 @@ impl AdaptiveSwitch {
                 steps.push_back(Step::WriteInfo);
                 self.steps = steps;
             }
-            Wanted::Static if is_on(info) => self.steps = [Step::SwitchOff].into(),
+            Wanted::Static if self.may_be_on() => self.steps = [Step::SwitchOff].into(),
             Wanted::Static | Wanted::Undecided => {}
+        }
+        self.settle();
+    }
+
+    /// Adds tables that are written to those of which there may be entries already. Tables that are not known
+    /// stay so.
+    fn add_held(&mut self, target: SwitchTarget) {
+        if self.may_hold.len() >= MAX_HELD_TABLES {
+            self.may_hold.clear();
+        } else if !self.may_hold.is_empty() {
+            self.may_hold.push(target);
+        }
+    }
+
+    /// Forgets earlier tables once the last difference is written.
+    fn settle(&mut self) {
+        if let Wanted::Tables(target) = &self.wanted
+            && self.steps.is_empty()
+            && self.failure.is_none()
+        {
+            self.may_hold = vec![target.clone()];
         }
     }
 
@@ -245,6 +306,7 @@ impl AdaptiveSwitch {
             }
             self.steps.pop_front();
         }
+        self.settle();
         None
     }
 
@@ -311,6 +373,8 @@ impl AdaptiveSwitch {
             }
         };
         let is_known = self.failure == Some(failure);
+        let is_unanswered = matches!(failure, AdaptiveFailure::Unanswered(_));
+        self.is_in_doubt |= is_unanswered && matches!(step, Step::WriteInfo | Step::RaiseTop);
         self.fail(failure, step);
         (!is_known).then_some(failure)
     }
@@ -344,11 +408,20 @@ impl AdaptiveSwitch {
         }
     }
 
+    fn take_info(&mut self, info: ArInfo) {
+        self.info = Some(info);
+        self.is_in_doubt = false;
+        let is_switched_on = matches!(self.wanted, Wanted::Tables(_));
+        if !is_on(info) && !is_switched_on {
+            self.may_hold.clear();
+        }
+    }
+
     fn done(&mut self, step: Step, data: &[u8; DATA_SIZE]) {
         match step {
             Step::ReadInfo => {
                 let info = ArInfo(*data);
-                self.info = Some(info);
+                self.take_info(info);
                 let is_unknown = is_on(info) && self.groups.is_none();
                 if is_unknown && !self.is_given_up {
                     let groups = usize::from(info.group_top()) + 1;
@@ -357,7 +430,7 @@ impl AdaptiveSwitch {
                     self.steps.extend((0..blocks).map(Step::ReadGroups));
                 }
             }
-            Step::WriteInfo | Step::RaiseTop | Step::SwitchOff => self.info = Some(ArInfo(*data)),
+            Step::WriteInfo | Step::RaiseTop | Step::SwitchOff => self.take_info(ArInfo(*data)),
             Step::ReadGroups(block) | Step::AddGroups(block) | Step::WriteGroups(block) => {
                 let groups = self.groups.get_or_insert_default();
                 let first = block as usize * AR_GROUP_BLOCK;

@@ -93,7 +93,7 @@ impl AdaptiveTarget {
     }
 
     /// The tables of a switch; `None` if no entry of it has a group, so that its plain table is enough.
-    pub(super) fn for_switch(&self, guid: Guid) -> Option<SwitchTarget> {
+    pub fn for_switch(&self, guid: Guid) -> Option<SwitchTarget> {
         let target = self.of_switch(guid)?;
         let Tables { plan, groups, .. } = &*self.0;
         let lft = plan.routing.lft(target.switch);
@@ -109,6 +109,21 @@ impl AdaptiveTarget {
 }
 
 impl SwitchTarget {
+    /// The ports that the switch may choose for a LID.
+    pub fn choices(&self, lid: Lid) -> PortMask {
+        let Tables { plan, groups, .. } = &*self.tables;
+        groups.ports(self.switch, lid, plan.routing.lft(self.switch).entry(lid))
+    }
+
+    /// True if both have the same choices for all LIDs.
+    pub(super) fn has_choices_of(&self, other: &Self) -> bool {
+        if Arc::ptr_eq(&self.tables, &other.tables) {
+            return self.switch == other.switch;
+        }
+        let lids = self.tables.plan.lids.max().max(other.tables.plan.lids.max());
+        (1..=lids.0).map(Lid).all(|lid| self.choices(lid) == other.choices(lid))
+    }
+
     /// The ports of each group, by number.
     pub(super) fn groups(&self) -> Vec<GroupPorts> {
         self.tables.groups.of(self.switch).masks().iter().map(|mask| mask.0).collect()

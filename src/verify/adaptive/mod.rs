@@ -22,6 +22,7 @@
 //! do, one for packets between hosts, and LIDs of switches stay static. If hosts close it, no group is
 //! safe.
 
+pub mod coexistence;
 mod union;
 
 use super::dependency_graph::DependencyGraph;

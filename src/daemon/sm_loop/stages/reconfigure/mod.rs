@@ -6,6 +6,7 @@
 //! * `state`: what a reconfiguration leaves for the next one;
 //! * `programmable`: plans the fabric, and what is done with the routes in force if the plan is rejected;
 //!   `registry_queries`: reads multicast groups and alias GUIDs from the SA server;
+//! * `adaptive_gate`: adaptive routing while plain tables change;
 //! * `reregister`: the ports that are asked to register with the SA;
 //! * `decision`: turns the result of planning and verification into a plan or a rejection with
 //!   its reasons;
@@ -20,6 +21,7 @@
 //! * `trial`: tries new files of the routing engines before they take effect;
 //! * `figures`: figures and dumps for the management interface; `outcome`: the result for the SM loop.
 
+mod adaptive_gate;
 mod audit;
 mod balancing;
 pub(in crate::daemon) mod decision;
@@ -61,6 +63,7 @@ use crate::observe::{Observation, SweepError, SweepSettings};
 use crate::sa::registry::last_mlid;
 use crate::verify::{Checks, Verified};
 use crate::wire::attr::AttrId;
+use adaptive_gate::PlainChange;
 use figures::applied_figures;
 use log_once::{LoggedFindings, log_applied, log_traffic};
 use multicast_state::MulticastUpdateState;
@@ -336,8 +339,12 @@ impl Reconfigurer {
         let verified = &plan.verified;
         let options = &plan.request.options;
         self.figures.planning = start.elapsed();
+        let holds_groups = self.prepare_devices(context, observation, &plan).await;
         let mut report = self.program(context, observation, &plan, control, start).await;
         let headline = self.publish_programmed(context, observation, &plan, &report).await;
+        if holds_groups {
+            context.adaptive.release().await;
+        }
         let keeps_routes = headline.is_some();
         let state = MulticastUpdateState::new(generation, observation, &plan.request, keeps_routes);
         self.plan.multicast = Some(state);
@@ -366,6 +373,26 @@ impl Reconfigurer {
         outcome
     }
 
+    /// Reads what the devices hold from before, and holds the groups of adaptive routing if routes change.
+    /// True if they must be released.
+    async fn prepare_devices(
+        &mut self,
+        context: &ManagerContext,
+        observation: &Observation,
+        plan: &ProgrammablePlan,
+    ) -> bool {
+        let devices = &mut self.devices;
+        devices.transitions.begin(&devices.acknowledged);
+        devices.inherit(&context.client, observation, &plan.verified).await;
+        let is_strict = plan.request.options.strict_transitions;
+        let target = plan.verified.plan();
+        let change =
+            PlainChange::new(&devices.acknowledged, &observation.fabric, target, is_strict);
+        let Some(change) = change else { return false };
+        change.prepare(context).await;
+        true
+    }
+
     /// Programs the devices with a plan of a reconfiguration that began at `start`.
     async fn program(
         &mut self,
@@ -376,8 +403,6 @@ impl Reconfigurer {
         start: Instant,
     ) -> ApplyReport {
         let verified = &plan.verified;
-        self.devices.transitions.begin(&self.devices.acknowledged);
-        self.devices.inherit(&context.client, observation, verified).await;
         let DeviceState { acknowledged, unreachable_peers, quarantined, m_keys, .. } =
             &mut self.devices;
         let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);

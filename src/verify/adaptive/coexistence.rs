@@ -1,0 +1,258 @@
+//! The switches that must forward statically while tables change.
+//!
+//! A switch whose adaptive routing is on forwards by groups, whatever is written to its plain table meanwhile,
+//! and other switches get their tables before it or after it. For each LID the *next switches* of a switch are
+//! those behind the ports that it may choose by any of its tables: plain or adaptive, old or new. They are a
+//! graph. If it has no circle, and leads no packet to a switch that drops it by old tables unless old tables
+//! did, nor to one that drops it by new tables unless new tables do, packets arrive in whichever order the
+//! tables are written.
+//!
+//! Other LIDs need the order of [`crate::apply::transition`], which plain tables follow. For such a LID, every
+//! switch that has more than one next switch is switched off first, with all tables as they were. The others
+//! lead to the same switch by all of their tables; so the next switches are those of the plain tables, of which
+//! the order of transitions makes sure that packets neither circle nor get lost. A switch whose static port has
+//! no link, and that forwards by others of the group, counts among those that are switched off, since the order
+//! takes it for one that drops packets.
+//!
+//! Groups are written after the plain tables. The same argument holds then: the plain tables are final, and
+//! switches with more than one next switch in a circle of old and new groups are switched off before any group
+//! changes; in the static tables alone there is no circle.
+//!
+//! Loops of waiting for buffers between old and new routes are not excluded, as for plain tables
+//! ([`crate::verify::transition`]); `strict_transitions` excludes them with all adaptive routing off.
+
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::Lid;
+use crate::plan::routing::{Lft, PortMask};
+use rayon::prelude::*;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// LIDs in one task.
+const LIDS_PER_CHUNK: usize = 16;
+/// Marks ports that lead to no switch, in [`CoexistingTables::behind`].
+const END: u32 = 1 << 31;
+/// A port without a link.
+const NONE: u32 = u32::MAX;
+
+/// The tables of the switches of a fabric before and after a change.
+pub struct CoexistingTables<'a> {
+    /// The plain tables before, by switch; `None` if the switch has none.
+    pub before: Vec<Option<&'a Lft>>,
+    /// The plain tables afterwards, by switch.
+    pub after: &'a [Arc<Lft>],
+    /// The ports that a switch may choose by all of its adaptive tables; `None` if it has only plain ones.
+    pub choices: &'a (dyn Fn(SwitchId, Lid) -> Option<PortMask> + Sync),
+    links: Links,
+}
+
+/// What is behind the ports of all switches.
+struct Links {
+    /// Index of port 0 of each switch, and its number of ports.
+    first: Vec<(u32, u8)>,
+    /// A switch, a port that is the end of a way ([`END`]), or [`NONE`].
+    behind: Vec<u32>,
+}
+
+impl Links {
+    fn new(fabric: &Fabric) -> Self {
+        let mut links = Self { first: Vec::new(), behind: Vec::new() };
+        for switch in fabric.switch_ids() {
+            let node = fabric.switch(switch);
+            let first = links.behind.len() as u32;
+            links.first.push((first, node.num_ports()));
+            links.behind.push(END | first);
+            for num in 1..=node.num_ports() {
+                let port = fabric.port(PortId(node.first_port.0 + u32::from(num)));
+                let index = links.behind.len() as u32;
+                links.behind.push(match port.peer.map(|peer| fabric.node_of(peer).switch) {
+                    Some(Some(next)) => next.0,
+                    Some(None) => END | index,
+                    None => NONE,
+                });
+            }
+        }
+        links
+    }
+
+    fn behind(&self, switch: usize, port: u8) -> Option<u32> {
+        let (first, ports) = self.first[switch];
+        let behind = (port <= ports).then(|| self.behind[(first + u32::from(port)) as usize]);
+        behind.filter(|&behind| behind != NONE)
+    }
+}
+
+/// How a switch forwards packets to a LID.
+#[derive(Clone, Copy)]
+struct Ways {
+    /// It drops them by its old tables, or if its adaptive routing is switched off.
+    drops_before: bool,
+    /// What is behind the new static port; [`NONE`] if it drops them.
+    after: u32,
+    /// Number of different switches or ends behind its old ports.
+    old: usize,
+    /// The same with the new ports.
+    all: usize,
+}
+
+impl Ways {
+    fn is_ambiguous(&self) -> bool {
+        self.all > 1 || self.all == 1 && (self.drops_before || self.after == NONE)
+    }
+}
+
+/// Buffers for one LID.
+#[derive(Default)]
+struct Scratch {
+    ways: Vec<Ways>,
+    /// What is behind the ports of each switch, old ones first, one switch after another, and where they begin.
+    next: Vec<u32>,
+    first: Vec<usize>,
+    /// Number of switches that lead to each switch.
+    into: Vec<u32>,
+    order: Vec<u32>,
+}
+
+impl<'a> CoexistingTables<'a> {
+    pub fn new(
+        fabric: &Fabric,
+        before: Vec<Option<&'a Lft>>,
+        after: &'a [Arc<Lft>],
+        choices: &'a (dyn Fn(SwitchId, Lid) -> Option<PortMask> + Sync),
+    ) -> Self {
+        Self { before, after, choices, links: Links::new(fabric) }
+    }
+
+    /// The LIDs whose plain tables change in a switch.
+    pub fn changed_lids(&self) -> Vec<Lid> {
+        let tables = self.before.par_iter().zip(self.after);
+        let changed = tables.map(|(before, after)| {
+            let Some(before) = before else {
+                return (0..after.len()).map(lid_at).collect();
+            };
+            if std::ptr::eq(*before, &**after) {
+                return BTreeSet::new();
+            }
+            let lids = (0..before.len().max(after.len())).map(lid_at);
+            lids.filter(|&lid| before.entry(lid) != after.entry(lid)).collect()
+        });
+        let all: BTreeSet<Lid> = changed.reduce(BTreeSet::new, |mut all, more| {
+            all.extend(more);
+            all
+        });
+        all.into_iter().collect()
+    }
+
+    /// The switches with adaptive tables that must forward by their plain ones while the entries for these LIDs
+    /// change.
+    pub fn to_switch_off(&self, lids: &[Lid]) -> BTreeSet<SwitchId> {
+        let of_chunk = |lids: &[Lid]| {
+            let mut scratch = Scratch::default();
+            let mut found = BTreeSet::new();
+            for &lid in lids {
+                self.read(lid, &mut scratch);
+                if scratch.needs_order() {
+                    found.extend(self.ambiguous(lid, &scratch));
+                }
+            }
+            found
+        };
+        let found = lids.par_chunks(LIDS_PER_CHUNK).map(of_chunk);
+        found.reduce(BTreeSet::new, |mut all, more| {
+            all.extend(more);
+            all
+        })
+    }
+
+    /// The switches with adaptive tables that have more than one way for a LID.
+    fn ambiguous(&self, lid: Lid, scratch: &Scratch) -> Vec<SwitchId> {
+        let switches = (0..).map(SwitchId).zip(&scratch.ways);
+        let ambiguous = switches.filter(|(_, ways)| ways.is_ambiguous()).map(|(switch, _)| switch);
+        ambiguous.filter(|&switch| (self.choices)(switch, lid).is_some()).collect()
+    }
+
+    /// Fills in the ways of all switches for a LID.
+    fn read(&self, lid: Lid, scratch: &mut Scratch) {
+        scratch.ways.clear();
+        scratch.next.clear();
+        scratch.first.clear();
+        for (switch, after) in self.after.iter().enumerate() {
+            let begin = scratch.next.len();
+            scratch.first.push(begin);
+            let mut add = |port: u8| {
+                let next = self.links.behind(switch, port);
+                if let Some(next) = next.filter(|next| !scratch.next[begin..].contains(next)) {
+                    scratch.next.push(next);
+                }
+                next.unwrap_or(NONE)
+            };
+            let before = self.before[switch].map_or(NONE, |table| add(table.entry(lid)));
+            let choices = (self.choices)(SwitchId(switch as u32), lid);
+            // A switch chooses among the ports with a link.
+            let has_choice =
+                choices.is_none_or(|ports| ports.iter().filter(|&port| add(port) != NONE).count() > 0);
+            let old = scratch.next.len() - begin;
+            let mut ways =
+                Ways { drops_before: before == NONE || !has_choice, after: NONE, old, all: 0 };
+            let next = self.links.behind(switch, after.entry(lid));
+            ways.after = next.unwrap_or(NONE);
+            scratch.next.extend(next.filter(|next| !scratch.next[begin..].contains(next)));
+            ways.all = scratch.next.len() - begin;
+            scratch.ways.push(ways);
+        }
+        scratch.first.push(scratch.next.len());
+    }
+}
+
+impl Scratch {
+    /// True if packets may circle or get lost unless tables change in an order.
+    fn needs_order(&mut self) -> bool {
+        self.may_drop() || self.has_circle()
+    }
+
+    /// True if a packet may be led to a switch that drops it by tables of another time.
+    fn may_drop(&self) -> bool {
+        self.ways.iter().zip(&self.first).any(|(ways, &first)| {
+            let next = self.next[first..first + ways.all].iter().enumerate();
+            let mut switches = next.filter(|(_, next)| **next & END == 0);
+            switches.any(|(index, &next)| {
+                let there = self.ways[next as usize];
+                let is_led_anew = index >= ways.old;
+                let is_led_no_more = ways.after != next;
+                is_led_anew && there.drops_before && there.after != NONE
+                    || is_led_no_more && there.after == NONE && there.old > 0
+            })
+        })
+    }
+
+    fn has_circle(&mut self) -> bool {
+        let switches = self.ways.len();
+        self.into.clear();
+        self.into.resize(switches, 0);
+        for &next in self.next.iter().filter(|&&next| next & END == 0) {
+            self.into[next as usize] += 1;
+        }
+        self.order.clear();
+        let into = &self.into;
+        self.order.extend((0..switches as u32).filter(|&switch| into[switch as usize] == 0));
+        let mut done = 0;
+        while let Some(&switch) = self.order.get(done) {
+            done += 1;
+            for index in self.first[switch as usize]..self.first[switch as usize + 1] {
+                let next = self.next[index];
+                if next & END != 0 {
+                    continue;
+                }
+                self.into[next as usize] -= 1;
+                if self.into[next as usize] == 0 {
+                    self.order.push(next);
+                }
+            }
+        }
+        done < switches
+    }
+}
+
+fn lid_at(index: usize) -> Lid {
+    Lid(index as u16)
+}
