@@ -281,7 +281,10 @@ impl SimFabric {
     /// The pairs of a host and the LID of another one whose packets an adversary can lose, or let circle, by
     /// its choices among the ports of groups.
     pub fn unreached(&self, packet: PacketClass) -> Vec<(Guid, Lid)> {
-        self.fates(packet, Forwarding::Adaptive).into_iter().map(|(from, lid, _)| (from, lid)).collect()
+        self.fates(packet, Forwarding::Adaptive)
+            .into_iter()
+            .map(|(from, lid, _)| (from, lid))
+            .collect()
     }
 
     /// [`Self::unreached`], with the worst that can happen to packets of each pair.

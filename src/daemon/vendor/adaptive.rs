@@ -17,8 +17,9 @@ use crate::plan::routing::{PortMask, Routing};
 use crate::publish::Subnet;
 use crate::transport::tagged::Tagged;
 use crate::transport::transactions::SmpRequest;
+use crate::vendor::adaptive::failure::AdaptiveFailure;
 use crate::vendor::adaptive::running::RunningTables;
-use crate::vendor::adaptive::switch::{AdaptiveFailure, AdaptiveRequest};
+use crate::vendor::adaptive::switch::AdaptiveRequest;
 use crate::vendor::adaptive::target::{AdaptiveSettings, AdaptiveTarget};
 use crate::vendor::adaptive::{AdaptiveCounts, AdaptiveSwitchState, AdaptiveSwitches};
 use crate::verify::Checks;
@@ -187,9 +188,7 @@ impl VendorManager {
 
     /// True if there is a newer subnet, or the SM loop is about to write plain tables.
     fn is_out_of_date(&self, subnets: &SubnetReceiver) -> bool {
-        self.is_held
-            || !self.connections.gate.0.is_empty()
-            || subnets.has_changed().unwrap_or(true)
+        self.is_held || !self.connections.gate.0.is_empty() || subnets.has_changed().unwrap_or(true)
     }
 
     fn warn_of_static_switches(&mut self, modes: AdaptiveModes, all: usize, capable: usize) {

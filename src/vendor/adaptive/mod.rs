@@ -2,6 +2,7 @@
 //!
 //! * [`target`]: the tables that the switches of a subnet should have
 //! * [`switch`]: one switch, from reading its ARInfo to the last difference
+//! * [`failure`]: why a switch forwards statically
 //! * [`running`]: the tables by which switches may forward, whichever of them they have
 //!
 //! A switch is written while its adaptive routing is off, or, on a running one, in an order in which no
@@ -9,15 +10,17 @@
 //! other contents, adaptive routing is switched off: it forwards by its plain table, which always has the
 //! static routes.
 
+pub mod failure;
 pub mod running;
 pub mod switch;
 pub mod target;
 
 use crate::ids::Guid;
 use crate::transport::transactions::SmpResult;
+use failure::AdaptiveFailure;
 use running::RunningTables;
 use std::collections::BTreeMap;
-use switch::{AdaptiveFailure, AdaptiveRequest, AdaptiveSwitch};
+use switch::{AdaptiveRequest, AdaptiveSwitch};
 use target::AdaptiveTarget;
 
 /// Numbers of switches.

@@ -9,15 +9,14 @@
 //! written. If there are none, adaptive routing is switched off first.
 
 use super::AdaptiveSwitchState;
+use super::failure::AdaptiveFailure;
 use super::target::{SwitchTarget, group_block, group_blocks};
 use crate::transport::transactions::{SmpError, SmpResult};
 use crate::wire::attr::AttrId;
-use crate::wire::mad::Status;
 use crate::wire::smp::DATA_SIZE;
 use crate::wire::vendor::adaptive::{AR_GROUP_BLOCK, ArGroupBlock, ArInfo, GroupPorts};
 use crate::wire::vendor::facts::AR_INFO_MODIFIER;
 use std::collections::VecDeque;
-use std::fmt;
 
 /// The largest number of sub-groups with which each group has one set of ports.
 const MAX_SUB_GROUPS: u8 = 1;
@@ -25,33 +24,6 @@ const MAX_SUB_GROUPS: u8 = 1;
 /// Tables of which a switch may have entries, before they count as unknown. More than two remain only if the
 /// subnet changes again and again before a switch is written.
 const MAX_HELD_TABLES: usize = 4;
-
-/// Why a switch is not configured.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum AdaptiveFailure {
-    /// It did not answer a request for this attribute.
-    Unanswered(u16),
-    /// It refused this attribute with a status.
-    Refused(u16, u16),
-    /// It acknowledged a Set of this attribute with other contents.
-    Altered(u16),
-    /// Its groups have sub-groups.
-    SubGroups,
-}
-
-impl fmt::Display for AdaptiveFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Unanswered(id) => write!(f, "no answer to {}", AttrId::name(id)),
-            Self::Refused(id, status) => {
-                let name = Status::name(status);
-                write!(f, "{} refused with status 0x{status:04x} ({name})", AttrId::name(id))
-            }
-            Self::Altered(id) => write!(f, "{} acknowledged with other contents", AttrId::name(id)),
-            Self::SubGroups => f.write_str("groups with sub-groups"),
-        }
-    }
-}
 
 /// A request to a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,12 +7,15 @@
 //! did, nor to one that drops it by new tables unless new tables do, packets arrive in whichever order the
 //! tables are written.
 //!
-//! Other LIDs need the order of [`crate::apply::transition`], which plain tables follow. For such a LID, every
-//! switch that has more than one next switch is switched off first, with all tables as they were. The others
-//! lead to the same switch by all of their tables; so the next switches are those of the plain tables, of which
-//! the order of transitions makes sure that packets neither circle nor get lost. A switch whose static port has
-//! no link, and that forwards by others of the group, counts among those that are switched off, since the order
-//! takes it for one that drops packets.
+//! Other LIDs need the order of [`crate::apply::transition`], which plain tables follow: of the switches on a
+//! circle, and of the two ends of a link by which packets may come to a switch that drops them. Of these, the
+//! switches that have more than one next switch are switched off first, with all tables as they were. The
+//! others lead to the same switch by all of their tables. So any circle of packets would be one of plain
+//! tables, which the order excludes; and a switch leads packets to another only when that forwards them. A
+//! switch whose static port has no link, and that forwards by others of the group, counts among those with
+//! several next switches, since the order takes it for one that drops packets. It loses this repair while it is
+//! switched off; switches that may choose it for such packets, and have another static port, are switched off
+//! with it.
 //!
 //! Groups are written after the plain tables. The same argument holds then: the plain tables are final, and
 //! switches with more than one next switch in a circle of old and new groups are switched off before any group
@@ -75,6 +78,13 @@ impl Links {
         links
     }
 
+    /// The switches behind the ports of a switch.
+    fn around(&self, switch: usize) -> impl Iterator<Item = u32> + '_ {
+        let (first, ports) = self.first[switch];
+        let behind = &self.behind[first as usize..=(first + u32::from(ports)) as usize];
+        behind.iter().copied().filter(|next| next & END == 0)
+    }
+
     fn behind(&self, switch: usize, port: u8) -> Option<u32> {
         let (first, ports) = self.first[switch];
         let behind = (port <= ports).then(|| self.behind[(first + u32::from(port)) as usize]);
@@ -111,6 +121,8 @@ struct Scratch {
     /// Number of switches that lead to each switch.
     into: Vec<u32>,
     order: Vec<u32>,
+    /// True for switches whose tables must change in an order.
+    needs_order: Vec<bool>,
 }
 
 impl<'a> CoexistingTables<'a> {
@@ -157,17 +169,59 @@ impl<'a> CoexistingTables<'a> {
             }
             found
         };
-        let found = lids.par_chunks(LIDS_PER_CHUNK).map(of_chunk);
-        found.reduce(BTreeSet::new, |mut all, more| {
+        let of_chunks = lids.par_chunks(LIDS_PER_CHUNK).map(of_chunk);
+        let mut found = of_chunks.reduce(BTreeSet::new, |mut all, more| {
             all.extend(more);
             all
-        })
+        });
+        let mut new: Vec<SwitchId> = found.iter().copied().collect();
+        while let Some(switch) = new.pop() {
+            let around = self.relying_on_repair(switch);
+            new.extend(around.into_iter().filter(|&other| found.insert(other)));
+        }
+        found
     }
 
-    /// The switches with adaptive tables that have more than one way for a LID.
+    /// The switches that may lead packets to this one, which it forwards only while its adaptive routing is on,
+    /// because its static port has no link, although static ports of their own lead elsewhere.
+    fn relying_on_repair(&self, switch: SwitchId) -> BTreeSet<SwitchId> {
+        let Some(table) = self.before[switch.index()] else { return BTreeSet::new() };
+        let is_gone = |port: u8| self.links.behind(switch.index(), port).is_none();
+        let lids = (0..table.len()).map(lid_at);
+        let unlinked = lids.filter(|&lid| table.out(lid).is_some_and(is_gone));
+        unlinked.flat_map(|lid| self.leading_to(switch, lid)).collect()
+    }
+
+    /// The switches that may choose a switch whose old static ports lead to `end`, with other static ports.
+    fn leading_to(&self, end: SwitchId, lid: Lid) -> BTreeSet<SwitchId> {
+        let leads_to =
+            |from: u32, port: u8, to: u32| self.links.behind(from as usize, port) == Some(to);
+        let mut is_static = BTreeSet::from([end.0]);
+        let mut may_choose = BTreeSet::new();
+        let mut new = vec![end.0];
+        while let Some(to) = new.pop() {
+            for from in self.links.around(to as usize) {
+                let own = self.before[from as usize].and_then(|table| table.out(lid));
+                let choices = (self.choices)(SwitchId(from), lid).unwrap_or_default();
+                if own.is_some_and(|port| leads_to(from, port, to)) {
+                    if is_static.insert(from) {
+                        new.push(from);
+                    }
+                } else if choices.iter().any(|port| leads_to(from, port, to)) {
+                    may_choose.insert(SwitchId(from));
+                }
+            }
+        }
+        may_choose.retain(|switch| !is_static.contains(&switch.0));
+        may_choose
+    }
+
+    /// The switches with adaptive tables that need the order, and have more than one way for a LID.
     fn ambiguous(&self, lid: Lid, scratch: &Scratch) -> Vec<SwitchId> {
-        let switches = (0..).map(SwitchId).zip(&scratch.ways);
-        let ambiguous = switches.filter(|(_, ways)| ways.is_ambiguous()).map(|(switch, _)| switch);
+        let switches = (0..).map(SwitchId).zip(scratch.ways.iter().zip(&scratch.needs_order));
+        let ambiguous =
+            switches.filter(|(_, (ways, needs_order))| **needs_order && ways.is_ambiguous());
+        let ambiguous = ambiguous.map(|(switch, _)| switch);
         ambiguous.filter(|&switch| (self.choices)(switch, lid).is_some()).collect()
     }
 
@@ -189,8 +243,8 @@ impl<'a> CoexistingTables<'a> {
             let before = self.before[switch].map_or(NONE, |table| add(table.entry(lid)));
             let choices = (self.choices)(SwitchId(switch as u32), lid);
             // A switch chooses among the ports with a link.
-            let has_choice =
-                choices.is_none_or(|ports| ports.iter().filter(|&port| add(port) != NONE).count() > 0);
+            let has_choice = choices
+                .is_none_or(|ports| ports.iter().filter(|&port| add(port) != NONE).count() > 0);
             let old = scratch.next.len() - begin;
             let mut ways =
                 Ways { drops_before: before == NONE || !has_choice, after: NONE, old, all: 0 };
@@ -205,27 +259,35 @@ impl<'a> CoexistingTables<'a> {
 }
 
 impl Scratch {
-    /// True if packets may circle or get lost unless tables change in an order.
+    /// Finds the switches whose tables must change in an order. True if there are any.
     fn needs_order(&mut self) -> bool {
-        self.may_drop() || self.has_circle()
+        self.needs_order.clear();
+        self.needs_order.resize(self.ways.len(), false);
+        self.find_drops();
+        self.find_circles();
+        self.needs_order.contains(&true)
     }
 
-    /// True if a packet may be led to a switch that drops it by tables of another time.
-    fn may_drop(&self) -> bool {
-        self.ways.iter().zip(&self.first).any(|(ways, &first)| {
+    /// Finds links by which packets may come to a switch that drops them by tables of another time.
+    fn find_drops(&mut self) {
+        for (switch, (ways, &first)) in self.ways.iter().zip(&self.first).enumerate() {
             let next = self.next[first..first + ways.all].iter().enumerate();
-            let mut switches = next.filter(|(_, next)| **next & END == 0);
-            switches.any(|(index, &next)| {
+            for (index, &next) in next.filter(|(_, next)| **next & END == 0) {
                 let there = self.ways[next as usize];
                 let is_led_anew = index >= ways.old;
                 let is_led_no_more = ways.after != next;
-                is_led_anew && there.drops_before && there.after != NONE
+                if is_led_anew && there.drops_before && there.after != NONE
                     || is_led_no_more && there.after == NONE && there.old > 0
-            })
-        })
+                {
+                    self.needs_order[switch] = true;
+                    self.needs_order[next as usize] = true;
+                }
+            }
+        }
     }
 
-    fn has_circle(&mut self) -> bool {
+    /// Finds the switches on circles, and those between two circles.
+    fn find_circles(&mut self) {
         let switches = self.ways.len();
         self.into.clear();
         self.into.resize(switches, 0);
@@ -249,7 +311,20 @@ impl Scratch {
                 }
             }
         }
-        done < switches
+        // What is left is on a circle or behind one. Those behind all circles lead to none of them.
+        let mut left: Vec<bool> = self.into.iter().map(|&into| into > 0).collect();
+        loop {
+            let before = left.clone();
+            for switch in 0..switches {
+                let next = &self.next[self.first[switch]..self.first[switch + 1]];
+                let mut next = next.iter().filter(|&&next| next & END == 0);
+                left[switch] = left[switch] && next.any(|&next| left[next as usize]);
+            }
+            if left == before {
+                break;
+            }
+        }
+        self.needs_order.iter_mut().zip(left).for_each(|(needs_order, left)| *needs_order |= left);
     }
 }
 

@@ -66,7 +66,10 @@ impl PlainChange {
     /// The switches that must forward by their plain tables meanwhile.
     fn to_switch_off(&self, running: &RunningTables) -> Vec<Guid> {
         if self.is_strict {
-            return running.guids().filter(|&guid| self.fabric.node_by_guid(guid).is_some()).collect();
+            return running
+                .guids()
+                .filter(|&guid| self.fabric.node_by_guid(guid).is_some())
+                .collect();
         }
         let by_switch = running.of(&self.fabric);
         let choices = |switch, lid| by_switch.choices(switch, lid);
