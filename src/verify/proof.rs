@@ -3,11 +3,13 @@
 
 use super::dependency_graph::{DROP_VL, DependencyGraph, Ranks, node};
 use super::endpoints::{DestinationTree, Endpoint, SourcePorts};
+use super::known_triples::KnownTriples;
 use super::network::{ChannelSets, PackedNetwork, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{ChannelPairSls, LOCAL_INPUT, Triple, TripleSls, Triples, bits};
 use super::verdict::{Checks, Summary};
 use crate::fabric::Fabric;
+use crate::fabric::difference::Difference;
 use crate::ids::{Mlid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
@@ -59,6 +61,24 @@ impl fmt::Debug for Proof {
 }
 
 impl Proof {
+    /// True if the proof is one of the routes of a plan, in a fabric with the same nodes and cables.
+    pub(super) fn is_about(&self, fabric: &Fabric, plan: &Plan) -> bool {
+        let own = &self.plan;
+        let has_routes = Arc::ptr_eq(&own.routing, &plan.routing)
+            && (Arc::ptr_eq(&own.multicast, &plan.multicast) || own.multicast == plan.multicast)
+            && own.qos.sl_to_vl == plan.qos.sl_to_vl;
+        has_routes
+            && Difference::between(&self.fabric, fabric).is_some_and(|difference| {
+                let mut ports = difference.ports.into_iter();
+                ports.all(|port| self.fabric.port(port).peer == fabric.port(port).peer)
+            })
+    }
+
+    pub(super) fn known_triples(&self) -> KnownTriples<'_> {
+        let Self { network, sl_to_vl, triples, .. } = self;
+        KnownTriples { network, sl_to_vl, triples }
+    }
+
     /// The SLs of packets that arrive through channel `input` and leave through channel `output`.
     #[inline]
     pub(super) fn sls_between(&self, input: u32, output: u32) -> u16 {

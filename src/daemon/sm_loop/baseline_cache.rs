@@ -88,6 +88,11 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
         free(before);
     }
 
+    /// The carried baseline of the last plan; `None` if there is a computed one already.
+    pub fn carried(&self) -> Option<CarriedBaseline<T>> {
+        lock(&self.held).carried.clone().map(CarriedBaseline)
+    }
+
     /// Starts the work of the last [`Self::carry`], if it has not started.
     pub fn start_carrying(&mut self) {
         drop(made(&self.held));
@@ -158,6 +163,16 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
             Some(known) => Some(known),
             None => made(&self.held).await.ok().flatten(),
         }
+    }
+}
+
+/// The carried baseline of a plan, for another task, which should drop it soon: it holds its memory.
+pub struct CarriedBaseline<T>(Arc<Carried<T>>);
+
+impl<T: Send + Sync + 'static> CarriedBaseline<T> {
+    /// The baseline; `None` if its work failed.
+    pub async fn made(self) -> Option<Arc<T>> {
+        spawn_preparation(move || LazyLock::force(&self.0).clone()).await.ok().flatten()
     }
 }
 

@@ -7,6 +7,7 @@
 use super::VendorManager;
 use crate::config::options::Options;
 use crate::daemon::process::priority::spawn_low_priority;
+use crate::daemon::sm_loop::baseline_cache::CarriedBaseline;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Guid, Lid};
 use crate::notes::{Note, Severity, counted};
@@ -25,6 +26,7 @@ use crate::vendor::adaptive::{AdaptiveCounts, AdaptiveSwitchState, AdaptiveSwitc
 use crate::verify::Checks;
 use crate::verify::adaptive::coexistence::CoexistingTables;
 use crate::verify::adaptive::prove;
+use crate::verify::baseline::VerifiedBaseline;
 use crate::wire::attr::AttrId;
 use crate::wire::smp::SmpRoute;
 use crate::wire::vendor::capabilities::Capabilities;
@@ -105,6 +107,7 @@ impl AdaptiveState {
 impl VendorManager {
     /// Brings the switches of a subnet to their groups. Returns early when there is a newer subnet.
     pub(super) async fn adapt(&mut self, subnet: &Arc<Subnet>, subnets: &mut SubnetReceiver) {
+        let baseline = self.connections.gate.take_baseline();
         if self.adaptive.done.as_ref().is_some_and(|done| done.are_those_of(subnet)) {
             return;
         }
@@ -133,8 +136,11 @@ impl VendorManager {
         if self.is_out_of_date(subnets) {
             return;
         }
-        let target =
-            if modes.needs_groups() { self.plan_groups(subnet, modes).await } else { None };
+        let target = if modes.needs_groups() {
+            self.plan_groups(subnet, modes, baseline).await
+        } else {
+            None
+        };
         if self.is_out_of_date(subnets) {
             return;
         }
@@ -188,7 +194,9 @@ impl VendorManager {
 
     /// True if there is a newer subnet, or the SM loop is about to write plain tables.
     fn is_out_of_date(&self, subnets: &SubnetReceiver) -> bool {
-        self.is_held || !self.connections.gate.0.is_empty() || subnets.has_changed().unwrap_or(true)
+        self.is_held
+            || !self.connections.gate.commands.is_empty()
+            || subnets.has_changed().unwrap_or(true)
     }
 
     fn warn_of_static_switches(&mut self, modes: AdaptiveModes, all: usize, capable: usize) {
@@ -209,6 +217,7 @@ impl VendorManager {
         &mut self,
         subnet: &Arc<Subnet>,
         modes: AdaptiveModes,
+        baseline: Option<CarriedBaseline<VerifiedBaseline>>,
     ) -> Option<AdaptiveTarget> {
         let mut before: HashMap<Guid, Vec<PortMask>> = HashMap::new();
         let mut capacity: HashMap<Guid, u16> = HashMap::new();
@@ -219,6 +228,10 @@ impl VendorManager {
             capacity.insert(guid, switch.group_cap());
         }
         let of = subnet.clone();
+        let baseline = match baseline {
+            Some(carried) => carried.made().await,
+            None => None,
+        };
         let mut proven = spawn_low_priority(move || {
             let fabric = &of.fabric;
             let guid = |switch: SwitchId| fabric.switch(switch).guid();
@@ -228,12 +241,16 @@ impl VendorManager {
                 before: &|switch| before.get(&guid(switch)).cloned().unwrap_or_default(),
                 capacity: &|switch| capacity.get(&guid(switch)).copied().unwrap_or(0),
             };
-            prove(fabric, &of.plan, &Checks::of(&of.options), input.groups())
+            let checks = Checks::of(&of.options);
+            match baseline {
+                Some(known) => known.prove_groups(fabric, &of.plan, &checks, input.groups()),
+                None => prove(fabric, &of.plan, &checks, input.groups()),
+            }
         });
         let result = loop {
             tokio::select! {
                 biased;
-                Some(command) = self.connections.gate.0.recv() => self.obey(command).await,
+                Some(command) = self.connections.gate.commands.recv() => self.obey(command).await,
                 result = &mut proven => break result,
             }
         };

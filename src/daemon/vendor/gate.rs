@@ -11,12 +11,14 @@
 //! release ────────────────────► plans and writes groups, switches on again
 //! ```
 
+use crate::daemon::sm_loop::baseline_cache::CarriedBaseline;
 use crate::fabric::Fabric;
 use crate::ids::Guid;
 use crate::vendor::adaptive::running::RunningTables;
+use crate::verify::baseline::VerifiedBaseline;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 /// Commands that wait; the SM loop has one at a time, and a release.
@@ -37,20 +39,43 @@ pub(super) enum GateCommand {
     Release,
 }
 
+/// The baseline of the plan that was published last, or is published next.
+type Baseline = CarriedBaseline<VerifiedBaseline>;
+
 /// The end of the SM loop.
 #[derive(Clone)]
-pub struct AdaptiveGate(mpsc::Sender<GateCommand>);
+pub struct AdaptiveGate {
+    commands: mpsc::Sender<GateCommand>,
+    baselines: watch::Sender<Option<Baseline>>,
+}
 
 /// The end of the vendor task.
-pub struct GateReceiver(pub(super) mpsc::Receiver<GateCommand>);
+pub struct GateReceiver {
+    pub(super) commands: mpsc::Receiver<GateCommand>,
+    baselines: watch::Sender<Option<Baseline>>,
+}
 
 /// Makes both ends.
 pub fn adaptive_gate() -> (AdaptiveGate, GateReceiver) {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    (AdaptiveGate(sender), GateReceiver(receiver))
+    let baselines = watch::Sender::new(None);
+    let gate = AdaptiveGate { commands: sender, baselines: baselines.clone() };
+    (gate, GateReceiver { commands: receiver, baselines })
+}
+
+impl GateReceiver {
+    /// Takes the baseline of the last plan.
+    pub(super) fn take_baseline(&self) -> Option<Baseline> {
+        self.baselines.send_replace(None)
+    }
 }
 
 impl AdaptiveGate {
+    /// Provides the baseline of a plan that is about to be published.
+    pub fn provide(&self, baseline: Option<CarriedBaseline<VerifiedBaseline>>) {
+        self.baselines.send_replace(baseline);
+    }
+
     /// Ends the writing of groups until [`Self::release`]. Returns the tables in force; none if the vendor task
     /// does not answer.
     pub async fn hold(&self) -> RunningTables {
@@ -68,12 +93,12 @@ impl AdaptiveGate {
     /// Lets groups be written again.
     pub async fn release(&self) {
         // The vendor task ends with the daemon.
-        let _ = self.0.send(GateCommand::Release).await;
+        let _ = self.commands.send(GateCommand::Release).await;
     }
 
     /// Waits for the answer to a command; `None` if there is none in time.
     async fn ask<T>(&self, command: GateCommand, answer: oneshot::Receiver<T>) -> Option<T> {
-        self.0.send(command).await.ok()?;
+        self.commands.send(command).await.ok()?;
         timeout(MAX_WAIT, answer).await.ok()?.ok()
     }
 }

@@ -99,7 +99,7 @@ impl VendorManager {
                         // Without a subnet there is nothing to hold.
                         self.is_held &= subnets.borrow().is_some();
                     }
-                    Some(command) = self.connections.gate.0.recv() => {
+                    Some(command) = self.connections.gate.commands.recv() => {
                         is_due |= self.is_held;
                         self.obey(command).await;
                     }
@@ -129,7 +129,7 @@ impl VendorManager {
         loop {
             tokio::select! {
                 biased;
-                Some(command) = self.connections.gate.0.recv() => self.obey(command).await,
+                Some(command) = self.connections.gate.commands.recv() => self.obey(command).await,
                 result = batch.next() => return result,
             }
         }
@@ -194,7 +194,7 @@ impl VendorManager {
                         break;
                     }
                 }
-                Some(command) = self.connections.gate.0.recv() => self.obey(command).await,
+                Some(command) = self.connections.gate.commands.recv() => self.obey(command).await,
                 result = batch.next() => {
                     let Some((guid, result)) = result else { break };
                     self.gets += 1;

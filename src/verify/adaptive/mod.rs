@@ -27,8 +27,9 @@ mod union;
 
 use super::dependency_graph::DependencyGraph;
 use super::endpoints::{self, Endpoint, SourcePorts};
-use super::full::{Evidence, multicast, unicast};
+use super::full::{multicast, unicast};
 use super::held_mappings;
+use super::known_triples::KnownTriples;
 use super::network::SwitchNetwork;
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::Triples;
@@ -68,13 +69,13 @@ pub fn prove(
     prove_after(fabric, plan, checks, groups, None)
 }
 
-/// [`prove`] with what a full check of the plan has found, which spares following its packets again.
+/// [`prove`] with what a check of the plan has found, which spares following its packets again.
 pub(super) fn prove_after(
     fabric: &Fabric,
     plan: &Plan,
     checks: &Checks,
     groups: AdaptiveGroups,
-    evidence: Option<&Evidence>,
+    known: Option<KnownTriples<'_>>,
 ) -> ProvenGroups {
     if groups.count() == 0 {
         return ProvenGroups { groups, dependencies: 0, notes: Vec::new() };
@@ -84,13 +85,12 @@ pub(super) fn prove_after(
                       qos is FALSE; set qos TRUE (-Q)";
         return none_is_safe(plan, groups, reason.to_owned());
     }
-    if let Some(evidence) = evidence.filter(|evidence| evidence.is_about(fabric))
+    if let Some(KnownTriples { network, sl_to_vl, triples }) = known
         && groups.are_by_port()
         && groups.masked().is_empty()
     {
-        let network = evidence.network();
-        let around = beside(network, evidence.triples(), fabric, &groups);
-        let graph = DependencyGraph::new(network, evidence.sl_to_vl(), &around);
+        let around = beside(network, triples, fabric, &groups);
+        let graph = DependencyGraph::new(network, sl_to_vl, &around);
         if graph.ranks().is_some() {
             let dependencies = graph.dependencies();
             return ProvenGroups { groups, dependencies, notes: Vec::new() };

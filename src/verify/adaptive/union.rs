@@ -56,14 +56,18 @@ pub(super) fn beside(
     around
 }
 
-/// The channels in the group of a channel; itself alone if it has none.
+/// The channels in the group of a channel; itself alone if it has none, or if its switch was removed. None for
+/// cables that were lost, which no packet takes.
 fn group_of(
     network: &SwitchNetwork,
     fabric: &Fabric,
     groups: &AdaptiveGroups,
     channel: &Channel,
 ) -> Vec<u32> {
-    let Channel { port, from, .. } = *channel;
+    let Channel { port, from, out_index, .. } = *channel;
+    if from.index() >= fabric.switches().len() {
+        return vec![(network.out_of(from).start + usize::from(out_index)) as u32];
+    }
     let own = fabric.port(port).num.0;
     let ports = groups.of(from).ports_by_port(own);
     let channels = ports.iter().map(|num| network.hop(network.slot(from.0, num)).channel);

@@ -114,6 +114,7 @@ pub(in crate::verify) mod multicast;
 use super::dependency_graph::DependencyGraph;
 use super::endpoints::{self, DestinationTree, SourcePorts};
 use super::held_mappings::{self, HeldMappings};
+use super::known_triples::KnownTriples;
 use super::limits;
 use super::network::SwitchNetwork;
 use super::proof::Proof;
@@ -241,24 +242,14 @@ fn check_held_mappings(
 }
 
 impl Evidence {
-    /// True if the channels are those of a fabric, and none is that of a lost cable.
-    pub(super) fn is_about(&self, fabric: &Fabric) -> bool {
-        let channels = 0..self.network.channels.len() as u32;
-        self.network.switches() == fabric.switches().len()
-            && channels.into_iter().all(|channel| !self.network.is_cut(channel))
-    }
-
-    pub(super) fn network(&self) -> &SwitchNetwork {
-        &self.network
-    }
-
-    pub(super) fn sl_to_vl(&self) -> &SlToVlMaps {
-        &self.sl_to_vl
-    }
-
-    /// The triples of unicast and multicast packets.
-    pub(super) fn triples(&self) -> &Triples {
-        &self.triples
+    /// The triples of unicast and multicast packets; `None` unless the channels are those of a fabric, and none is
+    /// that of a lost cable.
+    pub(super) fn known_triples(&self, fabric: &Fabric) -> Option<KnownTriples<'_>> {
+        let Self { network, sl_to_vl, triples, .. } = self;
+        let mut channels = 0..network.channels.len() as u32;
+        let is_same_size = network.switches() == fabric.switches().len();
+        let is_about = is_same_size && channels.all(|channel| !network.is_cut(channel));
+        is_about.then_some(KnownTriples { network, sl_to_vl, triples })
     }
 
     /// The proof of the plan; `None` if it has a credit loop, a path that is cut off, or packets

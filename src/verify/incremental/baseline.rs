@@ -71,6 +71,19 @@ impl VerifiedBaseline {
         verify_with(fabric, plan, checks, known).map(|(verified, _)| verified)
     }
 
+    /// Proves groups for a plan, with the proof of the baseline if that is one of the same routes. The result is
+    /// that of [`adaptive::prove`], apart from the number of dependencies, which may be larger.
+    pub fn prove_groups(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        checks: &Checks,
+        groups: AdaptiveGroups,
+    ) -> ProvenGroups {
+        let proof = self.proof.as_ref().filter(|proof| proof.is_about(fabric, plan));
+        adaptive::prove_after(fabric, plan, checks, groups, proof.map(Proof::known_triples))
+    }
+
     pub fn plan_baseline(&self) -> &PlanBaseline {
         &self.plan_baseline
     }
@@ -118,7 +131,8 @@ impl PendingBaseline {
         groups: AdaptiveGroups,
     ) -> ProvenGroups {
         let plan = self.verified.plan();
-        adaptive::prove_after(fabric, plan, checks, groups, self.findings.evidence())
+        let known = self.findings.evidence().and_then(|found| found.known_triples(fabric));
+        adaptive::prove_after(fabric, plan, checks, groups, known)
     }
 
     /// Completes the baseline. `inputs` and `checks` are those of the planning pass.

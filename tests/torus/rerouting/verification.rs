@@ -4,6 +4,8 @@
 use super::*;
 use torus_sm::fabric::NodeId;
 use torus_sm::ids::Lid;
+use torus_sm::plan::adaptive::GroupsInput;
+use torus_sm::verify::adaptive;
 
 /// Some hosts in one group.
 fn group(fabric: &Fabric, mlid: u16, sl: u8, step: usize) -> GroupMembers {
@@ -28,6 +30,16 @@ fn inputs(subnet: &Subnet, memory: &Memory) -> BaselineInputs {
         observed_pkeys: Arc::default(),
         memory: memory.clone(),
     }
+}
+
+/// Groups of parallel cables are proven by the baseline as they are from scratch.
+fn assert_same_groups(fabric: &Fabric, plan: &Plan, baseline: &VerifiedBaseline) {
+    let checks = Checks::new(true);
+    let groups = GroupsInput::new(fabric, plan).groups();
+    let whole = adaptive::prove(fabric, plan, &checks, groups.clone());
+    let known = baseline.prove_groups(fabric, plan, &checks, groups);
+    assert_eq!((&known.groups, &known.notes), (&whole.groups, &whole.notes));
+    assert!(known.dependencies >= whole.dependencies);
 }
 
 /// A verified plan, the baseline of later ones.
@@ -183,6 +195,7 @@ subnet.with_input(&memory, &groups, |input| {
 } else {
 remains.complete(inputs, &checks)
 };
+            assert_same_groups(&subnet.fabric, verified.plan(), &next);
             // Leftovers of a clean plan do not let a faulty one pass.
             let mut plan = scratch.plan;
             let mut routing = (*plan.routing).clone();

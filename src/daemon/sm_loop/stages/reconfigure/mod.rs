@@ -341,6 +341,7 @@ impl Reconfigurer {
         self.figures.planning = start.elapsed();
         let holds_groups = self.prepare_devices(context, observation, &plan).await;
         let mut report = self.program(context, observation, &plan, control, start).await;
+        context.adaptive.provide(self.plan.baselines.carried());
         let headline = self.publish_programmed(context, observation, &plan, &report).await;
         if holds_groups {
             context.adaptive.release().await;
