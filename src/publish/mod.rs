@@ -8,7 +8,7 @@
 //!   still work with the tables of the last accepted plan
 //! * [`device_faults`]: devices and links that do not work as planned; [`restarts`]: nodes that
 //!   are new or have restarted
-//! * [`repair`]: the routes of a repaired torus, in numbers
+//! * [`repair`]: the routes of a repaired torus, in numbers; [`traffic`]: the load of patterns of traffic
 
 pub mod atomic_file;
 pub mod connectivity;
@@ -20,6 +20,7 @@ pub mod rejected;
 pub mod repair;
 pub mod report;
 pub mod restarts;
+pub mod traffic;
 
 use crate::config::enhanced_qos::EnhancedQos;
 use crate::config::options::Options;

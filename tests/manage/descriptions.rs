@@ -28,6 +28,7 @@ fn check(description: &Value, schema: &Value, reply: &Value, what: &str) {
 fn query(path: &str) -> &'static str {
     match path {
         "/v1/routes" => "?from=1&to=2",
+        "/v1/traffic" => "?pattern=shift",
         "/v1/events" => "?after=0&follow=false",
         _ => "",
     }

@@ -18,4 +18,5 @@ mod perfmgr;
 mod promtool;
 mod random_requests;
 mod repair;
+mod traffic;
 mod words;

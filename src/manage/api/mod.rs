@@ -32,6 +32,7 @@ mod smps;
 mod status;
 mod table;
 mod torus;
+mod traffic;
 mod unresponsive;
 mod vendor;
 mod virtual_ports;

@@ -24,6 +24,7 @@ fn add_replies(generator: &mut SchemaGenerator) {
     generator.subschema_for::<partitions::PartitionsView>();
     generator.subschema_for::<torus::TorusView>();
     generator.subschema_for::<adaptive::AdaptiveView>();
+    generator.subschema_for::<traffic::TrafficView>();
     generator.subschema_for::<sa::SaView>();
     generator.subschema_for::<quarantine::QuarantineView>();
     generator.subschema_for::<counters::PerfmgrView>();

@@ -6,7 +6,7 @@ use super::query::Parameter;
 use super::reply::{JSON, Reply};
 use super::{
     OPENAPI, actions, adaptive, counters, fabric, groups, health, incidents, partitions,
-    quarantine, routes, sa, status, torus,
+    quarantine, routes, sa, status, torus, traffic,
 };
 use crate::manage::metrics::metrics;
 use crate::manage::page::PAGE;
@@ -216,6 +216,15 @@ pub static ENDPOINTS: &[Endpoint] = &[
             "Switches with adaptive routing and their groups of ports.",
             "AdaptiveView",
             Handler::Read(adaptive::adaptive),
+        ),
+    ),
+    with(
+        traffic::PARAMETERS,
+        get(
+            "/v1/traffic",
+            "The load of the links between switches under a pattern of traffic between hosts.",
+            "TrafficView",
+            Handler::Read(traffic::traffic),
         ),
     ),
     get("/v1/sa", "Counters of subnet administration.", "SaView", Handler::Read(sa::sa)),

@@ -32,6 +32,7 @@ const drawing = (() => {
   };
 
   const loadOf = (link) => {
+    if (traffic.parse(colour)) return traffic.loadOf(link);
     const values = colour === "rates" ? link.rates : link.lids;
     return values ? Math.max(...values) : 0;
   };

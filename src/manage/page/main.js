@@ -45,6 +45,7 @@ const refresh = guarded(async () => {
     ]);
     if (nodes && links) {
       updateFabric(nodes.nodes, links, torus);
+      await traffic.read(colour);
       byId("loading").hidden = true;
       drawing.update();
       showCounts();
@@ -131,11 +132,13 @@ const useForms = () => {
     showPath(byId("from").value.trim(), byId("to").value.trim());
   });
   byId("path-clear").addEventListener("click", clearPath);
-  byId("colour").addEventListener("change", (event) => {
+  traffic.addChoices(byId("colour"));
+  byId("colour").addEventListener("change", guarded(async (event) => {
     colour = event.target.value;
+    if (!await traffic.read(colour)) return;
     drawing.setColour(colour);
     showLegend(colour);
-  });
+  }));
   byId("fit").addEventListener("click", drawing.fit);
   byId("worst").addEventListener("click", () => { if (model.incidents[0]) goTo(model.incidents[0]); });
   byId("sweep").hidden = !api.mayAct();

@@ -14,6 +14,7 @@ pub const PAGE: &str = concat!(
     include_str!("model.js"),
     include_str!("layout.js"),
     include_str!("labels.js"),
+    include_str!("traffic.js"),
     include_str!("draw.js"),
     include_str!("charts.js"),
     include_str!("panels.js"),

@@ -319,7 +319,7 @@ const showLegend = (colour) => {
   const [idle, busy] = [palette.load(0), palette.load(1)];
   const items = { lids: [[idle, "few LIDs"], [busy, `${most} LIDs`]],
     rates: isCounted ? [[idle, "idle"], [busy, octets(most)]] : [[idle, "not read: perfmgr is off"]],
-    state: [[palette.get("up"), "ACTIVE"]] }[colour];
+    state: [[palette.get("up"), "ACTIVE"]] }[colour] ?? traffic.legend(most, [idle, busy]);
   const all = [...items, [palette.get("warn"), "not ACTIVE, or with a warning"]];
   if (model.torus) all.push([palette.get("ring"), "broken ring"]);
   const detours = drawing.maxDetours();
