@@ -48,7 +48,8 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = natural::<usize>)]
     pub samples: Option<usize>,
     /// Compute the load of the busiest link if hosts send by this pattern: the median of 50 random
-    /// ones, each flow counting 1; with adaptive routing also while groups share flows evenly
+    /// ones, each flow counting 1; with adaptive routing also while groups share flows evenly. --draw
+    /// shows the mean load of each link
     #[arg(long, value_name = "PATTERN")]
     pub traffic: Option<RandomPattern>,
     /// Seed of samples and of patterns of traffic

@@ -6,17 +6,16 @@
 use super::json::{AdaptiveFacts, Busiest, TrafficFacts};
 use super::scenario::Scenario;
 use super::trial::{Trial, TrialOutcome};
-use crate::fabric::{Fabric, PortId, SwitchId};
-use crate::ids::{Lid, PortNum};
+use crate::fabric::{Fabric, SwitchId};
+use crate::ids::Lid;
 use crate::plan::Plan;
 use crate::plan::adaptive::modes::AdaptiveModes;
 use crate::plan::adaptive::{AdaptiveGroups, GroupsInput};
-use crate::plan::routing::PortMask;
+use crate::publish::traffic::{PatternLoad, RoutedTraffic};
 use crate::sim::TrafficPattern;
 use crate::sim::random::Random;
+use crate::verify::Checks;
 use crate::verify::adaptive::{ProvenGroups, prove};
-use crate::verify::{Checks, MAX_PATH_SWITCHES};
-use crate::wire::attr::tables::LFT_NO_PATH;
 use clap::ValueEnum;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -106,33 +105,15 @@ pub(super) fn traffic(
     pattern: RandomPattern,
     seed: u64,
 ) -> Option<TrafficFacts> {
-    let is_host = |port: &PortId| !fabric.node_of(*port).is_switch();
-    let mut hosts: Vec<(Lid, PortId)> = fabric
-        .end_ports()
-        .filter(is_host)
-        .filter_map(|port| Some((plan.lids.base(port)?, port)))
-        .collect();
-    hosts.sort_unstable();
-    if hosts.len() < 2 {
-        return None;
-    }
-    let mut random = Random(seed);
-    let samples: Vec<Vec<[usize; 2]>> =
-        (0..pattern.samples()).map(|_| pattern.pairs(hosts.len(), &mut random)).collect();
-    let loaded = |pairs: &Vec<[usize; 2]>, groups| {
-        let mut load = Load { fabric, plan, groups, ports: vec![0.0; fabric.ports().len()] };
-        for &[from, to] in pairs {
-            load.add(hosts[from].1, hosts[to].0);
-        }
-        load
-    };
-    let of_samples = samples.par_iter().map(|pairs| {
-        let fixed = loaded(pairs, None);
-        [fixed.busiest(), fixed.busiest_shared()]
+    let samples = Samples::draw(fabric, plan, pattern, seed)?;
+    let of_samples = samples.pairs.par_iter().map(|pairs| {
+        let fixed = samples.load(pairs, None);
+        [fixed.highest(), busiest_shared(fabric, &fixed)]
     });
     let of_samples: Vec<[f64; 2]> = of_samples.collect();
     let adaptive = groups.map(|groups| {
-        let loads = samples.par_iter().map(|pairs| loaded(pairs, Some(groups)).busiest());
+        let loads =
+            samples.pairs.par_iter().map(|pairs| samples.load(pairs, Some(groups)).highest());
         Busiest::of(loads.collect())
     });
     Some(TrafficFacts {
@@ -152,69 +133,73 @@ impl Busiest {
     }
 }
 
-/// The load of the ports between switches.
-struct Load<'a> {
-    fabric: &'a Fabric,
-    plan: &'a Plan,
-    groups: Option<&'a AdaptiveGroups>,
-    /// By port slot.
-    ports: Vec<f64>,
+/// The flows through each port of a switch, by port slot: the mean of the samples of a pattern, with groups if
+/// there are any. `None` with fewer than two hosts.
+pub(super) fn mean_loads(
+    fabric: &Fabric,
+    plan: &Plan,
+    groups: Option<&AdaptiveGroups>,
+    pattern: RandomPattern,
+    seed: u64,
+) -> Option<Vec<f64>> {
+    let samples = Samples::draw(fabric, plan, pattern, seed)?;
+    let count = samples.pairs.len() as f64;
+    let mut mean = vec![0.0; fabric.ports().len()];
+    for pairs in &samples.pairs {
+        let load = samples.load(pairs, groups);
+        mean.iter_mut().zip(load.ports).for_each(|(mean, load)| *mean += load / count);
+    }
+    Some(mean)
 }
 
-impl Load<'_> {
-    fn busiest(&self) -> f64 {
-        self.ports.iter().copied().fold(0.0, f64::max)
+/// Samples of a pattern on the routes of a plan.
+struct Samples<'a> {
+    fabric: &'a Fabric,
+    plan: &'a Plan,
+    /// Sender and receiver of each flow of a sample.
+    pairs: Vec<Vec<[usize; 2]>>,
+}
+
+impl<'a> Samples<'a> {
+    /// `None` with fewer than two hosts.
+    fn draw(fabric: &'a Fabric, plan: &'a Plan, pattern: RandomPattern, seed: u64) -> Option<Self> {
+        let hosts = RoutedTraffic { fabric, plan, choices: &|_, _| None }.host_count();
+        if hosts < 2 {
+            return None;
+        }
+        let mut random = Random(seed);
+        let pairs = (0..pattern.samples()).map(|_| pattern.pairs(hosts, &mut random)).collect();
+        Some(Self { fabric, plan, pairs })
     }
 
-    /// The load of the busiest cable if the cables between two switches shared their flows evenly.
-    fn busiest_shared(&self) -> f64 {
-        let mut shared = 0.0_f64;
-        for switch in self.fabric.switch_ids() {
-            let mut loads: BTreeMap<SwitchId, (f64, f64)> = BTreeMap::new();
-            let node = self.fabric.switches()[switch.index()];
-            for port in self.fabric.ports_of(node) {
-                let Some(peer) = port.peer else { continue };
-                let Some(to) = self.fabric.node_of(peer).switch else { continue };
-                let (load, cables) = loads.entry(to).or_default();
-                let slot = self.fabric.port_of(node, port.num);
-                *load += slot.map_or(0.0, |slot| self.ports[slot.index()]);
-                *cables += 1.0;
-            }
-            shared = loads.values().map(|(load, cables)| load / cables).fold(shared, f64::max);
-        }
-        shared
+    /// The load of a sample. With groups, a switch spreads each flow over all ports that it may choose.
+    fn load(&self, pairs: &[[usize; 2]], groups: Option<&AdaptiveGroups>) -> PatternLoad {
+        let Self { fabric, plan, .. } = *self;
+        let choices = |switch: SwitchId, lid: Lid| {
+            Some(groups?.ports(switch, lid, plan.routing.lft(switch).entry(lid)))
+        };
+        let routes = RoutedTraffic { fabric, plan, choices: &choices };
+        let mut senders: Vec<Vec<(usize, f64)>> = vec![Vec::new(); routes.host_count()];
+        pairs.iter().for_each(|&[from, to]| senders[to].push((from, 1.0)));
+        routes.load_of(&|to| senders[to].clone())
     }
+}
 
-    /// Adds a flow, which spreads over all ports that each switch may choose.
-    fn add(&mut self, from: PortId, lid: Lid) {
-        let Some(first) = self.fabric.switch_behind(from) else { return };
-        let mut here: BTreeMap<SwitchId, f64> = [(first, 1.0)].into();
-        for _ in 0..MAX_PATH_SWITCHES {
-            let mut next: BTreeMap<SwitchId, f64> = BTreeMap::new();
-            for (switch, weight) in here {
-                let fixed = self.plan.routing.lft(switch).entry(lid);
-                if fixed == LFT_NO_PATH {
-                    continue;
-                }
-                let ports = match self.groups {
-                    Some(groups) => groups.ports(switch, lid, fixed),
-                    None => PortMask::only(fixed),
-                };
-                let share = weight / ports.iter().count() as f64;
-                for num in ports.iter().map(PortNum) {
-                    let Some(port) = self.fabric.switch_port(switch, num) else { continue };
-                    let peer = self.fabric.port(port).peer;
-                    let Some(to) = peer.and_then(|peer| self.fabric.node_of(peer).switch) else {
-                        continue;
-                    };
-                    self.ports[port.index()] += share;
-                    *next.entry(to).or_default() += share;
-                }
-            }
-            if next.is_empty() {
-                return;
-            }
-            here = next;
+/// The load of the busiest cable if the cables between two switches shared their flows evenly.
+fn busiest_shared(fabric: &Fabric, load: &PatternLoad) -> f64 {
+    let mut shared = 0.0_f64;
+    for switch in fabric.switch_ids() {
+        let mut loads: BTreeMap<SwitchId, (f64, f64)> = BTreeMap::new();
+        let node = fabric.switches()[switch.index()];
+        for port in fabric.ports_of(node) {
+            let Some(peer) = port.peer else { continue };
+            let Some(to) = fabric.node_of(peer).switch else { continue };
+            let (flows, cables) = loads.entry(to).or_default();
+            let slot = fabric.port_of(node, port.num);
+            *flows += slot.map_or(0.0, |slot| load.ports[slot.index()]);
+            *cables += 1.0;
         }
+        shared = loads.values().map(|(flows, cables)| flows / cables).fold(shared, f64::max);
     }
+    shared
 }

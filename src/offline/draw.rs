@@ -9,7 +9,7 @@
 mod hosts;
 mod legend;
 
-use crate::fabric::{Fabric, SwitchId};
+use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::plan::routing::torus::{AXIS_NAMES, Coordinates, Direction, TorusLayout};
 use legend::legend;
 use std::fmt::Write as _;
@@ -61,11 +61,48 @@ type Point = (i64, i64);
 pub struct Drawn<'a> {
     pub fabric: &'a Fabric,
     pub layout: &'a TorusLayout,
-    /// Number of LIDs that switches forward through each port, by port slot; `None` if the torus is
-    /// not routed.
-    pub loads: Option<&'a [usize]>,
+    /// `None` if the torus is not routed.
+    pub loads: Option<&'a CableLoads>,
     /// The source of the fabric and its date.
     pub title: &'a str,
+}
+
+/// The loads of cables.
+pub enum CableLoads {
+    /// Number of LIDs that switches forward through each port, by port slot.
+    Lids(Vec<usize>),
+    /// Flows of a pattern of traffic through each port, by port slot.
+    Flows(Vec<f64>),
+}
+
+impl CableLoads {
+    fn of(&self, slot: PortId) -> Option<f64> {
+        match self {
+            Self::Lids(lids) => lids.get(slot.index()).map(|&lids| lids as f64),
+            Self::Flows(flows) => flows.get(slot.index()).copied(),
+        }
+    }
+
+    /// What is counted, for tooltips.
+    fn quantity(&self) -> &'static str {
+        match self {
+            Self::Lids(_) => "LIDs forwarded",
+            Self::Flows(_) => "flows",
+        }
+    }
+
+    fn text(&self, load: f64) -> String {
+        match self {
+            Self::Lids(_) => format!("{load:.0}"),
+            Self::Flows(_) => format!("{load:.1}"),
+        }
+    }
+
+    /// The load of the busiest cable, for the legend.
+    fn legend(&self, load: f64) -> String {
+        let word = if let Self::Lids(_) = self { "LIDs" } else { "flows" };
+        format!("{} {word}", self.text(load))
+    }
 }
 
 /// The drawing as an SVG document.
@@ -105,7 +142,8 @@ pub fn svg(picture: &Drawn<'_>) -> String {
         let middle = x + i64::from(drawing.plane.0) / 2;
         put!(out, "<text class=\"title\" x=\"{middle}\" y=\"{}\">{name} = {z}</text>", y + 22);
     }
-    legend(&mut out, height, drawing.busiest, drawing.most_detours);
+    let busiest = picture.loads.zip(drawing.busiest).map(|(loads, load)| loads.legend(load));
+    legend(&mut out, height, busiest, drawing.most_detours);
     out.push_str("</svg>\n");
     out
 }
@@ -122,8 +160,8 @@ struct Drawing<'a> {
     plane: (u32, u32),
     /// Number of planes in a row.
     columns: u32,
-    /// The highest number of LIDs that are forwarded through one cable between switches.
-    busiest: Option<usize>,
+    /// The highest load of a cable between switches.
+    busiest: Option<f64>,
     /// The highest number of detours over the cables between two switches, there and back.
     most_detours: u32,
 }
@@ -148,7 +186,7 @@ impl<'a> Drawing<'a> {
             busiest: None,
             most_detours: 0,
         };
-        drawing.busiest = drawing.most_lids();
+        drawing.busiest = drawing.highest_load();
         drawing.most_detours = drawing.most_detours();
         drawing
     }
@@ -280,25 +318,25 @@ impl<'a> Drawing<'a> {
         ends.filter_map(both_ways).max().unwrap_or(0)
     }
 
-    fn most_lids(&self) -> Option<usize> {
+    fn highest_load(&self) -> Option<f64> {
         let layout = self.picture.layout;
         let towards = |at| Direction::ALL.iter().map(move |&direction| (at, direction));
         let all = layout.positions().flat_map(towards);
-        all.filter_map(|(at, direction)| self.egress(at, direction)).max()
+        all.filter_map(|(at, direction)| self.egress(at, direction)).reduce(f64::max)
     }
 
-    /// The highest number of LIDs that are forwarded through one port in a direction.
-    fn egress(&self, at: Coordinates, direction: Direction) -> Option<usize> {
+    /// The highest load of one port in a direction.
+    fn egress(&self, at: Coordinates, direction: Direction) -> Option<f64> {
         let Drawn { fabric, layout, loads, .. } = self.picture;
         let loads = *loads.as_ref()?;
         let switch: SwitchId = layout.switch(at)?;
         let ports = layout.ports(at, direction).iter();
         let slots = ports.filter_map(|&num| fabric.switch_port(switch, num.into()));
-        slots.filter_map(|slot| loads.get(slot.index()).copied()).max()
+        slots.filter_map(|slot| loads.of(slot)).reduce(f64::max)
     }
 
     /// The loads of the cables between a switch and its neighbour, there and back.
-    fn load(&self, at: Coordinates, next: Coordinates, there: Direction) -> Option<[usize; 2]> {
+    fn load(&self, at: Coordinates, next: Coordinates, there: Direction) -> Option<[f64; 2]> {
         Some([self.egress(at, there)?, self.egress(next, there.opposite())?])
     }
 
@@ -308,14 +346,18 @@ impl<'a> Drawing<'a> {
         out: &mut String,
         class: &str,
         [from, to]: [Point; 2],
-        [there, back]: [usize; 2],
+        [there, back]: [f64; 2],
     ) {
-        let most = self.busiest.unwrap_or_default().max(1) as f64;
-        let width = CABLE_WIDTH.0 + CABLE_WIDTH.1 * there.max(back) as f64 / most;
+        let (Some(loads), Some(busiest)) = (self.picture.loads, self.busiest) else { return };
+        // An idle torus has no busiest cable.
+        let most = if busiest > 0.0 { busiest } else { 1.0 };
+        let width = CABLE_WIDTH.0 + CABLE_WIDTH.1 * there.max(back) / most;
+        let quantity = loads.quantity();
+        let [there, back] = [there, back].map(|load| loads.text(load));
         put!(
             out,
             "<line class=\"{class}\" style=\"stroke-width:{width:.1}\" x1=\"{}\" y1=\"{}\" \
-             x2=\"{}\" y2=\"{}\"><title>LIDs forwarded: {there} there, {back} back</title></line>",
+             x2=\"{}\" y2=\"{}\"><title>{quantity}: {there} there, {back} back</title></line>",
             from.0,
             from.1,
             to.0,

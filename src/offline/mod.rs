@@ -49,7 +49,7 @@ use crate::publish::report::link_loads;
 use crate::publish::{atomic_file, dumps};
 use crate::verify::adaptive::ProvenGroups;
 use chrono::{DateTime, Local};
-use draw::Drawn;
+use draw::{CableLoads, Drawn};
 use json::Report;
 use scenario::Scenario;
 use serde::Serialize;
@@ -97,12 +97,22 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.draw {
         let layout = layout.map_err(|text| Failure::new(ExitCode::Config, text))?;
         let loads = match &trial.outcome {
-            TrialOutcome::Routed(verified) => Some(link_loads(&fabric, verified.plan())),
+            TrialOutcome::Routed(verified) => {
+                let plan = verified.plan();
+                let groups = proven.as_ref().map(|proven| &proven.groups);
+                let flows = args.traffic.and_then(|pattern| {
+                    adaptive::mean_loads(&fabric, plan, groups, pattern, args.seed)
+                });
+                Some(match flows {
+                    Some(flows) => CableLoads::Flows(flows),
+                    None => CableLoads::Lids(link_loads(&fabric, plan)),
+                })
+            }
             _ => None,
         };
         let fabric = &fabric;
         let layout = &layout;
-        let loads = loads.as_deref();
+        let loads = loads.as_ref();
         let title = picture_title(args.fabric.file.as_deref());
         write_file(file, &draw::svg(&Drawn { fabric, layout, loads, title: &title }))?;
     }

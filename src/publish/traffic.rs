@@ -78,6 +78,16 @@ struct Host {
 impl RoutedTraffic<'_> {
     /// The load of all ports under a pattern.
     pub fn load(&self, pattern: LoadPattern) -> PatternLoad {
+        let hosts = self.hosts().len();
+        self.load_of(&|to| {
+            let flows = (0..hosts).map(|from| (from, pattern.weight(from, to, hosts)));
+            flows.filter(|(_, weight)| *weight > 0.0).collect()
+        })
+    }
+
+    /// The load of all ports with these flows: `flows_to` has the senders and weights of the flows to a host. A
+    /// host sends nothing to itself.
+    pub fn load_of(&self, flows_to: &(dyn Fn(usize) -> Vec<(usize, f64)> + Sync)) -> PatternLoad {
         let hosts = self.hosts();
         let none =
             || PatternLoad { hosts: hosts.len(), ports: vec![0.0; self.fabric.ports().len()] };
@@ -87,17 +97,19 @@ impl RoutedTraffic<'_> {
             let mut load = none();
             for &to in chunk {
                 walk.begin();
-                for (from, host) in hosts.iter().enumerate().filter(|(from, _)| *from != to) {
-                    let weight = pattern.weight(from, to, hosts.len());
-                    if weight > 0.0 {
-                        walk.send(host.switch, weight);
-                    }
+                for (from, weight) in flows_to(to).into_iter().filter(|(from, _)| *from != to) {
+                    walk.send(hosts[from].switch, weight);
                 }
                 walk.deliver(hosts[to].lid, &mut load.ports);
             }
             load
         });
         chunks.reduce(none, |sum, more| sum.add(&more))
+    }
+
+    /// Number of hosts with a LID.
+    pub fn host_count(&self) -> usize {
+        self.hosts().len()
     }
 
     fn hosts(&self) -> Vec<Host> {

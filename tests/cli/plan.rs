@@ -227,6 +227,17 @@ fn drawings_show_hosts_datelines_and_loads() {
     let busiest = report["worst_link"]["lids"].as_u64().expect("the busiest link");
     assert!(svg.contains(&format!(">{busiest} LIDs<")), "{busiest}");
     assert!(count(&svg, "style=\"stroke-width:7.0\"") > 0);
+    // With a pattern of traffic, cables have its flows; two parallel cables carry half each.
+    let flows = |engine: &str| {
+        let words = ["4x4x1", "--parallel", "2", "--traffic", "all-to-all", "-Q", "-R", engine];
+        let (code, _) = json(&[&words, &["--draw", picture.to_str().expect("UTF-8")][..]].concat());
+        assert_eq!(code, Some(0), "{engine}");
+        let svg = fs::read_to_string(&picture).expect("a picture");
+        assert_eq!(svg.matches("<title>flows: ").count(), 16 * 2 + 8, "{engine}");
+        let legend = svg.split(" flows<").next().and_then(|before| before.rsplit('>').next());
+        legend.and_then(|number| number.parse::<f64>().ok()).expect("the busiest cable")
+    };
+    assert!(flows("ar_torus") < flows("torus-2QoS"));
     // Two dimensions of a mesh have no datelines.
     let (mesh, _) = draw(&["4mx3m"]);
     assert_eq!(count(&mesh, "class=\"dateline\""), 1, "that of the legend");

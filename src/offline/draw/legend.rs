@@ -11,9 +11,9 @@ macro_rules! put {
     }};
 }
 
-/// Draws the legend at the bottom. `busiest`: the LIDs of the thickest cable, if the torus is routed;
+/// Draws the legend at the bottom. `busiest`: the load of the thickest cable, if the torus is routed;
 /// `most_detours`: the detours of the widest band.
-pub(super) fn legend(out: &mut String, height: u32, busiest: Option<usize>, most_detours: u32) {
+pub(super) fn legend(out: &mut String, height: u32, busiest: Option<String>, most_detours: u32) {
     let y = i64::from(height - LEGEND) + 22;
     let mut entry = |x: i64, y: i64, class: &str, text: &str| {
         if class == "lost" {
@@ -44,14 +44,14 @@ pub(super) fn legend(out: &mut String, height: u32, busiest: Option<usize>, most
     entry_of_hosts(out, y + 44);
     line(out, "dateline", (160, y + 44), (192, y + 44));
     text(out, [200, y + 44], "dateline");
-    if let Some(lids) = busiest {
+    if let Some(load) = busiest {
         put!(
             out,
             "<line class=\"cable\" style=\"stroke-width:7\" x1=\"300\" y1=\"{0}\" x2=\"332\" \
              y2=\"{0}\"/>",
             y + 44
         );
-        text(out, [345, y + 44], &format!("{lids} LIDs"));
+        text(out, [345, y + 44], &load);
     }
     if most_detours > 0 {
         put!(
