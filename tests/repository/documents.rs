@@ -347,6 +347,7 @@ fn opensm_knows_every_key_of_ours() {
                 "ar_transport_mask",
                 "enable_ar_",
                 "shield_mode",
+                "pfrn_",
             ];
             let own = ["sa_allow_", "sa_max_", "standby_query_rate", "management", "recorder_"];
             let trust = ["sa_trust", "sa_check_", "m_key_in_trap_repress", "sm_key_peers"];

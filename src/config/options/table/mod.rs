@@ -135,6 +135,10 @@ const NO_ROUTER_ALIASES: &str = "the format of alias GUIDs for routers is not pu
 /// Reason why enable_ar_group_copy has no effect.
 const NO_EQUAL_GROUPS: &str = "no two groups of a switch are equal, so there is nothing to copy";
 
+/// Reason why the keys of notifications between switches have no effect.
+const NO_NOTIFICATIONS: &str = "switches get no tables of notifications: the messages for each topology, and \
+                                the order of the bits of these tables, are not public";
+
 /// Reason why umad_rx_threshold has no effect.
 const OWN_UMAD: &str = "this program does not use libibumad, which has the function \
                         umad_update_threshold in MLNX_OFED only: MADs are read at once into \

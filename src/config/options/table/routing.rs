@@ -117,6 +117,14 @@ macro_rules! adaptive {
         enable_ar_by_device_cap: bool = true, reload, implemented;
         /// Copy equal groups within a switch instead of sending each.
         enable_ar_group_copy: bool = false, reload, ignored(NO_EQUAL_GROUPS);
+        /// SL of notifications between switches (FRN), 0 to 15.
+        pfrn_sl: u8 = 0, reload, ignored(NO_NOTIFICATIONS), range(0, 15);
+        /// Time after which a switch forgets a notification, in seconds.
+        pfrn_mask_clear_timeout: u16 = 180, reload, ignored(NO_NOTIFICATIONS), range(0, 0x7ff);
+        /// Time after which a switch forgets all notifications, in seconds.
+        pfrn_mask_force_clear_timeout: u16 = 720, reload, ignored(NO_NOTIFICATIONS), range(0, 0x7ff);
+        /// Let notifications cross routers.
+        pfrn_over_router_enabled: bool = false, reload, ignored(NO_NOTIFICATIONS);
     } };
 }
 pub(super) use adaptive;
