@@ -18,6 +18,7 @@ use torus_sm::sim::{
     AdaptiveLimits, AttributeFault, Forwarding, PacketClass, PacketFate, SimFabric, Transport,
     VendorProfile,
 };
+use torus_sm::wire::attr::tables::LFT_NO_PATH;
 use torus_sm::wire::attr::{AttrId, NodeKind};
 use torus_sm::wire::mad::Status;
 
@@ -274,6 +275,16 @@ async fn a_switch_that_cannot_be_switched_off_does_not_end_the_change() {
         assert_eq!(running(&stage), 15 + usize::from(is_on(&stage, bad)));
         let fates = stage.cluster.fabric.fates(PACKET, Forwarding::Adaptive);
         assert_eq!(fates, [], "{SEEDS}={seed}");
+        assert_routes_are_static(&stage.cluster.fabric, bad);
+    }
+}
+
+/// A switch that is still on has the static routes in its adaptive table.
+fn assert_routes_are_static(fabric: &SimFabric, guid: Guid) {
+    let plain = fabric.lft(guid).expect("a switch");
+    let entries = fabric.adaptive(guid).expect("a switch").entries;
+    for (lid, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.port != LFT_NO_PATH) {
+        assert_eq!((entry.port, entry.group), (plain[lid], 0), "LID {lid}");
     }
 }
 

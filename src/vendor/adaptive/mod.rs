@@ -2,15 +2,16 @@
 //!
 //! * [`target`]: the tables that the switches of a subnet should have
 //! * [`switch`]: one switch, from reading its ARInfo to the last difference
-//! * [`failure`]: why a switch forwards statically
+//! * [`failure`]: why a switch forwards statically; `group_sets`: groups between two tables
 //! * [`running`]: the tables by which switches may forward, whichever of them they have
 //!
 //! A switch is written while its adaptive routing is off, or, on a running one, in an order in which no
 //! entry ever names a group that leads elsewhere. If it refuses a table, does not answer, or answers with
 //! other contents, adaptive routing is switched off: it forwards by its plain table, which always has the
-//! static routes.
+//! static routes. One that cannot even be switched off gets static entries.
 
 pub mod failure;
+mod group_sets;
 pub mod running;
 pub mod switch;
 pub mod target;
@@ -85,7 +86,8 @@ impl AdaptiveSwitches {
     /// Gives all switches their target; `None` is static forwarding.
     pub fn set_target(&mut self, target: Option<&AdaptiveTarget>) {
         for (&guid, switch) in &mut self.switches {
-            switch.set_target(target.and_then(|target| target.for_switch(guid)));
+            let routes = target.and_then(|target| target.of_switch(guid));
+            switch.set_target(target.and_then(|target| target.for_switch(guid)), routes);
         }
     }
 

@@ -10,6 +10,7 @@
 
 use super::AdaptiveSwitchState;
 use super::failure::AdaptiveFailure;
+use super::group_sets::{common, merged};
 use super::target::{SwitchTarget, group_block, group_blocks};
 use crate::transport::transactions::{SmpError, SmpResult};
 use crate::wire::attr::AttrId;
@@ -47,6 +48,8 @@ enum Step {
     RaiseTop,
     WriteInfo,
     SwitchOff,
+    /// Static entries, on a switch that cannot be switched off.
+    WriteStatic(u32),
 }
 
 /// The forwarding table of a switch.
@@ -62,6 +65,8 @@ enum Wanted {
     /// Not planned yet.
     Undecided,
     Static,
+    /// Static entries in the forwarding table of adaptive routing.
+    StaticEntries(SwitchTarget),
     Tables(SwitchTarget),
 }
 
@@ -77,6 +82,8 @@ pub struct AdaptiveSwitch {
     may_hold: Vec<SwitchTarget>,
     /// A Set that switches it on was not answered.
     is_in_doubt: bool,
+    /// It did not acknowledge that it is switched off.
+    is_stuck: bool,
     wanted: Wanted,
     steps: VecDeque<Step>,
     failure: Option<AdaptiveFailure>,
@@ -93,6 +100,7 @@ impl AdaptiveSwitch {
             entries: HeldEntries::Unknown,
             may_hold: Vec::new(),
             is_in_doubt: false,
+            is_stuck: false,
             wanted: Wanted::Undecided,
             steps: VecDeque::new(),
             failure: None,
@@ -179,10 +187,15 @@ impl AdaptiveSwitch {
         }
     }
 
-    /// Plans the steps to a target.
-    pub(super) fn set_target(&mut self, target: Option<SwitchTarget>) {
-        self.wanted = match target {
-            Some(target) if !self.is_given_up => Wanted::Tables(target),
+    /// Plans the steps to a target. `routes` has the static routes, also without a target.
+    pub(super) fn set_target(
+        &mut self,
+        target: Option<SwitchTarget>,
+        routes: Option<SwitchTarget>,
+    ) {
+        self.wanted = match (target, routes) {
+            (Some(target), _) if !self.is_given_up => Wanted::Tables(target),
+            (_, Some(routes)) if self.is_stuck && self.may_be_on() => Wanted::StaticEntries(routes),
             _ => Wanted::Static,
         };
         self.steps.clear();
@@ -203,6 +216,9 @@ impl AdaptiveSwitch {
                 steps.extend((0..group_blocks(&groups)).filter(differs).map(Step::WriteGroups));
                 steps.push_back(Step::WriteInfo);
                 self.steps = steps;
+            }
+            Wanted::StaticEntries(routes) => {
+                self.steps = (0..routes.entry_blocks()).map(Step::WriteStatic).collect();
             }
             Wanted::Static if self.may_be_on() => self.steps = [Step::SwitchOff].into(),
             Wanted::Static | Wanted::Undecided => {}
@@ -293,6 +309,10 @@ impl AdaptiveSwitch {
                 let off = off(self.info.unwrap_or_default());
                 return request(AttrId::AR_INFO, modifier, Some(off.0));
             }
+            Step::WriteStatic(block) => {
+                let Wanted::StaticEntries(routes) = &self.wanted else { return None };
+                return request(AttrId::AR_LFT, block, Some(routes.static_entries(block).0));
+            }
             _ => {}
         }
         let Wanted::Tables(target) = &self.wanted else { return None };
@@ -365,11 +385,12 @@ impl AdaptiveSwitch {
     fn fail(&mut self, failure: AdaptiveFailure, step: Step) {
         self.failure = Some(failure);
         self.is_given_up = true;
+        self.is_stuck |= step == Step::SwitchOff;
         self.groups = None;
         self.entries = HeldEntries::Unknown;
         self.steps.clear();
         let may_be_on = match step {
-            Step::SwitchOff => false,
+            Step::SwitchOff | Step::WriteStatic(_) => false,
             Step::WriteInfo | Step::RaiseTop => true,
             _ => self.info.is_some_and(is_on),
         };
@@ -383,6 +404,7 @@ impl AdaptiveSwitch {
     fn take_info(&mut self, info: ArInfo) {
         self.info = Some(info);
         self.is_in_doubt = false;
+        self.is_stuck &= is_on(info);
         let is_switched_on = matches!(self.wanted, Wanted::Tables(_));
         if !is_on(info) && !is_switched_on {
             self.may_hold.clear();
@@ -417,7 +439,7 @@ impl AdaptiveSwitch {
                     self.steps.push_front(Step::WriteEntries(block));
                 }
             }
-            Step::WriteEntries(_) => {}
+            Step::WriteEntries(_) | Step::WriteStatic(_) => {}
         }
         let writes_entries =
             |step: &Step| matches!(step, Step::WriteEntries(_) | Step::ReadEntries(_));
@@ -455,32 +477,6 @@ fn off(info: ArInfo) -> ArInfo {
     off.set_fast_recovery(false);
     off.set_notifications(false);
     off
-}
-
-/// The ports of two sets.
-fn common(a: &GroupPorts, b: &GroupPorts) -> GroupPorts {
-    std::array::from_fn(|word| a[word] & b[word])
-}
-
-/// The groups between two tables: those that the first one lacks are there, and those of both have the
-/// ports in common.
-fn merged(held: &[GroupPorts], wanted: &[GroupPorts]) -> Vec<GroupPorts> {
-    let at = |table: &[GroupPorts], number: usize| table.get(number).copied().unwrap_or_default();
-    let is_empty = |ports: &GroupPorts| ports.iter().all(|&word| word == 0);
-    (0..held.len().max(wanted.len()))
-        .map(|number| {
-            let held = at(held, number);
-            let wanted = at(wanted, number);
-            let both = common(&held, &wanted);
-            if is_empty(&held) {
-                wanted
-            } else if is_empty(&both) {
-                held
-            } else {
-                both
-            }
-        })
-        .collect()
 }
 
 /// True if a reply shows what was set. Fields of ARInfo that cannot be set are not compared.

@@ -101,7 +101,8 @@ impl AdaptiveTarget {
         plan.lids.iter().any(has_group).then_some(target)
     }
 
-    fn of_switch(&self, guid: Guid) -> Option<SwitchTarget> {
+    /// The tables of a switch, with groups or without.
+    pub(super) fn of_switch(&self, guid: Guid) -> Option<SwitchTarget> {
         let node = self.0.fabric.node_by_guid(guid)?;
         let switch = self.0.fabric.node(node).switch?;
         Some(SwitchTarget { tables: self.0.clone(), switch })
@@ -162,6 +163,12 @@ impl SwitchTarget {
     pub(super) fn entries(&self, block: u32) -> ArLftBlock {
         let first = block as usize * AR_LFT_BLOCK;
         ArLftBlock::of(std::array::from_fn(|index| self.entry(Lid((first + index) as u16))))
+    }
+
+    /// A block with static entries alone.
+    pub(super) fn static_entries(&self, block: u32) -> ArLftBlock {
+        let fixed = |entry: ArEntry| ArEntry { state: ArState::Static, group: 0, ..entry };
+        ArLftBlock::of(self.entries(block).entries().map(fixed))
     }
 
     fn entry(&self, lid: Lid) -> ArEntry {
