@@ -1,4 +1,4 @@
-//! What a check of a plan leaves for the proof of groups.
+//! Results of the check of a plan that the proof of its groups starts from.
 
 use super::network::SwitchNetwork;
 use super::sl_to_vl::SlToVlMaps;

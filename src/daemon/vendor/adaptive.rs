@@ -83,7 +83,24 @@ impl AdaptiveInputs {
     }
 }
 
+/// The groups that switches hold, and the number that they can hold.
+struct GroupTables {
+    before: HashMap<Guid, Vec<PortMask>>,
+    capacity: HashMap<Guid, u16>,
+}
+
 impl AdaptiveState {
+    fn group_tables(&self) -> GroupTables {
+        let mut tables = GroupTables { before: HashMap::new(), capacity: HashMap::new() };
+        for guid in self.switches.guids() {
+            let Some(switch) = self.switches.get(guid) else { continue };
+            let held = switch.held_groups().iter().map(|&ports| PortMask(ports)).collect();
+            tables.before.insert(guid, held);
+            tables.capacity.insert(guid, switch.group_cap());
+        }
+        tables
+    }
+
     pub(super) fn counts(&self) -> AdaptiveCounts {
         self.switches.counts()
     }
@@ -219,14 +236,7 @@ impl VendorManager {
         modes: AdaptiveModes,
         baseline: Option<CarriedBaseline<VerifiedBaseline>>,
     ) -> Option<AdaptiveTarget> {
-        let mut before: HashMap<Guid, Vec<PortMask>> = HashMap::new();
-        let mut capacity: HashMap<Guid, u16> = HashMap::new();
-        for guid in self.adaptive.switches.guids() {
-            let Some(switch) = self.adaptive.switches.get(guid) else { continue };
-            let held = switch.held_groups().iter().map(|&ports| PortMask(ports)).collect();
-            before.insert(guid, held);
-            capacity.insert(guid, switch.group_cap());
-        }
+        let GroupTables { before, capacity } = self.adaptive.group_tables();
         let of = subnet.clone();
         let baseline = match baseline {
             Some(carried) => carried.made().await,

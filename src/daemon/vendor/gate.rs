@@ -55,7 +55,7 @@ pub struct GateReceiver {
     baselines: watch::Sender<Option<Baseline>>,
 }
 
-/// Makes both ends.
+/// Makes both ends of a gate.
 pub fn adaptive_gate() -> (AdaptiveGate, GateReceiver) {
     let (sender, receiver) = mpsc::channel(QUEUE);
     let baselines = watch::Sender::new(None);
@@ -76,11 +76,11 @@ impl AdaptiveGate {
         self.baselines.send_replace(baseline);
     }
 
-    /// Ends the writing of groups until [`Self::release`]. Returns the tables in force; none if the vendor task
+    /// Ends the writing of groups until [`Self::release`]. Returns the tables in force; `None` if the vendor task
     /// does not answer.
-    pub async fn hold(&self) -> RunningTables {
+    pub async fn hold(&self) -> Option<RunningTables> {
         let (reply, answer) = oneshot::channel();
-        self.ask(GateCommand::Hold(reply), answer).await.unwrap_or_default()
+        self.ask(GateCommand::Hold(reply), answer).await
     }
 
     /// Switches adaptive routing off in these switches. Returns those that may still be on.

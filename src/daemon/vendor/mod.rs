@@ -113,7 +113,7 @@ impl VendorManager {
         match command {
             GateCommand::Hold(reply) => {
                 self.is_held = true;
-                // Replies that nobody waits for any more are not missed.
+                // The SM loop may have given up waiting.
                 let _ = reply.send(self.adaptive.hold());
             }
             GateCommand::SwitchOff { fabric, switches, reply } => {

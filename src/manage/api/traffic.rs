@@ -7,7 +7,7 @@ use super::reply::Reply;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Lid;
 use crate::publish::Subnet;
-use crate::publish::traffic::{LoadPattern, PatternLoad, RoutedTraffic};
+use crate::publish::traffic::{LoadPattern, PatternLoad, PortChoices, RoutedTraffic};
 use crate::vendor::adaptive::AdaptiveSwitchState;
 use crate::vendor::adaptive::target::SwitchTarget;
 use crate::vendor::status::VendorStatus;
@@ -93,10 +93,7 @@ pub(super) fn traffic(context: &ApiContext<'_>, query: &Query) -> Result<Reply, 
     })
 }
 
-fn routed<'a>(
-    subnet: &'a Subnet,
-    choices: &'a crate::publish::traffic::PortChoices<'a>,
-) -> RoutedTraffic<'a> {
+fn routed<'a>(subnet: &'a Subnet, choices: &'a PortChoices<'a>) -> RoutedTraffic<'a> {
     RoutedTraffic { fabric: &subnet.fabric, plan: &subnet.plan, choices }
 }
 

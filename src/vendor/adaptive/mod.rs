@@ -91,7 +91,7 @@ impl AdaptiveSwitches {
         }
     }
 
-    /// Drops all requests that are due; [`Self::observe`] and [`Self::set_target`] find them anew. Returns the
+    /// Drops all requests that are due; [`Self::observe`] and [`Self::set_target`] find others. Returns the
     /// tables by which switches may forward meanwhile.
     pub fn hold(&mut self) -> RunningTables {
         self.switches.values_mut().for_each(AdaptiveSwitch::hold);

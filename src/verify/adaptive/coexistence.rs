@@ -49,7 +49,7 @@ pub struct CoexistingTables<'a> {
     links: Links,
 }
 
-/// What is behind the ports of all switches.
+/// The far ends of the ports of all switches.
 struct Links {
     /// Index of port 0 of each switch, and its number of ports.
     first: Vec<(u32, u8)>,
@@ -97,7 +97,7 @@ impl Links {
 struct Ways {
     /// It drops them by its old tables, or if its adaptive routing is switched off.
     drops_before: bool,
-    /// What is behind the new static port; [`NONE`] if it drops them.
+    /// The far end of the new static port; [`NONE`] if it drops them.
     after: u32,
     /// Number of different switches or ends behind its old ports.
     old: usize,
@@ -111,11 +111,11 @@ impl Ways {
     }
 }
 
-/// Buffers for one LID.
+/// The ways of all switches for one LID, and buffers of the search for circles.
 #[derive(Default)]
-struct Scratch {
+struct LidWays {
     ways: Vec<Ways>,
-    /// What is behind the ports of each switch, old ones first, one switch after another, and where they begin.
+    /// The far ends of the ports of each switch, old ones first, one switch after another, and where they begin.
     next: Vec<u32>,
     first: Vec<usize>,
     /// Number of switches that lead to each switch.
@@ -159,12 +159,12 @@ impl<'a> CoexistingTables<'a> {
     /// change.
     pub fn to_switch_off(&self, lids: &[Lid]) -> BTreeSet<SwitchId> {
         let of_chunk = |lids: &[Lid]| {
-            let mut scratch = Scratch::default();
+            let mut ways = LidWays::default();
             let mut found = BTreeSet::new();
             for &lid in lids {
-                self.read(lid, &mut scratch);
-                if scratch.needs_order() {
-                    found.extend(self.ambiguous(lid, &scratch));
+                self.read(lid, &mut ways);
+                if ways.needs_order() {
+                    found.extend(self.ambiguous(lid, &ways));
                 }
             }
             found
@@ -217,7 +217,7 @@ impl<'a> CoexistingTables<'a> {
     }
 
     /// The switches with adaptive tables that need the order, and have more than one way for a LID.
-    fn ambiguous(&self, lid: Lid, scratch: &Scratch) -> Vec<SwitchId> {
+    fn ambiguous(&self, lid: Lid, scratch: &LidWays) -> Vec<SwitchId> {
         let switches = (0..).map(SwitchId).zip(scratch.ways.iter().zip(&scratch.needs_order));
         let ambiguous =
             switches.filter(|(_, (ways, needs_order))| **needs_order && ways.is_ambiguous());
@@ -226,7 +226,7 @@ impl<'a> CoexistingTables<'a> {
     }
 
     /// Fills in the ways of all switches for a LID.
-    fn read(&self, lid: Lid, scratch: &mut Scratch) {
+    fn read(&self, lid: Lid, scratch: &mut LidWays) {
         scratch.ways.clear();
         scratch.next.clear();
         scratch.first.clear();
@@ -258,7 +258,7 @@ impl<'a> CoexistingTables<'a> {
     }
 }
 
-impl Scratch {
+impl LidWays {
     /// Finds the switches whose tables must change in an order. True if there are any.
     fn needs_order(&mut self) -> bool {
         self.needs_order.clear();
@@ -311,7 +311,7 @@ impl Scratch {
                 }
             }
         }
-        // What is left is on a circle or behind one. Those behind all circles lead to none of them.
+        // The switches that are left are on a circle or behind one. Those behind all circles lead to none of them.
         let mut left: Vec<bool> = self.into.iter().map(|&into| into > 0).collect();
         loop {
             let before = left.clone();

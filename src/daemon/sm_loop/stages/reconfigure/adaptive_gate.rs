@@ -79,7 +79,13 @@ impl PlainChange {
 
     /// Holds the writing of groups, and switches adaptive routing off where it must be.
     pub(super) async fn prepare(self, context: &ManagerContext) {
-        let running = context.adaptive.hold().await;
+        let Some(running) = context.adaptive.hold().await else {
+            warn!(
+                "adaptive routing: the groups in force are not known in time: packets may loop or get lost while \
+                 routes change"
+            );
+            return;
+        };
         if running.is_empty() {
             return;
         }
@@ -102,11 +108,12 @@ impl PlainChange {
         let left = context.adaptive.switch_off(fabric.clone(), switches).await;
         if let Some(&first) = left.first() {
             let node = fabric.node_by_guid(first).map(|node| fabric.node(node).name().to_string());
+            let name = node.unwrap_or_else(|| first.to_string());
             warn!(
                 "adaptive routing: {}, such as \"{}\", did not acknowledge that it is switched off: packets may \
                  loop or get lost there until new groups are written",
                 counted(left.len(), "switch", "switches"),
-                node.unwrap_or_default()
+                name
             );
         }
     }
