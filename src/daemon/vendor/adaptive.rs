@@ -204,8 +204,8 @@ impl VendorManager {
         if guids.is_empty() {
             return;
         }
-        let switches = counted(guids.len(), "switch", "switches");
-        info!("adaptive routing: {switches} forward by static tables while groups change");
+        let switches = counted(guids.len(), "switch forwards", "switches forward");
+        info!("adaptive routing: {switches} by static tables while groups change");
         self.switch_off(&subnet.fabric, &guids).await;
     }
 

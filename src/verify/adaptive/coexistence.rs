@@ -33,6 +33,8 @@ use std::sync::Arc;
 
 /// LIDs in one task.
 const LIDS_PER_CHUNK: usize = 16;
+/// Tables in one task, at least.
+const TABLES_PER_TASK: usize = 64;
 /// Marks ports that lead to no switch, in [`CoexistingTables::behind`].
 const END: u32 = 1 << 31;
 /// A port without a link.
@@ -135,24 +137,35 @@ impl<'a> CoexistingTables<'a> {
         Self { before, after, choices, links: Links::new(fabric) }
     }
 
+    /// True if a plain table changes.
+    pub fn has_changes(&self) -> bool {
+        self.before.iter().zip(self.after).any(|(before, after)| {
+            before.is_none_or(|before| !std::ptr::eq(before, &**after) && *before != **after)
+        })
+    }
+
     /// The LIDs whose plain tables change in a switch.
     pub fn changed_lids(&self) -> Vec<Lid> {
-        let tables = self.before.par_iter().zip(self.after);
-        let changed = tables.map(|(before, after)| {
-            let Some(before) = before else {
-                return (0..after.len()).map(lid_at).collect();
-            };
-            if std::ptr::eq(*before, &**after) {
-                return BTreeSet::new();
+        let tables = self.before.par_iter().zip(self.after).with_min_len(TABLES_PER_TASK);
+        let changed = tables.fold(Vec::new, |mut changed: Vec<bool>, (before, after)| {
+            if before.is_some_and(|before| std::ptr::eq(before, &**after)) {
+                return changed;
             }
-            let lids = (0..before.len().max(after.len())).map(lid_at);
-            lids.filter(|&lid| before.entry(lid) != after.entry(lid)).collect()
+            let entries = before.map_or(0, Lft::len).max(after.len());
+            changed.resize(changed.len().max(entries), false);
+            for (is_changed, lid) in changed.iter_mut().zip((0..entries).map(lid_at)) {
+                let old = before.and_then(|before| before.out(lid));
+                *is_changed |= old != after.out(lid);
+            }
+            changed
         });
-        let all: BTreeSet<Lid> = changed.reduce(BTreeSet::new, |mut all, more| {
-            all.extend(more);
+        let changed = changed.reduce(Vec::new, |mut all, more| {
+            all.resize(all.len().max(more.len()), false);
+            all.iter_mut().zip(more).for_each(|(is_changed, more)| *is_changed |= more);
             all
         });
-        all.into_iter().collect()
+        let lids = changed.into_iter().enumerate().filter(|(_, is_changed)| *is_changed);
+        lids.map(|(index, _)| lid_at(index)).collect()
     }
 
     /// The switches with adaptive tables that must forward by their plain ones while the entries for these LIDs

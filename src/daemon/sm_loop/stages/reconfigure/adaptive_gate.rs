@@ -20,14 +20,12 @@ pub(super) struct PlainChange {
     old: (Arc<Fabric>, Arc<Plan>),
     fabric: Arc<Fabric>,
     plan: Arc<Plan>,
-    /// LIDs with other entries in some switch that have a port before and afterwards.
-    lids: Vec<Lid>,
     /// All adaptive routing must be off meanwhile.
     is_strict: bool,
 }
 
 impl PlainChange {
-    /// `None` if the routes of no LID change.
+    /// `None` if no table changes.
     pub(super) fn new(
         acknowledged: &Acknowledged,
         fabric: &Arc<Fabric>,
@@ -40,14 +38,16 @@ impl PlainChange {
             fabric.node_by_guid(guid).is_some_and(|node| fabric.node(node).is_switch())
         });
         let is_strict = has_strict_transitions || is_in_doubt;
-        let mut change =
-            Self { old, fabric: fabric.clone(), plan: plan.clone(), lids: Vec::new(), is_strict };
-        let is_kept =
-            |lid: &Lid| change.old.1.lids.port(*lid).is_some() && plan.lids.port(*lid).is_some();
-        let lids: Vec<Lid> =
-            change.tables(&|_, _| None).changed_lids().into_iter().filter(is_kept).collect();
-        change.lids = lids;
-        (!change.lids.is_empty()).then_some(change)
+        let change = Self { old, fabric: fabric.clone(), plan: plan.clone(), is_strict };
+        change.tables(&|_, _| None).has_changes().then_some(change)
+    }
+
+    /// LIDs with other entries in some switch that have a port before and afterwards.
+    fn lids(&self) -> Vec<Lid> {
+        let has_port = |plan: &Plan, lid: Lid| plan.lids.port(lid).is_some();
+        let mut lids = self.tables(&|_, _| None).changed_lids();
+        lids.retain(|&lid| has_port(&self.old.1, lid) && has_port(&self.plan, lid));
+        lids
     }
 
     fn tables<'a>(
@@ -73,7 +73,7 @@ impl PlainChange {
         }
         let by_switch = running.of(&self.fabric);
         let choices = |switch, lid| by_switch.choices(switch, lid);
-        let found = self.tables(&choices).to_switch_off(&self.lids);
+        let found = self.tables(&choices).to_switch_off(&self.lids());
         found.into_iter().map(|switch| self.fabric.switch(switch).guid()).collect()
     }
 
@@ -90,7 +90,6 @@ impl PlainChange {
             return;
         }
         let fabric = self.fabric.clone();
-        let count = self.lids.len();
         let all: Vec<Guid> = running.guids().collect();
         let found = spawn_low_priority(move || self.to_switch_off(&running)).await;
         let switches = found.unwrap_or_else(|problem| {
@@ -101,9 +100,8 @@ impl PlainChange {
             return;
         }
         info!(
-            "adaptive routing: {} forward by static tables while the routes to {} change",
-            counted(switches.len(), "switch", "switches"),
-            counted(count, "LID", "LIDs")
+            "adaptive routing: {} by static tables while routes change",
+            counted(switches.len(), "switch forwards", "switches forward")
         );
         let left = context.adaptive.switch_off(fabric.clone(), switches).await;
         if let Some(&first) = left.first() {
