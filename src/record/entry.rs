@@ -103,6 +103,8 @@ event_kinds! {
     Panic = 14, "panic";
     /// The subnet could not be configured.
     Failed = 15, "failed";
+    /// An incident opened, changed or ended: [`super::incidents::RecordedIncident`].
+    Incident = 16, "incident";
 }
 
 /// Bit of the code of events.

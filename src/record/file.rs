@@ -115,6 +115,7 @@ fn header(snapshot: &RecorderSnapshot, occasion: Occasion) -> HeaderJson {
         configurations,
         plans: plan_json,
         devices: base.map(DevicesJson::new),
+        incidents: snapshot.incidents.clone(),
     }
 }
 
@@ -299,7 +300,8 @@ mod tests {
         let now = bodies.len() as u64;
         let is_truncated = false;
         let plans = Vec::new();
-        encode(&RecorderSnapshot { now, blocks, is_truncated, plans }, occasion())
+        let incidents = Vec::new();
+        encode(&RecorderSnapshot { now, blocks, is_truncated, plans, incidents }, occasion())
     }
 
     proptest! {

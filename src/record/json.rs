@@ -24,6 +24,10 @@ pub struct HeaderJson {
     pub plans: Vec<PlanJson>,
     /// The devices before the entries; `None` if the entries begin with the start of the daemon.
     pub devices: Option<DevicesJson>,
+    /// The incidents that were open at the time of writing, as texts of
+    /// [`super::incidents::RecordedIncident`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incidents: Vec<String>,
 }
 
 /// The configuration of one or more plans.

@@ -3,6 +3,7 @@
 //!
 //! * [`recorder`]: [`FlightRecorder`], which the daemon feeds; [`ring`]: its bounded memory;
 //! * [`entry`], `mad_code`, `requests`: MADs and events as bytes; `bytes`: numbers as bytes;
+//! * [`incidents`]: incidents as events;
 //! * [`plans`]: plans with their inputs; [`digest`]: digests of devices and plans, for comparison;
 //! * [`file`](mod@file), [`json`]: the recording as a file;
 //! * [`devices`]: the devices as the MADs of a recording show them; [`replay_port`]: a port that
@@ -42,6 +43,7 @@ pub mod devices;
 pub mod digest;
 pub mod entry;
 pub mod file;
+pub mod incidents;
 pub mod json;
 mod mad_code;
 pub mod plans;

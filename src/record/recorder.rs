@@ -2,13 +2,14 @@
 
 use super::digest::digests;
 use super::entry::{EventKind, RecordedMad};
+use super::incidents::{IncidentStep, RecordedIncident};
 use super::mad_code::is_recorded;
 use super::plans::{PlanInputs, PlanRecord, PlanResult};
 use super::ring::{Block, Ring, RingLimits};
 use crate::transport::recorded::{MadFate, MadRecorder};
 use crate::transport::{Address, Agent};
 use crate::wire::defined::defined_bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
@@ -36,6 +37,8 @@ struct State {
     plans: VecDeque<PlanRecord>,
     /// Number of plans since the recorder was started.
     plan_count: u64,
+    /// Open incidents by identifier.
+    incidents: BTreeMap<String, RecordedIncident>,
 }
 
 /// The contents of a recorder at one time.
@@ -48,6 +51,8 @@ pub struct RecorderSnapshot {
     pub is_truncated: bool,
     /// The last plans, oldest first.
     pub plans: Vec<PlanRecord>,
+    /// The open incidents, as texts of [`RecordedIncident`].
+    pub incidents: Vec<String>,
 }
 
 impl FlightRecorder {
@@ -57,6 +62,7 @@ impl FlightRecorder {
             has_gap: limits.bytes == 0,
             plans: VecDeque::new(),
             plan_count: 0,
+            incidents: BTreeMap::new(),
         };
         let is_on = AtomicBool::new(limits.bytes > 0);
         Arc::new(Self { start: Instant::now(), is_on, state: Mutex::new(state) })
@@ -83,6 +89,24 @@ impl FlightRecorder {
             let now = self.now();
             self.lock().ring.push_event(now, kind, text.as_ref());
         }
+    }
+
+    /// Records that an incident is open, if it is new or different. Open ones are known while the recorder
+    /// is off, too.
+    pub fn incident_open(&self, incident: &RecordedIncident) {
+        let before = self.lock().incidents.insert(incident.id.clone(), incident.clone());
+        let step = match before {
+            None => IncidentStep::Opened,
+            Some(before) if before != *incident => IncidentStep::Changed,
+            Some(_) => return,
+        };
+        self.event(EventKind::Incident, || incident.event_text(step));
+    }
+
+    /// Records that an incident has ended.
+    pub fn incident_ended(&self, incident: &RecordedIncident) {
+        self.lock().incidents.remove(&incident.id);
+        self.event(EventKind::Incident, || incident.event_text(IncidentStep::Ended));
     }
 
     /// Records that planning begins.
@@ -160,7 +184,8 @@ impl FlightRecorder {
         let blocks = state.ring.blocks(now);
         let is_truncated = state.has_gap || state.ring.first() > 0;
         let plans = state.plans.iter().cloned().collect();
-        RecorderSnapshot { now, blocks, is_truncated, plans }
+        let incidents = state.incidents.values().map(ToString::to_string).collect();
+        RecorderSnapshot { now, blocks, is_truncated, plans, incidents }
     }
 
     fn now(&self) -> u64 {

@@ -58,14 +58,18 @@ impl Journal {
     /// Enters the facts of an SM that is not master. `now`: milliseconds since 1970.
     pub fn wait(&mut self, facts: &Facts, now: u64, connections: &IncidentConnections) {
         let changes = self.waiting.observe(facts, now);
-        changes.iter().for_each(|change| report::report(change, &connections.events));
+        changes
+            .iter()
+            .for_each(|change| report::report(change, &connections.events, &connections.recorder));
         show(self.waiting.list(), connections);
     }
 
     /// Ends the incidents of an SM that has become master.
     pub fn end_waiting(&mut self, now: u64, connections: &IncidentConnections) {
         let ended = self.waiting.observe(&Facts::default(), now);
-        ended.iter().for_each(|change| report::report(change, &connections.events));
+        ended
+            .iter()
+            .for_each(|change| report::report(change, &connections.events, &connections.recorder));
     }
 
     /// Releases the incidents of an earlier run when it is time.
@@ -78,7 +82,9 @@ impl Journal {
     /// Enters the facts of a master. `now`: milliseconds since 1970.
     pub fn enter(&mut self, facts: &Facts, now: u64, connections: &IncidentConnections) -> bool {
         let changes = self.book.observe(facts, now);
-        changes.iter().for_each(|change| report::report(change, &connections.events));
+        changes
+            .iter()
+            .for_each(|change| report::report(change, &connections.events, &connections.recorder));
         show(self.book.list(), connections);
         !changes.is_empty()
     }

@@ -46,6 +46,7 @@ use crate::manage::feed::EventSender;
 use crate::manage::loop_status::{Activity, LoopStatus};
 use crate::manage::sources::SaQueryFn;
 use crate::perfmgr::status::PerfStatus;
+use crate::record::FlightRecorder;
 use crate::replication::local::IncidentLink;
 use crate::wire::attr::SmState;
 use arc_swap::ArcSwap;
@@ -77,6 +78,7 @@ pub struct IncidentConnections {
     pub files: StateFiles,
     /// What a standby gets, and what the master has sent.
     pub shared: IncidentLink,
+    pub recorder: Arc<FlightRecorder>,
 }
 
 pub struct IncidentKeeper {
@@ -118,6 +120,9 @@ impl IncidentKeeper {
         if let Some(losses) = self.journal.restore(text, origin) {
             self.losses.register = losses;
         }
+        let open = self.journal.book.list().open;
+        let recorder = &self.connections.recorder;
+        open.iter().for_each(|incident| recorder.incident_open(&report::recorded(incident)));
     }
 
     /// Runs until the daemon ends.

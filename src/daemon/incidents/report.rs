@@ -1,15 +1,39 @@
-//! Log lines and events of incidents: one line when an incident opens, one when it closes.
+//! Log lines, events and records of incidents: one line when an incident opens, one when it closes.
 
 use crate::incidents::book::Change;
 use crate::incidents::incident::{Incident, Severity};
 use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
 use crate::notes::time_text;
+use crate::record::FlightRecorder;
+use crate::record::incidents::RecordedIncident;
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
 
-/// Logs a change of the incidents, and sends its event.
-pub fn report(change: &Change, events: &EventSender) {
+/// The incident for the flight recorder.
+pub fn recorded(incident: &Incident) -> RecordedIncident {
+    RecordedIncident {
+        id: incident.id.clone(),
+        severity: incident.severity.name().to_owned(),
+        headline: incident.headline.clone(),
+        repair: incident.repair.clone(),
+    }
+}
+
+/// Logs a change of the incidents, sends its event, and records it.
+pub fn report(change: &Change, events: &EventSender, recorder: &FlightRecorder) {
+    match change {
+        Change::Opened(incident) | Change::Changed(incident) => {
+            recorder.incident_open(&recorded(incident));
+        }
+        Change::Closed(incident) | Change::Folded { incident, .. } => {
+            recorder.incident_ended(&recorded(incident));
+        }
+    }
+    log(change, events);
+}
+
+fn log(change: &Change, events: &EventSender) {
     match change {
         Change::Opened(incident) => {
             let Incident { id, headline, repair, .. } = &**incident;
