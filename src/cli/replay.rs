@@ -12,7 +12,8 @@ use std::path::PathBuf;
 #[derive(Clone, PartialEq, Debug, Parser)]
 #[command(name = "replay")]
 pub struct ReplayArgs {
-    /// The recording, such as /var/log/torus-sm-20260102T030405.678901Z.recording
+    /// The recording, such as /var/log/torus-sm-20260102T030405.678901Z.recording; - reads it from standard
+    /// input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Include the MADs in the time line
@@ -21,4 +22,13 @@ pub struct ReplayArgs {
     /// Leave out the time line
     #[arg(long, conflicts_with = "mads")]
     pub no_time_line: bool,
+    /// Write a document for browsers that plays the recording with a time slider, without a daemon
+    #[arg(long, conflicts_with_all = ["mads", "no_time_line"])]
+    pub page: bool,
+    /// Write the moments of the recording as JSON, as /v1/replay of the management interface does
+    #[arg(long, conflicts_with_all = ["mads", "no_time_line", "page"])]
+    pub json: bool,
+    /// Leave moments out after so many seconds, with --page or --json
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub time_limit: u32,
 }

@@ -155,6 +155,10 @@ impl Control for ManageControl {
         }
     }
 
+    fn recording(&self) -> Result<Vec<u8>, String> {
+        self.recordings.contents("the management interface").map_err(|error| error.to_string())
+    }
+
     fn log_flags(&self) -> Option<u8> {
         self.log.as_ref().map(LogHandle::flags)
     }

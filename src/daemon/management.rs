@@ -37,6 +37,8 @@ pub fn start(
         group: options.management_group.clone(),
         read_all: options.management_read_all,
         on_thread_start: ON_THREAD_START,
+        // The file that runs, even if a package has replaced it.
+        program: PathBuf::from("/proc/self/exe"),
     };
     let sources = daemon.management(Some(log), shutdown)?;
     match Server::start(sources, &config) {

@@ -93,6 +93,12 @@ pub trait Control: Send + Sync {
     /// Writes an event, which is a JSON object, to a log in JSON.
     fn log_event(&self, json: &str);
 
+    /// What the flight recorder holds, as a recording. Takes some milliseconds.
+    ///
+    /// # Errors
+    /// It is off.
+    fn recording(&self) -> Result<Vec<u8>, String>;
+
     /// The enabled log flags; `None` if the log is not that of the daemon.
     fn log_flags(&self) -> Option<u8>;
 }

@@ -78,6 +78,8 @@ pub struct Devices {
     pending: FxHashMap<u32, Mad>,
     /// Number of answers through cables that the recording does not contain.
     unplaced: usize,
+    /// Number of changes so far.
+    revision: u64,
 }
 
 impl Devices {
@@ -100,6 +102,11 @@ impl Devices {
     /// Number of answers that belong to no known device.
     pub fn unplaced(&self) -> usize {
         self.unplaced
+    }
+
+    /// Number of answers and cables that were new so far: equal numbers mean equal devices.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     fn add(&mut self, node: &NodeJson) {
@@ -204,7 +211,9 @@ impl Devices {
         };
         let Some(device) = self.devices.get_mut(&guid) else { return };
         let key = device.key(attr_id, modifier, arrival);
-        device.answers.insert(key, answer);
+        if device.answers.insert(key, answer) != Some(answer) {
+            self.revision += 1;
+        }
         let port = PortNum(modifier as u8);
         if let (AttrId::PORT_INFO, Answer::Data(data)) = (attr_id, answer)
             && is_without_link(&PortInfo::read(&data))
@@ -230,7 +239,9 @@ impl Devices {
         match (from, answer) {
             (_, Answer::Data(data)) => self.store_node(from, NodeInfo::read(&data)),
             (Some(from), _) => {
-                self.silent.insert(from);
+                if self.silent.insert(from) {
+                    self.revision += 1;
+                }
             }
             (None, _) => {}
         }
@@ -247,12 +258,15 @@ impl Devices {
         match from {
             None => self.local = Some(end),
             Some(from) => {
-                self.silent.remove(&from);
+                if self.silent.remove(&from) {
+                    self.revision += 1;
+                }
                 if self.cables.get(&from) != Some(&end) {
                     self.disconnect(from);
                     self.disconnect(end);
                     self.cables.insert(from, end);
                     self.cables.insert(end, from);
+                    self.revision += 1;
                 }
             }
         }
@@ -262,6 +276,7 @@ impl Devices {
         self.silent.remove(&end);
         if let Some(peer) = self.cables.remove(&end) {
             self.cables.remove(&peer);
+            self.revision += 1;
         }
     }
 

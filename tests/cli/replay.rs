@@ -58,3 +58,29 @@ fn bad_input_is_located() {
     assert_eq!(replay(&[]).status.code(), Some(2));
     assert_eq!(replay(&[&file, "--mads", "--no-time-line"]).status.code(), Some(2));
 }
+
+/// The moments as JSON, from a file and from standard input, and as a document that contains them.
+#[test]
+fn moments_are_written_as_json_and_as_a_page() {
+    let file = seed().display().to_string();
+    let output = replay(&["--json", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let view: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let frames = view["frames"].as_array().expect("frames");
+    let nodes: usize =
+        frames.iter().map(|frame| frame["nodes"]["set"].as_array().map_or(0, Vec::len)).sum();
+    assert!(nodes >= 4, "two switches and two hosts, and their changes: {frames:?}");
+    let last = frames.last().expect("a frame");
+    assert_eq!(view["plans"][last["plan"].as_u64().expect("a plan") as usize]["result"], "minhop");
+    assert!(frames.iter().any(|frame| frame["sets"]["PortInfo"].is_u64()), "{frames:?}");
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_torus-sm"));
+    let seed = fs::File::open(seed()).expect("the seed");
+    let piped = command.args(["replay", "--json", "-"]).stdin(seed).output().expect("the program");
+    assert_eq!(text(&piped.stdout), text(&output.stdout));
+
+    let page = text(&replay(&["--page", &file]).stdout);
+    assert!(page.starts_with("<!doctype html>") && page.contains("id=\"recorded\""), "{page}");
+    assert!(page.contains(&text(&output.stdout).trim().replace('<', "\\u003c")));
+    assert_eq!(replay(&["--page", "--json", &file]).status.code(), Some(2));
+}

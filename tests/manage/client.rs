@@ -60,6 +60,7 @@ impl Managed {
             network: None,
             event_file: None,
             on_thread_start: || (),
+            program: env!("CARGO_BIN_EXE_torus-sm").into(),
         };
         change(&mut config);
         let sources = sm.management.take().expect("nobody has taken it");

@@ -17,6 +17,7 @@ mod page_views;
 mod perfmgr;
 mod promtool;
 mod random_requests;
+mod recording;
 mod repair;
 mod traffic;
 mod words;

@@ -231,17 +231,29 @@ impl Recordings {
         }
     }
 
-    fn write_now(&self, reason: &str) -> Result<PathBuf, RecordError> {
+    /// A recording of the present contents. Blocks for some milliseconds.
+    ///
+    /// # Errors
+    /// [`RecordError::Off`].
+    pub fn contents(&self, reason: &str) -> Result<Vec<u8>, RecordError> {
+        self.encoded(reason, Utc::now())
+    }
+
+    fn encoded(&self, reason: &str, now: DateTime<Utc>) -> Result<Vec<u8>, RecordError> {
         if !self.recorder.is_on() {
             return Err(RecordError::Off);
         }
-        let now = Utc::now();
         let occasion = Occasion {
             reason: reason.to_owned(),
             written: now.to_rfc3339_opts(SecondsFormat::Millis, true),
             port: self.port.clone(),
         };
-        let bytes = file::encode(&self.recorder.snapshot(), occasion);
+        Ok(file::encode(&self.recorder.snapshot(), occasion))
+    }
+
+    fn write_now(&self, reason: &str) -> Result<PathBuf, RecordError> {
+        let now = Utc::now();
+        let bytes = self.encoded(reason, now)?;
         let path = self.dir.join(name(now));
         atomic_file::replace_private_bytes(&path, &bytes)?;
         info!("wrote a recording to {} ({reason}); torus-sm replay shows it", path.display());

@@ -26,6 +26,8 @@ pub enum Handler {
     Read(fn(&ApiContext<'_>, &Query) -> Result<Reply, ApiError>),
     /// Reads the action from the body.
     Act(fn(&[u8]) -> Result<Action, ApiError>),
+    /// Replays the recording in the body.
+    Replay,
     /// The stream of events.
     Events,
     /// A document for browsers.

@@ -84,7 +84,7 @@ pub(super) struct NodesView {
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct NodeView {
+pub(super) struct NodeView {
     guid: String,
     /// `switch`, `ca`, `router` or `unknown`.
     kind: &'static str,
@@ -164,7 +164,7 @@ struct MissingLinkView {
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct LinkView {
+pub(super) struct LinkView {
     ends: [PortName; 2],
     /// The lower state of the two ends.
     state: String,
@@ -173,7 +173,7 @@ struct LinkView {
     could: Option<String>,
     /// LIDs that are forwarded through each of the two ends; null if there is no plan for this
     /// fabric.
-    lids: Option<[usize; 2]>,
+    pub(super) lids: Option<[usize; 2]>,
     /// Octets per second that each of the two ends sent between the last two counter sweeps; null
     /// without counters.
     rates: Option<[f64; 2]>,
@@ -209,13 +209,34 @@ fn phys_state(state: PhysState) -> &'static str {
 }
 
 /// Each link once, as its end with the lower index and the other one.
-fn cables(fabric: &Fabric) -> impl Iterator<Item = (PortId, PortId)> + '_ {
+pub(super) fn cables(fabric: &Fabric) -> impl Iterator<Item = (PortId, PortId)> + '_ {
     let ends = fabric.port_ids().filter_map(|port| Some((port, fabric.port(port).peer?)));
     ends.filter(|(port, peer)| port <= peer)
 }
 
 fn link_state(fabric: &Fabric, a: PortId, b: PortId) -> PortState {
     fabric.port(a).state().min(fabric.port(b).state())
+}
+
+impl LinkView {
+    /// The link between two ports, without counters.
+    pub(super) fn new(fabric: &Fabric, a: PortId, b: PortId) -> Self {
+        Self {
+            ends: [PortName::of(fabric, a), PortName::of(fabric, b)],
+            state: link_state(fabric, a, b).to_string(),
+            link: link(fabric, a),
+            could: None,
+            lids: None,
+            rates: None,
+        }
+    }
+
+    /// Name of the link: its ends in their order as texts, as the page names links.
+    pub(super) fn key(&self) -> String {
+        let mut ends = self.ends.each_ref().map(|end| format!("{}/{}", end.guid, end.port));
+        ends.sort_unstable();
+        ends.join("-")
+    }
 }
 
 /// Counts of nodes, ports and links.
@@ -273,7 +294,7 @@ fn sms(status: &LoopStatus, fabric: &Fabric) -> BTreeMap<NodeId, String> {
     others.chain([own]).collect()
 }
 
-fn node_view(fabric: &Fabric, id: NodeId) -> NodeView {
+pub(super) fn node_view(fabric: &Fabric, id: NodeId) -> NodeView {
     let node = fabric.node(id);
     let info = &node.info;
     NodeView {
@@ -385,12 +406,10 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     };
     let could = degraded(fabric);
     let view = |(a, b): (PortId, PortId)| LinkView {
-        ends: [PortName::of(fabric, a), PortName::of(fabric, b)],
-        state: link_state(fabric, a, b).to_string(),
-        link: link(fabric, a),
         could: could.get(&fabric.end_of(a)).cloned(),
         lids: loads.as_ref().map(|loads| [loads[a.index()], loads[b.index()]]),
         rates: sent(a).zip(sent(b)).map(|(a, b)| [a, b]),
+        ..LinkView::new(fabric, a, b)
     };
     let wants_down = query.flag("down")?.unwrap_or(false);
     let wants_degraded = query.flag("degraded")?.unwrap_or(false);

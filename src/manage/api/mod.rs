@@ -24,6 +24,7 @@ pub(super) mod offenders;
 mod partitions;
 mod quarantine;
 mod query;
+pub mod recorded;
 mod replication;
 mod reply;
 mod routes;

@@ -29,6 +29,7 @@ fn add_replies(generator: &mut SchemaGenerator) {
     generator.subschema_for::<quarantine::QuarantineView>();
     generator.subschema_for::<counters::PerfmgrView>();
     generator.subschema_for::<counters::CountersView>();
+    generator.subschema_for::<recorded::RecordedView>();
     generator.subschema_for::<EventRecord<'_>>();
     generator.subschema_for::<reply::Accepted<'_>>();
     generator.subschema_for::<reply::Problem<'_>>();
@@ -72,7 +73,9 @@ fn operation(endpoint: &Endpoint) -> Value {
         ),
         Handler::Page(_) => ("200", json!({ "text/html": {} })),
         Handler::Read(_) if endpoint.path == "/metrics" => ("200", json!({ "text/plain": {} })),
-        Handler::Read(_) => ("200", json!({ "application/json": { "schema": schema } })),
+        Handler::Read(_) | Handler::Replay => {
+            ("200", json!({ "application/json": { "schema": schema } }))
+        }
         Handler::Act(_) => {
             ("202", json!({ "application/json": { "schema": reference("Accepted") } }))
         }
@@ -93,13 +96,23 @@ fn operation(endpoint: &Endpoint) -> Value {
         };
         operation["parameters"] = endpoint.parameters.iter().map(parameter).collect();
     }
-    if matches!(endpoint.handler, Handler::Act(_)) && !endpoint.schema.is_empty() {
-        operation["requestBody"] = json!({
-            "required": endpoint.path != "/v1/actions/handover",
-            "content": { "application/json": { "schema": schema } },
-        });
+    if let Some(body) = request_body(endpoint, &schema) {
+        operation["requestBody"] = body;
     }
     operation
+}
+
+fn request_body(endpoint: &Endpoint, schema: &Value) -> Option<Value> {
+    match endpoint.handler {
+        Handler::Act(_) if !endpoint.schema.is_empty() => Some(json!({
+            "required": endpoint.path != "/v1/actions/handover",
+            "content": { "application/json": { "schema": schema } },
+        })),
+        Handler::Replay => {
+            Some(json!({ "required": false, "content": { "application/octet-stream": {} } }))
+        }
+        _ => None,
+    }
 }
 
 /// Joins the lines of the descriptions, which are wrapped in the source; paragraphs stay apart.

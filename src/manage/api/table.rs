@@ -270,6 +270,13 @@ pub static ENDPOINTS: &[Endpoint] = &[
         "",
         Handler::Read(|_, _| Ok(Reply::text(JSON, OPENAPI.to_owned()))),
     ),
+    post(
+        "/v1/replay",
+        "The fabric at the moments of the recording in the body, or of the flight recorder of this daemon if \
+         the body is empty; it needs the permission to act.",
+        "RecordedView",
+        Handler::Replay,
+    ),
     post("/v1/actions/resweep", "Run a heavy sweep.", "", Handler::Act(actions::resweep)),
     post(
         "/v1/actions/reroute",

@@ -5,6 +5,7 @@ use super::error::ApiError;
 use super::query::Query;
 use super::reply::Reply;
 use crate::fabric::Fabric;
+use crate::plan::routing::Routing;
 use crate::plan::routing::torus::{AXIS_NAMES, Coordinates, Direction, Ring, Torus, TorusLayout};
 use serde::Serialize;
 
@@ -85,19 +86,25 @@ struct RingView {
 pub(super) fn torus(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
     let subnet = context.subnet()?;
     let routing = &subnet.plan.routing;
-    let torus = Torus::of(routing).ok_or_else(|| {
+    let view = torus_view(&subnet.fabric, routing).ok_or_else(|| {
         ApiError::new(404, format!("there is no torus: the routing engine is {}", routing.engine))
     })?;
+    Reply::json(&view)
+}
+
+/// The torus of a routing; `None` if its engine knows none.
+pub(super) fn torus_view(fabric: &Fabric, routing: &Routing) -> Option<TorusView> {
+    let torus = Torus::of(routing)?;
     let layout = TorusLayout::of(torus);
     let rings = layout.rings();
     let broken_rings: Vec<RingView> =
         rings.iter().filter(|ring| !ring.gaps.is_empty()).map(ring_view).collect();
     let missing_cables = missing_cables(&layout);
-    Reply::json(&TorusView {
+    Some(TorusView {
         radices: layout.radices(),
         looped: [0, 1, 2].map(|axis| layout.is_looped(axis)),
         multicast_root: torus.root().0,
-        switches: layout.positions().filter_map(|at| switch(&subnet.fabric, &layout, at)).collect(),
+        switches: layout.positions().filter_map(|at| switch(fabric, &layout, at)).collect(),
         missing_switches: torus.missing().map(|at| at.0).collect(),
         broken_cables: missing_cables.clone(),
         interrupted_rings: broken_rings.clone(),

@@ -55,6 +55,12 @@ const api = (() => {
     if (!response.ok) throw await failure(response);
     return response.json();
   };
+  // Sends the bytes of a Blob.
+  const upload = async (path, bytes) => {
+    const response = await fetch(path, { method: "POST", headers: headers("application/json"), body: bytes });
+    if (!response.ok) throw await failure(response);
+    return response.json();
+  };
   const mayAct = () => sessionStorage.getItem("token") !== null;
-  return { get, tryGet, events, post, mayAct };
+  return { get, tryGet, events, post, upload, mayAct };
 })();

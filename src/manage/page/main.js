@@ -18,7 +18,7 @@ let lastData = null; // time of the last complete status, milliseconds
 
 // Greys the page while its data is old.
 const showAge = () => {
-  const age = lastData === null ? 0 : performance.now() - lastData;
+  const age = lastData === null || recording.isShown() ? 0 : performance.now() - lastData;
   const isOld = age > MAX_AGE;
   document.body.classList.toggle("stale", isOld);
   byId("age").hidden = !isOld;
@@ -37,12 +37,14 @@ const guarded = (work) => async (...values) => {
 };
 
 const refresh = guarded(async () => {
+  if (recording.isShown()) return;
   if (isRefreshing) { isStale = true; return; }
   isRefreshing = true;
   try {
     const [nodes, links, torus, quarantine] = await Promise.all([
       api.tryGet("/v1/nodes"), api.tryGet("/v1/links"), api.tryGet("/v1/torus"), api.tryGet("/v1/quarantine"),
     ]);
+    if (recording.isShown()) return;
     if (nodes && links) {
       updateFabric(nodes.nodes, links, torus);
       await traffic.read(colour);
@@ -68,10 +70,13 @@ const scheduleRefresh = () => {
 };
 
 const poll = guarded(async () => {
-  model.status = await api.get("/v1/status");
-  showStatus(model.status);
-  showCongestion(model.status.congestion_control);
-  showIncidents((await api.get("/v1/incidents")).open);
+  if (recording.isShown()) return;
+  const [status, incidents] = [await api.get("/v1/status"), await api.get("/v1/incidents")];
+  if (recording.isShown()) return;
+  model.status = status;
+  showStatus(status);
+  showCongestion(status.congestion_control);
+  showIncidents(incidents.open);
   lastData = performance.now();
   showAge();
   const sa = await api.tryGet("/v1/sa");
@@ -86,7 +91,7 @@ const follow = async () => {
   for (;;) {
     await guarded(() => api.events(lastEvent, (events) => {
       events.forEach(charts.take);
-      showEvents(events);
+      if (!recording.isShown()) showEvents(events);
       events.forEach(takeResult);
       if (events.some((event) => CHANGES.has(event.event))) scheduleRefresh();
       lastEvent = events.at(-1).number ?? lastEvent;
@@ -156,8 +161,20 @@ useForms();
 const redrawAll = () => { drawing.redraw(); charts.drawTimeline(); showLegend(colour); };
 window.addEventListener("resize", redrawAll);
 palette.follow(redrawAll);
-refresh();
-poll();
-setInterval(poll, POLL_INTERVAL);
-setInterval(showAge, 1000);
-follow();
+const showLive = () => {
+  byId("role").textContent = "loading";
+  refresh();
+  poll();
+};
+recording.use();
+const recorded = recording.embedded();
+if (recorded) {
+  // There is no daemon to return to.
+  for (const id of ["recording-own", "recording-load", "recording-close", "sweep"]) byId(id).hidden = true;
+  recording.open(recorded);
+} else {
+  showLive();
+  setInterval(poll, POLL_INTERVAL);
+  setInterval(showAge, 1000);
+  follow();
+}

@@ -20,6 +20,7 @@ pub const PAGE: &str = concat!(
     include_str!("panels.js"),
     include_str!("places.js"),
     include_str!("input.js"),
+    include_str!("recording.js"),
     include_str!("main.js"),
     "</script>\n</body>\n</html>\n",
 );
@@ -29,9 +30,27 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'unsaf
     style-src 'unsafe-inline'; img-src data:; connect-src 'self'; form-action 'none'; \
     frame-ancestors 'none'; base-uri 'none'";
 
+/// The document with a recording that it shows, without a daemon. `recording` is a reply of `/v1/replay` as
+/// JSON.
+pub fn with_recording(recording: &str) -> String {
+    // In JSON, the character is in texts only. It could end the element otherwise.
+    let recording = recording.replace('<', "\\u003c");
+    let element = format!(
+        "<script type=\"application/json\" id=\"recorded\">\n{recording}\n</script>\n<script>\n"
+    );
+    PAGE.replacen("<script>\n", &element, 1)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::PAGE;
+    use super::{PAGE, with_recording};
+
+    #[test]
+    fn a_recording_stays_within_its_element() {
+        let page = with_recording(r#"{"reason":"</script><script>alert(1)"}"#);
+        assert_eq!(page.matches("</script>").count(), PAGE.matches("</script>").count() + 1);
+        assert!(page.contains(r#"{"reason":"\u003c/script>\u003cscript>alert(1)"}"#), "{page}");
+    }
 
     #[test]
     fn the_page_is_complete_and_loads_nothing_from_elsewhere() {

@@ -90,7 +90,8 @@ const showIncidents = (open) => {
     const summary = element("summary", incident.headline, incident.severity === "critical" ? "bad" : "warn");
     summary.addEventListener("click", () => goTo(incident));
     row.append(summary, element("div", incident.repair));
-    row.append(element("div", `since ${new Date(incident.opened).toLocaleString()}`, "dim"));
+    const opened = incident.opened === null ? "before the recording" : new Date(incident.opened).toLocaleString();
+    row.append(element("div", `since ${opened}`, "dim"));
     for (const line of [...incident.evidence, ...incident.risks]) row.append(element("div", line, "dim"));
     return row;
   });
@@ -123,6 +124,7 @@ const showSelected = async (node) => {
     ["Node", node.description], ["GUID", node.guid], ["Kind", node.kind],
     ["LIDs", node.lids.join(", ")], ["Place", node.at?.join(",")],
   ].filter((row) => row[1])));
+  if (recording.isShown()) return;
   const { ports } = await api.get(`/v1/ports?node=${encodeURIComponent(node.guid)}`);
   const linked = ports.filter((port) => port.port > 0 || port.peer);
   box.append(table(["Port", "State", "Link", "To", "Sends"], linked.map((port) => [
@@ -176,6 +178,7 @@ const showSelectedLink = async (link) => {
     ["State", state], ["Link", link.link ? `${link.link.width} ${link.link.speed}` : null],
     ["LIDs", link.lids?.join(" and ")],
   ].filter((row) => row[1])));
+  if (recording.isShown()) return;
   for (const end of link.ends) {
     const reply = await api.tryGet(`/v1/ports?node=${encodeURIComponent(end.guid)}&port=${end.port}`);
     if (model.selectedLink !== link) return;

@@ -5,6 +5,7 @@
 //! * `connection`: one connection; `respond`: one request; `stream`: the stream of events;
 //!   `progress`: limits of time and memory
 //! * [`network`]: the optional TCP address, its token; [`tls`]
+//! * `replay`: recordings for the page, in a process of their own
 //! * `event_intake`: numbers the events of the daemon; `event_file`: appends them to a file
 //!
 //! The server runs on a single thread with the lowest priority, and computes replies on at most
@@ -21,6 +22,7 @@ mod event_file;
 mod event_intake;
 pub mod network;
 mod progress;
+mod replay;
 mod respond;
 mod stream;
 pub mod tls;
@@ -76,6 +78,8 @@ pub struct ServerConfig {
     pub network: Option<NetworkConfig>,
     /// Called on each thread of the server, to lower its priority.
     pub on_thread_start: fn(),
+    /// This program, whose command `replay` reads recordings.
+    pub program: PathBuf,
 }
 
 /// Why the server cannot start.
@@ -105,6 +109,9 @@ struct State {
     network: Option<Network>,
     workers: Arc<Semaphore>,
     reply_kib: Arc<Semaphore>,
+    program: PathBuf,
+    /// One recording is replayed at a time.
+    replays: Arc<Semaphore>,
     missing: ArcSwap<MissingParts>,
     /// Requests answered so far.
     requests: AtomicU64,
@@ -161,9 +168,10 @@ impl Server {
         let closing = watch::Sender::new(false);
         let asked = closing.subscribe();
         let on_start = config.on_thread_start;
+        let settings = Settings { network, event_file, policy, program: config.program.clone() };
         let thread = std::thread::Builder::new().name("manage".into()).spawn(move || {
             on_start();
-            runtime.block_on(serve((listener, network, event_file), sources, policy, asked));
+            runtime.block_on(serve(listener, settings, sources, asked));
             runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
         })?;
         info!("management interface: {}", path.display());
@@ -206,11 +214,19 @@ fn open_network(config: &NetworkConfig) -> Option<Network> {
     Network::open(config).inspect_err(|problem| error!("{problem}")).ok()
 }
 
+/// The server besides its socket and sources.
+struct Settings {
+    network: Option<Network>,
+    event_file: Option<EventFile>,
+    policy: Policy,
+    program: PathBuf,
+}
+
 /// Accepts connections until the daemon ends.
 async fn serve(
-    (listener, network, event_file): (Listener, Option<Network>, Option<EventFile>),
+    listener: Listener,
+    settings: Settings,
     sources: Sources,
-    policy: Policy,
     mut closing: watch::Receiver<bool>,
 ) {
     let Sources {
@@ -226,6 +242,7 @@ async fn serve(
         earlier,
         ..
     } = sources;
+    let Settings { network, event_file, policy, program } = settings;
     let state = Arc::new(State {
         status,
         perf,
@@ -241,6 +258,8 @@ async fn serve(
         network,
         workers: Arc::new(Semaphore::new(MAX_WORKERS)),
         reply_kib: Arc::new(Semaphore::new(MAX_REPLY_KIB as usize)),
+        program,
+        replays: Arc::new(Semaphore::new(1)),
         missing: ArcSwap::from_pointee(MissingParts { earlier, ..MissingParts::default() }),
         requests: AtomicU64::new(0),
         connections: Arc::default(),

@@ -4,6 +4,7 @@ use super::State;
 use super::access::{Access, Client};
 use super::compress;
 use super::progress::Progress;
+use super::replay::{MAX_RECORDING, replay};
 use super::stream::{EventStream, Format, Wanted};
 use crate::manage::action::Action;
 use crate::manage::api::{ApiContext, ApiError, Endpoint, Handler, Query, Reply, find};
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -33,6 +35,9 @@ const MAX_BODY: usize = 16 << 10;
 
 /// Time for the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time for a recording.
+const RECORDING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Time that a request waits for a thread that computes replies.
 const WORKER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -83,7 +88,13 @@ async fn answer(
             if !access.may_act {
                 return Err(ApiError::forbidden(access.uid, "act"));
             }
-            act(parse(&read_body(body).await?)?, access, state)
+            act(parse(&read_body(body, MAX_BODY, BODY_TIMEOUT).await?)?, access, state)
+        }
+        Handler::Replay => {
+            if !access.may_act {
+                return Err(ApiError::forbidden(access.uid, "act"));
+            }
+            replayed(body, &head.headers, state, progress).await
         }
     }
 }
@@ -105,12 +116,12 @@ fn page(text: &'static str) -> Response<ReplyBody> {
     response
 }
 
-async fn read_body(body: Incoming) -> Result<Bytes, ApiError> {
-    let body = timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY).collect()).await;
+async fn read_body(body: Incoming, max: usize, time: Duration) -> Result<Bytes, ApiError> {
+    let body = timeout(time, Limited::new(body, max).collect()).await;
     match body {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(ApiError::new(413, format!("the body is longer than {MAX_BODY} bytes")))
+            Err(ApiError::new(413, format!("the body is longer than {max} bytes")))
         }
         Ok(Err(error)) => Err(ApiError::new(400, format!("the body cannot be read: {error}"))),
         Err(_) => Err(ApiError::new(408, "the body did not arrive in time")),
@@ -153,14 +164,7 @@ async fn read(
             connections: shared.connections.count(),
             requests: shared.requests.load(Ordering::Relaxed),
         };
-        let mut reply = handler(&context, &query);
-        if let Ok(reply) = &mut reply
-            && accepts_gzip
-            && let Some(body) = compress::gzip(&reply.body)
-        {
-            reply.body = body;
-            reply.is_gzip = true;
-        }
+        let reply = handler(&context, &query).map(|reply| compressed(reply, accepts_gzip));
         drop(worker);
         reply
     };
@@ -168,10 +172,55 @@ async fn read(
         warn!("management interface: {} failed: {panic}", endpoint.path);
         Err(ApiError::new(500, "the daemon failed to answer; its log has the reason"))
     })?;
+    send(reply, state, progress)
+}
+
+/// Compresses a large reply if the client accepts that.
+fn compressed(reply: Reply, accepts_gzip: bool) -> Reply {
+    if accepts_gzip && let Some(body) = compress::gzip(&reply.body) {
+        return Reply { body, is_gzip: true, ..reply };
+    }
+    reply
+}
+
+/// Sends a reply within the memory for replies.
+fn send(reply: Reply, state: &State, progress: &Progress) -> Result<Response<ReplyBody>, ApiError> {
     let kib = u32::try_from(reply.body.len() >> 10).unwrap_or(u32::MAX).saturating_add(1);
     let memory = state.reply_kib.clone().try_acquire_many_owned(kib);
     progress.hold(memory.map_err(|_| ApiError::new(503, "too many replies are being sent"))?);
     Ok(finished(reply))
+}
+
+/// Replays the recording in the body, or what the flight recorder holds if the body is empty. The process
+/// has a thread of its own, so that other requests are answered meanwhile.
+async fn replayed(
+    body: Incoming,
+    headers: &HeaderMap,
+    state: &Arc<State>,
+    progress: &Progress,
+) -> Result<Response<ReplyBody>, ApiError> {
+    let Ok(turn) = state.replays.clone().try_acquire_owned() else {
+        return Err(ApiError::new(503, "another recording is being replayed"));
+    };
+    let recording = read_body(body, MAX_RECORDING, RECORDING_TIMEOUT).await?;
+    let accepts_gzip = compress::accepts_gzip(text_of(headers, ACCEPT_ENCODING));
+    let shared = state.clone();
+    let (sender, reply) = oneshot::channel();
+    let work = move || {
+        let recording = if recording.is_empty() {
+            shared.control.recording().map_err(|problem| ApiError::new(409, problem))
+        } else {
+            Ok(recording.to_vec())
+        };
+        let reply = recording.and_then(|recording| replay(&shared.program, &recording));
+        drop(turn);
+        // Nobody waits for the reply to a connection that was closed.
+        let _ = sender.send(reply.map(|reply| compressed(reply, accepts_gzip)));
+    };
+    let failed = |problem: &dyn std::fmt::Display| ApiError::new(500, format!("replay: {problem}"));
+    let thread = std::thread::Builder::new().name("replay".into()).spawn(work);
+    thread.map_err(|problem| failed(&problem))?;
+    send(reply.await.map_err(|problem| failed(&problem))??, state, progress)
 }
 
 fn events(

@@ -2,22 +2,27 @@
 //!
 //! * `time_line`: the entries as text;
 //! * [`rerun`]: the stages observe, plan and verify on recorded devices and inputs;
-//! * `compare`: differences between the recorded result and the repeated one.
+//! * `compare`: differences between the recorded result and the repeated one;
+//! * [`frames`]: the recording moment by moment, for the page; `moments`: which moments.
 
 mod compare;
+pub mod frames;
+mod moments;
 pub mod rerun;
 mod time_line;
 
 use crate::cli::output::print_to;
 use crate::cli::replay::ReplayArgs;
 use crate::cli::{ExitCode, Failure};
+use crate::manage::page;
 use crate::notes::counted;
 use crate::record::Recording;
 use crate::record::entry::EntryBody;
 pub use compare::Comparison;
 use rerun::Rerun;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{Read as _, Write};
+use std::time::Duration;
 use time_line::TimeLine;
 
 /// Shows and repeats the recording given on the command line. Returns [`ExitCode::Fatal`] if a
@@ -27,10 +32,17 @@ use time_line::TimeLine;
 /// The recording cannot be read or is damaged, or the report cannot be written.
 pub fn run(args: &ReplayArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let system = |text: String| Failure::new(ExitCode::System, text);
-    let name = args.file.display();
-    let bytes = std::fs::read(&args.file).map_err(|error| system(format!("{name}: {error}")))?;
+    let is_input = args.file.as_os_str() == "-";
+    let name = if is_input { "standard input".into() } else { args.file.display().to_string() };
+    let bytes = if is_input { read_input() } else { std::fs::read(&args.file) };
+    let bytes = bytes.map_err(|error| system(format!("{name}: {error}")))?;
     let recording =
         Recording::decode(&bytes).map_err(|error| system(format!("{name}: {error}")))?;
+    if args.page || args.json {
+        let text = moments_text(&recording, args);
+        print_to(out, &text.map_err(|problem| system(format!("{name}: {problem}")))?)?;
+        return Ok(ExitCode::Ok);
+    }
     let mut text = heading(&recording);
     if !args.no_time_line {
         text += &TimeLine::new(&recording.header, args.mads).text(&recording.entries);
@@ -46,6 +58,19 @@ pub fn run(args: &ReplayArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> 
     } else {
         Ok(ExitCode::Fatal)
     }
+}
+
+fn read_input() -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The moments of a recording as JSON, or as a document for browsers.
+fn moments_text(recording: &Recording, args: &ReplayArgs) -> Result<String, String> {
+    let view = frames::frames(recording, Duration::from_secs(args.time_limit.into()))?;
+    let json = serde_json::to_string(&view).map_err(|error| error.to_string())?;
+    Ok(if args.page { page::with_recording(&json) } else { json + "\n" })
 }
 
 /// Repeats the plans of a recording and compares the results.

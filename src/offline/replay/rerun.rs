@@ -48,6 +48,8 @@ pub struct Rerun<'a> {
     previous: Option<Arc<Plan>>,
     /// That plan is the one of the daemon.
     is_same: bool,
+    /// Index of the configuration of the last plan.
+    configuration: usize,
 }
 
 /// The result of repeating a plan.
@@ -62,6 +64,14 @@ pub struct Repeated {
     pub lacks_previous: bool,
     /// The plan depends on vports, which recordings lack.
     pub lacks_vports: bool,
+    /// The plan that passed verification, if there is one.
+    pub routed: Option<Routed>,
+}
+
+/// A plan with the snapshot that it is for.
+pub struct Routed {
+    pub fabric: Arc<Fabric>,
+    pub plan: Arc<Plan>,
 }
 
 /// The recorded configuration, parsed.
@@ -77,7 +87,27 @@ impl<'a> Rerun<'a> {
     pub fn new(recording: &'a Recording) -> Self {
         let snapshot = recording.header.devices.as_ref();
         let next = snapshot.map_or(0, |snapshot| snapshot.position).max(recording.first);
-        Self { recording, devices: Devices::new(snapshot), next, previous: None, is_same: false }
+        let devices = Devices::new(snapshot);
+        Self { recording, devices, next, previous: None, is_same: false, configuration: 0 }
+    }
+
+    /// The devices at the present time.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// The fabric as a sweep finds it at the present time, with the settings of the last plan.
+    ///
+    /// # Errors
+    /// The recorded configuration is invalid, or the sweep fails.
+    pub async fn fabric(&self) -> Result<Arc<Fabric>, String> {
+        let configuration = self.recording.header.configurations.get(self.configuration);
+        let sweeps = match configuration {
+            Some(configuration) => Configuration::parse(configuration)?.sweeps,
+            None => SweepSettings::new(&Options::default(), Arc::default()),
+        };
+        let observation = self.sweep(&sweeps).await;
+        observation.map(|observation| observation.fabric).map_err(|problem| problem.to_string())
     }
 
     /// Repeats a plan. Plans must be repeated in their order.
@@ -86,6 +116,7 @@ impl<'a> Rerun<'a> {
     /// The recorded configuration is invalid.
     pub async fn plan(&mut self, plan: &PlanJson) -> Result<Repeated, String> {
         self.advance(plan.position);
+        self.configuration = plan.configuration;
         let configuration = self.recording.header.configurations.get(plan.configuration);
         let configuration = configuration.ok_or("the plan has no configuration")?;
         let configuration = Configuration::parse(configuration)?;
@@ -100,6 +131,7 @@ impl<'a> Rerun<'a> {
                     unplaced,
                     lacks_previous: false,
                     lacks_vports: false,
+                    routed: None,
                 });
             }
         };
@@ -113,10 +145,15 @@ impl<'a> Rerun<'a> {
         let result = repeat(&observation, plan, previous, &configuration);
         let digests = digests(fabric, result.as_deref().ok());
         let plan = result.as_ref().map(|plan| plan.routing.engine).map_err(Clone::clone);
+        let routed = result
+            .as_ref()
+            .ok()
+            .map(|plan| Routed { fabric: observation.fabric.clone(), plan: plan.clone() });
         self.previous = result.ok().or(self.previous.take());
         let named = digests.into_iter().zip(fabric.nodes());
         let found = named.map(|((guid, digest), node)| (guid, digest, node.name().to_string()));
-        Ok(Repeated { found: Ok(found.collect()), plan, unplaced, lacks_previous, lacks_vports })
+        let found = Ok(found.collect());
+        Ok(Repeated { found, plan, unplaced, lacks_previous, lacks_vports, routed })
     }
 
     /// Tells whether the last plan is the one of the daemon, so that the next one can start from
@@ -126,7 +163,7 @@ impl<'a> Rerun<'a> {
     }
 
     /// Brings the devices to the time before an entry.
-    fn advance(&mut self, position: u64) {
+    pub fn advance(&mut self, position: u64) {
         let Recording { first, entries, .. } = self.recording;
         let index = |number: u64| {
             usize::try_from(number.saturating_sub(*first))

@@ -12,19 +12,37 @@ use crate::wire::sa::SaAttr;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::fmt::Write as _;
 
-/// How the entries are shown.
-pub(super) struct TimeLine {
+/// The clock of the entries.
+pub(super) struct EntryClock {
     /// Time of day and clock of the recorder at the time of writing.
     written: Option<DateTime<Utc>>,
     written_at: u64,
+}
+
+impl EntryClock {
+    pub(super) fn new(header: &HeaderJson) -> Self {
+        let written = DateTime::parse_from_rfc3339(&header.written);
+        let written = written.ok().map(|time| time.to_utc());
+        Self { written, written_at: header.written_at }
+    }
+
+    /// The time of day of an entry: `at` is in microseconds since the start of the recorder. `None` if
+    /// the recording does not tell.
+    pub(super) fn time_of_day(&self, at: u64) -> Option<DateTime<Utc>> {
+        let before = i64::try_from(self.written_at.saturating_sub(at)).unwrap_or(i64::MAX);
+        self.written?.checked_sub_signed(TimeDelta::microseconds(before))
+    }
+}
+
+/// How the entries are shown.
+pub(super) struct TimeLine {
+    clock: EntryClock,
     with_mads: bool,
 }
 
 impl TimeLine {
     pub(super) fn new(header: &HeaderJson, with_mads: bool) -> Self {
-        let written = DateTime::parse_from_rfc3339(&header.written);
-        let written = written.ok().map(|time| time.to_utc());
-        Self { written, written_at: header.written_at, with_mads }
+        Self { clock: EntryClock::new(header), with_mads }
     }
 
     pub(super) fn text(&self, entries: &[Entry]) -> String {
@@ -48,11 +66,7 @@ impl TimeLine {
     /// Seconds since the start of the recorder, and the time of day.
     fn time(&self, at: u64) -> String {
         let seconds = format!("{:>6}.{:06}", at / 1_000_000, at % 1_000_000);
-        let before = i64::try_from(self.written_at.saturating_sub(at)).unwrap_or(i64::MAX);
-        let time = self
-            .written
-            .and_then(|written| written.checked_sub_signed(TimeDelta::microseconds(before)));
-        match time {
+        match self.clock.time_of_day(at) {
             Some(time) => format!("{seconds} {}", time.format("%H:%M:%S%.6f")),
             None => seconds,
         }
