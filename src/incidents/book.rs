@@ -18,6 +18,8 @@ pub enum Change {
     Opened(Arc<Incident>),
     /// Its evidence, losses or risks are others.
     Changed(Arc<Incident>),
+    /// More is known about its cause: its kind is another one.
+    Reclassified(Arc<Incident>),
     Closed(Arc<Incident>),
     /// It turned out to be a symptom of another incident, and has ended as one of its own.
     Folded {
@@ -86,6 +88,10 @@ impl Book {
     /// since 1970.
     pub fn observe(&mut self, facts: &Facts, now: u64) -> Vec<Change> {
         let mut causes = causes(facts);
+        let is_open = |cause: &Cause| {
+            self.open.get(&cause.subject.id()).is_some_and(|it| it.kind == cause.kind)
+        };
+        causes.retain(|cause| !cause.is_over || is_open(cause));
         self.left_out = causes.len().saturating_sub(MAX_OPEN);
         if self.left_out > 0 {
             let is_open = |cause: &Cause| self.open.contains_key(&cause.subject.id());
@@ -100,10 +106,14 @@ impl Book {
             if before.is_some_and(|before| **before == incident) {
                 continue;
             }
-            let is_new = before.is_none();
+            let kind_before = before.map(|before| before.kind);
             let incident = Arc::new(incident);
             self.open.insert(id, incident.clone());
-            changes.push(if is_new { Change::Opened(incident) } else { Change::Changed(incident) });
+            changes.push(match kind_before {
+                None => Change::Opened(incident),
+                Some(kind) if kind != incident.kind => Change::Reclassified(incident),
+                Some(_) => Change::Changed(incident),
+            });
         }
         changes
     }
@@ -113,6 +123,7 @@ impl Book {
         let last = before.or_else(|| self.closed.iter().find(|closed| closed.id == id));
         let openings = last.map_or(0, |last| last.openings);
         let answered = before.and_then(|before| before.rerouted);
+        let earlier = before.map_or_else(Vec::new, |before| before.earlier_headlines(cause.kind));
         Incident {
             id: id.to_owned(),
             kind: cause.kind,
@@ -121,7 +132,7 @@ impl Book {
             closed: None,
             openings: openings + u32::from(before.is_none()),
             headline: cause.headline,
-            evidence: cause.evidence,
+            evidence: cause.evidence.into_iter().chain(earlier).collect(),
             takes: cause.takes,
             rerouted: answered.or(reroute.filter(|_| cause.kind.is_rerouted())),
             risks: cause.risks,

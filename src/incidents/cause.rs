@@ -58,6 +58,8 @@ pub struct Cause {
     pub repair: String,
     /// Identifiers of incidents that this cause explains, its own included.
     pub covers: BTreeSet<String>,
+    /// It is over, and may come again: it keeps an incident open, and opens none.
+    pub is_over: bool,
 }
 
 impl Cause {
@@ -71,6 +73,7 @@ impl Cause {
             risks: Vec::new(),
             repair: String::new(),
             covers: BTreeSet::from([subject.id()]),
+            is_over: false,
             subject,
         }
     }

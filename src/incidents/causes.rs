@@ -32,10 +32,11 @@ pub fn causes(facts: &Facts) -> Vec<Cause> {
     causes.extend(unlisted.map(unlisted_cable));
     causes.extend(devices(facts));
     causes.extend(others(facts));
+    causes.extend(facts.returned_cables.iter().flat_map(returned));
     let mut causes = one_for_each_subject(causes);
     add_routing(&mut causes, &facts.routing);
     if let Some(sentence) = &facts.next_failure {
-        let lost = causes.iter_mut().filter(|cause| cause.kind.is_rerouted());
+        let lost = causes.iter_mut().filter(|cause| cause.kind.is_rerouted() && !cause.is_over);
         lost.for_each(|cause| cause.risks.push(sentence.clone()));
     }
     causes
@@ -66,6 +67,8 @@ fn one_for_each_subject(causes: Vec<Cause>) -> Vec<Cause> {
             None => {
                 by_subject.insert(cause.subject.clone(), cause);
             }
+            // What is over says nothing about what is there.
+            Some(_) if cause.is_over => {}
             Some(first) => {
                 first.severity = first.severity.max(cause.severity);
                 first.evidence.push(cause.headline);
@@ -172,7 +175,8 @@ fn faulty_cable(faulty: &FaultyCable) -> Cause {
             )
             .repaired_by(format!("reseat the cable {cable}, then replace it"));
             let times = counted(*downs as usize, "time", "times");
-            let cause = cause.because(format!("it went down {times} or more within a minute"));
+            let mut cause = cause.because(format!("it went down {times} or more within a minute"));
+            cause.covers.extend(hosts_at(cable));
             if *is_quarantined {
                 return Cause { takes: Losses { links: 1, ..Losses::default() }, ..cause }
                     .because("it is quarantined: no route uses it until it is calm");
@@ -196,6 +200,28 @@ fn faulty_cable(faulty: &FaultyCable) -> Cause {
         .because(text)
         .repaired_by(format!("clean or reseat the cable {cable}, then replace it")),
     }
+}
+
+/// The losses of a cable, and of a host at its end, that are over.
+fn returned(cable: &Cable) -> Vec<Cause> {
+    let over = |subject: Subject, kind: Kind, name: String| {
+        let headline = format!("{name} was lost and is back");
+        let cause = Cause::new(subject, kind, Severity::Warning, headline)
+            .because("the incident ends a minute after the loss unless there is another one")
+            .repaired_by(format!("reseat the cable {cable} if it is lost again"));
+        Cause { is_over: true, ..cause }
+    };
+    let own = over(Subject::Cable(cable.key()), Kind::LostCable, format!("the cable {cable}"));
+    let hosts = cable.ends().iter().filter(|end| !end.is_switch).map(|end| {
+        let name = format!("the host \"{}\" ({})", end.name, end.guid);
+        over(Subject::Node(end.guid), Kind::LostHost, name)
+    });
+    [own].into_iter().chain(hosts).collect()
+}
+
+/// Identifiers of the hosts at a cable.
+fn hosts_at(cable: &Cable) -> impl Iterator<Item = String> {
+    cable.ends().iter().filter(|end| !end.is_switch).map(|end| Subject::Node(end.guid).id())
 }
 
 fn devices(facts: &Facts) -> Vec<Cause> {
@@ -324,7 +350,7 @@ fn add_routing(causes: &mut Vec<Cause>, routing: &RoutingFacts) {
     let mut found = findings.into_iter().filter_map(|(kind, severity, text)| {
         text.as_ref().map(|text| (kind, severity, text.clone()))
     });
-    let physical = causes.iter_mut().filter(|cause| cause.kind.affects_routing());
+    let physical = causes.iter_mut().filter(|cause| cause.kind.affects_routing() && !cause.is_over);
     let main = physical.max_by_key(|cause| {
         (
             cause.severity,

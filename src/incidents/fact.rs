@@ -273,6 +273,9 @@ pub struct Facts {
     pub refusing: Vec<RefusingDevice>,
     pub duplicates: Vec<DuplicateGuid>,
     pub faulty_cables: Vec<FaultyCable>,
+    /// Cables that went down within the last minute and are up again: the incidents about their loss stay
+    /// open for a while, since they may flap.
+    pub returned_cables: Vec<Cable>,
     pub unexpected_cables: Vec<Cable>,
     /// Cables that `topo_config_file` does not list.
     pub unlisted_cables: Vec<Cable>,

@@ -164,7 +164,23 @@ pub struct Incident {
     pub repair: String,
 }
 
+/// Begins the lines of evidence with the headlines of earlier kinds.
+const EARLIER: &str = "earlier: ";
+/// Such lines that are kept, the first ones.
+const MAX_EARLIER: usize = 4;
+
 impl Incident {
+    /// Lines of evidence about what was known before it has the kind `now`.
+    pub(super) fn earlier_headlines(&self, now: Kind) -> Vec<String> {
+        let kept = self.evidence.iter().filter(|line| line.starts_with(EARLIER)).cloned();
+        let mut lines: Vec<String> = kept.collect();
+        let line = format!("{EARLIER}{}", self.headline);
+        if self.kind != now && lines.len() < MAX_EARLIER && !lines.contains(&line) {
+            lines.push(line);
+        }
+        lines
+    }
+
     /// Orders incidents: the first one is to be repaired first.
     pub(super) fn urgency(&self) -> (std::cmp::Reverse<(Severity, u32, u32)>, u64, &str) {
         let Losses { switches, hosts, links, .. } = self.takes;

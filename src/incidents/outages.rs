@@ -259,6 +259,7 @@ fn lost_node(
         risks: Vec::new(),
         repair,
         covers,
+        is_over: false,
     }
 }
 
@@ -284,6 +285,7 @@ fn silent_node(node: &KnownNode, takes: Losses, covers: BTreeSet<String>, behind
         risks: vec!["its tables cannot be changed when another part fails".to_owned()],
         repair: format!("restart the management agent of the {device} \"{}\"", node.name),
         covers,
+        is_over: false,
     }
 }
 
@@ -334,6 +336,7 @@ fn lost_part(guid: Guid, share: &Share<'_>, takes: Losses, covers: BTreeSet<Stri
         risks: Vec::new(),
         repair,
         covers,
+        is_over: false,
     }
 }
 
@@ -350,6 +353,7 @@ fn lost_cable(cable: &Cable) -> Cause {
         risks: Vec::new(),
         repair: format!("check both plugs of the cable {cable}, then replace it"),
         covers: BTreeSet::from([subject.id()]),
+        is_over: false,
         subject,
     }
 }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `at MS` | the time of the facts |
 //! | `lost NODE LIDS CABLE...`, `silent NODE LIDS CABLE...` | a node that is gone, or does not answer |
-//! | `down CABLE` | a cable that is gone |
+//! | `down CABLE`, `returned CABLE` | a cable that is gone, or was for a moment |
 //! | `flaps CABLE DOWNS [quarantined]`, `errors CABLE TEXT`, `degraded CABLE HAS COULD` | a faulty cable |
 //! | `unexpected CABLE`, `exchange CABLE CABLE PORT PORT` | cables of a torus |
 //! | `refuses NODE TEXT`, `duplicate node\|port GUID PORT PORT` | devices |
@@ -79,6 +79,7 @@ fn add(facts: &mut Facts, words: &[&str]) -> bool {
             let fault = CableFault::Flapping { downs: number(downs) as u32, is_quarantined };
             facts.faulty_cables.push(faulty(text, fault));
         }
+        ["returned", text] => facts.returned_cables.push(cable(text)),
         ["errors", text, ref rest @ ..] => {
             let fault = CableFault::Erroring { text: rest.join(" ") };
             facts.faulty_cables.push(faulty(text, fault));
@@ -190,6 +191,7 @@ fn played(text: &str) -> String {
             match change {
                 Change::Opened(it) => writeln!(out, "opened {} ({})", it.id, it.openings),
                 Change::Changed(it) => writeln!(out, "changed {}", it.id),
+                Change::Reclassified(it) => writeln!(out, "{} is now a {}", it.id, it.kind.name()),
                 Change::Closed(it) => writeln!(out, "closed {}", it.id),
                 Change::Folded { incident, into } => {
                     writeln!(out, "{} is part of {into}", incident.id)

@@ -210,6 +210,16 @@ pub enum Event {
         /// What to repair first.
         repair: String,
     },
+    /// More is known about the cause: the incident has another kind.
+    IncidentChanged {
+        id: String,
+        kind: String,
+        /// `warning` or `critical`.
+        severity: String,
+        headline: String,
+        /// What to repair first.
+        repair: String,
+    },
     /// The cause is gone, or part of that of another incident.
     IncidentClosed {
         id: String,
@@ -349,6 +359,7 @@ impl Event {
             Self::RepairEnded => "repair_ended",
             Self::SubnetUp { .. } => "subnet_up",
             Self::IncidentOpened { .. } => "incident_opened",
+            Self::IncidentChanged { .. } => "incident_changed",
             Self::IncidentClosed { .. } => "incident_closed",
             Self::ConfigReloaded { .. } => "config_reloaded",
             Self::ConfigRejected { .. } => "config_rejected",

@@ -296,7 +296,7 @@ pub struct LoopStatus {
     pub unresponsive: UnresponsiveStatus,
     /// The master because of which this SM stays in DISCOVERING.
     pub foreign_master: Option<ForeignMaster>,
-    /// Links that went down several times within a minute, or are quarantined because of it.
+    /// Links that went down within a minute, or are quarantined because they flap.
     pub link_downs: Arc<Vec<LinkDowns>>,
     /// The present problem of writing files.
     pub file_problems: Arc<FileProblem>,

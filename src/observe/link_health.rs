@@ -124,14 +124,14 @@ impl LinkHealth {
         self.records.retain(|_, record| !record.is_outdated(now));
     }
 
-    /// The links that went down more than once lately, or are quarantined because they flap.
+    /// The links that went down lately, or are quarantined because they flap.
     pub fn downs(&self) -> Vec<LinkDowns> {
         let links = self.records.iter().map(|(&ends, record)| LinkDowns {
             ends,
             downs: record.downs.len(),
             is_quarantined: record.until.is_some(),
         });
-        links.filter(|link| link.is_quarantined || link.downs > 1).collect()
+        links.filter(|link| link.is_quarantined || link.downs > 0).collect()
     }
 
     /// Records that a port reports errors of its link. True if it was healthy before.

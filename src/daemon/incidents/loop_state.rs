@@ -8,16 +8,26 @@ use crate::incidents::fact::{
     Cable, CableEnd, CableFault, Facts, FaultyCable, ForeignManager, OwnFault, Reroute,
 };
 use crate::manage::loop_status::{LoopStatus, ReconfigureRecord, ReconfigureResult};
+use crate::observe::link_health::DOWN_WINDOW;
 use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Links that went down so often within a minute flap: those of switches, and those of hosts, which go
 /// down two or three times while they boot.
 const MIN_FLAPS: [usize; 2] = [3, 5];
 
+/// Time after the loss of a cable for which the incident about it stays open when the cable is back: that
+/// in which losses are counted.
+const RETURN_TIME: Duration = DOWN_WINDOW;
+
 #[derive(Default)]
 pub struct LoopState {
     /// The time of the last reconfiguration that was reported.
     last_reroute: Option<DateTime<Utc>>,
+    /// How often links went down, and when that was seen first.
+    downs: BTreeMap<[End; 2], (usize, Instant)>,
 }
 
 impl FactSource for LoopState {
@@ -28,12 +38,29 @@ impl FactSource for LoopState {
         let Some(watched) = view.watched else { return };
         facts.is_mass_silence = status.unresponsive.is_alarm;
         facts.faulty_cables.extend(flapping(status, watched.fabric));
+        facts.returned_cables = self.returned(status, watched.fabric, view.instant);
         facts.faulty_cables.extend(error_traps(status, watched.fabric));
         facts.reroute = self.reroute(status);
     }
 }
 
 impl LoopState {
+    /// The cables that went down within [`RETURN_TIME`] and are up again.
+    fn returned(&mut self, status: &LoopStatus, fabric: &Fabric, now: Instant) -> Vec<Cable> {
+        let before = std::mem::take(&mut self.downs);
+        let mut returned = Vec::new();
+        for link in status.link_downs.iter() {
+            let known = before.get(&link.ends).filter(|(downs, _)| *downs == link.downs);
+            let (downs, since) = known.copied().unwrap_or((link.downs, now));
+            self.downs.insert(link.ends, (downs, since));
+            let is_recent = now.duration_since(since) < RETURN_TIME;
+            if is_recent && !link.is_quarantined && is_linked(fabric, link.ends) {
+                returned.push(named(fabric, link.ends));
+            }
+        }
+        returned
+    }
+
     /// The last reconfiguration that wrote routes, unless it was reported before.
     fn reroute(&mut self, status: &LoopStatus) -> Option<Reroute> {
         let is_reroute = |record: &&ReconfigureRecord| {
@@ -47,6 +74,12 @@ impl LoopState {
         let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Some(Reroute { milliseconds, sets: record.figures.sets as u64 })
     }
+}
+
+/// True if these two ports have a link with each other.
+fn is_linked(fabric: &Fabric, ends: [End; 2]) -> bool {
+    let [one, other] = ends.map(|(guid, port)| fabric.port_of(fabric.node_by_guid(guid)?, port));
+    one.is_some_and(|one| other.is_some() && fabric.port(one).peer == other)
 }
 
 /// The cable between two ports as it is named in `fabric`, plugged in or not.
@@ -64,7 +97,9 @@ fn named(fabric: &Fabric, ends: [End; 2]) -> Cable {
 }
 
 fn flapping(status: &LoopStatus, fabric: &Fabric) -> Vec<FaultyCable> {
-    let links = status.link_downs.iter().map(|link| {
+    let fewest = MIN_FLAPS.into_iter().min().unwrap_or(0);
+    let often = status.link_downs.iter().filter(|link| link.is_quarantined || link.downs >= fewest);
+    let links = often.map(|link| {
         let cable = named(fabric, link.ends);
         let limit = MIN_FLAPS[usize::from(!cable.joins_switches())];
         let is_flapping = link.is_quarantined || link.downs >= limit;

@@ -1,4 +1,5 @@
-//! Log lines, events and records of incidents: one line when an incident opens, one when it closes.
+//! Log lines, events and records of incidents: one line when an incident opens, one when its kind
+//! changes, one when it closes.
 
 use crate::incidents::book::Change;
 use crate::incidents::incident::{Incident, Severity};
@@ -23,7 +24,7 @@ pub fn recorded(incident: &Incident) -> RecordedIncident {
 /// Logs a change of the incidents, sends its event, and records it.
 pub fn report(change: &Change, events: &EventSender, recorder: &FlightRecorder) {
     match change {
-        Change::Opened(incident) | Change::Changed(incident) => {
+        Change::Opened(incident) | Change::Changed(incident) | Change::Reclassified(incident) => {
             recorder.incident_open(&recorded(incident));
         }
         Change::Closed(incident) | Change::Folded { incident, .. } => {
@@ -36,17 +37,24 @@ pub fn report(change: &Change, events: &EventSender, recorder: &FlightRecorder) 
 fn log(change: &Change, events: &EventSender) {
     match change {
         Change::Opened(incident) => {
+            log_open(incident);
             let Incident { id, headline, repair, .. } = &**incident;
-            match incident.severity {
-                Severity::Critical => error!("incident {id}: {headline}; {repair}"),
-                Severity::Warning => warn!("incident {id}: {headline}; {repair}"),
-            }
             events.send(Event::IncidentOpened {
                 id: id.clone(),
                 kind: incident.kind.name().to_owned(),
                 severity: incident.severity.name().to_owned(),
                 headline: headline.clone(),
                 repair: repair.clone(),
+            });
+        }
+        Change::Reclassified(incident) => {
+            log_open(incident);
+            events.send(Event::IncidentChanged {
+                id: incident.id.clone(),
+                kind: incident.kind.name().to_owned(),
+                severity: incident.severity.name().to_owned(),
+                headline: incident.headline.clone(),
+                repair: incident.repair.clone(),
             });
         }
         Change::Changed(incident) => debug!("incident {}: now {}", incident.id, incident.headline),
@@ -72,6 +80,14 @@ fn log(change: &Change, events: &EventSender) {
                 part_of: Some(into.clone()),
             });
         }
+    }
+}
+
+fn log_open(incident: &Incident) {
+    let Incident { id, headline, repair, .. } = incident;
+    match incident.severity {
+        Severity::Critical => error!("incident {id}: {headline}; {repair}"),
+        Severity::Warning => warn!("incident {id}: {headline}; {repair}"),
     }
 }
 

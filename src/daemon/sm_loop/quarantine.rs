@@ -66,7 +66,7 @@ impl LinkQuarantine {
         observation
     }
 
-    /// The links that go down often.
+    /// The links that went down lately.
     pub(super) fn downs(&self) -> Vec<LinkDowns> {
         self.health.downs()
     }

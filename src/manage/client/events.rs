@@ -55,7 +55,7 @@ fn details(event: &Value) -> String {
         }
         "plan_rejected" | "config_rejected" => text(&event["problem"]).to_owned(),
         "repair_began" | "repair_changed" => text(&event["summary"]).to_owned(),
-        "incident_opened" => format!(
+        "incident_opened" | "incident_changed" => format!(
             "{}: {}; {}",
             severity(text(&event["severity"])),
             text(&event["headline"]),

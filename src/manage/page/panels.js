@@ -288,7 +288,7 @@ const describeEvent = (event) => {
     case "repair_began": case "repair_changed": return [`routed around damage: ${event.summary}`, "bad"];
     case "repair_ended": return ["no route leads around damage any more", "good"];
     case "plan_rejected": return [`no valid plan: ${event.problem}`, "bad"];
-    case "incident_opened": return [`${event.severity}: ${event.headline}`, "bad"];
+    case "incident_opened": case "incident_changed": return [`${event.severity}: ${event.headline}`, "bad"];
     case "incident_closed": return event.part_of ? null : [`over: ${event.headline}`, "good"];
     case "recording_written": return [`recording ${event.path}`];
     case "action_done": return [`${event.action}: ${event.text}`];
