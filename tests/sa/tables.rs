@@ -1,20 +1,15 @@
 //! Tables in many segments, and requests in segments, of the whole daemon on a simulated fabric: a
 //! client that acknowledges is never refused, and one that does not cannot fill the memory.
 
-use std::sync::Arc;
 use std::time::Duration;
-use testkit::sa_client::{Client, DEFAULT_PREFIX, request, with_tid};
+use testkit::sa_client::{Client, DEFAULT_PREFIX, SilentClient, request, with_tid};
 use testkit::{SimCluster, settle};
 use tokio::time::{Instant, sleep};
-use torus_sm::ids::{Gid, Guid, Lid, PortNum, Sl};
-use torus_sm::sim::SimFabric;
-use torus_sm::sim::kernel::{RegisterCall, Registration};
-use torus_sm::sim::umad::OpenUmad;
-use torus_sm::transport::umad::UserHeader;
-use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
+use torus_sm::ids::{Gid, Guid};
+use torus_sm::transport::{Agent, MadPort, Outgoing};
 use torus_sm::wire::mad::{Header, MAD_SIZE, Mad, Method, Status};
 use torus_sm::wire::record::{MultiPathRecord, NodeRecord, PathRecord, Record};
-use torus_sm::wire::sa::{CLASS_VERSION, DATA_OFFSET, RMPP_OFFSET, RmppHeader, SaAttr};
+use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
 const ORIGIN: [u16; 3] = [0, 0, 0];
 const CLIENT: [u16; 3] = [2, 1, 0];
@@ -102,61 +97,6 @@ async fn a_client_that_asks_for_all_tables_at_once_gets_all() {
         assert!(answered.insert(tid));
     }
     sm.stop().await;
-}
-
-/// A client that receives segments and acknowledges none.
-struct SilentClient {
-    umad: OpenUmad,
-    sa: Address,
-}
-
-impl SilentClient {
-    fn attach(fabric: &SimFabric, node: Guid, sa: Lid) -> Self {
-        let umad = fabric.open_umad(node, PortNum(1), Arc::new(|| ())).expect("the host exists");
-        let registration = Registration {
-            call: RegisterCall::Agent2,
-            qpn: 1,
-            class: 3,
-            class_version: CLASS_VERSION,
-            oui: 0,
-            rmpp_version: 1,
-            flags: Registration::USER_RMPP,
-            methods: 0,
-        };
-        umad.register(&registration).expect("it is valid");
-        Self { umad, sa: Address::gsi(sa, Sl(0)) }
-    }
-
-    fn send(&self, mad: &Mad) {
-        let timeout_ms = TIMEOUT.as_millis() as u32;
-        let retries = 0;
-        let length = 320;
-        let header = UserHeader { id: 0, status: 0, timeout_ms, retries, length, address: self.sa };
-        let bytes = [&header.to_bytes()[..], &mad.0].concat();
-        self.umad.write(&bytes).expect("it is sent");
-    }
-
-    /// Numbers of first segments with different transaction IDs, and of BUSY replies, that have
-    /// arrived since the last call.
-    fn arrived(&self) -> (usize, usize) {
-        let mut tables = std::collections::BTreeSet::new();
-        let mut busy = 0;
-        while let Some(packet) = self.umad.receive() {
-            let mad = &packet[self.umad.header_size()..];
-            if mad.len() < MAD_SIZE {
-                continue;
-            }
-            let header = Header::read(mad);
-            let rmpp = RmppHeader::read(&mad[RMPP_OFFSET..]);
-            if header.status() == Status::BUSY {
-                busy += 1;
-            } else if rmpp.packet_type() == RmppHeader::DATA {
-                assert_eq!(rmpp.segment(), 1, "no further segment without an acknowledgement");
-                tables.insert(header.tid());
-            }
-        }
-        (tables.len(), busy)
-    }
 }
 
 #[tokio::test(start_paused = true)]

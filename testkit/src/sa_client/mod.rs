@@ -1,14 +1,17 @@
 //! Clients of the subnet administrator.
 //!
 //! * [`Client`]: at a host of a [`SimFabric`](torus_sm::sim::SimFabric) in this process
+//! * [`SilentClient`]: one that acknowledges no segment of a table
 //! * [`joins`]: many of these that join and leave multicast groups
 //! * [`UmadClient`]: at the umad port of this process, which runs inside a fabric of `torus-sm sim`
 //!   or ibsim
 
 pub mod joins;
+mod silent;
 mod sim;
 mod umad;
 
+pub use silent::SilentClient;
 pub use sim::Client;
 pub use umad::{Reply, UmadClient, is_inside, run_inside};
 

@@ -5,6 +5,7 @@
 //! | `wait DURATION` | a pause |
 //! | `join GROUPS`, `leave GROUPS` | hosts join or leave so many multicast groups, each with other members |
 //! | `denied NODE COUNT` | a host requests so many memberships of a partition that it is not in |
+//! | `unacknowledged NODE COUNT` | a host that acknowledges no table requests so many, three times |
 //! | `manager NODE KEY VALUE` | another subnet manager starts, with an option of its own |
 //! | `manager off` | it ends |
 //! | `accept INCIDENT` | an operator accepts what an incident has lost |
@@ -13,7 +14,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use testkit::sa_client::{self, Client, joins, with_tid};
+use testkit::sa_client::{self, Client, SilentClient, joins, with_tid};
 use testkit::{SimCluster, Sm};
 use tokio::time::sleep;
 use torus_sm::config::options::Options;
@@ -25,7 +26,7 @@ use torus_sm::manage::action::Action;
 use torus_sm::sim::console;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::mad::Method;
-use torus_sm::wire::record::McMemberRecord;
+use torus_sm::wire::record::{McMemberRecord, NodeRecord};
 use torus_sm::wire::sa::SaAttr;
 
 /// A step with the lines below it.
@@ -175,6 +176,9 @@ impl Site {
                 joins::all(fabric, &hosts, Method::DELETE, number(groups), 1).await;
             }
             ["denied", at, count] => self.flood_denied(position(at), number(count)).await,
+            ["unacknowledged", at, count] => {
+                self.request_tables(position(at), number(count)).await;
+            }
             ["manager", "off"] => {
                 if let Some(manager) = self.manager.take() {
                     manager.stop().await;
@@ -220,6 +224,28 @@ impl Site {
         for (first, count) in (1..=groups).enumerate() {
             let members = [hosts[first % 16], hosts[(first * 5 + 1) % 16]];
             joins::all(&self.cluster.fabric, &members, Method::SET, count, 1).await;
+        }
+    }
+
+    /// Requests tables without acknowledging their segments: above its quota, the client gets BUSY.
+    async fn request_tables(&self, at: [u16; 3], count: u64) {
+        let host = self.cluster.shape.host_guid(at, 0);
+        let client =
+            SilentClient::attach(&self.cluster.fabric, host, self.cluster.host_lid([0; 3]));
+        let wanted = NodeRecord::default();
+        let mut tids = 1..;
+        let mut request = |count: u64| {
+            for tid in tids.by_ref().take(count as usize) {
+                let table = sa_client::request(SaAttr::NODE_RECORD, Method::GET_TABLE, 0, &wanted);
+                client.send(&with_tid(table, tid));
+            }
+        };
+        // A new port has a large quota, which it loses when it does not acknowledge.
+        request(50);
+        sleep(Duration::from_secs(8)).await;
+        for _ in 0..3 {
+            request(count);
+            sleep(Duration::from_secs(1)).await;
         }
     }
 
