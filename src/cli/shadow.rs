@@ -34,8 +34,8 @@ pub struct ShadowArgs {
     /// Print the report of a shadow, which may still run: safe to switch, or what would change
     #[arg(long, conflicts_with_all = ["passes", "interval", "rate"])]
     pub report: bool,
-    /// Print the report about the files that OpenSM dumps to FOLDER, opensm-subnet.lst and
-    /// opensm-lfts.dump, without a port
+    /// Print the report about the files that OpenSM dumps to FOLDER, opensm-subnet.lst,
+    /// opensm-lfts.dump, opensm-sl2vl.dump and opensm.mcfdbs, without a port
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["passes", "interval", "rate", "report", "state"])]
     pub dumps: Option<PathBuf>,
     /// Print the report as JSON

@@ -41,6 +41,7 @@ pub mod route_dumps;
 pub mod routing_chain;
 mod span;
 pub mod suggest;
+pub mod table_dumps;
 pub mod text_file;
 pub mod topo_config;
 pub mod torus;

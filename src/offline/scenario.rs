@@ -13,6 +13,7 @@ use crate::fabric::{Fabric, ibnet};
 use crate::ids::PortNum;
 use crate::notes::{Note, in_words};
 use crate::plan::LidTable;
+use crate::plan::multicast::GroupMembers;
 use crate::plan::partitions::{self, Partition};
 use crate::plan::routing::RoutingInput;
 use crate::plan::routing::chain::Chain;
@@ -34,6 +35,8 @@ pub struct Scenario {
     pub partitions: Vec<Partition>,
     /// The QoS policy, if one is configured.
     pub qos_policy: Option<Arc<QosPolicy>>,
+    /// Multicast groups; none unless they are known otherwise.
+    pub groups: Vec<GroupMembers>,
     /// Messages about the configuration.
     pub notes: Vec<Note>,
 }
@@ -121,6 +124,7 @@ impl Scenario {
             torus_config,
             partitions,
             qos_policy,
+            groups: Vec::new(),
             notes,
         })
     }

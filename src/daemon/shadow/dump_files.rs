@@ -1,7 +1,9 @@
 //! Compares the dump files of another subnet manager with a plan of this program: no port is needed, and
-//! nothing is sent. opensm-subnet.lst tells the links and LIDs, opensm-lfts.dump the routes; other tables
-//! are not compared.
+//! nothing is sent. opensm-subnet.lst tells the links and LIDs, opensm-lfts.dump the routes, opensm-sl2vl.dump
+//! and opensm.mcfdbs further tables.
 
+use super::dumped_tables::DumpedTables;
+use super::in_force;
 use super::report::ShadowReport;
 use super::set_view::{SetEffect, SetView};
 use crate::cli::{DaemonArgs, ExitCode, Failure};
@@ -34,8 +36,12 @@ pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, Failu
     let routes =
         route_dumps::lfts(&path, &read(&path)?).map_err(|error| config(error.to_string()))?;
     let manager = list.manager.map(|(node, port)| (node, Some(port).filter(|port| port.0 > 0)));
-    let scenario = Scenario::of_topology(list.topology, manager, daemon)?;
+    let mut scenario = Scenario::of_topology(list.topology, manager, daemon)?;
     let fabric = scenario.fabric()?;
+    let tables = DumpedTables::read(folder).map_err(config)?;
+    let multicast = tables.multicast(&fabric);
+    scenario.groups =
+        multicast.as_ref().map_or_else(Vec::new, |held| in_force::groups(&fabric, held));
     let trial = Trial::run(&scenario, &fabric, None);
     let mut report = ShadowReport {
         passes: 1,
@@ -43,6 +49,8 @@ pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, Failu
         switches: fabric.switches().len(),
         hosts: fabric.nodes().len() - fabric.switches().len(),
         dump_files: Some(folder.display().to_string()),
+        groups: scenario.groups.len(),
+        not_compared: tables.not_compared.clone(),
         ..ShadowReport::default()
     };
     match &trial.outcome {
@@ -51,6 +59,12 @@ pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, Failu
             report.engine = Some(plan.routing.engine.to_owned());
             report.differences = lids(&fabric, plan);
             report.differences.extend(differing_blocks(&fabric, plan, &routes));
+            let mut sets = tables.sl_to_vl_sets(&fabric, plan);
+            if let Some(held) = &multicast {
+                sets.extend(in_force::multicast_sets(&fabric, held, &plan.multicast));
+            }
+            let views = sets.iter().filter_map(|set| SetView::new(&fabric, set));
+            report.differences.extend(views);
         }
         TrialOutcome::Faulty(failure) => {
             let fault = failure.faults.first().map(ToString::to_string);

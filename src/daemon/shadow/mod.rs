@@ -16,6 +16,7 @@
 mod difference_groups;
 pub mod dry_start;
 pub mod dump_files;
+mod dumped_tables;
 pub mod first_start;
 pub mod html;
 mod in_force;

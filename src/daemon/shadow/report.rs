@@ -79,6 +79,9 @@ pub struct ShadowReport {
     /// The folder of dump files that were compared instead of devices.
     #[serde(default)]
     pub dump_files: Option<String>,
+    /// Tables that the dump files do not have, with the reasons.
+    #[serde(default)]
+    pub not_compared: Vec<String>,
     /// The configuration of the last run; values of files and secrets are hashes.
     #[serde(default)]
     pub configuration: Description,
@@ -271,10 +274,11 @@ impl ShadowReport {
         let engine = self.engine.iter();
         let engine = engine.map(|engine| format!("this program routes the fabric by {engine}"));
         let compared = format!(
-            "the dump files of {folder}: {switches}, {hosts}; LIDs and forwarding tables were compared, \
-             no other tables"
+            "the dump files of {folder}: {switches}, {hosts}, {} in the forwarding tables",
+            counted(self.groups, "multicast group", "multicast groups")
         );
-        std::iter::once(compared).chain(engine).collect()
+        let missing = self.not_compared.iter().map(|tables| format!("not compared: {tables}"));
+        std::iter::once(compared).chain(engine).chain(missing).collect()
     }
 
     /// A change of the fabric in one line.

@@ -1,0 +1,144 @@
+//! Tables that OpenSM dumps beside the forwarding tables: `opensm-sl2vl.dump`, the SL to VL mappings, and
+//! `opensm.mcfdbs`, the multicast forwarding tables.
+
+use crate::ids::Guid;
+use crate::wire::attr::tables::SlToVl;
+use std::collections::BTreeMap;
+
+/// Number of mappings in a row.
+const SLS: usize = 16;
+
+/// SL to VL mappings by the GUID of a switch, or of the port of a channel adapter or router, and by input
+/// and output port, which are 0 for the latter.
+pub type SlToVlDump = BTreeMap<Guid, BTreeMap<(u8, u8), SlToVl>>;
+
+/// Output ports by the GUID of a switch and MLID.
+pub type MulticastDump = BTreeMap<Guid, BTreeMap<u16, Vec<u8>>>;
+
+/// Reads the text of opensm-sl2vl.dump.
+///
+/// # Errors
+/// The first line that is not in the format, with its number.
+pub fn sl_to_vl(text: &str) -> Result<SlToVlDump, String> {
+    let mut dump = SlToVlDump::new();
+    let mut device = None;
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(guid) = line.split_ascii_whitespace().find_map(guid) {
+            device = Some(guid);
+            dump.entry(guid).or_default();
+            continue;
+        }
+        let rows = device.and_then(|guid| dump.get_mut(&guid));
+        let row = mapping(line).zip(rows);
+        let ((ports, map), rows) =
+            row.ok_or_else(|| format!("line {number}: not a mapping of this format"))?;
+        rows.insert(ports, map);
+    }
+    Ok(dump)
+}
+
+/// Input port, output port and mapping: `1   2   : 0  1  2 …`.
+fn mapping(line: &str) -> Option<((u8, u8), SlToVl)> {
+    let (ports, vls) = line.split_once(':')?;
+    let mut ports = ports.split_ascii_whitespace().map(str::parse::<u8>);
+    let input = ports.next()?.ok()?;
+    let output = ports.next()?.ok()?;
+    let vls: Option<Vec<u8>> = vls.split_ascii_whitespace().map(|vl| vl.parse().ok()).collect();
+    let vls: [u8; SLS] = vls?.try_into().ok()?;
+    let is_valid = ports.next().is_none() && vls.iter().all(|&vl| vl < SLS as u8);
+    is_valid.then(|| ((input, output), SlToVl::new(vls)))
+}
+
+/// Reads the text of opensm.mcfdbs.
+///
+/// # Errors
+/// The first line that is not in the format, with its number.
+pub fn multicast(text: &str) -> Result<MulticastDump, String> {
+    let mut dump = MulticastDump::new();
+    let mut switch = None;
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        if line.is_empty() || line.starts_with("LID") {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix("Switch") {
+            switch = guid(name.trim());
+        }
+        let entries = switch.map(|guid| dump.entry(guid).or_default());
+        if line.starts_with("Switch") && entries.is_some() {
+            continue;
+        }
+        let ((mlid, ports), entries) = entry(line)
+            .zip(entries)
+            .ok_or_else(|| format!("line {number}: not an entry of this format"))?;
+        entries.insert(mlid, ports);
+    }
+    Ok(dump)
+}
+
+/// MLID and output ports: `0xC001 : 0x001  0x003`.
+fn entry(line: &str) -> Option<(u16, Vec<u8>)> {
+    let (mlid, ports) = line.split_once(':')?;
+    let mlid = u16::from_str_radix(mlid.trim().strip_prefix("0x")?, 16).ok()?;
+    let port = |text: &str| u8::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    let ports: Option<Vec<u8>> = ports.split_ascii_whitespace().map(port).collect();
+    Some((mlid, ports?)).filter(|(mlid, _)| *mlid >= crate::ids::Mlid::FIRST.0)
+}
+
+/// A GUID of 16 digits, which may be followed by a comma.
+fn guid(word: &str) -> Option<Guid> {
+    let digits = word.trim_end_matches(',').strip_prefix("0x")?;
+    let number = u64::from_str_radix(digits, 16).ok();
+    number.filter(|_| digits.len() == 16).map(Guid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SL_TO_VL: &str = "Switch 0x0000000000200000, base LID 2, \"sw 0,0,0\"\n\
+        #in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15\n\
+        #--------------------------------------------------------\n\
+        0   1   : 0  1  2  3  4  5  6  7  0  1  2  3  4  5  6  15 \n\
+        1   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0 \n\
+        #--------------------------------------------------------\n\n\
+        Channel Adapter 0x0000000010000001, base LID 1, \"h : 1\"\n\
+        0   0   : 1  1  1  1  1  1  1  1  1  1  1  1  1  1  1  1 \n";
+    const MULTICAST: &str =
+        "\nSwitch 0x0000000000200000\nLID    : Out Port(s)\n0xC000 : 0x001  0x011 \n0xC001 :\n";
+
+    #[test]
+    fn dumps_of_opensm_are_read() {
+        let dump = sl_to_vl(SL_TO_VL).expect("a dump");
+        let switch = &dump[&Guid(0x20_0000)];
+        assert_eq!(switch.len(), 2);
+        assert_eq!(switch[&(0, 1)].vls()[14..], [6, 15]);
+        assert_eq!(dump[&Guid(0x1000_0001)][&(0, 0)].vls(), [1; 16]);
+        let dump = multicast(MULTICAST).expect("a dump");
+        assert_eq!(dump[&Guid(0x20_0000)][&0xC000], [1, 17]);
+        assert_eq!(dump[&Guid(0x20_0000)][&0xC001], [0; 0]);
+        assert_eq!(multicast(""), Ok(MulticastDump::new()), "there are no groups");
+    }
+
+    #[test]
+    fn damaged_lines_are_located() {
+        let cases = [
+            (SL_TO_VL.replace("6  15", "6  16"), 4),
+            (SL_TO_VL.replace("6  15", "6"), 4),
+            (SL_TO_VL.replacen("Switch 0x", "Switch ", 1), 1),
+            (SL_TO_VL.replace("1   1   :", "1   1   1 :"), 5),
+        ];
+        for (text, line) in cases {
+            let error = sl_to_vl(&text).expect_err("damaged");
+            assert!(error.starts_with(&format!("line {line}: ")), "{error}");
+        }
+        for (part, other, line) in
+            [("0x011", "0x111", 4), ("0xC000", "0x0001", 4), ("Switch 0x", "Switch ", 2)]
+        {
+            let error = multicast(&MULTICAST.replace(part, other)).expect_err("damaged");
+            assert!(error.starts_with(&format!("line {line}: ")), "{error}");
+        }
+    }
+}
