@@ -30,6 +30,48 @@ pub fn severity(text: &str) -> String {
     }
 }
 
+/// Words of reports that tell of trouble, and their styles. `check` writes the first two before each finding.
+const TROUBLE: [(&str, Style); 7] = [
+    (" error: ", CRITICAL),
+    (" warning: ", WARNING),
+    ("NO ROUTE", CRITICAL),
+    ("NO VALID PLAN", CRITICAL),
+    ("CREDIT LOOP", CRITICAL),
+    ("CUT OFF", CRITICAL),
+    ("the fallback", WARNING),
+];
+
+/// Longest heading of a line of a report, in bytes.
+const MAX_HEADING: usize = 16;
+
+/// The text of a report of `plan` or `check`: headings of lines are strong, words of trouble have colours.
+pub fn report(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    for line in text.split_inclusive('\n') {
+        let heading = line.find(':').filter(|&at| at <= MAX_HEADING && is_heading(&line[..at]));
+        let (start, rest) = line.split_at(heading.map_or(0, |at| at + 1));
+        match start {
+            "" => {}
+            "errors:" | "error:" => out.push_str(&painted(CRITICAL, start)),
+            "warnings:" | "warning:" => out.push_str(&painted(WARNING, start)),
+            _ => out.push_str(&painted(STRONG, start)),
+        }
+        let mut rest = rest.to_owned();
+        for (words, style) in TROUBLE {
+            let word = words.trim();
+            rest = rest.replace(words, &words.replace(word, &painted(style, word)));
+        }
+        out.push_str(&rest);
+    }
+    out
+}
+
+/// True for words at the beginning of a line, which is neither indented nor begins with a path.
+fn is_heading(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(|it| it.is_ascii_alphabetic() || it == ' ')
+}
+
 /// When to use colours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum When {
@@ -42,7 +84,7 @@ enum When {
 /// Name of the option, and its id.
 const OPTION: &str = "color";
 
-/// `--color` of the commands that talk to a running daemon.
+/// `--color` of the commands whose output has colours.
 pub(super) fn option() -> Arg {
     Arg::new(OPTION)
         .long(OPTION)
@@ -60,4 +102,25 @@ pub(super) fn choose(matches: &ArgMatches) {
         Some(When::Never) => ColorChoice::Never,
     };
     choice.write_global();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anstream::adapter::strip_str;
+
+    #[test]
+    fn headings_and_trouble_have_colours_and_the_text_stays() {
+        let text = "fabric:      2 switches\n  2 of them\nwarnings:\n/etc/a.conf:1:2: error: no such key\n  key: 1\n";
+        let shown = report(text);
+        assert_eq!(strip_str(&shown).to_string(), text);
+        for part in [
+            painted(STRONG, "fabric:"),
+            painted(WARNING, "warnings:"),
+            format!("1:2: {}", painted(CRITICAL, "error:")),
+        ] {
+            assert!(shown.contains(&part), "{part:?} in {shown:?}");
+        }
+        assert!(shown.contains("\n  key: 1\n"), "{shown:?}");
+    }
 }

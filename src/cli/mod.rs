@@ -135,8 +135,8 @@ pub fn command() -> clap::Command {
         .disable_version_flag(true)
         .arg(Arg::new(OPERANDS).num_args(0..).hide(true))
         .subcommand(sim::command())
-        .subcommand(daemon::hide_options(PlanArgs::command()))
-        .subcommand(daemon::hide_options(CheckArgs::command()))
+        .subcommand(daemon::hide_options(PlanArgs::command().arg(color::option())))
+        .subcommand(daemon::hide_options(CheckArgs::command().arg(color::option())))
         .subcommand(TorusConfigArgs::command().arg(help_arg()))
         .subcommand(ReplayArgs::command().arg(help_arg()))
         .subcommand(daemon::hide_options(ShadowArgs::command()))
@@ -215,8 +215,14 @@ fn from_matches(
 ) -> Result<Command, clap::Error> {
     let parsed = match matches.subcommand() {
         Some(("sim", matches)) => sim::from_matches(matches)?,
-        Some(("plan", matches)) => Command::Plan(Box::new(PlanArgs::from_arg_matches(matches)?)),
-        Some(("check", matches)) => Command::Check(Box::new(CheckArgs::from_arg_matches(matches)?)),
+        Some(("plan", matches)) => {
+            color::choose(matches);
+            Command::Plan(Box::new(PlanArgs::from_arg_matches(matches)?))
+        }
+        Some(("check", matches)) => {
+            color::choose(matches);
+            Command::Check(Box::new(CheckArgs::from_arg_matches(matches)?))
+        }
         Some(("replay", matches)) => Command::Replay(ReplayArgs::from_arg_matches(matches)?),
         Some(("shadow", matches)) => {
             Command::Shadow(Box::new(ShadowArgs::from_arg_matches(matches)?))

@@ -16,7 +16,12 @@ const CLEAR: &[u8] = b"\x1b[H\x1b[2J";
 /// # Errors
 /// Standard output fails.
 pub fn print(text: &str) -> Result<bool, Failure> {
-    print_to(&mut AutoStream::auto(io::stdout().lock()), text)
+    print_to(&mut standard(), text)
+}
+
+/// Standard output, which leaves colours out where there are to be none.
+pub fn standard() -> impl Write {
+    AutoStream::auto(io::stdout().lock())
 }
 
 /// Clears the screen, if standard output is a terminal. It stays as it is if the terminal fails.

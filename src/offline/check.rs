@@ -12,6 +12,7 @@ mod vl_tables;
 
 use super::scenario;
 use crate::cli::check::CheckArgs;
+use crate::cli::color;
 use crate::cli::output::print_to;
 use crate::cli::{ExitCode, Failure};
 use crate::config::options::Options;
@@ -86,9 +87,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     effect.located.iter().for_each(|found| counts.add(found.severity));
     effect.notes.iter().for_each(|note| counts.add(note.severity));
     text += &format!("{}{}\n", effect.text, counts.summary());
-    if args.json {
-        text = json::text(&files, &effect, counts);
-    }
+    let text = if args.json { json::text(&files, &effect, counts) } else { color::report(&text) };
     print_to(out, &text)?;
     let is_wrong = counts.errors > 0 || args.strict && counts.warnings > 0;
     Ok(if is_wrong { ExitCode::Config } else { ExitCode::Ok })

@@ -41,6 +41,7 @@ pub mod torus_config;
 pub mod trial;
 pub mod what_if;
 
+use crate::cli::color;
 use crate::cli::output::print_to;
 use crate::cli::{ExitCode, Failure, PlanArgs};
 use crate::fabric::{Fabric, ibnet};
@@ -212,7 +213,7 @@ fn write_report<T: Serialize>(
         let text = serde_json::to_string_pretty(report);
         text.map_err(|error| Failure::new(ExitCode::System, error))? + "\n"
     } else {
-        text(report)
+        color::report(&text(report))
     };
     print_to(out, &text).map(drop)
 }

@@ -52,6 +52,25 @@ fn a_full_device_is_an_error_and_a_closed_pipe_is_not() {
 }
 
 #[test]
+fn reports_have_colours_on_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wrong = folder.path().join("opensm.conf");
+    std::fs::write(&wrong, "no_such_key 1\n").expect("a file");
+    let wrong = wrong.to_str().expect("text");
+    for command in [&["plan", "3x3x1"][..], &["check", "-F", wrong]] {
+        let shown = |choice: &[&str]| {
+            let output = run(&[command, choice].concat(), Stdio::piped(), Stdio::piped());
+            String::from_utf8(output.stdout).expect("text")
+        };
+        let plain = shown(&[]);
+        assert!(!plain.contains('\u{1b}') && plain == shown(&["--color", "never"]), "{plain}");
+        let coloured = shown(&["--color", "always"]);
+        assert!(coloured.contains("\u{1b}["), "{command:?}: {coloured}");
+        assert_eq!(anstream::adapter::strip_str(&coloured).to_string(), plain);
+    }
+}
+
+#[test]
 fn an_invalid_command_line_needs_no_standard_error() {
     let full = File::options().write(true).open("/dev/full").expect("Linux");
     let output = run(&["plan", "--nonsense"], Stdio::piped(), full.into());

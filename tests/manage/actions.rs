@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use testkit::SimCluster;
 use torus_sm::config::options::Options;
 use torus_sm::daemon::sm_loop::run::Exit;
+use torus_sm::ids::{Guid, PortNum};
 use torus_sm::wire::attr::{AttrId, SmState};
 
 /// Requests an action; returns the number of the last event before it.
@@ -253,16 +254,55 @@ async fn the_loss_of_a_link_is_planned_and_nothing_is_written() {
     let host = managed.cluster.shape.host_guid([2, 2, 0], 0);
     let after = accepted(&managed, "what-if", &format!("{{\"guid\": \"{host}\", \"port\": 1}}"));
     let event = managed.event(after, "action_done").await;
-    assert!(event["text"].to_string().contains("1 node is CUT OFF"), "{event}");
+    let text = event["text"].as_str().expect("a text");
+    assert!(text.contains("1 node is CUT OFF: \"h2-2-0-0 HCA-1\" (LID "), "{text}");
     // That of this SM.
     let own = managed.cluster.shape.host_guid([0; 3], 0);
     let after = accepted(&managed, "what-if", &format!("{{\"guid\": \"{own}\", \"port\": 1}}"));
     let event = managed.event(after, "action_failed").await;
-    assert!(event["problem"].to_string().contains("would be cut off"), "{event}");
+    let problem = event["problem"].as_str().expect("a text");
+    assert!(problem.contains("this SM at port 1 of \"h0-0-0-0 HCA-1\" (LID "), "{problem}");
+    assert!(
+        problem.contains("would be cut off from all other nodes: its only cable leads to port "),
+        "{problem}"
+    );
     let after =
         accepted(&managed, "what-if", &format!("{{\"guid\": \"{switch}\", \"port\": 200}}"));
     let event = managed.event(after, "action_failed").await;
     assert!(event["problem"].to_string().contains("has no link"), "{event}");
+}
+
+/// The nodes that only a link reaches are named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_alone_leads_to_a_switch_is_told_with_what_is_behind_it() {
+    let cluster = SimCluster::healthy("3x1x1", 1);
+    let options = Options { routing_engine: Some("minhop".into()), ..cluster.options() };
+    let same = options.clone();
+    let managed =
+        Managed::start_with(cluster, options, Box::new(move || Ok(same.clone().into()))).await;
+    let [near, far] = [[0, 0, 0], [1, 0, 0]].map(|at| managed.cluster.shape.switch_guid(at));
+    // Of the ring, a line is left: 0 - 2 - 1.
+    let links = managed.cluster.fabric.links();
+    let direct = links
+        .iter()
+        .find(|ends| ends.iter().any(|end| end.0 == near) && ends.iter().any(|end| end.0 == far));
+    let [end, _] = *direct.expect("a cable");
+    assert!(managed.cluster.fabric.unlink(end.0, end.1));
+    managed.until(|| managed.json("/v1/fabric")["links"] == links.len() - 1).await;
+    let is_last = |ends: &&[(Guid, PortNum); 2]| {
+        ends.iter().any(|end| end.0 == far)
+            && !ends.iter().any(|end| end.0 == near)
+            && ends.iter().all(|end| !managed.cluster.hosts().any(|host| host == end.0))
+    };
+    let [end, _] = **links.iter().find(is_last).as_ref().expect("a cable");
+    let body = format!("{{\"guid\": \"{}\", \"port\": {}}}", end.0, end.1);
+    let after = accepted(&managed, "what-if", &body);
+    let event = managed.event(after, "action_failed").await;
+    let problem = event["problem"].as_str().expect("a text");
+    assert!(problem.contains(", 2 nodes would be cut off"), "{problem}");
+    for name in ["\"sw 1,0,0\" (LID ", "\"h1-0-0-0 HCA-1\" (LID "] {
+        assert!(problem.contains(name), "{problem}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

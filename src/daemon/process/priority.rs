@@ -80,6 +80,18 @@ pub fn spawn_idle<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     THREAD.spawn(work)
 }
 
+/// Runs `work`, for which somebody waits, on a thread of its own at the priority of the thread that first calls
+/// this; its parallel parts, too: the planner's queue stays free.
+pub fn spawn_study<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    // Blocking threads may have a lower priority, which a thread that they make would inherit.
+    let pool = POOL.get_or_init(|| single_thread("study", || ()));
+    spawn_blocking(move || match pool {
+        Some(pool) => pool.install(work),
+        None => work(),
+    })
+}
+
 /// Prepares the next plan on a thread of its own below the priority of planning.
 pub fn spawn_preparation<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,

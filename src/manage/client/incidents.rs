@@ -4,6 +4,7 @@ use super::table::Table;
 use super::values::{list as values, text};
 use crate::cli::color::{STRONG, painted, severity};
 use crate::notes::counted;
+use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 
 /// The part of a time that fits into a table: `2026-01-31 12:00:00`.
@@ -11,8 +12,11 @@ fn time(value: &Value) -> String {
     text(value).replace('T', " ").chars().take(19).collect()
 }
 
-/// The open incidents, the one to repair first first.
-pub(super) fn list(reply: &Value) -> String {
+/// Number of the column with the headlines.
+const HEADLINES: usize = 2;
+
+/// The open incidents, the one to repair first first. Headlines are cut so that lines have at most `width` columns.
+pub(super) fn list(reply: &Value, width: Option<usize>) -> String {
     let open = values(&reply["open"]);
     let Some(first) = open.first() else { return "no incident is open\n".to_owned() };
     let mut table = Table::new(&["SEVERITY", "SINCE (UTC)", "INCIDENT", "ID"]);
@@ -24,6 +28,9 @@ pub(super) fn list(reply: &Value) -> String {
             text(&incident["id"]).to_owned(),
         ]);
     }
+    if let Some(width) = width {
+        table.cut(HEADLINES, width);
+    }
     let mut out = table.text("");
     let left_out = reply["left_out"].as_u64().unwrap_or(0) as usize;
     if left_out > 0 {
@@ -33,6 +40,12 @@ pub(super) fn list(reply: &Value) -> String {
     let title = painted(STRONG, "repair first");
     out.push_str(&format!("{title}: {}\n", text(&first["repair"])));
     out
+}
+
+/// The open incidents as [`list`] has them, in the width of the terminal if there is one.
+pub(super) fn fitting_list(reply: &Value) -> String {
+    let size = tcgetwinsize(std::io::stdout()).ok();
+    list(reply, size.map(|size| usize::from(size.ws_col)).filter(|&width| width > 0))
 }
 
 /// All about one incident.
@@ -102,7 +115,7 @@ mod tests {
 
     #[test]
     fn incidents_are_listed_with_the_first_repair() {
-        assert_eq!(list(&json!({ "open": [] })), "no incident is open\n");
+        assert_eq!(list(&json!({ "open": [] }), None), "no incident is open\n");
         let incident = json!({
             "id": "node-0x1", "kind": "lost_host", "severity": "warning", "openings": 2,
             "opened": "2026-01-31T12:00:00.000Z", "closed": null, "headline": "the host \"h\" is lost",
@@ -111,11 +124,16 @@ mod tests {
             "rerouted": { "milliseconds": 12, "sets": 1 }, "risks": [],
         });
         let reply = json!({ "open": [incident], "closed": [], "left_out": 1 });
-        let shown = strip_str(&list(&reply)).to_string();
+        let shown = strip_str(&list(&reply, None)).to_string();
         assert!(shown.contains("warning   2026-01-31 12:00:00  the host \"h\" is lost"), "{shown}");
         assert!(
             shown.ends_with("1 more incident is open\nrepair first: check the power\n"),
             "{shown}"
+        );
+        let narrow = strip_str(&list(&reply, Some(50))).to_string();
+        assert!(
+            narrow.contains("  the host \"h\" is lost  node-0x1\n"),
+            "20 columns at least: {narrow}"
         );
         let shown = strip_str(&details(&reply)).to_string();
         assert!(shown.contains("takes      1 host, 1 LID, 1 cable\n"), "{shown}");

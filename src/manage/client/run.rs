@@ -35,7 +35,7 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
         }
         ManageCommand::Incidents { id, client: args } => {
             let path = with_query("/v1/incidents", &[("id", id.as_deref())]);
-            let text = if id.is_some() { incidents::details } else { incidents::list };
+            let text = if id.is_some() { incidents::details } else { incidents::fitting_list };
             show(&client, args, &path, text).await
         }
         ManageCommand::Accept { id, action } => {

@@ -4,18 +4,23 @@ use super::Reconfigurer;
 use super::registry_queries;
 use crate::config::options::Options;
 use crate::contained;
-use crate::daemon::process::priority::spawn_idle;
+use crate::daemon::process::priority::spawn_study;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
-use crate::fabric::{End, Fabric};
+use crate::fabric::{End, Fabric, Node};
+use crate::ids::Guid;
 use crate::incidents::fact::Cable;
 use crate::notes::counted;
 use crate::observe::{Observation, quarantine};
 use crate::plan::Plan;
 use crate::publish::report::{link_loads, worst_link};
 use crate::verify::Verified;
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// Nodes that are named; further ones are counted.
+const MAX_NAMES: usize = 8;
 
 /// A link that may be pulled, and the input of the plan without it.
 pub struct LinkStudy {
@@ -47,9 +52,7 @@ impl Reconfigurer {
         let link = QuarantinedLink { ends: cable.key(), cause, calm: None };
         let (without, needed) = quarantine::without_links(observation.clone(), &[link]);
         if !needed.is_empty() {
-            return Err(format!(
-                "without the cable {cable}, a switch or this SM would be cut off: no other path leads there"
-            ));
+            return Err(format!("without the cable {cable}, {}", cut_off(&whole, cable.key())));
         }
         let (_, groups) = registry_queries::groups(&context.sa_server, &without).await;
         let request = self.request(context, options, &without, groups).await?;
@@ -58,13 +61,13 @@ impl Reconfigurer {
 }
 
 impl LinkStudy {
-    /// Plans and verifies the fabric without the link, beside all other work. Returns the effect in
+    /// Plans and verifies the fabric without the link, on a thread of its own: an operator waits for it. Returns the effect in
     /// words.
     ///
     /// # Errors
     /// Planning has failed.
     pub async fn run(self) -> Result<String, String> {
-        let planned = spawn_idle(move || contained::run(|| self.effect())).await;
+        let planned = spawn_study(move || contained::run(|| self.effect())).await;
         match planned {
             Ok(Ok(text)) => Ok(text),
             Ok(Err(panic)) => {
@@ -112,7 +115,9 @@ impl LinkStudy {
         });
         let lost = whole.nodes().len() - left.nodes().len();
         if lost > 0 {
-            parts.push(format!("{} CUT OFF", counted(lost, "node is", "nodes are")));
+            let gone = whole.nodes().iter().filter(|node| left.node_by_guid(node.guid()).is_none());
+            let names = nodes_text(whole, gone.map(Node::guid));
+            parts.push(format!("{} CUT OFF: {names}", counted(lost, "node is", "nodes are")));
         }
         let hosts = summary.unrouted.hosts;
         if hosts > 0 {
@@ -133,4 +138,67 @@ impl LinkStudy {
         }
         parts
     }
+}
+
+/// What the loss of a cable cuts off from this SM, in words.
+fn cut_off(fabric: &Fabric, ends: [End; 2]) -> String {
+    let local = fabric.end_of(fabric.local());
+    if let Some(at) = ends.iter().position(|&end| end == local) {
+        let own = nodes_text(fabric, [local.0].into_iter());
+        let (guid, num) = ends[1 - at];
+        let far = nodes_text(fabric, [guid].into_iter());
+        return format!(
+            "this SM at port {} of {own} would be cut off from all other nodes: its only cable leads to port {num} of {far}",
+            local.1
+        );
+    }
+    let lost = unreached(fabric, ends);
+    format!(
+        "{} would be cut off, since no other path leads there: {}",
+        counted(lost.len(), "node", "nodes"),
+        nodes_text(fabric, lost.into_iter())
+    )
+}
+
+/// The nodes that this SM does not reach without the cable between two ports, in the order of the fabric.
+fn unreached(fabric: &Fabric, ends: [End; 2]) -> Vec<Guid> {
+    let local = fabric.port(fabric.local()).node;
+    let mut is_reached = vec![false; fabric.nodes().len()];
+    is_reached[local.index()] = true;
+    let mut queue = VecDeque::from([local]);
+    while let Some(id) = queue.pop_front() {
+        let node = fabric.node(id);
+        if !node.is_switch() && id != local {
+            continue;
+        }
+        for slot in node.slots().filter(|&slot| !ends.contains(&fabric.end_of(slot))) {
+            let Some(peer) = fabric.port(slot).peer else { continue };
+            let next = fabric.port(peer).node;
+            if !std::mem::replace(&mut is_reached[next.index()], true) {
+                queue.push_back(next);
+            }
+        }
+    }
+    let ids = fabric.node_ids().filter(|id| !is_reached[id.index()]);
+    ids.map(|id| fabric.node(id).guid()).collect()
+}
+
+/// Names of nodes with their LIDs.
+fn nodes_text(fabric: &Fabric, guids: impl Iterator<Item = Guid>) -> String {
+    let mut texts: Vec<String> = guids
+        .filter_map(|guid| fabric.node_by_guid(guid))
+        .map(|id| {
+            let node = fabric.node(id);
+            let end_ports = node.slots().filter(|&port| fabric.owner(port) == port);
+            let lids = end_ports.filter_map(|port| fabric.observed_lid(port));
+            let lids: Vec<String> = lids.map(|lid| lid.to_string()).collect();
+            format!("\"{}\" (LID {})", node.name(), lids.join(" and "))
+        })
+        .collect();
+    let more = texts.len().saturating_sub(MAX_NAMES);
+    if more > 0 {
+        texts.truncate(MAX_NAMES);
+        texts.push(format!("{more} more"));
+    }
+    texts.join(", ")
 }
