@@ -53,6 +53,7 @@ impl BenchDaemon {
             network: None,
             event_file: None,
             on_thread_start: management::ON_THREAD_START,
+            program: env!("CARGO_BIN_EXE_torus-sm").into(),
         };
         let server = Server::start(sources, &config).expect("a socket");
         let mut subnet = sm.subnet.clone();

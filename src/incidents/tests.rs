@@ -25,6 +25,21 @@ fn random(state: &mut u64, limit: usize) -> usize {
     *state as usize % limit
 }
 
+/// Two random cables that fit. There must be such ones.
+fn two_of(cables: &[usize], state: &mut u64, fit: impl Fn([usize; 2]) -> bool) -> [usize; 2] {
+    loop {
+        let pair = [0, 1].map(|_| cables[random(state, cables.len())]);
+        if fit(pair) {
+            return pair;
+        }
+    }
+}
+
+fn share_no_node(topology: &Topology, cables: [usize; 2]) -> bool {
+    let [one, other] = cables.map(|cable| topology.cables[cable].map(|(node, _)| node));
+    !one.iter().any(|node| other.contains(node))
+}
+
 fn end(topology: &Topology, (node, port): (usize, PortNum)) -> End {
     (topology.nodes[node].guid, port)
 }
@@ -41,11 +56,7 @@ fn swapped_cables_are_named_wherever_they_are() {
             .collect();
         for seed in 1..=SWAPS {
             let mut state = seed * 7919;
-            let one = cables[random(&mut state, cables.len())];
-            let other = cables[random(&mut state, cables.len())];
-            if one == other {
-                continue;
-            }
+            let [one, other] = two_of(&cables, &mut state, |pair| pair[0] != pair[1]);
             let mut swapped = whole.clone();
             (swapped.cables[one][1], swapped.cables[other][1]) =
                 (whole.cables[other][1], whole.cables[one][1]);
@@ -114,13 +125,7 @@ fn name_swaps(fabric: &Swappable, swaps: u64) {
     let mut missed = Vec::new();
     for seed in 1..=swaps {
         let mut state = seed * 7919;
-        let [one, other] = loop {
-            let pair = [0, 1].map(|_| cables[random(&mut state, cables.len())]);
-            let nodes = pair.map(|cable| whole.cables[cable].map(|(node, _)| node));
-            if !nodes[0].iter().any(|node| nodes[1].contains(node)) {
-                break pair;
-            }
-        };
+        let [one, other] = two_of(&cables, &mut state, |pair| share_no_node(&whole, pair));
         let mut swapped = whole.clone();
         (swapped.cables[one][1], swapped.cables[other][1]) =
             (whole.cables[other][1], whole.cables[one][1]);
@@ -162,11 +167,7 @@ fn swapped_cables_between_levels_of_a_tree_are_named() {
         for seed in 1..=SWAPS {
             let mut state = seed * 7919;
             let level = if seed % 2 == 0 { &low } else { &high };
-            let pair = [0, 1].map(|_| level[random(&mut state, level.len())]);
-            let nodes = pair.map(|cable| whole.cables[cable].map(|(node, _)| node));
-            if nodes[0].iter().any(|node| nodes[1].contains(node)) {
-                continue;
-            }
+            let pair = two_of(level, &mut state, |pair| share_no_node(&whole, pair));
             let mut swapped = whole.clone();
             (swapped.cables[pair[0]][1], swapped.cables[pair[1]][1]) =
                 (whole.cables[pair[1]][1], whole.cables[pair[0]][1]);

@@ -58,7 +58,7 @@ impl DumpedTables {
                 let number = usize::from(mlid - Mlid::FIRST.0);
                 for &port in ports {
                     let position = usize::from(port) / MFT_POSITION_PORTS;
-                    let modifier = (position << 28 | number / MFT_BLOCK) as u32;
+                    let modifier = ((position << 28) | (number / MFT_BLOCK)) as u32;
                     let block: &mut MftBlock = held.entry((switch, modifier)).or_default();
                     block.0[number % MFT_BLOCK] |= 1 << (usize::from(port) % MFT_POSITION_PORTS);
                 }

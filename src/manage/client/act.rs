@@ -5,26 +5,12 @@ use super::wait::{self, Awaited};
 use crate::cli::Failure;
 use crate::cli::manage::ActionArgs;
 use crate::cli::output::print;
-use serde_json::json;
-
-/// Requests an action without parameters.
-///
-/// # Errors
-/// As [`act_with`].
-pub(super) async fn act(
-    client: &Client,
-    args: &ActionArgs,
-    name: &str,
-    awaited: Awaited,
-) -> Result<(), Failure> {
-    act_with(client, args, name, json!({}), awaited).await
-}
 
 /// Requests an action, and prints its result.
 ///
 /// # Errors
 /// There is no daemon, it refuses, or the action fails.
-pub(super) async fn act_with(
+pub(super) async fn act(
     client: &Client,
     args: &ActionArgs,
     name: &str,

@@ -1,6 +1,6 @@
 //! `torus-sm perfmgr`: the commands of OpenSM's console of the same name.
 
-use super::act::act_with;
+use super::act::act;
 use super::http::{Client, with_query};
 use super::values::{list, text};
 use super::wait::Awaited;
@@ -41,7 +41,7 @@ pub(super) async fn run(
         Some("dump_redir") => show(client, redirections).await,
         Some(_) => {
             let body = json!({ "command": words.join(" ") });
-            act_with(client, args, "perfmgr", body, Awaited::Action).await
+            act(client, args, "perfmgr", body, Awaited::Action).await
         }
     }
 }

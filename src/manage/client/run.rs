@@ -1,17 +1,17 @@
 //! Carries out the commands.
 
-use super::act::{act, act_with};
+use super::act::act;
 use super::http::{Client, with_query};
 use super::show::show;
 use super::wait::Awaited;
 use super::{
     adaptive, check, events, incidents, instance, lists, path, perfmgr, port, status, stop, top,
 };
-use crate::cli::manage::{ActionArgs, ManageCommand};
+use crate::cli::manage::{ActionArgs, ClientArgs, ManageCommand};
 use crate::cli::output::print;
 use crate::cli::{ExitCode, Failure};
 use crate::fabric::node_name::split_port;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Carries out a command.
 ///
@@ -27,100 +27,151 @@ pub fn run(command: &ManageCommand) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Ok)
 }
 
+/// A part of the state that a command shows.
+struct View<'a> {
+    args: &'a ClientArgs,
+    path: String,
+    /// The text of the reply.
+    text: fn(&Value) -> String,
+}
+
+impl<'a> View<'a> {
+    fn new(args: &'a ClientArgs, path: &str, text: fn(&Value) -> String) -> Self {
+        Self { args, path: path.to_owned(), text }
+    }
+
+    /// The part that a command shows; `None` if it does something else.
+    fn of(command: &'a ManageCommand) -> Option<Self> {
+        let view = match command {
+            ManageCommand::Status { client, .. } => Self::new(client, "/v1/status", status::status),
+            ManageCommand::Incidents { id, client } => {
+                let path = with_query("/v1/incidents", &[("id", id.as_deref())]);
+                let text = if id.is_some() { incidents::details } else { incidents::fitting_list };
+                Self::new(client, &path, text)
+            }
+            ManageCommand::Nodes(args) => Self::new(args, "/v1/nodes", lists::nodes),
+            ManageCommand::Links { down, degraded, node, client } => {
+                let down = down.then_some("true");
+                let degraded = degraded.then_some("true");
+                let query = [("node", node.as_deref()), ("down", down), ("degraded", degraded)];
+                Self::new(client, &with_query("/v1/links", &query), lists::links)
+            }
+            ManageCommand::Ports { node, errors, client } => {
+                let number = node.as_deref().and_then(|name| split_port(name).1);
+                let number = number.map(|number| number.to_string());
+                let errors = errors.then_some("true");
+                let query = [
+                    ("node", node.as_deref()),
+                    ("port", number.as_deref()),
+                    ("errors_only", errors),
+                ];
+                Self::new(client, &with_query("/v1/ports", &query), lists::ports)
+            }
+            ManageCommand::Path { from, to, client } => {
+                let query = [("from", Some(from.as_str())), ("to", Some(to.as_str()))];
+                Self::new(client, &with_query("/v1/routes", &query), path::path)
+            }
+            ManageCommand::Adaptive { switch, client } => {
+                let path = with_query("/v1/adaptive", &[("node", switch.as_deref())]);
+                Self::new(client, &path, adaptive::switches)
+            }
+            ManageCommand::Groups(args) => Self::new(args, "/v1/groups", lists::groups),
+            ManageCommand::Partitions(args) => Self::new(args, "/v1/partitions", lists::partitions),
+            ManageCommand::Torus(args) => Self::new(args, "/v1/torus", lists::torus),
+            ManageCommand::Sa(args) => Self::new(args, "/v1/sa", lists::sa),
+            ManageCommand::Quarantine { port: None, client, .. } => {
+                Self::new(client, "/v1/quarantine", lists::quarantine)
+            }
+            _ => return None,
+        };
+        Some(view)
+    }
+}
+
+/// An action with its body.
+struct Request<'a> {
+    args: &'a ActionArgs,
+    name: &'static str,
+    body: Value,
+    awaited: Awaited,
+}
+
+impl<'a> Request<'a> {
+    /// The action of a command whose body is known without the daemon; `None` if it is none.
+    fn of(command: &'a ManageCommand) -> Option<Self> {
+        let nothing = || json!({});
+        let (args, name, body, awaited) = match command {
+            ManageCommand::Accept { id, action } => {
+                (action, "accept", json!({ "id": id }), Awaited::Action)
+            }
+            ManageCommand::Record(args) => (args, "record", nothing(), Awaited::Recording),
+            ManageCommand::Resweep(args) => (args, "resweep", nothing(), Awaited::Plan),
+            ManageCommand::Reroute(args) => (args, "reroute", nothing(), Awaited::Plan),
+            ManageCommand::Reload(args) => (args, "reload", nothing(), Awaited::Configuration),
+            ManageCommand::Dump(args) => (args, "dump", nothing(), Awaited::Action),
+            ManageCommand::Loglevel { flags, action } => {
+                (action, "loglevel", json!({ "flags": flags }), Awaited::Action)
+            }
+            ManageCommand::Priority { priority, action } => {
+                (action, "priority", json!({ "priority": priority }), Awaited::Action)
+            }
+            ManageCommand::Handover { to, action } => {
+                (action, "handover", json!({ "to": to }), Awaited::Action)
+            }
+            _ => return None,
+        };
+        Some(Self { args, name, body, awaited })
+    }
+}
 async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
     let client = Client::new(instance::find(command.select())?);
+    if let Some(View { args, path, text }) = View::of(command) {
+        return show(&client, args, &path, text).await;
+    }
+    if let Some(Request { args, name, body, awaited }) = Request::of(command) {
+        return act(&client, args, name, body, awaited).await;
+    }
     match command {
-        ManageCommand::Status { client: args, .. } => {
-            show(&client, args, "/v1/status", status::status).await
-        }
-        ManageCommand::Incidents { id, client: args } => {
-            let path = with_query("/v1/incidents", &[("id", id.as_deref())]);
-            let text = if id.is_some() { incidents::details } else { incidents::fitting_list };
-            show(&client, args, &path, text).await
-        }
-        ManageCommand::Accept { id, action } => {
-            act_with(&client, action, "accept", json!({ "id": id }), Awaited::Action).await
-        }
         ManageCommand::Top { interval, count, .. } => top::run(&client, *interval, *count).await,
-        ManageCommand::Nodes(args) => show(&client, args, "/v1/nodes", lists::nodes).await,
-        ManageCommand::Links { down, degraded, node, client: args } => {
-            let down = down.then_some("true");
-            let degraded = degraded.then_some("true");
-            let query = [("node", node.as_deref()), ("down", down), ("degraded", degraded)];
-            show(&client, args, &with_query("/v1/links", &query), lists::links).await
-        }
-        ManageCommand::Ports { node, errors, client: args } => {
-            let number = node.as_deref().and_then(|name| split_port(name).1);
-            let number = number.map(|number| number.to_string());
-            let errors = errors.then_some("true");
-            let query =
-                [("node", node.as_deref()), ("port", number.as_deref()), ("errors_only", errors)];
-            show(&client, args, &with_query("/v1/ports", &query), lists::ports).await
-        }
-        ManageCommand::Path { from, to, client: args } => {
-            let query = [("from", Some(from.as_str())), ("to", Some(to.as_str()))];
-            show(&client, args, &with_query("/v1/routes", &query), path::path).await
-        }
         ManageCommand::Events { after, no_follow, json, .. } => {
-            let after = after.map(|after| after.to_string());
-            let follow = no_follow.then_some("false");
-            let query = [("after", after.as_deref()), ("follow", follow)];
-            let path = with_query("/v1/events", &query);
-            let is_json = *json;
-            client
-                .stream(&path, |line| {
-                    let shown = if is_json { line.to_owned() } else { events::line(line) };
-                    print(&format!("{shown}\n"))
-                })
-                .await
+            follow_events(&client, *after, *no_follow, *json).await
         }
         ManageCommand::Perfmgr { words, action } => perfmgr::run(&client, action, words).await,
         ManageCommand::Metrics(_) => {
             let text = client.get("/metrics", "text/plain").await?;
             print(&String::from_utf8_lossy(&text)).map(drop)
         }
-        ManageCommand::Groups(args) => show(&client, args, "/v1/groups", lists::groups).await,
-        ManageCommand::Adaptive { switch, client: args } => {
-            let path = with_query("/v1/adaptive", &[("node", switch.as_deref())]);
-            show(&client, args, &path, adaptive::switches).await
-        }
-        ManageCommand::Partitions(args) => {
-            show(&client, args, "/v1/partitions", lists::partitions).await
-        }
-        ManageCommand::Torus(args) => show(&client, args, "/v1/torus", lists::torus).await,
-        ManageCommand::Sa(args) => show(&client, args, "/v1/sa", lists::sa).await,
-        ManageCommand::Quarantine { port: None, client: args, .. } => {
-            show(&client, args, "/v1/quarantine", lists::quarantine).await
-        }
+        ManageCommand::Stop(args) => stop::run(&client, args).await,
         ManageCommand::Quarantine { port: Some(name), no_wait, .. } => {
             let args = ActionArgs { no_wait: *no_wait, ..ActionArgs::default() };
             let body = port::link_body(&client, name).await?;
-            act_with(&client, &args, "quarantine", body, Awaited::Plan).await
-        }
-        ManageCommand::Record(args) => act(&client, args, "record", Awaited::Recording).await,
-        ManageCommand::Resweep(args) => act(&client, args, "resweep", Awaited::Plan).await,
-        ManageCommand::Reroute(args) => act(&client, args, "reroute", Awaited::Plan).await,
-        ManageCommand::Reload(args) => act(&client, args, "reload", Awaited::Configuration).await,
-        ManageCommand::Dump(args) => act(&client, args, "dump", Awaited::Action).await,
-        ManageCommand::Stop(args) => stop::run(&client, args).await,
-        ManageCommand::Loglevel { flags, action } => {
-            let body = json!({ "flags": flags });
-            act_with(&client, action, "loglevel", body, Awaited::Action).await
-        }
-        ManageCommand::Priority { priority, action } => {
-            let body = json!({ "priority": priority });
-            act_with(&client, action, "priority", body, Awaited::Action).await
-        }
-        ManageCommand::Handover { to, action } => {
-            act_with(&client, action, "handover", json!({ "to": to }), Awaited::Action).await
+            act(&client, &args, "quarantine", body, Awaited::Plan).await
         }
         ManageCommand::WhatIf { port: name, action } => {
             let body = port::link_body(&client, name).await?;
-            act_with(&client, action, "what-if", body, Awaited::Action).await
+            act(&client, action, "what-if", body, Awaited::Action).await
         }
         ManageCommand::Release { port: name, action } => {
             let body = port::link_body(&client, name).await?;
-            act_with(&client, action, "release", body, Awaited::Plan).await
+            act(&client, action, "release", body, Awaited::Plan).await
         }
+        other => Err(Failure::new(ExitCode::System, format!("{other:?} is not carried out"))),
     }
+}
+
+/// Prints events as they come: as lines for people, or as they are sent.
+async fn follow_events(
+    client: &Client,
+    after: Option<u64>,
+    no_follow: bool,
+    is_json: bool,
+) -> Result<(), Failure> {
+    let after = after.map(|after| after.to_string());
+    let follow = no_follow.then_some("false");
+    let path = with_query("/v1/events", &[("after", after.as_deref()), ("follow", follow)]);
+    let show = |line: &str| {
+        let shown = if is_json { line.to_owned() } else { events::line(line) };
+        print(&format!("{shown}\n"))
+    };
+    client.stream(&path, show).await
 }

@@ -28,6 +28,31 @@ fn seconds(value: &Value) -> String {
 /// The reply of `/v1/status` as text.
 pub(super) fn status(status: &Value) -> String {
     let mut out = String::new();
+    let problems = &status["incidents"];
+    let critical = problems["critical"].as_u64().unwrap_or(0);
+    let count = critical + problems["warning"].as_u64().unwrap_or(0);
+    put_headline(&mut out, status, count);
+    put_incidents(&mut out, &problems["first"], count);
+    put!(out, "  running     {}, pid {}", seconds(&status["uptime_seconds"]), status["pid"]);
+    put_managers(&mut out, status);
+    put_queues(&mut out, status);
+    put_fabric(&mut out, &status["fabric"]);
+    put_routing(&mut out, status);
+    put_congestion_control(&mut out, &status["congestion_control"]);
+    put_messages(&mut out, "refused", &status["refused"]["messages"]);
+    put_messages(&mut out, "plan", &status["verification"]["messages"]);
+    put_messages(&mut out, "device", &status["device_faults"]);
+    put_unresponsive(&mut out, &status["unresponsive"]);
+    put_smps(&mut out, &status["smps"]);
+    put_offenders(&mut out, status);
+    put_sweeps(&mut out, status);
+    out.push_str(&replication::peers(&status["replication"]));
+    put_configuration(&mut out, &status["configuration"]);
+    out
+}
+
+/// Version, port, role and state of the subnet; `count`: open incidents.
+fn put_headline(out: &mut String, status: &Value, count: u64) {
     let sm = &status["sm"];
     let up = match (status["routing"]["generation"].as_u64(), sm["subnet_up"].as_bool()) {
         (Some(generation), Some(true)) => {
@@ -36,30 +61,33 @@ pub(super) fn status(status: &Value) -> String {
         (Some(generation), _) => format!("subnet incomplete (generation {generation})"),
         (None, _) => "no subnet configured".to_owned(),
     };
-    let problems = &status["incidents"];
-    let count =
-        problems["critical"].as_u64().unwrap_or(0) + problems["warning"].as_u64().unwrap_or(0);
-    let style = if problems["critical"].as_u64() > Some(0) { CRITICAL } else { WARNING };
-    let degraded = painted(style, &format!("DEGRADED ({count})"));
-    let degraded = if count > 0 { format!(", {degraded}") } else { String::new() };
+    let is_critical = status["incidents"]["critical"].as_u64() > Some(0);
+    let style = if is_critical { CRITICAL } else { WARNING };
+    let degraded = match count {
+        0 => String::new(),
+        _ => format!(", {}", painted(style, &format!("DEGRADED ({count})"))),
+    };
+    let lid = sm["lid"].as_u64().map_or_else(String::new, |lid| format!(" (LID {lid})"));
     put!(
         out,
-        "torus-sm {} on port {}{}: {}, {up}{degraded}",
+        "torus-sm {} on port {}{lid}: {}, {up}{degraded}",
         text(&status["version"]),
         text(&sm["port_guid"]),
-        sm["lid"].as_u64().map(|lid| format!(" (LID {lid})")).unwrap_or_default(),
         text(&sm["state"])
     );
-    put_incidents(&mut out, &problems["first"], count);
-    put!(out, "  running     {}, pid {}", seconds(&status["uptime_seconds"]), status["pid"]);
+}
+
+/// The priority of this SM, and the other ones.
+fn put_managers(out: &mut String, status: &Value) {
+    let sm = &status["sm"];
     let priority = &sm["priority"];
     let as_master = &sm["master_priority"];
-    let as_master = if as_master.as_u64() > priority.as_u64() {
+    let raised = if as_master.as_u64() > priority.as_u64() {
         format!(", {as_master} as master")
     } else {
         String::new()
     };
-    put!(out, "  priority    {priority}{as_master}");
+    put!(out, "  priority    {priority}{raised}");
     let master = &sm["waits_for"];
     if !master.is_null() {
         put!(
@@ -75,6 +103,10 @@ pub(super) fn status(status: &Value) -> String {
         let state = text(&other["state"]);
         put!(out, "  other SM    {guid} {state}, priority {}", other["priority"]);
     }
+}
+
+/// What the SM does now, and what waits.
+fn put_queues(out: &mut String, status: &Value) {
     let queues = &status["queues"];
     let sa = match queues["sa_requests"].as_u64() {
         Some(count) => counted(count as usize, "SA request", "SA requests"),
@@ -82,19 +114,6 @@ pub(super) fn status(status: &Value) -> String {
     };
     let sm = count_of(&queues["sm_events"], "SM event", "SM events");
     put!(out, "  now         {}; {sm}, {sa} queued", text(&status["activity"]));
-    put_fabric(&mut out, &status["fabric"]);
-    put_routing(&mut out, status);
-    put_congestion_control(&mut out, &status["congestion_control"]);
-    put_messages(&mut out, "refused", &status["refused"]["messages"]);
-    put_messages(&mut out, "plan", &status["verification"]["messages"]);
-    put_messages(&mut out, "device", &status["device_faults"]);
-    put_unresponsive(&mut out, &status["unresponsive"]);
-    put_smps(&mut out, &status["smps"]);
-    put_offenders(&mut out, status);
-    put_sweeps(&mut out, status);
-    out.push_str(&replication::peers(&status["replication"]));
-    put_configuration(&mut out, &status["configuration"]);
-    out
 }
 
 /// The open incidents; the one to repair first is first.

@@ -3,7 +3,7 @@
 use super::family::Family;
 use crate::manage::api::{ApiContext, offenders};
 use crate::manage::sa_names::{drop_reason, method};
-use crate::manage::sa_query::SaQuery;
+use crate::manage::sa_query::{SaQuery, SaReport};
 use crate::wire::sa::SaAttr;
 
 /// Maximum number of samples of offences.
@@ -12,42 +12,20 @@ const MAX_OFFENCES: usize = 256;
 /// The families of the SA; none while the SA server is too busy to report.
 pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     let Ok(report) = context.ask_sa(SaQuery::Report) else { return Vec::new() };
-    let counters = &report.counters;
-    let replies = counters.replies().map(|((attribute, code, status), count)| {
-        let labels = vec![
-            ("attribute", SaAttr::name(attribute).to_owned()),
-            ("method", method(code)),
-            ("status", format!("0x{status:04x}")),
-        ];
-        (labels, count)
-    });
-    let drops = counters
-        .drops()
-        .map(|(reason, count)| (vec![("reason", drop_reason(reason).to_owned())], count));
-    let [busy, rejected] = counters
-        .refused_by_lid()
-        .iter()
-        .fold([0, 0], |sum, (_, counts)| [sum[0] + counts[0], sum[1] + counts[1]]);
-    let registered = [
-        ("multicast_group", report.groups),
-        ("service", report.services),
-        ("subscription", report.subscriptions),
-    ];
-    let registered =
-        registered.map(|(kind, count)| (vec![("kind", kind.to_owned())], count as f64));
-    let offences = offenders::counts(context, Some(&report));
+    [clients(context, &report), replies(&report), refusals(&report), registrations(&report)]
+        .concat()
+}
+
+/// Offences, and reports to subscribers.
+fn clients(context: &ApiContext<'_>, report: &SaReport) -> Vec<Family> {
+    let offences = offenders::counts(context, Some(report));
     let offences = offences.into_iter().take(MAX_OFFENCES).map(|((lid, offence), count)| {
         (vec![("lid", lid.to_string()), ("offence", offence.name().to_owned())], count)
     });
-    let times = [("reader", counters.inline_times()), ("queue", counters.queued_times())];
-    let times = times.map(|(by, times)| (vec![("answered_by", by.to_owned())], times));
-    let result = |name: &str, count| (vec![("result", name.to_owned())], count);
-    let sent = report.reports;
-    let reports = vec![
-        result("answered", sent.answered),
-        result("unanswered", sent.unanswered),
-        result("dropped", sent.dropped),
-    ];
+    let sent = &report.reports;
+    let results =
+        [("answered", sent.answered), ("unanswered", sent.unanswered), ("dropped", sent.dropped)];
+    let results = results.map(|(name, count)| (vec![("result", name.to_owned())], count));
     vec![
         Family::counters(
             "torus_sm_offences",
@@ -57,13 +35,29 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
         Family::counters(
             "torus_sm_sa_reports",
             "Reports to subscribers by result; dropped ones were not sent",
-            reports,
+            results.into(),
         ),
         Family::counter(
             "torus_sm_sa_ended_subscriptions",
             "Subscriptions that ended because their queue pairs responded to no report",
             report.ended_subscriptions,
         ),
+    ]
+}
+
+fn replies(report: &SaReport) -> Vec<Family> {
+    let counters = &report.counters;
+    let replies = counters.replies().map(|((attribute, code, status), count)| {
+        let labels = vec![
+            ("attribute", SaAttr::name(attribute).to_owned()),
+            ("method", method(code)),
+            ("status", format!("0x{status:04x}")),
+        ];
+        (labels, count)
+    });
+    let times = [("reader", counters.inline_times()), ("queue", counters.queued_times())];
+    let times = times.map(|(by, times)| (vec![("answered_by", by.to_owned())], times));
+    vec![
         Family::counters("torus_sm_sa_replies", "SA replies, without BUSY", replies.collect()),
         Family::histograms(
             "torus_sm_sa_response_seconds",
@@ -72,6 +66,19 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
             times.into(),
         ),
         Family::counter("torus_sm_sa_records", "Records in SA replies", counters.records()),
+    ]
+}
+
+/// Requests that were dropped, refused or ignored.
+fn refusals(report: &SaReport) -> Vec<Family> {
+    let counters = &report.counters;
+    let drops = counters
+        .drops()
+        .map(|(reason, count)| (vec![("reason", drop_reason(reason).to_owned())], count));
+    let refused = counters.refused_by_lid();
+    let busy = refused.iter().map(|(_, [busy, _])| busy).sum();
+    let rejected = refused.iter().map(|(_, [_, rejected])| rejected).sum();
+    vec![
         Family::counters("torus_sm_sa_dropped", "SA requests without a reply", drops.collect()),
         Family::counter("torus_sm_sa_busy", "BUSY replies of the SA", busy),
         Family::counter(
@@ -84,6 +91,19 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
             "SA requests ignored because this SM was not master of a configured subnet",
             report.ignored,
         ),
+    ]
+}
+
+/// What waits, and what clients have registered.
+fn registrations(report: &SaReport) -> Vec<Family> {
+    let registered = [
+        ("multicast_group", report.groups),
+        ("service", report.services),
+        ("subscription", report.subscriptions),
+    ];
+    let registered =
+        registered.map(|(kind, count)| (vec![("kind", kind.to_owned())], count as f64));
+    vec![
         Family::gauge("torus_sm_sa_queued_requests", "SA requests that wait", report.queued as f64),
         Family::gauges("torus_sm_sa_registered", "Registrations of SA clients", registered.into()),
     ]

@@ -19,6 +19,8 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     families.extend(plan(status));
     families.extend(durations(&status.statistics));
     families.extend(counts(context));
+    families.extend(replication(context));
+    families.extend(management(context));
     families
 }
 
@@ -206,6 +208,13 @@ fn counts(context: &ApiContext<'_>) -> Vec<Family> {
             "Events that wait for the SM loop",
             status.queued_events as f64,
         ),
+    ]
+}
+
+/// Connections with other instances.
+fn replication(context: &ApiContext<'_>) -> Vec<Family> {
+    let status = &context.status;
+    vec![
         Family::gauge(
             "torus_sm_replication_connections",
             "Connections with other instances of torus-sm, in both directions",
@@ -226,6 +235,12 @@ fn counts(context: &ApiContext<'_>) -> Vec<Family> {
             "Connections with instances that are configured differently",
             count_peers(status, |peer| !peer.differences.is_empty()),
         ),
+    ]
+}
+
+/// The management interface, and defects.
+fn management(context: &ApiContext<'_>) -> Vec<Family> {
+    vec![
         Family::counter(
             "torus_sm_contained_panics",
             "Panics contained since the start: each is a defect of torus-sm that the log tells about",

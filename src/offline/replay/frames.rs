@@ -21,7 +21,8 @@ use crate::wire::mad::Method;
 use chrono::SecondsFormat;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Maximum number of frames: a sweep of a large fabric takes a fraction of a second for each.
 const MAX_FRAMES: usize = 100;
