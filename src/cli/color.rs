@@ -30,7 +30,7 @@ pub fn severity(text: &str) -> String {
     }
 }
 
-/// Words of reports that tell of trouble, and their styles. `check` writes the first two before each finding.
+/// Words of reports about errors and faults, and their styles. `check` writes the first two before each finding.
 const TROUBLE: [(&str, Style); 7] = [
     (" error: ", CRITICAL),
     (" warning: ", WARNING),

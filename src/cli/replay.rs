@@ -28,7 +28,7 @@ pub struct ReplayArgs {
     /// Write the moments of the recording as JSON, as /v1/replay of the management interface does
     #[arg(long, conflicts_with_all = ["mads", "no_time_line", "page"])]
     pub json: bool,
-    /// Leave moments out after so many seconds, with --page or --json
+    /// Leave moments out after this number of seconds, with --page or --json
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub time_limit: u32,
 }

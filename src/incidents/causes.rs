@@ -67,7 +67,7 @@ fn one_for_each_subject(causes: Vec<Cause>) -> Vec<Cause> {
             None => {
                 by_subject.insert(cause.subject.clone(), cause);
             }
-            // What is over says nothing about what is there.
+            // A loss that is over is no evidence of a present fault.
             Some(_) if cause.is_over => {}
             Some(first) => {
                 first.severity = first.severity.max(cause.severity);

@@ -88,7 +88,7 @@ impl DumpedTables {
 
 /// A mapping in the dump file, and the port that its device is reached by.
 struct Place {
-    /// Of the switch, or of the port of another node.
+    /// GUID of the switch, or of the port of another node.
     guid: Guid,
     /// 0 unless the node is a switch.
     input: u8,

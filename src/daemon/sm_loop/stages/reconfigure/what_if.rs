@@ -140,7 +140,7 @@ impl LinkStudy {
     }
 }
 
-/// What the loss of a cable cuts off from this SM, in words.
+/// Names the nodes that the loss of a cable cuts off from this SM.
 fn cut_off(fabric: &Fabric, ends: [End; 2]) -> String {
     let local = fabric.end_of(fabric.local());
     if let Some(at) = ends.iter().position(|&end| end == local) {
