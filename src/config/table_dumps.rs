@@ -2,7 +2,6 @@
 //! `opensm.mcfdbs`, the multicast forwarding tables.
 
 use crate::ids::Guid;
-use crate::wire::attr::tables::SlToVl;
 use std::collections::BTreeMap;
 
 /// Number of mappings in a row.
@@ -10,7 +9,7 @@ const SLS: usize = 16;
 
 /// SL to VL mappings by the GUID of a switch, or of the port of a channel adapter or router, and by input
 /// and output port, which are 0 for the latter.
-pub type SlToVlDump = BTreeMap<Guid, BTreeMap<(u8, u8), SlToVl>>;
+pub type SlToVlDump = BTreeMap<Guid, BTreeMap<(u8, u8), [u8; SLS]>>;
 
 /// Output ports by the GUID of a switch and MLID.
 pub type MulticastDump = BTreeMap<Guid, BTreeMap<u16, Vec<u8>>>;
@@ -41,7 +40,7 @@ pub fn sl_to_vl(text: &str) -> Result<SlToVlDump, String> {
 }
 
 /// Input port, output port and mapping: `1   2   : 0  1  2 …`.
-fn mapping(line: &str) -> Option<((u8, u8), SlToVl)> {
+fn mapping(line: &str) -> Option<((u8, u8), [u8; SLS])> {
     let (ports, vls) = line.split_once(':')?;
     let mut ports = ports.split_ascii_whitespace().map(str::parse::<u8>);
     let input = ports.next()?.ok()?;
@@ -49,7 +48,7 @@ fn mapping(line: &str) -> Option<((u8, u8), SlToVl)> {
     let vls: Option<Vec<u8>> = vls.split_ascii_whitespace().map(|vl| vl.parse().ok()).collect();
     let vls: [u8; SLS] = vls?.try_into().ok()?;
     let is_valid = ports.next().is_none() && vls.iter().all(|&vl| vl < SLS as u8);
-    is_valid.then(|| ((input, output), SlToVl::new(vls)))
+    is_valid.then_some(((input, output), vls))
 }
 
 /// Reads the text of opensm.mcfdbs.
@@ -114,8 +113,8 @@ mod tests {
         let dump = sl_to_vl(SL_TO_VL).expect("a dump");
         let switch = &dump[&Guid(0x20_0000)];
         assert_eq!(switch.len(), 2);
-        assert_eq!(switch[&(0, 1)].vls()[14..], [6, 15]);
-        assert_eq!(dump[&Guid(0x1000_0001)][&(0, 0)].vls(), [1; 16]);
+        assert_eq!(switch[&(0, 1)][14..], [6, 15]);
+        assert_eq!(dump[&Guid(0x1000_0001)][&(0, 0)], [1; 16]);
         let dump = multicast(MULTICAST).expect("a dump");
         assert_eq!(dump[&Guid(0x20_0000)][&0xC000], [1, 17]);
         assert_eq!(dump[&Guid(0x20_0000)][&0xC001], [0; 0]);

@@ -77,7 +77,8 @@ impl DumpedTables {
                 let Some(place) = Place::of(fabric, id, [input, output]) else { continue };
                 let held =
                     dump.get(&place.guid).and_then(|rows| rows.get(&(place.input, place.output)));
-                if let Some(&held) = held.filter(|&&held| held != planned) {
+                let held = held.map(|&vls| SlToVl::new(vls));
+                if let Some(held) = held.filter(|&held| held != planned) {
                     sets.push(place.set(fabric, held, planned));
                 }
             }
