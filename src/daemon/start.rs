@@ -254,7 +254,7 @@ impl Daemon {
             query_sa: query_sa(&sa_server),
             files: setup.files.clone(),
             shared: shared_incidents,
-            recorder: self.setup.recordings.recorder().clone(),
+            recorder: setup.recordings.recorder().clone(),
         });
         servers.spawn_on(incidents.run(), &background);
         servers.spawn_on(setup.recordings.clone().compress(), &background);

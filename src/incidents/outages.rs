@@ -312,6 +312,7 @@ fn silent_hosts(
         risks: vec!["their tables cannot be changed when another part fails".to_owned()],
         repair: format!("check whether SMPs pass the switch \"{name}\", then restart it"),
         covers,
+        is_over: false,
     }
 }
 
