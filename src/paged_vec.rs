@@ -220,9 +220,12 @@ impl<'a, T: Clone, const PAGE_LEN: usize> IntoIterator for &'a mut PagedVec<T, P
 
 impl<T: PartialEq, const PAGE_LEN: usize> PartialEq for PagedVec<T, PAGE_LEN> {
     fn eq(&self, other: &Self) -> bool {
-        let same = |(one, two): (&Arc<[T]>, &Arc<[T]>)| Arc::ptr_eq(one, two) || one == two;
         self.len() == other.len()
-            && self.pages.iter().zip(&other.pages).all(same)
+            && self
+                .pages
+                .iter()
+                .zip(&other.pages)
+                .all(|(one, two)| Arc::ptr_eq(one, two) || one == two)
             && self.tail == other.tail
     }
 }
@@ -293,8 +296,8 @@ mod tests {
         let before = two.clone();
         two.share_pages(&one);
         assert!(two.iter().eq(before.iter()), "no entry changes");
-        let shared = |(own, other): (&Arc<[usize]>, &Arc<[usize]>)| Arc::ptr_eq(own, other);
-        let shared: Vec<bool> = two.pages.iter().zip(&one.pages).map(shared).collect();
+        let shared: Vec<bool> =
+            two.pages.iter().zip(&one.pages).map(|(own, other)| Arc::ptr_eq(own, other)).collect();
         let expected: Vec<bool> =
             (0..1000 / DEFAULT_PAGE_LEN).map(|page| page != 300 / DEFAULT_PAGE_LEN).collect();
         assert_eq!(shared, expected);

@@ -43,8 +43,7 @@ const VARIABLE: &str = "TORUS_SM_COMPLETE";
 
 /// Completes a command line and ends the process, if a shell asks for it.
 pub fn complete_if_asked() {
-    let factory = || with_completers(command());
-    CompleteEnv::with_factory(factory).var(VARIABLE).bin(PROGRAM).complete();
+    CompleteEnv::with_factory(|| with_completers(command())).var(VARIABLE).bin(PROGRAM).complete();
 }
 
 /// The script by which a shell asks this program for completions, in the language of the shell.

@@ -68,10 +68,9 @@ fn is_short_option(command: &Command, name: &str) -> bool {
 }
 
 fn find_short(command: &Command, letter: char) -> Option<&Arg> {
-    let has_letter = |arg: &&Arg| {
+    command.get_arguments().find(|arg| {
         arg.get_short_and_visible_aliases().is_some_and(|letters| letters.contains(&letter))
-    };
-    command.get_arguments().find(has_letter)
+    })
 }
 
 /// An option that was found by a long name.

@@ -115,10 +115,9 @@ pub fn command() -> clap::Command {
     let command = ManageCommand::augment_subcommands(clap::Command::new("torus-sm"));
     let names: Vec<String> =
         command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    let with_help = |command: clap::Command, name: &String| {
+    let command = names.iter().fold(command, |command, name| {
         command.mut_subcommand(name, |command| command.arg(color::option()).arg(help_arg()))
-    };
-    let command = names.iter().fold(command, with_help);
+    });
     DaemonArgs::augment_args(command)
         .version(env!("CARGO_PKG_VERSION"))
         .propagate_version(true)
@@ -204,8 +203,7 @@ pub fn command_line_of(argv: &[OsString]) -> String {
 }
 
 fn utf8(word: OsString) -> Result<String, UsageError> {
-    let invalid = |word: OsString| UsageError(format!("argument {word:?} is not valid UTF-8"));
-    word.into_string().map_err(invalid)
+    word.into_string().map_err(|word| UsageError(format!("argument {word:?} is not valid UTF-8")))
 }
 
 fn from_matches(

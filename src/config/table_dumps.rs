@@ -81,8 +81,10 @@ pub fn multicast(text: &str) -> Result<MulticastDump, String> {
 fn entry(line: &str) -> Option<(u16, Vec<u8>)> {
     let (mlid, ports) = line.split_once(':')?;
     let mlid = u16::from_str_radix(mlid.trim().strip_prefix("0x")?, 16).ok()?;
-    let port = |text: &str| u8::from_str_radix(text.strip_prefix("0x")?, 16).ok();
-    let ports: Option<Vec<u8>> = ports.split_ascii_whitespace().map(port).collect();
+    let ports: Option<Vec<u8>> = ports
+        .split_ascii_whitespace()
+        .map(|text| u8::from_str_radix(text.strip_prefix("0x")?, 16).ok())
+        .collect();
     Some((mlid, ports?)).filter(|(mlid, _)| *mlid >= crate::ids::Mlid::FIRST.0)
 }
 

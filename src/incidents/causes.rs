@@ -96,11 +96,15 @@ fn outages(facts: &Facts) -> Vec<Cause> {
         .flat_map(|it| &it.cables)
         .flat_map(|cable| cable.key().map(|end| [end, end]))
         .collect();
-    let is_own = |cable: &&super::fact::Cable| {
-        let ends = cable.key();
-        !flapping.contains(&ends) && !ends.iter().any(|&end| exchanged.contains(&[end, end]))
-    };
-    let cables: Vec<_> = facts.lost_cables.iter().filter(is_own).cloned().collect();
+    let cables: Vec<_> = facts
+        .lost_cables
+        .iter()
+        .filter(|cable| {
+            let ends = cable.key();
+            !flapping.contains(&ends) && !ends.iter().any(|&end| exchanged.contains(&[end, end]))
+        })
+        .cloned()
+        .collect();
     let lost = Outage {
         nodes: facts.lost_nodes.iter().map(|node| (node.guid, node)).collect(),
         cables: &cables,

@@ -110,8 +110,9 @@ struct Trial {
 pub fn swapped(fabric: &Fabric) -> Option<ExchangedCables> {
     let mut grid = Grid::new(fabric);
     let usual = grid.usual()?;
-    let is_unusual = |number: &usize| grid.squares(grid.links[*number].ends) != usual;
-    let unusual: BTreeSet<usize> = (0..grid.links.len()).filter(is_unusual).collect();
+    let unusual: BTreeSet<usize> = (0..grid.links.len())
+        .filter(|number| grid.squares(grid.links[*number].ends) != usual)
+        .collect();
     if unusual.is_empty() {
         return None;
     }
@@ -180,10 +181,12 @@ fn tried(
     let left = fits.then(|| {
         let mut affected = grid.around(&[one.ends, other.ends].concat());
         affected.extend(unusual);
-        let is_unusual = |number: &&usize| {
-            !links.contains(number) && grid.squares(grid.links[**number].ends) != usual
-        };
-        affected.iter().filter(is_unusual).count()
+        affected
+            .iter()
+            .filter(|number| {
+                !links.contains(number) && grid.squares(grid.links[**number].ends) != usual
+            })
+            .count()
     });
     made.iter().for_each(|&ends| grid.disconnect(ends));
     [one, other].iter().for_each(|link| grid.connect(link.ends));

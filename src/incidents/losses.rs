@@ -78,11 +78,14 @@ impl Register {
             before.iter().filter(|node| has_link(node)).map(|node| node.guid).collect();
         // Nodes behind silent ones are silent, too.
         loop {
-            let is_behind = |node: &&KnownNode| {
-                let mut far = node.cables.iter().map(|cable| cable.far_from(node.guid).guid);
-                !reached.contains(&node.guid) && far.any(|guid| reached.contains(&guid))
-            };
-            let behind: Vec<Guid> = before.iter().filter(is_behind).map(|node| node.guid).collect();
+            let behind: Vec<Guid> = before
+                .iter()
+                .filter(|node| {
+                    let mut far = node.cables.iter().map(|cable| cable.far_from(node.guid).guid);
+                    !reached.contains(&node.guid) && far.any(|guid| reached.contains(&guid))
+                })
+                .map(|node| node.guid)
+                .collect();
             if behind.is_empty() {
                 break;
             }

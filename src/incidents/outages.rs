@@ -131,11 +131,16 @@ impl<'a> Outage<'a> {
 
     /// The cables of a switch to switches that are present.
     fn boundary(&self, guid: Guid, elsewhere: &BTreeSet<Guid>) -> Vec<&'a Cable> {
-        let is_outward = |cable: &&Cable| {
-            let far = cable.far_from(guid);
-            far.is_switch && !self.nodes.contains_key(&far.guid) && !elsewhere.contains(&far.guid)
-        };
-        self.nodes[&guid].cables.iter().filter(is_outward).collect()
+        self.nodes[&guid]
+            .cables
+            .iter()
+            .filter(|cable| {
+                let far = cable.far_from(guid);
+                far.is_switch
+                    && !self.nodes.contains_key(&far.guid)
+                    && !elsewhere.contains(&far.guid)
+            })
+            .collect()
     }
 
     fn divide(

@@ -162,8 +162,8 @@ fn swapped_cables_between_levels_of_a_tree_are_named() {
         };
         let is_switch = |&(node, _): &(usize, PortNum)| whole.nodes[node].kind == NodeKind::Switch;
         let cables = (0..whole.cables.len()).filter(|&at| whole.cables[at].iter().all(is_switch));
-        let is_low = |at: &usize| whole.cables[*at].iter().any(|end| has_host(end.0));
-        let (low, high): (Vec<usize>, Vec<usize>) = cables.partition(is_low);
+        let (low, high): (Vec<usize>, Vec<usize>) =
+            cables.partition(|at| whole.cables[*at].iter().any(|end| has_host(end.0)));
         for seed in 1..=SWAPS {
             let mut state = seed * 7919;
             let level = if seed % 2 == 0 { &low } else { &high };

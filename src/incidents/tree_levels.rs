@@ -12,9 +12,10 @@ type Above = BTreeMap<SwitchId, usize>;
 /// The level of each switch: its distance from switches with hosts; `None` without a path to one.
 fn levels(fabric: &Fabric) -> Vec<Option<u32>> {
     let mut levels: Vec<Option<u32>> = vec![None; fabric.switches().len()];
-    let has_hosts =
-        |&switch: &SwitchId| far(fabric, switch).any(|(_, peer)| !fabric.node_of(peer).is_switch());
-    let mut reached: Vec<SwitchId> = fabric.switch_ids().filter(has_hosts).collect();
+    let mut reached: Vec<SwitchId> = fabric
+        .switch_ids()
+        .filter(|&switch| far(fabric, switch).any(|(_, peer)| !fabric.node_of(peer).is_switch()))
+        .collect();
     for level in 0.. {
         if reached.is_empty() {
             break;

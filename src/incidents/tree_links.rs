@@ -16,12 +16,12 @@ struct Tree {
 impl Tree {
     /// The tree of a fabric; `None` if leaves or spines are cabled among themselves.
     fn of(fabric: &Fabric) -> Option<Self> {
-        let has_hosts = |&switch: &SwitchId| {
-            let mut peers = fabric.switch(switch).slots().filter_map(|port| fabric.port(port).peer);
-            peers.any(|peer| !fabric.node_of(peer).is_switch())
-        };
         let (leaves, spines): (BTreeSet<SwitchId>, BTreeSet<SwitchId>) =
-            fabric.switch_ids().partition(has_hosts);
+            fabric.switch_ids().partition(|&switch| {
+                let mut peers =
+                    fabric.switch(switch).slots().filter_map(|port| fabric.port(port).peer);
+                peers.any(|peer| !fabric.node_of(peer).is_switch())
+            });
         let mut links: BTreeMap<(SwitchId, SwitchId), Vec<PortId>> = BTreeMap::new();
         for &leaf in &leaves {
             for port in fabric.switch(leaf).slots() {

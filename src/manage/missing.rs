@@ -68,15 +68,20 @@ impl MissingParts {
         let lid = text.parse().ok().map(Lid);
         let digits = text.strip_prefix("0x");
         let guid = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid);
-        let is_meant = |(own, node): &(&Guid, &MissingNode)| {
-            let has =
-                |&(port, at): &(Guid, Option<Lid>)| guid == Some(port) || at.is_some() && lid == at;
-            guid == Some(**own) || node.ports.iter().any(has)
-        };
         let named = |(_, node): &(&Guid, &MissingNode)| {
             !text.is_empty() && node.name.description.starts_with(text)
         };
-        let found = self.nodes.iter().find(is_meant).or_else(|| self.nodes.iter().find(named));
+        let found = self
+            .nodes
+            .iter()
+            .find(|(own, node)| {
+                guid == Some(**own)
+                    || node
+                        .ports
+                        .iter()
+                        .any(|&(port, at)| guid == Some(port) || at.is_some() && lid == at)
+            })
+            .or_else(|| self.nodes.iter().find(named));
         found.map(|(_, node)| node)
     }
 }

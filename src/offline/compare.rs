@@ -1,7 +1,7 @@
 //! `torus-sm plan --compare`: one fabric routed by several engines, side by side.
 
 use super::facts;
-use super::json::{Comparison, EngineErrors, Report};
+use super::json::{Comparison, Report};
 use super::report;
 use super::scenario::Scenario;
 use super::trial::Trial;
@@ -45,8 +45,10 @@ pub(super) fn text(comparison: &Comparison) -> String {
     let mut out = report::fabric_line(&comparison.fabric);
     let columns: Vec<Vec<String>> = reports.iter().map(column).collect();
     let titles = ROWS.map(str::len).into_iter().max().unwrap_or_default();
-    let width = |column: &Vec<String>| column.iter().map(String::len).max().unwrap_or_default();
-    let widths: Vec<usize> = columns.iter().map(width).collect();
+    let widths: Vec<usize> = columns
+        .iter()
+        .map(|column| column.iter().map(String::len).max().unwrap_or_default())
+        .collect();
     for (index, title) in ROWS.iter().enumerate() {
         if index > 0 && columns.iter().all(|column| column[index] == ABSENT) {
             continue;
@@ -124,11 +126,10 @@ fn mean_path(report: &Report) -> Option<f64> {
 
 fn put_reasons(out: &mut String, report: &Report) {
     let engine = report.engines.first().copied().unwrap_or_default();
-    let of_errors = |errors: &EngineErrors| {
+    let reasons = report.engine_errors.iter().flat_map(|errors| {
         let serious = errors.notes.iter().filter(|note| note.severity >= Severity::Warning);
         serious.map(ToString::to_string).collect::<Vec<_>>()
-    };
-    let reasons = report.engine_errors.iter().flat_map(of_errors);
+    });
     for reason in reasons.chain(report.faults.iter().cloned()) {
         let _ = writeln!(out, "{engine}: {reason}");
     }

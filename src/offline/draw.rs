@@ -310,18 +310,20 @@ impl<'a> Drawing<'a> {
 
     fn most_detours(&self) -> u32 {
         let layout = self.picture.layout;
-        let both_ways = |(at, direction): (Coordinates, Direction)| {
+        let ends = layout.positions().flat_map(|at| Direction::ALL.map(|way| (at, way)));
+        ends.filter_map(|(at, direction)| {
             let next = layout.neighbour(at, direction)?;
             Some(layout.detours(at, direction) + layout.detours(next, direction.opposite()))
-        };
-        let ends = layout.positions().flat_map(|at| Direction::ALL.map(|way| (at, way)));
-        ends.filter_map(both_ways).max().unwrap_or(0)
+        })
+        .max()
+        .unwrap_or(0)
     }
 
     fn highest_load(&self) -> Option<f64> {
         let layout = self.picture.layout;
-        let towards = |at| Direction::ALL.iter().map(move |&direction| (at, direction));
-        let all = layout.positions().flat_map(towards);
+        let all = layout
+            .positions()
+            .flat_map(|at| Direction::ALL.iter().map(move |&direction| (at, direction)));
         all.filter_map(|(at, direction)| self.egress(at, direction)).reduce(f64::max)
     }
 

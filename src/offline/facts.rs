@@ -91,11 +91,12 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
     let summary = verified.summary();
     report.routed = true;
     report.engine = Some(plan.routing.engine);
-    let is_unreachable = |port: &PortId| {
-        plan.lids.base(*port).is_none() || summary.left_out.binary_search(port).is_ok()
-    };
     let hosts = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
-    report.unreachable_hosts = hosts.filter(is_unreachable).count();
+    report.unreachable_hosts = hosts
+        .filter(|port| {
+            plan.lids.base(*port).is_none() || summary.left_out.binary_search(port).is_ok()
+        })
+        .count();
     report.checks = Some(ChecksFacts {
         reached_lids: summary.lids,
         unrouted_hosts: summary.unrouted.hosts,
@@ -246,10 +247,8 @@ fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Fa
     let nodes = fabric
         .node_ids()
         .filter_map(|id| Some((first_port(id)?, fabric.node(id).name().to_string())));
-    let by_guid = |guid| {
-        let by_node = || fabric.node_by_guid(guid).and_then(first_port);
-        fabric.port_by_guid(guid).or_else(by_node)
-    };
+    let by_guid =
+        |guid| fabric.port_by_guid(guid).or_else(|| fabric.node_by_guid(guid).and_then(first_port));
     let by_position = |wanted| {
         let mut switches = fabric.switches().iter().copied().zip(fabric.switch_ids());
         let found = switches.find(|&(_, switch)| is_at(switch, wanted));
@@ -263,20 +262,28 @@ fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Fa
 
 /// SLs of all paths between hosts.
 pub(super) fn path_sls(fabric: &Fabric, plan: &Plan) -> PathSls {
-    let is_host = |port: &PortId| !fabric.node_of(*port).is_switch();
     let hosts: Vec<(PortId, Lid)> = fabric
         .end_ports()
-        .filter(is_host)
+        .filter(|port| !fabric.node_of(*port).is_switch())
         .filter_map(|port| Some((port, plan.lids.base(port)?)))
         .collect();
-    let row = |&(from, _): &(PortId, Lid)| {
-        let sl = |&(to, _): &(PortId, Lid)| plan.routing.policy.path_sl(from, to, Sl(0)).0;
-        hosts.iter().map(sl).collect()
-    };
-    let host = |&(port, lid): &(PortId, Lid)| Host {
-        port_guid: fabric.port(port).guid,
-        lid,
-        description: fabric.node_of(port).name().to_string(),
-    };
-    PathSls { sl: hosts.iter().map(row).collect(), hosts: hosts.iter().map(host).collect() }
+    PathSls {
+        sl: hosts
+            .iter()
+            .map(|&(from, _)| {
+                hosts
+                    .iter()
+                    .map(|&(to, _)| plan.routing.policy.path_sl(from, to, Sl(0)).0)
+                    .collect()
+            })
+            .collect(),
+        hosts: hosts
+            .iter()
+            .map(|&(port, lid)| Host {
+                port_guid: fabric.port(port).guid,
+                lid,
+                description: fabric.node_of(port).name().to_string(),
+            })
+            .collect(),
+    }
 }

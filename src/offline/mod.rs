@@ -138,8 +138,9 @@ fn add_adaptive(
     report.adaptive = proven.as_ref().map(adaptive::facts);
     report.notes.extend(proven.iter().flat_map(|proven| proven.notes.iter().cloned()));
     let groups = proven.as_ref().map(|proven| &proven.groups);
-    let load = |pattern| adaptive::traffic(fabric, verified.plan(), groups, pattern, args.seed);
-    report.traffic = args.traffic.and_then(load);
+    report.traffic = args
+        .traffic
+        .and_then(|pattern| adaptive::traffic(fabric, verified.plan(), groups, pattern, args.seed));
     proven
 }
 

@@ -106,10 +106,14 @@ fn put_engine(out: &mut String, report: &Report) {
 
 fn put_structure(out: &mut String, structure: &Structure) {
     if !structure.ranks.is_empty() {
-        let count = |(rank, &switches)| {
-            format!("{} of rank {rank}", counted(switches, "switch", "switches"))
-        };
-        let ranks: Vec<String> = structure.ranks.iter().enumerate().map(count).collect();
+        let ranks: Vec<String> = structure
+            .ranks
+            .iter()
+            .enumerate()
+            .map(|(rank, &switches)| {
+                format!("{} of rank {rank}", counted(switches, "switch", "switches"))
+            })
+            .collect();
         put!(out, "ranks:       {}", ranks.join(", "));
     }
     if let Some(layers) = structure.layers {
@@ -336,10 +340,9 @@ fn put_what_if(out: &mut String, what_if: &WhatIf) {
         let failures = counted(cause.failures, "failure", "failures");
         put!(out, "  {failures}, {code}:");
         let of_cause = || {
-            let code = |failure: &&FailureFacts| {
+            what_if.failures.iter().filter(|failure| {
                 failure.reason.as_ref().is_some_and(|reason| reason.code == cause.code)
-            };
-            what_if.failures.iter().filter(code)
+            })
         };
         for failure in of_cause().take(MAX_LISTED) {
             let why = failure.reason.as_ref().map_or("", |reason| &reason.text);

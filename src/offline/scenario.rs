@@ -134,10 +134,10 @@ impl Scenario {
     /// # Errors
     /// The name is not that of an engine.
     pub fn use_engine(&mut self, engine: &str) -> Result<(), Failure> {
-        let config = |text: String| Failure::new(ExitCode::Config, text);
         self.options.routing_engine = Some(format!("{engine},no_fallback"));
         let (routing_files, _) = files::routing_files(&self.options);
-        self.chain = configuration::chain(&self.options, routing_files).map_err(config)?;
+        self.chain = configuration::chain(&self.options, routing_files)
+            .map_err(|text| Failure::new(ExitCode::Config, text))?;
         Ok(())
     }
 
@@ -261,8 +261,8 @@ pub(crate) fn read_fabric(file: &Path) -> Result<Topology, String> {
 /// The port given by `-g`, else the first host, else the first node.
 pub(super) fn sm_location(topology: &Topology, options: &Options) -> Result<SmLocation, String> {
     if options.guid.0 == 0 {
-        let is_host = |index: &usize| topology.nodes[*index].kind == NodeKind::Ca;
-        let host = (0..topology.nodes.len()).find(is_host);
+        let host =
+            (0..topology.nodes.len()).find(|index| topology.nodes[*index].kind == NodeKind::Ca);
         return Ok((host.unwrap_or_default(), None));
     }
     for (index, node) in topology.nodes.iter().enumerate() {

@@ -12,7 +12,7 @@ use crate::config::options::Options;
 use crate::fabric::Fabric;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
-use crate::notes::{Note, Severity};
+use crate::notes::Severity;
 use crate::offline::scenario::read_fabric;
 use crate::plan::lids::{self, Memory};
 use crate::plan::routing::torus::{Coordinates, Torus, Torus2Qos};
@@ -102,10 +102,15 @@ fn verdict(fabric: &Fabric, derived: &DerivedTorus) -> (Vec<String>, bool) {
             (vec![format!("torus-2QoS routes this fabric with {placed} of {all} switches")], false)
         }
         Err(refusal) => {
-            let is_error = |note: &&Note| note.severity == Severity::Error;
             let mut lines =
                 vec!["torus-2QoS cannot route this fabric until it is repaired:".to_owned()];
-            lines.extend(refusal.notes.iter().filter(is_error).map(|note| format!("  {note}")));
+            lines.extend(
+                refusal
+                    .notes
+                    .iter()
+                    .filter(|note| note.severity == Severity::Error)
+                    .map(|note| format!("  {note}")),
+            );
             (lines, true)
         }
     }

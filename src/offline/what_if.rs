@@ -19,7 +19,6 @@ use super::scenario::{Scenario, SmLocation, snapshot};
 use super::trial::{PreviousPlan, Trial, TrialOutcome};
 use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
-use crate::ids::PortNum;
 use crate::plan::Plan;
 use crate::plan::routing::RoutingError;
 use crate::plan::routing::torus::Torus;
@@ -43,8 +42,7 @@ pub fn run(scenario: &mut Scenario, fabric: &Fabric, whole: &Trial, extent: Exte
     for kind in &kinds {
         let results = study.without_each(&kind.tried, &bar);
         by_kind.push(kind_facts(kind.kind, kind.possible, &results));
-        let is_lost = |(_, facts): &(&Vec<FailedPart>, &FailureFacts)| facts.reason.is_some();
-        let tried = kind.tried.iter().zip(&results).filter(is_lost);
+        let tried = kind.tried.iter().zip(&results).filter(|(_, facts)| facts.reason.is_some());
         lost.extend(tried.map(|(failure, _)| failure.clone()));
         facts.extend(results);
     }
@@ -268,13 +266,15 @@ impl<'a> FailureStudy<'a> {
 /// Number of end ports that the plan reaches; all of them without a plan.
 fn reached(fabric: &Fabric, plan: Option<&Plan>) -> usize {
     let Some(plan) = plan else { return fabric.end_ports().count() };
-    let has_route = |&port: &crate::fabric::PortId| {
-        let (Some(lid), Some(at)) = (plan.lids.base(port), fabric.switch_behind(port)) else {
-            return false;
-        };
-        plan.routing.lfts.get(at.index()).is_some_and(|table| table.out(lid).is_some())
-    };
-    fabric.end_ports().filter(has_route).count()
+    fabric
+        .end_ports()
+        .filter(|&port| {
+            let (Some(lid), Some(at)) = (plan.lids.base(port), fabric.switch_behind(port)) else {
+                return false;
+            };
+            plan.routing.lfts.get(at.index()).is_some_and(|table| table.out(lid).is_some())
+        })
+        .count()
 }
 
 /// The reason of the first engine that gives one.
@@ -296,8 +296,8 @@ fn remaining(topology: &Topology, parts: &[FailedPart]) -> Topology {
     left.cables.retain(|ends| {
         let here = FailedPart::Cable(index);
         index += 1;
-        let is_cut = |&(node, _): &(usize, PortNum)| parts.contains(&FailedPart::Switch(node));
-        !parts.contains(&here) && !ends.iter().any(is_cut)
+        !parts.contains(&here)
+            && !ends.iter().any(|&(node, _)| parts.contains(&FailedPart::Switch(node)))
     });
     left
 }

@@ -114,8 +114,7 @@ impl RoutedTraffic<'_> {
 
     fn hosts(&self) -> Vec<Host> {
         let Self { fabric, plan, .. } = self;
-        let is_host = |port: &PortId| !fabric.node_of(*port).is_switch();
-        let ports = fabric.end_ports().filter(is_host);
+        let ports = fabric.end_ports().filter(|port| !fabric.node_of(*port).is_switch());
         let hosts = ports.filter_map(|port| {
             Some(Host { lid: plan.lids.base(port)?, switch: fabric.switch_behind(port)? })
         });

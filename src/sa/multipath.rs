@@ -125,11 +125,13 @@ fn candidates(
         let lids = lids.filter(|(a, b)| a != b);
         lids.map(move |(a, b)| (pair, [Lid(from.0 + a), Lid(to.0 + b)]))
     });
-    let has_path_bits = |(pair, [_, dlid]): &(&PortPair<'_>, [Lid; 2])| {
-        let bits = path::path_bits(pair.level, pair.to.1);
-        bits.is_none_or(|bits| bits.contains((dlid.0 - pair.to.0).into()))
-    };
-    let lid_pairs = disjoint.chain(rest).filter(has_path_bits).take(MAX_LID_PAIRS);
+    let lid_pairs = disjoint
+        .chain(rest)
+        .filter(|(pair, [_, dlid])| {
+            let bits = path::path_bits(pair.level, pair.to.1);
+            bits.is_none_or(|bits| bits.contains((dlid.0 - pair.to.0).into()))
+        })
+        .take(MAX_LID_PAIRS);
     lid_pairs.filter_map(|(pair, lids)| candidate(query, each, pair, lids)).collect()
 }
 

@@ -73,8 +73,8 @@ pub(super) fn paths(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
 
 /// The ports that an end of the query selects.
 fn ports_of(query: &Query<'_>, end: PathEnd) -> impl Iterator<Item = EndPort> {
-    let ports = || query.view.fabric().end_ports().map(EndPort::from);
-    let all = matches!(end, PathEnd::Any).then(ports);
+    let all =
+        matches!(end, PathEnd::Any).then(|| query.view.fabric().end_ports().map(EndPort::from));
     let one = if let PathEnd::Port(port) = end { Some(port) } else { None };
     one.into_iter().chain(all.into_iter().flatten())
 }

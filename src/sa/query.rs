@@ -97,8 +97,9 @@ impl Query<'_> {
     /// The end port or vport with this GUID, which may be an alias.
     pub(super) fn port_by_guid(&self, guid: Guid) -> Option<EndPort> {
         let fabric = self.view.fabric();
-        let by_alias = || fabric.end_port_by_guid(self.registry.aliases.port(guid)?);
-        fabric.end_port_by_guid(guid).or_else(by_alias)
+        fabric
+            .end_port_by_guid(guid)
+            .or_else(|| fabric.end_port_by_guid(self.registry.aliases.port(guid)?))
     }
 
     /// The GIDs of an end port: the one with its own GUID, then its aliases.

@@ -103,10 +103,12 @@ impl<'a> SubnetView<'a> {
         let ours = self.pkeys(from);
         let theirs = self.pkeys(to);
         if !self.options().allow_both_pkeys {
-            let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other));
             // A full membership precedes a limited one of the same partition.
-            let rank = |key: &&Pkey| (key.base_opensm_order(), !key.is_full());
-            return ours.iter().filter(shared).min_by_key(rank).copied();
+            return ours
+                .iter()
+                .filter(|key| theirs.iter().any(|other| key.matches(*other)))
+                .min_by_key(|key| (key.base_opensm_order(), !key.is_full()))
+                .copied();
         }
         let only = |keys: &[Pkey], full| -> Vec<Pkey> {
             keys.iter().copied().filter(|key| key.is_full() == full).collect()
@@ -126,8 +128,10 @@ impl<'a> SubnetView<'a> {
     ) -> Option<Pkey> {
         let ours = self.pkeys(from);
         let theirs = self.pkeys(to);
-        let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other)) && allowed(**key);
-        ours.iter().filter(shared).map(|key| Pkey(key.base())).min_by_key(|key| key.base())
+        ours.iter()
+            .filter(|key| theirs.iter().any(|other| key.matches(*other)) && allowed(**key))
+            .map(|key| Pkey(key.base()))
+            .min_by_key(|key| key.base())
     }
 
     /// True if the ports may exchange packets in some partition, or are the same port.

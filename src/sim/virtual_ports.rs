@@ -270,8 +270,8 @@ impl SimFabric {
         with_trap: bool,
         change: impl FnOnce(&mut VportSpec),
     ) -> bool {
-        let changed = |net: &mut Net, slot| net.change_virtual_port(slot, index, with_trap, change);
-        self.at_port(guid, num, changed).unwrap_or(false)
+        self.at_port(guid, num, |net, slot| net.change_virtual_port(slot, index, with_trap, change))
+            .unwrap_or(false)
     }
 
     /// Lets a port claim another top index than that of its last vport; `None` ends this.

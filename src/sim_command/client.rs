@@ -19,9 +19,12 @@ pub(super) fn default_path() -> PathBuf {
 
 /// Path of the socket: `--socket`, else the environment variable, else the default path.
 pub(super) fn socket_path(option: Option<&Path>) -> PathBuf {
-    let from_environment =
-        || std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-    option.map(Path::to_owned).or_else(from_environment).unwrap_or_else(default_path)
+    option
+        .map(Path::to_owned)
+        .or_else(|| {
+            std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
+        })
+        .unwrap_or_else(default_path)
 }
 
 /// A connection to a simulator.

@@ -113,10 +113,11 @@ impl ConsoleProgress {
     fn report_subnet(&mut self) {
         let subnet = self.subnet.borrow_and_update().clone();
         // While plans are rejected, subnets with the routes of the last accepted one are published.
-        let is_new = |subnet: &Arc<Subnet>| {
+        let Some(subnet) = subnet.filter(|subnet| {
             subnet.generation != self.generation && subnet.summary.extent != Extent::KeptRoutes
+        }) else {
+            return;
         };
-        let Some(subnet) = subnet.filter(is_new) else { return };
         self.generation = subnet.generation;
         let smps = self.smps();
         let new_smps = smps - self.reported_smps;

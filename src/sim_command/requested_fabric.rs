@@ -2,7 +2,7 @@
 
 use crate::cli::{DaemonArgs, ExitCode, Failure, SimArgs};
 use crate::config::options::{Options, engine_names};
-use crate::fabric::topology::{Topology, TopologyNode};
+use crate::fabric::topology::Topology;
 use crate::ids::{Guid, PortNum};
 use crate::notes::counted;
 use crate::offline::scenario;
@@ -66,8 +66,8 @@ impl RequestedFabric {
         if !is_needed || daemon.given("torus_config").is_some() {
             return None;
         }
-        let is_host = |node: &TopologyNode| node.kind == NodeKind::Ca;
-        let sm_node = self.topology.nodes.iter().position(is_host).unwrap_or(0);
+        let sm_node =
+            self.topology.nodes.iter().position(|node| node.kind == NodeKind::Ca).unwrap_or(0);
         let fabric = scenario::snapshot(&self.topology, (sm_node, None))?;
         torus_config::derive(&fabric).ok().map(|derived| derived.config.to_string())
     }
@@ -101,10 +101,9 @@ impl RequestedFabric {
     }
 
     fn is_cabled(&self, (guid, num): SmPort) -> bool {
-        let is_port = |&(node, at): &(usize, PortNum)| {
+        self.topology.cables.iter().flatten().any(|&(node, at)| {
             at == num && self.topology.nodes.get(node).is_some_and(|node| node.guid == guid)
-        };
-        self.topology.cables.iter().flatten().any(is_port)
+        })
     }
 
     /// `6x5x1 torus: 30 switches, 30 hosts, 90 cables`.

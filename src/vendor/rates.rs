@@ -160,9 +160,13 @@ impl RateLimiter {
 
     pub fn counts(&self) -> RateCounts {
         let failed = self.ports.values().filter(|port| port.failure.is_some()).count();
-        let is_done = |port: &&LimitedPort| port.failure.is_none() && Self::next_of(port).is_none();
         let limited = self.ports.values().filter(|port| port.wanted != UNLIMITED);
-        RateCounts { configured: limited.filter(is_done).count(), failed }
+        RateCounts {
+            configured: limited
+                .filter(|port| port.failure.is_none() && Self::next_of(port).is_none())
+                .count(),
+            failed,
+        }
     }
 }
 

@@ -147,9 +147,9 @@ impl ManagedPorts {
             let guid = fabric.port(id).guid;
             let restarted = restarted(fabric.node_of(id).guid());
             // What was discovered before the first subnet belongs to that subnet.
-            let is_same =
-                |known: &ManagedPort| known.restarted.is_none_or(|last| last == restarted);
-            let known = before.remove(&guid).filter(is_same);
+            let known = before
+                .remove(&guid)
+                .filter(|known| known.restarted.is_none_or(|last| last == restarted));
             let mut port = known.unwrap_or_else(ManagedPort::new);
             port.restarted = Some(restarted);
             self.0.insert(guid, port);
@@ -219,13 +219,17 @@ impl ManagedPorts {
 
     /// The vports for the rest of the subnet manager, and those whose GUIDs are in use.
     pub fn snapshot(&self, before: &VirtualPorts) -> (VirtualPorts, Vec<(Guid, u16)>) {
-        let of_port = |(&guid, port): (&Guid, &ManagedPort)| {
-            let snapshot = port.snapshot();
-            let known = before.of_port(guid).filter(|known| ***known == snapshot);
-            (guid, known.cloned().unwrap_or_else(|| Arc::new(snapshot)))
-        };
         let discovered = self.0.iter().filter(|(_, port)| port.was_tried);
-        VirtualPorts::new(&discovered.map(of_port).collect(), before)
+        VirtualPorts::new(
+            &discovered
+                .map(|(&guid, port)| {
+                    let snapshot = port.snapshot();
+                    let known = before.of_port(guid).filter(|known| ***known == snapshot);
+                    (guid, known.cloned().unwrap_or_else(|| Arc::new(snapshot)))
+                })
+                .collect(),
+            before,
+        )
     }
 }
 
@@ -285,12 +289,14 @@ impl ManagedPorts {
             lid: if managed.vport.lid_required { managed.vport.lid } else { Lid(0) },
             failure: managed.failure,
         };
-        let port = |(&guid, port): (&Guid, &ManagedPort)| {
-            let vports = port.vports.values().map(vport).collect();
-            let top_index = port.top_index;
-            let failure = port.failure;
-            (guid, VirtualizedPortStatus { top_index, vports, failure })
-        };
-        self.0.iter().map(port).collect()
+        self.0
+            .iter()
+            .map(|(&guid, port)| {
+                let vports = port.vports.values().map(vport).collect();
+                let top_index = port.top_index;
+                let failure = port.failure;
+                (guid, VirtualizedPortStatus { top_index, vports, failure })
+            })
+            .collect()
     }
 }

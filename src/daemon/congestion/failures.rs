@@ -75,11 +75,15 @@ impl FailureLog {
 /// The names of devices with their port GUIDs.
 fn names(subnet: &Subnet, guids: &[Guid]) -> String {
     let fabric = &subnet.fabric;
-    let name = |&guid: &Guid| match fabric.port_by_guid(guid) {
-        Some(port) => format!("{} ({guid})", fabric.node_of(port).name()),
-        None => guid.to_string(),
-    };
-    let mut text = guids.iter().take(MAX_NAMED).map(name).collect::<Vec<_>>().join(", ");
+    let mut text = guids
+        .iter()
+        .take(MAX_NAMED)
+        .map(|&guid| match fabric.port_by_guid(guid) {
+            Some(port) => format!("{} ({guid})", fabric.node_of(port).name()),
+            None => guid.to_string(),
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
     if let Some(others) = guids.len().checked_sub(MAX_NAMED).filter(|&others| others > 0) {
         text += &format!(" and {others} others");
     }

@@ -30,9 +30,10 @@ impl FactSource for CountedErrors {
     fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
         let Some(Watched { fabric, .. }) = view.watched else { return };
         let perf = view.perf;
-        let is_current =
-            |it: &Counted| Arc::ptr_eq(&it.perf, perf) && Arc::ptr_eq(&it.fabric, fabric);
-        let last = self.0.take().filter(is_current);
+        let last = self
+            .0
+            .take()
+            .filter(|it| Arc::ptr_eq(&it.perf, perf) && Arc::ptr_eq(&it.fabric, fabric));
         let counted = self.0.insert(last.unwrap_or_else(|| Counted {
             perf: perf.clone(),
             fabric: fabric.clone(),

@@ -7,7 +7,7 @@ use crate::fabric::{End, Fabric};
 use crate::incidents::fact::{
     Cable, CableEnd, CableFault, Facts, FaultyCable, ForeignManager, OwnFault, Reroute,
 };
-use crate::manage::loop_status::{LoopStatus, ReconfigureRecord, ReconfigureResult};
+use crate::manage::loop_status::{LoopStatus, ReconfigureResult};
 use crate::observe::link_health::DOWN_WINDOW;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
@@ -63,10 +63,9 @@ impl LoopState {
 
     /// The last reconfiguration that wrote routes, unless it was reported before.
     fn reroute(&mut self, status: &LoopStatus) -> Option<Reroute> {
-        let is_reroute = |record: &&ReconfigureRecord| {
+        let record = status.reconfigurations.iter().rev().find(|record| {
             record.result == ReconfigureResult::Up && record.figures.lft_blocks > 0
-        };
-        let record = status.reconfigurations.iter().rev().find(is_reroute)?;
+        })?;
         if self.last_reroute.replace(record.ended) == Some(record.ended) {
             return None;
         }
@@ -117,11 +116,13 @@ fn error_traps(status: &LoopStatus, fabric: &Fabric) -> Vec<FaultyCable> {
         QuarantineCause::Errors((guid, num)) => Some((link.ends, guid, num)),
         _ => None,
     });
-    let fault = |(ends, guid, num)| {
-        let text = format!("{guid}[{num}] reports errors of the link by traps; it is quarantined");
-        FaultyCable { cable: named(fabric, ends), fault: CableFault::Erroring { text } }
-    };
-    reported.map(fault).collect()
+    reported
+        .map(|(ends, guid, num)| {
+            let text =
+                format!("{guid}[{num}] reports errors of the link by traps; it is quarantined");
+            FaultyCable { cable: named(fabric, ends), fault: CableFault::Erroring { text } }
+        })
+        .collect()
 }
 
 fn managers(status: &LoopStatus) -> Vec<ForeignManager> {

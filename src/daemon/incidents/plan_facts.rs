@@ -149,8 +149,8 @@ fn full_mlids(subnet: &Subnet) -> Option<FullSpace> {
 
 /// Ports that do not get all their P_Keys.
 fn full_pkeys(subnet: &Subnet) -> Option<FullSpace> {
-    let is_overflow = |note: &&Note| note.code == Some(PKEY_OVERFLOW);
-    let overflows: Vec<&Note> = subnet.plan.notes.iter().filter(is_overflow).collect();
+    let overflows: Vec<&Note> =
+        subnet.plan.notes.iter().filter(|note| note.code == Some(PKEY_OVERFLOW)).collect();
     let first = overflows.first()?;
     let ports = counted(overflows.len(), "port", "ports");
     let text = format!("P_Key tables of {ports} are full, the first: {}", first.text);
@@ -186,12 +186,11 @@ fn exchanged(
     let found = torus.exchanged.iter().flat_map(|it| &it.cables);
     let unexpected = torus.unexpected.iter().chain(found);
     let unexpected: BTreeSet<[End; 2]> = unexpected.map(Cable::key).collect();
-    let is_wrong = |it: &ExchangedCables| {
-        let is_unexpected = |cable: &Cable| unexpected.contains(&cable.key());
-        !is_torus || it.cables.iter().any(is_unexpected)
-    };
-    let before: Vec<ExchangedCables> =
-        losses.exchanged(fabric).into_iter().filter(is_wrong).collect();
+    let before: Vec<ExchangedCables> = losses
+        .exchanged(fabric)
+        .into_iter()
+        .filter(|it| !is_torus || it.cables.iter().any(|cable| unexpected.contains(&cable.key())))
+        .collect();
     let known: BTreeSet<[End; 2]> =
         before.iter().flat_map(|it| &it.cables).map(Cable::key).collect();
     let others = torus.exchanged.iter();

@@ -21,9 +21,9 @@ impl<'a> Targets<'a> {
 
     /// The nodes whose counters are read.
     pub(super) fn nodes(&self, ignores_cas: bool) -> impl Iterator<Item = NodeId> + use<'_> {
-        let is_read =
-            move |id: &NodeId| !ignores_cas || self.fabric.node(*id).kind() != NodeKind::Ca;
-        self.fabric.node_ids().filter(is_read)
+        self.fabric
+            .node_ids()
+            .filter(move |id| !ignores_cas || self.fabric.node(*id).kind() != NodeKind::Ca)
     }
 
     /// The ports of a node that have counters: those that exist, and port 0 of a switch if it is an

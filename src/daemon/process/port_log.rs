@@ -46,8 +46,10 @@ pub fn changes(before: Option<&Subnet>, after: &Subnet) {
 
 /// The end ports of a fabric that another one has not.
 fn absent(fabric: &Fabric, other: &Fabric) -> Vec<PortId> {
-    let is_absent = |port: &PortId| other.port_by_guid(fabric.port(*port).guid).is_none();
-    fabric.end_ports().filter(is_absent).collect()
+    fabric
+        .end_ports()
+        .filter(|port| other.port_by_guid(fabric.port(*port).guid).is_none())
+        .collect()
 }
 
 /// What the log says of a port.

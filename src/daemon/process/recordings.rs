@@ -203,13 +203,12 @@ impl Recordings {
     /// the panic may have interrupted the recorder itself.
     pub fn panicked(self: &Arc<Self>, message: String) {
         let recordings = self.clone();
-        let write = move || {
+        self.spawn(move || {
             recordings.event(EventKind::Panic, || &message);
             if recordings.may_write_automatically() {
                 recordings.write_automatically(&format!("a task panicked: {message}"));
             }
-        };
-        self.spawn(write);
+        });
     }
 
     /// True if a recording may be written without a command; then the next one must wait.

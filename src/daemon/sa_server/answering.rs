@@ -234,8 +234,11 @@ impl SaServer {
             }
         }
         let responder = self.responder.get();
-        let handle = || responder.handle(subnet, from, mad, now.into_std());
-        let Some(reply) = contained::request(handle) else { return false };
+        let Some(reply) =
+            contained::request(|| responder.handle(subnet, from, mad, now.into_std()))
+        else {
+            return false;
+        };
         self.log_refused_change(subnet, inbound, &reply.mad);
         let generation = self.responder.get().registry().generation();
         let ready = self.joins.executed(now, inbound, key, reply, generation);

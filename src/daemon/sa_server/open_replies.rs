@@ -79,8 +79,10 @@ struct Requester {
 
 impl Requester {
     fn is_silent(&self, now: Instant) -> bool {
-        let is_recent = |last: Instant| now.saturating_duration_since(last) < SILENCE;
-        self.unacknowledged >= MIN_UNACKNOWLEDGED && self.last_unacknowledged.is_some_and(is_recent)
+        self.unacknowledged >= MIN_UNACKNOWLEDGED
+            && self
+                .last_unacknowledged
+                .is_some_and(|last| now.saturating_duration_since(last) < SILENCE)
     }
 
     fn quota(&self, now: Instant) -> Quota {

@@ -114,8 +114,10 @@ impl SaServer {
     pub(super) fn node_description(&self, lid: Lid) -> String {
         let subnet = self.subnet.as_ref();
         let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
-        let unknown = || "unknown node".to_owned();
-        port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).name().to_string())
+        port.map_or_else(
+            || "unknown node".to_owned(),
+            |(s, port)| s.fabric.node_of(port).name().to_string(),
+        )
     }
 
     /// A port as `"node"[1]`, with its LID.

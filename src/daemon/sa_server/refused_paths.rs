@@ -28,8 +28,8 @@ struct LineLimit {
 impl LineLimit {
     /// True if a query gets no line, which is counted then.
     fn suppresses(&mut self, now: Instant) -> bool {
-        let is_recent = |last: Instant| now.saturating_duration_since(last) < INTERVAL;
-        let suppresses = self.last.is_some_and(is_recent);
+        let suppresses =
+            self.last.is_some_and(|last| now.saturating_duration_since(last) < INTERVAL);
         self.unlogged += u64::from(suppresses);
         suppresses
     }
@@ -82,9 +82,8 @@ mod tests {
     fn lines_are_ten_seconds_apart_and_count_the_queries_between() {
         let mut limit = LineLimit { last: None, unlogged: 0 };
         let start = tokio::time::Instant::now().into_std();
-        let at = |seconds| start + Duration::from_secs(seconds);
         let mut counts = Vec::new();
-        for now in [0, 1, 9, 10, 11, 30].map(at) {
+        for now in [0, 1, 9, 10, 11, 30].map(|seconds| start + Duration::from_secs(seconds)) {
             if !limit.suppresses(now) {
                 counts.push(limit.begin(now));
             }

@@ -178,8 +178,9 @@ impl InlineResponder for SharedResponder {
             return InlineOutcome::Declined;
         }
         let now = Instant::now();
-        let read = || state.responder.read(counters, &state.subnet, from, mad, now.into_std());
-        let reply = contained::request(read);
+        let reply = contained::request(|| {
+            state.responder.read(counters, &state.subnet, from, mad, now.into_std())
+        });
         *untimed = untimed.checked_sub(1).unwrap_or_else(|| {
             counters.observe_inline(now.elapsed());
             TIMED_ANSWERS - 1

@@ -54,8 +54,10 @@ impl TableWorkers {
         if count == 0 {
             return Ok(Self::default());
         }
-        let names = |number| format!("sa-table-{number}");
-        let pool = ThreadPoolBuilder::new().num_threads(count).thread_name(names).build()?;
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(count)
+            .thread_name(|number| format!("sa-table-{number}"))
+            .build()?;
         Ok(Self { pool: Some(pool), ..Self::default() })
     }
 
@@ -127,8 +129,8 @@ impl TableBatch<'_> {
     }
 
     fn answer(&self, Inbound { from, mad, arrived, .. }: &Inbound, counters: &mut SaCounters) {
-        let read = || self.responder.read(counters, self.subnet, from, mad, self.now);
-        let reply = contained::request(read);
+        let reply =
+            contained::request(|| self.responder.read(counters, self.subnet, from, mad, self.now));
         if let Some(reply) = reply {
             let query = AnsweredQuery { from, request: mad, reply: &reply.mad };
             refused_paths::log(self.responder, self.subnet, &query, self.now);

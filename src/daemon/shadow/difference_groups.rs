@@ -51,9 +51,12 @@ impl DifferenceGroup<'_> {
         if self.sets.len() == 1 {
             return format!("{} \"{}\" {}", first.guid, first.name, line(first));
         }
-        let example =
-            |set: &&SetView| format!("\"{}\" {}", set.name, set.place).trim_end().to_owned();
-        let examples: Vec<String> = self.sets.iter().take(MAX_EXAMPLES).map(example).collect();
+        let examples: Vec<String> = self
+            .sets
+            .iter()
+            .take(MAX_EXAMPLES)
+            .map(|set| format!("\"{}\" {}", set.name, set.place).trim_end().to_owned())
+            .collect();
         let common = SetView { place: part(first), ..first.clone() };
         let whose = if first.place.contains("port ") {
             counted(self.sets.len(), "port", "ports")

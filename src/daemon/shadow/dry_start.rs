@@ -177,11 +177,14 @@ pub enum DryStartError {
 
 /// The other subnet managers that the sweep found.
 pub(super) fn managers(observation: &Observation, fabric: &Fabric) -> Vec<ManagerView> {
-    let view = |&(port, info): &(crate::fabric::PortId, crate::wire::attr::SmInfo)| ManagerView {
-        guid: info.guid().to_string(),
-        name: fabric.node_of(port).name().to_string(),
-        state: info.state().to_string(),
-        priority: info.priority(),
-    };
-    observation.managers.iter().map(view).collect()
+    observation
+        .managers
+        .iter()
+        .map(|&(port, info)| ManagerView {
+            guid: info.guid().to_string(),
+            name: fabric.node_of(port).name().to_string(),
+            state: info.state().to_string(),
+            priority: info.priority(),
+        })
+        .collect()
 }

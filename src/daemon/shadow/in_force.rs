@@ -112,10 +112,10 @@ fn hold_mapping(
     };
     let map = SlToVl(std::array::from_fn(|at| held[at]));
     let rows = plan.qos.sl_to_vl_of(node).to_vec();
-    let row = |row: (u8, u8, SlToVl)| {
-        if (row.0, row.1) == ports { (row.0, row.1, map) } else { row }
-    };
-    let rows: Arc<[(u8, u8, SlToVl)]> = rows.into_iter().map(row).collect();
+    let rows: Arc<[(u8, u8, SlToVl)]> = rows
+        .into_iter()
+        .map(|row| if (row.0, row.1) == ports { (row.0, row.1, map) } else { row })
+        .collect();
     plan.qos.sl_to_vl.replace(node.index(), rows);
 }
 

@@ -109,9 +109,9 @@ impl TransitionMonitor {
 
 /// Runs checks one after the other until the sender is dropped.
 async fn serve(mut checks: mpsc::Receiver<TransitionCheck>) {
-    let name = |_| "transitions".to_owned();
     // Without a thread of its own, the check runs on the planner's threads.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(name);
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "transitions".to_owned());
     let pool = pool.start_handler(|_| lower_to_idle()).build();
     let pool = Arc::new(pool.ok());
     while let Some(check) = checks.recv().await {
@@ -136,12 +136,11 @@ fn coexistence(
     checks: &Checks,
     committed_routes: &CommittedRoutes,
 ) -> CoexistenceReport {
-    let commits = |switch, lid| committed_routes.holds(switch, lid);
     transition::check(
         PlannedFabric { fabric: &before.0, plan: &before.1 },
         PlannedFabric { fabric: &after.0, plan: &after.1 },
         checks,
-        &commits,
+        &|switch, lid| committed_routes.holds(switch, lid),
     )
 }
 

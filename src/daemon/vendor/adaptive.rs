@@ -389,10 +389,12 @@ fn to_switch_off(
     let lids: Vec<Lid> = running.changed_lids(target).into_iter().collect();
     let both = running.with_target(target, all);
     let by_switch = both.of(fabric);
-    let choices = |switch, lid| by_switch.choices(switch, lid);
     let tables = &subnet.plan.routing.lfts;
     let before = tables.iter().map(|table| Some(&**table)).collect();
-    let found = CoexistingTables::new(fabric, before, tables, &choices).to_switch_off(&lids);
+    let found = CoexistingTables::new(fabric, before, tables, &|switch, lid| {
+        by_switch.choices(switch, lid)
+    })
+    .to_switch_off(&lids);
     let found = found.into_iter().map(|switch| fabric.switch(switch).guid());
     found.filter(|guid| running.is_known(*guid)).collect()
 }
@@ -407,11 +409,15 @@ fn settings(options: &Options, modes: AdaptiveModes) -> AdaptiveSettings {
 }
 
 fn log_failure(fabric: &Fabric, failure: AdaptiveFailure, guids: &[Guid]) {
-    let name = |&guid: &Guid| match fabric.node_by_guid(guid) {
-        Some(node) => format!("\"{}\"", fabric.node(node).name()),
-        None => guid.to_string(),
-    };
-    let mut names = guids.iter().take(MAX_NAMED).map(name).collect::<Vec<_>>().join(", ");
+    let mut names = guids
+        .iter()
+        .take(MAX_NAMED)
+        .map(|&guid| match fabric.node_by_guid(guid) {
+            Some(node) => format!("\"{}\"", fabric.node(node).name()),
+            None => guid.to_string(),
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
     if let Some(others) = guids.len().checked_sub(MAX_NAMED).filter(|&others| others > 0) {
         names += &format!(" and {others} others");
     }

@@ -125,11 +125,13 @@ async fn set_guids(
         let blocks = target.changed_guids(managed);
         changed.extend(blocks.map(|(number, block)| (target.index, number, block)));
     }
-    let request = |&(index, number, block): &(u16, u8, GuidBlock)| {
-        let modifier = table_modifier(index, number.into());
-        port.set_request(AttrId::VPORT_GUID_INFO, modifier, block.to_wire())
-    };
-    let requests: Vec<SmpRequest> = changed.iter().map(request).collect();
+    let requests: Vec<SmpRequest> = changed
+        .iter()
+        .map(|&(index, number, block)| {
+            let modifier = table_modifier(index, number.into());
+            port.set_request(AttrId::VPORT_GUID_INFO, modifier, block.to_wire())
+        })
+        .collect();
     for ((index, number, block), reply) in changed.into_iter().zip(port.call_all(&requests).await) {
         let Some(managed) = vports.get_mut(&index) else { continue };
         match reply {
@@ -162,11 +164,13 @@ async fn set_pkeys(
         let blocks = target.changed(managed);
         changed.extend(blocks.map(|&(number, block)| ChangedBlock { index, number, block }));
     }
-    let request = |changed: &ChangedBlock| {
-        let modifier = table_modifier(changed.index, changed.number);
-        port.set_request(AttrId::VPORT_PKEY_TABLE, modifier, changed.block.to_wire())
-    };
-    let requests: Vec<SmpRequest> = changed.iter().map(request).collect();
+    let requests: Vec<SmpRequest> = changed
+        .iter()
+        .map(|changed| {
+            let modifier = table_modifier(changed.index, changed.number);
+            port.set_request(AttrId::VPORT_PKEY_TABLE, modifier, changed.block.to_wire())
+        })
+        .collect();
     for (changed, reply) in changed.into_iter().zip(port.call_all(&requests).await) {
         let Some(managed) = vports.get_mut(&changed.index) else { continue };
         match reply {

@@ -48,8 +48,10 @@ impl PortClient {
     /// No request follows while an earlier one seems to be lost, and those that follow an unanswered
     /// one are given up and count as unanswered: a silent port occupies few places of the window.
     pub(super) async fn call_all(&self, requests: &[SmpRequest]) -> Vec<Attribute> {
-        let unanswered = |request: &SmpRequest| Err(VirtualFailure::Unanswered(request.attr_id));
-        let mut results: Vec<Attribute> = requests.iter().map(unanswered).collect();
+        let mut results: Vec<Attribute> = requests
+            .iter()
+            .map(|request| Err(VirtualFailure::Unanswered(request.attr_id)))
+            .collect();
         let mut batch = self.client.batch();
         let mut waiting: Vec<Tag> = (0..requests.len() as Tag).collect();
         let mut is_silent = false;

@@ -45,8 +45,8 @@ async fn read_vnodes(
     vports: &mut BTreeMap<u16, ManagedVport>,
     indexes: &[u16],
 ) -> Result<(), VirtualFailure> {
-    let request = |&index: &u16| port.get_request(AttrId::VNODE_INFO, index.into());
-    let requests: Vec<SmpRequest> = indexes.iter().map(request).collect();
+    let requests: Vec<SmpRequest> =
+        indexes.iter().map(|&index| port.get_request(AttrId::VNODE_INFO, index.into())).collect();
     for (index, reply) in indexes.iter().zip(port.call_all(&requests).await) {
         let Some(managed) = vports.get_mut(index) else { continue };
         match reply {
@@ -73,8 +73,10 @@ async fn read_descriptions(
     port: &PortClient,
     vnodes: BTreeMap<Guid, u16>,
 ) -> Result<Descriptions, VirtualFailure> {
-    let request = |&index: &u16| port.get_request(AttrId::VNODE_DESCRIPTION, index.into());
-    let requests: Vec<SmpRequest> = vnodes.values().map(request).collect();
+    let requests: Vec<SmpRequest> = vnodes
+        .values()
+        .map(|&index| port.get_request(AttrId::VNODE_DESCRIPTION, index.into()))
+        .collect();
     let replies = port.call_all(&requests).await;
     let mut descriptions = Descriptions::new();
     for (vnode, reply) in vnodes.into_keys().zip(replies) {

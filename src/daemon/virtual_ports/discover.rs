@@ -183,15 +183,14 @@ impl VportReader<'_> {
     async fn read_infos(&mut self, indexes: &[u16]) -> Result<Vec<ManagedVport>, VirtualFailure> {
         let port = self.port;
         let vnode = |&index: &u16| port.get_request(AttrId::VNODE_INFO, index.into());
-        let of_vport = |&index: &u16| {
+        let count = if self.with_vnodes { indexes.len() } else { 1.min(indexes.len()) };
+        let (first, others) = indexes.split_at(count);
+        let requests = first.iter().map(vnode).chain(indexes.iter().flat_map(|&index| {
             [
                 port.get_request(AttrId::VPORT_INFO, index.into()),
                 port.get_request(AttrId::VPORT_PKEY_TABLE, table_modifier(index, 0)),
             ]
-        };
-        let count = if self.with_vnodes { indexes.len() } else { 1.min(indexes.len()) };
-        let (first, others) = indexes.split_at(count);
-        let requests = first.iter().map(vnode).chain(indexes.iter().flat_map(of_vport));
+        }));
         let replies = port.call_all(&requests.collect::<Vec<SmpRequest>>()).await;
         let (of_vnodes, of_vports) = replies.split_at(count);
         let mut vnodes = Vnodes::default();
@@ -272,17 +271,21 @@ impl VportReader<'_> {
 
     /// Reads one more block of P_Keys of each vport whose table may go on. False if none does.
     async fn read_more_pkeys(&self, vports: &mut [ManagedVport]) -> Result<bool, VirtualFailure> {
-        let goes_on = |managed: &&mut ManagedVport| {
-            managed.failure.is_none() && next_pkey_block(&managed.vport).is_some()
-        };
-        let due: Vec<&mut ManagedVport> = vports.iter_mut().filter(goes_on).collect();
+        let due: Vec<&mut ManagedVport> = vports
+            .iter_mut()
+            .filter(|managed| {
+                managed.failure.is_none() && next_pkey_block(&managed.vport).is_some()
+            })
+            .collect();
         let has_more = !due.is_empty();
-        let request = |managed: &&mut ManagedVport| {
-            let block = next_pkey_block(&managed.vport)?;
-            let modifier = table_modifier(managed.vport.index, block);
-            Some(self.port.get_request(AttrId::VPORT_PKEY_TABLE, modifier))
-        };
-        let requests: Vec<SmpRequest> = due.iter().filter_map(request).collect();
+        let requests: Vec<SmpRequest> = due
+            .iter()
+            .filter_map(|managed| {
+                let block = next_pkey_block(&managed.vport)?;
+                let modifier = table_modifier(managed.vport.index, block);
+                Some(self.port.get_request(AttrId::VPORT_PKEY_TABLE, modifier))
+            })
+            .collect();
         for (managed, reply) in due.into_iter().zip(self.port.call_all(&requests).await) {
             let read = reply.map(|data| managed.vport.pkeys.push(PkeyBlock::read(&data)));
             keep_refusal(managed, read)?;

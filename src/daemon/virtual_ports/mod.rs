@@ -269,11 +269,10 @@ impl VirtualPortManager {
     /// Disables virtualization where another subnet manager has enabled it.
     async fn disable(&mut self, subnet: &Subnet, due: Vec<(Guid, DiscoveryScope)>) {
         let keys = self.connections.m_keys.load_full();
-        let of_port = |(guid, _): (Guid, DiscoveryScope)| {
+        let ports = due.into_iter().filter_map(|(guid, _)| {
             let client = self.client(&subnet.fabric, &keys, guid)?;
             Some(async move { (guid, disable(&client).await) })
-        };
-        let ports = due.into_iter().filter_map(of_port);
+        });
         let disabled: Vec<_> = in_process(ports, &subnet.options).collect().await;
         for (guid, result) in disabled {
             if let Some(port) = self.ports.0.get_mut(&guid) {
@@ -288,13 +287,12 @@ impl VirtualPortManager {
     async fn discover(&mut self, fabric: &Fabric, options: &Options, keys: &MKeys) {
         // The activity report names the vnodes.
         let with_vnodes = self.connections.activity.wants(ActivitySubjects::VIRTUALIZATION);
-        let of_port = |(guid, scope): (Guid, DiscoveryScope)| {
+        let ports = self.ports.due().into_iter().filter_map(|(guid, scope)| {
             let client = self.client(fabric, keys, guid)?;
             let known = self.ports.0.get(&guid)?;
             let extent = Extent { scope, with_vnodes };
             Some(async move { (guid, scope, discover(&client, known, extent).await) })
-        };
-        let ports = self.ports.due().into_iter().filter_map(of_port);
+        });
         let found: Vec<_> = in_process(ports, options).collect().await;
         let mut counts = report::DiscoveryCounts::default();
         for (guid, scope, result) in found {

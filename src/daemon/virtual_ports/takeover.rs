@@ -15,7 +15,7 @@ use crate::transport::client::SmpClient;
 use crate::transport::transactions::SmpRequest;
 use crate::vendor::virtual_ports::VirtualFailure;
 use crate::wire::attr::tables::PKEY_BLOCK;
-use crate::wire::attr::{AttrId, NodeKind, PortState};
+use crate::wire::attr::{AttrId, NodeKind};
 use crate::wire::smp::SmpRoute;
 use crate::wire::vendor::virtual_ports::{VirtualizationInfo, VportInfo, VportStates};
 use futures_util::StreamExt;
@@ -57,12 +57,16 @@ pub async fn carried_lids(
             enabled.push((id, info));
         }
     }
-    let of_port = |(id, info): (PortId, VirtualizationInfo)| {
-        let port = port_client(id);
-        let guid = fabric.port(id).guid;
-        async move { (guid, carried(&port, &info).await) }
-    };
-    let read: Vec<_> = in_process(enabled.into_iter().map(of_port), options).collect().await;
+    let read: Vec<_> = in_process(
+        enabled.into_iter().map(|(id, info)| {
+            let port = port_client(id);
+            let guid = fabric.port(id).guid;
+            async move { (guid, carried(&port, &info).await) }
+        }),
+        options,
+    )
+    .collect()
+    .await;
     let mut ports: BTreeMap<Guid, Arc<VirtualizedPort>> = BTreeMap::new();
     for (guid, read) in read {
         if let Ok(port) = read {
@@ -81,9 +85,10 @@ async fn carried(
     let mut vports = Vec::new();
     for first in (0..=top_index).step_by(VportStates::COUNT.into()) {
         let states = states(port, first, top_index).await?;
-        let request =
-            |&(index, _): &(u16, PortState)| port.get_request(AttrId::VPORT_INFO, index.into());
-        let requests: Vec<SmpRequest> = states.iter().map(request).collect();
+        let requests: Vec<SmpRequest> = states
+            .iter()
+            .map(|&(index, _)| port.get_request(AttrId::VPORT_INFO, index.into()))
+            .collect();
         for ((index, state), reply) in states.into_iter().zip(port.call_all(&requests).await) {
             let info = VportInfo(reply?);
             let partition_cap = PKEY_BLOCK as u16;

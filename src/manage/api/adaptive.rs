@@ -69,16 +69,19 @@ pub(super) fn adaptive(context: &ApiContext<'_>, query: &Query) -> Result<Reply,
 fn switch_view(fabric: &Fabric, status: &VendorStatus, guid: Guid) -> Option<AdaptiveSwitchView> {
     let state = status.adaptive_switches.get(&guid)?;
     let groups = status.groups.as_ref().and_then(|target| target.groups_of(guid));
-    let group = |number: u16| {
-        let mask = groups?.masks().get(usize::from(number))?;
-        Some(PortGroup { number, ports: mask.iter().collect() })
-    };
     let node = fabric.node(fabric.node_by_guid(guid)?);
     Some(AdaptiveSwitchView {
         guid: guid.to_string(),
         description: node.name().to_string(),
         state: state.word(),
         failure: state.failure().map(|failure| failure.to_string()),
-        groups: groups.into_iter().flat_map(|groups| groups.used()).filter_map(group).collect(),
+        groups: groups
+            .into_iter()
+            .flat_map(|groups| groups.used())
+            .filter_map(|number| {
+                let mask = groups?.masks().get(usize::from(number))?;
+                Some(PortGroup { number, ports: mask.iter().collect() })
+            })
+            .collect(),
     })
 }

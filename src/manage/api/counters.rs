@@ -180,13 +180,16 @@ pub(super) fn counters(context: &ApiContext<'_>, query: &Query) -> Result<Reply,
             && (!errors_only || port.errors.0.iter().any(|&count| count > 0))
     };
     let ports = ports.filter(|(_, (number, port))| is_wanted(*number, port));
-    let view = |(node, (number, port)): (&NodeEntry, (u8, &PortEntry))| PortCountersView {
-        node: node.guid.to_string(),
-        description: node.name.clone(),
-        port: number,
-        active: node.is_active,
-        last_reset: time(port.last_reset),
-        counters: PortCounters::of(port),
-    };
-    Reply::json(&CountersView { ports: ports.map(view).collect() })
+    Reply::json(&CountersView {
+        ports: ports
+            .map(|(node, (number, port))| PortCountersView {
+                node: node.guid.to_string(),
+                description: node.name.clone(),
+                port: number,
+                active: node.is_active,
+                last_reset: time(port.last_reset),
+                counters: PortCounters::of(port),
+            })
+            .collect(),
+    })
 }

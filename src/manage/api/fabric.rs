@@ -252,14 +252,15 @@ pub(super) fn fabric(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         let (port, lids) = worst_link(&subnet.fabric, &link_loads(&subnet.fabric, &subnet.plan))?;
         Some(BusiestLink { port: PortName::of(&subnet.fabric, port), lids })
     });
-    let active = |&(a, b): &(PortId, PortId)| link_state(fabric, a, b) == PortState::Active;
     Reply::json(&FabricView {
         generation: subnet.map(|subnet| subnet.generation),
         switches: count(NodeKind::Switch),
         channel_adapters: count(NodeKind::Ca),
         routers: count(NodeKind::Router),
         links: cables(fabric).count(),
-        active_links: cables(fabric).filter(active).count(),
+        active_links: cables(fabric)
+            .filter(|&(a, b)| link_state(fabric, a, b) == PortState::Active)
+            .count(),
         lids: subnet.map(|subnet| subnet.plan.lids.iter().count()),
         highest_lid: subnet.map(|subnet| subnet.plan.lids.max().0),
         multicast_groups: subnet.map(|subnet| groups(&subnet.plan)),
@@ -276,12 +277,15 @@ pub(super) fn nodes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     let nodes =
         nodes.filter(|&id| kind.is_none_or(|kind| kind_name(fabric.node(id).kind()) == kind));
     let sms = sms(&context.status, fabric);
-    let view = |id| NodeView {
-        sm: sms.get(&id).cloned(),
-        vendor_capabilities: vendor_capabilities(&context.vendor, fabric.node(id).guid()),
-        ..node_view(fabric, id)
-    };
-    Reply::json(&NodesView { nodes: nodes.map(view).collect() })
+    Reply::json(&NodesView {
+        nodes: nodes
+            .map(|id| NodeView {
+                sm: sms.get(&id).cloned(),
+                vendor_capabilities: vendor_capabilities(&context.vendor, fabric.node(id).guid()),
+                ..node_view(fabric, id)
+            })
+            .collect(),
+    })
 }
 
 /// The states of the SMs by node; of several on a node, the one of this SM or the first one.
@@ -330,11 +334,10 @@ pub(super) fn ports(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     let slots =
         slots.filter(|&id| number.is_none_or(|number| u64::from(fabric.port(id).num.0) == number));
     let wants_errors = query.flag("errors_only")?.unwrap_or(false);
-    let has_errors = |&id: &PortId| {
+    let slots = slots.filter(|&id| {
         let entry = counters_of(context, fabric, id);
         !wants_errors || entry.is_some_and(|entry| entry.errors.0.iter().any(|&count| count > 0))
-    };
-    let slots = slots.filter(has_errors);
+    });
     Reply::json(&PortsView {
         ports: slots.filter_map(|id| port_view(context, fabric, id)).collect(),
     })
@@ -405,19 +408,8 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
         Some(rates.transmit_bytes_per_second)
     };
     let could = degraded(fabric);
-    let view = |(a, b): (PortId, PortId)| LinkView {
-        could: could.get(&fabric.end_of(a)).cloned(),
-        lids: loads.as_ref().map(|loads| [loads[a.index()], loads[b.index()]]),
-        rates: sent(a).zip(sent(b)).map(|(a, b)| [a, b]),
-        ..LinkView::new(fabric, a, b)
-    };
     let wants_down = query.flag("down")?.unwrap_or(false);
     let wants_degraded = query.flag("degraded")?.unwrap_or(false);
-    let is_asked = |link: &LinkView| {
-        let has_choice = wants_down || wants_degraded;
-        let is_down = wants_down && link.state != "ACTIVE";
-        !has_choice || is_down || wants_degraded && link.could.is_some()
-    };
     let wants_unused = wants_down || !wants_degraded;
     let shown = cables(fabric).filter(|&(a, b)| is_wanted(a) || is_wanted(b));
     let is_wanted_end =
@@ -431,7 +423,19 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     let missing =
         missing.map(|link| MissingLinkView { ends: link.ends.clone(), since: time(link.since) });
     Reply::json(&LinksView {
-        links: shown.map(view).filter(is_asked).collect(),
+        links: shown
+            .map(|(a, b)| LinkView {
+                could: could.get(&fabric.end_of(a)).cloned(),
+                lids: loads.as_ref().map(|loads| [loads[a.index()], loads[b.index()]]),
+                rates: sent(a).zip(sent(b)).map(|(a, b)| [a, b]),
+                ..LinkView::new(fabric, a, b)
+            })
+            .filter(|link| {
+                let has_choice = wants_down || wants_degraded;
+                let is_down = wants_down && link.state != "ACTIVE";
+                !has_choice || is_down || wants_degraded && link.could.is_some()
+            })
+            .collect(),
         missing: missing.filter(|_| wants_unused).collect(),
         quarantined: quarantined
             .into_iter()

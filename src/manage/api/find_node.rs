@@ -30,8 +30,9 @@ fn guid(name: &str) -> Option<Guid> {
 /// The node with this name, else with this description.
 fn node(fabric: &Fabric, missing: &MissingParts, name: &str) -> Result<NodeId, ApiError> {
     let by_guid = |guid| {
-        let port = || fabric.port_by_guid(guid).map(|port| fabric.port(port).node);
-        fabric.node_by_guid(guid).or_else(port)
+        fabric
+            .node_by_guid(guid)
+            .or_else(|| fabric.port_by_guid(guid).map(|port| fabric.port(port).node))
     };
     let find = |name_of: fn(&Node) -> String| {
         let nodes = fabric.node_ids().map(|id| (id, name_of(fabric.node(id))));
@@ -80,8 +81,8 @@ pub(super) fn end_port(
     name: &str,
 ) -> Result<PortId, ApiError> {
     if let Ok(lid) = name.parse::<u16>() {
-        let earlier = || missing.earlier.describe(name, fabric);
-        let lost = || missing.find(name).map(lost_text).or_else(earlier);
+        let lost =
+            || missing.find(name).map(lost_text).or_else(|| missing.earlier.describe(name, fabric));
         let unknown = || lost().unwrap_or_else(|| format!("no port has the LID {lid}"));
         return lids.port(Lid(lid)).ok_or_else(|| ApiError::new(404, unknown()));
     }
@@ -96,7 +97,7 @@ pub(super) fn end_port(
         return Ok(port);
     }
     let id = node(fabric, missing, name)?;
-    let is_of_node = |port: &PortId| fabric.port(*port).node == id && lids.base(*port).is_some();
-    let port = fabric.end_ports().find(is_of_node);
+    let port =
+        fabric.end_ports().find(|port| fabric.port(*port).node == id && lids.base(*port).is_some());
     port.ok_or_else(|| ApiError::new(409, format!("the node '{name}' has no LID")))
 }

@@ -56,16 +56,19 @@ fn view(context: &ApiContext<'_>, group: &GroupInfo) -> GroupView {
         let port = fabric.and_then(|fabric| Some((fabric, fabric.port_by_guid(guid)?)));
         port.map(|(fabric, port)| fabric.node_of(port).name().to_string())
     };
-    let member = |&(guid, join_state): &(crate::ids::Guid, u8)| MemberView {
-        port_guid: guid.to_string(),
-        join_state,
-        description: description(guid),
-    };
     GroupView {
         mgid: group.mgid.to_string(),
         mlid: group.mlid.to_string(),
         pkey: group.pkey.to_string(),
         permanent: group.is_permanent,
-        members: group.members.iter().map(member).collect(),
+        members: group
+            .members
+            .iter()
+            .map(|&(guid, join_state)| MemberView {
+                port_guid: guid.to_string(),
+                join_state,
+                description: description(guid),
+            })
+            .collect(),
     }
 }

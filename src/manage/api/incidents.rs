@@ -132,13 +132,17 @@ pub(in crate::manage) fn counts(list: &IncidentList) -> [(Severity, usize); 2] {
 
 pub(super) fn summary(list: &IncidentList) -> IncidentSummary {
     let [(_, critical), (_, warning)] = counts(list);
-    let line = |incident: &Arc<Incident>| IncidentLine {
-        id: incident.id.clone(),
-        severity: incident.severity,
-        opened: date(incident.opened),
-        headline: incident.headline.clone(),
-        repair: incident.repair.clone(),
-    };
-    let first = list.open.iter().take(MAX_IN_STATUS).map(line).collect();
+    let first = list
+        .open
+        .iter()
+        .take(MAX_IN_STATUS)
+        .map(|incident| IncidentLine {
+            id: incident.id.clone(),
+            severity: incident.severity,
+            opened: date(incident.opened),
+            headline: incident.headline.clone(),
+            repair: incident.repair.clone(),
+        })
+        .collect();
     IncidentSummary { critical, warning: warning + list.left_out, first }
 }

@@ -37,17 +37,20 @@ pub(in crate::manage) fn counts(
 }
 
 pub(super) fn views(context: &ApiContext<'_>, sa: Option<&SaReport>) -> Vec<OffenderView> {
-    let view = |((lid, offence), count): ((Lid, Offence), u64)| {
-        let (guid, description) = name(context, lid).unzip();
-        OffenderView {
-            lid: lid.0,
-            port_guid: guid.map(|guid: Guid| guid.to_string()),
-            description,
-            offence: offence.name(),
-            count,
-        }
-    };
-    counts(context, sa).into_iter().take(MAX_LISTED).map(view).collect()
+    counts(context, sa)
+        .into_iter()
+        .take(MAX_LISTED)
+        .map(|((lid, offence), count)| {
+            let (guid, description) = name(context, lid).unzip();
+            OffenderView {
+                lid: lid.0,
+                port_guid: guid.map(|guid: Guid| guid.to_string()),
+                description,
+                offence: offence.name(),
+                count,
+            }
+        })
+        .collect()
 }
 
 fn name(context: &ApiContext<'_>, lid: Lid) -> Option<(Guid, String)> {

@@ -85,16 +85,19 @@ fn operation(endpoint: &Endpoint) -> Value {
         "default": problem,
     });
     if !endpoint.parameters.is_empty() {
-        let parameter = |parameter: &Parameter| {
-            json!({
-                "name": parameter.name,
-                "in": "query",
-                "description": parameter.help,
-                "required": parameter.is_required,
-                "schema": { "type": "string" },
+        operation["parameters"] = endpoint
+            .parameters
+            .iter()
+            .map(|parameter| {
+                json!({
+                    "name": parameter.name,
+                    "in": "query",
+                    "description": parameter.help,
+                    "required": parameter.is_required,
+                    "schema": { "type": "string" },
+                })
             })
-        };
-        operation["parameters"] = endpoint.parameters.iter().map(parameter).collect();
+            .collect();
     }
     if let Some(body) = request_body(endpoint, &schema) {
         operation["requestBody"] = body;

@@ -48,12 +48,17 @@ pub(super) fn partitions(context: &ApiContext<'_>, _: &Query) -> Result<Reply, A
     for (base, _) in &tables.names {
         partitions.entry(*base).or_default();
     }
-    let with_key = |(base, partition): (u16, PartitionView)| {
-        let named = tables.names.iter().filter(|(of, name)| *of == base && !name.is_empty());
-        let names = named.map(|(_, name)| name.clone()).collect();
-        let pkey = Pkey(base).to_string();
-        let sl = tables.service_level(Pkey(base)).0;
-        PartitionView { pkey, names, sl, ..partition }
-    };
-    Reply::json(&PartitionsView { partitions: partitions.into_iter().map(with_key).collect() })
+    Reply::json(&PartitionsView {
+        partitions: partitions
+            .into_iter()
+            .map(|(base, partition)| {
+                let named =
+                    tables.names.iter().filter(|(of, name)| *of == base && !name.is_empty());
+                let names = named.map(|(_, name)| name.clone()).collect();
+                let pkey = Pkey(base).to_string();
+                let sl = tables.service_level(Pkey(base)).0;
+                PartitionView { pkey, names, sl, ..partition }
+            })
+            .collect(),
+    })
 }

@@ -4,7 +4,7 @@ use super::context::ApiContext;
 use super::error::ApiError;
 use super::query::Query;
 use super::reply::Reply;
-use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
+use crate::fabric::quarantined::QuarantineCause;
 use crate::manage::event::LinkEnd;
 use crate::manage::fabric_changes::link_end;
 use serde::Serialize;
@@ -34,14 +34,18 @@ pub(super) fn quarantine(context: &ApiContext<'_>, _: &Query) -> Result<Reply, A
 /// The same as a list; empty without a subnet.
 pub(super) fn quarantined_links(context: &ApiContext<'_>) -> Vec<QuarantinedLinkView> {
     let Some(subnet) = context.status.subnet.as_deref() else { return Vec::new() };
-    let view = |link: &QuarantinedLink| QuarantinedLinkView {
-        ends: link.ends.map(|end| link_end(&subnet.fabric, end)),
-        cause: match link.cause {
-            QuarantineCause::Flaps => "flaps",
-            QuarantineCause::Errors(_) => "errors",
-            QuarantineCause::Operator => "operator",
-        },
-        calm_seconds: link.calm.map(|calm| calm.as_secs()),
-    };
-    subnet.devices.quarantined.iter().map(view).collect()
+    subnet
+        .devices
+        .quarantined
+        .iter()
+        .map(|link| QuarantinedLinkView {
+            ends: link.ends.map(|end| link_end(&subnet.fabric, end)),
+            cause: match link.cause {
+                QuarantineCause::Flaps => "flaps",
+                QuarantineCause::Errors(_) => "errors",
+                QuarantineCause::Operator => "operator",
+            },
+            calm_seconds: link.calm.map(|calm| calm.as_secs()),
+        })
+        .collect()
 }

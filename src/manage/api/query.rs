@@ -54,11 +54,12 @@ impl Query {
     /// # Errors
     /// The value is none.
     pub fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
-        let number = |text: &str| {
-            let problem = || ApiError::new(400, format!("{name}: '{text}' is not a number"));
-            text.parse().map_err(|_| problem())
-        };
-        self.get(name).map(number).transpose()
+        self.get(name)
+            .map(|text| {
+                let problem = || ApiError::new(400, format!("{name}: '{text}' is not a number"));
+                text.parse().map_err(|_| problem())
+            })
+            .transpose()
     }
 
     /// One of these words.
@@ -80,11 +81,13 @@ impl Query {
     /// # Errors
     /// The value is neither.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, ApiError> {
-        let flag = |text: &str| {
-            let problem = || ApiError::new(400, format!("{name}: '{text}' is not true or false"));
-            text.parse().map_err(|_| problem())
-        };
-        self.get(name).map(flag).transpose()
+        self.get(name)
+            .map(|text| {
+                let problem =
+                    || ApiError::new(400, format!("{name}: '{text}' is not true or false"));
+                text.parse().map_err(|_| problem())
+            })
+            .transpose()
     }
 }
 

@@ -109,19 +109,8 @@ pub(super) fn sa(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError>
     });
     let mut top = counters.replies_by_lid();
     top.truncate(MAX_REQUESTERS);
-    let top_requester = |(lid, replies): (Lid, u64)| TopRequesterView {
-        lid: lid.0,
-        description: description(context, lid),
-        replies,
-    };
     let mut requesters = counters.refused_by_lid();
     requesters.truncate(MAX_REQUESTERS);
-    let requester = |(lid, [busy, rejected]): (Lid, [u64; 2])| RequesterView {
-        lid: lid.0,
-        description: description(context, lid),
-        busy,
-        rejected,
-    };
     Reply::json(&SaView {
         replies: counters.total(),
         records: counters.records(),
@@ -139,8 +128,23 @@ pub(super) fn sa(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError>
         },
         by_attribute: by_attribute.collect(),
         dropped: dropped.collect(),
-        top_requesters: top.into_iter().map(top_requester).collect(),
-        refused_requesters: requesters.into_iter().map(requester).collect(),
+        top_requesters: top
+            .into_iter()
+            .map(|(lid, replies)| TopRequesterView {
+                lid: lid.0,
+                description: description(context, lid),
+                replies,
+            })
+            .collect(),
+        refused_requesters: requesters
+            .into_iter()
+            .map(|(lid, [busy, rejected])| RequesterView {
+                lid: lid.0,
+                description: description(context, lid),
+                busy,
+                rejected,
+            })
+            .collect(),
     })
 }
 

@@ -56,11 +56,10 @@ fn by_device(
         }
     }
     views.extend(fabric.into_iter().flat_map(|fabric| {
-        let named = |(&node, &count): (&NodeId, &u64)| RepeatedView {
+        known.iter().map(|(&node, &count)| RepeatedView {
             node: fabric.node(node).description.to_string(),
             count,
-        };
-        known.iter().map(named)
+        })
     }));
     views.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.node.cmp(&b.node)));
     views.truncate(MAX_LISTED);

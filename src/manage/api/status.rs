@@ -13,8 +13,8 @@ use super::unresponsive::{self, Unresponsive};
 use crate::config::options::adaptive::name_with_groups;
 use crate::contained;
 use crate::manage::loop_status::{
-    Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SetsByPhase, SweepKind,
-    SweepRecord, SweepResult,
+    Activity, Causes, LoopStatus, ReconfigureRecord, SetsByPhase, SweepKind, SweepRecord,
+    SweepResult,
 };
 use crate::manage::sa_query::SaQuery;
 use crate::notes::{Note, Severity};
@@ -368,12 +368,15 @@ fn fabric_counts(context: &ApiContext<'_>) -> Option<FabricCounts> {
 }
 
 fn other_sms(status: &LoopStatus) -> Vec<OtherSmView> {
-    let view = |sm: &OtherSm| OtherSmView {
-        port_guid: sm.guid.to_string(),
-        state: sm.state.to_string(),
-        priority: sm.priority,
-    };
-    status.managers.iter().map(view).collect()
+    status
+        .managers
+        .iter()
+        .map(|sm| OtherSmView {
+            port_guid: sm.guid.to_string(),
+            state: sm.state.to_string(),
+            priority: sm.priority,
+        })
+        .collect()
 }
 
 fn activity(activity: Activity) -> &'static str {
@@ -467,18 +470,22 @@ fn reconfiguration(record: &ReconfigureRecord) -> Reconfiguration {
 fn configuration(context: &ApiContext<'_>) -> Configuration {
     let status = &context.status;
     let log_flags = context.log_flags.unwrap_or(status.options.log_flags);
-    let file = |file: &ConfigFile| File {
-        option: file.option,
-        path: file.path.display().to_string(),
-        modified: file.modified.map(time),
-        sha256: file.sha256.clone(),
-        rejected: file.is_rejected,
-    };
     Configuration {
         read: time(status.config.read),
         error: status.config.error.clone(),
         start_error: status.config.start_error.clone(),
-        files: status.config.files.iter().map(file).collect(),
+        files: status
+            .config
+            .files
+            .iter()
+            .map(|file| File {
+                option: file.option,
+                path: file.path.display().to_string(),
+                modified: file.modified.map(time),
+                sha256: file.sha256.clone(),
+                rejected: file.is_rejected,
+            })
+            .collect(),
         log_flags,
     }
 }

@@ -80,9 +80,10 @@ pub(super) fn traffic(context: &ApiContext<'_>, query: &Query) -> Result<Reply, 
     let by_static = routed(subnet, &|_, _| None).load(pattern);
     let tables = adaptive_tables(&subnet.fabric, &context.vendor);
     let by_adaptive = tables.iter().any(Option::is_some).then(|| {
-        let choices =
-            |switch: SwitchId, lid: Lid| Some(tables[switch.index()].as_ref()?.choices(lid));
-        routed(subnet, &choices).load(pattern)
+        routed(subnet, &|switch: SwitchId, lid: Lid| {
+            Some(tables[switch.index()].as_ref()?.choices(lid))
+        })
+        .load(pattern)
     });
     Reply::json(&TrafficView {
         pattern: name.to_owned(),

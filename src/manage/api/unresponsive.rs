@@ -1,7 +1,7 @@
 //! The devices that do not answer, in `/v1/status`.
 
 use super::reply::time;
-use crate::manage::loop_status::{UnresponsiveDevice, UnresponsiveStatus};
+use crate::manage::loop_status::UnresponsiveStatus;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -24,10 +24,16 @@ struct UnresponsiveView {
 }
 
 pub(super) fn view(status: &UnresponsiveStatus) -> Unresponsive {
-    let view = |device: &UnresponsiveDevice| UnresponsiveView {
-        guid: device.guid.to_string(),
-        name: device.name.clone(),
-        since: time(device.since),
-    };
-    Unresponsive { alarm: status.is_alarm, devices: status.devices.iter().map(view).collect() }
+    Unresponsive {
+        alarm: status.is_alarm,
+        devices: status
+            .devices
+            .iter()
+            .map(|device| UnresponsiveView {
+                guid: device.guid.to_string(),
+                name: device.name.clone(),
+                since: time(device.since),
+            })
+            .collect(),
+    }
 }

@@ -1,7 +1,7 @@
 //! Vports of an adapter port.
 
 use crate::ids::Guid;
-use crate::vendor::virtual_ports::{VirtualStatus, VportStatus};
+use crate::vendor::virtual_ports::VirtualStatus;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -37,19 +37,22 @@ struct VportView {
 /// `None` if the port with this GUID has no vports, or they are not managed.
 pub(super) fn virtual_ports(status: &VirtualStatus, port: Guid) -> Option<VirtualPortsView> {
     let port = status.ports.get(&port)?;
-    let view = |vport: &VportStatus| VportView {
-        index: vport.index,
-        guid: vport.guid.to_string(),
-        vnode: vport.vnode.to_string(),
-        description: vport.description.clone(),
-        state: vport.state.to_string(),
-        lid_required: vport.lid_required,
-        lid: Some(vport.lid.0).filter(|&lid| lid != 0),
-        failure: vport.failure.map(|failure| failure.to_string()),
-    };
     Some(VirtualPortsView {
         top_index: port.top_index,
-        vports: port.vports.iter().map(view).collect(),
+        vports: port
+            .vports
+            .iter()
+            .map(|vport| VportView {
+                index: vport.index,
+                guid: vport.guid.to_string(),
+                vnode: vport.vnode.to_string(),
+                description: vport.description.clone(),
+                state: vport.state.to_string(),
+                lid_required: vport.lid_required,
+                lid: Some(vport.lid.0).filter(|&lid| lid != 0),
+                failure: vport.failure.map(|failure| failure.to_string()),
+            })
+            .collect(),
         failure: port.failure.map(|failure| failure.to_string()),
     })
 }

@@ -38,10 +38,12 @@ fn is_running(instance: &Instance) -> bool {
 
 fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<Selected, Failure> {
     let digits = |text: &str| text.trim_start_matches("0x").trim_start_matches('0').to_lowercase();
-    let is_selected = |instance: &&Instance| {
-        guid.is_none_or(|guid| digits(guid) == digits(&instance.port.to_string()))
-    };
-    let selected: Vec<&Instance> = running.iter().filter(is_selected).collect();
+    let selected: Vec<&Instance> = running
+        .iter()
+        .filter(|instance| {
+            guid.is_none_or(|guid| digits(guid) == digits(&instance.port.to_string()))
+        })
+        .collect();
     match (selected.as_slice(), guid) {
         ([only], _) => {
             let is_plain = running.len() == 1 && !only.is_simulated();
@@ -70,12 +72,14 @@ fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<Selected, Failur
 
 /// The running daemons, one on each line.
 fn list(running: &[Instance]) -> String {
-    let line = |instance: &Instance| {
-        let port = instance.port;
-        let path = instance.path.display();
-        format!("\n  --guid {port}  --socket {path}{}", fabric(instance))
-    };
-    running.iter().map(line).collect()
+    running
+        .iter()
+        .map(|instance| {
+            let port = instance.port;
+            let path = instance.path.display();
+            format!("\n  --guid {port}  --socket {path}{}", fabric(instance))
+        })
+        .collect()
 }
 
 /// The kind of a daemon's fabric, unless it is a real one.

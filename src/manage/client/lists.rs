@@ -36,8 +36,8 @@ fn vendor_capabilities(value: &Value) -> String {
 }
 
 pub(super) fn nodes(reply: &Value) -> String {
-    let has_capabilities = |node: &Value| !node["vendor_capabilities"].is_null();
-    let shows_capabilities = list(&reply["nodes"]).iter().any(has_capabilities);
+    let shows_capabilities =
+        list(&reply["nodes"]).iter().any(|node| !node["vendor_capabilities"].is_null());
     let mut heading = vec!["GUID", "KIND", "LIDS", "PORTS", "LINKED", "DESCRIPTION"];
     if shows_capabilities {
         heading.insert(5, "VENDOR");

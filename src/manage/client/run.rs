@@ -169,9 +169,10 @@ async fn follow_events(
     let after = after.map(|after| after.to_string());
     let follow = no_follow.then_some("false");
     let path = with_query("/v1/events", &[("after", after.as_deref()), ("follow", follow)]);
-    let show = |line: &str| {
-        let shown = if is_json { line.to_owned() } else { events::line(line) };
-        print(&format!("{shown}\n"))
-    };
-    client.stream(&path, show).await
+    client
+        .stream(&path, |line| {
+            let shown = if is_json { line.to_owned() } else { events::line(line) };
+            print(&format!("{shown}\n"))
+        })
+        .await
 }

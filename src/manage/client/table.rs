@@ -49,11 +49,12 @@ impl Table {
     /// The widths of the columns.
     fn widths(&self) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            let texts = self.rows.iter().filter_map(|row| row.get(column));
-            texts.map(|text| display_width(text)).max().unwrap_or(0)
-        };
-        (0..columns).map(width).collect()
+        (0..columns)
+            .map(|column| {
+                let texts = self.rows.iter().filter_map(|row| row.get(column));
+                texts.map(|text| display_width(text)).max().unwrap_or(0)
+            })
+            .collect()
     }
 
     /// The table, each line after `indent`.

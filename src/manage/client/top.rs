@@ -98,12 +98,14 @@ fn rate_table(
     now: HashMap<String, u64>,
     seconds: f64,
 ) -> String {
-    let increase = |(key, count): (String, u64)| {
-        let earlier = before.get(&key).copied().unwrap_or_default();
-        (count.saturating_sub(earlier), key)
-    };
-    let mut rows: Vec<(u64, String)> =
-        now.into_iter().map(increase).filter(|(count, _)| *count > 0).collect();
+    let mut rows: Vec<(u64, String)> = now
+        .into_iter()
+        .map(|(key, count)| {
+            let earlier = before.get(&key).copied().unwrap_or_default();
+            (count.saturating_sub(earlier), key)
+        })
+        .filter(|(count, _)| *count > 0)
+        .collect();
     rows.sort_by(|a, b| (Reverse(a.0), &a.1).cmp(&(Reverse(b.0), &b.1)));
     let mut table = Table::new(&[title, "PER SECOND"]);
     for (count, key) in rows.into_iter().take(MAX_ROWS) {

@@ -218,6 +218,6 @@ fn serve(
         Some(token) => session::Place::Network(token.to_owned()),
         None => session::Place::Loopback,
     };
-    let is_closing = || closing.load(Ordering::Relaxed);
-    Session::new(sources, place).run(BufReader::new(stream), &mut output, &is_closing)
+    Session::new(sources, place)
+        .run(BufReader::new(stream), &mut output, &|| closing.load(Ordering::Relaxed))
 }

@@ -1,7 +1,7 @@
 //! Nodes, links and device faults.
 
 use super::family::Family;
-use crate::fabric::{Fabric, Port, PortId};
+use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::manage::api::ApiContext;
 use crate::manage::fabric_changes::kind_name;
@@ -84,8 +84,8 @@ fn counts(fabric: &Fabric) -> Vec<Family> {
     });
     let ports = [PortState::Down, PortState::Init, PortState::Armed, PortState::Active];
     let ports = ports.map(|state| {
-        let is_counted = |port: &&Port| port.num != PortNum::ZERO && port.info().is_some();
-        let ports = fabric.ports().iter().filter(is_counted);
+        let ports =
+            fabric.ports().iter().filter(|port| port.num != PortNum::ZERO && port.info().is_some());
         let count = ports.filter(|port| port.state() == state).count();
         (vec![("state", state.to_string())], count as f64)
     });

@@ -87,8 +87,12 @@ fn by_attribute(attributes: &[AttributeCount]) -> (Counts, Counts) {
     };
     let sent = sent.into_iter().filter(|&(_, count)| count > 0);
     let results = results.into_iter().filter(|&(_, count)| count > 0);
-    let with_result = |((attribute, method, result), count): ((&str, &str, &str), u64)| {
-        ([labels((attribute, method)), vec![("result", result.to_owned())]].concat(), count)
-    };
-    (sent.map(|(key, count)| (labels(key), count)).collect(), results.map(with_result).collect())
+    (
+        sent.map(|(key, count)| (labels(key), count)).collect(),
+        results
+            .map(|((attribute, method, result), count)| {
+                ([labels((attribute, method)), vec![("result", result.to_owned())]].concat(), count)
+            })
+            .collect(),
+    )
 }

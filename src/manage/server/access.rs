@@ -94,8 +94,9 @@ mod tests {
         let policy = Policy { owner: Uid::from_raw(500), group, read_all };
         let users = [(0, 0), (500, 9), (501, 100), (502, 9), (503, 9)];
         users.map(|(uid, gid)| {
-            let is_member = |uid: Uid, gid: Gid| uid.as_raw() == 502 && gid.as_raw() == 100;
-            let access = policy.access(Uid::from_raw(uid), Gid::from_raw(gid), is_member);
+            let access = policy.access(Uid::from_raw(uid), Gid::from_raw(gid), |uid, gid| {
+                uid.as_raw() == 502 && gid.as_raw() == 100
+            });
             assert_eq!(access.uid, Some(uid));
             (access.may_read, access.may_act)
         })

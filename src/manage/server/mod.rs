@@ -204,9 +204,9 @@ impl Drop for Server {
 
 /// Opens the file of events. The socket serves without it.
 fn open_event_file(path: &Path) -> Option<EventFile> {
-    let problem =
-        |problem: &io::Error| error!("management_event_log {}: {problem}", path.display());
-    EventFile::open(path).inspect_err(problem).ok()
+    EventFile::open(path)
+        .inspect_err(|problem| error!("management_event_log {}: {problem}", path.display()))
+        .ok()
 }
 
 /// Opens the TCP address. The socket serves without it.

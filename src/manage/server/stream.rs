@@ -122,9 +122,10 @@ async fn next_part(
             if missed > 0 {
                 format.put_missed(&mut text, missed);
             }
-            let is_wanted =
-                |event: &&LoggedEvent| names.is_empty() || names.iter().any(|it| *it == event.name);
-            events.iter().filter(is_wanted).for_each(|event| format.put(&mut text, event));
+            events
+                .iter()
+                .filter(|event| names.is_empty() || names.iter().any(|it| *it == event.name))
+                .for_each(|event| format.put(&mut text, event));
             place = newest.number;
             if !text.is_empty() {
                 return Some((text.into(), place));

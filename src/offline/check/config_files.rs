@@ -369,8 +369,10 @@ impl ConfigFiles {
         let folder = std::env::var_os("OSM_CACHE_DIR").map(PathBuf::from);
         let path = folder.unwrap_or("/var/cache/opensm".into()).join(name);
         let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
-        let lighter = |found| Diagnostic { severity: Severity::Warning, ..found };
-        file.findings = parse(&path, &text).into_iter().map(lighter).collect();
+        file.findings = parse(&path, &text)
+            .into_iter()
+            .map(|found| Diagnostic { severity: Severity::Warning, ..found })
+            .collect();
         if name == "guid2mkey" {
             // Findings show the line, which contains a key after the GUID.
             file.content = file.content.as_deref().map(first_words);
@@ -399,8 +401,10 @@ fn memberless(config: Option<&PartitionsConfig>) -> Vec<&Definition> {
 
 /// The first word of each line.
 fn first_words(text: &str) -> String {
-    let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
-    text.lines().map(first).collect::<Vec<String>>().join("\n")
+    text.lines()
+        .map(|line| line.split_whitespace().next().unwrap_or_default().to_owned())
+        .collect::<Vec<String>>()
+        .join("\n")
 }
 
 /// Converts a message to a diagnostic; the place at the beginning of its text is split off.

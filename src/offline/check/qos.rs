@@ -245,11 +245,12 @@ impl Report<'_> {
         let node = self.fabric.port(output).node;
         let is_switch = self.fabric.node(node).is_switch();
         let candidates: Vec<usize> = self.setup.mappings_to(self.fabric, output).collect();
-        let owner = |&(input, ..): &(u8, u8, SlToVl)| {
-            let input = self.fabric.port_of(node, PortNum(input)).filter(|_| is_switch);
-            self.setup.mapping(self.fabric, &candidates, input.unwrap_or(output))
-        };
-        rows.iter().map(owner).collect()
+        rows.iter()
+            .map(|&(input, ..)| {
+                let input = self.fabric.port_of(node, PortNum(input)).filter(|_| is_switch);
+                self.setup.mapping(self.fabric, &candidates, input.unwrap_or(output))
+            })
+            .collect()
     }
 
     fn mapping_names<'b>(&'b self, scope: &'b SlToVlScope) -> impl Iterator<Item = String> + 'b {

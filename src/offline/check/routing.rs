@@ -42,11 +42,11 @@ pub(super) fn findings(
     // Shown with their lines.
     let scopes: Vec<Note> = qos::scope_findings(fabric, plan).iter().map(Note::from).collect();
     let is_told = |note: &Note| {
-        let of_engine = |error: &RoutingError| {
-            let fallback = format!("{} cannot route this fabric", error.engine);
-            error.notes.contains(note) || note.text.starts_with(&fallback)
-        };
-        scopes.contains(note) || plan.routing.routing_errors.iter().any(of_engine)
+        scopes.contains(note)
+            || plan.routing.routing_errors.iter().any(|error| {
+                let fallback = format!("{} cannot route this fabric", error.engine);
+                error.notes.contains(note) || note.text.starts_with(&fallback)
+            })
     };
     let warnings = plan.notes.iter().chain(&verified.summary().notes);
     let warnings = warnings.filter(|note| note.severity > Severity::Info && !is_told(note));

@@ -44,11 +44,13 @@ impl HostPaths {
         let blocks: Vec<&[(Lid, PortId)]> =
             lids.chunk_by(|one, two| block_of(one.0) == block_of(two.0)).collect();
         let empty = || Found::empty(&links);
-        let add = |mut found: Found, block: &&[(Lid, PortId)]| {
-            survey.add_block(block, &mut found);
-            found
-        };
-        let mut found = blocks.par_iter().fold(empty, add).reduce(empty, Found::with);
+        let mut found = blocks
+            .par_iter()
+            .fold(empty, |mut found, block| {
+                survey.add_block(block, &mut found);
+                found
+            })
+            .reduce(empty, Found::with);
         found.transits.add_entries(&links, &sources);
         let lengths = found.lengths.into_iter().enumerate().filter(|&(_, paths)| paths > 0);
         Self {

@@ -205,8 +205,8 @@ impl<'a> Story<'a> {
         let Some((step, incident)) = RecordedIncident::parse_event(text) else { return };
         let before = self.incidents.remove(&incident.id);
         if step != IncidentStep::Ended {
-            let now = || Some(time_text(&self.clock, at));
-            let opened = before.map_or_else(now, |before| before.opened);
+            let opened =
+                before.map_or_else(|| Some(time_text(&self.clock, at)), |before| before.opened);
             self.incidents.insert(incident.id.clone(), view(incident, opened));
         }
     }

@@ -280,20 +280,24 @@ fn groups(fabric: &Fabric, groups: &[GroupJson]) -> Vec<GroupMembers> {
     let ports = |ports: &[PortJson]| {
         ports.iter().filter_map(|port| port_id(fabric, port)).collect::<Vec<_>>()
     };
-    let group = |group: &GroupJson| GroupMembers {
-        mlid: Mlid(group.mlid),
-        sl: Sl(group.sl),
-        members: ports(&group.members),
-        senders: ports(&group.senders),
-    };
-    groups.iter().map(group).collect()
+    groups
+        .iter()
+        .map(|group| GroupMembers {
+            mlid: Mlid(group.mlid),
+            sl: Sl(group.sl),
+            members: ports(&group.members),
+            senders: ports(&group.senders),
+        })
+        .collect()
 }
 
 fn aliases(fabric: &Fabric, plan: &PlanJson) -> Vec<AliasBlock> {
-    let block = |alias: &crate::record::json::AliasJson| {
-        let guids = GuidBlock(alias.guids.map(|guid| guid.0));
-        let port = port_id(fabric, &alias.port)?;
-        Some(AliasBlock { port, vport: None, block: alias.block, guids })
-    };
-    plan.aliases.iter().filter_map(block).collect()
+    plan.aliases
+        .iter()
+        .filter_map(|alias| {
+            let guids = GuidBlock(alias.guids.map(|guid| guid.0));
+            let port = port_id(fabric, &alias.port)?;
+            Some(AliasBlock { port, vport: None, block: alias.block, guids })
+        })
+        .collect()
 }

@@ -52,9 +52,8 @@ impl<'a> Components<'a> {
     pub(super) fn new(topology: &'a Topology) -> Self {
         let is_switch = |index: usize| topology.nodes[index].kind == NodeKind::Switch;
         let switches = (0..topology.nodes.len()).filter(|&index| is_switch(index));
-        let joins =
-            |cable: &usize| topology.cables[*cable].iter().all(|&(node, _)| is_switch(node));
-        let cables = (0..topology.cables.len()).filter(joins);
+        let cables = (0..topology.cables.len())
+            .filter(|cable| topology.cables[*cable].iter().all(|&(node, _)| is_switch(node)));
         Self {
             topology,
             switches: switches.map(FailedPart::Switch).collect(),

@@ -69,13 +69,14 @@ fn seed_at(fabric: &Fabric, layout: &TorusLayout, at: Coordinates) -> Option<See
 
 /// The number of steps between two positions.
 fn distance(layout: &TorusLayout, one: Coordinates, other: Coordinates) -> u32 {
-    let along = |axis: usize| {
-        let straight = one.0[axis].abs_diff(other.0[axis]);
-        if layout.is_looped(axis) {
-            straight.min(layout.radices()[axis] - straight)
-        } else {
-            straight
-        }
-    };
-    (0..3).map(along).sum()
+    (0..3)
+        .map(|axis| {
+            let straight = one.0[axis].abs_diff(other.0[axis]);
+            if layout.is_looped(axis) {
+                straight.min(layout.radices()[axis] - straight)
+            } else {
+                straight
+            }
+        })
+        .sum()
 }

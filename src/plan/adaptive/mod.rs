@@ -154,8 +154,11 @@ impl<'a> GroupsInput<'a> {
             .map(SwitchId)
             .map(|switch| self.of_switch(switch, &candidates, &destinations))
             .collect();
-        let is_limited = |(_, (_, is_limited)): &(SwitchId, &(SwitchGroups, bool))| *is_limited;
-        let limited = fabric.switch_ids().zip(&parts).filter(is_limited).map(|(id, _)| id);
+        let limited = fabric
+            .switch_ids()
+            .zip(&parts)
+            .filter(|(_, (_, is_limited))| *is_limited)
+            .map(|(id, _)| id);
         AdaptiveGroups {
             rule,
             limited: limited.collect(),
@@ -184,11 +187,12 @@ impl<'a> GroupsInput<'a> {
         let mut numbering = Numbering::new(&(self.before)(switch), capacity);
         let numbers = numbering.assign(&sets.masks, &kept);
         let renumbered = |sets: Vec<u16>| {
-            let number = |set: u16| match usize::from(set).checked_sub(1) {
-                Some(set) => numbers[set],
-                None => 0,
-            };
-            sets.into_iter().map(number).collect()
+            sets.into_iter()
+                .map(|set| match usize::from(set).checked_sub(1) {
+                    Some(set) => numbers[set],
+                    None => 0,
+                })
+                .collect()
         };
         let mut masks = vec![PortMask::default(); 1];
         for (mask, &number) in sets.masks.iter().zip(&numbers) {

@@ -58,10 +58,11 @@ impl Numbering {
     /// The earlier group with the most ports in common, if most of its ports are.
     fn of_similar(&self, set: &PortMask) -> Option<usize> {
         let common = |number: usize| overlap(set, &self.before[number]);
-        let is_similar = |number: &usize| common(*number) * 2 > count(&self.before[*number]);
         let free = (0..self.before.len()).filter(|&number| self.is_free(number));
         // The lowest number of several.
-        free.filter(is_similar).rev().max_by_key(|&number| common(number))
+        free.filter(|number| common(*number) * 2 > count(&self.before[*number]))
+            .rev()
+            .max_by_key(|&number| common(number))
     }
 
     fn of_lowest_port(&self, set: &PortMask) -> Option<usize> {

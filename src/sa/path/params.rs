@@ -138,8 +138,10 @@ pub(super) fn sl(
         }
         _ => {}
     }
-    let of_partition = || view.plan().partitions.service_level(pkey);
-    let hint = asked.or(of_routers).or(of_level).unwrap_or_else(of_partition);
+    let hint = asked
+        .or(of_routers)
+        .or(of_level)
+        .unwrap_or_else(|| view.plan().partitions.service_level(pkey));
     if dropped_sls >> (hint.0 & 0xF) & 1 == 1 {
         return Err(SlRefusal::Dropped(hint));
     }

@@ -185,8 +185,11 @@ impl Aliases {
     /// aliases. Preceding entries are set.
     pub(crate) fn set(&mut self, edit: &AliasEdit) -> Result<[Guid; GUID_BLOCK], ErrorStatus> {
         let key = (edit.port, edit.block);
-        let new_block = || (edit.lid, Self::empty(edit.port, edit.block));
-        let (_, mut guids) = self.blocks.get(&key).copied().unwrap_or_else(new_block);
+        let (_, mut guids) = self
+            .blocks
+            .get(&key)
+            .copied()
+            .unwrap_or_else(|| (edit.lid, Self::empty(edit.port, edit.block)));
         let before = self.generation;
         let mut outcome = Ok(());
         for index in edit.entries() {

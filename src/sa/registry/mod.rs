@@ -144,8 +144,10 @@ impl Registry {
         let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
         let mut known = self.registered_ports();
         known.retain(|&guid| fabric.end_port_by_guid(guid).is_none());
-        let missed = |guid: Guid| (guid, self.missed.get(&guid).copied().unwrap_or(0) + 1);
-        self.missed = known.into_iter().map(missed).collect();
+        self.missed = known
+            .into_iter()
+            .map(|guid| (guid, self.missed.get(&guid).copied().unwrap_or(0) + 1))
+            .collect();
         let expired = self.absent(|sweeps| sweeps >= MAX_MISSED_SWEEPS);
         let absent = self.absent(|sweeps| is_complete || sweeps >= MAX_MISSED_SWEEPS);
         self.multicast.remove_ports(&absent);

@@ -57,8 +57,11 @@ impl RunningTables {
                 if wanted.as_ref().is_some_and(|wanted| wanted.has_choices_of(table)) {
                     continue;
                 }
-                let differs = |lid: &Lid| table.choices(*lid) != target.choices(guid, *lid);
-                changed.extend((1..=target.lids()).map(Lid).filter(differs));
+                changed.extend(
+                    (1..=target.lids())
+                        .map(Lid)
+                        .filter(|lid| table.choices(*lid) != target.choices(guid, *lid)),
+                );
             }
         }
         changed

@@ -212,8 +212,11 @@ impl AdaptiveSwitch {
                     if let HeldEntries::As(known) = &self.entries { Some(known) } else { None };
                 let mut steps = entry_steps(target, known);
                 let groups = target.groups();
-                let differs = |block: &u32| self.differs(&groups, *block);
-                steps.extend((0..group_blocks(&groups)).filter(differs).map(Step::WriteGroups));
+                steps.extend(
+                    (0..group_blocks(&groups))
+                        .filter(|block| self.differs(&groups, *block))
+                        .map(Step::WriteGroups),
+                );
                 steps.push_back(Step::WriteInfo);
                 self.steps = steps;
             }
@@ -274,8 +277,7 @@ impl AdaptiveSwitch {
             }
         }
         let is_final = |&block: &u32| group_block(&added, block) == group_block(&groups, block);
-        let is_freed = |block: &u32| !is_final(block);
-        steps.extend((0..blocks).filter(is_freed).map(Step::WriteGroups));
+        steps.extend((0..blocks).filter(|block| !is_final(block)).map(Step::WriteGroups));
         steps.push_back(Step::WriteInfo);
         steps
     }
@@ -460,9 +462,11 @@ impl AdaptiveSwitch {
 fn entry_steps(target: &SwitchTarget, held: Option<&SwitchTarget>) -> VecDeque<Step> {
     let own = target.own_block();
     let others = (0..target.entry_blocks()).filter(|&block| block != own);
-    let differs =
-        |block: &u32| held.is_none_or(|held| held.entries(*block) != target.entries(*block));
-    others.chain([own]).filter(differs).map(Step::WriteEntries).collect()
+    others
+        .chain([own])
+        .filter(|block| held.is_none_or(|held| held.entries(*block) != target.entries(*block)))
+        .map(Step::WriteEntries)
+        .collect()
 }
 
 /// True while the forwarding table of adaptive routing is in force.

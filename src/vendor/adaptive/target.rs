@@ -97,8 +97,10 @@ impl AdaptiveTarget {
         let target = self.of_switch(guid)?;
         let Tables { plan, groups, .. } = &*self.0;
         let lft = plan.routing.lft(target.switch);
-        let has_group = |(lid, _)| groups.number(target.switch, lid, lft.entry(lid)) > 0;
-        plan.lids.iter().any(has_group).then_some(target)
+        plan.lids
+            .iter()
+            .any(|(lid, _)| groups.number(target.switch, lid, lft.entry(lid)) > 0)
+            .then_some(target)
     }
 
     /// The tables of a switch, with groups or without.
@@ -167,8 +169,11 @@ impl SwitchTarget {
 
     /// A block with static entries alone.
     pub(super) fn static_entries(&self, block: u32) -> ArLftBlock {
-        let fixed = |entry: ArEntry| ArEntry { state: ArState::Static, group: 0, ..entry };
-        ArLftBlock::of(self.entries(block).entries().map(fixed))
+        ArLftBlock::of(self.entries(block).entries().map(|entry| ArEntry {
+            state: ArState::Static,
+            group: 0,
+            ..entry
+        }))
     }
 
     fn entry(&self, lid: Lid) -> ArEntry {

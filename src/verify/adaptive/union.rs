@@ -4,14 +4,13 @@ use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
 use crate::plan::adaptive::AdaptiveGroups;
-use crate::plan::routing::{Lft, PortMask};
+use crate::plan::routing::PortMask;
 use crate::verify::MAX_PATH_SWITCHES;
 use crate::verify::endpoints::{Endpoint, SourcePorts};
 use crate::verify::network::{Channel, NONE, SwitchNetwork};
 use crate::verify::triples::{LOCAL_INPUT, Triples};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
-use std::sync::Arc;
 
 /// Destinations in one task.
 const LIDS_PER_CHUNK: usize = 32;
@@ -118,9 +117,10 @@ impl UnionPass<'_> {
         destinations: &[Endpoint],
         groups: &AdaptiveGroups,
     ) -> (Vec<Route>, Vec<Route>) {
-        let of_chunk = |chunk: &[Endpoint]| self.routes_of(chunk, groups);
-        let routes: Vec<Vec<(Route, bool)>> =
-            destinations.par_chunks(LIDS_PER_CHUNK).map(of_chunk).collect();
+        let routes: Vec<Vec<(Route, bool)>> = destinations
+            .par_chunks(LIDS_PER_CHUNK)
+            .map(|chunk| self.routes_of(chunk, groups))
+            .collect();
         let (safe, broken): (Vec<_>, Vec<_>) =
             routes.into_iter().flatten().partition(|(_, is_safe)| *is_safe);
         let routes = |of: Vec<(Route, bool)>| of.into_iter().map(|(route, _)| route).collect();
@@ -167,11 +167,12 @@ impl UnionPass<'_> {
 
     fn exits(&self, to: &Endpoint, groups: &AdaptiveGroups) -> Vec<Exit> {
         let tables = self.plan.routing.lfts.iter().zip(0..).take(self.network.switches());
-        let exit = |(table, switch): (&Arc<Lft>, u32)| {
-            let fixed = table.entry(to.lid);
-            Exit { fixed, group: groups.number(SwitchId(switch), to.lid, fixed) }
-        };
-        tables.map(exit).collect()
+        tables
+            .map(|(table, switch)| {
+                let fixed = table.entry(to.lid);
+                Exit { fixed, group: groups.number(SwitchId(switch), to.lid, fixed) }
+            })
+            .collect()
     }
 
     /// Follows all packets to a LID and calls `add` with channel, input, next channel and SLs of each
@@ -301,13 +302,14 @@ fn ports_of(groups: &AdaptiveGroups, switch: usize, fixed: u8, group: u16) -> Po
 /// True if packets to two LIDs take the same links with the same SLs.
 fn is_same_route(a: &Endpoint, a_exits: &[Exit], b: &Endpoint, b_exits: &[Exit]) -> bool {
     let at = a.switch as usize;
-    let is_same = |(index, (a, b)): (usize, (&Exit, &Exit))| {
-        index == at || a == b || a.group > 0 && a.group == b.group
-    };
     (a.group, a.switch) == (b.group, b.switch)
         && a_exits[at].fixed == a.exit
         && b_exits[at].fixed == b.exit
-        && a_exits.iter().zip(b_exits).enumerate().all(is_same)
+        && a_exits
+            .iter()
+            .zip(b_exits)
+            .enumerate()
+            .all(|(index, (a, b))| index == at || a == b || a.group > 0 && a.group == b.group)
 }
 
 impl Scratch {

@@ -165,8 +165,10 @@ fn lines_may_be_json() {
 fn a_log_in_json_has_the_events_of_the_management_interface() {
     let event = r#"{"number":7,"event":"role_changed","state":"MASTER"}"#;
     let events = |format, flags| {
-        let config = |config: &mut LogConfig| (config.format, config.flags) = (format, flags);
-        logged(config, |handle, _| handle.write_event(event))
+        logged(
+            |config: &mut LogConfig| (config.format, config.flags) = (format, flags),
+            |handle, _| handle.write_event(event),
+        )
     };
     let text = events(LogFormat::Json, flags::INFO);
     let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("one object");

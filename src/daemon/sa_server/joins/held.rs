@@ -53,11 +53,10 @@ impl HeldJoins {
         self.programmed = self.planning;
         let replies = &self.replies;
         let programmed = self.programmed;
-        let is_programmed = |(_, key): &(Instant, DedupKey)| {
-            replies.get(key).is_none_or(|(_, reply)| reply.required_generation <= programmed)
-        };
         let held = std::mem::take(&mut self.held).into_iter();
-        let (released, held): (Vec<_>, Vec<_>) = held.partition(is_programmed);
+        let (released, held): (Vec<_>, Vec<_>) = held.partition(|(_, key)| {
+            replies.get(key).is_none_or(|(_, reply)| reply.required_generation <= programmed)
+        });
         self.held = held.into();
         self.released.extend(released.into_iter().map(|(_, key)| key));
     }

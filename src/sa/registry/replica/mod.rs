@@ -133,9 +133,8 @@ impl Registry {
     /// is no position of this registry.
     pub fn export(&mut self, since: Option<Position>, max: usize, now: Instant) -> Page {
         let log = self.update_log();
-        let is_known =
-            |position: &Position| position.stream == log.stream && position.number <= log.last();
-        let start = since.filter(is_known);
+        let start =
+            since.filter(|position| position.stream == log.stream && position.number <= log.last());
         let from = start.map_or(0, |position| position.number);
         let keys: Vec<(u64, EntryKey)> = log.since(from).take(max).collect();
         let stream = log.stream;

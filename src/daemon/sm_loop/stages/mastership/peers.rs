@@ -15,11 +15,13 @@ use std::collections::HashSet;
 /// Queries the SMInfo of all other ports with IsSM, whether or not they answered before. Returns
 /// those that answer, ordered by port.
 pub async fn query(client: &SmpClient, keys: &MKeys, fabric: &Fabric) -> Vec<(PortId, SmInfo)> {
-    let runs_sm = |&port: &PortId| {
-        let info = fabric.port(port).info();
-        port != fabric.local() && info.is_some_and(|info| info.has(CapMask::IS_SM))
-    };
-    let ports: Vec<PortId> = fabric.end_ports().filter(runs_sm).collect();
+    let ports: Vec<PortId> = fabric
+        .end_ports()
+        .filter(|&port| {
+            let info = fabric.port(port).info();
+            port != fabric.local() && info.is_some_and(|info| info.has(CapMask::IS_SM))
+        })
+        .collect();
     let mut batch = client.batch();
     for (tag, &port) in ports.iter().enumerate() {
         let route = SmpRoute::Directed(fabric.route_to(port));
@@ -40,9 +42,10 @@ pub async fn query(client: &SmpClient, keys: &MKeys, fabric: &Fabric) -> Vec<(Po
 /// another port than its own, such as one whose port was recabled.
 pub fn peers(observation: &Observation) -> Vec<Peer> {
     let fabric = &observation.fabric;
-    let has_own_guid =
-        |&&(port, info): &&(PortId, SmInfo)| fabric.port_by_guid(info.guid()) == Some(port);
-    let managers = observation.managers.iter().filter(has_own_guid);
+    let managers = observation
+        .managers
+        .iter()
+        .filter(|&&(port, info)| fabric.port_by_guid(info.guid()) == Some(port));
     managers
         .map(|&(port, info)| Peer { info, route: SmpRoute::Directed(fabric.route_to(port)) })
         .collect()

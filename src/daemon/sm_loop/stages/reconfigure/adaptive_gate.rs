@@ -72,8 +72,8 @@ impl PlainChange {
                 .collect();
         }
         let by_switch = running.of(&self.fabric);
-        let choices = |switch, lid| by_switch.choices(switch, lid);
-        let found = self.tables(&choices).to_switch_off(&self.lids());
+        let found =
+            self.tables(&|switch, lid| by_switch.choices(switch, lid)).to_switch_off(&self.lids());
         found.into_iter().map(|switch| self.fabric.switch(switch).guid()).collect()
     }
 

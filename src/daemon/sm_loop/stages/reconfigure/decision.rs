@@ -64,8 +64,10 @@ mod tests {
     fn a_panic_of_incremental_planning_is_followed_by_full_planning() {
         let incremental = |is_full: bool| assert!(is_full, "a defect");
         assert_eq!(full_if_incremental_fails(incremental), Ok(()));
-        let both = |is_full: bool| -> () { panic!("planned in full: {is_full}") };
-        let panic = full_if_incremental_fails(both).unwrap_err();
+        let panic = full_if_incremental_fails(|is_full: bool| -> () {
+            panic!("planned in full: {is_full}")
+        })
+        .unwrap_err();
         assert_eq!(panic.to_string(), "planned in full: true");
         assert_eq!(full_if_incremental_fails(|is_full| is_full), Ok(false));
     }

@@ -20,9 +20,10 @@ impl KeyLog {
     pub(super) fn refused(&mut self, fabric: &Fabric, keys: &MKeys, report: &ApplyReport) {
         let unanswered = report.failed.iter().map(|(set, _)| set);
         let sets = unanswered.chain(&report.unsent).chain(&report.delayed);
-        let owner = |set: &crate::apply::set_id::SetId| fabric.owner(set.slot(fabric));
-        let ports: HashSet<PortId> =
-            sets.filter(|set| set.attr_id == AttrId::PORT_INFO).map(owner).collect();
+        let ports: HashSet<PortId> = sets
+            .filter(|set| set.attr_id == AttrId::PORT_INFO)
+            .map(|set| fabric.owner(set.slot(fabric)))
+            .collect();
         let mut refused = HashSet::new();
         for port in fabric.end_ports().filter(|port| ports.contains(port)) {
             let guid = fabric.port(port).guid;
