@@ -457,7 +457,6 @@ impl Transactions {
     fn release(&mut self, at: usize, request: &InFlight) {
         debug_assert!(self.slots[at].request.is_none(), "a slot is free after its request ended");
         if request.is_stalled {
-            debug_assert!(self.stalled > 0, "each stalled request is counted");
             self.stalled -= 1;
         } else {
             debug_assert!(self.in_flight > 0, "each request in the window is counted");
