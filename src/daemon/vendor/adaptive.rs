@@ -143,6 +143,7 @@ impl VendorManager {
         }
         self.warn_of_static_switches(modes, fabric.switches().len(), capable.len());
         let is_none = capable.is_empty();
+        self.connections.gate.set_in_use(!is_none);
         self.adaptive.switches.observe(capable.into_iter());
         if is_none {
             self.adaptive.target = None;
@@ -171,6 +172,9 @@ impl VendorManager {
         self.send_adaptive(fabric, Some(subnets)).await;
         if !self.is_out_of_date(subnets) {
             self.adaptive.done = Some(AdaptiveInputs::of(subnet));
+            let is_static =
+                self.adaptive.target.is_none() && self.adaptive.switches.running().is_empty();
+            self.connections.gate.set_in_use(!is_static);
         }
         self.log_adaptive(modes);
     }

@@ -17,6 +17,7 @@ use crate::ids::Guid;
 use crate::vendor::adaptive::running::RunningTables;
 use crate::verify::baseline::VerifiedBaseline;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
@@ -47,23 +48,36 @@ type Baseline = CarriedBaseline<VerifiedBaseline>;
 pub struct AdaptiveGate {
     commands: mpsc::Sender<GateCommand>,
     baselines: watch::Sender<Option<Baseline>>,
+    is_in_use: Arc<AtomicBool>,
 }
 
 /// The end of the vendor task.
 pub struct GateReceiver {
     pub(super) commands: mpsc::Receiver<GateCommand>,
     baselines: watch::Sender<Option<Baseline>>,
+    is_in_use: Arc<AtomicBool>,
 }
 
 /// Makes both ends of a gate.
 pub fn adaptive_gate() -> (AdaptiveGate, GateReceiver) {
     let (sender, receiver) = mpsc::channel(QUEUE);
     let baselines = watch::Sender::new(None);
-    let gate = AdaptiveGate { commands: sender, baselines: baselines.clone() };
-    (gate, GateReceiver { commands: receiver, baselines })
+    let is_in_use = Arc::<AtomicBool>::default();
+    let gate = AdaptiveGate {
+        commands: sender,
+        baselines: baselines.clone(),
+        is_in_use: is_in_use.clone(),
+    };
+    (gate, GateReceiver { commands: receiver, baselines, is_in_use })
 }
 
 impl GateReceiver {
+    /// Tells the SM loop whether switches may route adaptively: before the first request about it, and after
+    /// it has been switched off.
+    pub(super) fn set_in_use(&self, is_in_use: bool) {
+        self.is_in_use.store(is_in_use, Ordering::Release);
+    }
+
     /// Takes the baseline of the last plan.
     pub(super) fn take_baseline(&self) -> Option<Baseline> {
         self.baselines.send_replace(None)
@@ -71,6 +85,12 @@ impl GateReceiver {
 }
 
 impl AdaptiveGate {
+    /// False if no switch routes adaptively, and none is about to: plain tables need not wait for the vendor
+    /// task, whose priority is low.
+    pub fn is_in_use(&self) -> bool {
+        self.is_in_use.load(Ordering::Acquire)
+    }
+
     /// Provides the baseline of a plan that is about to be published.
     pub fn provide(&self, baseline: Option<CarriedBaseline<VerifiedBaseline>>) {
         self.baselines.send_replace(baseline);

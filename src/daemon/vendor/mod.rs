@@ -148,6 +148,8 @@ impl VendorManager {
             self.nodes = VendorNodes::default();
             self.rates = RateLimiter::default();
             self.adaptive = AdaptiveState::default();
+            self.connections.gate.set_in_use(false);
+            drop(self.connections.gate.take_baseline());
             let status = VendorStatus { gets: self.gets, ..VendorStatus::default() };
             self.connections.published.store(Arc::new(status));
             return;

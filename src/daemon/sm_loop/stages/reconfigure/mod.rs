@@ -385,6 +385,9 @@ impl Reconfigurer {
         let devices = &mut self.devices;
         devices.transitions.begin(&devices.acknowledged);
         devices.inherit(&context.client, observation, &plan.verified).await;
+        if !context.adaptive.is_in_use() {
+            return false;
+        }
         let is_strict = plan.request.options.strict_transitions;
         let target = plan.verified.plan();
         let change =
