@@ -37,17 +37,18 @@ const PRINTED: [(&str, &[&str]); 21] = [
     ("--what-if", &["failures", "are routed"]),
     ("sim fattree:18x9 -o", &["SUBNET UP after", "routing:   ftree"]),
     ("--draw fabric.svg", &["LIDs:        60 in use"]),
-    ("torus-sm replay", &["reason:      SIGUSR2", "repeated, the same as recorded"]),
+    ("torus-sm replay /tmp", &["reason:      SIGUSR2", "repeated, the same as recorded"]),
     ("-c /etc/opensm/opensm.conf", &[]),
     ("--dry-start", &["routed by minhop, verified", "of which 0 change what devices hold"]),
     ("shadow --report", &["safe to switch", "1 pass, "]),
 ];
 
 /// Files that lines write.
-const WRITTEN: [(&str, &str); 3] = [
+const WRITTEN: [(&str, &str); 4] = [
     ("fabric.txt", "Switch"),
     ("fabric.svg", "<svg"),
     ("opensm.conf", "# Configuration of torus-sm"),
+    ("recording.html", "<!doctype html>"),
 ];
 
 /// Beginnings of code in the text that are commands: those are in the blocks, where they run.
