@@ -58,7 +58,7 @@ impl RecordedIncident {
         Some((step, Self::parse(rest)?))
     }
 
-    /// Reads an incident as [`Self::to_string`] writes it; `None` if the text is another one.
+    /// Reads an incident as its `Display` writes it; `None` if the text is another one.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, rest) = text.split_once(" (")?;
         let (severity, rest) = rest.split_once("): ")?;

@@ -1,5 +1,5 @@
 //! Before plain tables of a live fabric change: switches adaptive routing off where old groups and new tables
-//! together may let packets circle or get lost ([`coexistence`] has the argument).
+//! together may let packets circle or get lost ([`crate::verify::adaptive::coexistence`] has the argument).
 
 use crate::apply::Acknowledged;
 use crate::daemon::process::priority::spawn_low_priority;
