@@ -4,7 +4,8 @@
 //! devices, not a device more. But directed-route requests may all pass the management processor of one
 //! slow switch, whose queue then grows with the window, and with it the round trip of every request. The window
 //! therefore grows while round trips are below twice the lowest ones, by one request in each round trip.
-//! Otherwise, and if a request stalls or is sent again, it is halved.
+//! Otherwise, and if a request stalls or is sent again, it is halved. Short round trips may be longer by
+//! [`SLACK`]: where devices answer within microseconds, the threads of this program alone double them.
 //!
 //! Round trips are judged by rounds of at least [`MIN_ROUND`] answers, of which an eighth took at most the
 //! time that counts. A queue that all requests pass delays these, too, while the mean follows the load of this
@@ -21,6 +22,10 @@ pub(super) const START: usize = 4;
 
 /// Answers in a round at least.
 const MIN_ROUND: usize = 64;
+
+/// Time by which round trips may exceed the lowest ones in any case. A switch that all requests pass has few
+/// of them in its queue in that time: 10 if it needs 10 microseconds for each.
+const SLACK: Duration = Duration::from_micros(100);
 
 pub(super) struct AdaptiveWindow {
     bound: usize,
@@ -83,7 +88,7 @@ impl AdaptiveWindow {
             _ => round_trip,
         };
         self.lowest = Some(lowest);
-        if round_trip > lowest * 2 {
+        if round_trip > (lowest * 2).max(lowest + SLACK) {
             self.halve();
         } else if self.is_used && !self.is_halved {
             let growth = (answers / self.window).min(self.window / 4).max(1);
@@ -133,6 +138,21 @@ mod tests {
             largest = largest.max(window.window());
         }
         assert!((8..=10).contains(&largest), "{largest}");
+    }
+
+    #[test]
+    fn the_load_of_this_machine_does_not_stop_it_among_fast_devices() {
+        let mut window = AdaptiveWindow::new(64);
+        let fast = Duration::from_micros(3);
+        rounds(&mut window, 60, |window| fast + fast * window as u32 / 3);
+        assert_eq!(window.window(), 64);
+        let mut window = AdaptiveWindow::new(64);
+        let mut largest = 0;
+        for _ in 0..200 {
+            rounds(&mut window, 1, |window| Duration::from_micros(10) * window as u32);
+            largest = largest.max(window.window());
+        }
+        assert!((13..=15).contains(&largest), "behind a switch that needs 10 us: {largest}");
     }
 
     #[test]
