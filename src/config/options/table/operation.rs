@@ -60,7 +60,8 @@ macro_rules! timing {
         /// With values up to max_wire_smps, 256 SMPs may be overdue.
         max_wire_smps2: u32 = 4, reload, implemented, range(0, 0x7fff_ffff).else_use(4);
         /// Bound of the limit of SMPs in flight where none is configured (see max_wire_smps): it grows while
-        /// round trips stay below twice the shortest, or 100 us above it, and is halved otherwise. 0: it does not adapt.
+        /// round trips stay below twice the shortest, or 100 us above it, and is halved otherwise.
+        /// 0: it does not adapt.
         max_adaptive_wire_smps: u32 = 64, reload, implemented, range(0, 4096);
         /// Limit of SMPs in flight to one device, overdue ones aside; 0 is no limit. A device handles
         /// one SMP at a time and loses those beyond its short queue.
