@@ -13,7 +13,7 @@ use crate::daemon::sa_server::{SaConnections, SaServer};
 use crate::daemon::setup::Setup;
 use crate::daemon::sm_loop::partitions::permanent_groups;
 use crate::daemon::sm_loop::smp_server::SmpServer;
-use crate::daemon::vendor::gate::GateReceiver;
+use crate::daemon::sm_loop::vendor_gate::GateReceiver;
 use crate::daemon::vendor::{VendorConnections, VendorManager};
 use crate::fabric::virtual_ports::VirtualPorts;
 use crate::ids::Mlid;

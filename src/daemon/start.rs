@@ -15,7 +15,7 @@ use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::reload::limits;
 use crate::daemon::sm_loop::run::{Exit, SmLoop};
-use crate::daemon::vendor::gate::adaptive_gate;
+use crate::daemon::sm_loop::vendor_gate::adaptive_gate;
 use crate::daemon::virtual_ports::{VirtualPortConnections, VirtualPortManager};
 use crate::manage::action::Acceptance;
 use crate::manage::console::ConsoleSources;

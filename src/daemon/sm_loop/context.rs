@@ -7,7 +7,7 @@ use crate::daemon::activity::ActivityReport;
 use crate::daemon::messages::{FirstSweep, SaCommand};
 use crate::daemon::process::recordings::Recordings;
 use crate::daemon::sm_loop::files::StateFiles;
-use crate::daemon::vendor::gate::AdaptiveGate;
+use crate::daemon::sm_loop::vendor_gate::AdaptiveGate;
 use crate::fabric::virtual_ports::VirtualPorts;
 use crate::manage::feed::Feed;
 use crate::notes::Note;

@@ -16,6 +16,7 @@
 //!   stay in the subnet; `unresponsive_devices`: its state;
 //! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
 //! * [`transitions`]: checks for deadlocks while old and new routes coexist;
+//!   [`vendor_gate`]: holds the vendor task while plain forwarding tables change;
 //! * [`files`]: files that are read and written; [`file_writer`]: writes them on another thread;
 //! * [`smp_server`]: answers SMInfo and receives traps; `sender_limits`: limits the traps of each
 //!   port; `bad_m_key`: logs refused requests of others; `own_port`: the port of this SM: whether its
@@ -52,3 +53,4 @@ pub mod transitions;
 mod unreachable_peers;
 mod unresponsive;
 mod unresponsive_devices;
+pub mod vendor_gate;

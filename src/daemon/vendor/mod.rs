@@ -6,10 +6,10 @@
 //! repeated at most once. [`crate::vendor`] decides which requests are due.
 
 mod adaptive;
-pub mod gate;
 mod rates;
 
 use crate::config::options::VendorAttributes;
+use crate::daemon::sm_loop::vendor_gate::{GateCommand, GateReceiver};
 use crate::ids::Guid;
 use crate::notes::{Note, counted};
 use crate::observe::m_keys::MKeys;
@@ -23,7 +23,6 @@ use crate::vendor::status::{CapabilityAnswer, VendorStatus};
 use crate::wire::vendor::facts::GENERAL_INFO_CAPABILITIES;
 use adaptive::AdaptiveState;
 use arc_swap::ArcSwap;
-use gate::{GateCommand, GateReceiver};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tracing::{debug, info};

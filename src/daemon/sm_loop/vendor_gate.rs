@@ -28,7 +28,7 @@ const QUEUE: usize = 4;
 /// Maximum time that plain tables wait for requests in flight and their repetitions.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-pub(super) enum GateCommand {
+pub(in crate::daemon) enum GateCommand {
     Hold(oneshot::Sender<RunningTables>),
     SwitchOff {
         /// The fabric by whose routes the switches are reached.
@@ -53,7 +53,7 @@ pub struct AdaptiveGate {
 
 /// The end of the vendor task.
 pub struct GateReceiver {
-    pub(super) commands: mpsc::Receiver<GateCommand>,
+    pub(in crate::daemon) commands: mpsc::Receiver<GateCommand>,
     baselines: watch::Sender<Option<Baseline>>,
     is_in_use: Arc<AtomicBool>,
 }
@@ -74,12 +74,12 @@ pub fn adaptive_gate() -> (AdaptiveGate, GateReceiver) {
 impl GateReceiver {
     /// Tells the SM loop whether switches may route adaptively: before the first request about it, and after
     /// it has been switched off.
-    pub(super) fn set_in_use(&self, is_in_use: bool) {
+    pub(in crate::daemon) fn set_in_use(&self, is_in_use: bool) {
         self.is_in_use.store(is_in_use, Ordering::Release);
     }
 
     /// Takes the baseline of the last plan.
-    pub(super) fn take_baseline(&self) -> Option<Baseline> {
+    pub(in crate::daemon) fn take_baseline(&self) -> Option<Baseline> {
         self.baselines.send_replace(None)
     }
 }
