@@ -18,7 +18,8 @@ use std::collections::VecDeque;
 /// Capacity in requests above which an empty queue of a device is given back.
 const MAX_IDLE_CAPACITY: usize = 16;
 
-/// Devices whose empty queues may be kept; discovery has requests to all devices waiting at a time.
+/// Devices whose entries and empty queues may be kept; discovery has requests to all devices waiting at
+/// a time.
 const MAX_IDLE_QUEUES: u32 = 512;
 
 /// A request that waits to be sent.
@@ -82,6 +83,7 @@ impl DeviceQueue {
                 return Some((id, queued));
             }
             self.remove_if_idle(id);
+            self.shrink_if_idle();
         }
     }
 
@@ -97,6 +99,7 @@ impl DeviceQueue {
         device.in_flight -= 1;
         self.enter_circle(id, limit);
         self.remove_if_idle(id);
+        self.shrink_if_idle();
     }
 
     /// Removes the requests that `is_removed` selects, and returns them.
@@ -154,6 +157,13 @@ impl DeviceQueue {
             self.free.push(id);
         }
     }
+
+    /// Gives the entries back if there are many and all are free.
+    fn shrink_if_idle(&mut self) {
+        if self.free.len() == self.devices.len() && self.free.len() > MAX_IDLE_QUEUES as usize {
+            *self = Self::default();
+        }
+    }
 }
 
 #[cfg(test)]
@@ -205,6 +215,23 @@ mod tests {
         assert_eq!(queue.remove(|_| true).len(), 1);
         assert!(queue.pop(LIMIT).is_none());
         assert_eq!((queue.devices.len(), queue.free.len(), queue.by_route.len()), (1, 1, 0));
+    }
+
+    #[test]
+    fn entries_of_many_devices_are_given_back_when_all_are_idle() {
+        let mut queue = DeviceQueue::default();
+        let devices = MAX_IDLE_QUEUES as u16 + 1;
+        for device in 1..=devices {
+            queue.push(queued(device, 0), LIMIT);
+        }
+        let sent: Vec<_> = std::iter::from_fn(|| queue.pop(LIMIT)).collect();
+        for (number, (id, _)) in sent.iter().enumerate() {
+            assert_eq!(queue.devices.len(), usize::from(devices), "{number} are idle");
+            queue.release(*id, LIMIT);
+        }
+        assert_eq!(queue.devices.capacity(), 0);
+        queue.push(queued(7, 0), LIMIT);
+        assert!(queue.pop(LIMIT).is_some());
     }
 
     #[derive(Clone, Copy, Debug)]
