@@ -46,6 +46,7 @@ use crate::cli::output::print_to;
 use crate::cli::{ExitCode, Failure, PlanArgs};
 use crate::fabric::{Fabric, ibnet};
 use crate::plan::routing::torus::{Torus, TorusLayout};
+use crate::publish::dump_file::StopWriting;
 use crate::publish::report::link_loads;
 use crate::publish::{atomic_file, dumps};
 use crate::verify::adaptive::ProvenGroups;
@@ -194,7 +195,7 @@ fn dump(folder: &Path, fabric: &Fabric, plan: &crate::plan::Plan) -> Result<(), 
     fs::create_dir_all(folder).map_err(|error| system(format!("{}: {error}", folder.display())))?;
     let dumped = |error: atomic_file::FileWriteError| system(error.to_string());
     dumps::write_subnet(folder, fabric, plan).map_err(dumped)?;
-    dumps::write_routing(folder, fabric, plan).map_err(dumped)?;
+    dumps::write_routing(folder, fabric, plan, &StopWriting::default()).map_err(dumped)?;
     let engine_dumps = plan.routing.policy.dumps(fabric, &plan.lids);
     engine_dumps.iter().try_for_each(|dump| write_file(&folder.join(&*dump.file), &dump.text))
 }

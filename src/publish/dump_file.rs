@@ -28,9 +28,32 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Mode bits that let other users read or write a file.
 const MODE_OF_OTHERS: u32 = 0o077;
+
+/// Ends dumps that are being written, which for large fabrics takes minutes: those that are not complete
+/// keep their old content.
+#[derive(Clone, Default, Debug)]
+pub struct StopWriting(Arc<AtomicBool>);
+
+impl StopWriting {
+    pub fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// # Errors
+    /// It was requested.
+    pub(super) fn check(&self) -> io::Result<()> {
+        if self.is_requested() { Err(io::Error::other("the writing was stopped")) } else { Ok(()) }
+    }
+}
 
 /// Writes a world-readable dump.
 ///

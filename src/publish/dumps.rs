@@ -16,7 +16,7 @@ pub use service_levels::{path_sl_count, path_sls, sl2vl};
 pub use topology::subnet;
 
 use super::atomic_file::FileWriteError;
-use super::dump_file;
+use super::dump_file::{self, StopWriting};
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::Plan;
 use crate::plan::routing::{RoutedPart, Routing};
@@ -71,8 +71,14 @@ pub const MAX_LID_MATRIX_LINES: usize = 1 << 20;
 /// `opensm-lid-matrix.dump` above [`MAX_LID_MATRIX_LINES`].
 ///
 /// # Errors
-/// The first file that could not be written; the remaining files are written nevertheless.
-pub fn write_routing(dir: &Path, fabric: &Fabric, plan: &Plan) -> Result<(), FileWriteError> {
+/// The first file that could not be written; the remaining files are written nevertheless. After `stop` is
+/// requested none is.
+pub fn write_routing(
+    dir: &Path,
+    fabric: &Fabric,
+    plan: &Plan,
+    stop: &StopWriting,
+) -> Result<(), FileWriteError> {
     let mut result = Ok(());
     for (name, dump) in ROUTING_DUMPS {
         let is_wanted = match name {
@@ -82,16 +88,21 @@ pub fn write_routing(dir: &Path, fabric: &Fabric, plan: &Plan) -> Result<(), Fil
             _ => true,
         };
         if is_wanted {
-            result = result.and(write(&dir.join(name), fabric, plan, dump));
+            result = result.and(write(&dir.join(name), fabric, plan, dump, stop));
         }
     }
     let parts = plan.routing.policy.parts(fabric, &plan.lids);
-    parts.iter().fold(result, |result, part| result.and(write_part(dir, plan, part)))
+    parts.iter().fold(result, |result, part| result.and(write_part(dir, plan, part, stop)))
 }
 
 /// Writes the tables and the topology of a step of a routing chain. The tables of an engine that
 /// failed are empty, and its hops those of shortest paths.
-fn write_part(dir: &Path, plan: &Plan, part: &RoutedPart<'_>) -> Result<(), FileWriteError> {
+fn write_part(
+    dir: &Path,
+    plan: &Plan,
+    part: &RoutedPart<'_>,
+    stop: &StopWriting,
+) -> Result<(), FileWriteError> {
     let routing = part.routing.cloned().unwrap_or_else(|| {
         Routing::without_routes(part.engine, part.fabric.switches().len(), part.lids.max())
     });
@@ -102,7 +113,8 @@ fn write_part(dir: &Path, plan: &Plan, part: &RoutedPart<'_>) -> Result<(), File
         let is_wanted =
             name != LID_MATRIX_FILE || lid_matrix_count(part.fabric, &plan) <= MAX_LID_MATRIX_LINES;
         if is_wanted {
-            written = written.and(write(&dir.join(part.file(name)), part.fabric, &plan, dump));
+            let path = dir.join(part.file(name));
+            written = written.and(write(&path, part.fabric, &plan, dump, stop));
         }
     }
     written
@@ -113,7 +125,7 @@ fn write_part(dir: &Path, plan: &Plan, part: &RoutedPart<'_>) -> Result<(), File
 /// # Errors
 /// The file system's error, with the path of the file.
 pub fn write_subnet(dir: &Path, fabric: &Fabric, plan: &Plan) -> Result<(), FileWriteError> {
-    write(&dir.join(SUBNET_FILE), fabric, plan, subnet)
+    write(&dir.join(SUBNET_FILE), fabric, plan, subnet, &StopWriting::default())
 }
 
 fn write(
@@ -121,9 +133,10 @@ fn write(
     fabric: &Fabric,
     plan: &Plan,
     dump: DumpWriter,
+    stop: &StopWriting,
 ) -> Result<(), FileWriteError> {
     dump_file::write_by(path, |file| {
-        let mut sink = FileSink { file, result: Ok(()) };
+        let mut sink = FileSink { file, stop, result: stop.check() };
         dump(&mut sink, fabric, plan);
         sink.result
     })
@@ -132,13 +145,14 @@ fn write(
 /// Adapts a file to [`fmt::Write`]. Keeps the first I/O error and writes nothing after it.
 struct FileSink<'a> {
     file: &'a mut dyn io::Write,
+    stop: &'a StopWriting,
     result: io::Result<()>,
 }
 
 impl fmt::Write for FileSink<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if self.result.is_ok() {
-            self.result = self.file.write_all(text.as_bytes());
+            self.result = self.stop.check().and_then(|()| self.file.write_all(text.as_bytes()));
         }
         if self.result.is_ok() { Ok(()) } else { Err(fmt::Error) }
     }

@@ -11,6 +11,7 @@ use torus_sm::fabric::{Fabric, ibnet};
 use torus_sm::ids::{Mlid, Sl};
 use torus_sm::plan::Plan;
 use torus_sm::plan::multicast::GroupMembers;
+use torus_sm::publish::dump_file::StopWriting;
 use torus_sm::publish::dumps;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::{Checks, Fault, verify};
@@ -33,7 +34,8 @@ fn ibdmchk_output(fabric: &Fabric, plan: &Plan) -> Option<String> {
     let ibdmchk = testkit::tool("ibdmchk")?;
     let dir = tempfile::tempdir().expect("a temporary folder");
     dumps::write_subnet(dir.path(), fabric, plan).expect("a writable folder");
-    dumps::write_routing(dir.path(), fabric, plan).expect("a writable folder");
+    dumps::write_routing(dir.path(), fabric, plan, &StopWriting::default())
+        .expect("a writable folder");
     let mut command = Command::new(ibdmchk);
     command.current_dir(dir.path()).arg("-M");
     for (flag, file) in [

@@ -10,6 +10,7 @@ use torus_sm::fabric::{Fabric, ibnet};
 use torus_sm::ids::Mlid;
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::routing::PortMask;
+use torus_sm::publish::dump_file::StopWriting;
 use torus_sm::publish::dumps::{self, DumpWriter};
 use torus_sm::wire::attr::PortState;
 
@@ -85,10 +86,28 @@ fn a_missing_folder_is_an_error_with_its_name() {
     let site = site();
     let plan = site.plan(&[]).expect("minhop routes every fabric");
     let dir = tempfile::tempdir().expect("a temporary folder");
-    dumps::write_routing(dir.path(), &site.fabric, &plan).expect("a folder to write to");
+    dumps::write_routing(dir.path(), &site.fabric, &plan, &StopWriting::default())
+        .expect("a folder to write to");
     let written = fs::read_dir(dir.path()).expect("a folder").count();
     assert_eq!(written, 6, "no temporary file is left");
     let missing = dir.path().join("missing");
-    let error = dumps::write_routing(&missing, &site.fabric, &plan).expect_err("no folder");
+    let error = dumps::write_routing(&missing, &site.fabric, &plan, &StopWriting::default())
+        .expect_err("no folder");
     assert!(error.to_string().contains("missing/opensm-lfts.dump"), "{error}");
+}
+
+#[test]
+fn dumps_that_are_stopped_keep_their_old_content() {
+    let site = site();
+    let plan = site.plan(&[]).expect("minhop routes every fabric");
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let old = dir.path().join("opensm-lfts.dump");
+    fs::write(&old, "old").expect("a folder to write to");
+    let stop = StopWriting::default();
+    stop.request();
+    let error =
+        dumps::write_routing(dir.path(), &site.fabric, &plan, &stop).expect_err("it is stopped");
+    assert!(error.to_string().ends_with("opensm-lfts.dump: the writing was stopped"), "{error}");
+    assert_eq!(fs::read_to_string(&old).expect("the dump"), "old");
+    assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 1, "no other file is left");
 }

@@ -12,13 +12,17 @@ use crate::manage::loop_status::FileProblem;
 use crate::observe::m_keys::MKeys;
 use crate::plan::lids::Memory;
 use crate::publish::Subnet;
+use crate::publish::dump_file::StopWriting;
 use crate::publish::rejected::PlanRejected;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
+
+/// Time that dumps may still take when the daemon exits.
+const EXIT_TIME: Duration = Duration::from_secs(2);
 
 /// Delay before files that could not be written are written again.
 const RETRY_DELAY: Duration = Duration::from_secs(30);
@@ -39,11 +43,11 @@ pub struct WriteJob {
 
 impl WriteJob {
     /// Writes all files that can be written. Returns the errors of the others.
-    fn write(&self, files: &StateFiles) -> Vec<String> {
+    fn write(&self, files: &StateFiles, stop: &StopWriting) -> Vec<String> {
         let memory = Some(files.write_memory(&self.memory, &self.options));
         let fabric = self.subnet.as_ref().map(|subnet| &*subnet.fabric);
         let keys = Some(files.write_m_keys(&self.m_keys, fabric, &self.options));
-        let dumps = self.subnet.as_ref().map(|subnet| files.write_dumps(subnet));
+        let dumps = self.subnet.as_ref().map(|subnet| files.write_dumps(subnet, stop));
         let rejected = self.rejected.as_ref();
         let rejected = rejected.map(|plan| files.write_engine_dumps(&plan.dumps, &self.options));
         let results = [memory, keys, dumps, rejected].into_iter().flatten();
@@ -63,9 +67,9 @@ pub struct DumpJob {
 
 impl DumpJob {
     /// Writes all files that can be written. Returns the errors of the others.
-    fn write(&self, files: &StateFiles) -> Vec<String> {
+    fn write(&self, files: &StateFiles, stop: &StopWriting) -> Vec<String> {
         let rejected = self.rejected.as_ref();
-        let dumps = files.write_dumps(&self.subnet);
+        let dumps = files.write_dumps(&self.subnet, stop);
         let engine_dumps =
             rejected.map(|plan| files.write_engine_dumps(&plan.dumps, &self.subnet.options));
         let results = [Some(dumps), engine_dumps].into_iter().flatten();
@@ -90,6 +94,7 @@ pub struct FileWriter {
 struct Running {
     jobs: watch::Sender<Option<WriteJob>>,
     dumps: mpsc::UnboundedSender<DumpJob>,
+    stop: StopWriting,
     task: JoinHandle<()>,
 }
 
@@ -116,70 +121,102 @@ impl FileWriter {
         self.running.get_or_insert_with(|| {
             let (jobs, queued_jobs) = watch::channel(None);
             let (dumps, queued_dumps) = mpsc::unbounded_channel();
-            let task =
-                tokio::spawn(serve(files.clone(), problem.clone(), queued_jobs, queued_dumps));
-            Running { jobs, dumps, task }
+            let stop = StopWriting::default();
+            let server = Server {
+                files: files.clone(),
+                problem: problem.clone(),
+                stop: stop.clone(),
+                failures: FailureLog::default(),
+            };
+            let task = tokio::spawn(server.serve(queued_jobs, queued_dumps));
+            Running { jobs, dumps, stop, task }
         })
     }
 
-    /// Waits until the last job is written.
+    /// Waits until the last job is written, and [`EXIT_TIME`] at most for its dumps.
     pub async fn finish(&mut self) {
-        let Some(Running { jobs, dumps, task }) = self.running.take() else { return };
-        drop((jobs, dumps));
-        if let Err(problem) = task.await {
+        let Some(Running { jobs, dumps, stop, mut task }) = self.running.take() else { return };
+        drop(jobs);
+        drop(dumps);
+        let ended = match timeout(EXIT_TIME, &mut task).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                warn!("the daemon exits before its dump files are complete; the old ones stay");
+                stop.request();
+                task.await
+            }
+        };
+        if let Err(problem) = ended {
             error!("writing cache and dump files failed: {problem}");
         }
     }
 }
 
-/// Writes jobs until the sender is dropped. `changed` still reports the last job after that, before
-/// it returns an error.
-async fn serve(
+/// What the task that writes uses.
+struct Server {
     files: StateFiles,
     problem: Arc<FileProblem>,
-    mut jobs: watch::Receiver<Option<WriteJob>>,
-    mut dumps: mpsc::UnboundedReceiver<DumpJob>,
-) {
-    let mut failures = FailureLog::default();
-    loop {
-        tokio::select! {
-            biased;
-            Some(dump) = dumps.recv() => {
-                write_dumps(dump, files.clone()).await;
-                continue;
+    stop: StopWriting,
+    failures: FailureLog,
+}
+
+impl Server {
+    /// Writes jobs until the sender is dropped. `changed` still reports the last job after that, before
+    /// it returns an error.
+    async fn serve(
+        mut self,
+        mut jobs: watch::Receiver<Option<WriteJob>>,
+        mut dumps: mpsc::UnboundedReceiver<DumpJob>,
+    ) {
+        loop {
+            tokio::select! {
+                biased;
+                Some(dump) = dumps.recv() => {
+                    self.write_dumps(dump).await;
+                    continue;
+                }
+                changed = jobs.changed() => if changed.is_err() { return },
+                () = sleep(RETRY_DELAY), if self.failures.has_any() => {}
             }
-            changed = jobs.changed() => if changed.is_err() { return },
-            () = sleep(RETRY_DELAY), if failures.has_any() => {}
+            let Some(job) = jobs.borrow_and_update().clone() else { continue };
+            self.write(job).await;
         }
-        let Some(job) = jobs.borrow_and_update().clone() else { continue };
-        let files = files.clone();
-        match spawn_writer(move || job.write(&files)).await {
+    }
+
+    async fn write(&mut self, job: WriteJob) {
+        let files = self.files.clone();
+        let stop = self.stop.clone();
+        match spawn_writer(move || job.write(&files, &stop)).await {
+            // That the dumps are incomplete was logged.
+            Ok(_) if self.stop.is_requested() => {}
             Ok(errors) => {
-                problem.set(errors.first().cloned());
-                failures.update(errors);
+                self.problem.set(errors.first().cloned());
+                self.failures.update(errors);
             }
             Err(problem) => error!("writing cache and dump files failed: {problem}"),
         }
     }
-}
 
-/// Writes requested dumps, and reports the result.
-async fn write_dumps(job: DumpJob, files: StateFiles) {
-    let folder = files.dump_dir.display().to_string();
-    let written = spawn_writer(move || {
-        let errors = job.write(&files);
-        (job, errors)
-    });
-    match written.await {
-        Ok((job, errors)) if errors.is_empty() => {
-            job.report(&Ok(format!("dump files written to {folder}")));
+    /// Writes requested dumps, and reports the result.
+    async fn write_dumps(&self, job: DumpJob) {
+        let folder = self.files.dump_dir.display().to_string();
+        let files = self.files.clone();
+        let stop = self.stop.clone();
+        let written = spawn_writer(move || {
+            let errors = job.write(&files, &stop);
+            (job, errors)
+        });
+        match written.await {
+            Ok((job, errors)) if errors.is_empty() => {
+                job.report(&Ok(format!("dump files written to {folder}")));
+            }
+            Ok((job, errors)) => {
+                let problem = errors.join("; ");
+                error!("dump files that an operator requests: {problem}");
+                job.report(&Err(problem));
+            }
+            Err(problem) => error!("writing dump files failed: {problem}"),
         }
-        Ok((job, errors)) => {
-            let problem = errors.join("; ");
-            error!("dump files that an operator requests: {problem}");
-            job.report(&Err(problem));
-        }
-        Err(problem) => error!("writing dump files failed: {problem}"),
     }
 }
 

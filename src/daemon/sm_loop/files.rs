@@ -15,7 +15,8 @@ use crate::plan::routing::Dump;
 use crate::publish::Subnet;
 use crate::publish::{
     atomic_file::{self, FileWriteError},
-    dump_file, dumps,
+    dump_file::{self, StopWriting},
+    dumps,
 };
 use crate::replication::protocol::Files;
 use std::fs;
@@ -180,12 +181,12 @@ impl StateFiles {
     /// [`LOG_ROUTING`] those of the routes.
     ///
     /// # Errors
-    /// A file cannot be written; it has its old contents.
-    pub fn write_dumps(&self, subnet: &Subnet) -> Result<(), FileWriteError> {
+    /// A file cannot be written, or `stop` was requested; it has its old contents.
+    pub fn write_dumps(&self, subnet: &Subnet, stop: &StopWriting) -> Result<(), FileWriteError> {
         let Subnet { fabric, plan, .. } = subnet;
         let mut written = dumps::write_subnet(&self.dump_dir, fabric, plan);
         if subnet.options.log_flags & LOG_ROUTING != 0 {
-            written = written.and(self.write_routing(fabric, plan));
+            written = written.and(self.write_routing(fabric, plan, stop));
             let errors = plan.routing.routing_errors.iter();
             let dumps: Vec<Dump> = errors.filter_map(|error| error.dump.clone()).collect();
             written = written.and(self.write_engine_dumps(&dumps, &subnet.options));
@@ -212,14 +213,21 @@ impl StateFiles {
         dumps.try_for_each(|dump| dump_file::write(&self.dump_dir.join(&*dump.file), &dump.text))
     }
 
-    fn write_routing(&self, fabric: &Fabric, plan: &Plan) -> Result<(), FileWriteError> {
+    fn write_routing(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        stop: &StopWriting,
+    ) -> Result<(), FileWriteError> {
         let path_sls = dumps::path_sl_count(fabric, plan);
         if path_sls > dumps::MAX_PATH_SLS {
             let max = dumps::MAX_PATH_SLS;
             info!("opensm.psl is not written: {path_sls} lines exceed the maximum of {max}");
         }
-        let written = dumps::write_routing(&self.dump_dir, fabric, plan);
-        info!("wrote routes to {}", self.dump_dir.display());
+        let written = dumps::write_routing(&self.dump_dir, fabric, plan, stop);
+        if written.is_ok() {
+            info!("wrote routes to {}", self.dump_dir.display());
+        }
         let dumps = plan.routing.policy.dumps(fabric, &plan.lids).into_iter();
         dumps.fold(written, |written, Dump { file, text }| {
             written.and(dump_file::write(&self.dump_dir.join(&*file), &text))

@@ -5,6 +5,7 @@ use super::{EngineCase, daemons};
 use testkit::fabrics::Family;
 use testkit::planning::{PlanSetup, options as plan_options};
 use testkit::torus::random::Random;
+use torus_sm::publish::dump_file::StopWriting;
 use torus_sm::publish::dumps;
 
 #[test]
@@ -29,7 +30,8 @@ pub(super) fn options(case: &mut EngineCase, random: &mut Random) {
     let setup = PlanSetup::new(&case.topology, case.local, options, String::new());
     let plan = setup.plan(&[]).expect("minhop routes every fabric");
     let folder = tempfile::tempdir().expect("a folder");
-    dumps::write_routing(folder.path(), &setup.fabric, &plan).expect("dumps");
+    dumps::write_routing(folder.path(), &setup.fabric, &plan, &StopWriting::default())
+        .expect("dumps");
     let dump = std::fs::read_to_string(folder.path().join("opensm-lfts.dump")).expect("a dump");
     case.add_file("lfts_file", dump);
 }
