@@ -8,7 +8,7 @@
 //! [`topology`] describes nodes and cables without state, as generators and fabric files
 //! ([`ibnet`]) give them. [`synthetic`] makes the snapshot that a sweep of a topology would return.
 //! [`DiscoveryFault`] is a failure of a sweep.
-//! [`difference`] compares two snapshots, and [`part`] makes a fabric of some nodes and ports.
+//! [`difference`] compares two snapshots, [`successors`] finds the ports of one in a later one, and [`part`] makes a fabric of some nodes and ports.
 //! [`virtual_ports`] are those of SR-IOV functions. [`link_rate`] has widths and speeds.
 //! [`quarantined`] names links that are treated as down.
 
@@ -23,6 +23,7 @@ pub mod part;
 mod port;
 pub mod quarantined;
 pub mod subnet_list;
+pub mod successors;
 pub mod synthetic;
 pub mod topology;
 pub mod virtual_ports;

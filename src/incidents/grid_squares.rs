@@ -6,45 +6,37 @@
 //! exchange of two plugs leaves fewer cables with an unusual number of squares than any other exchange.
 
 use super::fact::{Cable, CableEnd, ExchangedCables};
+use super::switch_links::{SwitchLink, SwitchLinks};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Cables that are tried: those with the most unusual cables beside them.
 const MAX_SUSPECTS: usize = 96;
 
-/// A cable between two switches.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Link {
-    ports: [PortId; 2],
-    ends: [SwitchId; 2],
+/// A switch beside another one.
+struct Neighbour {
+    switch: SwitchId,
+    cables: u32,
 }
 
 /// The links between switches, with the neighbours of each switch.
-struct Grid {
-    links: Vec<Link>,
-    /// By switch: its neighbours, once for each cable.
-    neighbours: Vec<Vec<SwitchId>>,
+struct SquareGrid {
+    links: Vec<SwitchLink>,
+    /// By switch.
+    neighbours: Vec<Vec<Neighbour>>,
     /// By switch: the numbers of its links.
     links_at: Vec<Vec<usize>>,
 }
 
-impl Grid {
+impl SquareGrid {
     fn new(fabric: &Fabric) -> Self {
-        let mut links = Vec::new();
-        for port in fabric.port_ids() {
-            let Some(peer) = fabric.port(port).peer.filter(|&peer| peer > port) else { continue };
-            let ends = [fabric.node_of(port).switch, fabric.node_of(peer).switch];
-            if let [Some(one), Some(other)] = ends
-                && one != other
-            {
-                links.push(Link { ports: [port, peer], ends: [one, other] });
-            }
-        }
-        let mut links_at = vec![Vec::new(); fabric.switches().len()];
+        let SwitchLinks { links, .. } = SwitchLinks::of(fabric);
+        let switches = fabric.switches().len();
+        let mut links_at = vec![Vec::new(); switches];
         for (number, link) in links.iter().enumerate() {
             link.ends.iter().for_each(|end| links_at[end.index()].push(number));
         }
-        let neighbours = vec![Vec::new(); fabric.switches().len()];
+        let neighbours = (0..switches).map(|_| Vec::new()).collect();
         let mut grid = Self { links, neighbours, links_at };
         for number in 0..grid.links.len() {
             grid.connect(grid.links[number].ends);
@@ -53,98 +45,117 @@ impl Grid {
     }
 
     fn connect(&mut self, [one, other]: [SwitchId; 2]) {
-        self.neighbours[one.index()].push(other);
-        self.neighbours[other.index()].push(one);
+        for (at, far) in [(one, other), (other, one)] {
+            let list = &mut self.neighbours[at.index()];
+            match list.iter_mut().find(|it| it.switch == far) {
+                Some(known) => known.cables += 1,
+                None => list.push(Neighbour { switch: far, cables: 1 }),
+            }
+        }
     }
 
     fn disconnect(&mut self, [one, other]: [SwitchId; 2]) {
         for (at, far) in [(one, other), (other, one)] {
             let list = &mut self.neighbours[at.index()];
-            if let Some(index) = list.iter().position(|&it| it == far) {
-                list.swap_remove(index);
+            if let Some(index) = list.iter().position(|it| it.switch == far) {
+                list[index].cables -= 1;
+                if list[index].cables == 0 {
+                    list.swap_remove(index);
+                }
             }
         }
+    }
+
+    fn beside(&self, switch: SwitchId) -> impl Iterator<Item = SwitchId> {
+        self.neighbours[switch.index()].iter().map(|it| it.switch)
+    }
+
+    /// Number of cables between two switches.
+    fn cables(&self, one: SwitchId, other: SwitchId) -> u32 {
+        let found = self.neighbours[one.index()].iter().find(|it| it.switch == other);
+        found.map_or(0, |it| it.cables)
     }
 
     /// Number of squares that have a side between these switches.
     fn squares(&self, [one, other]: [SwitchId; 2]) -> usize {
         let mut count = 0;
-        let mut seen: Vec<(SwitchId, SwitchId)> = Vec::new();
-        for &x in self.neighbours[one.index()].iter().filter(|&&x| x != other) {
-            for &y in self.neighbours[other.index()].iter().filter(|&&y| y != one && y != x) {
-                if self.neighbours[x.index()].contains(&y) && !seen.contains(&(x, y)) {
-                    seen.push((x, y));
-                    count += 1;
-                }
-            }
+        for x in self.beside(one).filter(|&x| x != other) {
+            count += self.beside(x).filter(|&y| y != one && self.cables(y, other) > 0).count();
         }
         count
     }
 
-    /// The numbers of the links that may be in a square with a link at one of these switches.
-    fn around(&self, switches: &[SwitchId]) -> BTreeSet<usize> {
-        let near = switches.iter().flat_map(|at| &self.neighbours[at.index()]);
-        near.chain(switches).flat_map(|at| &self.links_at[at.index()]).copied().collect()
+    /// By switch: number of squares of which a cable to it from this switch would be a side.
+    fn squares_from(&self, one: SwitchId) -> Vec<usize> {
+        let mut squares = vec![0; self.neighbours.len()];
+        for x in self.beside(one) {
+            for y in self.beside(x).filter(|&y| y != one) {
+                self.beside(y).filter(|&other| other != x).for_each(|at| squares[at.index()] += 1);
+            }
+        }
+        squares
     }
 
-    /// The most frequent number of squares; `None` without squares.
-    fn usual(&self) -> Option<usize> {
-        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-        for link in &self.links {
-            *counts.entry(self.squares(link.ends)).or_default() += 1;
-        }
-        let (&usual, _) = counts.iter().max_by_key(|&(_, &count)| count)?;
-        (usual > 0).then_some(usual)
+    /// The numbers of the links that may be in a square with a link at one of these switches.
+    fn around(&self, switches: &[SwitchId]) -> BTreeSet<usize> {
+        let near = switches.iter().flat_map(|&at| self.beside(at));
+        let at = near.chain(switches.iter().copied());
+        at.flat_map(|at| &self.links_at[at.index()]).copied().collect()
     }
 }
 
+/// The most frequent one of the numbers of squares; `None` if that is 0.
+fn usual(squares: &[usize]) -> Option<usize> {
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for &squares in squares {
+        *counts.entry(squares).or_insert(0) += 1;
+    }
+    let (&usual, _) = counts.iter().max_by_key(|&(_, &count)| count)?;
+    (usual > 0).then_some(usual)
+}
+
 /// An exchange of plugs, and the number of links that it leaves with an unusual number of squares.
-struct Trial {
+struct PlugExchange {
     links: [usize; 2],
     /// The plugs to exchange.
     plugs: [PortId; 2],
     unusual: usize,
 }
 
+/// The search for two swapped cables.
+struct ExchangeSearch {
+    grid: SquareGrid,
+    /// The number of squares of most links.
+    usual: usize,
+    /// The numbers of the other links.
+    unusual: BTreeSet<usize>,
+    /// By switch: [`SquareGrid::squares_from`] of the switches of suspects.
+    squares_from: Vec<Vec<usize>>,
+}
+
 /// The two swapped cables of a grid; `None` if no exchange is better than all others.
 pub fn swapped(fabric: &Fabric) -> Option<ExchangedCables> {
-    let mut grid = Grid::new(fabric);
-    let usual = grid.usual()?;
-    let unusual: BTreeSet<usize> = (0..grid.links.len())
-        .filter(|number| grid.squares(grid.links[*number].ends) != usual)
-        .collect();
-    if unusual.is_empty() {
-        return None;
-    }
-    let beside = |number: usize| -> usize {
-        let ends = grid.links[number].ends.iter();
-        let at = ends.flat_map(|end| &grid.links_at[end.index()]);
-        at.filter(|beside| unusual.contains(beside)).count()
-    };
-    let numbers = 0..grid.links.len();
-    let mut suspects: Vec<(usize, usize)> =
-        numbers.map(|number| (beside(number), number)).collect();
-    suspects.sort_by_key(|&(beside, number)| (std::cmp::Reverse(beside), number));
-    suspects.truncate(MAX_SUSPECTS);
-    let mut best: Option<Trial> = None;
+    let mut search = ExchangeSearch::new(SquareGrid::new(fabric))?;
+    let suspects = search.suspects();
+    let mut best: Option<PlugExchange> = None;
     let mut is_tied = false;
-    for (index, &(_, one)) in suspects.iter().enumerate() {
-        for &(_, other) in &suspects[index + 1..] {
+    for (index, &one) in suspects.iter().enumerate() {
+        for &other in &suspects[index + 1..] {
             for crossing in [1, 0] {
-                let trial = tried(&mut grid, &unusual, [one, other], crossing, usual);
-                let Some(trial) = trial else { continue };
-                let least = best.as_ref().map_or(unusual.len(), |best| best.unusual);
-                if trial.unusual < least {
-                    (best, is_tied) = (Some(trial), false);
-                } else if trial.unusual == least {
+                let Some(tried) = search.exchange([one, other], crossing) else { continue };
+                let least = best.as_ref().map_or(search.unusual.len(), |best| best.unusual);
+                if tried.unusual < least {
+                    best = Some(tried);
+                    is_tied = false;
+                } else if tried.unusual == least {
                     is_tied = true;
                 }
             }
         }
     }
     // Exchanges that all leave a regular grid are equally good.
-    let Trial { links, plugs, .. } = best.filter(|best| !is_tied || best.unusual == 0)?;
-    let [one, other] = links.map(|number| Cable::of(fabric, grid.links[number].ports[0]));
+    let PlugExchange { links, plugs, .. } = best.filter(|best| !is_tied || best.unusual == 0)?;
+    let [one, other] = links.map(|number| Cable::of(fabric, search.grid.links[number].ports[0]));
     let mut cables = [one?, other?];
     cables.sort_unstable();
     let mut plugs = plugs.map(|port| CableEnd::of(fabric, port));
@@ -153,43 +164,84 @@ pub fn swapped(fabric: &Fabric) -> Option<ExchangedCables> {
     Some(ExchangedCables { cables, plugs, reason: reason.to_owned() })
 }
 
+impl ExchangeSearch {
+    /// A search in a grid; `None` if all links are sides of as many squares, or most of none.
+    fn new(grid: SquareGrid) -> Option<Self> {
+        let squares: Vec<usize> = grid.links.iter().map(|link| grid.squares(link.ends)).collect();
+        let usual = usual(&squares)?;
+        let numbers = 0..squares.len();
+        let unusual: BTreeSet<usize> = numbers.filter(|&link| squares[link] != usual).collect();
+        let squares_from = vec![Vec::new(); grid.neighbours.len()];
+        (!unusual.is_empty()).then_some(Self { grid, usual, unusual, squares_from })
+    }
+
+    /// The numbers of the links that are tried.
+    fn suspects(&mut self) -> Vec<usize> {
+        let mut unusual_at = vec![0_usize; self.grid.neighbours.len()];
+        for end in self.unusual.iter().flat_map(|&number| self.grid.links[number].ends) {
+            unusual_at[end.index()] += 1;
+        }
+        let links = &self.grid.links;
+        let mut suspects: Vec<usize> = (0..links.len()).collect();
+        suspects.sort_by_key(|&number| {
+            let beside: usize = links[number].ends.iter().map(|end| unusual_at[end.index()]).sum();
+            (std::cmp::Reverse(beside), number)
+        });
+        suspects.truncate(MAX_SUSPECTS);
+        for end in suspects.iter().flat_map(|&number| links[number].ends) {
+            if self.squares_from[end.index()].is_empty() {
+                self.squares_from[end.index()] = self.grid.squares_from(end);
+            }
+        }
+        suspects
+    }
+
+    /// The exchange of the second plug of the first link with plug `crossing` of the other one. `None`
+    /// if one of the links would not be one of the grid.
+    fn exchange(&mut self, links: [usize; 2], crossing: usize) -> Option<PlugExchange> {
+        let [one, other] = links.map(|number| self.grid.links[number]);
+        let made = [[one.ends[0], other.ends[crossing]], [other.ends[1 - crossing], one.ends[1]]];
+        if made.iter().any(|&[from, to]| from == to || self.grid.cables(from, to) > 0) {
+            return None;
+        }
+        // Both new links may be opposite sides of squares.
+        let [[a, b], [c, d]] = made;
+        let are_opposite = self.grid.cables(a, c) > 0 && self.grid.cables(b, d) > 0;
+        let is_parallel =
+            [one, other].iter().all(|it| self.grid.cables(it.ends[0], it.ends[1]) > 1);
+        let opposite = usize::from(are_opposite) + usize::from(is_parallel);
+        let most =
+            |[from, to]: [SwitchId; 2]| self.squares_from[from.index()][to.index()] + opposite;
+        if made.iter().any(|&ends| most(ends) < self.usual) {
+            return None;
+        }
+        [one, other].iter().for_each(|link| self.grid.disconnect(link.ends));
+        made.iter().for_each(|&ends| self.grid.connect(ends));
+        let fits = made.iter().all(|&ends| self.grid.squares(ends) >= self.usual);
+        let unusual = fits.then(|| self.unusual_beside(links));
+        made.iter().for_each(|&ends| self.grid.disconnect(ends));
+        [one, other].iter().for_each(|link| self.grid.connect(link.ends));
+        let plugs = [one.ports[1], other.ports[crossing]];
+        Some(PlugExchange { links, plugs, unusual: unusual? })
+    }
+
+    /// Number of links, without these two, with an unusual number of squares while the plugs of these two
+    /// are exchanged.
+    fn unusual_beside(&self, links: [usize; 2]) -> usize {
+        let ends = links.map(|number| self.grid.links[number].ends);
+        let mut affected = self.grid.around(ends.as_flattened());
+        affected.extend(&self.unusual);
+        affected.retain(|number| !links.contains(number));
+        let squares =
+            affected.iter().map(|&number| self.grid.squares(self.grid.links[number].ends));
+        squares.filter(|&squares| squares != self.usual).count()
+    }
+}
+
 /// True if all cables between switches are sides of equally many squares.
 #[cfg(test)]
 pub(super) fn is_regular(fabric: &Fabric) -> bool {
-    let grid = Grid::new(fabric);
-    let usual = grid.usual();
-    grid.links.iter().all(|link| Some(grid.squares(link.ends)) == usual)
-}
-
-/// Tries the exchange of the second plug of the first link with plug `crossing` of the other one. `None`
-/// if one of the links would not be one of the grid.
-fn tried(
-    grid: &mut Grid,
-    unusual: &BTreeSet<usize>,
-    links: [usize; 2],
-    crossing: usize,
-    usual: usize,
-) -> Option<Trial> {
-    let [one, other] = links.map(|number| grid.links[number]);
-    let made = [[one.ends[0], other.ends[crossing]], [other.ends[1 - crossing], one.ends[1]]];
-    if made.iter().any(|[from, to]| from == to || grid.neighbours[from.index()].contains(to)) {
-        return None;
-    }
-    [one, other].iter().for_each(|link| grid.disconnect(link.ends));
-    made.iter().for_each(|&ends| grid.connect(ends));
-    let fits = made.iter().all(|&ends| grid.squares(ends) >= usual);
-    let left = fits.then(|| {
-        let mut affected = grid.around(&[one.ends, other.ends].concat());
-        affected.extend(unusual);
-        affected
-            .iter()
-            .filter(|number| {
-                !links.contains(number) && grid.squares(grid.links[**number].ends) != usual
-            })
-            .count()
-    });
-    made.iter().for_each(|&ends| grid.disconnect(ends));
-    [one, other].iter().for_each(|link| grid.connect(link.ends));
-    let plugs = [one.ports[1], other.ports[crossing]];
-    left.map(|unusual| Trial { links, plugs, unusual })
+    let grid = SquareGrid::new(fabric);
+    let squares: Vec<usize> = grid.links.iter().map(|link| grid.squares(link.ends)).collect();
+    usual(&squares).is_some_and(|usual| squares.iter().all(|&squares| squares == usual))
 }

@@ -3,7 +3,8 @@
 
 use super::cause::Subject;
 use super::fact::{Cable, CableEnd, ExchangedCables, KnownNode};
-use crate::fabric::{End, Fabric, PortId};
+use crate::fabric::successors::Successors;
+use crate::fabric::{End, Fabric, NodeId, PortId};
 use crate::ids::Guid;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,31 +103,41 @@ impl Register {
 
     /// Records what `new` lacks of `old`, and forgets what it has.
     pub fn update(&mut self, old: &Fabric, new: &Fabric) {
-        for id in old.node_ids() {
-            let guid = old.node(id).guid();
-            if new.node_by_guid(guid).is_none() && self.nodes.len() < MAX_KEPT {
-                let mut node = KnownNode::of(old, id);
-                // Cables that went down before the node did.
-                let earlier = self.cables().filter(|cable| has_node(cable, guid));
-                node.cables.extend(earlier.cloned());
-                node.cables.sort_unstable();
-                node.cables.dedup();
-                self.nodes.push(node);
+        if old.has_same_ids(new) {
+            self.note_unplugged(old, unplugged(old, new));
+        } else {
+            let successors = Successors::between(old, new);
+            let gone = old.node_ids().filter(|&id| !successors.has(id));
+            for id in gone {
+                if new.node_by_guid(old.node(id).guid()).is_none() {
+                    self.note_lost(old, id);
+                }
             }
+            self.note_unplugged(old, unplugged_of_moved(old, new, &successors));
         }
+        self.settle(new);
+    }
+
+    fn note_lost(&mut self, old: &Fabric, id: NodeId) {
+        if self.nodes.len() >= MAX_KEPT {
+            return;
+        }
+        let mut node = KnownNode::of(old, id);
+        // Cables that went down before the node did.
+        let earlier = self.cables().filter(|cable| has_node(cable, node.guid));
+        node.cables.extend(earlier.cloned().collect::<Vec<_>>());
+        node.cables.sort_unstable();
+        node.cables.dedup();
+        self.nodes.push(node);
+    }
+
+    /// Records cables of `old` as missing, each given by one of its ports.
+    fn note_unplugged(&mut self, old: &Fabric, ports: impl Iterator<Item = PortId>) {
         let occupied: BTreeSet<End> = self.displaced.iter().flat_map(Cable::key).collect();
-        let same_ids = old.has_same_ids(new);
-        for (port, known) in old.port_ids().zip(old.ports()) {
-            let Some(peer) = known.peer.filter(|&peer| peer > port) else { continue };
-            if same_ids && new.port(port).peer == Some(peer) {
-                continue;
+        for cable in ports.filter_map(|port| Cable::of(old, port)) {
+            if self.cables.len() + self.provisional.len() >= MAX_KEPT {
+                return;
             }
-            let now = port_of(new, old.end_of(port)).and_then(|now| new.port(now).peer);
-            let is_there = now.is_some_and(|now| new.end_of(now) == old.end_of(peer));
-            if is_there || self.cables.len() + self.provisional.len() >= MAX_KEPT {
-                continue;
-            }
-            let Some(cable) = Cable::of(old, port) else { continue };
             if self.unexpected.contains(&cable.key()) {
                 continue;
             }
@@ -136,7 +147,6 @@ impl Register {
                 self.cables.push(cable)
             }
         }
-        self.settle(new);
     }
 
     /// Forgets what is in the fabric. A cable is not missing any more when one of its ports has another
@@ -219,6 +229,32 @@ impl Register {
         self.displaced.retain(|cable| !cable.key().iter().any(|end| places.contains(end)));
         before != sizes(self)
     }
+}
+
+/// The lower ports of the cables that `new` lacks of `old`, which has the same nodes and ports.
+fn unplugged<'a>(old: &'a Fabric, new: &'a Fabric) -> impl Iterator<Item = PortId> + 'a {
+    old.ports().unshared(new.ports()).flat_map(|(first, before, now)| {
+        let pairs = before.iter().zip(now).enumerate();
+        pairs.filter_map(move |(index, (before, now))| {
+            let port = PortId((first + index) as u32);
+            let is_lower = before.peer.is_some_and(|peer| peer > port);
+            (is_lower && before.peer != now.peer).then_some(port)
+        })
+    })
+}
+
+/// The lower ports of the cables that `new` lacks of `old`.
+fn unplugged_of_moved(
+    old: &Fabric,
+    new: &Fabric,
+    successors: &Successors,
+) -> impl Iterator<Item = PortId> {
+    old.port_ids().zip(old.ports()).filter_map(|(port, known)| {
+        let peer = known.peer.filter(|&peer| peer > port)?;
+        let now = successors.port(known).and_then(|port| new.port(port).peer);
+        let is_there = now.is_some() && now == successors.port(old.port(peer));
+        (!is_there).then_some(port)
+    })
 }
 
 fn has_node(cable: &Cable, guid: Guid) -> bool {

@@ -2,6 +2,7 @@
 //! of the graph of switches, in linear time (Hopcroft and Tarjan, CACM 16(6), 1973).
 
 use super::fact::Cable;
+use super::switch_links::SwitchLinks;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::notes::counted;
 
@@ -33,7 +34,7 @@ struct Step {
 /// The sentence about the worst further failure; `None` if no single one cuts off a switch.
 pub fn worst(fabric: &Fabric) -> Option<String> {
     let home = fabric.switch_behind(fabric.local())?;
-    let (weight, part) = search(fabric, home)?;
+    let (weight, part) = search(&Graph::of(fabric), home)?;
     let name = match part {
         Part::Switch(switch) => format!("the switch \"{}\"", fabric.switch(switch).name()),
         Part::Cable(port) => format!("the cable {}", Cable::of(fabric, port)?),
@@ -46,7 +47,10 @@ pub fn worst(fabric: &Fabric) -> Option<String> {
 }
 
 /// A cable of a switch to another one.
+#[derive(Clone, Copy)]
 struct Way {
+    /// The port of the switch.
+    port: PortId,
     /// The port of the far switch.
     peer: PortId,
     far: SwitchId,
@@ -62,24 +66,26 @@ struct Graph {
 
 impl Graph {
     fn of(fabric: &Fabric) -> Self {
-        let count = fabric.switches().len();
-        let mut graph = Self {
-            ways: Vec::with_capacity(fabric.ports().len()),
-            first: Vec::with_capacity(count + 1),
-            hosts: vec![0; count],
-        };
-        for switch in fabric.switch_ids() {
-            graph.first.push(graph.ways.len());
-            for peer in fabric.switch(switch).slots().filter_map(|port| fabric.port(port).peer) {
-                match fabric.node_of(peer).switch {
-                    None => graph.hosts[switch.index()] += 1,
-                    Some(far) if far != switch => graph.ways.push(Way { peer, far }),
-                    Some(_) => {}
-                }
-            }
+        let SwitchLinks { links, hosts } = SwitchLinks::of(fabric);
+        let mut first = vec![0; hosts.len() + 1];
+        for end in links.iter().flat_map(|link| link.ends) {
+            first[end.index() + 1] += 1;
         }
-        graph.first.push(graph.ways.len());
-        graph
+        for switch in 1..first.len() {
+            first[switch] += first[switch - 1];
+        }
+        let mut next = first.clone();
+        let mut ways =
+            vec![Way { port: PortId(0), peer: PortId(0), far: SwitchId(0) }; 2 * links.len()];
+        for link in &links {
+            let [one, other] = link.ends;
+            let [port, peer] = link.ports;
+            ways[next[one.index()]] = Way { port, peer, far: other };
+            ways[next[other.index()]] = Way { port: peer, peer: port, far: one };
+            next[one.index()] += 1;
+            next[other.index()] += 1;
+        }
+        Self { ways, first, hosts }
     }
 
     fn way(&self, switch: usize, number: usize) -> Option<&Way> {
@@ -87,9 +93,8 @@ impl Graph {
     }
 }
 
-fn search(fabric: &Fabric, home: SwitchId) -> Option<(Weight, Part)> {
-    let count = fabric.switches().len();
-    let graph = Graph::of(fabric);
+fn search(graph: &Graph, home: SwitchId) -> Option<(Weight, Part)> {
+    let count = graph.hosts.len();
     let mut order: Vec<usize> = vec![usize::MAX; count];
     let mut low: Vec<usize> = vec![usize::MAX; count];
     let mut found: Vec<(Weight, Part)> = Vec::new();
@@ -105,10 +110,10 @@ fn search(fabric: &Fabric, home: SwitchId) -> Option<(Weight, Part)> {
     let mut path = vec![enter(home, None)];
     while let Some(step) = path.last_mut() {
         let at = step.switch.index();
-        if let Some(&Way { peer, far }) = graph.way(at, step.next) {
+        if let Some(&Way { port, peer, far }) = graph.way(at, step.next) {
             step.next += 1;
             // The cable by which the search came leads nowhere new; parallel ones do.
-            if step.from.is_some() && fabric.port(peer).peer == step.from {
+            if step.from == Some(port) {
                 continue;
             }
             if order[far.index()] == usize::MAX {

@@ -3,18 +3,13 @@
 use super::fact::{Cable, CableEnd, CableFault, DuplicateGuid, FaultyCable, KnownNode};
 use crate::fabric::link_rate::{LinkSpeed, width_name};
 use crate::fabric::{DiscoveryFault, Fabric, Node, Port, PortId, RouteEnd};
-use crate::wire::attr::{LinkWidth, PortState};
+use crate::wire::attr::{LinkWidth, PortInfo, PortState};
 use crate::wire::smp::DirectedRoute;
 use std::collections::BTreeMap;
 
-/// The codes of widths, and their lanes.
-const LANES: [(u8, u8); 5] = [
-    (LinkWidth::X1, 1),
-    (LinkWidth::X2, 2),
-    (LinkWidth::X4, 4),
-    (LinkWidth::X8, 8),
-    (LinkWidth::X12, 12),
-];
+/// The codes of widths, the widest one first.
+const WIDTHS: [u8; 5] =
+    [LinkWidth::X12, LinkWidth::X8, LinkWidth::X4, LinkWidth::X2, LinkWidth::X1];
 
 /// SDR, DDR and QDR in LinkSpeedEnabled.
 const BASIC_SPEEDS: u8 = 0x7;
@@ -87,7 +82,8 @@ pub type DegradedLinks = BTreeMap<PortId, FaultyCable>;
 
 /// All degraded links of a snapshot.
 pub fn degraded_links(fabric: &Fabric) -> DegradedLinks {
-    let degraded = fabric.port_ids().filter_map(|port| Some((port, degraded(fabric, port)?)));
+    let ports = fabric.port_ids().zip(fabric.ports());
+    let degraded = ports.filter_map(|(port, own)| Some((port, degraded(fabric, port, own)?)));
     degraded.take(MAX_FACTS).collect()
 }
 
@@ -110,7 +106,7 @@ pub fn update_degraded(links: &DegradedLinks, old: &Fabric, new: &Fabric) -> Deg
             let peers = [now[at].peer, before[at].peer];
             for port in peers.into_iter().flatten().chain([port]) {
                 links.remove(&port);
-                links.extend(degraded(new, port).map(|link| (port, link)));
+                links.extend(degraded(new, port, new.port(port)).map(|link| (port, link)));
             }
         }
     }
@@ -121,7 +117,7 @@ pub fn update_degraded(links: &DegradedLinks, old: &Fabric, new: &Fabric) -> Deg
 }
 
 fn has_changed(old: &Port, new: &Port) -> bool {
-    old.peer != new.peer || old.info() != new.info()
+    old.peer != new.peer || old.shared_info() != new.shared_info()
 }
 
 /// True if both snapshots have the same nodes and names, with the same indexes.
@@ -131,20 +127,23 @@ fn has_same_nodes(old: &Fabric, new: &Fabric) -> bool {
         && !old.nodes().unshared(new.nodes()).any(|(_, a, b)| a.iter().zip(b).any(is_renamed))
 }
 
-fn degraded(fabric: &Fabric, port: PortId) -> Option<FaultyCable> {
-    let own = fabric.port(port);
+/// The fault of the link at port `own`, unless its other port is lower.
+fn degraded(fabric: &Fabric, port: PortId, own: &Port) -> Option<FaultyCable> {
     let peer = own.peer.filter(|&peer| peer > port)?;
-    let near = own.info()?;
-    let far = fabric.port(peer).info()?;
+    let near = own.shared_info().as_deref()?;
+    let far = fabric.port(peer).shared_info().as_deref()?;
+    if runs_at_best(near, far) {
+        return None;
+    }
     if !matches!(near.port_state(), PortState::Init | PortState::Armed | PortState::Active) {
         return None;
     }
     let width = near.link_width_active();
     let widths = near.link_width_enabled() & far.link_width_enabled();
-    let widest = LANES.into_iter().rev().find(|(code, _)| code & widths != 0)?.0;
+    let widest = WIDTHS.into_iter().find(|code| code & widths != 0)?;
     let speed = fabric.link_speed(port)?;
     let fastest = if fabric.has_extended_speeds(port)? && fabric.has_extended_speeds(peer)? {
-        let speeds = LinkSpeed::enabled_mask(&near) & LinkSpeed::enabled_mask(&far);
+        let speeds = LinkSpeed::enabled_mask(near) & LinkSpeed::enabled_mask(far);
         LinkSpeed::fastest(speeds)
     } else {
         let basic = near.link_speed_enabled() & far.link_speed_enabled();
@@ -161,9 +160,35 @@ fn degraded(fabric: &Fabric, port: PortId) -> Option<FaultyCable> {
     Some(FaultyCable { cable: Cable::of(fabric, port)?, fault })
 }
 
+/// True if a link has the width and the speeds, basic and extended, that both ends support and enable, so
+/// that it is not degraded whether or not the ends have extended speeds.
+fn runs_at_best(near: &PortInfo, far: &PortInfo) -> bool {
+    let widths = near.link_width_enabled() & far.link_width_enabled();
+    let speeds = LinkSpeed::enabled_mask(near) & LinkSpeed::enabled_mask(far);
+    let basic = speeds & BASIC_SPEEDS;
+    let extended = speeds >> 3;
+    // XDR has a field of its own.
+    WIDTHS.into_iter().find(|code| code & widths != 0) == Some(near.link_width_active())
+        && extended < 1 << 4
+        && near.link_speed_ext_active2() == 0
+        && near.link_speed_active() == highest_bit(basic)
+        && near.link_speed_ext_active() == highest_bit(extended)
+}
+
+fn highest_bit(mask: u8) -> u8 {
+    mask.checked_ilog2().map_or(0, |bit| 1 << bit)
+}
+
 /// The lanes of a width; 0 for codes that are none.
 fn lanes(width: u8) -> u8 {
-    LANES.into_iter().find(|&(code, _)| code == width).map_or(0, |(_, lanes)| lanes)
+    match width {
+        LinkWidth::X1 => 1,
+        LinkWidth::X2 => 2,
+        LinkWidth::X4 => 4,
+        LinkWidth::X8 => 8,
+        LinkWidth::X12 => 12,
+        _ => 0,
+    }
 }
 
 #[cfg(test)]
