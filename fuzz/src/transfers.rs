@@ -127,24 +127,16 @@ async fn transfer(data: &[u8]) {
     let sink = lower.expect("it was opened");
     for step in data.chunks_exact(STEP).take(MAX_STEPS) {
         let peer = Address::gsi(Lid(u16::from(step[1] % PEERS) + 1), Sl(0));
-        let arrived = |from: Address, mad: &Mad| {
-            let agent = Agent::Sa;
-            let outcome = Outcome::Arrived;
-            let from = Address { qkey: 0, ..from };
-            sink.deliver(Delivery { agent, from, outcome, mad: &mad.0 });
-        };
         let number = u16::from_be_bytes([step[2], step[3]]);
         match step[0] % 5 {
             0 => {
                 let mut message = vec![step[4]; DATA_OFFSET + usize::from(number % 8192)];
                 message[..DATA_OFFSET].copy_from_slice(&packet(step).0[..DATA_OFFSET]);
                 let agent = Agent::Sa;
-                let timeout = None;
-                let retries = 0;
-                let out = Outgoing { agent, to: peer, timeout, retries, mad: &message };
+                let out = Outgoing { agent, to: peer, timeout: None, retries: 0, mad: &message };
                 port.post(&out).expect("the port takes it");
             }
-            1 => arrived(peer, &packet(step)),
+            1 => deliver(&*sink, peer, &packet(step)),
             // The other end acknowledges what was sent last, as it should.
             2 => {
                 let last = wire.seen().sent.pop();
@@ -154,7 +146,7 @@ async fn transfer(data: &[u8]) {
                     rmpp.set_packet_type(2);
                     rmpp.set_payload_length(rmpp.segment() + u32::from(step[2]));
                     rmpp.write(&mut mad.0[RMPP_OFFSET..]);
-                    arrived(to, &mad);
+                    deliver(&*sink, to, &mad);
                 }
             }
             3 => tokio::time::sleep(Duration::from_millis(number.into())).await,
@@ -162,7 +154,7 @@ async fn transfer(data: &[u8]) {
             _ => {
                 let mut mad = packet(step);
                 mad.0[RMPP_OFFSET..RMPP_OFFSET + STEP].copy_from_slice(step);
-                arrived(peer, &mad);
+                deliver(&*sink, peer, &mad);
             }
         }
         let seen = wire.seen();
@@ -172,6 +164,11 @@ async fn transfer(data: &[u8]) {
     let seen = wire.seen();
     assert_eq!((seen.began, seen.memory), (seen.ended, 0), "transfers are left");
     assert_eq!(seen.open.values().sum::<usize>(), 0);
+}
+
+fn deliver(sink: &dyn MadSink, from: Address, mad: &Mad) {
+    let from = Address { qkey: 0, ..from };
+    sink.deliver(Delivery { agent: Agent::Sa, from, outcome: Outcome::Arrived, mad: &mad.0 });
 }
 
 /// A packet with the flag Active: method, type, number, flags, status and length from the step.

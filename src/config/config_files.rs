@@ -41,14 +41,56 @@ pub struct ConfigFiles {
     pub prefix_routes: Vec<PrefixRoute>,
     pub node_names: Vec<NamedNode>,
     pub module_flags: Vec<ModuleFlags>,
-    /// Findings, to be logged when the files take effect. The engines report those about
-    /// torus-2QoS.conf and routing chains.
+    pub findings: FileFindings,
+    pub sources: FileSources,
+}
+
+/// What is wrong in the files.
+#[derive(Clone, Debug, Default)]
+pub struct FileFindings {
+    /// To be logged when the files take effect. The engines report those about torus-2QoS.conf and routing
+    /// chains.
     pub notes: Vec<Note>,
+    /// Every error, each with file, line and column.
+    errors: Vec<String>,
+}
+
+impl FileFindings {
+    fn add(&mut self, found: Vec<Note>) {
+        self.errors.extend(texts_of_errors(&found));
+        self.notes.extend(found);
+    }
+
+    /// Adds errors in lines that are skipped.
+    fn add_skipped_lines(&mut self, found: Vec<Note>) {
+        self.errors.extend(found.iter().map(ToString::to_string));
+        self.notes.extend(found);
+    }
+
+    /// The policy of a file; `None` without the file, or if it has errors, which are one here.
+    fn policy<T>(&mut self, read: Result<(Option<T>, Vec<Note>), Vec<Note>>) -> Option<T> {
+        match read {
+            Ok((policy, found)) => {
+                self.add(found);
+                policy
+            }
+            Err(found) => {
+                // The last note is the consequence at the start; a reload has another one.
+                let wrong = &found[..found.len().saturating_sub(1).max(1).min(found.len())];
+                self.errors.push(texts_of_errors(wrong).join("\n"));
+                self.notes.extend(found);
+                None
+            }
+        }
+    }
+}
+
+/// The files as they were read.
+#[derive(Clone, Debug, Default)]
+pub struct FileSources {
     /// The texts of the files that plans depend on, apart from torus-2QoS.conf.
     pub texts: Arc<ConfigTexts>,
     pub versions: Vec<FileVersion>,
-    /// Every error, each with file, line and column.
-    errors: Vec<String>,
 }
 
 /// A file as it was read.
@@ -90,65 +132,41 @@ impl ConfigFiles {
         let plan_files = KeptFiles::default();
         let other_files = KeptFiles::default();
         let mut files = Self::from_sources(&plan_files, &other_files, options);
-        files.versions = versions(options, &plan_files, &other_files);
-        files.texts = Arc::new(ConfigTexts(plan_files.into_texts()));
+        files.sources.versions = versions(options, &plan_files, &other_files);
+        files.sources.texts = Arc::new(ConfigTexts(plan_files.into_texts()));
         files
     }
 
     fn from_sources(source: &dyn TextSource, others: &dyn TextSource, options: &Options) -> Self {
-        let mut notes = Vec::new();
-        let mut errors = Vec::new();
-        let (partitions, partitions_error) = match files::partitions_from(source, options) {
+        let mut findings = FileFindings::default();
+        let mut partitions = PartitionsConfig::default();
+        let mut partitions_error = None;
+        match files::partitions_from(source, options) {
             Ok((config, found)) => {
-                errors.extend(texts_of_errors(&found));
-                notes.extend(found);
-                (config, None)
+                findings.add(found);
+                partitions = config;
             }
-            Err(text) => (PartitionsConfig::default(), Some(text)),
-        };
-        errors.extend(partitions_error.clone());
-        let qos_policy = match options.qos.then(|| files::qos_policy_from(source, options)) {
-            None => None,
-            Some(Ok((policy, found))) => {
-                errors.extend(texts_of_errors(&found));
-                notes.extend(found);
-                policy.map(Arc::new)
+            Err(text) => {
+                findings.errors.push(text.clone());
+                partitions_error = Some(text);
             }
-            Some(Err(found)) => {
-                // The last note is the consequence at the start; a reload has another one.
-                let wrong = &found[..found.len().saturating_sub(1).max(1).min(found.len())];
-                errors.push(texts_of_errors(wrong).join("\n"));
-                notes.extend(found);
-                None
-            }
-        };
-        let enhanced_qos = match enhanced_qos::read_from(others, options) {
-            Ok((policy, found)) => {
-                notes.extend(found);
-                policy.map(Arc::new)
-            }
-            Err(found) => {
-                // The last note is the consequence at the start.
-                let wrong = &found[..found.len().saturating_sub(1).max(1).min(found.len())];
-                errors.push(texts_of_errors(wrong).join("\n"));
-                notes.extend(found);
-                None
-            }
-        };
+        }
+        let qos_policy =
+            options.qos.then(|| findings.policy(files::qos_policy_from(source, options)));
+        let enhanced_qos = findings.policy(enhanced_qos::read_from(others, options));
         let (routing, found) = files::routing_files_from(source, options);
-        errors.extend(routing.errors());
-        notes.extend(found);
+        findings.errors.extend(routing.errors());
+        findings.notes.extend(found);
         let node_names = match files::node_names_from(source, options) {
             Ok((names, found)) => {
-                notes.extend(found);
+                findings.notes.extend(found);
                 names
             }
             Err(found) => {
-                errors.extend(texts_of_errors(&found));
-                notes.extend(found);
+                findings.add(found);
                 let consequence =
                     "the node name map is invalid; nodes have the names of their descriptions";
-                notes.push(Note::new(Severity::Error, None, consequence));
+                findings.notes.push(Note::new(Severity::Error, None, consequence));
                 Vec::new()
             }
         };
@@ -156,29 +174,24 @@ impl ConfigFiles {
         if let Err(found) = &torus_config
             && uses_torus_config(options)
         {
-            errors.extend(found.iter().map(ToString::to_string));
+            findings.errors.extend(found.iter().map(ToString::to_string));
         }
         let (prefix_routes, found) = files::prefix_routes_from(others, options);
-        // Lines with errors are skipped.
-        errors.extend(found.iter().map(ToString::to_string));
-        notes.extend(found);
+        findings.add_skipped_lines(found);
         let (module_flags, found) = files::module_flags_from(others, options);
-        errors.extend(found.iter().map(ToString::to_string));
-        notes.extend(found);
+        findings.add_skipped_lines(found);
         Self {
             partitions: Arc::new(partitions),
             partitions_error,
-            qos_policy,
-            enhanced_qos,
+            qos_policy: qos_policy.flatten().map(Arc::new),
+            enhanced_qos: enhanced_qos.map(Arc::new),
             torus_config: Arc::new(torus_config),
             routing,
             prefix_routes,
             node_names,
             module_flags,
-            notes,
-            texts: Arc::default(),
-            versions: Vec::new(),
-            errors,
+            findings,
+            sources: FileSources::default(),
         }
     }
 
@@ -186,12 +199,12 @@ impl ConfigFiles {
     /// missing in `next`. Errors of these files that remain do not keep others from being mended.
     pub fn regressions(&self, next: &Self) -> Vec<String> {
         let was_there = |path: &Path| {
-            let mut versions = self.versions.iter();
+            let mut versions = self.sources.versions.iter();
             versions.any(|version| version.path == path && version.sha256.is_some())
         };
-        let errors = next.errors.iter().filter(|error| !self.errors.contains(error));
+        let errors = next.errors().iter().filter(|error| !self.errors().contains(error));
         let mut regressions: Vec<String> = errors.cloned().collect();
-        for version in next.versions.iter().filter(|version| version.modified.is_none()) {
+        for version in next.sources.versions.iter().filter(|version| version.modified.is_none()) {
             let path = version.path.display().to_string();
             let is_reported = regressions.iter().any(|error| error.contains(&path));
             if version.is_optional && was_there(&version.path) && !is_reported {
@@ -205,7 +218,7 @@ impl ConfigFiles {
 
     /// Every error in the files, each with file, line and column.
     pub fn errors(&self) -> &[String] {
-        &self.errors
+        &self.findings.errors
     }
 
     /// The same files with other partitions.
@@ -338,7 +351,8 @@ mod tests {
             std::fs::write(&file, text).expect("a file");
             let files = ConfigFiles::read(&options);
             assert_eq!(files.qos_policy, None);
-            let errors = files.notes.iter().filter(|note| note.severity == Severity::Error);
+            let errors =
+                files.findings.notes.iter().filter(|note| note.severity == Severity::Error);
             errors.map(ToString::to_string).collect()
         };
         let consequence = "paths have the SLs of their partitions";
@@ -386,7 +400,7 @@ mod tests {
         }
         let in_force = ConfigFiles::read(&options);
         assert_eq!(in_force.errors(), [""; 0]);
-        assert!(in_force.versions.iter().all(|version| version.sha256.is_some()));
+        assert!(in_force.sources.versions.iter().all(|version| version.sha256.is_some()));
         for (file, valid, wrong) in files {
             write(file, wrong);
             let found = in_force.regressions(&ConfigFiles::read(&options));

@@ -71,7 +71,7 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let _pidfile = PidFile::write(args)?;
     operator_log::version();
     log.set_module_flags(files.module_flags.clone());
-    configured.notes.iter().chain(&files.notes).for_each(operator_log::note);
+    configured.notes.iter().chain(&files.findings.notes).for_each(operator_log::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
     let (threads, servers) = start_threads(&configured.options)?;
     let configuration = Configuration {

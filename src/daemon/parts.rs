@@ -5,7 +5,8 @@ use crate::config::partitions::PartitionsConfig;
 use crate::congestion::status::CongestionStatus;
 use crate::daemon::activity::ActivityReport;
 use crate::daemon::congestion::{CongestionConnections, CongestionManager};
-use crate::daemon::messages::{DeviceNotice, SmEvent};
+use crate::daemon::incidents::{IncidentConnections, IncidentKeeper};
+use crate::daemon::messages::{DeviceNotice, FirstSweep, SmEvent, VportTrap};
 use crate::daemon::perfmgr::{PerfConnections, PerfManager, PerfRequest};
 use crate::daemon::sa_server::db_file::{self, SaDbFile};
 use crate::daemon::sa_server::table_workers::TableWorkers;
@@ -15,15 +16,19 @@ use crate::daemon::sm_loop::partitions::permanent_groups;
 use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::daemon::sm_loop::vendor_gate::GateReceiver;
 use crate::daemon::vendor::{VendorConnections, VendorManager};
+use crate::daemon::virtual_ports::{VirtualPortConnections, VirtualPortManager};
 use crate::fabric::virtual_ports::VirtualPorts;
 use crate::ids::Mlid;
 use crate::incidents::book::IncidentList;
+use crate::manage::action::Acceptance;
 use crate::manage::feed::Feed;
+use crate::manage::sources::SaQueryFn;
 use crate::observe::m_keys::MKeys;
 use crate::perfmgr::status::PerfStatus;
 use crate::plan::partitions;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
+use crate::replication::local::IncidentLink;
 use crate::sa::Responder;
 use crate::sa::registry::Registry;
 use crate::sm::sm_info::SmStatus;
@@ -35,7 +40,9 @@ use crate::vendor::status::VendorStatus;
 use crate::vendor::virtual_ports::VirtualStatus;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 /// The port.
 pub(super) struct Connection {
@@ -74,7 +81,63 @@ pub(super) struct Parts<'a> {
     pub(super) shared: &'a Shared,
 }
 
+/// What arrives at the managers beside the SM loop.
+pub(super) struct ManagerInputs {
+    pub(super) events: mpsc::UnboundedSender<SmEvent>,
+    pub(super) accepted: mpsc::Receiver<Acceptance>,
+    pub(super) query_sa: SaQueryFn,
+    /// The incidents of the instance that is replicated.
+    pub(super) shared_incidents: IncidentLink,
+    pub(super) perf_commands: mpsc::Receiver<PerfRequest>,
+    pub(super) gate: GateReceiver,
+    pub(super) vport_traps: mpsc::Receiver<VportTrap>,
+    pub(super) first_sweep: watch::Receiver<Option<Arc<FirstSweep>>>,
+}
+
 impl Parts<'_> {
+    /// Starts the managers on the runtime `background`, and that of vports on the present one, the SM
+    /// loop's: vports are a part of bringing up the subnet.
+    pub(super) fn spawn_managers(
+        &self,
+        inputs: ManagerInputs,
+        setup: &Setup,
+        background: &Handle,
+    ) -> JoinSet<()> {
+        let Self { connection, published, shared } = *self;
+        let incidents = IncidentKeeper::new(IncidentConnections {
+            status: shared.feed.status.clone(),
+            published: shared.feed.published.clone(),
+            perf: published.perf.clone(),
+            events: shared.feed.events.clone(),
+            incidents: published.incidents.clone(),
+            accepted: inputs.accepted,
+            query_sa: inputs.query_sa,
+            files: setup.files.clone(),
+            shared: inputs.shared_incidents,
+            recorder: setup.recordings.recorder().clone(),
+        });
+        let virtual_ports = VirtualPortManager::new(VirtualPortConnections {
+            client: connection.client.clone(),
+            subnet: published.subnet.subscribe(),
+            first_sweep: inputs.first_sweep,
+            m_keys: shared.m_keys.clone(),
+            virtual_ports: shared.virtual_ports.clone(),
+            events: inputs.events,
+            traps: inputs.vport_traps,
+            activity: shared.activity.clone(),
+            published: published.virtualization.clone(),
+            dump_dir: setup.files.dump_dir.clone(),
+        });
+        let mut managers = JoinSet::new();
+        managers.spawn_on(incidents.run(), background);
+        managers.spawn_on(setup.recordings.clone().compress(), background);
+        managers.spawn_on(self.perf_manager(inputs.perf_commands, setup).run(), background);
+        managers.spawn_on(self.congestion_manager().run(), background);
+        managers.spawn_on(self.vendor_manager(inputs.gate).run(), background);
+        managers.spawn(virtual_ports.run());
+        managers
+    }
+
     fn gsi_client(&self) -> GsiClient {
         GsiClient::new(self.connection.port.clone(), &self.connection.demux)
     }

@@ -1,10 +1,9 @@
 //! Connects the manager and the servers to an open port.
 
 use crate::daemon::activity::{self, ActivityReport};
-use crate::daemon::incidents::{IncidentConnections, IncidentKeeper};
 use crate::daemon::manage_control::ManageControl;
-use crate::daemon::messages::{SaCommand, SmEvent};
-use crate::daemon::parts::{Connection, Parts, Published, Shared};
+use crate::daemon::messages::{FirstSweep, SaCommand, SmEvent};
+use crate::daemon::parts::{Connection, ManagerInputs, Parts, Published, Shared};
 use crate::daemon::perfmgr::{self, PerfRequest};
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::replication::{self, RegistryLink};
@@ -15,8 +14,7 @@ use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::reload::limits;
 use crate::daemon::sm_loop::run::{Exit, SmLoop};
-use crate::daemon::sm_loop::vendor_gate::adaptive_gate;
-use crate::daemon::virtual_ports::{VirtualPortConnections, VirtualPortManager};
+use crate::daemon::sm_loop::vendor_gate::{AdaptiveGate, adaptive_gate};
 use crate::manage::action::Acceptance;
 use crate::manage::console::ConsoleSources;
 use crate::manage::feed::{self, EventReceiver, Feed};
@@ -35,7 +33,6 @@ use arc_swap::ArcSwap;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tracing::warn;
 
 /// Capacity of the queue of notices to report; further ones are lost.
@@ -224,8 +221,6 @@ impl Daemon {
     pub async fn run(self, shutdown: watch::Receiver<bool>) -> Exit {
         let Self { connection, mut setup, queues, published, shared, replication } = self;
         let (link, local, registry_link) = replication;
-        let shared_incidents = local.incidents.clone();
-        drop(local);
         // Without a management interface there is no receiver of events.
         drop(queues.receiver);
         let (events, inbox) = queues.events;
@@ -235,47 +230,27 @@ impl Daemon {
         let (to_report, notices) = mpsc::channel(MAX_QUEUED_NOTICES);
         let (vport_traps, received_vport_traps) = mpsc::channel(MAX_QUEUED_VPORT_TRAPS);
         let first_sweep = watch::Sender::new(None);
+        let (adaptive, gate) = adaptive_gate();
         let ServerThreads { handle, background, table_workers } =
             std::mem::take(&mut setup.servers);
         let runtime = handle.unwrap_or_else(Handle::current);
         let background = background.unwrap_or_else(Handle::current);
         let parts = Parts { connection: &connection, published: &published, shared: &shared };
-        let mut servers = JoinSet::new();
 
-        let smp_server = parts.smp_server(events.clone(), to_report).with_vport_traps(vport_traps);
-        servers.spawn_on(smp_server.serve(queues.unsolicited.smp), &runtime);
-        let incidents = IncidentKeeper::new(IncidentConnections {
-            status: shared.feed.status.clone(),
-            published: shared.feed.published.clone(),
-            perf: published.perf.clone(),
-            events: shared.feed.events.clone(),
-            incidents: published.incidents.clone(),
+        let inputs = ManagerInputs {
+            events: events.clone(),
             accepted: queues.accepted,
             query_sa: query_sa(&sa_server),
-            files: setup.files.clone(),
-            shared: shared_incidents,
-            recorder: setup.recordings.recorder().clone(),
-        });
-        servers.spawn_on(incidents.run(), &background);
-        servers.spawn_on(setup.recordings.clone().compress(), &background);
-        servers.spawn_on(parts.perf_manager(perf_commands, &setup).run(), &background);
-        servers.spawn_on(parts.congestion_manager().run(), &background);
-        let (adaptive, gate) = adaptive_gate();
-        servers.spawn_on(parts.vendor_manager(gate).run(), &background);
-        // On the runtime of the SM loop: vports are a part of bringing up the subnet.
-        let virtual_ports = VirtualPortManager::new(VirtualPortConnections {
-            client: connection.client.clone(),
-            subnet: published.subnet.subscribe(),
+            shared_incidents: local.incidents.clone(),
+            perf_commands,
+            gate,
+            vport_traps: received_vport_traps,
             first_sweep: first_sweep.subscribe(),
-            m_keys: shared.m_keys.clone(),
-            virtual_ports: shared.virtual_ports.clone(),
-            events: events.clone(),
-            traps: received_vport_traps,
-            activity: shared.activity.clone(),
-            published: published.virtualization.clone(),
-            dump_dir: setup.files.dump_dir.clone(),
-        });
-        servers.spawn(virtual_ports.run());
+        };
+        drop(local);
+        let mut servers = parts.spawn_managers(inputs, &setup, &background);
+        let smp_server = parts.smp_server(events.clone(), to_report).with_vport_traps(vport_traps);
+        servers.spawn_on(smp_server.serve(queues.unsolicited.smp), &runtime);
         let changes = activity::follow(shared.activity.clone(), published.subnet.subscribe());
         let changes = background.spawn(changes);
         let server = parts.sa_server(events, table_workers, &mut setup, registry_link.changed);
@@ -291,37 +266,57 @@ impl Daemon {
         let sa_task = runtime.spawn(server.serve(inboxes));
         servers.spawn(replication::forward(registry_link.requests, sa_server.downgrade()));
 
-        let context = ManagerContext {
-            client: connection.client,
-            sm_status: published.sm_status,
-            subnet: published.subnet,
-            first_sweep,
-            refused: published.refused,
-            sa_server,
-            files: setup.files,
-            recordings: setup.recordings,
-            reload: setup.reload,
-            config_file: setup.config_file,
-            feed: shared.feed,
-            m_keys: shared.m_keys,
-            virtual_ports: shared.virtual_ports,
-            activity: shared.activity.clone(),
-            adaptive,
-            replication: link,
-        };
-        let configuration = Configuration {
-            ignored_lines: setup.ignored_lines,
-            ..Configuration::new(setup.options, setup.config_files)
-        };
-        let sm_loop = SmLoop::new(context, EventQueue::new(inbox), configuration, setup.once);
-        let exit = sm_loop.run(shutdown).await;
+        let activity = shared.activity.clone();
+        let links = LoopLinks { sa_server, first_sweep, adaptive, replication: link, inbox };
+        let exit = sm_loop(connection, published, shared, setup, links).run(shutdown).await;
         if let Err(panic) = sa_task.await {
             warn!("the SA server failed: {panic}");
         }
         if let Err(panic) = changes.await {
             warn!("the activity report failed: {panic}");
         }
-        shared.activity.finish();
+        activity.finish();
         exit
     }
+}
+
+/// What connects the SM loop with the servers.
+struct LoopLinks {
+    sa_server: mpsc::Sender<SaCommand>,
+    first_sweep: watch::Sender<Option<Arc<FirstSweep>>>,
+    adaptive: AdaptiveGate,
+    replication: ManagerLink,
+    inbox: mpsc::UnboundedReceiver<SmEvent>,
+}
+
+fn sm_loop(
+    connection: Connection,
+    published: Published,
+    shared: Shared,
+    setup: Setup,
+    links: LoopLinks,
+) -> SmLoop {
+    let context = ManagerContext {
+        client: connection.client,
+        sm_status: published.sm_status,
+        subnet: published.subnet,
+        first_sweep: links.first_sweep,
+        refused: published.refused,
+        sa_server: links.sa_server,
+        files: setup.files,
+        recordings: setup.recordings,
+        reload: setup.reload,
+        config_file: setup.config_file,
+        feed: shared.feed,
+        m_keys: shared.m_keys,
+        virtual_ports: shared.virtual_ports,
+        activity: shared.activity,
+        adaptive: links.adaptive,
+        replication: links.replication,
+    };
+    let configuration = Configuration {
+        ignored_lines: setup.ignored_lines,
+        ..Configuration::new(setup.options, setup.config_files)
+    };
+    SmLoop::new(context, EventQueue::new(links.inbox), configuration, setup.once)
 }

@@ -64,8 +64,11 @@ fn node(text: &str, lids: &str, cables: &[&str]) -> KnownNode {
 
 /// Adds a fact; returns false for lines that are none.
 fn add(facts: &mut Facts, words: &[&str]) -> bool {
+    add_of_cables(facts, words) || add_of_routes(facts, words) || add_of_others(facts, words)
+}
+
+fn add_of_cables(facts: &mut Facts, words: &[&str]) -> bool {
     let faulty = |text: &str, fault: CableFault| FaultyCable { cable: cable(text), fault };
-    let routing = &mut facts.routing;
     match *words {
         ["lost", name, lids, ref cables @ ..] => facts.lost_nodes.push(node(name, lids, cables)),
         ["silent", name, lids, ref cables @ ..] => {
@@ -94,6 +97,27 @@ fn add(facts: &mut Facts, words: &[&str]) -> bool {
             plugs: [end(plug), end(other_plug)],
             reason: "the exchange makes both fit".to_owned(),
         }),
+        _ => return false,
+    }
+    true
+}
+
+fn add_of_routes(facts: &mut Facts, words: &[&str]) -> bool {
+    let routing = &mut facts.routing;
+    match *words {
+        ["rejected", ref rest @ ..] => routing.rejected = Some(rest.join(" ")),
+        ["repaired", ref rest @ ..] => routing.repaired = Some(rest.join(" ")),
+        ["fallback", ref rest @ ..] => routing.fallback = Some(rest.join(" ")),
+        ["loop", ref rest @ ..] => routing.credit_loop = Some(rest.join(" ")),
+        ["unrouted", ref rest @ ..] => routing.unrouted = Some(rest.join(" ")),
+        ["repair", ref rest @ ..] => routing.repairs.push(rest.join(" ")),
+        _ => return false,
+    }
+    true
+}
+
+fn add_of_others(facts: &mut Facts, words: &[&str]) -> bool {
+    match *words {
         ["refuses", name, ref rest @ ..] => facts.refusing.push(RefusingDevice {
             guid: node(name, "0", &[]).guid,
             name: name.to_owned(),
@@ -105,12 +129,6 @@ fn add(facts: &mut Facts, words: &[&str]) -> bool {
             places: [end(first).to_string(), end(second).to_string()],
             ends: [Some(end(first).end()), Some(end(second).end())],
         }),
-        ["rejected", ref rest @ ..] => routing.rejected = Some(rest.join(" ")),
-        ["repaired", ref rest @ ..] => routing.repaired = Some(rest.join(" ")),
-        ["fallback", ref rest @ ..] => routing.fallback = Some(rest.join(" ")),
-        ["loop", ref rest @ ..] => routing.credit_loop = Some(rest.join(" ")),
-        ["unrouted", ref rest @ ..] => routing.unrouted = Some(rest.join(" ")),
-        ["repair", ref rest @ ..] => routing.repairs.push(rest.join(" ")),
         ["manager", digits, ref rest @ ..] => {
             facts.managers.push(ForeignManager { guid: guid(digits), text: rest.join(" ") });
         }

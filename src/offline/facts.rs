@@ -31,29 +31,10 @@ pub(super) fn report(
     let mut report = Report {
         fabric: fabric_facts(fabric),
         engines: scenario.chain.names().collect(),
-        routed: false,
-        fallback: false,
-        engine: None,
-        unreachable_hosts: 0,
         torus: layout.map(|layout| torus_facts(fabric, layout)),
         lids: Lids { count: trial.lids.iter().count(), highest: trial.lids.max().0 },
-        checks: None,
-        worst_link: None,
-        mean_link: None,
-        links: 0,
-        repair: None,
-        structure: None,
-        sls: Vec::new(),
-        vls: Vec::new(),
-        hops: Vec::new(),
-        engine_errors: Vec::new(),
-        faults: Vec::new(),
         notes: scenario.notes.clone(),
-        path: None,
-        path_sl: None,
-        what_if: None,
-        adaptive: None,
-        traffic: None,
+        ..Report::default()
     };
     match &trial.outcome {
         TrialOutcome::Routed(verified) => {

@@ -6,7 +6,7 @@ use crate::publish::repair::RepairView;
 use serde::{Serialize, Serializer};
 
 /// Report of `torus-sm plan`.
-#[derive(Serialize, Debug)]
+#[derive(Serialize, Debug, Default)]
 pub struct Report {
     pub fabric: FabricFacts,
     /// Engines in the order of trial.
@@ -121,7 +121,7 @@ pub struct Root {
 }
 
 /// Numbers of nodes and cables.
-#[derive(Serialize, Debug)]
+#[derive(Serialize, Debug, Default)]
 pub struct FabricFacts {
     pub switches: usize,
     pub channel_adapters: usize,
@@ -178,7 +178,7 @@ pub struct BrokenRing {
 }
 
 /// LIDs in use.
-#[derive(Serialize, Debug)]
+#[derive(Serialize, Debug, Default)]
 pub struct Lids {
     pub count: usize,
     pub highest: u16,

@@ -62,7 +62,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let log = launch::open_log(&defaults::log_config(&options))?;
     let _pidfile = launch::PidFile::write(&daemon_args)?;
     log.set_module_flags(files.module_flags.clone());
-    configured.notes.iter().chain(&files.notes).for_each(operator_log::note);
+    configured.notes.iter().chain(&files.findings.notes).for_each(operator_log::note);
     let (threads, servers) = launch::start_threads(&options)?;
     let simulated = simulate(&fabric, args)?;
     print_or_end(&format!("{}\n", fabric.summary()))?;

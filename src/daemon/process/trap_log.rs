@@ -80,59 +80,82 @@ fn describe_report(notice: &Notice, from: Lid, gid: Gid) -> String {
     }
     let text = meaning(number);
     let Guid(guid) = gid.guid();
-    let from_lid = format!("\"{text}\" from LID {from}, GUID 0x{guid:016x}");
-    let from_switch = format!("\"{text}\" from switch LID {from}, GUID 0x{guid:016x}");
-    match number {
-        TrapNumber::LINK_STATE => format!("Reporting Urgent Notice {from_switch}"),
-        TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL => {
-            format!("Reporting Urgent Notice {from_lid}, port {}", notice.port())
+    let device = format!("LID {from}, GUID 0x{guid:016x}");
+    let (urgency, details) = match number {
+        TrapNumber::LINK_STATE => {
+            return format!("Reporting Urgent Notice \"{text}\" from switch {device}");
         }
-        TrapNumber::LOCAL_CHANGES if notice.other_local_changes() => format!(
-            "Reporting Informational Notice {from_lid}, ChangeFlags 0x{:04x}, CapabilityMask2 0x{:04x}",
-            notice.change_flags(),
-            notice.capability_mask2()
-        ),
-        TrapNumber::LOCAL_CHANGES => format!(
-            "Reporting Informational Notice {from_lid}, new CapabilityMask 0x{:08x}",
-            notice.capability_mask()
-        ),
-        TrapNumber::SYSTEM_GUID => format!(
-            "Reporting Informational Notice {from_lid}, new SysImageGUID 0x{:016x}",
-            notice.system_guid().0
-        ),
-        // OpenSM appends the M_Key, which may be that of another device.
-        TrapNumber::BAD_M_KEY => format!(
-            "Reporting Security Notice {from_lid}, Method 0x{:x}, Attribute 0x{:x}, AttrMod 0x{:x}",
-            notice.method(),
-            notice.attr_id(),
-            notice.attr_mod()
-        ),
-        TrapNumber::BAD_P_KEY | TrapNumber::BAD_Q_KEY => format!(
-            "Reporting Security Notice {from_lid} : {}, {} 0x{:x}, SL {}, QP1 0x{:x}, QP2 0x{:x}, {}",
-            lids(notice),
-            if number == TrapNumber::BAD_Q_KEY { "Q_Key" } else { "P_Key" },
-            notice.bad_key(),
-            notice.bad_key_sl(),
-            notice.source_qp(),
-            notice.destination_qp(),
-            gids(notice)
-        ),
-        TrapNumber::SWITCH_BAD_P_KEY => format!(
-            "Reporting Security Notice {from_switch} port {} : data_valid 0x{:04x}, {}, PKey 0x{:04x}, \
-             SL {}, QP1 0x{:x}, QP2 0x{:x}, {}",
-            notice.switch_port(),
-            notice.data_valid(),
-            lids(notice),
-            notice.switch_p_key(),
-            notice.switch_sl(),
-            notice.switch_source_qp(),
-            notice.switch_destination_qp(),
-            gids(notice)
-        ),
-        _ => format!(
-            "Reporting Generic Notice type:{kind} num:{number} ({text}) from LID:{from} GID:{gid}"
-        ),
+        TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL => {
+            ("Urgent", format!(", port {}", notice.port()))
+        }
+        TrapNumber::LOCAL_CHANGES | TrapNumber::SYSTEM_GUID => {
+            ("Informational", changes_of_device(notice))
+        }
+        TrapNumber::BAD_M_KEY | TrapNumber::BAD_P_KEY | TrapNumber::BAD_Q_KEY => {
+            ("Security", wrong_key(notice))
+        }
+        TrapNumber::SWITCH_BAD_P_KEY => {
+            let packet = wrong_p_key_at_switch(notice);
+            return format!("Reporting Security Notice \"{text}\" from switch {device} {packet}");
+        }
+        _ => {
+            return format!(
+                "Reporting Generic Notice type:{kind} num:{number} ({text}) from LID:{from} GID:{gid}"
+            );
+        }
+    };
+    format!("Reporting {urgency} Notice \"{text}\" from {device}{details}")
+}
+
+fn changes_of_device(notice: &Notice) -> String {
+    if notice.trap_number() == TrapNumber::SYSTEM_GUID {
+        return format!(", new SysImageGUID 0x{:016x}", notice.system_guid().0);
     }
+    if notice.other_local_changes() {
+        let flags = notice.change_flags();
+        let mask = notice.capability_mask2();
+        return format!(", ChangeFlags 0x{flags:04x}, CapabilityMask2 0x{mask:04x}");
+    }
+    format!(", new CapabilityMask 0x{:08x}", notice.capability_mask())
+}
+
+fn wrong_key(notice: &Notice) -> String {
+    let key = match notice.trap_number() {
+        TrapNumber::BAD_Q_KEY => "Q_Key",
+        TrapNumber::BAD_P_KEY => "P_Key",
+        // OpenSM appends the M_Key, which may be that of another device.
+        _ => {
+            return format!(
+                ", Method 0x{:x}, Attribute 0x{:x}, AttrMod 0x{:x}",
+                notice.method(),
+                notice.attr_id(),
+                notice.attr_mod()
+            );
+        }
+    };
+    format!(
+        " : {}, {key} 0x{:x}, SL {}, QP1 0x{:x}, QP2 0x{:x}, {}",
+        lids(notice),
+        notice.bad_key(),
+        notice.bad_key_sl(),
+        notice.source_qp(),
+        notice.destination_qp(),
+        gids(notice)
+    )
+}
+
+fn wrong_p_key_at_switch(notice: &Notice) -> String {
+    format!(
+        "port {} : data_valid 0x{:04x}, {}, PKey 0x{:04x}, SL {}, QP1 0x{:x}, QP2 0x{:x}, {}",
+        notice.switch_port(),
+        notice.data_valid(),
+        lids(notice),
+        notice.switch_p_key(),
+        notice.switch_sl(),
+        notice.switch_source_qp(),
+        notice.switch_destination_qp(),
+        gids(notice)
+    )
 }
 
 fn lids(notice: &Notice) -> String {

@@ -41,7 +41,7 @@ pub fn dry_start(args: &DaemonArgs, as_json: bool) -> Result<ExitCode, Failure> 
     configured.mistakes.iter().for_each(|text| complain(text));
     let options = configured.options;
     let files = read_files(&options)?;
-    for note in configured.notes.iter().chain(&files.notes) {
+    for note in configured.notes.iter().chain(&files.findings.notes) {
         complain(&note.to_string());
     }
     let Some(local) = choose_port(args, &options)? else { return Ok(ExitCode::Ok) };
@@ -104,7 +104,7 @@ fn watch(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
     configured.mistakes.iter().for_each(|text| complain(text));
     let options = configured.options;
     let files = read_files(&options)?;
-    for note in configured.notes.iter().chain(&files.notes) {
+    for note in configured.notes.iter().chain(&files.findings.notes) {
         complain(&note.to_string());
     }
     let chosen = choose_port(&args.daemon, &options)?;

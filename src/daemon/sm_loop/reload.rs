@@ -36,7 +36,7 @@ pub(super) async fn reload(
             return false;
         }
     };
-    let named = next.files.versions.iter().cloned();
+    let named = next.files.sources.versions.iter().cloned();
     *read_files = config_file.into_iter().chain(named).collect();
     let mut problems = reconfigurer.config_files().regressions(&next.files);
     if problems.is_empty()
@@ -74,12 +74,12 @@ fn take_over(
     if let Some(on_applied) = on_applied {
         on_applied();
     }
-    notes.iter().chain(&files.notes).for_each(operator_log::note);
+    notes.iter().chain(&files.findings.notes).for_each(operator_log::note);
     env.monitor.reloaded(config_status::in_force(read_files), ignored_lines);
     env.context.client.set_limits(limits(&options));
     env.context.sm_status.send_modify(|sm_status| sm_status.reload(&options));
     env.context.activity.configure(&options);
-    env.context.recordings.configure(&options, &files.texts);
+    env.context.recordings.configure(&options, &files.sources.texts);
     reconfigurer.reload(&options, files);
     // Other instances compare their configurations with the new one.
     let description = Arc::new(comparison::describe(&options));

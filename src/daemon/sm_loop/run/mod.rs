@@ -90,10 +90,10 @@ impl SmLoop {
         once: bool,
     ) -> Self {
         let options = Arc::new(configuration.options);
-        context.recordings.configure(&options, &configuration.files.texts);
+        context.recordings.configure(&options, &configuration.files.sources.texts);
         let opensm_conf = context.config_file.as_deref();
         let opensm_conf = opensm_conf.map(|path| FileVersion::read("config", path));
-        let named = configuration.files.versions.iter().cloned();
+        let named = configuration.files.sources.versions.iter().cloned();
         let read_files: Vec<FileVersion> = opensm_conf.into_iter().chain(named).collect();
         let mut monitor = Monitor::new(context.feed.clone());
         let errors = [&configuration.ignored_lines[..], configuration.files.errors()].concat();

@@ -83,7 +83,9 @@ impl Reconfigurer {
         let in_force = self.plan.in_force.clone()?;
         self.update_verifier(observation, &in_force).await;
         let multicast = self.plan.multicast.as_mut()?;
-        let subnet = context.subnet.borrow().clone()?;
+        if context.subnet.borrow().is_none() {
+            return None;
+        }
         if !Arc::ptr_eq(&multicast.fabric, &observation.fabric) {
             return None;
         }
@@ -115,20 +117,7 @@ impl Reconfigurer {
         let report = self.apply_groups(context, &options, observation, &verified).await;
         log_groups_applied(observation, mlids, &report, planning, start.elapsed());
         self.figures.sets = report.sets();
-        let multicast = self.plan.multicast.as_mut()?;
-        multicast.fabric = observation.fabric.clone();
-        multicast.renewal = (!keeps_routes).then(|| Instant::now() + QUIET_TIME);
-        let programmed = ProgrammedState {
-            qos_policy: subnet.qos_policy.clone(),
-            failed_sets: self.devices.essential_pending(),
-        };
-        let subnet = self.publish(context, &options, observation, &verified, programmed);
-        if !keeps_routes {
-            self.accept_groups(context, &subnet);
-        }
-        if options.log_flags & LOG_ROUTING != 0 {
-            self.write_files(&options, Some(subnet), None);
-        }
+        self.publish_groups(context, &options, observation, &verified)?;
         send(context, SaCommand::GroupsProgrammed).await;
         let mut outcome = outcome(&observation.fabric, &report);
         outcome.needs_heavy_sweep = report.transition.is_some_and(|order| order.withheld > 0);
@@ -140,6 +129,31 @@ impl Reconfigurer {
         }
         outcome.figures = std::mem::take(&mut self.figures);
         Some(outcome)
+    }
+
+    /// Publishes the groups that were programmed; `None` if no groups are in force any more.
+    fn publish_groups(
+        &mut self,
+        context: &ManagerContext,
+        options: &Arc<Options>,
+        observation: &Observation,
+        verified: &Verified,
+    ) -> Option<()> {
+        let multicast = self.plan.multicast.as_mut()?;
+        let keeps_routes = multicast.keeps_routes;
+        multicast.fabric = observation.fabric.clone();
+        multicast.renewal = (!keeps_routes).then(|| Instant::now() + QUIET_TIME);
+        let qos_policy = context.subnet.borrow().as_ref()?.qos_policy.clone();
+        let failed_sets = self.devices.essential_pending();
+        let programmed = ProgrammedState { qos_policy, failed_sets };
+        let subnet = self.publish(context, options, observation, verified, programmed);
+        if !keeps_routes {
+            self.accept_groups(context, &subnet);
+        }
+        if options.log_flags & LOG_ROUTING != 0 {
+            self.write_files(options, Some(subnet), None);
+        }
+        Some(())
     }
 
     /// Time at which [`Self::renew_baseline`] is due.
