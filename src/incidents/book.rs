@@ -14,7 +14,7 @@ pub const MAX_CLOSED: usize = 64;
 
 /// A change of the book.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum IncidentChange {
     Opened(Arc<Incident>),
     /// Its evidence, losses or risks are others.
     Changed(Arc<Incident>),
@@ -86,7 +86,7 @@ impl Book {
 
     /// Opens, changes and closes incidents so that they are those of `facts`. `now`: milliseconds
     /// since 1970.
-    pub fn observe(&mut self, facts: &Facts, now: u64) -> Vec<Change> {
+    pub fn observe(&mut self, facts: &Facts, now: u64) -> Vec<IncidentChange> {
         let mut causes = causes(facts);
         let is_open = |cause: &Cause| {
             self.open.get(&cause.subject.id()).is_some_and(|it| it.kind == cause.kind)
@@ -110,9 +110,9 @@ impl Book {
             let incident = Arc::new(incident);
             self.open.insert(id, incident.clone());
             changes.push(match kind_before {
-                None => Change::Opened(incident),
-                Some(kind) if kind != incident.kind => Change::Reclassified(incident),
-                Some(_) => Change::Changed(incident),
+                None => IncidentChange::Opened(incident),
+                Some(kind) if kind != incident.kind => IncidentChange::Reclassified(incident),
+                Some(_) => IncidentChange::Changed(incident),
             });
         }
         changes
@@ -141,7 +141,7 @@ impl Book {
     }
 
     /// Ends the incidents that are not among the causes.
-    fn end_others(&mut self, causes: &[Cause], now: u64) -> Vec<Change> {
+    fn end_others(&mut self, causes: &[Cause], now: u64) -> Vec<IncidentChange> {
         let mut subjects = BTreeMap::new();
         for cause in causes {
             let owner = cause.subject.id();
@@ -158,13 +158,13 @@ impl Book {
             let Some(open) = self.open.remove(&id) else { continue };
             let incident = Arc::new(Incident { closed: Some(now), ..Incident::clone(&open) });
             if let Some(into) = subjects.get(&id) {
-                changes.push(Change::Folded { incident, into: into.clone() });
+                changes.push(IncidentChange::Folded { incident, into: into.clone() });
                 continue;
             }
             self.closed.retain(|closed| closed.id != id);
             self.closed.push_front(incident.clone());
             self.closed.truncate(MAX_CLOSED);
-            changes.push(Change::Closed(incident));
+            changes.push(IncidentChange::Closed(incident));
         }
         changes
     }

@@ -1,6 +1,6 @@
 //! A cause of trouble, from which an incident follows.
 
-use super::incident::{Kind, Losses, MAX_LINES, Severity};
+use super::incident::{IncidentSeverity, Kind, Losses, MAX_LINES};
 use crate::fabric::End;
 use crate::ids::Guid;
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ impl Subject {
 pub struct Cause {
     pub subject: Subject,
     pub kind: Kind,
-    pub severity: Severity,
+    pub severity: IncidentSeverity,
     pub headline: String,
     pub evidence: Vec<String>,
     pub takes: Losses,
@@ -63,7 +63,12 @@ pub struct Cause {
 }
 
 impl Cause {
-    pub(super) fn new(subject: Subject, kind: Kind, severity: Severity, headline: String) -> Self {
+    pub(super) fn new(
+        subject: Subject,
+        kind: Kind,
+        severity: IncidentSeverity,
+        headline: String,
+    ) -> Self {
         Self {
             kind,
             severity,

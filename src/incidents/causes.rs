@@ -2,9 +2,9 @@
 
 use super::cause::{Cause, Subject, listed};
 use super::fact::{
-    Cable, CableFault, DuplicateGuid, ExchangedCables, Facts, FaultyCable, KnownNode, RoutingFacts,
+    Cable, CableDefect, DuplicateGuid, ExchangedCables, Facts, FaultyCable, KnownNode, RoutingFacts,
 };
-use super::incident::{Kind, Losses, MAX_LINES, Severity};
+use super::incident::{IncidentSeverity, Kind, Losses, MAX_LINES};
 use super::outages::Outage;
 use crate::fabric::End;
 use crate::ids::Guid;
@@ -22,7 +22,7 @@ pub fn causes(facts: &Facts) -> Vec<Cause> {
         Cause::new(
             Subject::Cable(cable.key()),
             Kind::UnexpectedCable,
-            Severity::Warning,
+            IncidentSeverity::Warning,
             format!("the cable {cable} is unexpected: no direction of the torus leads along it"),
         )
         .because("no route uses it")
@@ -46,7 +46,7 @@ fn unlisted_cable(cable: &Cable) -> Cause {
     Cause::new(
         Subject::Cable(cable.key()),
         Kind::UnexpectedCable,
-        Severity::Warning,
+        IncidentSeverity::Warning,
         format!("the cable {cable} is unexpected: topo_config_file does not list it"),
     )
     .because("routes may use it all the same")
@@ -128,7 +128,7 @@ fn outages(facts: &Facts) -> Vec<Cause> {
     let mut cause = Cause::new(
         Subject::MassSilence,
         Kind::MassSilence,
-        Severity::Critical,
+        IncidentSeverity::Critical,
         format!("{}, and nothing shows that they are gone", silent_count(count)),
     )
     .because("SMPs are lost, or management agents hang; the tables in force stay")
@@ -144,7 +144,7 @@ fn silent_count(count: usize) -> String {
 }
 
 fn is_flapping(faulty: &FaultyCable) -> bool {
-    matches!(faulty.fault, CableFault::Flapping { .. })
+    matches!(faulty.fault, CableDefect::Flapping { .. })
 }
 
 fn exchange(exchanged: &ExchangedCables) -> Cause {
@@ -155,7 +155,7 @@ fn exchange(exchanged: &ExchangedCables) -> Cause {
     let mut cause = Cause::new(
         subject,
         Kind::SwappedCables,
-        Severity::Warning,
+        IncidentSeverity::Warning,
         format!("two cables are swapped: exchange these two plugs: {plug} and {other_plug}"),
     )
     .because(format!("{one} and {other} are plugged in; {}", exchanged.reason))
@@ -170,11 +170,11 @@ fn faulty_cable(faulty: &FaultyCable) -> Cause {
     let cable = &faulty.cable;
     let subject = Subject::Cable(cable.key());
     match &faulty.fault {
-        CableFault::Flapping { downs, is_quarantined } => {
+        CableDefect::Flapping { downs, is_quarantined } => {
             let cause = Cause::new(
                 subject,
                 Kind::FlappingCable,
-                Severity::Warning,
+                IncidentSeverity::Warning,
                 format!("the cable {cable} flaps"),
             )
             .repaired_by(format!("reseat the cable {cable}, then replace it"));
@@ -187,18 +187,18 @@ fn faulty_cable(faulty: &FaultyCable) -> Cause {
             }
             cause
         }
-        CableFault::Degraded { has, could } => Cause::new(
+        CableDefect::Degraded { has, could } => Cause::new(
             subject,
             Kind::DegradedCable,
-            Severity::Warning,
+            IncidentSeverity::Warning,
             format!("the cable {cable} is degraded: it runs at {has} instead of {could}"),
         )
         .because(format!("both ends support and enable {could}"))
         .repaired_by(format!("reseat the cable {cable}, then replace it")),
-        CableFault::Erroring { text } => Cause::new(
+        CableDefect::Erroring { text } => Cause::new(
             subject,
             Kind::ErroringCable,
-            Severity::Warning,
+            IncidentSeverity::Warning,
             format!("the cable {cable} has errors"),
         )
         .because(text)
@@ -210,7 +210,7 @@ fn faulty_cable(faulty: &FaultyCable) -> Cause {
 fn returned(cable: &Cable) -> Vec<Cause> {
     let over = |subject: Subject, kind: Kind, name: String| {
         let headline = format!("{name} was lost and is back");
-        let cause = Cause::new(subject, kind, Severity::Warning, headline)
+        let cause = Cause::new(subject, kind, IncidentSeverity::Warning, headline)
             .because("the incident ends a minute after the loss unless there is another one")
             .repaired_by(format!("reseat the cable {cable} if it is lost again"));
         Cause { is_over: true, ..cause }
@@ -233,7 +233,7 @@ fn devices(facts: &Facts) -> Vec<Cause> {
         Cause::new(
             Subject::Node(device.guid),
             Kind::RefusingDevice,
-            Severity::Warning,
+            IncidentSeverity::Warning,
             format!("{} does not take its configuration", device.name),
         )
         .because(&device.text)
@@ -250,7 +250,7 @@ fn duplicate(it: &DuplicateGuid, lost: &[KnownNode]) -> Cause {
     let mut cause = Cause::new(
         Subject::Duplicate(it.guid),
         Kind::DuplicateGuid,
-        Severity::Critical,
+        IncidentSeverity::Critical,
         format!("two {owner} have the GUID {}, behind {first} and behind {second}", it.guid),
     )
     .because("both answered NodeInfo with this GUID; only the first one is in the subnet")
@@ -273,26 +273,36 @@ fn others(facts: &Facts) -> Vec<Cause> {
     let unanswered = unanswered(facts);
     let managers = facts.managers.iter().map(|manager| {
         let subject = Subject::Manager(manager.guid);
-        Cause::new(subject, Kind::ForeignManager, Severity::Critical, manager.text.clone())
+        Cause::new(subject, Kind::ForeignManager, IncidentSeverity::Critical, manager.text.clone())
             .because(format!("the other subnet manager is at port GUID {}", manager.guid))
             .repaired_by("stop one of the two, or set the same sm_key for both")
     });
     let full = facts.full.iter().map(|it| {
-        Cause::new(Subject::Full(it.space), Kind::FullTable, Severity::Critical, it.text.clone())
-            .because("the last plan needs more than there are")
-            .repaired_by(format!("reduce the number of {} in use", it.space))
+        Cause::new(
+            Subject::Full(it.space),
+            Kind::FullTable,
+            IncidentSeverity::Critical,
+            it.text.clone(),
+        )
+        .because("the last plan needs more than there are")
+        .repaired_by(format!("reduce the number of {} in use", it.space))
     });
     let floods = facts.floods.iter().map(|it| {
         let headline =
             format!("the client \"{}\" (LID {}) floods: {}", it.name, it.lid, it.offence);
         let subject = Subject::Client(it.lid, it.offence);
-        Cause::new(subject, Kind::FloodingClient, Severity::Warning, headline)
+        Cause::new(subject, Kind::FloodingClient, IncidentSeverity::Warning, headline)
             .because("its requests are limited; others are served")
             .repaired_by(format!("find the program on \"{}\" that sends them", it.name))
     });
     let own = facts.own.iter().map(|it| {
-        Cause::new(Subject::Own(it.resource), Kind::OwnResource, Severity::Warning, it.text.clone())
-            .repaired_by(&it.repair)
+        Cause::new(
+            Subject::Own(it.resource),
+            Kind::OwnResource,
+            IncidentSeverity::Warning,
+            it.text.clone(),
+        )
+        .repaired_by(&it.repair)
     });
     unanswered.into_iter().chain(managers).chain(full).chain(floods).chain(own).collect()
 }
@@ -313,7 +323,8 @@ fn unanswered(facts: &Facts) -> Option<Cause> {
         0 => first.clone(),
         more => format!("{first} and {}", counted(more, "other port", "other ports")),
     };
-    let severity = if others.is_empty() { Severity::Warning } else { Severity::Critical };
+    let severity =
+        if others.is_empty() { IncidentSeverity::Warning } else { IncidentSeverity::Critical };
     let headline = format!("nothing answers behind {place}, although the link is up");
     let cause = Cause::new(Subject::Unanswered, Kind::SilentDevice, severity, headline);
     let cause = Cause {
@@ -345,11 +356,11 @@ fn routing_repair(kind: Kind, is_fallback: bool) -> &'static str {
 /// Adds the state of the routes: as risks of the cause that they follow from, else as a cause.
 fn add_routing(causes: &mut Vec<Cause>, routing: &RoutingFacts) {
     let findings = [
-        (Kind::RejectedRouting, Severity::Critical, &routing.rejected),
-        (Kind::CreditLoop, Severity::Critical, &routing.credit_loop),
-        (Kind::UnroutedPairs, Severity::Critical, &routing.unrouted),
-        (Kind::FallbackRouting, Severity::Warning, &routing.fallback),
-        (Kind::RepairedRouting, Severity::Warning, &routing.repaired),
+        (Kind::RejectedRouting, IncidentSeverity::Critical, &routing.rejected),
+        (Kind::CreditLoop, IncidentSeverity::Critical, &routing.credit_loop),
+        (Kind::UnroutedPairs, IncidentSeverity::Critical, &routing.unrouted),
+        (Kind::FallbackRouting, IncidentSeverity::Warning, &routing.fallback),
+        (Kind::RepairedRouting, IncidentSeverity::Warning, &routing.repaired),
     ];
     let mut found = findings.into_iter().filter_map(|(kind, severity, text)| {
         text.as_ref().map(|text| (kind, severity, text.clone()))

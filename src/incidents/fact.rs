@@ -92,14 +92,14 @@ impl fmt::Display for Cable {
 /// The kind of a node for incidents.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Device {
+pub enum DeviceClass {
     Switch,
     /// Channel adapter.
     Host,
     Router,
 }
 
-impl Device {
+impl DeviceClass {
     pub fn name(self) -> &'static str {
         match self {
             Self::Switch => "switch",
@@ -109,7 +109,7 @@ impl Device {
     }
 }
 
-impl From<NodeKind> for Device {
+impl From<NodeKind> for DeviceClass {
     fn from(kind: NodeKind) -> Self {
         match kind {
             NodeKind::Switch => Self::Switch,
@@ -124,7 +124,7 @@ impl From<NodeKind> for Device {
 pub struct KnownNode {
     /// Node GUID.
     pub guid: Guid,
-    pub device: Device,
+    pub device: DeviceClass,
     pub name: String,
     /// Number of LIDs of its ports.
     pub lids: u32,
@@ -148,7 +148,7 @@ impl KnownNode {
 
 /// A fault of a cable that is plugged in.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CableFault {
+pub enum CableDefect {
     /// It went down `downs` times within a minute.
     Flapping { downs: u32, is_quarantined: bool },
     /// Both ends support and enable more than they have negotiated, such as `4x EDR`.
@@ -160,7 +160,7 @@ pub enum CableFault {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultyCable {
     pub cable: Cable,
-    pub fault: CableFault,
+    pub fault: CableDefect,
 }
 
 /// A device that refuses what it is told to do, or acknowledges nothing.

@@ -106,16 +106,16 @@ impl Kind {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Severity"))]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum IncidentSeverity {
     /// The fabric works, with less capacity or redundancy.
     Warning,
     /// Something does not work, or the next failure may be fatal.
     Critical,
 }
 
-impl Severity {
+impl IncidentSeverity {
     pub fn name(self) -> &'static str {
         match self {
             Self::Warning => "warning",
@@ -144,7 +144,7 @@ pub struct Incident {
     /// The same for each incident of this cause, on each instance.
     pub id: String,
     pub kind: Kind,
-    pub severity: Severity,
+    pub severity: IncidentSeverity,
     /// Milliseconds since 1970.
     pub opened: u64,
     /// Milliseconds since 1970; null while it is open.
@@ -182,7 +182,7 @@ impl Incident {
     }
 
     /// Orders incidents: the first one is to be repaired first.
-    pub(super) fn urgency(&self) -> (std::cmp::Reverse<(Severity, u32, u32)>, u64, &str) {
+    pub(super) fn urgency(&self) -> (std::cmp::Reverse<(IncidentSeverity, u32, u32)>, u64, &str) {
         let Losses { switches, hosts, links, .. } = self.takes;
         (std::cmp::Reverse((self.severity, switches + hosts, links)), self.opened, &self.id)
     }

@@ -20,7 +20,7 @@ enum Part {
 }
 
 /// A switch on the path of the search.
-struct Step {
+struct VisitedSwitch {
     switch: SwitchId,
     /// The port by which the search came.
     from: Option<PortId>,
@@ -34,7 +34,7 @@ struct Step {
 /// The sentence about the worst further failure; `None` if no single one cuts off a switch.
 pub fn worst(fabric: &Fabric) -> Option<String> {
     let home = fabric.switch_behind(fabric.local())?;
-    let (weight, part) = search(&Graph::of(fabric), home)?;
+    let (weight, part) = search(&CableGraph::of(fabric), home)?;
     let name = match part {
         Part::Switch(switch) => format!("the switch \"{}\"", fabric.switch(switch).name()),
         Part::Cable(port) => format!("the cable {}", Cable::of(fabric, port)?),
@@ -48,7 +48,7 @@ pub fn worst(fabric: &Fabric) -> Option<String> {
 
 /// A cable of a switch to another one.
 #[derive(Clone, Copy)]
-struct Way {
+struct CableEdge {
     /// The port of the switch.
     port: PortId,
     /// The port of the far switch.
@@ -57,14 +57,14 @@ struct Way {
 }
 
 /// The cables between switches, and the hosts of each.
-struct Graph {
-    ways: Vec<Way>,
+struct CableGraph {
+    ways: Vec<CableEdge>,
     /// By switch: the index of its first way, and one more for the end.
     first: Vec<usize>,
     hosts: Vec<usize>,
 }
 
-impl Graph {
+impl CableGraph {
     fn of(fabric: &Fabric) -> Self {
         let SwitchLinks { links, hosts } = SwitchLinks::of(fabric);
         let mut first = vec![0; hosts.len() + 1];
@@ -76,29 +76,29 @@ impl Graph {
         }
         let mut next = first.clone();
         let mut ways =
-            vec![Way { port: PortId(0), peer: PortId(0), far: SwitchId(0) }; 2 * links.len()];
+            vec![CableEdge { port: PortId(0), peer: PortId(0), far: SwitchId(0) }; 2 * links.len()];
         for link in &links {
             let [one, other] = link.ends;
             let [port, peer] = link.ports;
-            ways[next[one.index()]] = Way { port, peer, far: other };
-            ways[next[other.index()]] = Way { port: peer, peer: port, far: one };
+            ways[next[one.index()]] = CableEdge { port, peer, far: other };
+            ways[next[other.index()]] = CableEdge { port: peer, peer: port, far: one };
             next[one.index()] += 1;
             next[other.index()] += 1;
         }
         Self { ways, first, hosts }
     }
 
-    fn way(&self, switch: usize, number: usize) -> Option<&Way> {
+    fn way(&self, switch: usize, number: usize) -> Option<&CableEdge> {
         self.ways[self.first[switch]..self.first[switch + 1]].get(number)
     }
 }
 
-fn search(graph: &Graph, home: SwitchId) -> Option<(Weight, Part)> {
+fn search(graph: &CableGraph, home: SwitchId) -> Option<(Weight, Part)> {
     let count = graph.hosts.len();
     let mut order: Vec<usize> = vec![usize::MAX; count];
     let mut low: Vec<usize> = vec![usize::MAX; count];
     let mut found: Vec<(Weight, Part)> = Vec::new();
-    let enter = |switch: SwitchId, from: Option<PortId>| Step {
+    let enter = |switch: SwitchId, from: Option<PortId>| VisitedSwitch {
         switch,
         from,
         next: 0,
@@ -110,7 +110,7 @@ fn search(graph: &Graph, home: SwitchId) -> Option<(Weight, Part)> {
     let mut path = vec![enter(home, None)];
     while let Some(step) = path.last_mut() {
         let at = step.switch.index();
-        if let Some(&Way { port, peer, far }) = graph.way(at, step.next) {
+        if let Some(&CableEdge { port, peer, far }) = graph.way(at, step.next) {
             step.next += 1;
             // The cable by which the search came leads nowhere new; parallel ones do.
             if step.from == Some(port) {

@@ -6,8 +6,8 @@
 //! that are only reached through vanished switches belong to these.
 
 use super::cause::{Cause, Subject, listed};
-use super::fact::{Cable, Device, KnownNode};
-use super::incident::{Kind, Losses, MAX_NAMES, Severity};
+use super::fact::{Cable, DeviceClass, KnownNode};
+use super::incident::{IncidentSeverity, Kind, Losses, MAX_NAMES};
 use crate::fabric::End;
 use crate::ids::Guid;
 use crate::notes::counted;
@@ -47,7 +47,9 @@ impl<'a> Outage<'a> {
             self.divide(&component, elsewhere, &mut shares, &mut share_of);
         }
         let together = self.silent_together();
-        for (&guid, node) in self.nodes.iter().filter(|(_, node)| node.device != Device::Switch) {
+        for (&guid, node) in
+            self.nodes.iter().filter(|(_, node)| node.device != DeviceClass::Switch)
+        {
             let switches = node.cables.iter().map(|cable| cable.far_from(guid).guid);
             let is_cut_off = switches.clone().all(|far| share_of.contains_key(&far));
             let owner = switches.filter_map(|far| share_of.get(&far).copied()).next();
@@ -102,7 +104,7 @@ impl<'a> Outage<'a> {
         let mut seen = BTreeSet::new();
         let mut components = Vec::new();
         for (&guid, node) in &self.nodes {
-            if node.device != Device::Switch || !seen.insert(guid) {
+            if node.device != DeviceClass::Switch || !seen.insert(guid) {
                 continue;
             }
             let mut component = vec![guid];
@@ -125,7 +127,7 @@ impl<'a> Outage<'a> {
     fn switches_beside(&self, guid: Guid) -> Vec<Guid> {
         let cables = self.nodes[&guid].cables.iter();
         let far = cables.map(|cable| cable.far_from(guid).guid);
-        far.filter(|far| self.nodes.get(far).is_some_and(|node| node.device == Device::Switch))
+        far.filter(|far| self.nodes.get(far).is_some_and(|node| node.device == DeviceClass::Switch))
             .collect()
     }
 
@@ -178,7 +180,7 @@ impl<'a> Outage<'a> {
     }
 
     fn cause(&self, guid: Guid, share: &Share<'_>) -> Cause {
-        let switches = share.nodes.iter().filter(|node| node.device == Device::Switch).count();
+        let switches = share.nodes.iter().filter(|node| node.device == DeviceClass::Switch).count();
         let hosts = share.nodes.len() - switches;
         let names = share.nodes.iter().map(|node| node.name.clone());
         let takes = Losses {
@@ -231,7 +233,7 @@ fn lost_node(
     takes: Losses,
     covers: BTreeSet<String>,
 ) -> Cause {
-    let is_switch = node.device == Device::Switch;
+    let is_switch = node.device == DeviceClass::Switch;
     let others = (takes.switches as usize).saturating_sub(usize::from(is_switch));
     let hosts = (takes.hosts as usize).saturating_sub(usize::from(!is_switch));
     let device = node.device.name();
@@ -252,7 +254,7 @@ fn lost_node(
     Cause {
         subject: Subject::Node(node.guid),
         kind: if is_switch { Kind::LostSwitch } else { Kind::LostHost },
-        severity: if is_switch { Severity::Critical } else { Severity::Warning },
+        severity: if is_switch { IncidentSeverity::Critical } else { IncidentSeverity::Warning },
         headline: format!(
             "the {device} \"{}\" ({}) is lost{}",
             node.name,
@@ -269,7 +271,7 @@ fn lost_node(
 }
 
 fn silent_node(node: &KnownNode, takes: Losses, covers: BTreeSet<String>, behind: usize) -> Cause {
-    let is_switch = node.device == Device::Switch;
+    let is_switch = node.device == DeviceClass::Switch;
     let device = node.device.name();
     let hosts = if is_switch { behind } else { 0 };
     let more = match hosts {
@@ -279,7 +281,7 @@ fn silent_node(node: &KnownNode, takes: Losses, covers: BTreeSet<String>, behind
     Cause {
         subject: Subject::Node(node.guid),
         kind: if is_switch { Kind::SilentSwitch } else { Kind::SilentHost },
-        severity: if is_switch { Severity::Critical } else { Severity::Warning },
+        severity: if is_switch { IncidentSeverity::Critical } else { IncidentSeverity::Warning },
         headline: format!("the {device} \"{}\" ({}) does not answer{more}", node.name, node.guid),
         evidence: vec![
             "it answered before, and no neighbour reports its link down: its LIDs and routes stay \
@@ -306,7 +308,7 @@ fn silent_hosts(
     Cause {
         subject: Subject::Node(switch),
         kind: Kind::SilentHost,
-        severity: Severity::Warning,
+        severity: IncidentSeverity::Warning,
         headline: format!("{count} hosts at the switch \"{name}\" ({switch}) do not answer"),
         evidence: vec![
             "they answered before, and the switch, which answers, reports their links up: their LIDs \
@@ -330,7 +332,7 @@ fn lost_part(guid: Guid, share: &Share<'_>, takes: Losses, covers: BTreeSet<Stri
     Cause {
         subject: Subject::Part(guid),
         kind: Kind::LostPart,
-        severity: Severity::Critical,
+        severity: IncidentSeverity::Critical,
         headline: format!(
             "a part of the fabric is cut off: {} and {}, behind {}",
             counted(takes.switches as usize, "switch", "switches"),
@@ -350,7 +352,7 @@ fn lost_cable(cable: &Cable) -> Cause {
     let subject = Subject::Cable(cable.key());
     Cause {
         kind: Kind::LostCable,
-        severity: Severity::Warning,
+        severity: IncidentSeverity::Warning,
         headline: format!("the cable {cable} is lost"),
         evidence: vec![
             "both of its nodes are in the fabric, and its ports have no link".to_owned(),

@@ -18,7 +18,7 @@
 //! | `next TEXT`, `reroute MS SETS`, `mass-silence` | more about losses |
 //! | `restart` | the book is stored and read again |
 
-use super::book::{Book, Change};
+use super::book::{Book, IncidentChange};
 use super::fact::*;
 use super::incident::Incident;
 use super::{losses::Register, store};
@@ -55,7 +55,7 @@ fn node(text: &str, lids: &str, cables: &[&str]) -> KnownNode {
     let guid = guid(digits);
     KnownNode {
         guid,
-        device: if guid.0 < 0x100 { Device::Switch } else { Device::Host },
+        device: if guid.0 < 0x100 { DeviceClass::Switch } else { DeviceClass::Host },
         name: name.to_owned(),
         lids: number(lids) as u32,
         cables: cables.iter().map(|text| cable(text)).collect(),
@@ -68,7 +68,7 @@ fn add(facts: &mut Facts, words: &[&str]) -> bool {
 }
 
 fn add_of_cables(facts: &mut Facts, words: &[&str]) -> bool {
-    let faulty = |text: &str, fault: CableFault| FaultyCable { cable: cable(text), fault };
+    let faulty = |text: &str, fault: CableDefect| FaultyCable { cable: cable(text), fault };
     match *words {
         ["lost", name, lids, ref cables @ ..] => facts.lost_nodes.push(node(name, lids, cables)),
         ["silent", name, lids, ref cables @ ..] => {
@@ -79,16 +79,16 @@ fn add_of_cables(facts: &mut Facts, words: &[&str]) -> bool {
         ["down", text] => facts.lost_cables.push(cable(text)),
         ["flaps", text, downs, ref rest @ ..] => {
             let is_quarantined = *rest == ["quarantined"];
-            let fault = CableFault::Flapping { downs: number(downs) as u32, is_quarantined };
+            let fault = CableDefect::Flapping { downs: number(downs) as u32, is_quarantined };
             facts.faulty_cables.push(faulty(text, fault));
         }
         ["returned", text] => facts.returned_cables.push(cable(text)),
         ["errors", text, ref rest @ ..] => {
-            let fault = CableFault::Erroring { text: rest.join(" ") };
+            let fault = CableDefect::Erroring { text: rest.join(" ") };
             facts.faulty_cables.push(faulty(text, fault));
         }
         ["degraded", text, has, could] => {
-            let fault = CableFault::Degraded { has: has.to_owned(), could: could.to_owned() };
+            let fault = CableDefect::Degraded { has: has.to_owned(), could: could.to_owned() };
             facts.faulty_cables.push(faulty(text, fault));
         }
         ["unexpected", text] => facts.unexpected_cables.push(cable(text)),
@@ -207,11 +207,13 @@ fn played(text: &str) -> String {
         let mut out = String::new();
         for change in book.observe(&facts, now) {
             match change {
-                Change::Opened(it) => writeln!(out, "opened {} ({})", it.id, it.openings),
-                Change::Changed(it) => writeln!(out, "changed {}", it.id),
-                Change::Reclassified(it) => writeln!(out, "{} is now a {}", it.id, it.kind.name()),
-                Change::Closed(it) => writeln!(out, "closed {}", it.id),
-                Change::Folded { incident, into } => {
+                IncidentChange::Opened(it) => writeln!(out, "opened {} ({})", it.id, it.openings),
+                IncidentChange::Changed(it) => writeln!(out, "changed {}", it.id),
+                IncidentChange::Reclassified(it) => {
+                    writeln!(out, "{} is now a {}", it.id, it.kind.name())
+                }
+                IncidentChange::Closed(it) => writeln!(out, "closed {}", it.id),
+                IncidentChange::Folded { incident, into } => {
                     writeln!(out, "{} is part of {into}", incident.id)
                 }
             }

@@ -1,6 +1,6 @@
 //! Facts that a snapshot of the fabric shows by itself.
 
-use super::fact::{Cable, CableEnd, CableFault, DuplicateGuid, FaultyCable, KnownNode};
+use super::fact::{Cable, CableDefect, CableEnd, DuplicateGuid, FaultyCable, KnownNode};
 use crate::fabric::link_rate::{LinkSpeed, width_name};
 use crate::fabric::{DiscoveryFault, Fabric, Node, Port, PortId, RouteEnd};
 use crate::wire::attr::{LinkWidth, PortInfo, PortState};
@@ -156,7 +156,7 @@ fn degraded(fabric: &Fabric, port: PortId, own: &Port) -> Option<FaultyCable> {
         format!("{} {}", width_name(width).unwrap_or("?x"), speed.name())
     };
     let fault =
-        CableFault::Degraded { has: text(width, speed), could: text(widest, speed.max(fastest)) };
+        CableDefect::Degraded { has: text(width, speed), could: text(widest, speed.max(fastest)) };
     Some(FaultyCable { cable: Cable::of(fabric, port)?, fault })
 }
 

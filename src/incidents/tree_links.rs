@@ -6,14 +6,14 @@ use crate::fabric::{Fabric, PortId, SwitchId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The links between the leaves, which have hosts, and the spines.
-struct Tree {
+struct LeafSpineTree {
     leaves: BTreeSet<SwitchId>,
     spines: BTreeSet<SwitchId>,
     /// By leaf and spine: the ports of the leaf.
     links: BTreeMap<(SwitchId, SwitchId), Vec<PortId>>,
 }
 
-impl Tree {
+impl LeafSpineTree {
     /// The tree of a fabric; `None` if leaves or spines are cabled among themselves.
     fn of(fabric: &Fabric) -> Option<Self> {
         let (leaves, spines): (BTreeSet<SwitchId>, BTreeSet<SwitchId>) =
@@ -61,7 +61,7 @@ impl Tree {
 
 /// The two swapped cables of a fat tree of two levels; `None` if it has none, or is no such tree.
 pub fn swapped(fabric: &Fabric) -> Option<ExchangedCables> {
-    let tree = Tree::of(fabric)?;
+    let tree = LeafSpineTree::of(fabric)?;
     let usual = tree.usual();
     let mut above = Vec::new();
     let mut below = BTreeSet::new();
@@ -95,7 +95,7 @@ pub fn swapped(fabric: &Fabric) -> Option<ExchangedCables> {
 /// True if every leaf has equally many links to every spine.
 #[cfg(test)]
 pub(super) fn is_regular(fabric: &Fabric) -> bool {
-    Tree::of(fabric).is_some_and(|tree| {
+    LeafSpineTree::of(fabric).is_some_and(|tree| {
         let usual = tree.usual();
         let mut pairs = tree
             .leaves

@@ -1,6 +1,6 @@
 //! Certificates that end soon: clients and other instances refuse them afterwards.
 
-use super::source::{FactSource, View};
+use super::source::{FactSource, FactView};
 use super::watched_file::WatchedFile;
 use crate::config::options::Options;
 use crate::incidents::fact::{Facts, OwnFault};
@@ -27,7 +27,7 @@ type End = Result<DateTime<Utc>, String>;
 pub struct Certificates(BTreeMap<&'static str, WatchedFile<End>>);
 
 impl FactSource for Certificates {
-    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
+    fn add_facts(&mut self, view: &FactView<'_>, facts: &mut Facts) {
         facts.own.extend(self.ending(&view.status.options, view.time));
     }
 }

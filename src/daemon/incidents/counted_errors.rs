@@ -1,8 +1,8 @@
 //! Cables at ports whose error counters grow.
 
-use super::source::{FactSource, View, Watched};
+use super::source::{FactSource, FactView, Watched};
 use crate::fabric::Fabric;
-use crate::incidents::fact::{Cable, CableFault, Facts, FaultyCable};
+use crate::incidents::fact::{Cable, CableDefect, Facts, FaultyCable};
 use crate::perfmgr::status::PerfStatus;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ struct Counted {
 pub struct CountedErrors(Option<Counted>);
 
 impl FactSource for CountedErrors {
-    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
+    fn add_facts(&mut self, view: &FactView<'_>, facts: &mut Facts) {
         let Some(Watched { fabric, .. }) = view.watched else { return };
         let perf = view.perf;
         let last = self
@@ -66,7 +66,7 @@ fn counted_errors(perf: &PerfStatus, fabric: &Fabric) -> Vec<FaultyCable> {
                 node.name,
                 texts.join(", ")
             );
-            faulty.push(FaultyCable { cable, fault: CableFault::Erroring { text } });
+            faulty.push(FaultyCable { cable, fault: CableDefect::Erroring { text } });
         }
     }
     faulty

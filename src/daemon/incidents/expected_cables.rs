@@ -1,6 +1,6 @@
 //! Compares the cables with those of `topo_config_file`.
 
-use super::source::{FactSource, View, Watched};
+use super::source::{FactSource, FactView, Watched};
 use super::watched_file::WatchedFile;
 use crate::config::topo_config;
 use crate::fabric::{End, Fabric};
@@ -16,7 +16,7 @@ const MAX_SINGLE: usize = 64;
 
 /// The cables of the file, and what is wrong with it.
 #[derive(Default)]
-struct Topology {
+struct ListedCables {
     cables: BTreeSet<[End; 2]>,
     error: Option<String>,
 }
@@ -31,24 +31,24 @@ struct Differences {
 
 /// The file, and its differences from the last snapshot.
 struct Expected {
-    file: WatchedFile<Topology>,
+    file: WatchedFile<ListedCables>,
     differences: Option<Differences>,
 }
 
 #[derive(Default)]
 pub struct ExpectedCables(Option<Expected>);
 
-fn parse(path: &Path, bytes: Result<Vec<u8>, String>) -> Topology {
+fn parse(path: &Path, bytes: Result<Vec<u8>, String>) -> ListedCables {
     let bytes = match bytes {
         Ok(bytes) => bytes,
-        Err(error) => return Topology { error: Some(error), ..Topology::default() },
+        Err(error) => return ListedCables { error: Some(error), ..ListedCables::default() },
     };
     let (cables, diagnostics) = topo_config::parse(path, &String::from_utf8_lossy(&bytes));
-    Topology { cables, error: diagnostics.first().map(ToString::to_string) }
+    ListedCables { cables, error: diagnostics.first().map(ToString::to_string) }
 }
 
 impl FactSource for ExpectedCables {
-    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
+    fn add_facts(&mut self, view: &FactView<'_>, facts: &mut Facts) {
         let Some(Watched { fabric, .. }) = view.watched else { return };
         let Some(path) = view.status.options.topo_config_file.as_deref().map(Path::new) else {
             self.0 = None;
@@ -59,7 +59,7 @@ impl FactSource for ExpectedCables {
             file: WatchedFile::read(path, parse),
             differences: None,
         }));
-        let Topology { cables, error } = expected.file.contents();
+        let ListedCables { cables, error } = expected.file.contents();
         facts.own.extend(error.as_ref().map(|error| OwnFault {
             resource: "topo_config_file",
             text: format!("topo_config_file has errors, and wrong lines do not count: {error}"),

@@ -1,7 +1,7 @@
 //! Clients that flood: those that offend often within a minute.
 
 use super::sa_offences::SaOffences;
-use super::source::{FactSource, View};
+use super::source::{FactSource, FactView};
 use crate::ids::Lid;
 use crate::incidents::fact::{Facts, Flood};
 use crate::manage::loop_status::LoopStatus;
@@ -31,7 +31,7 @@ pub struct FloodSource {
 }
 
 impl FactSource for FloodSource {
-    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
+    fn add_facts(&mut self, view: &FactView<'_>, facts: &mut Facts) {
         if view.watched.is_none() {
             return;
         }

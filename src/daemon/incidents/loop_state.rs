@@ -1,11 +1,11 @@
 //! Facts from the status of the SM loop: other managers, own resources, cables that go down or report errors,
 //! and the last reconfiguration.
 
-use super::source::{FactSource, View};
+use super::source::{FactSource, FactView};
 use crate::fabric::quarantined::QuarantineCause;
 use crate::fabric::{End, Fabric};
 use crate::incidents::fact::{
-    Cable, CableEnd, CableFault, Facts, FaultyCable, ForeignManager, OwnFault, Reroute,
+    Cable, CableDefect, CableEnd, Facts, FaultyCable, ForeignManager, OwnFault, Reroute,
 };
 use crate::manage::loop_status::{LoopStatus, ReconfigureResult};
 use crate::observe::link_health::DOWN_WINDOW;
@@ -23,15 +23,15 @@ const MIN_FLAPS: [usize; 2] = [3, 5];
 const RETURN_TIME: Duration = DOWN_WINDOW;
 
 #[derive(Default)]
-pub struct LoopState {
+pub struct StatusSource {
     /// The time of the last reconfiguration that was reported.
     last_reroute: Option<DateTime<Utc>>,
     /// How often links went down, and when that was seen first.
     downs: BTreeMap<[End; 2], (usize, Instant)>,
 }
 
-impl FactSource for LoopState {
-    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
+impl FactSource for StatusSource {
+    fn add_facts(&mut self, view: &FactView<'_>, facts: &mut Facts) {
         let status = view.status;
         facts.managers.extend(managers(status));
         facts.own.extend(own(status));
@@ -44,7 +44,7 @@ impl FactSource for LoopState {
     }
 }
 
-impl LoopState {
+impl StatusSource {
     /// The cables that went down within [`RETURN_TIME`] and are up again.
     fn returned(&mut self, status: &LoopStatus, fabric: &Fabric, now: Instant) -> Vec<Cable> {
         let before = std::mem::take(&mut self.downs);
@@ -103,7 +103,7 @@ fn flapping(status: &LoopStatus, fabric: &Fabric) -> Vec<FaultyCable> {
         let limit = MIN_FLAPS[usize::from(!cable.joins_switches())];
         let is_flapping = link.is_quarantined || link.downs >= limit;
         let downs = link.downs.max(limit) as u32;
-        let fault = CableFault::Flapping { downs, is_quarantined: link.is_quarantined };
+        let fault = CableDefect::Flapping { downs, is_quarantined: link.is_quarantined };
         is_flapping.then_some(FaultyCable { cable, fault })
     });
     links.flatten().collect()
@@ -120,7 +120,7 @@ fn error_traps(status: &LoopStatus, fabric: &Fabric) -> Vec<FaultyCable> {
         .map(|(ends, guid, num)| {
             let text =
                 format!("{guid}[{num}] reports errors of the link by traps; it is quarantined");
-            FaultyCable { cable: named(fabric, ends), fault: CableFault::Erroring { text } }
+            FaultyCable { cable: named(fabric, ends), fault: CableDefect::Erroring { text } }
         })
         .collect()
 }

@@ -28,12 +28,12 @@ use self::counted_errors::CountedErrors;
 use self::expected_cables::ExpectedCables;
 use self::floods::{FloodSource, FloodWatch};
 use self::journal::Journal;
-use self::loop_state::LoopState;
+use self::loop_state::StatusSource;
 use self::lost_parts::LostParts;
 use self::plan_facts::PlanSource;
 use self::sa_offences::SaOffences;
 use self::snapshot_facts::SnapshotSource;
-use self::source::{FactSource, View, Watched};
+use self::source::{FactSource, FactView, Watched};
 use crate::contained;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::fabric::Fabric;
@@ -100,7 +100,7 @@ impl IncidentKeeper {
             connections,
             losses: LostParts::default(),
             sources: vec![
-                Box::new(LoopState::default()),
+                Box::new(StatusSource::default()),
                 Box::new(SnapshotSource::default()),
                 Box::new(PlanSource::default()),
                 Box::new(CountedErrors::default()),
@@ -191,7 +191,7 @@ impl IncidentKeeper {
     fn facts(&mut self, status: &LoopStatus, fabric: Option<&Arc<Fabric>>) -> Facts {
         let losses = &self.losses;
         let perf = self.connections.perf.load_full();
-        let view = View {
+        let view = FactView {
             status,
             perf: &perf,
             watched: fabric.map(|fabric| Watched { fabric, losses: &losses.register }),

@@ -1,7 +1,7 @@
 //! Facts from the published subnet: routes, cables of the torus or tree, devices that refuse, full number
 //! spaces. They are derived once for each plan.
 
-use super::source::{FactSource, View};
+use super::source::{FactSource, FactView};
 use crate::fabric::{End, Fabric};
 use crate::ids::{Lid, Mlid};
 use crate::incidents::fact::{
@@ -31,7 +31,7 @@ struct PlanFacts {
 }
 
 impl FactSource for PlanSource {
-    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
+    fn add_facts(&mut self, view: &FactView<'_>, facts: &mut Facts) {
         let Some(watched) = view.watched else { return };
         let status = view.status;
         let none = PlanFacts::default();

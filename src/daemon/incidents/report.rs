@@ -1,8 +1,8 @@
 //! Log lines, events and records of incidents: one line when an incident opens, one when its kind
 //! changes, one when it closes.
 
-use crate::incidents::book::Change;
-use crate::incidents::incident::{Incident, Severity};
+use crate::incidents::book::IncidentChange;
+use crate::incidents::incident::{Incident, IncidentSeverity};
 use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
 use crate::notes::time_text;
@@ -22,21 +22,23 @@ pub fn recorded(incident: &Incident) -> RecordedIncident {
 }
 
 /// Logs a change of the incidents, sends its event, and records it.
-pub fn report(change: &Change, events: &EventSender, recorder: &FlightRecorder) {
+pub fn report(change: &IncidentChange, events: &EventSender, recorder: &FlightRecorder) {
     match change {
-        Change::Opened(incident) | Change::Changed(incident) | Change::Reclassified(incident) => {
+        IncidentChange::Opened(incident)
+        | IncidentChange::Changed(incident)
+        | IncidentChange::Reclassified(incident) => {
             recorder.incident_open(&recorded(incident));
         }
-        Change::Closed(incident) | Change::Folded { incident, .. } => {
+        IncidentChange::Closed(incident) | IncidentChange::Folded { incident, .. } => {
             recorder.incident_ended(&recorded(incident));
         }
     }
     log(change, events);
 }
 
-fn log(change: &Change, events: &EventSender) {
+fn log(change: &IncidentChange, events: &EventSender) {
     match change {
-        Change::Opened(incident) => {
+        IncidentChange::Opened(incident) => {
             log_open(incident);
             let Incident { id, headline, repair, .. } = &**incident;
             events.send(Event::IncidentOpened {
@@ -47,7 +49,7 @@ fn log(change: &Change, events: &EventSender) {
                 repair: repair.clone(),
             });
         }
-        Change::Reclassified(incident) => {
+        IncidentChange::Reclassified(incident) => {
             log_open(incident);
             events.send(Event::IncidentChanged {
                 id: incident.id.clone(),
@@ -57,8 +59,10 @@ fn log(change: &Change, events: &EventSender) {
                 repair: incident.repair.clone(),
             });
         }
-        Change::Changed(incident) => debug!("incident {}: now {}", incident.id, incident.headline),
-        Change::Closed(incident) => {
+        IncidentChange::Changed(incident) => {
+            debug!("incident {}: now {}", incident.id, incident.headline)
+        }
+        IncidentChange::Closed(incident) => {
             let Incident { id, headline, .. } = &**incident;
             let open = duration(incident);
             info!("incident {id} has ended after {}: {headline}", time_text(open));
@@ -70,7 +74,7 @@ fn log(change: &Change, events: &EventSender) {
                 part_of: None,
             });
         }
-        Change::Folded { incident, into } => {
+        IncidentChange::Folded { incident, into } => {
             debug!("incident {} is part of incident {into}", incident.id);
             events.send(Event::IncidentClosed {
                 id: incident.id.clone(),
@@ -86,8 +90,8 @@ fn log(change: &Change, events: &EventSender) {
 fn log_open(incident: &Incident) {
     let Incident { id, headline, repair, .. } = incident;
     match incident.severity {
-        Severity::Critical => error!("incident {id}: {headline}; {repair}"),
-        Severity::Warning => warn!("incident {id}: {headline}; {repair}"),
+        IncidentSeverity::Critical => error!("incident {id}: {headline}; {repair}"),
+        IncidentSeverity::Warning => warn!("incident {id}: {headline}; {repair}"),
     }
 }
 

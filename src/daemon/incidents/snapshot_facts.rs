@@ -1,6 +1,6 @@
 //! Facts that depend on a snapshot of the fabric alone; they are derived once for each.
 
-use super::source::{FactSource, View};
+use super::source::{FactSource, FactView};
 use crate::fabric::Fabric;
 use crate::incidents::fact::{CableEnd, DuplicateGuid, Facts, KnownNode};
 use crate::incidents::next_failure;
@@ -35,7 +35,7 @@ impl SnapshotFacts {
 }
 
 impl FactSource for SnapshotSource {
-    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts) {
+    fn add_facts(&mut self, view: &FactView<'_>, facts: &mut Facts) {
         let Some(fabric) = view.watched.map(|watched| watched.fabric) else { return };
         let of_snapshot = self.of(fabric);
         facts.silent_nodes.extend_from_slice(&of_snapshot.silent);

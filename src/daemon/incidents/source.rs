@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 /// The states at the time of a look.
-pub struct View<'a> {
+pub struct FactView<'a> {
     pub status: &'a LoopStatus,
     pub perf: &'a Arc<PerfStatus>,
     /// `None` while this SM is not master: the master watches the fabric.
@@ -28,7 +28,7 @@ pub struct Watched<'a> {
 
 pub trait FactSource: Send {
     /// Adds its facts to those of the sources before it.
-    fn add_facts(&mut self, view: &View<'_>, facts: &mut Facts);
+    fn add_facts(&mut self, view: &FactView<'_>, facts: &mut Facts);
 
     /// Forgets the results that it keeps, after a look has panicked.
     fn reset(&mut self) {}

@@ -11,7 +11,7 @@ use super::vendor::{VendorCapabilities, vendor_capabilities};
 use super::virtual_ports::{VirtualPortsView, virtual_ports};
 use crate::fabric::link_rate::{LinkSpeed, width_name};
 use crate::fabric::{End, Fabric, Node, NodeId, PortId};
-use crate::incidents::fact::CableFault;
+use crate::incidents::fact::CableDefect;
 use crate::incidents::survey;
 use crate::manage::event::LinkEnd;
 use crate::manage::fabric_changes::kind_name;
@@ -385,7 +385,7 @@ fn mtu(code: u8) -> u16 {
 fn degraded(fabric: &Fabric) -> BTreeMap<End, String> {
     let mut could = BTreeMap::new();
     for link in survey::degraded_links(fabric).into_values() {
-        let CableFault::Degraded { could: wanted, .. } = link.fault else { continue };
+        let CableDefect::Degraded { could: wanted, .. } = link.fault else { continue };
         for end in link.cable.key() {
             could.insert(end, wanted.clone());
         }

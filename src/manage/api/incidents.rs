@@ -6,7 +6,7 @@ use super::query::Query;
 use super::reply::{Reply, time};
 use crate::incidents::book::IncidentList;
 use crate::incidents::fact::Reroute;
-use crate::incidents::incident::{Incident, Kind, Losses, Severity};
+use crate::incidents::incident::{Incident, IncidentSeverity, Kind, Losses};
 use chrono::DateTime;
 use serde::Serialize;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ struct IncidentView<'a> {
     /// The same for each incident of this cause, after restarts and takeovers, too.
     id: &'a str,
     kind: Kind,
-    severity: Severity,
+    severity: IncidentSeverity,
     opened: String,
     /// Null while it is open.
     closed: Option<String>,
@@ -64,7 +64,7 @@ pub(super) struct IncidentSummary {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct IncidentLine {
     id: String,
-    severity: Severity,
+    severity: IncidentSeverity,
     opened: String,
     headline: String,
     /// What to repair first.
@@ -123,8 +123,8 @@ pub(super) fn incidents(context: &ApiContext<'_>, query: &Query) -> Result<Reply
 }
 
 /// Numbers of open incidents by severity.
-pub(in crate::manage) fn counts(list: &IncidentList) -> [(Severity, usize); 2] {
-    [Severity::Critical, Severity::Warning].map(|severity| {
+pub(in crate::manage) fn counts(list: &IncidentList) -> [(IncidentSeverity, usize); 2] {
+    [IncidentSeverity::Critical, IncidentSeverity::Warning].map(|severity| {
         let count = list.open.iter().filter(|incident| incident.severity == severity).count();
         (severity, count)
     })

@@ -10,7 +10,7 @@ use testkit::Sm;
 use testkit::memory_network::{MemoryNetwork, Sharing};
 use tokio::time::{Instant, sleep};
 use torus_sm::incidents::book::IncidentList;
-use torus_sm::incidents::incident::{Incident, Severity};
+use torus_sm::incidents::incident::{Incident, IncidentSeverity};
 use torus_sm::manage::verdict::{StateSummary, Verdict};
 use torus_sm::wire::attr::SmState;
 
@@ -217,8 +217,8 @@ impl Player {
         let summary = StateSummary {
             sm_state: &state,
             is_up,
-            critical: count(Severity::Critical),
-            warning: count(Severity::Warning),
+            critical: count(IncidentSeverity::Critical),
+            warning: count(IncidentSeverity::Warning),
             first,
         };
         let (verdict, _) = summary.verdict();
