@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use torus_sm::daemon::management;
 use torus_sm::daemon::process::threads::Threads;
 use torus_sm::daemon::setup::ServerThreads;
-use torus_sm::manage::server::{Server, ServerConfig};
+use torus_sm::manage::server::{ManageServer, ServerConfig};
 use torus_sm::perfmgr::status::{PerfStatus, PerfSweep};
 use torus_sm::publish::Subnet;
 
@@ -25,7 +25,7 @@ pub(crate) struct BenchDaemon {
     pub(crate) clients: Runtime,
     perf: Box<dyn Fn() -> Arc<PerfStatus>>,
     sm: Sm,
-    server: Server,
+    server: ManageServer,
     threads: Threads,
 }
 
@@ -55,7 +55,7 @@ impl BenchDaemon {
             on_thread_start: management::ON_THREAD_START,
             program: env!("CARGO_BIN_EXE_torus-sm").into(),
         };
-        let server = Server::start(sources, &config).expect("a socket");
+        let server = ManageServer::start(sources, &config).expect("a socket");
         let mut subnet = sm.subnet.clone();
         threads
             .main()

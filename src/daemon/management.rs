@@ -4,9 +4,9 @@ use crate::config::options::Options;
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::process::priority;
 use crate::daemon::start::Daemon;
-use crate::manage::console::Console;
+use crate::manage::console::RunningConsole;
 use crate::manage::server::network::NetworkConfig;
-use crate::manage::server::{Server, ServerConfig};
+use crate::manage::server::{ManageServer, ServerConfig};
 use std::path::PathBuf;
 use tokio::sync::watch;
 use tracing::error;
@@ -22,7 +22,7 @@ pub fn start(
     folder: PathBuf,
     log: LogHandle,
     shutdown: watch::Sender<bool>,
-) -> Option<Server> {
+) -> Option<ManageServer> {
     if !options.management {
         return None;
     }
@@ -41,7 +41,7 @@ pub fn start(
         program: PathBuf::from("/proc/self/exe"),
     };
     let sources = daemon.management(Some(log), shutdown)?;
-    match Server::start(sources, &config) {
+    match ManageServer::start(sources, &config) {
         Ok(server) => Some(server),
         Err(problem) => {
             error!("there is no management interface: {problem}");
@@ -56,8 +56,8 @@ pub fn console(
     options: &Options,
     log: LogHandle,
     shutdown: watch::Sender<bool>,
-) -> Option<Console> {
-    Console::start(options, daemon.console(Some(log), shutdown, ON_THREAD_START))
+) -> Option<RunningConsole> {
+    RunningConsole::start(options, daemon.console(Some(log), shutdown, ON_THREAD_START))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::manage::action::Acceptance;
 use crate::manage::console::ConsoleSources;
 use crate::manage::feed::{self, EventReceiver, Feed};
 use crate::manage::loop_status::LoopStatus;
-use crate::manage::sources::{SaQueryFn, Sources};
+use crate::manage::sources::{ManageSources, SaQueryFn};
 use crate::perfmgr::status::PerfStatus;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
@@ -194,10 +194,10 @@ impl Daemon {
         &mut self,
         log: Option<LogHandle>,
         shutdown: watch::Sender<bool>,
-    ) -> Option<Sources> {
+    ) -> Option<ManageSources> {
         let query_sa = query_sa(&self.queues.sa_commands.0);
         let control = self.control(log, shutdown);
-        Some(Sources {
+        Some(ManageSources {
             port_guid: self.connection.port.identity().guid,
             status: self.loop_status(),
             perf: self.published.perf.clone(),

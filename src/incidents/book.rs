@@ -1,6 +1,6 @@
 //! The book of incidents: those that are open, and the last ones that have ended.
 
-use super::cause::{Cause, Subject};
+use super::cause::{IncidentCause, Subject};
 use super::causes::causes;
 use super::fact::{Facts, Reroute};
 use super::incident::Incident;
@@ -88,13 +88,13 @@ impl Book {
     /// since 1970.
     pub fn observe(&mut self, facts: &Facts, now: u64) -> Vec<IncidentChange> {
         let mut causes = causes(facts);
-        let is_open = |cause: &Cause| {
+        let is_open = |cause: &IncidentCause| {
             self.open.get(&cause.subject.id()).is_some_and(|it| it.kind == cause.kind)
         };
         causes.retain(|cause| !cause.is_over || is_open(cause));
         self.left_out = causes.len().saturating_sub(MAX_OPEN);
         if self.left_out > 0 {
-            let is_open = |cause: &Cause| self.open.contains_key(&cause.subject.id());
+            let is_open = |cause: &IncidentCause| self.open.contains_key(&cause.subject.id());
             causes.sort_by_key(|cause| (std::cmp::Reverse(cause.severity), !is_open(cause)));
             causes.truncate(MAX_OPEN);
         }
@@ -118,7 +118,13 @@ impl Book {
         changes
     }
 
-    fn incident(&self, id: &str, cause: Cause, reroute: Option<Reroute>, now: u64) -> Incident {
+    fn incident(
+        &self,
+        id: &str,
+        cause: IncidentCause,
+        reroute: Option<Reroute>,
+        now: u64,
+    ) -> Incident {
         let before = self.open.get(id);
         let last = before.or_else(|| self.closed.iter().find(|closed| closed.id == id));
         let openings = last.map_or(0, |last| last.openings);
@@ -141,7 +147,7 @@ impl Book {
     }
 
     /// Ends the incidents that are not among the causes.
-    fn end_others(&mut self, causes: &[Cause], now: u64) -> Vec<IncidentChange> {
+    fn end_others(&mut self, causes: &[IncidentCause], now: u64) -> Vec<IncidentChange> {
         let mut subjects = BTreeMap::new();
         for cause in causes {
             let owner = cause.subject.id();

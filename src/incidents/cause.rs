@@ -47,7 +47,7 @@ impl Subject {
 
 /// A cause with its symptoms.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Cause {
+pub struct IncidentCause {
     pub subject: Subject,
     pub kind: Kind,
     pub severity: IncidentSeverity,
@@ -62,7 +62,7 @@ pub struct Cause {
     pub is_over: bool,
 }
 
-impl Cause {
+impl IncidentCause {
     pub(super) fn new(
         subject: Subject,
         kind: Kind,

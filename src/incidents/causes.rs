@@ -1,6 +1,6 @@
 //! Causes: what facts come down to, with the symptoms of each folded under it.
 
-use super::cause::{Cause, Subject, listed};
+use super::cause::{IncidentCause, Subject, listed};
 use super::fact::{
     Cable, CableDefect, DuplicateGuid, ExchangedCables, Facts, FaultyCable, KnownNode, RoutingFacts,
 };
@@ -12,14 +12,14 @@ use crate::notes::counted;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The causes of these facts, one for each subject.
-pub fn causes(facts: &Facts) -> Vec<Cause> {
+pub fn causes(facts: &Facts) -> Vec<IncidentCause> {
     let exchanged = exchanged_cables(&facts.exchanged);
-    let mut causes: Vec<Cause> = facts.exchanged.iter().map(exchange).collect();
+    let mut causes: Vec<IncidentCause> = facts.exchanged.iter().map(exchange).collect();
     causes.extend(outages(facts));
     causes.extend(facts.faulty_cables.iter().map(faulty_cable));
     let unexpected = facts.unexpected_cables.iter().filter(|it| !exchanged.contains(&it.key()));
     causes.extend(unexpected.map(|cable| {
-        Cause::new(
+        IncidentCause::new(
             Subject::Cable(cable.key()),
             Kind::UnexpectedCable,
             IncidentSeverity::Warning,
@@ -42,8 +42,8 @@ pub fn causes(facts: &Facts) -> Vec<Cause> {
     causes
 }
 
-fn unlisted_cable(cable: &Cable) -> Cause {
-    Cause::new(
+fn unlisted_cable(cable: &Cable) -> IncidentCause {
+    IncidentCause::new(
         Subject::Cable(cable.key()),
         Kind::UnexpectedCable,
         IncidentSeverity::Warning,
@@ -60,8 +60,8 @@ fn exchanged_cables(exchanged: &[ExchangedCables]) -> BTreeSet<[End; 2]> {
 }
 
 /// Keeps the most significant cause of each subject; the headlines of the others are its evidence.
-fn one_for_each_subject(causes: Vec<Cause>) -> Vec<Cause> {
-    let mut by_subject: BTreeMap<Subject, Cause> = BTreeMap::new();
+fn one_for_each_subject(causes: Vec<IncidentCause>) -> Vec<IncidentCause> {
+    let mut by_subject: BTreeMap<Subject, IncidentCause> = BTreeMap::new();
     for cause in causes {
         match by_subject.get_mut(&cause.subject) {
             None => {
@@ -87,7 +87,7 @@ fn one_for_each_subject(causes: Vec<Cause>) -> Vec<Cause> {
     by_subject.into_values().filter(|cause| !covered.contains(&cause.subject.id())).collect()
 }
 
-fn outages(facts: &Facts) -> Vec<Cause> {
+fn outages(facts: &Facts) -> Vec<IncidentCause> {
     let flapping = facts.faulty_cables.iter().filter(|it| is_flapping(it));
     let flapping: BTreeSet<[End; 2]> = flapping.map(|it| it.cable.key()).collect();
     let exchanged: BTreeSet<[End; 2]> = facts
@@ -125,7 +125,7 @@ fn outages(facts: &Facts) -> Vec<Cause> {
         return causes;
     }
     let count = facts.silent_nodes.len();
-    let mut cause = Cause::new(
+    let mut cause = IncidentCause::new(
         Subject::MassSilence,
         Kind::MassSilence,
         IncidentSeverity::Critical,
@@ -147,12 +147,12 @@ fn is_flapping(faulty: &FaultyCable) -> bool {
     matches!(faulty.fault, CableDefect::Flapping { .. })
 }
 
-fn exchange(exchanged: &ExchangedCables) -> Cause {
+fn exchange(exchanged: &ExchangedCables) -> IncidentCause {
     let [one, other] = &exchanged.cables;
     let [plug, other_plug] = &exchanged.plugs;
     let ends = one.key().into_iter().chain(other.key());
     let subject = Subject::Exchange(ends.min().unwrap_or(one.key()[0]));
-    let mut cause = Cause::new(
+    let mut cause = IncidentCause::new(
         subject,
         Kind::SwappedCables,
         IncidentSeverity::Warning,
@@ -166,12 +166,12 @@ fn exchange(exchanged: &ExchangedCables) -> Cause {
     cause
 }
 
-fn faulty_cable(faulty: &FaultyCable) -> Cause {
+fn faulty_cable(faulty: &FaultyCable) -> IncidentCause {
     let cable = &faulty.cable;
     let subject = Subject::Cable(cable.key());
     match &faulty.fault {
         CableDefect::Flapping { downs, is_quarantined } => {
-            let cause = Cause::new(
+            let cause = IncidentCause::new(
                 subject,
                 Kind::FlappingCable,
                 IncidentSeverity::Warning,
@@ -182,12 +182,12 @@ fn faulty_cable(faulty: &FaultyCable) -> Cause {
             let mut cause = cause.because(format!("it went down {times} or more within a minute"));
             cause.covers.extend(hosts_at(cable));
             if *is_quarantined {
-                return Cause { takes: Losses { links: 1, ..Losses::default() }, ..cause }
+                return IncidentCause { takes: Losses { links: 1, ..Losses::default() }, ..cause }
                     .because("it is quarantined: no route uses it until it is calm");
             }
             cause
         }
-        CableDefect::Degraded { has, could } => Cause::new(
+        CableDefect::Degraded { has, could } => IncidentCause::new(
             subject,
             Kind::DegradedCable,
             IncidentSeverity::Warning,
@@ -195,7 +195,7 @@ fn faulty_cable(faulty: &FaultyCable) -> Cause {
         )
         .because(format!("both ends support and enable {could}"))
         .repaired_by(format!("reseat the cable {cable}, then replace it")),
-        CableDefect::Erroring { text } => Cause::new(
+        CableDefect::Erroring { text } => IncidentCause::new(
             subject,
             Kind::ErroringCable,
             IncidentSeverity::Warning,
@@ -207,13 +207,13 @@ fn faulty_cable(faulty: &FaultyCable) -> Cause {
 }
 
 /// The losses of a cable, and of a host at its end, that are over.
-fn returned(cable: &Cable) -> Vec<Cause> {
+fn returned(cable: &Cable) -> Vec<IncidentCause> {
     let over = |subject: Subject, kind: Kind, name: String| {
         let headline = format!("{name} was lost and is back");
-        let cause = Cause::new(subject, kind, IncidentSeverity::Warning, headline)
+        let cause = IncidentCause::new(subject, kind, IncidentSeverity::Warning, headline)
             .because("the incident ends a minute after the loss unless there is another one")
             .repaired_by(format!("reseat the cable {cable} if it is lost again"));
-        Cause { is_over: true, ..cause }
+        IncidentCause { is_over: true, ..cause }
     };
     let own = over(Subject::Cable(cable.key()), Kind::LostCable, format!("the cable {cable}"));
     let hosts = cable.ends().iter().filter(|end| !end.is_switch).map(|end| {
@@ -228,9 +228,9 @@ fn hosts_at(cable: &Cable) -> impl Iterator<Item = String> {
     cable.ends().iter().filter(|end| !end.is_switch).map(|end| Subject::Node(end.guid).id())
 }
 
-fn devices(facts: &Facts) -> Vec<Cause> {
+fn devices(facts: &Facts) -> Vec<IncidentCause> {
     let refusing = facts.refusing.iter().map(|device| {
-        Cause::new(
+        IncidentCause::new(
             Subject::Node(device.guid),
             Kind::RefusingDevice,
             IncidentSeverity::Warning,
@@ -244,10 +244,10 @@ fn devices(facts: &Facts) -> Vec<Cause> {
 }
 
 /// Two devices with one GUID. A lost node that was at the place of one of them is this device.
-fn duplicate(it: &DuplicateGuid, lost: &[KnownNode]) -> Cause {
+fn duplicate(it: &DuplicateGuid, lost: &[KnownNode]) -> IncidentCause {
     let [first, second] = &it.places;
     let owner = if it.is_port { "ports" } else { "nodes" };
-    let mut cause = Cause::new(
+    let mut cause = IncidentCause::new(
         Subject::Duplicate(it.guid),
         Kind::DuplicateGuid,
         IncidentSeverity::Critical,
@@ -269,16 +269,21 @@ fn duplicate(it: &DuplicateGuid, lost: &[KnownNode]) -> Cause {
     cause
 }
 
-fn others(facts: &Facts) -> Vec<Cause> {
+fn others(facts: &Facts) -> Vec<IncidentCause> {
     let unanswered = unanswered(facts);
     let managers = facts.managers.iter().map(|manager| {
         let subject = Subject::Manager(manager.guid);
-        Cause::new(subject, Kind::ForeignManager, IncidentSeverity::Critical, manager.text.clone())
-            .because(format!("the other subnet manager is at port GUID {}", manager.guid))
-            .repaired_by("stop one of the two, or set the same sm_key for both")
+        IncidentCause::new(
+            subject,
+            Kind::ForeignManager,
+            IncidentSeverity::Critical,
+            manager.text.clone(),
+        )
+        .because(format!("the other subnet manager is at port GUID {}", manager.guid))
+        .repaired_by("stop one of the two, or set the same sm_key for both")
     });
     let full = facts.full.iter().map(|it| {
-        Cause::new(
+        IncidentCause::new(
             Subject::Full(it.space),
             Kind::FullTable,
             IncidentSeverity::Critical,
@@ -291,12 +296,12 @@ fn others(facts: &Facts) -> Vec<Cause> {
         let headline =
             format!("the client \"{}\" (LID {}) floods: {}", it.name, it.lid, it.offence);
         let subject = Subject::Client(it.lid, it.offence);
-        Cause::new(subject, Kind::FloodingClient, IncidentSeverity::Warning, headline)
+        IncidentCause::new(subject, Kind::FloodingClient, IncidentSeverity::Warning, headline)
             .because("its requests are limited; others are served")
             .repaired_by(format!("find the program on \"{}\" that sends them", it.name))
     });
     let own = facts.own.iter().map(|it| {
-        Cause::new(
+        IncidentCause::new(
             Subject::Own(it.resource),
             Kind::OwnResource,
             IncidentSeverity::Warning,
@@ -308,7 +313,7 @@ fn others(facts: &Facts) -> Vec<Cause> {
 }
 
 /// The devices that never answered. Ports of nodes that did, and of duplicates, belong to these.
-fn unanswered(facts: &Facts) -> Option<Cause> {
+fn unanswered(facts: &Facts) -> Option<IncidentCause> {
     let nodes = facts.lost_nodes.iter().chain(&facts.silent_nodes);
     let known: BTreeSet<End> =
         nodes.flat_map(|node| &node.cables).flat_map(super::fact::Cable::key).collect();
@@ -326,8 +331,8 @@ fn unanswered(facts: &Facts) -> Option<Cause> {
     let severity =
         if others.is_empty() { IncidentSeverity::Warning } else { IncidentSeverity::Critical };
     let headline = format!("nothing answers behind {place}, although the link is up");
-    let cause = Cause::new(Subject::Unanswered, Kind::SilentDevice, severity, headline);
-    let cause = Cause {
+    let cause = IncidentCause::new(Subject::Unanswered, Kind::SilentDevice, severity, headline);
+    let cause = IncidentCause {
         evidence: listed(ends.iter().map(|end| format!("no answer behind {end}"))),
         ..cause
     };
@@ -354,7 +359,7 @@ fn routing_repair(kind: Kind, is_fallback: bool) -> &'static str {
 }
 
 /// Adds the state of the routes: as risks of the cause that they follow from, else as a cause.
-fn add_routing(causes: &mut Vec<Cause>, routing: &RoutingFacts) {
+fn add_routing(causes: &mut Vec<IncidentCause>, routing: &RoutingFacts) {
     let findings = [
         (Kind::RejectedRouting, IncidentSeverity::Critical, &routing.rejected),
         (Kind::CreditLoop, IncidentSeverity::Critical, &routing.credit_loop),
@@ -385,7 +390,7 @@ fn add_routing(causes: &mut Vec<Cause>, routing: &RoutingFacts) {
     }
     let Some((kind, severity, text)) = found.next() else { return };
     let is_fallback = routing.fallback.is_some();
-    let mut cause = Cause::new(Subject::Routing, kind, severity, text);
+    let mut cause = IncidentCause::new(Subject::Routing, kind, severity, text);
     cause.risks = found.map(|(_, _, text)| text).collect();
     cause.repair = match routing.repairs.first() {
         Some(repair) => repair.clone(),

@@ -5,7 +5,7 @@
 //! are cut off; else each switch with a cable to a present node has failed itself. Hosts and switches
 //! that are only reached through vanished switches belong to these.
 
-use super::cause::{Cause, Subject, listed};
+use super::cause::{IncidentCause, Subject, listed};
 use super::fact::{Cable, DeviceClass, KnownNode};
 use super::incident::{IncidentSeverity, Kind, Losses, MAX_NAMES};
 use crate::fabric::End;
@@ -40,7 +40,7 @@ struct Share<'a> {
 
 impl<'a> Outage<'a> {
     /// One cause for each failure. `elsewhere`: nodes that are gone for another reason.
-    pub(super) fn causes(&self, elsewhere: &BTreeSet<Guid>) -> Vec<Cause> {
+    pub(super) fn causes(&self, elsewhere: &BTreeSet<Guid>) -> Vec<IncidentCause> {
         let mut shares: BTreeMap<Guid, Share<'a>> = BTreeMap::new();
         let mut share_of: BTreeMap<Guid, Guid> = BTreeMap::new();
         for component in self.components() {
@@ -179,7 +179,7 @@ impl<'a> Outage<'a> {
         }
     }
 
-    fn cause(&self, guid: Guid, share: &Share<'_>) -> Cause {
+    fn cause(&self, guid: Guid, share: &Share<'_>) -> IncidentCause {
         let switches = share.nodes.iter().filter(|node| node.device == DeviceClass::Switch).count();
         let hosts = share.nodes.len() - switches;
         let names = share.nodes.iter().map(|node| node.name.clone());
@@ -232,7 +232,7 @@ fn lost_node(
     down: Vec<String>,
     takes: Losses,
     covers: BTreeSet<String>,
-) -> Cause {
+) -> IncidentCause {
     let is_switch = node.device == DeviceClass::Switch;
     let others = (takes.switches as usize).saturating_sub(usize::from(is_switch));
     let hosts = (takes.hosts as usize).saturating_sub(usize::from(!is_switch));
@@ -251,7 +251,7 @@ fn lost_node(
         let count = node.cables.len();
         evidence.insert(0, format!("all of its {count} cables went down"));
     }
-    Cause {
+    IncidentCause {
         subject: Subject::Node(node.guid),
         kind: if is_switch { Kind::LostSwitch } else { Kind::LostHost },
         severity: if is_switch { IncidentSeverity::Critical } else { IncidentSeverity::Warning },
@@ -270,7 +270,12 @@ fn lost_node(
     }
 }
 
-fn silent_node(node: &KnownNode, takes: Losses, covers: BTreeSet<String>, behind: usize) -> Cause {
+fn silent_node(
+    node: &KnownNode,
+    takes: Losses,
+    covers: BTreeSet<String>,
+    behind: usize,
+) -> IncidentCause {
     let is_switch = node.device == DeviceClass::Switch;
     let device = node.device.name();
     let hosts = if is_switch { behind } else { 0 };
@@ -278,7 +283,7 @@ fn silent_node(node: &KnownNode, takes: Losses, covers: BTreeSet<String>, behind
         0 => String::new(),
         count => format!(", nor {} behind it", counted(count, "host", "hosts")),
     };
-    Cause {
+    IncidentCause {
         subject: Subject::Node(node.guid),
         kind: if is_switch { Kind::SilentSwitch } else { Kind::SilentHost },
         severity: if is_switch { IncidentSeverity::Critical } else { IncidentSeverity::Warning },
@@ -303,9 +308,9 @@ fn silent_hosts(
     count: usize,
     takes: Losses,
     covers: BTreeSet<String>,
-) -> Cause {
+) -> IncidentCause {
     let name = host.cables.first().map_or("", |cable| &cable.far_from(host.guid).name);
-    Cause {
+    IncidentCause {
         subject: Subject::Node(switch),
         kind: Kind::SilentHost,
         severity: IncidentSeverity::Warning,
@@ -323,13 +328,18 @@ fn silent_hosts(
     }
 }
 
-fn lost_part(guid: Guid, share: &Share<'_>, takes: Losses, covers: BTreeSet<String>) -> Cause {
+fn lost_part(
+    guid: Guid,
+    share: &Share<'_>,
+    takes: Losses,
+    covers: BTreeSet<String>,
+) -> IncidentCause {
     let cables: Vec<String> = share.boundary.iter().map(ToString::to_string).collect();
     let repair = match cables.first() {
         Some(cable) => format!("check the cable {cable}, then the power of the switches behind it"),
         None => "check the power of these switches".to_owned(),
     };
-    Cause {
+    IncidentCause {
         subject: Subject::Part(guid),
         kind: Kind::LostPart,
         severity: IncidentSeverity::Critical,
@@ -348,9 +358,9 @@ fn lost_part(guid: Guid, share: &Share<'_>, takes: Losses, covers: BTreeSet<Stri
     }
 }
 
-fn lost_cable(cable: &Cable) -> Cause {
+fn lost_cable(cable: &Cable) -> IncidentCause {
     let subject = Subject::Cable(cable.key());
-    Cause {
+    IncidentCause {
         kind: Kind::LostCable,
         severity: IncidentSeverity::Warning,
         headline: format!("the cable {cable} is lost"),

@@ -17,7 +17,7 @@ pub enum PartitionEnd {
 
 /// Something that the subnet manager did.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Activity {
+pub enum SubnetActivity {
     /// A port joined a multicast group, or left it.
     MulticastMember {
         mlid: Mlid,
@@ -70,7 +70,7 @@ pub enum Activity {
 /// A field of a record.
 pub type ActivityField = (&'static str, String);
 
-impl Activity {
+impl SubnetActivity {
     /// The number of the activity.
     pub fn id(&self) -> u8 {
         match self {
@@ -175,7 +175,7 @@ impl Activity {
     }
 }
 
-impl fmt::Display for Activity {
+impl fmt::Display for SubnetActivity {
     /// `ID NAME KEY=VALUE …`; names that the administrator chose are quoted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.id(), self.name())?;
@@ -201,16 +201,16 @@ mod tests {
         let port_guid = Guid(0x11);
         let pkey = Pkey(0x8001);
         let lines = [
-            Activity::MulticastMember { mlid, mgid, port_guid, has_joined: false },
-            Activity::MulticastGroup { mlid, mgid, is_deleted: true },
-            Activity::PartitionGuidAdded { port_guid, pkey, block: 2, index: 31 },
-            Activity::PartitionCreated { pkey, name: "a \"name\"\n".into() },
-            Activity::PartitionDeleted { pkey, reason: PartitionEnd::Shutdown },
-            Activity::TreeCalculated(mlid),
-            Activity::RoutingSucceeded("updn"),
-            Activity::RoutingFailed("ftree"),
-            Activity::UnicastCacheInvalidated,
-            Activity::UnicastCacheRouted,
+            SubnetActivity::MulticastMember { mlid, mgid, port_guid, has_joined: false },
+            SubnetActivity::MulticastGroup { mlid, mgid, is_deleted: true },
+            SubnetActivity::PartitionGuidAdded { port_guid, pkey, block: 2, index: 31 },
+            SubnetActivity::PartitionCreated { pkey, name: "a \"name\"\n".into() },
+            SubnetActivity::PartitionDeleted { pkey, reason: PartitionEnd::Shutdown },
+            SubnetActivity::TreeCalculated(mlid),
+            SubnetActivity::RoutingSucceeded("updn"),
+            SubnetActivity::RoutingFailed("ftree"),
+            SubnetActivity::UnicastCacheInvalidated,
+            SubnetActivity::UnicastCacheRouted,
         ]
         .map(|activity| activity.to_string());
         let expected = [

@@ -27,8 +27,8 @@ impl LinkEnd {
 
 /// A node.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct NodeName {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "NodeName"))]
+pub struct EventNode {
     /// Node GUID.
     pub guid: String,
     /// `switch`, `ca` or `router`.
@@ -99,8 +99,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         problem: Option<String>,
     },
-    NodeFound(NodeName),
-    NodeLost(NodeName),
+    NodeFound(EventNode),
+    NodeLost(EventNode),
     LinkFound {
         ends: [LinkEnd; 2],
     },
@@ -127,11 +127,11 @@ pub enum Event {
         ends: [LinkEnd; 2],
     },
     /// A device does not answer, and no neighbour reports its link down: its LIDs and routes stay.
-    NodeUnresponsive(NodeName),
+    NodeUnresponsive(EventNode),
     /// An unresponsive device answers again.
     NodeResponsive {
         #[serde(flatten)]
-        node: NodeName,
+        node: EventNode,
         /// Duration of its silence.
         silent_seconds: f64,
     },

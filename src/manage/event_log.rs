@@ -37,14 +37,14 @@ pub struct EventRecord<'a> {
 }
 
 #[derive(Default)]
-struct Entries {
+struct LoggedEvents {
     events: VecDeque<LoggedEvent>,
     bytes: usize,
 }
 
 /// The events, shared by the tasks of the server only.
 pub struct EventLog {
-    entries: Mutex<Entries>,
+    entries: Mutex<LoggedEvents>,
     /// Number of the last event.
     last: watch::Sender<u64>,
 }
@@ -56,7 +56,7 @@ impl Default for EventLog {
 }
 
 impl EventLog {
-    fn entries(&self) -> MutexGuard<'_, Entries> {
+    fn entries(&self) -> MutexGuard<'_, LoggedEvents> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

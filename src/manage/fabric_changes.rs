@@ -1,6 +1,6 @@
 //! Nodes and links that a sweep lost or found, from two snapshots of the fabric.
 
-use super::event::{Event, LinkEnd, NodeName};
+use super::event::{Event, EventNode, LinkEnd};
 use crate::fabric::{End, Fabric, Node};
 use crate::wire::attr::NodeKind;
 
@@ -57,8 +57,8 @@ pub fn changes(old: &Fabric, new: &Fabric) -> Vec<Event> {
 }
 
 /// The name of a node for events.
-pub fn name(node: &Node) -> NodeName {
-    NodeName {
+pub fn name(node: &Node) -> EventNode {
+    EventNode {
         guid: node.guid().to_string(),
         kind: kind_name(node.kind()).to_owned(),
         description: node.name().to_string(),

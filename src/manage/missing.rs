@@ -1,7 +1,7 @@
 //! Nodes and links that were in the fabric and are not found any more.
 
 use super::earlier_ports::EarlierPorts;
-use super::event::{LinkEnd, NodeName};
+use super::event::{EventNode, LinkEnd};
 use super::fabric_changes::{link_end, links_missing_in, name};
 use crate::fabric::{End, Fabric};
 use crate::ids::{Guid, Lid};
@@ -15,7 +15,7 @@ const MAX_KEPT: usize = 4096;
 /// A node that is not found any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MissingNode {
-    pub name: NodeName,
+    pub name: EventNode,
     /// GUIDs and LIDs of its ports.
     pub ports: Vec<(Guid, Option<Lid>)>,
     /// Time at which it was lost.

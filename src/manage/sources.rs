@@ -19,7 +19,7 @@ use tokio::sync::watch;
 pub type SaQueryFn = Box<dyn Fn(SaQuery) -> bool + Send + Sync>;
 
 /// The inputs of the server, from the daemon.
-pub struct Sources {
+pub struct ManageSources {
     /// GUID of the SM's port, which names the socket.
     pub port_guid: Guid,
     pub status: Arc<ArcSwap<LoopStatus>>,

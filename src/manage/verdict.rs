@@ -4,14 +4,14 @@ use crate::notes::counted;
 
 /// The severity of a state, as monitoring plug-ins name it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum HealthVerdict {
     Ok,
     Warning,
     Critical,
     Unknown,
 }
 
-impl Verdict {
+impl HealthVerdict {
     /// The first word of the line.
     pub fn name(self) -> &'static str {
         match self {
@@ -39,25 +39,26 @@ pub struct StateSummary<'a> {
 
 impl StateSummary<'_> {
     /// The severity, and the line that says why, without the severity's name.
-    pub fn verdict(&self) -> (Verdict, String) {
+    pub fn verdict(&self) -> (HealthVerdict, String) {
         let count = self.critical + self.warning;
         if self.sm_state == "MASTER" && !self.is_up {
             let problem = match self.first {
                 "" => String::new(),
                 first => format!("; {first}"),
             };
-            return (Verdict::Critical, format!("MASTER, no subnet configured{problem}"));
+            return (HealthVerdict::Critical, format!("MASTER, no subnet configured{problem}"));
         }
         if count > 0 {
-            let verdict = if self.critical > 0 { Verdict::Critical } else { Verdict::Warning };
+            let verdict =
+                if self.critical > 0 { HealthVerdict::Critical } else { HealthVerdict::Warning };
             let count = counted(count, "incident", "incidents");
             return (verdict, format!("{count}, first: {}", self.first));
         }
         match self.sm_state {
-            "MASTER" => (Verdict::Ok, "MASTER, subnet up, no incident".to_owned()),
-            "STANDBY" => (Verdict::Ok, "STANDBY, the master watches the fabric".to_owned()),
-            "" => (Verdict::Unknown, "the daemon does not tell its state".to_owned()),
-            other => (Verdict::Warning, format!("this SM is {other}")),
+            "MASTER" => (HealthVerdict::Ok, "MASTER, subnet up, no incident".to_owned()),
+            "STANDBY" => (HealthVerdict::Ok, "STANDBY, the master watches the fabric".to_owned()),
+            "" => (HealthVerdict::Unknown, "the daemon does not tell its state".to_owned()),
+            other => (HealthVerdict::Warning, format!("this SM is {other}")),
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::daemon::sm_loop::context::Configuration;
 use crate::daemon::sm_loop::run::Exit;
 use crate::daemon::start::Daemon;
 use crate::fabric::synthetic::Hardware;
-use crate::manage::server::Server;
+use crate::manage::server::ManageServer;
 use crate::manage::socket;
 use crate::record::recorder::FlightRecorder;
 use crate::sim::{SimFabric, SmaSpeed, TimedEvents};
@@ -221,7 +221,7 @@ fn manager_port(
 }
 
 /// Tells where the management interface listens.
-fn announce(server: &Server) -> Result<(), Failure> {
+fn announce(server: &ManageServer) -> Result<(), Failure> {
     let path = server.path().display();
     print_or_end(&format!("status:   torus-sm status (socket {path})\n"))?;
     match server.url() {

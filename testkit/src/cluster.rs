@@ -22,7 +22,7 @@ use torus_sm::daemon::start::Daemon;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, Lid, Mlid, PortNum};
-use torus_sm::manage::sources::Sources;
+use torus_sm::manage::sources::ManageSources;
 use torus_sm::publish::Subnet;
 use torus_sm::publish::rejected::PlanRejected;
 use torus_sm::record::recorder::FlightRecorder;
@@ -487,7 +487,7 @@ pub struct Sm {
     pub refused: watch::Receiver<Option<Arc<PlanRejected>>>,
     pub portrait: watch::Receiver<SmStatus>,
     /// For a server of the management interface; a test that starts one takes it.
-    pub management: Option<Sources>,
+    pub management: Option<ManageSources>,
     /// The end of the shared state that sessions with other daemons use.
     pub sharing: Local,
     exit: JoinHandle<Exit>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use testkit::{SimCluster, Sm};
 use torus_sm::config::options::Options;
 use torus_sm::daemon::sm_loop::context::ReloadFn;
-use torus_sm::manage::server::{Server, ServerConfig};
+use torus_sm::manage::server::{ManageServer, ServerConfig};
 
 /// Time for anything that a test waits for.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
@@ -16,7 +16,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) struct Managed {
     pub(crate) cluster: SimCluster,
     pub(crate) sm: Sm,
-    server: Server,
+    server: ManageServer,
 }
 
 impl Managed {
@@ -64,7 +64,7 @@ impl Managed {
         };
         change(&mut config);
         let sources = sm.management.take().expect("nobody has taken it");
-        let server = Server::start(sources, &config).expect("a socket");
+        let server = ManageServer::start(sources, &config).expect("a socket");
         let mut subnet = sm.subnet.clone();
         let up = subnet.wait_for(Option::is_some);
         tokio::time::timeout(LIMIT, up).await.expect("SUBNET UP").expect("it runs");

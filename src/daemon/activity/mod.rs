@@ -11,7 +11,7 @@ mod writer;
 pub use subnets::follow;
 
 use crate::config::options::{ActivitySubjects, Options};
-use crate::manage::activity::Activity;
+use crate::manage::activity::SubnetActivity;
 use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
 use chrono::Utc;
@@ -21,7 +21,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tracing::error;
-use writer::{ActivityFile, Command};
+use writer::{ActivityFile, WriterCommand};
 
 /// Name of the file in the directory of dump files.
 pub const FILE_NAME: &str = "opensm-activity.dump";
@@ -30,7 +30,7 @@ const MAX_QUEUED_RECORDS: usize = 16_384;
 
 /// The thread that writes the file.
 struct Writer {
-    queue: SyncSender<Command>,
+    queue: SyncSender<WriterCommand>,
     thread: JoinHandle<()>,
 }
 
@@ -95,7 +95,7 @@ impl ActivityReport {
     }
 
     /// Reports an activity, unless none of its subjects is reported. Never blocks.
-    pub fn send(&self, activity: Activity) {
+    pub fn send(&self, activity: SubnetActivity) {
         if !self.wants(activity.subjects()) {
             return;
         }
@@ -104,7 +104,7 @@ impl ActivityReport {
             activity: activity.name().to_owned(),
             fields: activity.fields().into_iter().map(|(key, text)| (key.into(), text)).collect(),
         });
-        let record = Command::Record { time: Utc::now(), activity };
+        let record = WriterCommand::Record { time: Utc::now(), activity };
         let writer = self.writer();
         let Some(Writer { queue, .. }) = &*writer else { return };
         if let Err(TrySendError::Full(_)) = queue.try_send(record) {
@@ -122,7 +122,7 @@ impl ActivityReport {
         let queue = self.writer().as_ref().map(|writer| writer.queue.clone());
         if let Some(queue) = queue {
             // The writer ends with the daemon only.
-            let _ = queue.send(Command::Reopen);
+            let _ = queue.send(WriterCommand::Reopen);
         }
     }
 

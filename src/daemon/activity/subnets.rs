@@ -4,7 +4,7 @@ use super::ActivityReport;
 use crate::config::options::ActivitySubjects;
 use crate::fabric::PortId;
 use crate::ids::{Guid, Mlid, Pkey};
-use crate::manage::activity::{Activity, PartitionEnd};
+use crate::manage::activity::{PartitionEnd, SubnetActivity};
 use crate::publish::Subnet;
 use rustc_hash::FxHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,7 @@ fn changes(report: &ActivityReport, last: Option<&Subnet>, next: Option<&Subnet>
         let known = last.map(trees).unwrap_or_default();
         for (mlid, tree) in trees(next) {
             if known.get(&mlid) != Some(&tree) {
-                report.send(Activity::TreeCalculated(mlid));
+                report.send(SubnetActivity::TreeCalculated(mlid));
             }
         }
     }
@@ -57,10 +57,10 @@ fn partitions(report: &ActivityReport, last: Option<&Subnet>, next: Option<&Subn
     let after = names(next);
     let reason = if next.is_none() { PartitionEnd::Shutdown } else { PartitionEnd::Empty };
     for &base in before.keys().filter(|base| !after.contains_key(base)) {
-        report.send(Activity::PartitionDeleted { pkey: Pkey(base), reason });
+        report.send(SubnetActivity::PartitionDeleted { pkey: Pkey(base), reason });
     }
     for (base, name) in after.into_iter().filter(|(base, _)| !before.contains_key(base)) {
-        report.send(Activity::PartitionCreated { pkey: Pkey(base), name });
+        report.send(SubnetActivity::PartitionCreated { pkey: Pkey(base), name });
     }
 }
 
@@ -78,7 +78,12 @@ fn added_keys(report: &ActivityReport, last: Option<&Subnet>, next: &Subnet) {
         for (block, keys) in blocks {
             let used = (0..).zip(keys.0).filter(|(_, pkey)| pkey.0 != 0 && !held.contains(pkey));
             for (index, pkey) in used {
-                report.send(Activity::PartitionGuidAdded { port_guid, pkey, block: *block, index });
+                report.send(SubnetActivity::PartitionGuidAdded {
+                    port_guid,
+                    pkey,
+                    block: *block,
+                    index,
+                });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The thread that writes opensm-activity.dump.
 
-use crate::manage::activity::Activity;
+use crate::manage::activity::SubnetActivity;
 use chrono::{DateTime, Local, Utc};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -18,8 +18,8 @@ const HEADING: &str = "# torus-sm activity report, format 1: local time, process
 const MAX_COLLECTED: usize = 1 << 16;
 
 /// A message to the writer.
-pub(super) enum Command {
-    Record { time: DateTime<Utc>, activity: Activity },
+pub(super) enum WriterCommand {
+    Record { time: DateTime<Utc>, activity: SubnetActivity },
     Reopen,
 }
 
@@ -40,15 +40,17 @@ impl ActivityFile {
     }
 
     /// Writes what is sent until all senders are gone.
-    pub(super) fn run(mut self, commands: &Receiver<Command>) {
+    pub(super) fn run(mut self, commands: &Receiver<WriterCommand>) {
         self.open();
         let mut text = String::new();
         while let Ok(first) = commands.recv() {
             let mut next = Some(first);
             while let Some(command) = next {
                 match command {
-                    Command::Record { time, activity } => put_record(&mut text, time, &activity),
-                    Command::Reopen => {
+                    WriterCommand::Record { time, activity } => {
+                        put_record(&mut text, time, &activity)
+                    }
+                    WriterCommand::Reopen => {
                         self.write(&mut text);
                         self.open();
                     }
@@ -104,7 +106,7 @@ impl ActivityFile {
     }
 }
 
-fn put_record(text: &mut String, time: DateTime<Utc>, activity: &Activity) {
+fn put_record(text: &mut String, time: DateTime<Utc>, activity: &SubnetActivity) {
     let time = time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S%.6f");
     let _ = writeln!(text, "{time} {} {activity}", std::process::id());
 }
@@ -114,13 +116,13 @@ mod tests {
     use super::*;
     use std::sync::mpsc::sync_channel;
 
-    fn record(mlid: u16) -> Command {
-        let activity = Activity::TreeCalculated(crate::ids::Mlid(mlid));
-        Command::Record { time: Utc::now(), activity }
+    fn record(mlid: u16) -> WriterCommand {
+        let activity = SubnetActivity::TreeCalculated(crate::ids::Mlid(mlid));
+        WriterCommand::Record { time: Utc::now(), activity }
     }
 
     /// Writes records to a file of `limit` bytes; returns its text.
-    fn written(path: &Path, limit: u64, commands: Vec<Command>) -> String {
+    fn written(path: &Path, limit: u64, commands: Vec<WriterCommand>) -> String {
         let (queue, receiver) = sync_channel(commands.len());
         commands.into_iter().for_each(|command| queue.send(command).expect("a receiver"));
         drop(queue);
@@ -163,7 +165,7 @@ mod tests {
         let old = folder.path().join("report.1");
         written(&path, 0, vec![record(0xC000)]);
         std::fs::rename(&path, &old).expect("moved");
-        written(&path, 0, vec![record(0xC001), Command::Reopen, record(0xC002)]);
+        written(&path, 0, vec![record(0xC001), WriterCommand::Reopen, record(0xC002)]);
         let text = std::fs::read_to_string(&path).expect("the file");
         assert!(text.starts_with("# ") && text.contains("0xc001") && text.contains("0xc002"));
         assert!(!std::fs::read_to_string(&old).expect("the old one").contains("0xc002"));

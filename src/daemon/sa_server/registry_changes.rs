@@ -5,7 +5,7 @@ use super::SaServer;
 use crate::config::options::ActivitySubjects;
 use crate::daemon::activity::ActivityReport;
 use crate::daemon::process::trap_log;
-use crate::manage::activity::Activity;
+use crate::manage::activity::SubnetActivity;
 use crate::sa::registry::{GroupActivity, GroupChange, Registry};
 use tokio::time::Instant;
 
@@ -39,11 +39,17 @@ fn report_activities(activities: &ActivityReport, registry: &mut Registry) {
     let (changes, lost) = registry.take_group_activities();
     activities.lost(lost);
     for GroupActivity { mlid, mgid, change } in changes {
-        let member =
-            |port_guid, has_joined| Activity::MulticastMember { mlid, mgid, port_guid, has_joined };
+        let member = |port_guid, has_joined| SubnetActivity::MulticastMember {
+            mlid,
+            mgid,
+            port_guid,
+            has_joined,
+        };
         activities.send(match change {
-            GroupChange::Created => Activity::MulticastGroup { mlid, mgid, is_deleted: false },
-            GroupChange::Deleted => Activity::MulticastGroup { mlid, mgid, is_deleted: true },
+            GroupChange::Created => {
+                SubnetActivity::MulticastGroup { mlid, mgid, is_deleted: false }
+            }
+            GroupChange::Deleted => SubnetActivity::MulticastGroup { mlid, mgid, is_deleted: true },
             GroupChange::Joined(port_guid) => member(port_guid, true),
             GroupChange::Left(port_guid) => member(port_guid, false),
         });

@@ -6,7 +6,7 @@ use crate::config::options::ActivitySubjects;
 use crate::daemon::activity::ActivityReport;
 use crate::fabric::Fabric;
 use crate::ids::Guid;
-use crate::manage::activity::Activity;
+use crate::manage::activity::SubnetActivity;
 use crate::notes::counted;
 use crate::vendor::virtual_ports::{DiscoveryScope, ManagedPort, ManagedVport, VirtualFailure};
 use crate::wire::attr::PortState;
@@ -46,7 +46,7 @@ pub(super) fn discovered(
     let is_new = before.vports.is_empty() && !now.vports.is_empty();
     if is_new || before.top_index != now.top_index {
         let top_index = now.top_index;
-        report.send(Activity::PortVirtualizationDiscovered { port_guid: guid, top_index });
+        report.send(SubnetActivity::PortVirtualizationDiscovered { port_guid: guid, top_index });
     }
     let state = |port: &ManagedPort, index: &u16| {
         port.vports.get(index).map_or(PortState::Down, |managed| managed.info.state())
@@ -71,8 +71,8 @@ pub(super) fn activated(report: &ActivityReport, guid: Guid, port: &ManagedPort,
     }
 }
 
-fn state_change(port_guid: Guid, managed: &ManagedVport, state: PortState) -> Activity {
-    Activity::VportStateChanged {
+fn state_change(port_guid: Guid, managed: &ManagedVport, state: PortState) -> SubnetActivity {
+    SubnetActivity::VportStateChanged {
         port_guid,
         vport_guid: managed.vport.guid,
         index: managed.vport.index,

@@ -3,8 +3,8 @@
 use super::context::ApiContext;
 use super::error::ApiError;
 use super::find_node::find_nodes;
-use super::query::Query;
-use super::reply::Reply;
+use super::query::ApiQuery;
+use super::reply::HttpReply;
 use crate::fabric::Fabric;
 use crate::ids::Guid;
 use crate::vendor::adaptive::target::AdaptiveTarget;
@@ -12,8 +12,8 @@ use crate::vendor::status::VendorStatus;
 use serde::Serialize;
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct AdaptiveView {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "AdaptiveView"))]
+pub(super) struct SwitchAdaptiveView {
     /// Switches choose a port of a group for each packet.
     adaptive_routing: bool,
     /// Switches replace ports that are down by others of the group.
@@ -37,18 +37,18 @@ struct AdaptiveSwitchView {
     state: &'static str,
     /// Why it forwards by static tables although it has groups; null if it does not.
     failure: Option<String>,
-    groups: Vec<PortGroup>,
+    groups: Vec<AdaptivePortGroup>,
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct PortGroup {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "PortGroup"))]
+struct AdaptivePortGroup {
     number: u16,
     ports: Vec<u8>,
 }
 
 /// The switches with adaptive routing, or one of them.
-pub(super) fn adaptive(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+pub(super) fn adaptive(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpReply, ApiError> {
     let fabric = context.fabric()?;
     let status = &context.vendor;
     let target = status.groups.as_ref();
@@ -56,7 +56,7 @@ pub(super) fn adaptive(context: &ApiContext<'_>, query: &Query) -> Result<Reply,
     let guids = find_nodes(fabric, &context.missing, query)?.map(|id| fabric.node(id).guid());
     let switches = guids.filter_map(|guid| switch_view(fabric, status, guid)).collect();
     let masked = target.into_iter().flat_map(|target| target.groups().masked());
-    Reply::json(&AdaptiveView {
+    HttpReply::json(&SwitchAdaptiveView {
         adaptive_routing: settings.is_some_and(|settings| settings.routing),
         local_repair: settings.is_some_and(|settings| settings.healing),
         rule: target.map(|target| target.groups().rule.name()),
@@ -80,7 +80,7 @@ fn switch_view(fabric: &Fabric, status: &VendorStatus, guid: Guid) -> Option<Ada
             .flat_map(|groups| groups.used())
             .filter_map(|number| {
                 let mask = groups?.masks().get(usize::from(number))?;
-                Some(PortGroup { number, ports: mask.iter().collect() })
+                Some(AdaptivePortGroup { number, ports: mask.iter().collect() })
             })
             .collect(),
     })

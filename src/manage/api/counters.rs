@@ -2,8 +2,8 @@
 
 use super::context::ApiContext;
 use super::error::ApiError;
-use super::query::Query;
-use super::reply::{Reply, time};
+use super::query::ApiQuery;
+use super::reply::{HttpReply, time};
 use crate::perfmgr::counters::{DATA_NAMES, ERROR_NAMES};
 use crate::perfmgr::database::{Database, NodeEntry, PortEntry};
 use crate::perfmgr::dump;
@@ -111,10 +111,10 @@ impl PortCounters {
 }
 
 /// The state of the performance manager.
-pub(super) fn perfmgr(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+pub(super) fn perfmgr(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     let perf = &context.perf;
     let settings = perf.settings;
-    Reply::json(&PerfmgrView {
+    HttpReply::json(&PerfmgrView {
         enabled: settings.is_enabled,
         sweeping: perf.is_sweeping,
         sweep_time_seconds: settings.sweep_time_s,
@@ -152,21 +152,21 @@ fn redirection_view(port: &RedirectedPort) -> RedirectionView {
 }
 
 /// The nodes of the database that a query means: those that have left the fabric are there, too.
-fn nodes<'a>(database: &'a Database, query: &Query) -> Result<Vec<&'a NodeEntry>, ApiError> {
+fn nodes<'a>(database: &'a Database, query: &ApiQuery) -> Result<Vec<&'a NodeEntry>, ApiError> {
     let Some(name) = query.get("node") else { return Ok(database.nodes().collect()) };
     let problem = || ApiError::new(404, format!("Node {name} not found..."));
     Ok(vec![database.find(name).ok_or_else(problem)?])
 }
 
 /// The counters of all ports, or of a node or a port.
-pub(super) fn counters(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+pub(super) fn counters(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpReply, ApiError> {
     let nodes = nodes(&context.perf.database, query)?;
     let errors_only = query.flag("errors_only")?.unwrap_or(false);
     let only = query.number("port")?.map(|port| u8::try_from(port).unwrap_or(u8::MAX));
     match query.get("format") {
         Some("opensm") => {
             let texts = nodes.iter().map(|node| dump::node_text(node, only, errors_only));
-            return Ok(Reply::text("text/plain; charset=utf-8", texts.collect()));
+            return Ok(HttpReply::text("text/plain; charset=utf-8", texts.collect()));
         }
         None | Some("json") => {}
         Some(other) => {
@@ -180,7 +180,7 @@ pub(super) fn counters(context: &ApiContext<'_>, query: &Query) -> Result<Reply,
             && (!errors_only || port.errors.0.iter().any(|&count| count > 0))
     };
     let ports = ports.filter(|(_, (number, port))| is_wanted(*number, port));
-    Reply::json(&CountersView {
+    HttpReply::json(&CountersView {
         ports: ports
             .map(|(node, (number, port))| PortCountersView {
                 node: node.guid.to_string(),

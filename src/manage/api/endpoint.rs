@@ -2,12 +2,12 @@
 
 use super::context::ApiContext;
 use super::error::ApiError;
-use super::query::{Parameter, Query};
-use super::reply::Reply;
+use super::query::{ApiQuery, Parameter};
+use super::reply::HttpReply;
 use crate::manage::action::Action;
 
 /// A resource or an action.
-pub struct Endpoint {
+pub struct ApiEndpoint {
     /// `GET` or `POST`.
     pub method: &'static str,
     pub path: &'static str,
@@ -23,7 +23,7 @@ pub struct Endpoint {
 #[derive(Clone, Copy)]
 pub enum Handler {
     /// Makes the reply.
-    Read(fn(&ApiContext<'_>, &Query) -> Result<Reply, ApiError>),
+    Read(fn(&ApiContext<'_>, &ApiQuery) -> Result<HttpReply, ApiError>),
     /// Reads the action from the body.
     Act(fn(&[u8]) -> Result<Action, ApiError>),
     /// Replays the recording in the body.

@@ -5,8 +5,8 @@ use super::counters::PortCounters;
 use super::error::ApiError;
 use super::find_node::find_nodes;
 use super::quarantine::{QuarantinedLinkView, quarantined_links};
-use super::query::Query;
-use super::reply::{Reply, time};
+use super::query::ApiQuery;
+use super::reply::{HttpReply, time};
 use super::vendor::{VendorCapabilities, vendor_capabilities};
 use super::virtual_ports::{VirtualPortsView, virtual_ports};
 use crate::fabric::link_rate::{LinkSpeed, width_name};
@@ -50,14 +50,14 @@ pub(super) struct FabricView {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BusiestLink {
-    port: PortName,
+    port: PortNameView,
     lids: usize,
 }
 
 /// A port with its node.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct PortName {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "PortName"))]
+pub(super) struct PortNameView {
     /// Node GUID.
     guid: String,
     port: u8,
@@ -65,7 +65,7 @@ pub(super) struct PortName {
     description: String,
 }
 
-impl PortName {
+impl PortNameView {
     pub(super) fn of(fabric: &Fabric, port: PortId) -> Self {
         let node = fabric.node_of(port);
         Self {
@@ -131,13 +131,13 @@ struct PortView {
     /// Physical state, such as `LinkUp`.
     physical_state: &'static str,
     /// Width and speed in use, such as `4x EDR`; null without a link.
-    link: Option<Link>,
+    link: Option<LinkRateView>,
     /// Bytes.
     mtu: u16,
     /// Data VLs in use.
     data_vls: u8,
     /// The port at the other end.
-    peer: Option<PortName>,
+    peer: Option<PortNameView>,
     /// Counters of the performance manager; null if it has not read the port.
     counters: Option<PortCounters>,
     /// Vports; null if the port has none, or they are not managed.
@@ -165,10 +165,10 @@ struct MissingLinkView {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct LinkView {
-    ends: [PortName; 2],
+    ends: [PortNameView; 2],
     /// The lower state of the two ends.
     state: String,
-    link: Option<Link>,
+    link: Option<LinkRateView>,
     /// Width and speed that both ends enable, such as `4x EDR`, if the link has less; else null.
     could: Option<String>,
     /// LIDs that are forwarded through each of the two ends; null if there is no plan for this
@@ -180,8 +180,8 @@ pub(super) struct LinkView {
 }
 
 #[derive(Serialize, PartialEq, Debug)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Link {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Link"))]
+pub(super) struct LinkRateView {
     /// `1x`, `2x`, `4x`, `8x` or `12x`.
     width: &'static str,
     /// `SDR` to `XDR`, or `FDR10`.
@@ -189,10 +189,10 @@ pub(super) struct Link {
 }
 
 /// Width and speed of a port with a link.
-fn link(fabric: &Fabric, port: PortId) -> Option<Link> {
+fn link(fabric: &Fabric, port: PortId) -> Option<LinkRateView> {
     let info = fabric.port(port).info().filter(|info| info.phys_state() == PhysState::LinkUp)?;
     let width = width_name(info.link_width_active()).unwrap_or("unknown");
-    Some(Link { width, speed: fabric.link_speed(port).map_or("unknown", LinkSpeed::name) })
+    Some(LinkRateView { width, speed: fabric.link_speed(port).map_or("unknown", LinkSpeed::name) })
 }
 
 fn phys_state(state: PhysState) -> &'static str {
@@ -222,7 +222,7 @@ impl LinkView {
     /// The link between two ports, without counters.
     pub(super) fn new(fabric: &Fabric, a: PortId, b: PortId) -> Self {
         Self {
-            ends: [PortName::of(fabric, a), PortName::of(fabric, b)],
+            ends: [PortNameView::of(fabric, a), PortNameView::of(fabric, b)],
             state: link_state(fabric, a, b).to_string(),
             link: link(fabric, a),
             could: None,
@@ -240,7 +240,7 @@ impl LinkView {
 }
 
 /// Counts of nodes, ports and links.
-pub(super) fn fabric(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+pub(super) fn fabric(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     let fabric = context.fabric()?;
     let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
     let subnet = context.status.subnet.as_deref();
@@ -250,9 +250,9 @@ pub(super) fn fabric(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
     };
     let busiest = subnet.and_then(|subnet| {
         let (port, lids) = worst_link(&subnet.fabric, &link_loads(&subnet.fabric, &subnet.plan))?;
-        Some(BusiestLink { port: PortName::of(&subnet.fabric, port), lids })
+        Some(BusiestLink { port: PortNameView::of(&subnet.fabric, port), lids })
     });
-    Reply::json(&FabricView {
+    HttpReply::json(&FabricView {
         generation: subnet.map(|subnet| subnet.generation),
         switches: count(NodeKind::Switch),
         channel_adapters: count(NodeKind::Ca),
@@ -270,14 +270,14 @@ pub(super) fn fabric(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
 }
 
 /// All nodes.
-pub(super) fn nodes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+pub(super) fn nodes(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpReply, ApiError> {
     let fabric = context.fabric()?;
     let nodes = find_nodes(fabric, &context.missing, query)?;
     let kind = query.one_of("kind", &["switch", "ca", "router"])?;
     let nodes =
         nodes.filter(|&id| kind.is_none_or(|kind| kind_name(fabric.node(id).kind()) == kind));
     let sms = sms(&context.status, fabric);
-    Reply::json(&NodesView {
+    HttpReply::json(&NodesView {
         nodes: nodes
             .map(|id| NodeView {
                 sm: sms.get(&id).cloned(),
@@ -326,7 +326,7 @@ fn lids(fabric: &Fabric, node: &Node) -> Vec<u16> {
 }
 
 /// All ports that exist.
-pub(super) fn ports(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+pub(super) fn ports(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpReply, ApiError> {
     let fabric = context.fabric()?;
     let nodes = find_nodes(fabric, &context.missing, query)?;
     let slots = nodes.flat_map(|id| fabric.node(id).slots());
@@ -338,7 +338,7 @@ pub(super) fn ports(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
         let entry = counters_of(context, fabric, id);
         !wants_errors || entry.is_some_and(|entry| entry.errors.0.iter().any(|&count| count > 0))
     });
-    Reply::json(&PortsView {
+    HttpReply::json(&PortsView {
         ports: slots.filter_map(|id| port_view(context, fabric, id)).collect(),
     })
 }
@@ -360,7 +360,7 @@ fn port_view(context: &ApiContext<'_>, fabric: &Fabric, id: PortId) -> Option<Po
         link: link(fabric, id),
         mtu: mtu(info.neighbor_mtu()),
         data_vls: PortInfo::data_vls(info.operational_vls()),
-        peer: port.peer.map(|peer| PortName::of(fabric, peer)),
+        peer: port.peer.map(|peer| PortNameView::of(fabric, peer)),
         counters: counters_of(context, fabric, id).map(PortCounters::of),
         virtual_ports: virtual_ports(&context.virtual_ports, port.guid).filter(|_| has_lid),
     })
@@ -394,7 +394,7 @@ fn degraded(fabric: &Fabric) -> BTreeMap<End, String> {
 }
 
 /// All links.
-pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+pub(super) fn links(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpReply, ApiError> {
     let fabric = context.fabric()?;
     let wanted: std::collections::BTreeSet<NodeId> =
         find_nodes(fabric, &context.missing, query)?.collect();
@@ -422,7 +422,7 @@ pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, Ap
     let missing = missing.filter(|link| is_shown(&link.ends) && !is_quarantined(&link.ends));
     let missing =
         missing.map(|link| MissingLinkView { ends: link.ends.clone(), since: time(link.since) });
-    Reply::json(&LinksView {
+    HttpReply::json(&LinksView {
         links: shown
             .map(|(a, b)| LinkView {
                 could: could.get(&fabric.end_of(a)).cloned(),

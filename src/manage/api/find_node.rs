@@ -1,12 +1,12 @@
 //! Nodes and end ports by the names that operators use.
 
 use super::error::ApiError;
-use super::query::Query;
+use super::query::ApiQuery;
 use super::reply::time;
 use crate::fabric::node_name::{self, NodeNameError, split_port};
 use crate::fabric::{Fabric, Node, NodeId, PortId};
 use crate::ids::{Guid, Lid, PortNum};
-use crate::manage::event::NodeName;
+use crate::manage::event::EventNode;
 use crate::manage::missing::{MissingNode, MissingParts};
 use crate::plan::LidTable;
 use chrono::Utc;
@@ -15,7 +15,7 @@ use chrono::Utc;
 pub(super) fn find_nodes(
     fabric: &Fabric,
     missing: &MissingParts,
-    query: &Query,
+    query: &ApiQuery,
 ) -> Result<impl Iterator<Item = NodeId> + use<>, ApiError> {
     let wanted = query.get("node").map(|name| node(fabric, missing, split_port(name).0));
     let wanted = wanted.transpose()?;
@@ -59,7 +59,7 @@ fn node(fabric: &Fabric, missing: &MissingParts, name: &str) -> Result<NodeId, A
 
 /// What is known of a node that is not found any more.
 fn lost_text(lost: &MissingNode) -> String {
-    let NodeName { guid, description, .. } = &lost.name;
+    let EventNode { guid, description, .. } = &lost.name;
     let ago = (Utc::now() - lost.since).num_seconds().max(0);
     let since = time(lost.since);
     format!("\"{description}\" ({guid}) is missing: it was lost {ago} s ago, at {since}")

@@ -2,8 +2,8 @@
 
 use super::context::ApiContext;
 use super::error::ApiError;
-use super::query::Query;
-use super::reply::Reply;
+use super::query::ApiQuery;
+use super::reply::HttpReply;
 use crate::manage::sa_query::{GroupInfo, GroupPage, SaQuery};
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ struct MemberView {
 }
 
 /// All groups, read page by page so that the SA server answers others in between.
-pub(super) fn groups(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+pub(super) fn groups(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     let mut groups = Vec::new();
     let mut after = None;
     loop {
@@ -45,7 +45,7 @@ pub(super) fn groups(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         groups.extend(page.groups.iter().map(|group| view(context, group)));
         match page.groups.last() {
             Some(last) if !page.is_last => after = Some(last.mgid),
-            _ => return Reply::json(&GroupsView { groups }),
+            _ => return HttpReply::json(&GroupsView { groups }),
         }
     }
 }

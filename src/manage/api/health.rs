@@ -3,8 +3,8 @@
 use super::context::ApiContext;
 use super::error::ApiError;
 use super::incidents::counts;
-use super::query::Query;
-use super::reply::Reply;
+use super::query::ApiQuery;
+use super::reply::HttpReply;
 use crate::wire::attr::SmState;
 use serde::Serialize;
 
@@ -31,17 +31,17 @@ fn view(context: &ApiContext<'_>) -> HealthView {
 }
 
 /// The daemon runs: it answers.
-pub(super) fn healthz(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
-    Reply::json(&view(context))
+pub(super) fn healthz(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
+    HttpReply::json(&view(context))
 }
 
 /// The SM is master of a configured subnet, or stands by for another one.
-pub(super) fn readyz(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+pub(super) fn readyz(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     let status = &context.status;
     let is_ready = match status.sm.state {
         SmState::Master => status.subnet.is_some(),
         state => state == SmState::Standby,
     };
-    let reply = Reply::json(&view(context))?;
-    Ok(if is_ready { reply } else { Reply { status: 503, ..reply } })
+    let reply = HttpReply::json(&view(context))?;
+    Ok(if is_ready { reply } else { HttpReply { status: 503, ..reply } })
 }

@@ -2,8 +2,8 @@
 
 use super::context::ApiContext;
 use super::error::ApiError;
-use super::query::Query;
-use super::reply::{Reply, time};
+use super::query::ApiQuery;
+use super::reply::{HttpReply, time};
 use crate::incidents::book::IncidentList;
 use crate::incidents::fact::Reroute;
 use crate::incidents::incident::{Incident, IncidentSeverity, Kind, Losses};
@@ -95,7 +95,7 @@ fn view(incident: &Incident) -> IncidentView<'_> {
 }
 
 /// All incidents, those of a severity or kind, or the one that the parameter `id` names.
-pub(super) fn incidents(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+pub(super) fn incidents(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpReply, ApiError> {
     let list = &context.incidents;
     let id = query.get("id");
     let severity = query.one_of("severity", &["critical", "warning"])?;
@@ -119,7 +119,7 @@ pub(super) fn incidents(context: &ApiContext<'_>, query: &Query) -> Result<Reply
     {
         return Err(ApiError::new(404, format!("there is no incident {id}")));
     }
-    Reply::json(&IncidentsView { open, closed, left_out: list.left_out })
+    HttpReply::json(&IncidentsView { open, closed, left_out: list.left_out })
 }
 
 /// Numbers of open incidents by severity.

@@ -42,10 +42,10 @@ mod virtual_ports;
 mod openapi;
 
 pub use context::ApiContext;
-pub use endpoint::{Endpoint, Handler};
+pub use endpoint::{ApiEndpoint, Handler};
 pub use error::ApiError;
-pub use query::{Parameter, Query};
-pub use reply::Reply;
+pub use query::{ApiQuery, Parameter};
+pub use reply::HttpReply;
 pub use table::{ENDPOINTS, find};
 
 /// The OpenAPI description of the interface.

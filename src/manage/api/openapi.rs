@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 /// The types of replies.
 fn add_replies(generator: &mut SchemaGenerator) {
-    generator.subschema_for::<status::Status>();
+    generator.subschema_for::<status::StatusView>();
     generator.subschema_for::<incidents::IncidentsView>();
     generator.subschema_for::<health::HealthView>();
     generator.subschema_for::<fabric::FabricView>();
@@ -23,7 +23,7 @@ fn add_replies(generator: &mut SchemaGenerator) {
     generator.subschema_for::<groups::GroupsView>();
     generator.subschema_for::<partitions::PartitionsView>();
     generator.subschema_for::<torus::TorusView>();
-    generator.subschema_for::<adaptive::AdaptiveView>();
+    generator.subschema_for::<adaptive::SwitchAdaptiveView>();
     generator.subschema_for::<traffic::TrafficView>();
     generator.subschema_for::<sa::SaView>();
     generator.subschema_for::<quarantine::QuarantineView>();
@@ -49,7 +49,7 @@ fn reference(schema: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{schema}") })
 }
 
-fn operation(endpoint: &Endpoint) -> Value {
+fn operation(endpoint: &ApiEndpoint) -> Value {
     let problem = json!({
         "description": "The request failed.",
         "content": { "application/json": { "schema": reference("Problem") } },
@@ -105,7 +105,7 @@ fn operation(endpoint: &Endpoint) -> Value {
     operation
 }
 
-fn request_body(endpoint: &Endpoint, schema: &Value) -> Option<Value> {
+fn request_body(endpoint: &ApiEndpoint, schema: &Value) -> Option<Value> {
     match endpoint.handler {
         Handler::Act(_) if !endpoint.schema.is_empty() => Some(json!({
             "required": endpoint.path != "/v1/actions/handover",

@@ -2,8 +2,8 @@
 
 use super::context::ApiContext;
 use super::error::ApiError;
-use super::query::Query;
-use super::reply::Reply;
+use super::query::ApiQuery;
+use super::reply::HttpReply;
 use crate::ids::Pkey;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ struct PartitionView {
 }
 
 /// All partitions, also those without members.
-pub(super) fn partitions(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+pub(super) fn partitions(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     let subnet = context.subnet()?;
     let fabric = &subnet.fabric;
     let tables = &subnet.plan.partitions;
@@ -48,7 +48,7 @@ pub(super) fn partitions(context: &ApiContext<'_>, _: &Query) -> Result<Reply, A
     for (base, _) in &tables.names {
         partitions.entry(*base).or_default();
     }
-    Reply::json(&PartitionsView {
+    HttpReply::json(&PartitionsView {
         partitions: partitions
             .into_iter()
             .map(|(base, partition)| {

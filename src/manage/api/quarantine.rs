@@ -2,8 +2,8 @@
 
 use super::context::ApiContext;
 use super::error::ApiError;
-use super::query::Query;
-use super::reply::Reply;
+use super::query::ApiQuery;
+use super::reply::HttpReply;
 use crate::fabric::quarantined::QuarantineCause;
 use crate::manage::event::LinkEnd;
 use crate::manage::fabric_changes::link_end;
@@ -26,9 +26,9 @@ pub(super) struct QuarantinedLinkView {
 }
 
 /// The quarantined links of the published subnet.
-pub(super) fn quarantine(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+pub(super) fn quarantine(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     context.subnet()?;
-    Reply::json(&QuarantineView { links: quarantined_links(context) })
+    HttpReply::json(&QuarantineView { links: quarantined_links(context) })
 }
 
 /// The same as a list; empty without a subnet.

@@ -11,9 +11,9 @@ pub struct Parameter {
 
 /// The parameters of a request, each known to its resource and given once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Query(Vec<(String, String)>);
+pub struct ApiQuery(Vec<(String, String)>);
 
-impl Query {
+impl ApiQuery {
     /// Parses the part of the path after `?` (application/x-www-form-urlencoded).
     ///
     /// # Errors
@@ -99,17 +99,17 @@ mod tests {
     #[test]
     fn parameters_are_decoded_and_checked() {
         let events = find("GET", "/v1/events").expect("a resource");
-        let query = Query::parse("after=%31%32&follow=false", events.parameters).expect("valid");
+        let query = ApiQuery::parse("after=%31%32&follow=false", events.parameters).expect("valid");
         assert_eq!(query.number("after"), Ok(Some(12)));
         assert_eq!(query.flag("follow"), Ok(Some(false)));
-        let problem = |text| Query::parse(text, events.parameters).expect_err("invalid").text;
+        let problem = |text| ApiQuery::parse(text, events.parameters).expect_err("invalid").text;
         assert_eq!(problem("x=1"), "unknown parameter 'x': known are after, follow, event");
         assert_eq!(problem("after=1&after=2"), "parameter 'after' is given twice");
-        let query = Query::parse("after=&follow=1", events.parameters).expect("known");
+        let query = ApiQuery::parse("after=&follow=1", events.parameters).expect("known");
         assert_eq!(query.number("after").expect_err("none").text, "after: '' is not a number");
         assert!(query.flag("follow").is_err());
         let nodes = find("GET", "/v1/nodes").expect("a resource");
-        let query = Query::parse("kind=switch", nodes.parameters).expect("known");
+        let query = ApiQuery::parse("kind=switch", nodes.parameters).expect("known");
         assert_eq!(query.one_of("kind", &["switch", "ca"]), Ok(Some("switch")));
         assert_eq!(query.one_of("node", &[]), Ok(None));
         let problem = query.one_of("kind", &["ca", "router"]).expect_err("not one of them");

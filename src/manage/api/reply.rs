@@ -14,7 +14,7 @@ pub(super) fn time(time: DateTime<Utc>) -> String {
 
 /// A reply that is complete.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Reply {
+pub struct HttpReply {
     /// HTTP status.
     pub status: u16,
     pub content_type: &'static str,
@@ -43,7 +43,7 @@ pub(super) struct Problem<'a> {
     error: &'a str,
 }
 
-impl Reply {
+impl HttpReply {
     /// A value as JSON, with a newline at its end.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 use super::context::ApiContext;
 use super::error::ApiError;
 use super::find_node::end_port;
-use super::query::Query;
-use super::reply::Reply;
+use super::query::ApiQuery;
+use super::reply::HttpReply;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
@@ -17,20 +17,20 @@ use serde::Serialize;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct RouteView {
-    from: EndPort,
-    to: EndPort,
+    from: RouteEndPort,
+    to: RouteEndPort,
     /// SL of the path without QoS level.
     sl: u8,
     /// True if torus-2QoS leads the path around damage that its own rules exclude (`torus_repair`).
     detour: bool,
-    hops: Vec<Hop>,
+    hops: Vec<RouteHop>,
     /// Why packets do not arrive; null if they do.
     problem: Option<String>,
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct EndPort {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "EndPort"))]
+struct RouteEndPort {
     /// Node GUID.
     guid: String,
     port: u8,
@@ -41,8 +41,8 @@ struct EndPort {
 
 /// A switch of the path.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Hop {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Hop"))]
+struct RouteHop {
     /// Node GUID of the switch.
     guid: String,
     description: String,
@@ -57,7 +57,7 @@ struct Hop {
 }
 
 /// The path between two ports.
-pub(super) fn routes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+pub(super) fn routes(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpReply, ApiError> {
     let subnet = context.subnet()?;
     let fabric = &*subnet.fabric;
     let plan = &*subnet.plan;
@@ -75,7 +75,7 @@ pub(super) fn routes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, A
     let hint = hint.ok_or_else(|| ApiError::new(400, "sl: it is not 0 to 15"))?;
     let sl = plan.path_sl(from, to, lid, hint);
     let walk = path::walk(fabric, plan, from, lid);
-    Reply::json(&RouteView {
+    HttpReply::json(&RouteView {
         from: view(fabric, plan, from, None),
         to: view(fabric, plan, to, Some(lid)),
         sl: sl.0,
@@ -83,7 +83,7 @@ pub(super) fn routes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, A
         hops: walk
             .hops
             .iter()
-            .map(|hop| Hop {
+            .map(|hop| RouteHop {
                 alternatives: alternatives(&context.vendor, fabric, hop, lid),
                 ..hop_view(fabric, plan, hop, sl)
             })
@@ -98,9 +98,9 @@ fn is_detour(fabric: &Fabric, plan: &Plan, from: PortId, to: PortId) -> bool {
     torus.zip(ends).is_some_and(|(torus, (from, to))| torus.is_detour(from, to))
 }
 
-fn view(fabric: &Fabric, plan: &Plan, port: PortId, lid: Option<Lid>) -> EndPort {
+fn view(fabric: &Fabric, plan: &Plan, port: PortId, lid: Option<Lid>) -> RouteEndPort {
     let node = fabric.node_of(port);
-    EndPort {
+    RouteEndPort {
         guid: node.guid().to_string(),
         port: fabric.port(port).num.0,
         lid: lid.or_else(|| plan.lids.base(port)).unwrap_or_default().0,
@@ -108,9 +108,9 @@ fn view(fabric: &Fabric, plan: &Plan, port: PortId, lid: Option<Lid>) -> EndPort
     }
 }
 
-fn hop_view(fabric: &Fabric, plan: &Plan, hop: &WalkHop, sl: Sl) -> Hop {
+fn hop_view(fabric: &Fabric, plan: &Plan, hop: &WalkHop, sl: Sl) -> RouteHop {
     let node = fabric.switch(hop.switch);
-    Hop {
+    RouteHop {
         guid: node.guid().to_string(),
         description: node.name().to_string(),
         input: fabric.port(hop.input).num.0,

@@ -2,8 +2,8 @@
 
 use super::context::ApiContext;
 use super::error::ApiError;
-use super::query::Query;
-use super::reply::Reply;
+use super::query::ApiQuery;
+use super::reply::HttpReply;
 use crate::ids::Lid;
 use crate::manage::sa_names::{drop_reason, method};
 use crate::manage::sa_query::SaQuery;
@@ -93,7 +93,7 @@ struct RequesterView {
 }
 
 /// The counters of the SA.
-pub(super) fn sa(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+pub(super) fn sa(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     let report = context.ask_sa(SaQuery::Report)?;
     let counters = &report.counters;
     let by_attribute =
@@ -111,7 +111,7 @@ pub(super) fn sa(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError>
     top.truncate(MAX_REQUESTERS);
     let mut requesters = counters.refused_by_lid();
     requesters.truncate(MAX_REQUESTERS);
-    Reply::json(&SaView {
+    HttpReply::json(&SaView {
         replies: counters.total(),
         records: counters.records(),
         queued: report.queued,

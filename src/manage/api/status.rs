@@ -5,9 +5,9 @@ use super::context::ApiContext;
 use super::error::ApiError;
 use super::incidents::{self, IncidentSummary};
 use super::offenders::{self, OffenderView};
-use super::query::Query;
+use super::query::ApiQuery;
 use super::replication::{self, ReplicationPeer};
-use super::reply::{Reply, time};
+use super::reply::{HttpReply, time};
 use super::smps::{self, SmpsView};
 use super::unresponsive::{self, Unresponsive};
 use crate::config::options::adaptive::name_with_groups;
@@ -25,8 +25,8 @@ use chrono::Utc;
 use serde::Serialize;
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Status {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Status"))]
+pub(super) struct StatusView {
     version: &'static str,
     pid: u32,
     started: String,
@@ -38,7 +38,7 @@ pub(super) struct Status {
     replication: Vec<ReplicationPeer>,
     /// `idle`, `heavy sweep`, `focused sweep`, `light sweep` or `reconfiguration`.
     activity: &'static str,
-    queues: Queues,
+    queues: QueueView,
     /// Counts of the last sweep; null before the first one.
     fabric: Option<FabricCounts>,
     /// Panics contained since the start: each is a defect of torus-sm that the log tells about.
@@ -47,21 +47,21 @@ pub(super) struct Status {
     /// The verification of the plan in force; null if there is none.
     verification: Option<Verification>,
     /// Why the last reconfiguration found no valid plan; null while a plan is in force.
-    refused: Option<Refusal>,
+    refused: Option<RefusalView>,
     /// Sources that send what only defective or hostile programs send, the most frequent first.
     offenders: Vec<OffenderView>,
     /// Congestion control; null unless this SM configures it.
     congestion_control: Option<CongestionView>,
     /// Devices that do not work as planned.
-    device_faults: Vec<Message>,
+    device_faults: Vec<MessageView>,
     /// Devices that do not answer although no neighbour reports their links down: their LIDs and
     /// routes stay.
     unresponsive: Unresponsive,
     incidents: IncidentSummary,
     smps: SmpsView,
-    sweeps: Vec<Sweep>,
+    sweeps: Vec<LoopSweepView>,
     reconfigurations: Vec<Reconfiguration>,
-    configuration: Configuration,
+    configuration: ConfigurationView,
     /// Number of the last event.
     last_event: u64,
     management: Management,
@@ -120,8 +120,8 @@ struct FabricCounts {
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Queues {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Queues"))]
+struct QueueView {
     /// Events that wait for the SM loop.
     sm_events: usize,
     /// Requests that wait in the SA server; null if it did not answer.
@@ -172,20 +172,20 @@ struct Verification {
     /// SubnSet requests that no device acknowledged.
     failed_sets: usize,
     /// Warnings and errors of plan and verification.
-    messages: Vec<Message>,
+    messages: Vec<MessageView>,
 }
 
 /// Reasons why there is no plan.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Refusal {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Refusal"))]
+struct RefusalView {
     /// Causes, repairs in their order, and the connectivity that is left.
-    messages: Vec<Message>,
+    messages: Vec<MessageView>,
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Message {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Message"))]
+pub(super) struct MessageView {
     /// `info`, `warning` or `error`.
     severity: &'static str,
     /// OpenSM's number of the error, if it has one.
@@ -193,7 +193,7 @@ pub(super) struct Message {
     text: String,
 }
 
-impl From<&Note> for Message {
+impl From<&Note> for MessageView {
     fn from(note: &Note) -> Self {
         let severity = match note.severity {
             Severity::Info => "info",
@@ -205,8 +205,8 @@ impl From<&Note> for Message {
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Sweep {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Sweep"))]
+struct LoopSweepView {
     kind: SweepKind,
     causes: Causes,
     ended: String,
@@ -241,8 +241,8 @@ struct Reconfiguration {
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Configuration {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Configuration"))]
+struct ConfigurationView {
     /// Time at which the configuration in force was read.
     read: String,
     /// What the last reload rejected, and why; null if it accepted everything.
@@ -251,14 +251,14 @@ struct Configuration {
     /// right, and after a reload.
     start_error: Option<String>,
     /// The files in force.
-    files: Vec<File>,
+    files: Vec<FileView>,
     /// The flags in force (log_flags, or the action loglevel).
     log_flags: u8,
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct File {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "File"))]
+struct FileView {
     /// The option that names the file; `config` for opensm.conf itself.
     option: &'static str,
     path: String,
@@ -280,13 +280,13 @@ struct Management {
 }
 
 /// The state of the daemon.
-pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+pub(super) fn status(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     let status = &*context.status;
     let subnet = status.subnet.as_deref();
     // The rest is worth showing while the SA server is busy.
     let sa = context.ask_sa(SaQuery::Report).ok();
     let uptime = (Utc::now() - status.started).to_std().unwrap_or_default();
-    Reply::json(&Status {
+    HttpReply::json(&StatusView {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
         started: time(status.started),
@@ -295,7 +295,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         other_sms: other_sms(status),
         replication: replication::peers(status),
         activity: activity(status.activity),
-        queues: Queues {
+        queues: QueueView {
             sm_events: status.queued_events,
             sa_requests: sa.as_ref().map(|sa| sa.queued),
         },
@@ -303,14 +303,13 @@ pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiEr
         contained_panics: contained::count(),
         routing: routing(status),
         verification: subnet.map(verification),
-        refused: status
-            .refused
-            .as_ref()
-            .map(|refused| Refusal { messages: refused.notes.iter().map(Message::from).collect() }),
+        refused: status.refused.as_ref().map(|refused| RefusalView {
+            messages: refused.notes.iter().map(MessageView::from).collect(),
+        }),
         offenders: offenders::views(context, sa.as_ref()),
         congestion_control: congestion::view(context),
         device_faults: subnet.map_or_else(Vec::new, |subnet| {
-            subnet.devices.notes(&subnet.fabric).iter().map(Message::from).collect()
+            subnet.devices.notes(&subnet.fabric).iter().map(MessageView::from).collect()
         }),
         unresponsive: unresponsive::view(&status.unresponsive),
         incidents: incidents::summary(&context.incidents),
@@ -428,17 +427,17 @@ fn verification(subnet: &Subnet) -> Verification {
         credit_loop: summary.cycle.as_ref().map(ToString::to_string),
         left_out: summary.left_out.len(),
         failed_sets: subnet.failed_sets,
-        messages: shown.into_iter().map(Message::from).collect(),
+        messages: shown.into_iter().map(MessageView::from).collect(),
     }
 }
 
-fn sweep(record: &SweepRecord) -> Sweep {
+fn sweep(record: &SweepRecord) -> LoopSweepView {
     let (result, problem) = match &record.result {
         SweepResult::Done => ("done", None),
         SweepResult::Interrupted => ("interrupted", None),
         SweepResult::Failed(problem) => ("failed", Some(problem.clone())),
     };
-    Sweep {
+    LoopSweepView {
         kind: record.kind,
         causes: record.causes.clone(),
         ended: time(record.ended),
@@ -467,10 +466,10 @@ fn reconfiguration(record: &ReconfigureRecord) -> Reconfiguration {
     }
 }
 
-fn configuration(context: &ApiContext<'_>) -> Configuration {
+fn configuration(context: &ApiContext<'_>) -> ConfigurationView {
     let status = &context.status;
     let log_flags = context.log_flags.unwrap_or(status.options.log_flags);
-    Configuration {
+    ConfigurationView {
         read: time(status.config.read),
         error: status.config.error.clone(),
         start_error: status.config.start_error.clone(),
@@ -478,7 +477,7 @@ fn configuration(context: &ApiContext<'_>) -> Configuration {
             .config
             .files
             .iter()
-            .map(|file| File {
+            .map(|file| FileView {
                 option: file.option,
                 path: file.path.display().to_string(),
                 modified: file.modified.map(time),

@@ -1,9 +1,9 @@
 //! The table of resources and actions.
 
-use super::endpoint::{Endpoint, Handler};
+use super::endpoint::{ApiEndpoint, Handler};
 use super::error::ApiError;
 use super::query::Parameter;
-use super::reply::{JSON, Reply};
+use super::reply::{HttpReply, JSON};
 use super::{
     OPENAPI, actions, adaptive, counters, fabric, groups, health, incidents, partitions,
     quarantine, routes, sa, status, torus, traffic,
@@ -117,8 +117,8 @@ const fn get(
     summary: &'static str,
     schema: &'static str,
     handler: Handler,
-) -> Endpoint {
-    Endpoint { method: "GET", path, summary, parameters: &[], schema, handler }
+) -> ApiEndpoint {
+    ApiEndpoint { method: "GET", path, summary, parameters: &[], schema, handler }
 }
 
 const fn post(
@@ -126,16 +126,16 @@ const fn post(
     summary: &'static str,
     schema: &'static str,
     handler: Handler,
-) -> Endpoint {
-    Endpoint { method: "POST", path, summary, parameters: &[], schema, handler }
+) -> ApiEndpoint {
+    ApiEndpoint { method: "POST", path, summary, parameters: &[], schema, handler }
 }
 
-const fn with(parameters: &'static [Parameter], endpoint: Endpoint) -> Endpoint {
-    Endpoint { parameters, ..endpoint }
+const fn with(parameters: &'static [Parameter], endpoint: ApiEndpoint) -> ApiEndpoint {
+    ApiEndpoint { parameters, ..endpoint }
 }
 
 /// All resources and actions.
-pub static ENDPOINTS: &[Endpoint] = &[
+pub static ENDPOINTS: &[ApiEndpoint] = &[
     get("/", "A page that shows the fabric, for browsers.", "", Handler::Page(PAGE)),
     get(
         "/v1/status",
@@ -268,7 +268,7 @@ pub static ENDPOINTS: &[Endpoint] = &[
         "/v1/openapi.json",
         "This description.",
         "",
-        Handler::Read(|_, _| Ok(Reply::text(JSON, OPENAPI.to_owned()))),
+        Handler::Read(|_, _| Ok(HttpReply::text(JSON, OPENAPI.to_owned()))),
     ),
     post(
         "/v1/replay",
@@ -357,7 +357,7 @@ pub static ENDPOINTS: &[Endpoint] = &[
 ///
 /// # Errors
 /// There is no such path (404), or it has another method (405).
-pub fn find(method: &str, path: &str) -> Result<&'static Endpoint, ApiError> {
+pub fn find(method: &str, path: &str) -> Result<&'static ApiEndpoint, ApiError> {
     let Some(endpoint) = ENDPOINTS.iter().find(|endpoint| endpoint.path == path) else {
         let text = format!("there is no {path}; /v1/openapi.json describes what there is");
         return Err(ApiError::new(404, text));

@@ -2,8 +2,8 @@
 
 use super::context::ApiContext;
 use super::error::ApiError;
-use super::query::Query;
-use super::reply::Reply;
+use super::query::ApiQuery;
+use super::reply::HttpReply;
 use crate::fabric::Fabric;
 use crate::plan::routing::Routing;
 use crate::plan::routing::torus::{AXIS_NAMES, Coordinates, Direction, Ring, Torus, TorusLayout};
@@ -22,13 +22,13 @@ pub(super) struct TorusView {
     /// Coordinates without a switch.
     missing_switches: Vec<[u32; 3]>,
     /// Missing cables between switches that are present.
-    missing_cables: Vec<MissingCable>,
+    missing_cables: Vec<MissingTorusCable>,
     /// Cables over which detours around damage lead (`torus_repair`).
     detour_cables: Vec<DetourCable>,
     /// Rings with gaps. Traffic goes the other way round.
     broken_rings: Vec<RingView>,
     /// The same as `missing_cables`, under its former name.
-    broken_cables: Vec<MissingCable>,
+    broken_cables: Vec<MissingTorusCable>,
     /// The same as `broken_rings`, under its former name.
     interrupted_rings: Vec<RingView>,
     /// Number of all rings and lines.
@@ -47,9 +47,9 @@ struct SwitchView {
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "MissingCable"))]
 #[derive(Clone)]
-struct MissingCable {
+struct MissingTorusCable {
     /// `x`, `y` or `z`.
     axis: char,
     from: [u32; 3],
@@ -83,13 +83,13 @@ struct RingView {
 }
 
 /// The torus of the plan in force.
-pub(super) fn torus(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+pub(super) fn torus(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     let subnet = context.subnet()?;
     let routing = &subnet.plan.routing;
     let view = torus_view(&subnet.fabric, routing).ok_or_else(|| {
         ApiError::new(404, format!("there is no torus: the routing engine is {}", routing.engine))
     })?;
-    Reply::json(&view)
+    HttpReply::json(&view)
 }
 
 /// The torus of a routing; `None` if its engine knows none.
@@ -123,7 +123,7 @@ fn switch(fabric: &Fabric, layout: &TorusLayout, at: Coordinates) -> Option<Swit
     Some(SwitchView { at: at.0, guid, description, cables })
 }
 
-fn missing_cables(layout: &TorusLayout) -> Vec<MissingCable> {
+fn missing_cables(layout: &TorusLayout) -> Vec<MissingTorusCable> {
     let mut missing = Vec::new();
     for at in layout.positions() {
         for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
@@ -131,7 +131,7 @@ fn missing_cables(layout: &TorusLayout) -> Vec<MissingCable> {
             if let Some(to) =
                 layout.neighbour(at, direction).filter(|_| layout.lacks_cable(at, direction))
             {
-                missing.push(MissingCable { axis: name, from: at.0, to: to.0 });
+                missing.push(MissingTorusCable { axis: name, from: at.0, to: to.0 });
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use super::context::ApiContext;
 use super::error::ApiError;
-use super::query::{Parameter, Query};
-use super::reply::Reply;
+use super::query::{ApiQuery, Parameter};
+use super::reply::HttpReply;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Lid;
 use crate::publish::Subnet;
@@ -61,7 +61,7 @@ struct TrafficEnd {
 }
 
 /// The load under a pattern, static and adaptive.
-pub(super) fn traffic(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+pub(super) fn traffic(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpReply, ApiError> {
     let subnet = context.subnet()?;
     let name = query.get("pattern").unwrap_or_default();
     let number = query.number("number")?.map(|number| number as usize);
@@ -85,7 +85,7 @@ pub(super) fn traffic(context: &ApiContext<'_>, query: &Query) -> Result<Reply, 
         })
         .load(pattern)
     });
-    Reply::json(&TrafficView {
+    HttpReply::json(&TrafficView {
         pattern: name.to_owned(),
         hosts: by_static.hosts,
         busiest_static: by_static.highest(),

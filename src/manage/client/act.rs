@@ -1,6 +1,6 @@
 //! Requests actions and prints their results.
 
-use super::http::Client;
+use super::http::HttpClient;
 use super::wait::{self, Awaited};
 use crate::cli::Failure;
 use crate::cli::manage::ActionArgs;
@@ -11,7 +11,7 @@ use crate::cli::output::print;
 /// # Errors
 /// There is no daemon, it refuses, or the action fails.
 pub(super) async fn act(
-    client: &Client,
+    client: &HttpClient,
     args: &ActionArgs,
     name: &str,
     body: serde_json::Value,

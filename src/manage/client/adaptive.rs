@@ -1,6 +1,6 @@
 //! `torus-sm adaptive` as text.
 
-use super::table::Table;
+use super::table::TextTable;
 use super::values::{list, text};
 use crate::notes::counted;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(super) fn switches(reply: &Value) -> String {
         counted(switches.len(), "capable switch", "capable switches"),
         counted(masked.len(), "LID", "LIDs"),
     );
-    let mut table = Table::new(&["SWITCH", "STATE", "GROUPS", "DESCRIPTION"]);
+    let mut table = TextTable::new(&["SWITCH", "STATE", "GROUPS", "DESCRIPTION"]);
     for switch in switches {
         table.add(vec![
             text(&switch["guid"]).to_owned(),

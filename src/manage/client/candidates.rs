@@ -1,6 +1,6 @@
 //! Names of the running daemon's nodes and incidents, for completions of the command line.
 
-use super::http::Client;
+use super::http::HttpClient;
 use super::instance;
 use super::values::{list, text};
 use crate::cli::manage::SelectArgs;
@@ -62,7 +62,7 @@ fn reply(path: &str) -> Value {
     let Ok(selected) = instance::find(&select) else { return Value::Null };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return Value::Null };
-    let client = Client::new(selected);
+    let client = HttpClient::new(selected);
     let reply = runtime.block_on(async { timeout(LIMIT, client.get_json(path)).await });
     reply.ok().and_then(Result::ok).unwrap_or(Value::Null)
 }

@@ -1,12 +1,12 @@
 //! `torus-sm status --check`: one line, and the exit codes of monitoring plug-ins.
 
-use super::http::Client;
+use super::http::HttpClient;
 use super::instance;
 use super::values::{list, text};
 use crate::cli::manage::SelectArgs;
 use crate::cli::output::print;
 use crate::cli::{ExitCode, Failure};
-use crate::manage::verdict::{StateSummary, Verdict};
+use crate::manage::verdict::{HealthVerdict, StateSummary};
 use serde_json::Value;
 
 // The numbers of monitoring plug-ins are those of other codes of this program.
@@ -20,7 +20,7 @@ const UNKNOWN: ExitCode = ExitCode::NoPort;
 /// The line cannot be printed.
 pub(super) async fn check(select: &SelectArgs) -> Result<ExitCode, Failure> {
     let status = match instance::find(select) {
-        Ok(selected) => Client::new(selected).get_json("/v1/status").await,
+        Ok(selected) => HttpClient::new(selected).get_json("/v1/status").await,
         Err(failure) => Err(failure),
     };
     let (code, line) = match status {
@@ -43,10 +43,10 @@ fn judged(status: &Value) -> (ExitCode, String) {
     };
     let (verdict, line) = summary.verdict();
     let code = match verdict {
-        Verdict::Ok => ExitCode::Ok,
-        Verdict::Warning => WARNING,
-        Verdict::Critical => CRITICAL,
-        Verdict::Unknown => UNKNOWN,
+        HealthVerdict::Ok => ExitCode::Ok,
+        HealthVerdict::Warning => WARNING,
+        HealthVerdict::Critical => CRITICAL,
+        HealthVerdict::Unknown => UNKNOWN,
     };
     (code, format!("{}: {line}", verdict.name()))
 }

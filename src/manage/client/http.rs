@@ -37,13 +37,13 @@ pub(super) fn with_query(path: &str, parameters: &[(&str, Option<&str>)]) -> Str
 
 /// A daemon.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub(super) struct HttpClient {
     socket: PathBuf,
     /// Which daemon it is, where that is not plain.
     notice: Option<String>,
 }
 
-impl Client {
+impl HttpClient {
     pub(super) fn new(Selected { socket, notice }: Selected) -> Self {
         Self { socket, notice }
     }

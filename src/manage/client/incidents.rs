@@ -1,6 +1,6 @@
 //! `torus-sm incidents` as text.
 
-use super::table::Table;
+use super::table::TextTable;
 use super::values::{list as values, text};
 use crate::cli::color::{STRONG, painted, severity};
 use crate::notes::counted;
@@ -19,7 +19,7 @@ const HEADLINES: usize = 2;
 pub(super) fn list(reply: &Value, width: Option<usize>) -> String {
     let open = values(&reply["open"]);
     let Some(first) = open.first() else { return "no incident is open\n".to_owned() };
-    let mut table = Table::new(&["SEVERITY", "SINCE (UTC)", "INCIDENT", "ID"]);
+    let mut table = TextTable::new(&["SEVERITY", "SINCE (UTC)", "INCIDENT", "ID"]);
     for incident in open {
         table.add(vec![
             severity(text(&incident["severity"])),

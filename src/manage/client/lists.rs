@@ -1,6 +1,6 @@
 //! Lists of nodes, ports and links as text.
 
-use super::table::Table;
+use super::table::TextTable;
 use super::values::{list, text};
 use crate::cli::color::{CRITICAL, WARNING, painted};
 use crate::notes::counted;
@@ -42,7 +42,7 @@ pub(super) fn nodes(reply: &Value) -> String {
     if shows_capabilities {
         heading.insert(5, "VENDOR");
     }
-    let mut table = Table::new(&heading);
+    let mut table = TextTable::new(&heading);
     for node in list(&reply["nodes"]) {
         let mut row = vec![
             text(&node["guid"]).to_owned(),
@@ -62,7 +62,7 @@ pub(super) fn nodes(reply: &Value) -> String {
 
 pub(super) fn ports(reply: &Value) -> String {
     let heading = ["PORT", "NODE", "LID", "STATE", "PHYSICAL", "LINK", "MTU", "VLS", "PEER"];
-    let mut table = Table::new(&heading);
+    let mut table = TextTable::new(&heading);
     for port in list(&reply["ports"]) {
         table.add(vec![
             port_name(port),
@@ -88,7 +88,7 @@ pub(super) fn ports(reply: &Value) -> String {
 }
 
 pub(super) fn links(reply: &Value) -> String {
-    let mut table = Table::new(&["END", "END", "STATE", "LINK", "LIDS", ""]);
+    let mut table = TextTable::new(&["END", "END", "STATE", "LINK", "LIDS", ""]);
     for row in list(&reply["links"]) {
         table.add(vec![
             port_name(&row["ends"][0]),
@@ -121,7 +121,7 @@ fn out_of_use(row: &Value, state: String, detail: String) -> Vec<String> {
 }
 
 pub(super) fn quarantine(reply: &Value) -> String {
-    let mut table = Table::new(&["END", "END", "CAUSE", "CALM"]);
+    let mut table = TextTable::new(&["END", "END", "CAUSE", "CALM"]);
     for link in list(&reply["links"]) {
         table.add(vec![
             port_name(&link["ends"][0]),
@@ -134,7 +134,7 @@ pub(super) fn quarantine(reply: &Value) -> String {
 }
 
 pub(super) fn groups(reply: &Value) -> String {
-    let mut table = Table::new(&["MLID", "PKEY", "MEMBERS", "", "MGID"]);
+    let mut table = TextTable::new(&["MLID", "PKEY", "MEMBERS", "", "MGID"]);
     for group in list(&reply["groups"]) {
         let kind = if group["permanent"] == true { "permanent" } else { "" };
         table.add(vec![
@@ -149,7 +149,7 @@ pub(super) fn groups(reply: &Value) -> String {
 }
 
 pub(super) fn partitions(reply: &Value) -> String {
-    let mut table = Table::new(&["PKEY", "NAME", "SL", "FULL MEMBERS", "LIMITED MEMBERS"]);
+    let mut table = TextTable::new(&["PKEY", "NAME", "SL", "FULL MEMBERS", "LIMITED MEMBERS"]);
     for partition in list(&reply["partitions"]) {
         table.add(vec![
             text(&partition["pkey"]).to_owned(),
@@ -211,17 +211,17 @@ pub(super) fn sa(reply: &Value) -> String {
         number("services", "service", "services"),
         number("subscriptions", "subscription", "subscriptions")
     );
-    let mut replies = Table::new(&["ATTRIBUTE", "METHOD", "STATUS", "REPLIES"]);
+    let mut replies = TextTable::new(&["ATTRIBUTE", "METHOD", "STATUS", "REPLIES"]);
     for row in list(&reply["by_attribute"]) {
         let [attribute, method, status] =
             ["attribute", "method", "status"].map(|name| text(&row[name]).to_owned());
         replies.add(vec![attribute, method, status, row["replies"].to_string()]);
     }
-    let mut drops = Table::new(&["WITHOUT REPLY", "REQUESTS"]);
+    let mut drops = TextTable::new(&["WITHOUT REPLY", "REQUESTS"]);
     for row in list(&reply["dropped"]) {
         drops.add(vec![text(&row["reason"]).to_owned(), row["requests"].to_string()]);
     }
-    let mut refused = Table::new(&["REFUSED LID", "BUSY", "REJECTED", "DESCRIPTION"]);
+    let mut refused = TextTable::new(&["REFUSED LID", "BUSY", "REJECTED", "DESCRIPTION"]);
     for row in list(&reply["refused_requesters"]) {
         let [lid, busy, rejected] = ["lid", "busy", "rejected"].map(|name| row[name].to_string());
         refused.add(vec![lid, busy, rejected, text(&row["description"]).to_owned()]);

@@ -1,7 +1,7 @@
 //! `torus-sm path` as text.
 
 use super::lists::port_name;
-use super::table::Table;
+use super::table::TextTable;
 use super::values::{list, text};
 use crate::notes::counted;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(super) fn path(reply: &Value) -> String {
         counted(list(&reply["hops"]).len(), "switch", "switches"),
         if reply["detour"] == true { ", a detour around missing parts" } else { "" }
     );
-    let mut table = Table::new(&["SWITCH", "IN", "OUT", "VL", "DESCRIPTION"]);
+    let mut table = TextTable::new(&["SWITCH", "IN", "OUT", "VL", "DESCRIPTION"]);
     for hop in list(&reply["hops"]) {
         table.add(vec![
             text(&hop["guid"]).to_owned(),

@@ -1,7 +1,7 @@
 //! `torus-sm perfmgr`: the commands of OpenSM's console of the same name.
 
 use super::act::act;
-use super::http::{Client, with_query};
+use super::http::{HttpClient, with_query};
 use super::values::{list, text};
 use super::wait::Awaited;
 use crate::cli::Failure;
@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 /// # Errors
 /// There is no daemon, or it refuses.
 pub(super) async fn run(
-    client: &Client,
+    client: &HttpClient,
     args: &ActionArgs,
     words: &[String],
 ) -> Result<(), Failure> {
@@ -46,12 +46,12 @@ pub(super) async fn run(
     }
 }
 
-async fn show(client: &Client, view: fn(&Value) -> String) -> Result<(), Failure> {
+async fn show(client: &HttpClient, view: fn(&Value) -> String) -> Result<(), Failure> {
     let reply = client.get_json("/v1/perfmgr").await?;
     print(&view(&reply)).map(drop)
 }
 
-async fn counters(client: &Client, parameters: &[(&str, Option<&str>)]) -> Result<(), Failure> {
+async fn counters(client: &HttpClient, parameters: &[(&str, Option<&str>)]) -> Result<(), Failure> {
     let path = with_query("/v1/counters", &[&[("format", Some("opensm"))], parameters].concat());
     let reply = client.get(&path, "text/plain").await?;
     print(&String::from_utf8_lossy(&reply)).map(drop)

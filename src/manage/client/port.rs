@@ -1,6 +1,6 @@
 //! Ports by the names that operators use: `"node"[3]`.
 
-use super::http::{Client, with_query};
+use super::http::{HttpClient, with_query};
 use super::values::{list, text};
 use crate::cli::{ExitCode, Failure};
 use crate::fabric::node_name::split_port;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// There is no daemon, no such node, or the number of the port is missing.
-pub(super) async fn link_body(client: &Client, port: &str) -> Result<Value, Failure> {
+pub(super) async fn link_body(client: &HttpClient, port: &str) -> Result<Value, Failure> {
     let (name, number) = split_port(port);
     let reply = client.get_json(&with_query("/v1/nodes", &[("node", Some(name))])).await?;
     let Some(node) = list(&reply["nodes"]).first() else {

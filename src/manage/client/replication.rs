@@ -1,12 +1,13 @@
 //! The connections with other instances, as part of `torus-sm status`.
 
-use super::table::Table;
+use super::table::TextTable;
 use super::values::{duration, list, text};
 use serde_json::Value;
 
 /// The peers as a table, followed by what is wrong with each; empty without peers.
 pub(super) fn peers(replication: &Value) -> String {
-    let mut table = Table::new(&["PEER", "DIRECTION", "CONNECTION", "OTHER SM", "SHARED STATE"]);
+    let mut table =
+        TextTable::new(&["PEER", "DIRECTION", "CONNECTION", "OTHER SM", "SHARED STATE"]);
     for peer in list(replication) {
         table.add(vec![
             text(&peer["address"]).to_owned(),

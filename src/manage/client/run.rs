@@ -1,7 +1,7 @@
 //! Carries out the commands.
 
 use super::act::act;
-use super::http::{Client, with_query};
+use super::http::{HttpClient, with_query};
 use super::show::show;
 use super::wait::Awaited;
 use super::{
@@ -28,14 +28,14 @@ pub fn run(command: &ManageCommand) -> Result<ExitCode, Failure> {
 }
 
 /// A part of the state that a command shows.
-struct View<'a> {
+struct CommandView<'a> {
     args: &'a ClientArgs,
     path: String,
     /// The text of the reply.
     text: fn(&Value) -> String,
 }
 
-impl<'a> View<'a> {
+impl<'a> CommandView<'a> {
     fn new(args: &'a ClientArgs, path: &str, text: fn(&Value) -> String) -> Self {
         Self { args, path: path.to_owned(), text }
     }
@@ -89,14 +89,14 @@ impl<'a> View<'a> {
 }
 
 /// An action with its body.
-struct Request<'a> {
+struct ActionRequest<'a> {
     args: &'a ActionArgs,
     name: &'static str,
     body: Value,
     awaited: Awaited,
 }
 
-impl<'a> Request<'a> {
+impl<'a> ActionRequest<'a> {
     /// The action of a command whose body is known without the daemon; `None` if it is none.
     fn of(command: &'a ManageCommand) -> Option<Self> {
         let nothing = || json!({});
@@ -124,11 +124,11 @@ impl<'a> Request<'a> {
     }
 }
 async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
-    let client = Client::new(instance::find(command.select())?);
-    if let Some(View { args, path, text }) = View::of(command) {
+    let client = HttpClient::new(instance::find(command.select())?);
+    if let Some(CommandView { args, path, text }) = CommandView::of(command) {
         return show(&client, args, &path, text).await;
     }
-    if let Some(Request { args, name, body, awaited }) = Request::of(command) {
+    if let Some(ActionRequest { args, name, body, awaited }) = ActionRequest::of(command) {
         return act(&client, args, name, body, awaited).await;
     }
     match command {
@@ -161,7 +161,7 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
 
 /// Prints events as they come: as lines for people, or as they are sent.
 async fn follow_events(
-    client: &Client,
+    client: &HttpClient,
     after: Option<u64>,
     no_follow: bool,
     is_json: bool,

@@ -1,6 +1,6 @@
 //! Prints replies: once or repeatedly, as text or JSON.
 
-use super::http::{Client, JSON};
+use super::http::{HttpClient, JSON};
 use crate::cli::Failure;
 use crate::cli::manage::ClientArgs;
 use crate::cli::output::{clear_screen, print};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Prints the resource at `path` as `text` makes it, or as JSON.
 pub(super) async fn show(
-    client: &Client,
+    client: &HttpClient,
     args: &ClientArgs,
     path: &str,
     text: fn(&Value) -> String,

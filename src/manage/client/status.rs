@@ -1,7 +1,7 @@
 //! `torus-sm status` as text.
 
 use super::replication;
-use super::table::Table;
+use super::table::TextTable;
 use super::values::{duration, list, text};
 use crate::cli::color::{CRITICAL, GOOD, STRONG, WARNING, painted, severity};
 use crate::notes::counted;
@@ -301,7 +301,7 @@ fn time(value: &Value) -> String {
 }
 
 fn put_sweeps(out: &mut String, status: &Value) {
-    let mut sweeps = Table::new(&["SWEEP (UTC)", "KIND", "CAUSE", "RESULT", "DURATION", ""]);
+    let mut sweeps = TextTable::new(&["SWEEP (UTC)", "KIND", "CAUSE", "RESULT", "DURATION", ""]);
     for sweep in list(&status["sweeps"]).iter().rev().take(MAX_LISTED).rev() {
         sweeps.add(vec![
             time(&sweep["ended"]),
@@ -313,7 +313,7 @@ fn put_sweeps(out: &mut String, status: &Value) {
         ]);
     }
     let heading = ["CONFIGURED", "CAUSE", "RESULT", "PLANNED IN", "ALL IN", "SETS", ""];
-    let mut plans = Table::new(&heading);
+    let mut plans = TextTable::new(&heading);
     for plan in list(&status["reconfigurations"]).iter().rev().take(MAX_LISTED).rev() {
         plans.add(vec![
             time(&plan["ended"]),

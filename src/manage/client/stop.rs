@@ -1,6 +1,6 @@
 //! `torus-sm stop`: ends the daemon, and waits until its process has ended.
 
-use super::http::Client;
+use super::http::HttpClient;
 use crate::cli::manage::ActionArgs;
 use crate::cli::output::print;
 use crate::cli::{ExitCode, Failure};
@@ -18,7 +18,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 /// There is no daemon, it refuses, or it does not end in time.
-pub(super) async fn run(client: &Client, args: &ActionArgs) -> Result<(), Failure> {
+pub(super) async fn run(client: &HttpClient, args: &ActionArgs) -> Result<(), Failure> {
     let process = client.process().await?.and_then(Pid::from_raw);
     let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     client.post("/v1/actions/exit", "{}".to_owned()).await?;

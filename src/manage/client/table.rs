@@ -11,11 +11,11 @@ const GAP: &str = "  ";
 const MIN_CUT: usize = 20;
 
 /// Rows under a heading. Columns are as wide as their longest text.
-pub(super) struct Table {
+pub(super) struct TextTable {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     pub(super) fn new(heading: &[&str]) -> Self {
         Self { rows: vec![heading.iter().map(|&name| name.to_owned()).collect()] }
     }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let mut table = Table::new(&["A", "NAME"]);
+        let mut table = TextTable::new(&["A", "NAME"]);
         assert!(table.is_empty());
         table.add(vec!["100".into(), "x".into()]);
         // A wide character takes two columns, a colour none.
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_column_is_cut_to_the_width_of_the_terminal() {
-        let mut table = Table::new(&["SEVERITY", "INCIDENT", "ID"]);
+        let mut table = TextTable::new(&["SEVERITY", "INCIDENT", "ID"]);
         let long = "the cable 日本 is lost, and a lot more is to be said about it";
         table.add(vec!["warning".into(), long.into(), "cable-1".into()]);
         table.cut(1, 45);

@@ -1,9 +1,9 @@
 //! `torus-sm top`: what happens now, refreshed at an interval.
 
-use super::http::Client;
+use super::http::HttpClient;
 use super::lists::port_name;
 use super::status::count_of;
-use super::table::Table;
+use super::table::TextTable;
 use super::values::{duration, list, text};
 use crate::cli::Failure;
 use crate::cli::output::{clear_screen, print};
@@ -20,7 +20,11 @@ const MAX_ROWS: usize = 8;
 ///
 /// # Errors
 /// There is no daemon.
-pub(super) async fn run(client: &Client, interval: u32, count: Option<u32>) -> Result<(), Failure> {
+pub(super) async fn run(
+    client: &HttpClient,
+    interval: u32,
+    count: Option<u32>,
+) -> Result<(), Failure> {
     let mut last: Option<(Instant, Value)> = None;
     for round in 1_u32.. {
         let status = client.get_json("/v1/status").await?;
@@ -107,7 +111,7 @@ fn rate_table(
         .filter(|(count, _)| *count > 0)
         .collect();
     rows.sort_by(|a, b| (Reverse(a.0), &a.1).cmp(&(Reverse(b.0), &b.1)));
-    let mut table = Table::new(&[title, "PER SECOND"]);
+    let mut table = TextTable::new(&[title, "PER SECOND"]);
     for (count, key) in rows.into_iter().take(MAX_ROWS) {
         table.add(vec![key, format!("{:.1}", count as f64 / seconds.max(1e-3))]);
     }
@@ -115,7 +119,7 @@ fn rate_table(
 }
 
 /// A table after an empty line; nothing for an empty one.
-fn framed(table: &Table) -> String {
+fn framed(table: &TextTable) -> String {
     if table.is_empty() { String::new() } else { format!("\n{}", table.text("")) }
 }
 
@@ -128,7 +132,7 @@ fn busiest_links(links: &Value) -> String {
         }
     }
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut table = Table::new(&["SENDER", "RECEIVER", "RATE"]);
+    let mut table = TextTable::new(&["SENDER", "RECEIVER", "RATE"]);
     for (rate, end, link) in rows.into_iter().take(MAX_ROWS) {
         let name = |at: usize| port_name(&link["ends"][at]);
         table.add(vec![name(end), name(1 - end), octets(rate)]);
@@ -152,7 +156,7 @@ fn ports_with_errors(counters: &Value) -> String {
     let mut ports: Vec<&Value> =
         list(&counters["ports"]).iter().filter(|port| errors(port) > 0).collect();
     ports.sort_by_key(|port| Reverse(errors(port)));
-    let mut table = Table::new(&["PORT WITH ERRORS", "NEW", "COUNTERS"]);
+    let mut table = TextTable::new(&["PORT WITH ERRORS", "NEW", "COUNTERS"]);
     for port in ports.into_iter().take(MAX_ROWS) {
         let name = port_name(port);
         let all = port["errors"].as_object().into_iter().flatten();

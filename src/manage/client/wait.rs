@@ -1,6 +1,6 @@
 //! Waits for the result of an action.
 
-use super::http::Client;
+use super::http::HttpClient;
 use super::values::{duration, list, text};
 use crate::cli::{ExitCode, Failure};
 use crate::notes::counted;
@@ -30,7 +30,7 @@ pub(super) enum Awaited {
 /// # Errors
 /// The action failed, or there is no result in time.
 pub(super) async fn result(
-    client: &Client,
+    client: &HttpClient,
     accepted: &Value,
     awaited: Awaited,
 ) -> Result<String, Failure> {

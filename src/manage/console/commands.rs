@@ -6,7 +6,7 @@ use crate::notes::OPENSM_VERSION;
 use std::fs;
 
 /// The result of a line.
-pub(super) enum Reply {
+pub(super) enum ConsoleReply {
     Text(String),
     /// The text is followed by the status at intervals.
     Loop(String),
@@ -14,17 +14,21 @@ pub(super) enum Reply {
 }
 
 /// A command: name, usage, and details for `help COMMAND`.
-struct Command {
+struct ConsoleCommandHelp {
     name: &'static str,
     usage: &'static str,
     details: &'static str,
 }
 
-const fn command(name: &'static str, usage: &'static str, details: &'static str) -> Command {
-    Command { name, usage, details }
+const fn command(
+    name: &'static str,
+    usage: &'static str,
+    details: &'static str,
+) -> ConsoleCommandHelp {
+    ConsoleCommandHelp { name, usage, details }
 }
 
-const COMMANDS: [Command; 19] = [
+const COMMANDS: [ConsoleCommandHelp; 19] = [
     command("quit", "quit (not valid in local mode; use ctl-c)", ""),
     command(
         "loglevel",
@@ -81,14 +85,14 @@ const COMMANDS: [Command; 19] = [
 ];
 
 /// Carries out a line. `is_remote`: the client may be on another host, and writes no files.
-pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> Reply {
+pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> ConsoleReply {
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let words: Vec<&str> = rest.split_whitespace().collect();
     let first = words.first().copied();
     let text = match name {
         "" => String::new(),
         "help" => help(first),
-        "quit" => return Reply::Quit,
+        "quit" => return ConsoleReply::Quit,
         "loglevel" => log_level(sources, first),
         "permodlog" => per_module_log(sources),
         "priority" => priority(sources, first),
@@ -107,7 +111,7 @@ pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> Repl
             None => status::text(sources),
             Some("loop") => {
                 let text = status::text(sources);
-                return Reply::Loop(format!(
+                return ConsoleReply::Loop(format!(
                     "Looping on status command...\n{text}use \"q<ret>\" to quit loop\n"
                 ));
             }
@@ -136,7 +140,7 @@ pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> Repl
         "dump_portguid" => ports::dump_port_guids(sources, &words, is_remote),
         unknown => format!("{unknown} : Command not found\n\n{}", list()),
     };
-    Reply::Text(text)
+    ConsoleReply::Text(text)
 }
 
 fn help(name: Option<&str>) -> String {

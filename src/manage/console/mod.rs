@@ -23,7 +23,7 @@ use super::sources::SaQueryFn;
 use crate::config::options::{Console as Kind, Options};
 use crate::perfmgr::status::PerfStatus;
 use arc_swap::ArcSwap;
-use session::Session;
+use session::ConsoleSession;
 use std::io::{self, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -71,12 +71,12 @@ impl ConsoleSources {
 
 /// A running console; dropping it ends the TCP sessions.
 #[derive(Debug)]
-pub struct Console {
+pub struct RunningConsole {
     closing: Arc<AtomicBool>,
     address: Option<SocketAddr>,
 }
 
-impl Console {
+impl RunningConsole {
     /// Starts the console of the options. Without one, or if it cannot start, which is logged,
     /// there is none.
     pub fn start(options: &Options, sources: ConsoleSources) -> Option<Self> {
@@ -103,7 +103,7 @@ impl Console {
         let closing = Arc::new(AtomicBool::new(false));
         thread::Builder::new().name("console".into()).spawn(move || {
             (sources.on_thread_start)();
-            let mut session = Session::new(&sources, session::Place::Terminal);
+            let mut session = ConsoleSession::new(&sources, session::ConsoleClientPlace::Terminal);
             let input = BufReader::new(io::stdin());
             if let Err(problem) = session.run(input, &mut io::stdout(), &|| false) {
                 warn!("the console on the terminal has ended: {problem}");
@@ -132,7 +132,7 @@ impl Console {
     }
 }
 
-impl Drop for Console {
+impl Drop for RunningConsole {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Relaxed);
     }
@@ -215,9 +215,9 @@ fn serve(
     stream.set_read_timeout(Some(session::TICK))?;
     let mut output = stream.try_clone()?;
     let place = match token {
-        Some(token) => session::Place::Network(token.to_owned()),
-        None => session::Place::Loopback,
+        Some(token) => session::ConsoleClientPlace::Network(token.to_owned()),
+        None => session::ConsoleClientPlace::Loopback,
     };
-    Session::new(sources, place)
+    ConsoleSession::new(sources, place)
         .run(BufReader::new(stream), &mut output, &|| closing.load(Ordering::Relaxed))
 }

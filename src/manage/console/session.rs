@@ -1,6 +1,6 @@
 //! One session: lines in, texts out, and the repeated status.
 
-use super::commands::{self, Reply};
+use super::commands::{self, ConsoleReply};
 use super::status;
 use super::{ConsoleSources, MAX_LINE};
 use std::io::{self, BufRead, ErrorKind, Read as _, Write};
@@ -17,7 +17,7 @@ const PROMPT: &str = "OpenSM $ ";
 
 /// Location of the client of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum ConsoleClientPlace {
     Terminal,
     /// Root, or the user of this process, on this host.
     Loopback,
@@ -25,23 +25,23 @@ pub(super) enum Place {
     Network(String),
 }
 
-pub(super) struct Session<'a> {
+pub(super) struct ConsoleSession<'a> {
     sources: &'a ConsoleSources,
-    place: Place,
+    place: ConsoleClientPlace,
     /// The last time at which `status loop` printed; `None` while it is off.
     looping: Option<Instant>,
 }
 
 /// An item of input.
-enum Input {
+enum SessionInput {
     Line(String),
     /// No line came in time.
     Nothing,
     End,
 }
 
-impl<'a> Session<'a> {
-    pub(super) fn new(sources: &'a ConsoleSources, place: Place) -> Self {
+impl<'a> ConsoleSession<'a> {
+    pub(super) fn new(sources: &'a ConsoleSources, place: ConsoleClientPlace) -> Self {
         Self { sources, place, looping: None }
     }
 
@@ -56,7 +56,7 @@ impl<'a> Session<'a> {
         is_closing: &dyn Fn() -> bool,
     ) -> io::Result<()> {
         let mut partial = Vec::new();
-        if let Place::Network(token) = self.place.clone() {
+        if let ConsoleClientPlace::Network(token) = self.place.clone() {
             write!(output, "Token: ")?;
             output.flush()?;
             match next(&mut input, &mut partial, is_closing)? {
@@ -67,9 +67,9 @@ impl<'a> Session<'a> {
         prompt(output)?;
         while !is_closing() {
             match read(&mut input, &mut partial)? {
-                Input::End => return Ok(()),
-                Input::Nothing => self.repeat_status(output)?,
-                Input::Line(line) => {
+                SessionInput::End => return Ok(()),
+                SessionInput::Nothing => self.repeat_status(output)?,
+                SessionInput::Line(line) => {
                     if !self.line(line.trim(), output)? {
                         return Ok(());
                     }
@@ -91,18 +91,18 @@ impl<'a> Session<'a> {
             output.flush()?;
             return Ok(true);
         }
-        let is_remote = matches!(self.place, Place::Network(_));
+        let is_remote = matches!(self.place, ConsoleClientPlace::Network(_));
         match commands::run(self.sources, line, is_remote) {
-            Reply::Text(text) => output.write_all(text.as_bytes())?,
-            Reply::Loop(text) => {
+            ConsoleReply::Text(text) => output.write_all(text.as_bytes())?,
+            ConsoleReply::Loop(text) => {
                 output.write_all(text.as_bytes())?;
                 output.flush()?;
                 self.looping = Some(Instant::now());
                 return Ok(true);
             }
             // On the terminal there is nothing to leave.
-            Reply::Quit if self.place == Place::Terminal => {}
-            Reply::Quit => return Ok(false),
+            ConsoleReply::Quit if self.place == ConsoleClientPlace::Terminal => {}
+            ConsoleReply::Quit => return Ok(false),
         }
         prompt(output)?;
         Ok(true)
@@ -137,29 +137,29 @@ fn next(
 ) -> io::Result<Option<String>> {
     while !is_closing() {
         match read(input, partial)? {
-            Input::Line(line) => return Ok(Some(line)),
-            Input::End => return Ok(None),
-            Input::Nothing => {}
+            SessionInput::Line(line) => return Ok(Some(line)),
+            SessionInput::End => return Ok(None),
+            SessionInput::Nothing => {}
         }
     }
     Ok(None)
 }
 
 /// Reads up to the end of a line. `partial` keeps the beginning of a line that is not complete.
-fn read(input: &mut impl BufRead, partial: &mut Vec<u8>) -> io::Result<Input> {
+fn read(input: &mut impl BufRead, partial: &mut Vec<u8>) -> io::Result<SessionInput> {
     let room = MAX_LINE.saturating_sub(partial.len() as u64);
     match input.by_ref().take(room).read_until(b'\n', partial) {
         Ok(_) if partial.last() == Some(&b'\n') => {
             let line = String::from_utf8_lossy(partial).into_owned();
             partial.clear();
-            Ok(Input::Line(line))
+            Ok(SessionInput::Line(line))
         }
         Ok(_) if partial.len() as u64 >= MAX_LINE => {
             Err(io::Error::new(ErrorKind::InvalidData, "a line is too long"))
         }
-        Ok(_) => Ok(Input::End),
+        Ok(_) => Ok(SessionInput::End),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            Ok(Input::Nothing)
+            Ok(SessionInput::Nothing)
         }
         Err(error) => Err(error),
     }

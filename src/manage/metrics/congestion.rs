@@ -1,9 +1,9 @@
 //! Congestion control.
 
-use super::family::Family;
+use super::family::MetricFamily;
 use crate::manage::api::ApiContext;
 
-pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.congestion;
     let counts = &status.devices;
     let waiting =
@@ -20,22 +20,22 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     let failures = [("unanswered", status.unanswered), ("refused", status.refused)];
     let failures = failures.map(|(result, count)| (vec![("result", result.to_owned())], count));
     vec![
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_congestion_control_enabled",
             "1 while this SM configures congestion control",
             if status.is_enabled { 1.0 } else { 0.0 },
         ),
-        Family::gauges(
+        MetricFamily::gauges(
             "torus_sm_congestion_control_devices",
             "Switches and ports of channel adapters by the state of their congestion control",
             states.to_vec(),
         ),
-        Family::counters(
+        MetricFamily::counters(
             "torus_sm_congestion_control_requests",
             "Requests of congestion control by method",
             requests.to_vec(),
         ),
-        Family::counters(
+        MetricFamily::counters(
             "torus_sm_congestion_control_failed_requests",
             "Requests of congestion control without an answer, or with an error status",
             failures.to_vec(),

@@ -3,20 +3,20 @@
 //! The text is written once, in the format that the client accepts: a fabric of 16x16x16 has 200,000
 //! samples of port counters.
 
-use super::family::{Family, Labels, Samples};
+use super::family::{Labels, MetricFamily, MetricSamples};
 use crate::histogram::Histogram;
 use std::fmt::Write as _;
 
 /// The text formats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Format {
+pub(super) enum MetricsFormat {
     /// OpenMetrics 1.0.
     OpenMetrics,
     /// Prometheus' older text format.
     Prometheus,
 }
 
-impl Format {
+impl MetricsFormat {
     /// The format for a header Accept.
     pub(super) fn accepted(accept: &str) -> Self {
         if accept.contains("application/openmetrics-text") {
@@ -36,46 +36,46 @@ impl Format {
 
 /// Writes families. Text is appended to a `String`, where `write!` cannot fail.
 pub(super) struct TextWriter {
-    format: Format,
+    format: MetricsFormat,
     text: String,
 }
 
 impl TextWriter {
     /// `capacity`: the expected length in bytes.
-    pub(super) fn new(format: Format, capacity: usize) -> Self {
+    pub(super) fn new(format: MetricsFormat, capacity: usize) -> Self {
         Self { format, text: String::with_capacity(capacity) }
     }
 
     /// The complete text.
     pub(super) fn finish(mut self) -> String {
-        if self.format == Format::OpenMetrics {
+        if self.format == MetricsFormat::OpenMetrics {
             self.text.push_str("# EOF\n");
         }
         self.text
     }
 
-    pub(super) fn family(&mut self, family: &Family) {
-        let Family { name, help, ref samples } = *family;
+    pub(super) fn family(&mut self, family: &MetricFamily) {
+        let MetricFamily { name, help, ref samples } = *family;
         match samples {
-            Samples::Counter(samples) => {
+            MetricSamples::Counter(samples) => {
                 self.start_counter(name, help);
                 for (labels, value) in samples {
                     self.sample(name, "_total", None, labels);
                     let _ = writeln!(self.text, "{value}");
                 }
             }
-            Samples::FloatCounter(value) => {
+            MetricSamples::FloatCounter(value) => {
                 self.start_counter(name, help);
                 let _ = writeln!(self.text, "{name}_total {value:?}");
             }
-            Samples::Gauge(samples) => {
+            MetricSamples::Gauge(samples) => {
                 self.start(name, help, "gauge");
                 for (labels, value) in samples {
                     self.sample(name, "", None, labels);
                     let _ = writeln!(self.text, "{value:?}");
                 }
             }
-            Samples::Histogram(samples) => {
+            MetricSamples::Histogram(samples) => {
                 self.start(name, help, "histogram");
                 for (labels, value) in samples {
                     self.histogram(name, labels, value);
@@ -91,8 +91,8 @@ impl TextWriter {
     /// Starts a family of counters. In Prometheus' format, the suffix `_total` belongs to its name.
     pub(super) fn start_counter(&mut self, name: &str, help: &str) {
         match self.format {
-            Format::OpenMetrics => self.start(name, help, "counter"),
-            Format::Prometheus => self.start(&format!("{name}_total"), help, "counter"),
+            MetricsFormat::OpenMetrics => self.start(name, help, "counter"),
+            MetricsFormat::Prometheus => self.start(&format!("{name}_total"), help, "counter"),
         }
     }
 
@@ -169,16 +169,16 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn text(format: Format) -> String {
+    fn text(format: MetricsFormat) -> String {
         let mut histogram = Histogram::default();
         histogram.observe(Duration::from_millis(3));
         let labels = vec![("kind", "a \"quoted\"\n\\ text".to_owned())];
         let mut writer = TextWriter::new(format, 0);
         for family in [
-            Family::counters("things", "Things", vec![(labels.clone(), 2)]),
-            Family::float_counter("busy_seconds", "Time", 0.25),
-            Family::gauge("level", "Level", 1.5),
-            Family::histograms("time_seconds", "Times", vec![(labels, histogram)]),
+            MetricFamily::counters("things", "Things", vec![(labels.clone(), 2)]),
+            MetricFamily::float_counter("busy_seconds", "Time", 0.25),
+            MetricFamily::gauge("level", "Level", 1.5),
+            MetricFamily::histograms("time_seconds", "Times", vec![(labels, histogram)]),
         ] {
             writer.family(&family);
         }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn openmetrics_ends_with_eof_and_escapes_labels() {
-        let text = text(Format::OpenMetrics);
+        let text = text(MetricsFormat::OpenMetrics);
         assert!(text.starts_with("# HELP things Things\n# TYPE things counter\n"), "{text}");
         assert!(
             text.contains("\nthings_total{kind=\"a \\\"quoted\\\"\\n\\\\ text\"} 2\n"),
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_older_format_has_counters_with_their_suffix() {
-        let text = text(Format::Prometheus);
+        let text = text(MetricsFormat::Prometheus);
         let start = "# HELP things_total Things\n# TYPE things_total counter\nthings_total{";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains("# TYPE level gauge\nlevel 1.5\n"), "{text}");
@@ -219,8 +219,8 @@ mod tests {
         for millis in [1, 3, 90_000] {
             histogram.observe(Duration::from_millis(millis));
         }
-        let mut writer = TextWriter::new(Format::Prometheus, 0);
-        writer.family(&Family::histogram("time_seconds", "Times", histogram));
+        let mut writer = TextWriter::new(MetricsFormat::Prometheus, 0);
+        writer.family(&MetricFamily::histogram("time_seconds", "Times", histogram));
         let text = writer.finish();
         for line in [
             "time_seconds_count 3",

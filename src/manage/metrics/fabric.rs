@@ -1,23 +1,23 @@
 //! Nodes, links and device faults.
 
-use super::family::Family;
+use super::family::MetricFamily;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::manage::api::ApiContext;
 use crate::manage::fabric_changes::kind_name;
 use crate::wire::attr::{NodeKind, PortState};
 
-pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.status;
     let mut families = status.fabric.as_deref().map(counts).unwrap_or_default();
     families.extend(status.fabric.as_deref().map(names));
     families.extend([
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_unresponsive_devices",
             "Devices that do not answer although no neighbour reports their links down",
             status.unresponsive.devices.len() as f64,
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_mass_silence",
             "1 while more devices are unresponsive than unresponsive_alarm allows",
             f64::from(u8::from(status.unresponsive.is_alarm)),
@@ -25,38 +25,42 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     ]);
     let Some(subnet) = &status.subnet else { return families };
     families.extend([
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_unacknowledged_sets",
             "Sets of the last reconfiguration that devices did not acknowledge",
             subnet.failed_sets as f64,
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_refused_sets",
             "Sets that devices refuse",
             subnet.devices.refused.len() as f64,
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_silent_devices",
             "Devices that acknowledge no Sets",
             subnet.devices.silent.len() as f64,
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_quarantined_links",
             "Links that are treated as down, because they flap or report errors",
             subnet.devices.quarantined.len() as f64,
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_unreachable_ports",
             "End ports without routes",
             subnet.summary.left_out.len() as f64,
         ),
-        Family::gauge("torus_sm_lids", "LIDs assigned", subnet.plan.lids.iter().count() as f64),
+        MetricFamily::gauge(
+            "torus_sm_lids",
+            "LIDs assigned",
+            subnet.plan.lids.iter().count() as f64,
+        ),
     ]);
     families
 }
 
 /// The names of nodes, which the metrics of their ports have as labels only by GUID.
-fn names(fabric: &Fabric) -> Family {
+fn names(fabric: &Fabric) -> MetricFamily {
     let info = fabric.nodes().iter().map(|node| {
         let labels = vec![
             ("node", node.guid().to_string()),
@@ -66,10 +70,10 @@ fn names(fabric: &Fabric) -> Family {
         (labels, 1.0)
     });
     let help = "Nodes by GUID with their names; always 1";
-    Family::gauges("torus_sm_node_info", help, info.collect())
+    MetricFamily::gauges("torus_sm_node_info", help, info.collect())
 }
 
-fn counts(fabric: &Fabric) -> Vec<Family> {
+fn counts(fabric: &Fabric) -> Vec<MetricFamily> {
     let kinds = [NodeKind::Switch, NodeKind::Ca, NodeKind::Router].map(|kind| {
         let count = fabric.nodes().iter().filter(|node| node.kind() == kind).count();
         (vec![("kind", kind_name(kind).to_owned())], count as f64)
@@ -91,9 +95,17 @@ fn counts(fabric: &Fabric) -> Vec<Family> {
     });
     let faults = fabric.faults().len() as f64;
     vec![
-        Family::gauges("torus_sm_nodes", "Nodes of the fabric", kinds.into()),
-        Family::gauges("torus_sm_links", "Links by the lower state of their ends", states.into()),
-        Family::gauges("torus_sm_ports", "External ports by state", ports.into()),
-        Family::gauge("torus_sm_sweep_faults", "Failures of devices in the last sweep", faults),
+        MetricFamily::gauges("torus_sm_nodes", "Nodes of the fabric", kinds.into()),
+        MetricFamily::gauges(
+            "torus_sm_links",
+            "Links by the lower state of their ends",
+            states.into(),
+        ),
+        MetricFamily::gauges("torus_sm_ports", "External ports by state", ports.into()),
+        MetricFamily::gauge(
+            "torus_sm_sweep_faults",
+            "Failures of devices in the last sweep",
+            faults,
+        ),
     ]
 }

@@ -7,7 +7,7 @@ pub type Labels = Vec<(&'static str, String)>;
 
 /// The samples of a metric.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Samples {
+pub enum MetricSamples {
     /// Values that only increase; the name gets the suffix `_total`.
     Counter(Vec<(Labels, u64)>),
     /// A counter that is no whole number.
@@ -18,27 +18,27 @@ pub enum Samples {
 
 /// A metric.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Family {
+pub struct MetricFamily {
     /// Without the suffixes of its type.
     pub name: &'static str,
     /// One sentence without its full stop.
     pub help: &'static str,
-    pub samples: Samples,
+    pub samples: MetricSamples,
 }
 
-impl Family {
+impl MetricFamily {
     /// A counter without labels.
     pub fn counter(name: &'static str, help: &'static str, value: u64) -> Self {
         Self::counters(name, help, vec![(Labels::new(), value)])
     }
 
     pub fn counters(name: &'static str, help: &'static str, samples: Vec<(Labels, u64)>) -> Self {
-        Self { name, help, samples: Samples::Counter(samples) }
+        Self { name, help, samples: MetricSamples::Counter(samples) }
     }
 
     /// A counter without labels that is no whole number, such as seconds.
     pub fn float_counter(name: &'static str, help: &'static str, value: f64) -> Self {
-        Self { name, help, samples: Samples::FloatCounter(value) }
+        Self { name, help, samples: MetricSamples::FloatCounter(value) }
     }
 
     /// A gauge without labels.
@@ -47,7 +47,7 @@ impl Family {
     }
 
     pub fn gauges(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> Self {
-        Self { name, help, samples: Samples::Gauge(samples) }
+        Self { name, help, samples: MetricSamples::Gauge(samples) }
     }
 
     /// A histogram of durations in seconds without labels.
@@ -60,6 +60,6 @@ impl Family {
         help: &'static str,
         samples: Vec<(Labels, Histogram)>,
     ) -> Self {
-        Self { name, help, samples: Samples::Histogram(samples) }
+        Self { name, help, samples: MetricSamples::Histogram(samples) }
     }
 }

@@ -1,10 +1,10 @@
 //! Open incidents.
 
-use super::family::Family;
+use super::family::MetricFamily;
 use crate::manage::api::ApiContext;
 use std::collections::BTreeMap;
 
-pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let mut counts = BTreeMap::new();
     for incident in &context.incidents.open {
         *counts.entry((incident.severity, incident.kind)).or_insert(0_u32) += 1;
@@ -15,5 +15,5 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
         (labels, f64::from(count))
     });
     let help = "Open incidents by severity and kind; none without incidents";
-    vec![Family::gauges("torus_sm_open_incidents", help, samples.collect())]
+    vec![MetricFamily::gauges("torus_sm_open_incidents", help, samples.collect())]
 }

@@ -27,13 +27,13 @@ mod smps;
 mod vendor;
 mod virtual_ports;
 
-use crate::manage::api::{ApiContext, ApiError, Query, Reply};
-use encode::{Format, TextWriter};
-use family::Family;
+use crate::manage::api::{ApiContext, ApiError, ApiQuery, HttpReply};
+use encode::{MetricsFormat, TextWriter};
+use family::MetricFamily;
 use port_counters::LabelledPorts;
 
 /// A group of metrics.
-type Group = fn(&ApiContext<'_>) -> Vec<Family>;
+type Group = fn(&ApiContext<'_>) -> Vec<MetricFamily>;
 
 /// The groups of metrics.
 const GROUPS: &[Group] = &[
@@ -56,13 +56,13 @@ const TEXT_LENGTH: usize = 64 << 10;
 ///
 /// # Errors
 /// None.
-pub fn metrics(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
-    let format = Format::accepted(context.accept);
+pub fn metrics(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
+    let format = MetricsFormat::accepted(context.accept);
     let ports = LabelledPorts::new(&context.perf.database);
     let mut text = TextWriter::new(format, TEXT_LENGTH + ports.text_length());
     for family in GROUPS.iter().flat_map(|group| group(context)) {
         text.family(&family);
     }
     ports.write(&mut text);
-    Ok(Reply::text(format.content_type(), text.finish()))
+    Ok(HttpReply::text(format.content_type(), text.finish()))
 }

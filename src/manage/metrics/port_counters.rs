@@ -110,7 +110,7 @@ impl<'a> LabelledPorts<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::encode::Format;
+    use super::super::encode::MetricsFormat;
     use super::*;
     use crate::ids::{Guid, PortNum};
     use crate::perfmgr::counters::{DataCounters, ErrorCounters};
@@ -118,7 +118,7 @@ mod tests {
 
     fn text(database: &Database) -> (String, usize) {
         let ports = LabelledPorts::new(database);
-        let mut writer = TextWriter::new(Format::Prometheus, 0);
+        let mut writer = TextWriter::new(MetricsFormat::Prometheus, 0);
         ports.write(&mut writer);
         (writer.finish(), ports.text_length())
     }

@@ -1,13 +1,13 @@
 //! Memory and time of the process, with the names that Prometheus' clients share.
 
-use super::family::Family;
+use super::family::MetricFamily;
 use crate::manage::api::ApiContext;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let started = context.status.started.timestamp_millis() as f64 / 1000.0;
-    let mut families = vec![Family::gauge(
+    let mut families = vec![MetricFamily::gauge(
         "process_start_time_seconds",
         "Start of the process since the Unix epoch in seconds",
         started,
@@ -15,7 +15,7 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
         let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
         let used = seconds(usage.user_time()) + seconds(usage.system_time());
-        families.push(Family::float_counter(
+        families.push(MetricFamily::float_counter(
             "process_cpu_seconds",
             "User and system CPU time spent in seconds",
             used,
@@ -28,7 +28,7 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     ];
     for (field, name, help) in fields {
         if let Some(kib) = kib(&memory, field) {
-            families.push(Family::gauge(name, help, kib as f64 * 1024.0));
+            families.push(MetricFamily::gauge(name, help, kib as f64 * 1024.0));
         }
     }
     families

@@ -1,6 +1,6 @@
 //! Subnet administration.
 
-use super::family::Family;
+use super::family::MetricFamily;
 use crate::manage::api::{ApiContext, offenders};
 use crate::manage::sa_names::{drop_reason, method};
 use crate::manage::sa_query::{SaQuery, SaReport};
@@ -10,14 +10,14 @@ use crate::wire::sa::SaAttr;
 const MAX_OFFENCES: usize = 256;
 
 /// The families of the SA; none while the SA server is too busy to report.
-pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let Ok(report) = context.ask_sa(SaQuery::Report) else { return Vec::new() };
     [clients(context, &report), replies(&report), refusals(&report), registrations(&report)]
         .concat()
 }
 
 /// Offences, and reports to subscribers.
-fn clients(context: &ApiContext<'_>, report: &SaReport) -> Vec<Family> {
+fn clients(context: &ApiContext<'_>, report: &SaReport) -> Vec<MetricFamily> {
     let offences = offenders::counts(context, Some(report));
     let offences = offences.into_iter().take(MAX_OFFENCES).map(|((lid, offence), count)| {
         (vec![("lid", lid.to_string()), ("offence", offence.name().to_owned())], count)
@@ -27,17 +27,17 @@ fn clients(context: &ApiContext<'_>, report: &SaReport) -> Vec<Family> {
         [("answered", sent.answered), ("unanswered", sent.unanswered), ("dropped", sent.dropped)];
     let results = results.map(|(name, count)| (vec![("result", name.to_owned())], count));
     vec![
-        Family::counters(
+        MetricFamily::counters(
             "torus_sm_offences",
             "Requests and traps that only defective or hostile programs send, by source LID",
             offences.collect(),
         ),
-        Family::counters(
+        MetricFamily::counters(
             "torus_sm_sa_reports",
             "Reports to subscribers by result; dropped ones were not sent",
             results.into(),
         ),
-        Family::counter(
+        MetricFamily::counter(
             "torus_sm_sa_ended_subscriptions",
             "Subscriptions that ended because their queue pairs responded to no report",
             report.ended_subscriptions,
@@ -45,7 +45,7 @@ fn clients(context: &ApiContext<'_>, report: &SaReport) -> Vec<Family> {
     ]
 }
 
-fn replies(report: &SaReport) -> Vec<Family> {
+fn replies(report: &SaReport) -> Vec<MetricFamily> {
     let counters = &report.counters;
     let replies = counters.replies().map(|((attribute, code, status), count)| {
         let labels = vec![
@@ -58,19 +58,23 @@ fn replies(report: &SaReport) -> Vec<Family> {
     let times = [("reader", counters.inline_times()), ("queue", counters.queued_times())];
     let times = times.map(|(by, times)| (vec![("answered_by", by.to_owned())], times));
     vec![
-        Family::counters("torus_sm_sa_replies", "SA replies, without BUSY", replies.collect()),
-        Family::histograms(
+        MetricFamily::counters(
+            "torus_sm_sa_replies",
+            "SA replies, without BUSY",
+            replies.collect(),
+        ),
+        MetricFamily::histograms(
             "torus_sm_sa_response_seconds",
             "Times from the arrival of SA requests to their replies, of every 64th that a reader \
              thread of the port answered",
             times.into(),
         ),
-        Family::counter("torus_sm_sa_records", "Records in SA replies", counters.records()),
+        MetricFamily::counter("torus_sm_sa_records", "Records in SA replies", counters.records()),
     ]
 }
 
 /// Requests that were dropped, refused or ignored.
-fn refusals(report: &SaReport) -> Vec<Family> {
+fn refusals(report: &SaReport) -> Vec<MetricFamily> {
     let counters = &report.counters;
     let drops = counters
         .drops()
@@ -79,14 +83,18 @@ fn refusals(report: &SaReport) -> Vec<Family> {
     let busy = refused.iter().map(|(_, [busy, _])| busy).sum();
     let rejected = refused.iter().map(|(_, [_, rejected])| rejected).sum();
     vec![
-        Family::counters("torus_sm_sa_dropped", "SA requests without a reply", drops.collect()),
-        Family::counter("torus_sm_sa_busy", "BUSY replies of the SA", busy),
-        Family::counter(
+        MetricFamily::counters(
+            "torus_sm_sa_dropped",
+            "SA requests without a reply",
+            drops.collect(),
+        ),
+        MetricFamily::counter("torus_sm_sa_busy", "BUSY replies of the SA", busy),
+        MetricFamily::counter(
             "torus_sm_sa_rejected_changes",
             "Changes of SA records that were denied or exceeded a limit",
             rejected,
         ),
-        Family::counter(
+        MetricFamily::counter(
             "torus_sm_sa_ignored",
             "SA requests ignored because this SM was not master of a configured subnet",
             report.ignored,
@@ -95,7 +103,7 @@ fn refusals(report: &SaReport) -> Vec<Family> {
 }
 
 /// What waits, and what clients have registered.
-fn registrations(report: &SaReport) -> Vec<Family> {
+fn registrations(report: &SaReport) -> Vec<MetricFamily> {
     let registered = [
         ("multicast_group", report.groups),
         ("service", report.services),
@@ -104,7 +112,15 @@ fn registrations(report: &SaReport) -> Vec<Family> {
     let registered =
         registered.map(|(kind, count)| (vec![("kind", kind.to_owned())], count as f64));
     vec![
-        Family::gauge("torus_sm_sa_queued_requests", "SA requests that wait", report.queued as f64),
-        Family::gauges("torus_sm_sa_registered", "Registrations of SA clients", registered.into()),
+        MetricFamily::gauge(
+            "torus_sm_sa_queued_requests",
+            "SA requests that wait",
+            report.queued as f64,
+        ),
+        MetricFamily::gauges(
+            "torus_sm_sa_registered",
+            "Registrations of SA clients",
+            registered.into(),
+        ),
     ]
 }

@@ -1,6 +1,6 @@
 //! Role, sweeps and reconfigurations.
 
-use super::family::{Family, Labels};
+use super::family::{Labels, MetricFamily};
 use crate::contained;
 use crate::manage::api::ApiContext;
 use crate::manage::loop_status::{LoopStatistics, LoopStatus};
@@ -13,7 +13,7 @@ use crate::wire::attr::SmState;
 const STATES: [SmState; 4] =
     [SmState::NotActive, SmState::Discovering, SmState::Standby, SmState::Master];
 
-pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.status;
     let mut families = role(status);
     families.extend(plan(status));
@@ -33,7 +33,7 @@ fn count_peers(status: &LoopStatus, is_counted: impl Fn(&PeerStatus) -> bool) ->
     replication.peers.iter().filter(|(_, peer)| is_counted(peer)).count() as f64
 }
 
-fn role(status: &LoopStatus) -> Vec<Family> {
+fn role(status: &LoopStatus) -> Vec<MetricFamily> {
     let info = vec![
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("port_guid", status.sm.guid.to_string()),
@@ -45,14 +45,22 @@ fn role(status: &LoopStatus) -> Vec<Family> {
         (vec![("state", state.to_string())], count as f64)
     };
     vec![
-        Family::gauges("torus_sm_info", "Version and port of the SM; always 1", vec![(info, 1.0)]),
-        Family::gauges("torus_sm_state", "1 for the state of this SM", STATES.map(state).into()),
-        Family::gauge("torus_sm_priority", "Priority of this SM", status.sm.priority.into()),
-        Family::gauges("torus_sm_other_sms", "Other SMs by state", STATES.map(others).into()),
+        MetricFamily::gauges(
+            "torus_sm_info",
+            "Version and port of the SM; always 1",
+            vec![(info, 1.0)],
+        ),
+        MetricFamily::gauges(
+            "torus_sm_state",
+            "1 for the state of this SM",
+            STATES.map(state).into(),
+        ),
+        MetricFamily::gauge("torus_sm_priority", "Priority of this SM", status.sm.priority.into()),
+        MetricFamily::gauges("torus_sm_other_sms", "Other SMs by state", STATES.map(others).into()),
     ]
 }
 
-fn plan(status: &LoopStatus) -> Vec<Family> {
+fn plan(status: &LoopStatus) -> Vec<MetricFamily> {
     let subnet = status.subnet.as_deref();
     let is_up = subnet.is_some_and(|subnet| subnet.failed_sets == 0);
     let engine = subnet.map(|subnet| vec![("engine", subnet.plan.routing.engine.to_owned())]);
@@ -60,32 +68,32 @@ fn plan(status: &LoopStatus) -> Vec<Family> {
     let config_rejected = status.config.error.is_some();
     let mut families = repair(subnet);
     families.extend([
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_subnet_up",
             "1 if this SM is master and all devices are configured",
             flag(is_up),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_subnet_generation",
             "Number of the published subnet; 0 without one",
             generation as f64,
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_plan_refused",
             "1 if the last reconfiguration found no valid plan",
             flag(status.refused.is_some()),
         ),
-        Family::gauges(
+        MetricFamily::gauges(
             "torus_sm_routing_engine_info",
             "Routing engine in use; always 1",
             engine.into_iter().map(|labels| (labels, 1.0)).collect(),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_config_rejected",
             "1 if the last reload was rejected",
             flag(config_rejected),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_config_read_timestamp_seconds",
             "Time at which the configuration in force was read",
             status.config.read.timestamp_millis() as f64 / 1000.0,
@@ -95,37 +103,37 @@ fn plan(status: &LoopStatus) -> Vec<Family> {
 }
 
 /// The routes around damage that torus-2QoS refuses; pairs and hops are those of switches.
-fn repair(subnet: Option<&Subnet>) -> Vec<Family> {
+fn repair(subnet: Option<&Subnet>) -> Vec<MetricFamily> {
     let Some(subnet) = subnet else { return Vec::new() };
     let repair = subnet.repair();
     let value = |of: &dyn Fn(&RepairView) -> f64| repair.map_or(0.0, of);
     vec![
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_routes_repaired",
             "1 while torus-2QoS routes around damage that its own rules exclude",
             flag(repair.is_some()),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_repair_detours",
             "Ordered pairs of switches whose path differs from that of the undamaged torus",
             value(&|repair| repair.detours as f64),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_repair_unrouted_pairs",
             "Ordered pairs of switches that the repaired routes leave without a route",
             value(&|repair| repair.unrouted as f64),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_repair_mean_hops",
             "Mean length of detours in links between switches; 0 without any",
             value(&|repair| repair.mean_hops),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_repair_longest_hops",
             "Length of the longest detour in links between switches; 0 without any",
             value(&|repair| repair.longest_hops.into()),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_unrouted_host_pairs",
             "Pairs of hosts without a route, beside those of unreachable ports",
             subnet.summary.unrouted.hosts as f64,
@@ -133,7 +141,7 @@ fn repair(subnet: Option<&Subnet>) -> Vec<Family> {
     ]
 }
 
-fn durations(statistics: &LoopStatistics) -> Vec<Family> {
+fn durations(statistics: &LoopStatistics) -> Vec<MetricFamily> {
     let sweeps = statistics.sweeps.iter().map(|(&(kind, cause), &histogram)| {
         let labels = vec![("kind", kind.name().to_owned()), ("cause", cause.name().to_owned())];
         (labels, histogram)
@@ -143,32 +151,32 @@ fn durations(statistics: &LoopStatistics) -> Vec<Family> {
         .iter()
         .map(|(&result, &histogram)| (vec![("result", result.to_owned())], histogram));
     vec![
-        Family::histograms(
+        MetricFamily::histograms(
             "torus_sm_sweep_duration_seconds",
             "Durations of completed sweeps",
             sweeps.collect(),
         ),
-        Family::histograms(
+        MetricFamily::histograms(
             "torus_sm_reconfiguration_duration_seconds",
             "Durations of reconfigurations, from planning to the last acknowledged Set",
             plans.collect(),
         ),
-        Family::histogram(
+        MetricFamily::histogram(
             "torus_sm_planning_duration_seconds",
             "Durations of planning and verification",
             statistics.planning,
         ),
-        Family::histogram(
+        MetricFamily::histogram(
             "torus_sm_verification_duration_seconds",
             "Durations of verification, a part of planning and verification",
             statistics.verification,
         ),
-        Family::histogram(
+        MetricFamily::histogram(
             "torus_sm_programming_duration_seconds",
             "Durations of programming the devices",
             statistics.programming,
         ),
-        Family::histogram(
+        MetricFamily::histogram(
             "torus_sm_trap_to_tables_seconds",
             "Times from a trap to the last acknowledged block of a linear forwarding table",
             statistics.trap_to_tables,
@@ -176,7 +184,7 @@ fn durations(statistics: &LoopStatistics) -> Vec<Family> {
     ]
 }
 
-fn counts(context: &ApiContext<'_>) -> Vec<Family> {
+fn counts(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.status;
     let statistics = &context.status.statistics;
     let by_kind = |counts: &std::collections::BTreeMap<_, u64>| -> Vec<(Labels, u64)> {
@@ -188,22 +196,22 @@ fn counts(context: &ApiContext<'_>) -> Vec<Family> {
     let traps = statistics.traps.iter();
     let traps = traps.map(|(number, &count)| (vec![("number", number.to_string())], count));
     vec![
-        Family::counters(
+        MetricFamily::counters(
             "torus_sm_sweeps_interrupted",
             "Sweeps that changed links interrupted",
             by_kind(&statistics.interrupted_sweeps),
         ),
-        Family::counters(
+        MetricFamily::counters(
             "torus_sm_sweeps_failed",
             "Sweeps that failed",
             by_kind(&statistics.failed_sweeps),
         ),
-        Family::counters(
+        MetricFamily::counters(
             "torus_sm_traps",
             "Traps, without repetitions and those above the limits of their sender",
             traps.collect(),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_queued_events",
             "Events that wait for the SM loop",
             status.queued_events as f64,
@@ -212,25 +220,25 @@ fn counts(context: &ApiContext<'_>) -> Vec<Family> {
 }
 
 /// Connections with other instances.
-fn replication(context: &ApiContext<'_>) -> Vec<Family> {
+fn replication(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.status;
     vec![
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_replication_connections",
             "Connections with other instances of torus-sm, in both directions",
             count_peers(status, |peer| peer.is_connected && peer.problem.is_none()),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_replication_unconnected_peers",
             "Peers that this instance cannot connect to",
             count_peers(status, |peer| peer.is_outgoing && !peer.is_connected),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_replication_complete",
             "1 if this SM, a standby, has the state of the master",
             flag(count_peers(status, |peer| peer.is_complete) > 0.0),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_replication_different_peers",
             "Connections with instances that are configured differently",
             count_peers(status, |peer| !peer.differences.is_empty()),
@@ -239,24 +247,24 @@ fn replication(context: &ApiContext<'_>) -> Vec<Family> {
 }
 
 /// The management interface, and defects.
-fn management(context: &ApiContext<'_>) -> Vec<Family> {
+fn management(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     vec![
-        Family::counter(
+        MetricFamily::counter(
             "torus_sm_contained_panics",
             "Panics contained since the start: each is a defect of torus-sm that the log tells about",
             contained::count(),
         ),
-        Family::counter(
+        MetricFamily::counter(
             "torus_sm_events",
             "Events of the management interface",
             context.last_event,
         ),
-        Family::counter(
+        MetricFamily::counter(
             "torus_sm_management_requests",
             "Requests to the management interface",
             context.requests,
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_management_connections",
             "Open connections of the management interface",
             context.connections as f64,

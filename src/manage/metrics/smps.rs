@@ -1,6 +1,6 @@
 //! Subnet management requests.
 
-use super::family::{Family, Labels};
+use super::family::{Labels, MetricFamily};
 use crate::manage::api::ApiContext;
 use crate::transport::transactions::AttributeCount;
 use crate::wire::attr::AttrId;
@@ -10,53 +10,53 @@ use std::time::Duration;
 /// Samples of a counter.
 type Counts = Vec<(Labels, u64)>;
 
-pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let counters = &context.status.smps.counters();
     let (sent, results) = by_attribute(&counters.attributes);
     let times = [("get", counters.get_times), ("set", counters.set_times)];
     let times = times.map(|(method, times)| (method_label(method), times.histogram()));
     vec![
-        Family::counters(
+        MetricFamily::counters(
             "torus_sm_smp_requests",
             "SubnGet and SubnSet requests, without retransmissions",
             sent,
         ),
-        Family::counters(
+        MetricFamily::counters(
             "torus_sm_smp_results",
             "Results of SubnGet and SubnSet requests by attribute and method",
             results,
         ),
-        Family::histograms(
+        MetricFamily::histograms(
             "torus_sm_smp_response_seconds",
             "Times from the first transmission of a SubnGet or SubnSet to its response",
             times.into(),
         ),
-        Family::counter(
+        MetricFamily::counter(
             "torus_sm_smp_retransmissions",
             "Retransmissions of SubnGet and SubnSet requests",
             counters.retransmissions,
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_smp_window",
             "SubnGet and SubnSet requests that may be in flight",
             counters.window as f64,
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_smp_round_trip_seconds",
             "Moving average of the time from a request to its response",
             counters.round_trip.unwrap_or(Duration::ZERO).as_secs_f64(),
         ),
-        Family::counter(
+        MetricFamily::counter(
             "torus_sm_smps_posted",
             "SMPs without a response: TrapRepress, and responses to received requests",
             counters.posted,
         ),
-        Family::counter(
+        MetricFamily::counter(
             "torus_sm_smps_unmatched",
             "Responses without a pending request",
             counters.unmatched,
         ),
-        Family::counter(
+        MetricFamily::counter(
             "torus_sm_unsolicited_mads_dropped",
             "Traps, SMInfo and SA requests dropped because their queue was full, or their sender \
              had sent too many",

@@ -1,10 +1,10 @@
 //! Vendor-specific capabilities.
 
-use super::family::Family;
+use super::family::MetricFamily;
 use crate::manage::api::ApiContext;
 use std::collections::BTreeMap;
 
-pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.vendor;
     let mut states: BTreeMap<&str, usize> =
         ["answered", "unsupported", "unanswered", "refused"].map(|word| (word, 0)).into();
@@ -22,31 +22,31 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
         .iter()
         .map(|(name, &count)| (vec![("capability", name.clone())], count as f64));
     vec![
-        Family::gauges(
+        MetricFamily::gauges(
             "torus_sm_vendor_nodes",
             "Nodes asked for vendor-specific capabilities by their answer",
             states.collect(),
         ),
-        Family::gauges(
+        MetricFamily::gauges(
             "torus_sm_vendor_capabilities",
             "Nodes that announce a vendor-specific capability",
             capabilities.collect(),
         ),
-        Family::gauges(
+        MetricFamily::gauges(
             "torus_sm_rate_limited_ports",
             "Adapter ports with rate limits of enhanced_qos_policy_file by their state",
             [("configured", status.rates.configured), ("failed", status.rates.failed)]
                 .map(|(state, count)| (vec![("state", state.to_owned())], count as f64))
                 .to_vec(),
         ),
-        Family::gauges(
+        MetricFamily::gauges(
             "torus_sm_adaptive_switches",
             "Switches with adaptive routing or local repair by their state",
             [("configured", status.adaptive.configured), ("failed", status.adaptive.failed)]
                 .map(|(state, count)| (vec![("state", state.to_owned())], count as f64))
                 .to_vec(),
         ),
-        Family::counter(
+        MetricFamily::counter(
             "torus_sm_vendor_requests",
             "Requests for vendor-specific capabilities",
             status.gets,

@@ -1,10 +1,10 @@
 //! Vports of adapter ports.
 
-use super::family::Family;
+use super::family::MetricFamily;
 use crate::manage::api::ApiContext;
 use crate::wire::attr::PortState;
 
-pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.virtual_ports;
     let vports = || status.ports.values().flat_map(|port| &port.vports);
     let failed = vports().filter(|vport| vport.failure.is_some()).count();
@@ -16,18 +16,18 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
     ];
     let failed_ports = status.ports.values().filter(|port| port.failure.is_some()).count();
     vec![
-        Family::gauges(
+        MetricFamily::gauges(
             "torus_sm_vports",
             "Vports (SR-IOV) by their state",
             states.map(|(state, count)| (vec![("state", state.to_owned())], count as f64)).to_vec(),
         ),
-        Family::gauge(
+        MetricFamily::gauge(
             "torus_sm_vport_failed_ports",
             "Ports whose vports cannot be managed",
             failed_ports as f64,
         ),
-        Family::counter("torus_sm_vport_requests", "Requests about vports", status.requests),
-        Family::counter(
+        MetricFamily::counter("torus_sm_vport_requests", "Requests about vports", status.requests),
+        MetricFamily::counter(
             "torus_sm_vport_activations",
             "Vports that became ACTIVE",
             status.activations,

@@ -2,7 +2,7 @@
 
 use super::accept_rate::AcceptRate;
 use super::connections::NETWORK_USER;
-use super::{State, connection};
+use super::{ServerState, connection};
 use crate::local_socket::Listener;
 use nix::unistd::{Gid, Uid};
 use std::io;
@@ -20,7 +20,7 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: appl
     content-length: 33\r\nconnection: close\r\n\r\n{\"error\":\"too many connections\"}\n";
 
 /// Accepts connections until the socket fails; returns the failure.
-pub(super) async fn accept(listener: &Listener, state: &Arc<State>) -> io::Error {
+pub(super) async fn accept(listener: &Listener, state: &Arc<ServerState>) -> io::Error {
     let socket = listener.socket.try_clone().and_then(UnixListener::from_std);
     let socket = match socket {
         Ok(socket) => socket,
@@ -41,7 +41,7 @@ pub(super) async fn accept(listener: &Listener, state: &Arc<State>) -> io::Error
 }
 
 /// Accepts connections of the TCP address; never ends without one.
-pub(super) async fn accept_network(state: &Arc<State>) -> io::Error {
+pub(super) async fn accept_network(state: &Arc<ServerState>) -> io::Error {
     let Some(network) = &state.network else { return std::future::pending().await };
     let listener = match network.listener.try_clone().and_then(TcpListener::from_std) {
         Ok(listener) => listener,
@@ -83,7 +83,7 @@ async fn failed(error: &io::Error, was_failing: bool) -> bool {
     true
 }
 
-fn admit(stream: UnixStream, state: &Arc<State>) {
+fn admit(stream: UnixStream, state: &Arc<ServerState>) {
     let Ok(peer) = stream.peer_cred() else { return };
     match state.connections.take(peer.uid()) {
         Some(place) => {

@@ -23,14 +23,14 @@ impl Access {
 
 /// The client of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Client {
+pub(super) enum ClientOrigin {
     /// A process of this host, with its permissions.
     Local(Access),
     /// A client of the TCP address, whose requests have their permissions each.
     Network,
 }
 
-impl fmt::Display for Client {
+impl fmt::Display for ClientOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local(access) => f.write_str(&access.client()),

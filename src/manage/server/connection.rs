@@ -1,9 +1,9 @@
 //! One connection: a single request, within time and size limits.
 
-use super::access::{self, Access, Client};
-use super::connections::Place;
-use super::progress::Progress;
-use super::{State, respond};
+use super::access::{self, Access, ClientOrigin};
+use super::connections::ConnectionPlace;
+use super::progress::ReplyProgress;
+use super::{ServerState, respond};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -32,20 +32,24 @@ const MAX_HEADERS: usize = 64;
 /// Serves a connection of the Unix socket to its end.
 pub(super) async fn serve_local(
     stream: UnixStream,
-    state: Arc<State>,
+    state: Arc<ServerState>,
     peer: (Uid, Gid),
-    place: Place,
+    place: ConnectionPlace,
 ) {
     let access = access_of(&state, peer).await;
-    serve(stream, state, Client::Local(access), place).await;
+    serve(stream, state, ClientOrigin::Local(access), place).await;
 }
 
 /// Serves a connection of the TCP address to its end.
-pub(super) async fn serve_network(stream: TcpStream, state: Arc<State>, place: Place) {
+pub(super) async fn serve_network(
+    stream: TcpStream,
+    state: Arc<ServerState>,
+    place: ConnectionPlace,
+) {
     let tls = state.network.as_ref().and_then(|network| network.tls.clone());
-    let Some(tls) = tls else { return serve(stream, state, Client::Network, place).await };
+    let Some(tls) = tls else { return serve(stream, state, ClientOrigin::Network, place).await };
     match timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-        Ok(Ok(stream)) => serve(stream, state, Client::Network, place).await,
+        Ok(Ok(stream)) => serve(stream, state, ClientOrigin::Network, place).await,
         Ok(Err(error)) => debug!("management interface: TLS: {error}"),
         Err(_) => debug!("management interface: the TLS handshake is too slow"),
     }
@@ -54,11 +58,11 @@ pub(super) async fn serve_network(stream: TcpStream, state: Arc<State>, place: P
 /// Serves a connection to its end.
 async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
-    state: Arc<State>,
-    client: Client,
-    _place: Place,
+    state: Arc<ServerState>,
+    client: ClientOrigin,
+    _place: ConnectionPlace,
 ) {
-    let progress = Arc::new(Progress::new());
+    let progress = Arc::new(ReplyProgress::new());
     let service = service_fn(|request| {
         let state = state.clone();
         let progress = progress.clone();
@@ -85,7 +89,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Ends when the client is too slow.
-async fn overdue(progress: &Progress) {
+async fn overdue(progress: &ReplyProgress) {
     let mut checks = interval(Duration::from_secs(1));
     while !progress.is_overdue() {
         checks.tick().await;
@@ -93,7 +97,7 @@ async fn overdue(progress: &Progress) {
 }
 
 /// The permissions of the process at the other end. The group database may be slow.
-async fn access_of(state: &Arc<State>, (uid, gid): (Uid, Gid)) -> Access {
+async fn access_of(state: &Arc<ServerState>, (uid, gid): (Uid, Gid)) -> Access {
     let policy = state.policy;
     let access = spawn_blocking(move || policy.access(uid, gid, access::is_member)).await;
     access.unwrap_or(Access { uid: Some(uid.as_raw()), may_read: false, may_act: false })

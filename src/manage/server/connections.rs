@@ -32,14 +32,14 @@ impl Default for Connections {
 
 /// A place among the connections, given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     connections: Arc<Connections>,
     uid: u32,
 }
 
 impl Connections {
     /// A place for a user; `None` above the limits.
-    pub(super) fn take(self: &Arc<Self>, uid: u32) -> Option<Place> {
+    pub(super) fn take(self: &Arc<Self>, uid: u32) -> Option<ConnectionPlace> {
         let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
         let total = self.count();
         let own = by_user.get(&uid).copied().unwrap_or(0);
@@ -52,7 +52,7 @@ impl Connections {
         }
         by_user.insert(uid, own + 1);
         self.count.send_modify(|count| *count += 1);
-        Some(Place { connections: self.clone(), uid })
+        Some(ConnectionPlace { connections: self.clone(), uid })
     }
 
     /// Number of open connections.
@@ -66,7 +66,7 @@ impl Connections {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let by_user = &self.connections.by_user;
         let mut by_user = by_user.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn no_user_keeps_others_out() {
         let connections = Arc::<Connections>::default();
-        let take = |uid: u32, count: usize| -> Vec<Place> {
+        let take = |uid: u32, count: usize| -> Vec<ConnectionPlace> {
             (0..count).map_while(|_| connections.take(uid)).collect()
         };
         let first = take(500, 200);

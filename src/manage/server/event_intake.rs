@@ -1,6 +1,6 @@
 //! Takes the daemon's events, adds those that follow from the observed fabric, and numbers them.
 
-use super::State;
+use super::ServerState;
 use crate::fabric::Fabric;
 use crate::manage::event::Event;
 use crate::manage::fabric_changes::changes;
@@ -10,7 +10,7 @@ use chrono::Utc;
 use std::sync::Arc;
 
 /// Takes events until the daemon ends.
-pub(super) async fn run(mut receiver: EventReceiver, state: &State) {
+pub(super) async fn run(mut receiver: EventReceiver, state: &ServerState) {
     let mut known: Option<Arc<Fabric>> = None;
     while let Some(event) = receiver.recv().await {
         push_changes(state, &mut known);
@@ -22,13 +22,13 @@ pub(super) async fn run(mut receiver: EventReceiver, state: &State) {
     }
 }
 
-fn push(state: &State, event: Event) {
+fn push(state: &ServerState, event: Event) {
     state.push(&TimedEvent { time: Utc::now(), event });
 }
 
 /// Adds the nodes and links that sweeps lost or found since the last call. After the first sweep
 /// there are none.
-fn push_changes(state: &State, known: &mut Option<Arc<Fabric>>) {
+fn push_changes(state: &ServerState, known: &mut Option<Arc<Fabric>>) {
     let Some(fabric) = state.status.load().fabric.clone() else { return };
     let last = known.replace(fabric.clone());
     if let Some(last) = last.filter(|last| !Arc::ptr_eq(last, &fabric)) {

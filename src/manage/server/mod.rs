@@ -32,7 +32,7 @@ use super::event_log::EventLog;
 use super::feed::TimedEvent;
 use super::loop_status::LoopStatus;
 use super::socket;
-use super::sources::{SaQueryFn, Sources};
+use super::sources::{ManageSources, SaQueryFn};
 use crate::congestion::status::CongestionStatus;
 use crate::incidents::book::IncidentList;
 use crate::local_socket::{Clients, ListenError, Listener};
@@ -44,7 +44,7 @@ use access::Policy;
 use arc_swap::ArcSwap;
 use connections::Connections;
 use event_file::EventFile;
-use network::{Network, NetworkConfig};
+use network::{NetworkConfig, NetworkListener};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -94,7 +94,7 @@ pub enum StartError {
 }
 
 /// State that all connections share.
-struct State {
+struct ServerState {
     status: Arc<ArcSwap<LoopStatus>>,
     perf: Arc<ArcSwap<PerfStatus>>,
     congestion: Arc<ArcSwap<CongestionStatus>>,
@@ -106,7 +106,7 @@ struct State {
     events: EventLog,
     event_file: Option<EventFile>,
     policy: Policy,
-    network: Option<Network>,
+    network: Option<NetworkListener>,
     workers: Arc<Semaphore>,
     reply_kib: Arc<Semaphore>,
     program: PathBuf,
@@ -120,7 +120,7 @@ struct State {
     closing: watch::Receiver<bool>,
 }
 
-impl State {
+impl ServerState {
     /// Logs an event.
     fn push(&self, event: &TimedEvent) {
         let Some(logged) = self.events.push(event) else { return };
@@ -133,19 +133,19 @@ impl State {
 
 /// A running server. Dropping it ends the server and removes the socket.
 #[derive(Debug)]
-pub struct Server {
+pub struct ManageServer {
     path: PathBuf,
     url: Option<String>,
     closing: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl ManageServer {
     /// Starts a server on its own threads.
     ///
     /// # Errors
     /// The socket is in use or cannot be created, or there is no such group.
-    pub fn start(sources: Sources, config: &ServerConfig) -> Result<Self, StartError> {
+    pub fn start(sources: ManageSources, config: &ServerConfig) -> Result<Self, StartError> {
         let group = config.group.as_deref().map(access::group).transpose();
         let group = group.map_err(StartError::Group)?;
         let clients = match (config.read_all, group) {
@@ -158,7 +158,7 @@ impl Server {
         let policy = Policy { owner: nix::unistd::geteuid(), group, read_all: config.read_all };
         let network = config.network.as_ref().and_then(open_network);
         let event_file = config.event_file.as_deref().and_then(open_event_file);
-        let url = network.as_ref().and_then(Network::url);
+        let url = network.as_ref().and_then(NetworkListener::url);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(MAX_WORKERS)
@@ -168,7 +168,8 @@ impl Server {
         let closing = watch::Sender::new(false);
         let asked = closing.subscribe();
         let on_start = config.on_thread_start;
-        let settings = Settings { network, event_file, policy, program: config.program.clone() };
+        let settings =
+            ServerSettings { network, event_file, policy, program: config.program.clone() };
         let thread = std::thread::Builder::new().name("manage".into()).spawn(move || {
             on_start();
             runtime.block_on(serve(listener, settings, sources, asked));
@@ -192,7 +193,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ManageServer {
     fn drop(&mut self) {
         self.closing.send_replace(true);
         if let Some(thread) = self.thread.take() {
@@ -210,13 +211,13 @@ fn open_event_file(path: &Path) -> Option<EventFile> {
 }
 
 /// Opens the TCP address. The socket serves without it.
-fn open_network(config: &NetworkConfig) -> Option<Network> {
-    Network::open(config).inspect_err(|problem| error!("{problem}")).ok()
+fn open_network(config: &NetworkConfig) -> Option<NetworkListener> {
+    NetworkListener::open(config).inspect_err(|problem| error!("{problem}")).ok()
 }
 
 /// The server besides its socket and sources.
-struct Settings {
-    network: Option<Network>,
+struct ServerSettings {
+    network: Option<NetworkListener>,
     event_file: Option<EventFile>,
     policy: Policy,
     program: PathBuf,
@@ -225,11 +226,11 @@ struct Settings {
 /// Accepts connections until the daemon ends.
 async fn serve(
     listener: Listener,
-    settings: Settings,
-    sources: Sources,
+    settings: ServerSettings,
+    sources: ManageSources,
     mut closing: watch::Receiver<bool>,
 ) {
-    let Sources {
+    let ManageSources {
         status,
         perf,
         congestion,
@@ -242,8 +243,8 @@ async fn serve(
         earlier,
         ..
     } = sources;
-    let Settings { network, event_file, policy, program } = settings;
-    let state = Arc::new(State {
+    let ServerSettings { network, event_file, policy, program } = settings;
+    let state = Arc::new(ServerState {
         status,
         perf,
         congestion,

@@ -69,7 +69,9 @@ pub fn findings(options: &Options) -> Vec<Note> {
     }
     let group = options.management_group.as_deref().map(access::group);
     let network = NetworkConfig::from_options(options).and_then(|config| match &config {
-        Some(config) => Network::prepare(config).map(drop).map_err(|error| error.to_string()),
+        Some(config) => {
+            NetworkListener::prepare(config).map(drop).map_err(|error| error.to_string())
+        }
         None => Ok(()),
     });
     let problems = group.and_then(Result::err).into_iter().chain(network.err());
@@ -96,9 +98,9 @@ pub enum NetworkError {
 
 /// The hash of a token, so that comparisons take the same time for all.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Token([u8; 32]);
+struct TokenHash([u8; 32]);
 
-impl Token {
+impl TokenHash {
     fn new(text: &[u8]) -> Self {
         Self(Sha256::digest(text).into())
     }
@@ -121,7 +123,7 @@ impl Token {
 
 /// The permissions of clients of the TCP address.
 pub(super) struct NetworkPolicy {
-    token: Option<Token>,
+    token: Option<TokenHash>,
     /// TLS checks certificates of clients, which may read and act.
     has_client_certificates: bool,
 }
@@ -149,10 +151,10 @@ impl NetworkPolicy {
     }
 }
 
-fn given_token(headers: &HeaderMap) -> Option<Token> {
+fn given_token(headers: &HeaderMap) -> Option<TokenHash> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| Token::new(token.trim().as_bytes()))
+    scheme.eq_ignore_ascii_case("bearer").then(|| TokenHash::new(token.trim().as_bytes()))
 }
 
 /// True if the header Host is an address or `localhost`, with or without a port.
@@ -166,13 +168,13 @@ fn is_own_host(headers: &HeaderMap) -> bool {
 }
 
 /// The open TCP address.
-pub(super) struct Network {
+pub(super) struct NetworkListener {
     pub listener: TcpListener,
     pub tls: Option<TlsAcceptor>,
     pub policy: NetworkPolicy,
 }
 
-impl Network {
+impl NetworkListener {
     /// Opens the address.
     ///
     /// # Errors
@@ -201,7 +203,7 @@ impl Network {
             return Err(NetworkError::NoCredentials(address));
         }
         let token = config.token_file.as_deref().map(|path| {
-            Token::read(path)
+            TokenHash::read(path)
                 .map_err(|problem| NetworkError::Token(path.display().to_string(), problem))
         });
         let policy = NetworkPolicy { token: token.transpose()?, has_client_certificates };
@@ -245,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_token_permits_everything() {
-        let token = Some(Token::new(b"0123456789abcdef"));
+        let token = Some(TokenHash::new(b"0123456789abcdef"));
         let policy = NetworkPolicy { token, has_client_certificates: false };
         let access = |text| policy.access(&headers("sm.example", text)).map_err(|e| e.status);
         let all = Access { uid: None, may_read: true, may_act: true };
@@ -263,12 +265,13 @@ mod tests {
             token_file: None,
             tls: None,
         };
-        let opened = Network::open(&config("127.0.0.1:0")).expect("loopback");
+        let opened = NetworkListener::open(&config("127.0.0.1:0")).expect("loopback");
         assert!(opened.url().is_some_and(|url| url.starts_with("http://127.0.0.1:")));
-        let refused = Network::open(&config("0.0.0.0:0")).err();
+        let refused = NetworkListener::open(&config("0.0.0.0:0")).err();
         assert!(matches!(refused, Some(NetworkError::NotLoopback(_))), "{refused:?}");
         let tls = tls::TlsConfig { certificate: "c".into(), key: "k".into(), client_ca: None };
-        let refused = Network::open(&NetworkConfig { tls: Some(tls), ..config("0.0.0.0:0") }).err();
+        let refused =
+            NetworkListener::open(&NetworkConfig { tls: Some(tls), ..config("0.0.0.0:0") }).err();
         assert!(matches!(refused, Some(NetworkError::NoCredentials(_))), "{refused:?}");
     }
 
@@ -280,7 +283,7 @@ mod tests {
         let write = |text: &str, mode| {
             std::fs::write(&path, text).expect("a file");
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("owned");
-            Token::read(&path).map(|token| token == Token::new(b"0123456789abcdef"))
+            TokenHash::read(&path).map(|token| token == TokenHash::new(b"0123456789abcdef"))
         };
         assert_eq!(write(" 0123456789abcdef\n", 0o600), Ok(true));
         assert!(write("0123456789abcdef", 0o640).is_err());

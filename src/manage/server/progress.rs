@@ -14,7 +14,7 @@ const STREAM_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Progress of a reply, for the limits of time.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct ReplyProgress {
     start: Instant,
     /// Milliseconds from `start` to the last part of a stream of events; 0 for other replies.
     last_part: AtomicU64,
@@ -23,7 +23,7 @@ pub(super) struct Progress {
     memory: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
-impl Progress {
+impl ReplyProgress {
     pub(super) fn new() -> Self {
         Self { start: Instant::now(), last_part: AtomicU64::new(0), memory: Mutex::default() }
     }

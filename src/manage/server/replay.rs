@@ -1,7 +1,7 @@
 //! Replays recordings for the page, in a process of its own: neither its memory nor a defect that a
 //! strange recording meets is that of the daemon.
 
-use crate::manage::api::{ApiError, Reply};
+use crate::manage::api::{ApiError, HttpReply};
 use rustix::process::{Pid, Resource, Rlimit, prlimit, setpriority_process};
 use std::io::{Read, Write as _};
 use std::path::Path;
@@ -28,7 +28,7 @@ const NICE: i32 = 19;
 ///
 /// # Errors
 /// The recording cannot be read (400), or the process failed (500).
-pub(super) fn replay(program: &Path, recording: &[u8]) -> Result<Reply, ApiError> {
+pub(super) fn replay(program: &Path, recording: &[u8]) -> Result<HttpReply, ApiError> {
     let failed = |error: &dyn std::fmt::Display| ApiError::new(500, format!("replay: {error}"));
     let mut child = Command::new(program)
         .args(["replay", "--json", "--time-limit", TIME_LIMIT, "-"])
@@ -41,7 +41,12 @@ pub(super) fn replay(program: &Path, recording: &[u8]) -> Result<Reply, ApiError
     let (body, problem) = exchange(&mut child, recording);
     let status = child.wait().map_err(|error| failed(&error))?;
     if status.success() && body.len() as u64 <= MAX_REPLY {
-        return Ok(Reply { status: 200, content_type: "application/json", body, is_gzip: false });
+        return Ok(HttpReply {
+            status: 200,
+            content_type: "application/json",
+            body,
+            is_gzip: false,
+        });
     }
     if status.success() {
         let text = format!("the recording takes more than {MAX_REPLY} bytes as JSON");

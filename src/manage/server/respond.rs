@@ -1,13 +1,13 @@
 //! Answers one request: permissions, limits, and the endpoint.
 
-use super::State;
-use super::access::{Access, Client};
+use super::ServerState;
+use super::access::{Access, ClientOrigin};
 use super::compress;
-use super::progress::Progress;
+use super::progress::ReplyProgress;
 use super::replay::{MAX_RECORDING, replay};
-use super::stream::{EventStream, Format, Wanted};
+use super::stream::{EventStream, StreamFormat, WantedEvents};
 use crate::manage::action::Action;
-use crate::manage::api::{ApiContext, ApiError, Endpoint, Handler, Query, Reply, find};
+use crate::manage::api::{ApiContext, ApiEndpoint, ApiError, ApiQuery, Handler, HttpReply, find};
 use crate::manage::event::Event;
 use crate::manage::feed::TimedEvent;
 use crate::manage::page::CONTENT_SECURITY_POLICY;
@@ -47,9 +47,9 @@ pub(super) type ReplyBody = UnsyncBoxBody<Bytes, Infallible>;
 /// Answers a request.
 pub(super) async fn respond(
     request: Request<Incoming>,
-    state: Arc<State>,
-    client: Client,
-    progress: Arc<Progress>,
+    state: Arc<ServerState>,
+    client: ClientOrigin,
+    progress: Arc<ReplyProgress>,
 ) -> Response<ReplyBody> {
     state.requests.fetch_add(1, Ordering::Relaxed);
     let answered = answer(request, &state, client, &progress).await;
@@ -58,16 +58,16 @@ pub(super) async fn respond(
 
 async fn answer(
     request: Request<Incoming>,
-    state: &Arc<State>,
-    client: Client,
-    progress: &Arc<Progress>,
+    state: &Arc<ServerState>,
+    client: ClientOrigin,
+    progress: &Arc<ReplyProgress>,
 ) -> Result<Response<ReplyBody>, ApiError> {
     let (head, body) = request.into_parts();
     // The server leaves the body of a reply to HEAD out.
     let is_head = head.method == Method::HEAD;
     let method = if is_head { Method::GET } else { head.method };
     let endpoint = find(method.as_str(), head.uri.path());
-    if let Ok(Endpoint { handler: Handler::Page(text), .. }) = endpoint {
+    if let Ok(ApiEndpoint { handler: Handler::Page(text), .. }) = endpoint {
         return Ok(page(text));
     }
     let access = access_of(client, state, &head.headers)?;
@@ -75,7 +75,7 @@ async fn answer(
         return Err(ApiError::forbidden(access.uid, "read"));
     }
     let endpoint = endpoint?;
-    let query = Query::parse(head.uri.query().unwrap_or_default(), endpoint.parameters)?;
+    let query = ApiQuery::parse(head.uri.query().unwrap_or_default(), endpoint.parameters)?;
     match endpoint.handler {
         Handler::Read(_) => read(endpoint, query, &head.headers, state, progress).await,
         Handler::Page(text) => Ok(page(text)),
@@ -99,11 +99,15 @@ async fn answer(
     }
 }
 
-fn access_of(client: Client, state: &State, headers: &HeaderMap) -> Result<Access, ApiError> {
+fn access_of(
+    client: ClientOrigin,
+    state: &ServerState,
+    headers: &HeaderMap,
+) -> Result<Access, ApiError> {
     match (client, &state.network) {
-        (Client::Local(access), _) => Ok(access),
-        (Client::Network, Some(network)) => network.policy.access(headers),
-        (Client::Network, None) => Err(ApiError::forbidden(None, "read")),
+        (ClientOrigin::Local(access), _) => Ok(access),
+        (ClientOrigin::Network, Some(network)) => network.policy.access(headers),
+        (ClientOrigin::Network, None) => Err(ApiError::forbidden(None, "read")),
     }
 }
 
@@ -130,11 +134,11 @@ async fn read_body(body: Incoming, max: usize, time: Duration) -> Result<Bytes, 
 
 /// Computes the reply of a resource on another thread.
 async fn read(
-    endpoint: &'static Endpoint,
-    query: Query,
+    endpoint: &'static ApiEndpoint,
+    query: ApiQuery,
     headers: &HeaderMap,
-    state: &Arc<State>,
-    progress: &Arc<Progress>,
+    state: &Arc<ServerState>,
+    progress: &Arc<ReplyProgress>,
 ) -> Result<Response<ReplyBody>, ApiError> {
     let Handler::Read(handler) = endpoint.handler else {
         return Err(ApiError::new(500, "this resource cannot be read"));
@@ -176,15 +180,19 @@ async fn read(
 }
 
 /// Compresses a large reply if the client accepts that.
-fn compressed(reply: Reply, accepts_gzip: bool) -> Reply {
+fn compressed(reply: HttpReply, accepts_gzip: bool) -> HttpReply {
     if accepts_gzip && let Some(body) = compress::gzip(&reply.body) {
-        return Reply { body, is_gzip: true, ..reply };
+        return HttpReply { body, is_gzip: true, ..reply };
     }
     reply
 }
 
 /// Sends a reply within the memory for replies.
-fn send(reply: Reply, state: &State, progress: &Progress) -> Result<Response<ReplyBody>, ApiError> {
+fn send(
+    reply: HttpReply,
+    state: &ServerState,
+    progress: &ReplyProgress,
+) -> Result<Response<ReplyBody>, ApiError> {
     let kib = u32::try_from(reply.body.len() >> 10).unwrap_or(u32::MAX).saturating_add(1);
     let memory = state.reply_kib.clone().try_acquire_many_owned(kib);
     progress.hold(memory.map_err(|_| ApiError::new(503, "too many replies are being sent"))?);
@@ -196,8 +204,8 @@ fn send(reply: Reply, state: &State, progress: &Progress) -> Result<Response<Rep
 async fn replayed(
     body: Incoming,
     headers: &HeaderMap,
-    state: &Arc<State>,
-    progress: &Progress,
+    state: &Arc<ServerState>,
+    progress: &ReplyProgress,
 ) -> Result<Response<ReplyBody>, ApiError> {
     let Ok(turn) = state.replays.clone().try_acquire_owned() else {
         return Err(ApiError::new(503, "another recording is being replayed"));
@@ -224,10 +232,10 @@ async fn replayed(
 }
 
 fn events(
-    query: &Query,
+    query: &ApiQuery,
     headers: &HeaderMap,
-    state: &Arc<State>,
-    progress: &Arc<Progress>,
+    state: &Arc<ServerState>,
+    progress: &Arc<ReplyProgress>,
 ) -> Result<Response<ReplyBody>, ApiError> {
     let resumed = headers.get("last-event-id").map(|value| {
         let number = value.to_str().ok().and_then(|text| text.parse().ok());
@@ -241,17 +249,17 @@ fn events(
     let follow = query.flag("follow")?.unwrap_or(true);
     let names = query.get("event").unwrap_or("").split(',').filter(|name| !name.is_empty());
     let names = names.map(str::to_owned).collect();
-    let wanted = Wanted { after, follow, names };
+    let wanted = WantedEvents { after, follow, names };
     let stream = EventStream::new(state.clone(), progress.clone(), format, wanted);
     Ok(response(200, format.content_type(), stream.boxed_unsync()))
 }
 
 /// The format of a stream of events that the client accepts.
-fn format_of(headers: &HeaderMap) -> Format {
+fn format_of(headers: &HeaderMap) -> StreamFormat {
     if text_of(headers, ACCEPT).contains("application/x-ndjson") {
-        Format::JsonLines
+        StreamFormat::JsonLines
     } else {
-        Format::ServerSentEvents
+        StreamFormat::ServerSentEvents
     }
 }
 
@@ -260,7 +268,11 @@ fn text_of(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 
-fn act(action: Action, access: Access, state: &State) -> Result<Response<ReplyBody>, ApiError> {
+fn act(
+    action: Action,
+    access: Access,
+    state: &ServerState,
+) -> Result<Response<ReplyBody>, ApiError> {
     let name = action.name();
     let uid = access.uid;
     info!("management interface: {} requests {name}", access.client());
@@ -268,10 +280,10 @@ fn act(action: Action, access: Access, state: &State) -> Result<Response<ReplyBo
     let request = state.control.start(&action).map_err(|problem| ApiError::new(409, problem))?;
     let event = Event::ActionRequested { action: name.to_owned(), uid, request: request.0 };
     state.push(&TimedEvent { time: Utc::now(), event });
-    Ok(finished(Reply::accepted(name, after, request)))
+    Ok(finished(HttpReply::accepted(name, after, request)))
 }
 
-fn finished(reply: Reply) -> Response<ReplyBody> {
+fn finished(reply: HttpReply) -> Response<ReplyBody> {
     let body = Full::new(Bytes::from(reply.body)).boxed_unsync();
     let mut response = response(reply.status, reply.content_type, body);
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
@@ -282,7 +294,7 @@ fn finished(reply: Reply) -> Response<ReplyBody> {
 }
 
 fn error_reply(error: &ApiError) -> Response<ReplyBody> {
-    let mut reply = finished(Reply::error(error));
+    let mut reply = finished(HttpReply::error(error));
     if let Some(allowed) = error.allowed {
         reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     }

@@ -3,8 +3,8 @@
 //! A stream reads from the shared event log at the client's pace, so that a slow client holds no
 //! more memory than its place in the log.
 
-use super::State;
-use super::progress::Progress;
+use super::ServerState;
+use super::progress::ReplyProgress;
 use crate::manage::event_log::LoggedEvent;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::convert::Infallible;
@@ -22,12 +22,12 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Format of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Format {
+pub(super) enum StreamFormat {
     ServerSentEvents,
     JsonLines,
 }
 
-impl Format {
+impl StreamFormat {
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Self::ServerSentEvents => "text/event-stream",
@@ -68,9 +68,9 @@ type NextPart = Pin<Box<dyn Future<Output = Option<(Bytes, u64)>> + Send>>;
 
 /// A stream of events as the body of a reply.
 pub(super) struct EventStream {
-    state: Arc<State>,
-    progress: Arc<Progress>,
-    format: Format,
+    state: Arc<ServerState>,
+    progress: Arc<ReplyProgress>,
+    format: StreamFormat,
     /// Number of the last event sent.
     place: u64,
     /// Ends after the events that exist already.
@@ -82,7 +82,7 @@ pub(super) struct EventStream {
 
 /// The part of the events that a client wants.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct WantedEvents {
     /// Those after this number.
     pub(super) after: u64,
     /// Later ones, too.
@@ -93,12 +93,12 @@ pub(super) struct Wanted {
 
 impl EventStream {
     pub(super) fn new(
-        state: Arc<State>,
-        progress: Arc<Progress>,
-        format: Format,
-        wanted: Wanted,
+        state: Arc<ServerState>,
+        progress: Arc<ReplyProgress>,
+        format: StreamFormat,
+        wanted: WantedEvents,
     ) -> Self {
-        let Wanted { after, follow, names } = wanted;
+        let WantedEvents { after, follow, names } = wanted;
         // A number above the last one is that of a daemon that ran before.
         let place = if after > state.events.last() { 0 } else { after };
         Self { state, progress, format, place, ends: !follow, names, next: None }
@@ -106,8 +106,8 @@ impl EventStream {
 }
 
 async fn next_part(
-    state: Arc<State>,
-    format: Format,
+    state: Arc<ServerState>,
+    format: StreamFormat,
     mut place: u64,
     ends: bool,
     names: Arc<[String]>,

@@ -11,7 +11,7 @@ use testkit::memory_network::{MemoryNetwork, Sharing};
 use tokio::time::{Instant, sleep};
 use torus_sm::incidents::book::IncidentList;
 use torus_sm::incidents::incident::{Incident, IncidentSeverity};
-use torus_sm::manage::verdict::{StateSummary, Verdict};
+use torus_sm::manage::verdict::{HealthVerdict, StateSummary};
 use torus_sm::wire::attr::SmState;
 
 /// Places of the daemons.
@@ -223,7 +223,7 @@ impl Player {
         };
         let (verdict, _) = summary.verdict();
         let is_well = list.open.is_empty() && state == "MASTER";
-        assert_eq!(verdict == Verdict::Ok, is_well, "{summary:?}");
+        assert_eq!(verdict == HealthVerdict::Ok, is_well, "{summary:?}");
         let out =
             format!("{input}\n{SEPARATOR}\n{}\n{}{}", verdict.name(), text(&list), self.passing());
         out.replace(&self.site.cluster.dir().display().to_string(), "DIR")

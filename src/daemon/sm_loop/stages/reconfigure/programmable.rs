@@ -20,7 +20,7 @@ use crate::daemon::sm_loop::file_writer::WriteJob;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::PolicyInputs;
 use crate::fabric::difference::Difference;
-use crate::manage::activity::Activity;
+use crate::manage::activity::SubnetActivity;
 use crate::notes::Note;
 use crate::observe::Observation;
 use crate::plan::Plan;
@@ -142,7 +142,7 @@ impl Reconfigurer {
         let routing = planned.as_ref().ok().map(|verified| &verified.plan().routing);
         let is_cached = routing.is_some_and(|routing| routing.is_from_cache());
         if had_cache && !is_cached {
-            report.send(Activity::UnicastCacheInvalidated);
+            report.send(SubnetActivity::UnicastCacheInvalidated);
         }
         let failed: Vec<&str> = match planned {
             Ok(_) if is_cached => Vec::new(),
@@ -152,12 +152,12 @@ impl Reconfigurer {
             }
             Err(rejected) => rejected.failed_engines.clone(),
         };
-        failed.into_iter().for_each(|engine| report.send(Activity::RoutingFailed(engine)));
+        failed.into_iter().for_each(|engine| report.send(SubnetActivity::RoutingFailed(engine)));
         if let Some(routing) = routing {
             report.send(if is_cached {
-                Activity::UnicastCacheRouted
+                SubnetActivity::UnicastCacheRouted
             } else {
-                Activity::RoutingSucceeded(routing.engine)
+                SubnetActivity::RoutingSucceeded(routing.engine)
             });
         }
     }
