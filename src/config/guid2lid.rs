@@ -32,7 +32,7 @@ pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
         let checked =
             record(line).and_then(|record| check(&map, &owners, &record, lmc).map(|()| record));
         match checked {
-            Ok(Record { guid, first, last }) => {
+            Ok(LidRecord { guid, first, last }) => {
                 owners.insert(first.0, (guid, last_in_use(first, last, lmc)));
                 map.insert(guid, (first, last));
             }
@@ -43,19 +43,19 @@ pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
 }
 
 /// A line of the file.
-struct Record {
+struct LidRecord {
     guid: Guid,
     first: Lid,
     last: Lid,
 }
 
-fn record(line: &str) -> Result<Record, RecordError> {
+fn record(line: &str) -> Result<LidRecord, RecordError> {
     let mut words = words(line);
     let guid = number(words.next(), "a port GUID", u64::MAX)?;
     let first = number(words.next(), "the first LID", 0xBFFF)?;
     let last = number(words.next(), "the last LID", 0xBFFF)?;
     end(words, "the last LID")?;
-    Ok(Record { guid: Guid(guid), first: Lid(first as u16), last: Lid(last as u16) })
+    Ok(LidRecord { guid: Guid(guid), first: Lid(first as u16), last: Lid(last as u16) })
 }
 
 /// Last LID of a range that is in use.
@@ -67,7 +67,7 @@ fn last_in_use(first: Lid, last: Lid, lmc: u8) -> u16 {
 fn check(
     map: &Guid2Lid,
     owners: &BTreeMap<u16, (Guid, u16)>,
-    &Record { guid, first, last }: &Record,
+    &LidRecord { guid, first, last }: &LidRecord,
     lmc: u8,
 ) -> Result<(), RecordError> {
     let error = |message| Err((0, message));

@@ -29,7 +29,7 @@ pub fn read_text(path: &Path) -> Result<String, ReadError> {
 /// The file cannot be read.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
     std::fs::read(path)
-        .map_err(|error| ReadError { path: path.to_path_buf(), cause: Cause::Io(error) })
+        .map_err(|error| ReadError { path: path.to_path_buf(), cause: ReadErrorCause::Io(error) })
 }
 
 /// The text of a file with these bytes, as [`read_text`].
@@ -44,7 +44,7 @@ pub fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, ReadError> {
     };
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
-        let cause = Cause::not_utf8(error.as_bytes(), valid);
+        let cause = ReadErrorCause::not_utf8(error.as_bytes(), valid);
         ReadError { path: path.to_path_buf(), cause }
     })
 }
@@ -65,17 +65,17 @@ fn with_readable_comments(bytes: &[u8]) -> Vec<u8> {
 #[derive(Debug)]
 pub struct ReadError {
     path: PathBuf,
-    cause: Cause,
+    cause: ReadErrorCause,
 }
 
 #[derive(Debug)]
-enum Cause {
+enum ReadErrorCause {
     Io(io::Error),
     /// Line, column and value of the first byte that is not UTF-8.
     NotUtf8(usize, usize, u8),
 }
 
-impl Cause {
+impl ReadErrorCause {
     /// `valid` is the number of bytes before the first invalid one.
     fn not_utf8(bytes: &[u8], valid: usize) -> Self {
         let before = String::from_utf8_lossy(&bytes[..valid]);
@@ -88,29 +88,29 @@ impl Cause {
 impl ReadError {
     /// The error for a file that does not exist.
     pub fn not_found(path: &Path) -> Self {
-        let cause = Cause::Io(io::Error::from_raw_os_error(ENOENT));
+        let cause = ReadErrorCause::Io(io::Error::from_raw_os_error(ENOENT));
         Self { path: path.to_path_buf(), cause }
     }
 
     /// True if the file does not exist.
     pub fn is_not_found(&self) -> bool {
-        matches!(&self.cause, Cause::Io(error) if error.kind() == io::ErrorKind::NotFound)
+        matches!(&self.cause, ReadErrorCause::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Line and column of the first byte that is not UTF-8; zeros for other errors.
     pub fn position(&self) -> (u32, u32) {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         match self.cause {
-            Cause::Io(_) => (0, 0),
-            Cause::NotUtf8(line, column, _) => (number(line), number(column)),
+            ReadErrorCause::Io(_) => (0, 0),
+            ReadErrorCause::NotUtf8(line, column, _) => (number(line), number(column)),
         }
     }
 
     /// The message without the path and the position.
     pub fn reason(&self) -> String {
         match &self.cause {
-            Cause::Io(error) => error.to_string(),
-            Cause::NotUtf8(.., byte) => format!("byte {byte:#04x} is not valid UTF-8"),
+            ReadErrorCause::Io(error) => error.to_string(),
+            ReadErrorCause::NotUtf8(.., byte) => format!("byte {byte:#04x} is not valid UTF-8"),
         }
     }
 }
@@ -118,7 +118,7 @@ impl ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
-        if let Cause::NotUtf8(line, column, _) = self.cause {
+        if let ReadErrorCause::NotUtf8(line, column, _) = self.cause {
             write!(f, ":{line}:{column}")?;
         }
         write!(f, ": {}", self.reason())

@@ -11,7 +11,7 @@ mod write;
 
 use crate::ids::Guid;
 use crate::notes::{Note, Severity};
-use scan::{Token, signed, tokens, unsigned, unsigned_prefix};
+use scan::{TorusToken, signed, tokens, unsigned, unsigned_prefix};
 use std::path::Path;
 
 use super::Diagnostic;
@@ -85,7 +85,7 @@ impl TorusConfig {
     /// # Errors
     /// One note for every invalid line, with file, line and column.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Vec<Note>> {
-        let mut parser = Parser { file, line: 0, config: Self::default(), errors: Vec::new() };
+        let mut parser = TorusParser { file, line: 0, config: Self::default(), errors: Vec::new() };
         for (index, line) in text.split('\n').enumerate() {
             parser.line = u32::try_from(index + 1).unwrap_or(u32::MAX);
             parser.directive(line);
@@ -108,33 +108,33 @@ impl TorusConfig {
 }
 
 /// An error in the current line. `code` is OpenSM's `ERR` number.
-struct LineError {
+struct TorusLineError {
     code: &'static str,
     column: u32,
     message: String,
 }
 
-impl LineError {
+impl TorusLineError {
     fn new(column: u32, message: impl Into<String>) -> Self {
         Self { code: "4E13", column, message: message.into() }
     }
 }
 
-struct Parser<'a> {
+struct TorusParser<'a> {
     file: &'a Path,
     line: u32,
     config: TorusConfig,
     errors: Vec<Note>,
 }
 
-impl Parser<'_> {
+impl TorusParser<'_> {
     fn directive(&mut self, line: &str) {
         let mut words = tokens(line);
         let Some(keyword) = words.next() else { return };
         if keyword.text.starts_with('#') {
             return;
         }
-        let arguments: Vec<Token<'_>> = words.collect();
+        let arguments: Vec<TorusToken<'_>> = words.collect();
         let end = line.trim_end().len() as u32 + 1;
         if let Err(error) = self.apply(keyword, &Arguments { words: &arguments, end }) {
             let text = self.place(error.column, Severity::Error, error.message);
@@ -148,7 +148,11 @@ impl Parser<'_> {
         Diagnostic { file, line, column, severity, message, code: None }.to_string()
     }
 
-    fn apply(&mut self, keyword: Token<'_>, arguments: &Arguments<'_>) -> Result<(), LineError> {
+    fn apply(
+        &mut self,
+        keyword: TorusToken<'_>,
+        arguments: &Arguments<'_>,
+    ) -> Result<(), TorusLineError> {
         match keyword.text {
             "torus" => self.size(keyword, arguments, true),
             "mesh" => self.size(keyword, arguments, false),
@@ -174,7 +178,7 @@ impl Parser<'_> {
                 Ok(())
             }
             "port_order" => self.port_order(arguments),
-            other => Err(LineError {
+            other => Err(TorusLineError {
                 code: "4E12",
                 column: keyword.column,
                 message: unknown_keyword(other),
@@ -184,13 +188,13 @@ impl Parser<'_> {
 
     fn size(
         &mut self,
-        keyword: Token<'_>,
+        keyword: TorusToken<'_>,
         arguments: &Arguments<'_>,
         looped_by_default: bool,
-    ) -> Result<(), LineError> {
+    ) -> Result<(), TorusLineError> {
         if self.config.size.is_some() {
             let message = format!("a second size line (`{}`): only one is allowed", keyword.text);
-            return Err(LineError::new(keyword.column, message));
+            return Err(TorusLineError::new(keyword.column, message));
         }
         let mut size = TorusSize { radix: [0; 3], looped: [looped_by_default; 3] };
         for axis in 0..3 {
@@ -216,7 +220,7 @@ impl Parser<'_> {
         self.config.seeds.last_mut().expect("a seed was just made if there was none")
     }
 
-    fn link(&mut self, arguments: &Arguments<'_>, slot: usize) -> Result<(), LineError> {
+    fn link(&mut self, arguments: &Arguments<'_>, slot: usize) -> Result<(), TorusLineError> {
         let expected = "two switch GUIDs, origin and neighbour";
         let origin = arguments.word(0, expected)?;
         let neighbor = arguments.word(1, expected)?;
@@ -227,7 +231,7 @@ impl Parser<'_> {
     }
 
     /// A GUID as OpenSM reads it; a note names one that is misspelt.
-    fn guid(&mut self, word: Token<'_>) -> Guid {
+    fn guid(&mut self, word: TorusToken<'_>) -> Guid {
         let guid = Guid(unsigned(word.text));
         let digits = word.text.strip_prefix("0x").or_else(|| word.text.strip_prefix("0X"));
         let is_plain = digits.is_some_and(|digits| {
@@ -244,10 +248,11 @@ impl Parser<'_> {
         guid
     }
 
-    fn dateline(&mut self, arguments: &Arguments<'_>, axis: usize) -> Result<(), LineError> {
+    fn dateline(&mut self, arguments: &Arguments<'_>, axis: usize) -> Result<(), TorusLineError> {
         let word = arguments.word(0, "a distance")?;
         let value = signed(word.text);
-        let out_of_range = |message| Err(LineError { code: "4E10", column: word.column, message });
+        let out_of_range =
+            |message| Err(TorusLineError { code: "4E10", column: word.column, message });
         let radix = self.config.size.map_or(0, |size| i64::from(size.radix[axis]));
         if radix == 0 {
             return out_of_range(
@@ -264,13 +269,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn port_order(&mut self, arguments: &Arguments<'_>) -> Result<(), LineError> {
+    fn port_order(&mut self, arguments: &Arguments<'_>) -> Result<(), TorusLineError> {
         let mut order: Vec<u8> = Vec::with_capacity(arguments.words.len());
         for word in arguments.words {
             let value = unsigned(word.text);
             if value >= PORT_LIMIT {
                 let message = format!("port number {} is not from 0 to 254", word.text);
-                return Err(LineError::new(word.column, message));
+                return Err(TorusLineError::new(word.column, message));
             }
             if order.contains(&(value as u8)) {
                 let message = format!("port {value} is already in port_order: ignored");
@@ -311,19 +316,19 @@ fn unknown_keyword(word: &str) -> String {
 
 /// Words after a keyword.
 struct Arguments<'a> {
-    words: &'a [Token<'a>],
+    words: &'a [TorusToken<'a>],
     /// Column after the last character of the line, where a missing argument is reported.
     end: u32,
 }
 
 impl<'a> Arguments<'a> {
-    fn word(&self, index: usize, expected: &str) -> Result<Token<'a>, LineError> {
+    fn word(&self, index: usize, expected: &str) -> Result<TorusToken<'a>, TorusLineError> {
         self.words.get(index).copied().ok_or_else(|| {
-            LineError::new(self.end, format!("argument missing: expected {expected}"))
+            TorusLineError::new(self.end, format!("argument missing: expected {expected}"))
         })
     }
 
-    fn count(&self, index: usize, expected: &str) -> Result<u32, LineError> {
+    fn count(&self, index: usize, expected: &str) -> Result<u32, TorusLineError> {
         let value = unsigned(self.word(index, expected)?.text);
         Ok(u32::try_from(value).unwrap_or(u32::MAX))
     }

@@ -122,7 +122,7 @@ impl CongestionSettings {
     }
 }
 
-fn entry(of: options::CctEntry) -> CctEntry {
+fn entry(of: options::InjectionRate) -> CctEntry {
     CctEntry { shift: of.shift, multiplier: of.multiplier }
 }
 
@@ -157,10 +157,10 @@ fn adapter(options: &Options) -> CaCongestionSetting {
 
 /// The blocks of the table. As in OpenSM there is at least one, and a table with the limit 0 is
 /// empty: a single entry would delay all packets.
-fn table(entries: &[options::CctEntry]) -> Vec<CongestionControlTable> {
+fn table(entries: &[options::InjectionRate]) -> Vec<CongestionControlTable> {
     let limit = entries.len().saturating_sub(1);
     let entries = if limit == 0 { &[] } else { entries };
-    let block = |entries: &[options::CctEntry]| {
+    let block = |entries: &[options::InjectionRate]| {
         let mut block = CongestionControlTable::default();
         block.set_ccti_limit(u16::try_from(limit).unwrap_or(u16::MAX));
         block.set_entries(entries.iter().copied().map(entry));

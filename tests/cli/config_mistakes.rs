@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::Path;
 use torus_sm::config::options::Options;
-use torus_sm::config::routing_chain::port_groups::{GroupRef, PortGroup};
-use torus_sm::config::routing_chain::topologies::Topology;
+use torus_sm::config::routing_chain::port_groups::{ChainPortGroup, GroupRef};
+use torus_sm::config::routing_chain::topologies::ChainTopology;
 use torus_sm::config::routing_chain::{StepSettings, port_groups, steps, topologies};
 use torus_sm::config::{Diagnostic, excerpt, prefix_routes};
 
@@ -62,7 +62,7 @@ fn mistakes_in_port_groups_are_explained() {
 #[test]
 fn mistakes_in_topologies_are_explained() {
     let read = |file: &Path, text: &str| {
-        let groups: &[PortGroup] = &[];
+        let groups: &[ChainPortGroup] = &[];
         rendered(&topologies::parse(file, text, groups).1, text)
     };
     assert!(explained("routing-chains/topologies", "topo.conf", read) >= 3);
@@ -71,7 +71,7 @@ fn mistakes_in_topologies_are_explained() {
 #[test]
 fn mistakes_in_unicast_steps_are_explained() {
     let read = |file: &Path, text: &str| {
-        let all = Topology { id: 1, switches: GroupRef::AllSwitches, hosts: GroupRef::AllCas };
+        let all = ChainTopology { id: 1, switches: GroupRef::AllSwitches, hosts: GroupRef::AllCas };
         rendered(&steps::parse(file, text, &[all], 7).1, text)
     };
     assert!(explained("routing-chains/steps", "rch.conf", read) >= 8);

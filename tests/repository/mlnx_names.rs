@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use torus_sm::config::enhanced_qos::{self, VirtualPort};
+use torus_sm::config::enhanced_qos::{self, LimitedVport};
 use torus_sm::config::options::Support;
 use torus_sm::config::options::parse::find;
 use torus_sm::config::partitions::{PartitionsConfig, PortSelector};
@@ -170,7 +170,7 @@ fn acts(name: &str, how: &Accepted, table: &[(String, String)]) -> bool {
             let Some(policy) = policy.filter(|_| found.is_empty()) else { return false };
             let default = enhanced_qos::default_rule(&policy.ports);
             let port = enhanced_qos::limits(policy.ports.get(1), default);
-            let vport = VirtualPort { guid: Guid(2), is_first: false };
+            let vport = LimitedVport { guid: Guid(2), is_first: false };
             let vport = policy.vport_limits(vport, true);
             RATES.contains(name) && (port[3], port[4], vport[3], vport[4]) == (60, 50, 50, 60)
         }

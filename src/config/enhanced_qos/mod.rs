@@ -21,7 +21,7 @@ pub use read::{policy_path, read_from};
 
 use super::diagnostic::Diagnostics;
 use super::literal::{guid, number, quoted};
-use super::routing_chain::port_groups::{self, GroupRef, PortGroup};
+use super::routing_chain::port_groups::{self, ChainPortGroup, GroupRef};
 use super::span::Span;
 use super::{Diagnostic, suggest};
 use crate::ids::Guid;
@@ -41,7 +41,7 @@ pub type RateLimits = [u32; SLS];
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct EnhancedQos {
     /// The groups to which [`RateSubject::Group`] refers.
-    pub groups: Vec<PortGroup>,
+    pub groups: Vec<ChainPortGroup>,
     /// Rules of physical ports.
     pub ports: Vec<RateRule>,
     /// Rules of virtual ports, without groups.
@@ -90,7 +90,7 @@ pub fn limits(rule: Option<&RateRule>, default: Option<&RateRule>) -> RateLimits
 
 /// What selects the limits of a virtual port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct VirtualPort {
+pub struct LimitedVport {
     pub guid: Guid,
     /// The virtual port has index 0: it is the interface of the physical port.
     pub is_first: bool,
@@ -99,7 +99,7 @@ pub struct VirtualPort {
 impl EnhancedQos {
     /// The limits of a virtual port. With `is_first_unlimited`
     /// (`enhanced_qos_vport0_unlimit_default_rl`) that of index 0 has only those of its own rule.
-    pub fn vport_limits(&self, port: VirtualPort, is_first_unlimited: bool) -> RateLimits {
+    pub fn vport_limits(&self, port: LimitedVport, is_first_unlimited: bool) -> RateLimits {
         let own = self.vports.iter().find(|rule| rule.subject == RateSubject::Guid(port.guid));
         let default = default_rule(&self.vports).filter(|_| !(port.is_first && is_first_unlimited));
         limits(own, default)
@@ -108,16 +108,16 @@ impl EnhancedQos {
 
 /// The sections.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Section {
+enum LimitSection {
     Names,
     Rules,
     VportRules,
 }
 
-const SECTIONS: [(&str, Section); 3] = [
-    ("BW_NAMES", Section::Names),
-    ("BW_RULES", Section::Rules),
-    ("VPORT_BW_RULES", Section::VportRules),
+const SECTIONS: [(&str, LimitSection); 3] = [
+    ("BW_NAMES", LimitSection::Names),
+    ("BW_RULES", LimitSection::Rules),
+    ("VPORT_BW_RULES", LimitSection::VportRules),
 ];
 
 /// The SLs of an item.
@@ -130,7 +130,7 @@ enum ItemSl {
 /// A rule whose bandwidth names are not resolved.
 struct RawRule<'a> {
     subject: RateSubject,
-    section: Section,
+    section: LimitSection,
     line: u32,
     items: Vec<(ItemSl, Span<'a>)>,
 }
@@ -139,9 +139,9 @@ struct RawRule<'a> {
 pub fn parse(
     file: &Path,
     text: &str,
-    groups: &[PortGroup],
+    groups: &[ChainPortGroup],
 ) -> (Option<EnhancedQos>, Vec<Diagnostic>) {
-    let mut parser = Parser {
+    let mut parser = LimitParser {
         diagnostics: Diagnostics::new(file),
         groups,
         section: None,
@@ -160,11 +160,11 @@ pub fn parse(
     (is_valid.then_some(policy), found)
 }
 
-struct Parser<'a, 'g> {
+struct LimitParser<'a, 'g> {
     diagnostics: Diagnostics<'a>,
-    groups: &'g [PortGroup],
-    section: Option<Section>,
-    seen: BTreeSet<Section>,
+    groups: &'g [ChainPortGroup],
+    section: Option<LimitSection>,
+    seen: BTreeSet<LimitSection>,
     /// Bandwidths by name, with the place of the definition.
     names: BTreeMap<&'a str, (u32, Span<'a>)>,
     rules: Vec<RawRule<'a>>,
@@ -174,7 +174,7 @@ struct Parser<'a, 'g> {
     skips: bool,
 }
 
-impl<'a> Parser<'a, '_> {
+impl<'a> LimitParser<'a, '_> {
     /// Parses a line without comment and outer blanks.
     fn line(&mut self, line: Span<'a>) {
         let text = line.text();
@@ -202,7 +202,7 @@ impl<'a> Parser<'a, '_> {
                 line,
                 "text before the first section; expected BW_NAMES, BW_RULES or VPORT_BW_RULES",
             ),
-            Some(Section::Names) => self.name(name, value),
+            Some(LimitSection::Names) => self.name(name, value),
             Some(section) => self.rule(section, name, value),
         }
     }
@@ -236,7 +236,7 @@ impl<'a> Parser<'a, '_> {
         self.names.insert(name.text(), (rate, name));
     }
 
-    fn rule(&mut self, section: Section, name: Span<'a>, value: Span<'a>) {
+    fn rule(&mut self, section: LimitSection, name: Span<'a>, value: Span<'a>) {
         let subject = self.subject(section, name);
         let is_twice =
             |rule: &RawRule<'_>| rule.section == section && Some(rule.subject) == subject;
@@ -252,7 +252,7 @@ impl<'a> Parser<'a, '_> {
         self.items(value);
     }
 
-    fn subject(&mut self, section: Section, name: Span<'a>) -> Option<RateSubject> {
+    fn subject(&mut self, section: LimitSection, name: Span<'a>) -> Option<RateSubject> {
         let text = name.text();
         if text.eq_ignore_ascii_case("default") {
             return Some(RateSubject::Default);
@@ -270,7 +270,7 @@ impl<'a> Parser<'a, '_> {
             self.diagnostics.error(name, "expected a GUID, a port group or default before `=`");
             return None;
         }
-        if section == Section::VportRules {
+        if section == LimitSection::VportRules {
             let text = format!(
                 "{} is no GUID: virtual ports have no groups; expected a GUID or default",
                 quoted(text)
@@ -353,8 +353,8 @@ impl<'a> Parser<'a, '_> {
                 }
             }
             match section {
-                Section::VportRules => policy.vports.push(rule),
-                Section::Names | Section::Rules => policy.ports.push(rule),
+                LimitSection::VportRules => policy.vports.push(rule),
+                LimitSection::Names | LimitSection::Rules => policy.ports.push(rule),
             }
         }
         for (name, (_, at)) in self.names.iter().filter(|(name, _)| !used.contains(*name)) {

@@ -4,7 +4,7 @@ use super::{EnhancedQos, parse};
 use crate::config::excerpt;
 use crate::config::files::TextSource;
 use crate::config::options::Options;
-use crate::config::routing_chain::port_groups::{self, PortGroup};
+use crate::config::routing_chain::port_groups::{self, ChainPortGroup};
 use crate::notes::{Note, Severity};
 use std::path::Path;
 
@@ -50,7 +50,7 @@ fn error(text: String) -> Note {
 }
 
 /// The groups of pgrp_policy_file; none if it has errors, so that rules that name one are errors.
-fn port_groups(source: &dyn TextSource, options: &Options) -> Vec<PortGroup> {
+fn port_groups(source: &dyn TextSource, options: &Options) -> Vec<ChainPortGroup> {
     let Some(path) = options.pgrp_policy_file.as_deref().map(Path::new) else { return Vec::new() };
     let Ok(text) = source.read(path) else { return Vec::new() };
     let (groups, found) = port_groups::parse(path, &text);

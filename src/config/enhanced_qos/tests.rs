@@ -25,7 +25,7 @@ fn of_port(policy: &EnhancedQos, guid: u64) -> RateLimits {
 }
 
 fn of_vport(policy: &EnhancedQos, guid: u64, is_first: bool, option: bool) -> RateLimits {
-    policy.vport_limits(VirtualPort { guid: Guid(guid), is_first }, option)
+    policy.vport_limits(LimitedVport { guid: Guid(guid), is_first }, option)
 }
 
 fn only(limits: &[(usize, u32)], others: u32) -> RateLimits {

@@ -1,6 +1,6 @@
 //! The subjects of the activity report (`activity_report_subjects`).
 
-use super::value::{Format, Value};
+use super::value::{Value, ValueFormat};
 use crate::config::suggest;
 
 /// A set of subjects.
@@ -64,7 +64,7 @@ impl ActivitySubjects {
 }
 
 impl Value for ActivitySubjects {
-    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+    fn assign(&mut self, text: &str, _: ValueFormat) -> Result<(), String> {
         let (subjects, unknown) = Self::read(text);
         if let Some(word) = unknown.first() {
             let names = SUBJECTS.iter().map(|(name, _)| *name).chain([ALL, NOTHING]);
@@ -76,12 +76,12 @@ impl Value for ActivitySubjects {
     }
 
     /// Uses the known subjects of the list.
-    fn repair(&mut self, text: &str, _: Format) -> bool {
+    fn repair(&mut self, text: &str, _: ValueFormat) -> bool {
         *self = Self::read(text).0;
         true
     }
 
-    fn lines(&self, _: Format) -> Vec<String> {
+    fn lines(&self, _: ValueFormat) -> Vec<String> {
         let named = SUBJECTS.iter().filter(|(_, subject)| self.meets(*subject));
         let names: Vec<&str> = named.map(|(name, _)| *name).collect();
         vec![match names.len() {
@@ -91,7 +91,7 @@ impl Value for ActivitySubjects {
         }]
     }
 
-    fn expects(_: Format) -> String {
+    fn expects(_: ValueFormat) -> String {
         "subjects separated by commas: mc, prtn, virt, routing, all or none".into()
     }
 }
@@ -111,8 +111,8 @@ mod tests {
             ("none,virt", "virt"),
         ] {
             let mut subjects = ActivitySubjects::NONE;
-            subjects.assign(text, Format::PLAIN).expect("valid");
-            assert_eq!(subjects.lines(Format::PLAIN), [written], "{text}");
+            subjects.assign(text, ValueFormat::PLAIN).expect("valid");
+            assert_eq!(subjects.lines(ValueFormat::PLAIN), [written], "{text}");
             assert_eq!(ActivitySubjects::from_bits(subjects.bits()), subjects);
         }
     }
@@ -120,10 +120,10 @@ mod tests {
     #[test]
     fn the_known_subjects_of_a_list_are_kept() {
         let mut subjects = ActivitySubjects::VIRTUALIZATION;
-        let problem = subjects.assign("mc,routin", Format::PLAIN).expect_err("a typing error");
+        let problem = subjects.assign("mc,routin", ValueFormat::PLAIN).expect_err("a typing error");
         assert_eq!(problem, "'routin' is no subject; did you mean `routing`?");
         assert_eq!(subjects, ActivitySubjects::VIRTUALIZATION);
-        assert!(subjects.repair("mc,routin", Format::PLAIN));
+        assert!(subjects.repair("mc,routin", ValueFormat::PLAIN));
         assert_eq!(subjects, ActivitySubjects::MULTICAST);
     }
 }

@@ -1,19 +1,19 @@
 //! Types of the keys of congestion control. Their repairs give what OpenSM makes of invalid text.
 
-use super::value::{Format, NULL, Value, range};
+use super::value::{NULL, Value, ValueFormat, range};
 use std::fmt::Write as _;
 
 /// Maximum number of entries in `cc_cct`, as in OpenSM: two blocks of 64.
 const MAX_CCT_ENTRIES: usize = 128;
 
-/// Digits of a [`PortMask`].
+/// Digits of a [`SwitchPortMask`].
 const MASK_DIGITS: usize = 64;
 
 /// One bit for each switch port; the first byte has ports 255 to 248.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PortMask(pub [u8; 32]);
+pub struct SwitchPortMask(pub [u8; 32]);
 
-impl PortMask {
+impl SwitchPortMask {
     fn parse(digits: &str) -> Result<Self, String> {
         let mut mask = [0; 32];
         for (place, digit) in digits.chars().rev().enumerate() {
@@ -29,8 +29,8 @@ fn hex_digits(text: &str) -> &str {
     text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text)
 }
 
-impl Value for PortMask {
-    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+impl Value for SwitchPortMask {
+    fn assign(&mut self, text: &str, _: ValueFormat) -> Result<(), String> {
         let digits = hex_digits(text);
         if digits.is_empty() || digits.len() > MASK_DIGITS {
             return Err(format!("'{text}' is not 1 to 64 hexadecimal digits"));
@@ -40,7 +40,7 @@ impl Value for PortMask {
     }
 
     /// OpenSM uses the first 64 digits of a longer mask.
-    fn repair(&mut self, text: &str, _: Format) -> bool {
+    fn repair(&mut self, text: &str, _: ValueFormat) -> bool {
         let digits = hex_digits(text);
         let is_hex = digits.chars().all(|digit| digit.is_ascii_hexdigit());
         let first = digits.get(..MASK_DIGITS).filter(|_| is_hex);
@@ -48,7 +48,7 @@ impl Value for PortMask {
         repaired.map(|mask| *self = mask).is_some()
     }
 
-    fn lines(&self, _: Format) -> Vec<String> {
+    fn lines(&self, _: ValueFormat) -> Vec<String> {
         let mut text = String::from("0x");
         for byte in self.0 {
             let _ = write!(text, "{byte:02x}");
@@ -56,21 +56,21 @@ impl Value for PortMask {
         vec![text]
     }
 
-    fn expects(_: Format) -> String {
+    fn expects(_: ValueFormat) -> String {
         "up to 64 hexadecimal digits, such as 0x1e for the ports 1 to 4".into()
     }
 }
 
 /// An entry of the congestion control table: the injection rate as shift and multiplier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CctEntry {
+pub struct InjectionRate {
     /// CCT_Shift, 2 bits.
     pub shift: u8,
     /// CCT_Multiplier, 14 bits.
     pub multiplier: u16,
 }
 
-impl CctEntry {
+impl InjectionRate {
     fn parse(text: &str) -> Result<Self, String> {
         let (shift, multiplier) =
             text.split_once(':').ok_or_else(|| format!("'{text}' has no ':'"))?;
@@ -114,34 +114,34 @@ fn leading_number(text: &str) -> u64 {
     if is_negative && number != u64::MAX { number.wrapping_neg() } else { number }
 }
 
-impl Value for CctEntry {
-    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+impl Value for InjectionRate {
+    fn assign(&mut self, text: &str, _: ValueFormat) -> Result<(), String> {
         *self = Self::parse(text)?;
         Ok(())
     }
 
-    fn repair(&mut self, text: &str, _: Format) -> bool {
+    fn repair(&mut self, text: &str, _: ValueFormat) -> bool {
         Self::repaired(text).map(|entry| *self = entry).is_some()
     }
 
-    fn lines(&self, _: Format) -> Vec<String> {
+    fn lines(&self, _: ValueFormat) -> Vec<String> {
         vec![format!("{}:{}", self.shift, self.multiplier)]
     }
 
-    fn expects(_: Format) -> String {
+    fn expects(_: ValueFormat) -> String {
         "shift:multiplier, such as 1:100".into()
     }
 }
 
 /// The congestion control table, at most [`MAX_CCT_ENTRIES`] entries.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct CctList(pub Vec<CctEntry>);
+pub struct CctList(pub Vec<InjectionRate>);
 
 impl Value for CctList {
-    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
-        let entries: Vec<CctEntry> = match text {
+    fn assign(&mut self, text: &str, _: ValueFormat) -> Result<(), String> {
+        let entries: Vec<InjectionRate> = match text {
             "" | NULL => Vec::new(),
-            text => text.split(',').map(CctEntry::parse).collect::<Result<_, _>>()?,
+            text => text.split(',').map(InjectionRate::parse).collect::<Result<_, _>>()?,
         };
         if entries.len() > MAX_CCT_ENTRIES {
             return Err(format!("{} entries are more than {MAX_CCT_ENTRIES}", entries.len()));
@@ -151,18 +151,18 @@ impl Value for CctList {
     }
 
     /// OpenSM skips empty entries, and ignores those after the first [`MAX_CCT_ENTRIES`].
-    fn repair(&mut self, text: &str, _: Format) -> bool {
+    fn repair(&mut self, text: &str, _: ValueFormat) -> bool {
         let entries = text.split(',').filter(|entry| !entry.is_empty()).take(MAX_CCT_ENTRIES);
-        let entries: Option<Vec<CctEntry>> = entries.map(CctEntry::repaired).collect();
+        let entries: Option<Vec<InjectionRate>> = entries.map(InjectionRate::repaired).collect();
         entries.map(|entries| self.0 = entries).is_some()
     }
 
-    fn lines(&self, format: Format) -> Vec<String> {
+    fn lines(&self, format: ValueFormat) -> Vec<String> {
         let entries: Vec<String> = self.0.iter().flat_map(|entry| entry.lines(format)).collect();
         vec![if entries.is_empty() { NULL.into() } else { entries.join(",") }]
     }
 
-    fn expects(_: Format) -> String {
+    fn expects(_: ValueFormat) -> String {
         "up to 128 shift:multiplier entries, such as 0:0,1:100,1:200".into()
     }
 }
@@ -172,7 +172,7 @@ impl Value for CctList {
 pub struct CaEntries<T>(pub [T; 16]);
 
 impl<T: Value + Copy + Default + PartialEq> Value for CaEntries<T> {
-    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+    fn assign(&mut self, text: &str, format: ValueFormat) -> Result<(), String> {
         let (sl, value) = text
             .split_once(char::is_whitespace)
             .ok_or_else(|| format!("'{text}' is not an SL and a value"))?;
@@ -184,7 +184,7 @@ impl<T: Value + Copy + Default + PartialEq> Value for CaEntries<T> {
         }
     }
 
-    fn lines(&self, format: Format) -> Vec<String> {
+    fn lines(&self, format: ValueFormat) -> Vec<String> {
         let used = self.0.iter().enumerate().filter(|(_, value)| **value != T::default());
         let mut lines: Vec<String> = used
             .flat_map(|(sl, value)| {
@@ -197,7 +197,7 @@ impl<T: Value + Copy + Default + PartialEq> Value for CaEntries<T> {
         lines
     }
 
-    fn expects(_: Format) -> String {
+    fn expects(_: ValueFormat) -> String {
         "an SL and a value, such as 0 20".into()
     }
 }
@@ -206,7 +206,7 @@ impl<T: Value + Copy + Default + PartialEq> Value for CaEntries<T> {
 mod tests {
     use super::*;
 
-    const PLAIN: Format = Format::PLAIN;
+    const PLAIN: ValueFormat = ValueFormat::PLAIN;
 
     #[test]
     fn numbers_are_read_as_by_strtoul() {
@@ -238,7 +238,7 @@ mod tests {
             ("x:y", Some((0, 0))),
             ("12", None),
         ] {
-            let mut entry = CctEntry::default();
+            let mut entry = InjectionRate::default();
             assert!(entry.assign(text, PLAIN).is_err(), "{text}");
             let repaired = entry.repair(text, PLAIN).then_some((entry.shift, entry.multiplier));
             assert_eq!(repaired, expected, "{text}");
@@ -251,14 +251,14 @@ mod tests {
         let text = "1:2,".repeat(130);
         assert!(list.assign(text.trim_end_matches(','), PLAIN).is_err());
         assert!(list.repair(&text, PLAIN));
-        assert_eq!(list.0, [CctEntry { shift: 1, multiplier: 2 }; MAX_CCT_ENTRIES]);
+        assert_eq!(list.0, [InjectionRate { shift: 1, multiplier: 2 }; MAX_CCT_ENTRIES]);
         assert!(list.assign(&"1:2,".repeat(127), PLAIN).is_err(), "the last entry is empty");
         assert!(!list.repair("1:1,2", PLAIN));
-        let mut mask = PortMask::default();
+        let mut mask = SwitchPortMask::default();
         let text = format!("0x{}{}", "ab".repeat(32), "cd");
         assert!(mask.assign(&text, PLAIN).is_err());
         assert!(mask.repair(&text, PLAIN));
-        assert_eq!(mask, PortMask([0xAB; 32]));
+        assert_eq!(mask, SwitchPortMask([0xAB; 32]));
         assert!(!mask.repair("0x12g", PLAIN));
     }
 }

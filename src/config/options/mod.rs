@@ -27,7 +27,7 @@ pub mod value;
 pub mod vl_lists;
 
 pub use activity_subjects::ActivitySubjects;
-pub use congestion_values::{CaEntries, CctEntry, CctList, PortMask};
+pub use congestion_values::{CaEntries, CctList, InjectionRate, SwitchPortMask};
 pub use key::{Reload, SECRET_KEYS, Support};
 pub use parse::keys_of;
 pub use permissions::{PortGuids, SaTrust};

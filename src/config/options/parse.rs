@@ -154,7 +154,7 @@ fn column(line: &str, part: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::options::{CctEntry, Console, PartEnforce};
+    use crate::config::options::{Console, InjectionRate, PartEnforce};
     use crate::ids::Guid;
     use proptest::prelude::*;
 
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(options.console, Console::Loopback);
         assert_eq!(options.port_search_ordering_file.as_deref(), Some("/tmp/dims"));
         assert_eq!(options.cc_sw_cong_setting_victim_mask.0[30..], [0x01, 0xf2]);
-        assert_eq!(options.cc_cct.0[1], CctEntry { shift: 1, multiplier: 16 });
+        assert_eq!(options.cc_cct.0[1], InjectionRate { shift: 1, multiplier: 16 });
         assert_eq!(options.cc_ca_cong_setting_ccti_timer.0[3], 7);
         assert_eq!(options.cc_ca_cong_setting_ccti_timer.0[15], 9);
     }

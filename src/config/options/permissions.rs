@@ -1,7 +1,7 @@
 //! Types of the keys that permit requests of others: the mode, switches that the mode decides unless
 //! they are set, and lists of ports.
 
-use super::value::{Format, NULL, Value, words};
+use super::value::{NULL, Value, ValueFormat, words};
 use crate::ids::Guid;
 
 words! {
@@ -16,7 +16,7 @@ words! {
 
 /// A switch that may be left to the mode: `(null)`, TRUE or FALSE.
 impl Value for Option<bool> {
-    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+    fn assign(&mut self, text: &str, format: ValueFormat) -> Result<(), String> {
         if text == NULL {
             *self = None;
             return Ok(());
@@ -27,11 +27,11 @@ impl Value for Option<bool> {
         Ok(())
     }
 
-    fn lines(&self, format: Format) -> Vec<String> {
+    fn lines(&self, format: ValueFormat) -> Vec<String> {
         self.map_or_else(|| vec![NULL.to_owned()], |value| value.lines(format))
     }
 
-    fn expects(format: Format) -> String {
+    fn expects(format: ValueFormat) -> String {
         format!("{}, or (null) for that of the mode", <bool as Value>::expects(format))
     }
 }
@@ -41,7 +41,7 @@ impl Value for Option<bool> {
 pub struct PortGuids(pub Option<Vec<Guid>>);
 
 impl Value for PortGuids {
-    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+    fn assign(&mut self, text: &str, format: ValueFormat) -> Result<(), String> {
         if text == NULL {
             self.0 = None;
             return Ok(());
@@ -56,12 +56,12 @@ impl Value for PortGuids {
         Ok(())
     }
 
-    fn lines(&self, _: Format) -> Vec<String> {
+    fn lines(&self, _: ValueFormat) -> Vec<String> {
         let Some(guids) = &self.0 else { return vec![NULL.to_owned()] };
         vec![guids.iter().map(Guid::to_string).collect::<Vec<_>>().join(",")]
     }
 
-    fn expects(_: Format) -> String {
+    fn expects(_: ValueFormat) -> String {
         "port GUIDs separated by commas, such as 0x0002c90300001234, or (null)".into()
     }
 }
@@ -74,16 +74,16 @@ mod tests {
     fn switches_and_lists_may_be_null() {
         let mut switch = Some(true);
         for text in ["FALSE", "(null)", "TRUE"] {
-            switch.assign(text, Format::PLAIN).expect("valid");
-            assert_eq!(switch.lines(Format::PLAIN), [text]);
+            switch.assign(text, ValueFormat::PLAIN).expect("valid");
+            assert_eq!(switch.lines(ValueFormat::PLAIN), [text]);
         }
-        assert!(switch.assign("maybe", Format::PLAIN).is_err());
+        assert!(switch.assign("maybe", ValueFormat::PLAIN).is_err());
         let mut guids = PortGuids::default();
-        guids.assign("0x5, 0x0000000000000006", Format::PLAIN).expect("valid");
+        guids.assign("0x5, 0x0000000000000006", ValueFormat::PLAIN).expect("valid");
         assert_eq!(guids.0, Some(vec![Guid(5), Guid(6)]));
-        assert_eq!(guids.lines(Format::PLAIN), ["0x0000000000000005,0x0000000000000006"]);
-        assert!(guids.assign("host", Format::PLAIN).is_err());
-        guids.assign("(null)", Format::PLAIN).expect("valid");
+        assert_eq!(guids.lines(ValueFormat::PLAIN), ["0x0000000000000005,0x0000000000000006"]);
+        assert!(guids.assign("host", ValueFormat::PLAIN).is_err());
+        guids.assign("(null)", ValueFormat::PLAIN).expect("valid");
         assert_eq!(guids, PortGuids::default());
     }
 }

@@ -4,7 +4,7 @@ use crate::ids::{CcKey, Guid, MKey, SmKey};
 
 /// Format and range of a value.
 #[derive(Clone, Copy, Debug)]
-pub struct Format {
+pub struct ValueFormat {
     min: i64,
     max: Option<i64>,
     /// Numbers outside of the range with a special meaning, and the meaning.
@@ -25,7 +25,7 @@ enum OutOfRange {
     Nearest,
 }
 
-impl Format {
+impl ValueFormat {
     /// Decimal, with the whole range of the type.
     pub const PLAIN: Self = Self {
         min: i64::MIN,
@@ -86,13 +86,13 @@ impl Format {
 }
 
 /// Hexadecimal with at least `digits` digits.
-pub const fn hex(digits: usize) -> Format {
-    Format { hex: Some(digits), ..Format::PLAIN }
+pub const fn hex(digits: usize) -> ValueFormat {
+    ValueFormat { hex: Some(digits), ..ValueFormat::PLAIN }
 }
 
 /// Decimal, from `min` to `max`.
-pub const fn range(min: i64, max: i64) -> Format {
-    Format::PLAIN.range(min, max)
+pub const fn range(min: i64, max: i64) -> ValueFormat {
+    ValueFormat::PLAIN.range(min, max)
 }
 
 /// A value of opensm.conf.
@@ -101,19 +101,19 @@ pub trait Value: Sized {
     ///
     /// # Errors
     /// The text is invalid. [`Value::expects`] completes the message.
-    fn assign(&mut self, text: &str, format: Format) -> Result<(), String>;
+    fn assign(&mut self, text: &str, format: ValueFormat) -> Result<(), String>;
 
     /// Sets the value that OpenSM makes of text that [`Value::assign`] rejects. Returns false if
     /// OpenSM ignores the line.
-    fn repair(&mut self, _: &str, _: Format) -> bool {
+    fn repair(&mut self, _: &str, _: ValueFormat) -> bool {
         false
     }
 
     /// The value in the format of the file, one element for each line.
-    fn lines(&self, format: Format) -> Vec<String>;
+    fn lines(&self, format: ValueFormat) -> Vec<String>;
 
     /// Description of valid values, with an example where it helps.
-    fn expects(format: Format) -> String;
+    fn expects(format: ValueFormat) -> String;
 }
 
 /// Parses a number as C does: 0x for hexadecimal, a leading 0 for octal, else decimal.
@@ -144,7 +144,7 @@ pub fn number(text: &str) -> Result<i128, String> {
 macro_rules! integers {
     ($($type:ty),+) => {$(
         impl Value for $type {
-            fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+            fn assign(&mut self, text: &str, format: ValueFormat) -> Result<(), String> {
                 let wide = number(text)?;
                 *self = Self::try_from(wide)
                     .ok()
@@ -153,21 +153,21 @@ macro_rules! integers {
                 Ok(())
             }
 
-            fn repair(&mut self, text: &str, format: Format) -> bool {
+            fn repair(&mut self, text: &str, format: ValueFormat) -> bool {
                 let fits = number(text).ok().filter(|&number| Self::try_from(number).is_ok());
                 let repaired = fits.and_then(|number| format.repaired(number));
                 let repaired = repaired.and_then(|number| Self::try_from(number).ok());
                 repaired.map(|value| *self = value).is_some()
             }
 
-            fn lines(&self, format: Format) -> Vec<String> {
+            fn lines(&self, format: ValueFormat) -> Vec<String> {
                 vec![match format.hex {
                     Some(digits) => format!("0x{self:0digits$x}"),
                     None => self.to_string(),
                 }]
             }
 
-            fn expects(format: Format) -> String {
+            fn expects(format: ValueFormat) -> String {
                 let min = i128::from(format.min).max(Self::MIN.into());
                 let max = format.max.map_or(Self::MAX.into(), i128::from);
                 let or = format.or.iter();
@@ -185,15 +185,15 @@ macro_rules! integers {
 integers!(u8, u16, u32, u64, i32);
 
 impl Value for Guid {
-    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+    fn assign(&mut self, text: &str, format: ValueFormat) -> Result<(), String> {
         self.0.assign(text, format)
     }
 
-    fn lines(&self, _: Format) -> Vec<String> {
+    fn lines(&self, _: ValueFormat) -> Vec<String> {
         vec![self.to_string()]
     }
 
-    fn expects(_: Format) -> String {
+    fn expects(_: ValueFormat) -> String {
         "a GUID, such as 0x0002c90300001234".into()
     }
 }
@@ -201,16 +201,16 @@ impl Value for Guid {
 macro_rules! key_value {
     ($($key:ty),*) => {$(
         impl Value for $key {
-            fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+            fn assign(&mut self, text: &str, format: ValueFormat) -> Result<(), String> {
                 // The log must not show a key with a slip.
                 self.0.assign(text, format).map_err(|_| "the value is no key".to_owned())
             }
 
-            fn lines(&self, format: Format) -> Vec<String> {
+            fn lines(&self, format: ValueFormat) -> Vec<String> {
                 self.0.lines(format)
             }
 
-            fn expects(format: Format) -> String {
+            fn expects(format: ValueFormat) -> String {
                 u64::expects(format)
             }
         }
@@ -220,7 +220,7 @@ key_value!(MKey, SmKey, CcKey);
 
 impl Value for bool {
     /// Accepts TRUE, and FALSE, NO, OFF and 0 in any case. OpenSM reads all words but TRUE as FALSE.
-    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+    fn assign(&mut self, text: &str, _: ValueFormat) -> Result<(), String> {
         *self = match text.to_ascii_lowercase().as_str() {
             _ if text == "TRUE" => true,
             "false" | "no" | "off" | "0" => false,
@@ -229,22 +229,22 @@ impl Value for bool {
         Ok(())
     }
 
-    fn repair(&mut self, _: &str, _: Format) -> bool {
+    fn repair(&mut self, _: &str, _: ValueFormat) -> bool {
         *self = false;
         true
     }
 
-    fn lines(&self, _: Format) -> Vec<String> {
+    fn lines(&self, _: ValueFormat) -> Vec<String> {
         vec![if *self { "TRUE" } else { "FALSE" }.into()]
     }
 
-    fn expects(_: Format) -> String {
+    fn expects(_: ValueFormat) -> String {
         "TRUE or FALSE".into()
     }
 }
 
 impl Value for String {
-    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+    fn assign(&mut self, text: &str, format: ValueFormat) -> Result<(), String> {
         *self = match format.null {
             Some(meant) if text == NULL => meant.into(),
             _ if text.is_empty() || text == NULL => return Err("a value is required".into()),
@@ -253,11 +253,11 @@ impl Value for String {
         Ok(())
     }
 
-    fn lines(&self, _: Format) -> Vec<String> {
+    fn lines(&self, _: ValueFormat) -> Vec<String> {
         vec![quoted(self)]
     }
 
-    fn expects(_: Format) -> String {
+    fn expects(_: ValueFormat) -> String {
         "a path, such as /etc/opensm/opensm.conf".into()
     }
 }
@@ -280,16 +280,16 @@ pub(super) fn unquote(value: &str) -> &str {
 pub const NULL: &str = "(null)";
 
 impl Value for Option<String> {
-    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+    fn assign(&mut self, text: &str, _: ValueFormat) -> Result<(), String> {
         *self = (!text.is_empty() && text != NULL).then(|| text.to_owned());
         Ok(())
     }
 
-    fn lines(&self, _: Format) -> Vec<String> {
+    fn lines(&self, _: ValueFormat) -> Vec<String> {
         vec![self.as_deref().map_or_else(|| NULL.to_owned(), quoted)]
     }
 
-    fn expects(_: Format) -> String {
+    fn expects(_: ValueFormat) -> String {
         "text, or (null) for none".into()
     }
 }
@@ -311,7 +311,7 @@ macro_rules! words {
         }
 
         impl Value for $name {
-            fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+            fn assign(&mut self, text: &str, _: ValueFormat) -> Result<(), String> {
                 *self = match text {
                     $($word => Self::$variant,)+
                     _ => return Err(format!("'{text}' is not one of the accepted words")),
@@ -319,16 +319,16 @@ macro_rules! words {
                 Ok(())
             }
 
-            fn repair(&mut self, _: &str, _: Format) -> bool {
+            fn repair(&mut self, _: &str, _: ValueFormat) -> bool {
                 *self = Self::$default;
                 true
             }
 
-            fn lines(&self, _: Format) -> Vec<String> {
+            fn lines(&self, _: ValueFormat) -> Vec<String> {
                 vec![self.as_str().into()]
             }
 
-            fn expects(_: Format) -> String {
+            fn expects(_: ValueFormat) -> String {
                 format!("one of {}", [$($word),+].join(", "))
             }
         }

@@ -44,7 +44,7 @@ pub(super) fn parse(file: &Path, text: &str) -> (PartitionsConfig, Vec<Diagnosti
     let mut parser = Parser {
         diagnostics: Diagnostics::new(file),
         definitions: Vec::new(),
-        state: State::BetweenDefinitions,
+        state: ParserState::BetweenDefinitions,
     };
     let mut last = None;
     for (number, line) in (1..).zip(text.lines()) {
@@ -63,7 +63,7 @@ pub(super) fn parse(file: &Path, text: &str) -> (PartitionsConfig, Vec<Diagnosti
     (PartitionsConfig { definitions: parser.definitions }, diagnostics)
 }
 
-enum State {
+enum ParserState {
     BetweenDefinitions,
     /// After an error in a head, up to the next semicolon.
     Skipping,
@@ -88,7 +88,7 @@ enum NameMatch {
 struct Parser<'a> {
     diagnostics: Diagnostics<'a>,
     definitions: Vec<Definition>,
-    state: State,
+    state: ParserState,
 }
 
 impl<'a> Parser<'a> {
@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
     /// definition; other signs are a warning, because a subnet manager that refuses to start is worse.
     /// `last` is the last code of the file.
     fn check_end(&mut self, ends_with_line: bool, last: Span<'_>) {
-        let State::InBody(open) = &self.state else { return };
+        let ParserState::InBody(open) = &self.state else { return };
         let name = quoted(&open.definition.name);
         let line = open.definition.line;
         let has_lines = last.line > line;
@@ -125,7 +125,9 @@ impl<'a> Parser<'a> {
     }
 
     fn end_definition(&mut self) {
-        if let State::InBody(open) = std::mem::replace(&mut self.state, State::BetweenDefinitions) {
+        if let ParserState::InBody(open) =
+            std::mem::replace(&mut self.state, ParserState::BetweenDefinitions)
+        {
             self.definitions.push(open.definition);
         }
     }
@@ -135,20 +137,20 @@ impl<'a> Parser<'a> {
         if code.is_empty() {
             return;
         }
-        let state = std::mem::replace(&mut self.state, State::Skipping);
+        let state = std::mem::replace(&mut self.state, ParserState::Skipping);
         self.state = match state {
-            State::Skipping => State::Skipping,
-            State::BetweenDefinitions => match self.head(code) {
+            ParserState::Skipping => ParserState::Skipping,
+            ParserState::BetweenDefinitions => match self.head(code) {
                 Some((open, body)) => self.in_body(open, body),
-                None => State::Skipping,
+                None => ParserState::Skipping,
             },
-            State::InBody(open) => self.in_body(open, code),
+            ParserState::InBody(open) => self.in_body(open, code),
         };
     }
 
-    fn in_body(&mut self, mut open: Box<OpenDefinition>, body: Span<'a>) -> State {
+    fn in_body(&mut self, mut open: Box<OpenDefinition>, body: Span<'a>) -> ParserState {
         self.body(&mut open, body);
-        State::InBody(open)
+        ParserState::InBody(open)
     }
 
     /// Parses the head of a definition. Returns the definition, and the text after the colon.

@@ -1,8 +1,8 @@
 //! The fields of port groups, scopes, levels and rules.
 
 use super::field_value::FieldValue;
-use super::policy::{PortGroup, QosLevel, SlToVlScope, VlArbScope};
-use super::section::{Content, Rule, Scope, Section};
+use super::policy::{QosLevel, QosPortGroup, SlToVlScope, VlArbScope};
+use super::section::{NamedRule, NamedScope, PolicySection, SectionContent};
 use crate::config::diagnostic::Diagnostics;
 use crate::config::literal;
 use crate::config::span::Span;
@@ -10,7 +10,7 @@ use crate::ids::Sl;
 
 /// Sets a field of a section that may contain it. `parts` are the lines of its value.
 pub(super) fn set<'a>(
-    section: &mut Section<'a>,
+    section: &mut PolicySection<'a>,
     name: &'static str,
     at: Span<'a>,
     parts: &[Span<'a>],
@@ -22,16 +22,16 @@ pub(super) fn set<'a>(
     }
     let value = FieldValue { at, parts };
     match &mut section.content {
-        Content::PortGroup(group) => set_in_group(group, name, &value, diagnostics),
-        Content::VlArb(scope) => set_in_vlarb(scope, name, &value, diagnostics),
-        Content::SlToVl(scope) => set_in_sl2vl(scope, name, &value, diagnostics),
-        Content::Level(level) => set_in_level(level, name, &value, diagnostics),
-        Content::Rule(rule) => set_in_rule(rule, name, &value, diagnostics),
+        SectionContent::PortGroup(group) => set_in_group(group, name, &value, diagnostics),
+        SectionContent::VlArb(scope) => set_in_vlarb(scope, name, &value, diagnostics),
+        SectionContent::SlToVl(scope) => set_in_sl2vl(scope, name, &value, diagnostics),
+        SectionContent::Level(level) => set_in_level(level, name, &value, diagnostics),
+        SectionContent::Rule(rule) => set_in_rule(rule, name, &value, diagnostics),
     }
 }
 
 fn set_in_group(
-    group: &mut PortGroup,
+    group: &mut QosPortGroup,
     name: &str,
     value: &FieldValue<'_, '_>,
     diagnostics: &mut Diagnostics<'_>,
@@ -50,7 +50,7 @@ fn set_in_group(
 }
 
 fn set_in_vlarb<'a>(
-    section: &mut Scope<'a, VlArbScope>,
+    section: &mut NamedScope<'a, VlArbScope>,
     name: &str,
     value: &FieldValue<'a, '_>,
     diagnostics: &mut Diagnostics<'_>,
@@ -68,7 +68,7 @@ fn set_in_vlarb<'a>(
 }
 
 fn set_in_sl2vl<'a>(
-    section: &mut Scope<'a, SlToVlScope>,
+    section: &mut NamedScope<'a, SlToVlScope>,
     name: &str,
     value: &FieldValue<'a, '_>,
     diagnostics: &mut Diagnostics<'_>,
@@ -121,7 +121,7 @@ fn set_in_level(
 }
 
 fn set_in_rule<'a>(
-    section: &mut Rule<'a>,
+    section: &mut NamedRule<'a>,
     name: &str,
     value: &FieldValue<'a, '_>,
     diagnostics: &mut Diagnostics<'_>,

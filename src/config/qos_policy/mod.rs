@@ -49,8 +49,8 @@ mod statements;
 mod ulps;
 
 pub use policy::{
-    MatchRule, NodeKinds, Place, PortChoice, PortFilter, PortGroup, PortName, PortRange, QosLevel,
-    QosPolicy, SlToVlScope, VlArbEntry, VlArbScope,
+    MatchRule, NodeKinds, PolicyPlace, PortChoice, PortFilter, PortName, PortRange, QosLevel,
+    QosPolicy, QosPortGroup, SlToVlScope, VlArbEntry, VlArbScope,
 };
 pub use ranges::Ranges;
 

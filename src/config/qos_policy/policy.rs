@@ -11,7 +11,7 @@ pub struct QosPolicy {
     /// Path of the file, for diagnostics of later stages.
     pub file: PathBuf,
     /// Port groups. Scopes and rules refer to them by index.
-    pub groups: Vec<PortGroup>,
+    pub groups: Vec<QosPortGroup>,
     /// VL arbitration scopes. The first scope that applies to a port wins.
     pub vl_arbitration: Vec<VlArbScope>,
     /// SL to VL mapping scopes. The first scope that applies to a pair of ports wins.
@@ -33,14 +33,14 @@ impl QosPolicy {
 
 /// A position in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Place {
+pub struct PolicyPlace {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
 }
 
-impl From<Span<'_>> for Place {
+impl From<Span<'_>> for PolicyPlace {
     fn from(span: Span<'_>) -> Self {
         Self { line: span.line, column: span.column() }
     }
@@ -48,7 +48,7 @@ impl From<Span<'_>> for Place {
 
 /// `port-group`: a named set of ports.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct PortGroup {
+pub struct QosPortGroup {
     /// First line of the group, from 1.
     pub line: u32,
     pub name: String,
@@ -90,7 +90,7 @@ pub struct PortName {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VlArbScope {
     /// Beginning of the scope.
-    pub at: Place,
+    pub at: PolicyPlace,
     /// Groups of ports that the scope applies to; indexes of [`QosPolicy::groups`].
     pub groups: Vec<usize>,
     /// Groups whose peer ports the scope applies to.
@@ -111,14 +111,14 @@ pub struct VlArbEntry {
     pub vl: u8,
     /// Bytes that the VL may send in its turn, in units of 64; 0 skips the entry.
     pub weight: u8,
-    pub at: Place,
+    pub at: PolicyPlace,
 }
 
 /// `sl2vl-scope`: SL to VL mapping of some pairs of input and output port.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SlToVlScope {
     /// Beginning of the scope.
-    pub at: Place,
+    pub at: PolicyPlace,
     /// Groups of output ports; indexes of [`QosPolicy::groups`].
     pub groups: Vec<usize>,
     /// Groups whose peer ports are output ports, in addition to [`Self::groups`]. If both are
@@ -135,7 +135,7 @@ pub struct SlToVlScope {
     /// VL by SL; 0 for SLs that the table omits. VL 15 drops the packet.
     pub vls: [u8; 16],
     /// Positions of the VLs in the file, from SL 0 on.
-    pub written: Vec<Place>,
+    pub written: Vec<PolicyPlace>,
 }
 
 /// Ports of a node by number.
@@ -154,7 +154,7 @@ pub enum PortChoice {
 pub struct PortRange {
     pub first: u8,
     pub last: u8,
-    pub at: Place,
+    pub at: PolicyPlace,
 }
 
 impl PortChoice {

@@ -2,7 +2,7 @@
 
 use super::fields;
 use super::policy::MatchRule;
-use super::section::Section;
+use super::section::PolicySection;
 use super::statements::{self, FIELDS, LEVEL_FIELDS, SECTIONS, Statement, ULPS};
 use super::ulps::{self, UlpRule};
 use crate::config::diagnostic::Diagnostics;
@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 /// The contents of a file before names are resolved.
 #[derive(Default)]
 pub(super) struct Sections<'a> {
-    pub sections: Vec<Section<'a>>,
+    pub sections: Vec<PolicySection<'a>>,
     /// Rules of `qos-ulps` without their levels, and their SLs.
     pub ulp_rules: Vec<(MatchRule, Sl)>,
     /// SL and line of the last `default` in `qos-ulps`.
@@ -44,7 +44,7 @@ struct PolicyReader<'a, 'd, 'f> {
     /// Sections that have not ended, outermost first.
     open: Vec<(&'static str, Span<'a>)>,
     /// The section whose fields are being read.
-    section: Option<Section<'a>>,
+    section: Option<PolicySection<'a>>,
     sections: Sections<'a>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> PolicyReader<'a, '_, '_> {
         }
         self.finish_section();
         self.open.push((name, at));
-        self.section = Section::open(name, at);
+        self.section = PolicySection::open(name, at);
     }
 
     fn misplaced_section(&mut self, name: &str, at: Span<'_>, outer: Option<&str>) {

@@ -2,7 +2,7 @@
 
 use super::policy::{MatchRule, PortFilter, QosLevel, QosPolicy, SlToVlScope, VlArbScope};
 use super::reader::Sections;
-use super::section::{Content, Names, Rule, Scope};
+use super::section::{NamedRule, NamedScope, Names, SectionContent};
 use crate::config::diagnostic::Diagnostics;
 use crate::config::span::Span;
 use crate::config::suggest::did_you_mean;
@@ -26,22 +26,22 @@ pub(super) fn resolve(
     diagnostics: &mut Diagnostics<'_>,
 ) -> QosPolicy {
     let policy = QosPolicy { file: file.to_path_buf(), ..QosPolicy::default() };
-    let mut resolver = Resolver { policy, diagnostics };
+    let mut resolver = PolicyResolver { policy, diagnostics };
     let mut referring = Vec::new();
     for section in sections.sections {
         match section.content {
-            Content::PortGroup(group) => resolver.policy.groups.push(group),
-            Content::Level(level) => resolver.policy.levels.push(level),
+            SectionContent::PortGroup(group) => resolver.policy.groups.push(group),
+            SectionContent::Level(level) => resolver.policy.levels.push(level),
             content => referring.push(content),
         }
     }
     resolver.report_duplicates();
     for content in referring {
         match content {
-            Content::VlArb(scope) => resolver.vlarb_scope(scope),
-            Content::SlToVl(scope) => resolver.sl2vl_scope(scope),
-            Content::Rule(rule) => resolver.rule(rule),
-            Content::PortGroup(_) | Content::Level(_) => {}
+            SectionContent::VlArb(scope) => resolver.vlarb_scope(scope),
+            SectionContent::SlToVl(scope) => resolver.sl2vl_scope(scope),
+            SectionContent::Rule(rule) => resolver.rule(rule),
+            SectionContent::PortGroup(_) | SectionContent::Level(_) => {}
         }
     }
     resolver.default_level(sections.ulp_default);
@@ -53,12 +53,12 @@ pub(super) fn resolve(
     policy
 }
 
-struct Resolver<'d, 'f> {
+struct PolicyResolver<'d, 'f> {
     policy: QosPolicy,
     diagnostics: &'d mut Diagnostics<'f>,
 }
 
-impl Resolver<'_, '_> {
+impl PolicyResolver<'_, '_> {
     fn report_duplicates(&mut self) {
         let groups = self.policy.groups.iter().map(|group| (&*group.name, group.line)).collect();
         report_duplicates(groups, "port group", self.diagnostics);
@@ -66,13 +66,13 @@ impl Resolver<'_, '_> {
         report_duplicates(levels, "level", self.diagnostics);
     }
 
-    fn vlarb_scope(&mut self, section: Scope<'_, VlArbScope>) {
+    fn vlarb_scope(&mut self, section: NamedScope<'_, VlArbScope>) {
         let groups = self.groups(&section.groups, None);
         let across = self.groups(&section.across, None);
         self.policy.vl_arbitration.push(VlArbScope { groups, across, ..section.scope });
     }
 
-    fn sl2vl_scope(&mut self, section: Scope<'_, SlToVlScope>) {
+    fn sl2vl_scope(&mut self, section: NamedScope<'_, SlToVlScope>) {
         let scope = SlToVlScope {
             groups: self.groups(&section.groups, None),
             across: self.groups(&section.across, None),
@@ -83,7 +83,7 @@ impl Resolver<'_, '_> {
         self.policy.sl_to_vl.push(scope);
     }
 
-    fn rule(&mut self, section: Rule<'_>) {
+    fn rule(&mut self, section: NamedRule<'_>) {
         let source = self.port_filter(&section.sources, Some(NO_SOURCE));
         let destination = self.port_filter(&section.destinations, Some(NO_DESTINATION));
         let level = self.level(section.level_name, section.level_number);

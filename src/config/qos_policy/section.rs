@@ -1,6 +1,6 @@
 //! Sections with fields, as far as they have been read.
 
-use super::policy::{MatchRule, PortGroup, QosLevel, SlToVlScope, VlArbScope};
+use super::policy::{MatchRule, QosLevel, QosPortGroup, SlToVlScope, VlArbScope};
 use crate::config::diagnostic::Diagnostics;
 use crate::config::span::Span;
 
@@ -8,25 +8,25 @@ use crate::config::span::Span;
 pub(super) type Names<'a> = Vec<(String, Span<'a>)>;
 
 /// A section whose fields are being read.
-pub(super) struct Section<'a> {
+pub(super) struct PolicySection<'a> {
     /// Keyword that opens the section.
     at: Span<'a>,
     /// Fields read so far, with their lines.
     seen: Vec<(&'static str, u32)>,
-    pub content: Content<'a>,
+    pub content: SectionContent<'a>,
 }
 
-pub(super) enum Content<'a> {
-    PortGroup(PortGroup),
-    VlArb(Scope<'a, VlArbScope>),
-    SlToVl(Scope<'a, SlToVlScope>),
+pub(super) enum SectionContent<'a> {
+    PortGroup(QosPortGroup),
+    VlArb(NamedScope<'a, VlArbScope>),
+    SlToVl(NamedScope<'a, SlToVlScope>),
     Level(QosLevel),
-    Rule(Rule<'a>),
+    Rule(NamedRule<'a>),
 }
 
 /// A scope, with the names of groups in place of their indexes.
 #[derive(Default)]
-pub(super) struct Scope<'a, T> {
+pub(super) struct NamedScope<'a, T> {
     pub scope: T,
     pub groups: Names<'a>,
     pub across: Names<'a>,
@@ -36,7 +36,7 @@ pub(super) struct Scope<'a, T> {
 
 /// A rule, with the names of groups and level in place of their indexes.
 #[derive(Default)]
-pub(super) struct Rule<'a> {
+pub(super) struct NamedRule<'a> {
     pub rule: MatchRule,
     pub sources: Names<'a>,
     pub destinations: Names<'a>,
@@ -62,24 +62,26 @@ const SINGLE_FIELDS: [&str; 14] = [
     "qos-level-sn",
 ];
 
-impl<'a> Section<'a> {
+impl<'a> PolicySection<'a> {
     /// Opens the section of this name; `None` for a section without fields.
     pub(super) fn open(name: &str, at: Span<'a>) -> Option<Self> {
         let line = at.line;
         let content = match name {
-            "port-group" => Content::PortGroup(PortGroup { line, ..PortGroup::default() }),
+            "port-group" => {
+                SectionContent::PortGroup(QosPortGroup { line, ..QosPortGroup::default() })
+            }
             "vlarb-scope" => {
                 let scope = VlArbScope { at: at.into(), ..VlArbScope::default() };
-                Content::VlArb(Scope { scope, ..Scope::default() })
+                SectionContent::VlArb(NamedScope { scope, ..NamedScope::default() })
             }
             "sl2vl-scope" => {
                 let scope = SlToVlScope { at: at.into(), ..SlToVlScope::default() };
-                Content::SlToVl(Scope { scope, ..Scope::default() })
+                SectionContent::SlToVl(NamedScope { scope, ..NamedScope::default() })
             }
-            "qos-level" => Content::Level(QosLevel { line, ..QosLevel::default() }),
+            "qos-level" => SectionContent::Level(QosLevel { line, ..QosLevel::default() }),
             "qos-match-rule" => {
                 let rule = MatchRule { line, ..MatchRule::default() };
-                Content::Rule(Rule { rule, ..Rule::default() })
+                SectionContent::Rule(NamedRule { rule, ..NamedRule::default() })
             }
             _ => return None,
         };
@@ -104,18 +106,22 @@ impl<'a> Section<'a> {
     pub(super) fn check_complete(&self, diagnostics: &mut Diagnostics<'_>) {
         const OUTPUTS: [&str; 4] = ["group", "across", "across-from", "across-to"];
         let message = match &self.content {
-            Content::PortGroup(_) if !self.has_any(&["name"]) => "a port-group without a `name`",
-            Content::Level(_) if !self.has_any(&["sl"]) => "a qos-level without an `sl`",
-            Content::VlArb(_) if !self.has_any(&["group", "across"]) => {
+            SectionContent::PortGroup(_) if !self.has_any(&["name"]) => {
+                "a port-group without a `name`"
+            }
+            SectionContent::Level(_) if !self.has_any(&["sl"]) => "a qos-level without an `sl`",
+            SectionContent::VlArb(_) if !self.has_any(&["group", "across"]) => {
                 "a vlarb-scope without `group` or `across`"
             }
-            Content::SlToVl(_) if !self.has_any(&["sl2vl-table"]) => {
+            SectionContent::SlToVl(_) if !self.has_any(&["sl2vl-table"]) => {
                 "an sl2vl-scope without an `sl2vl-table`"
             }
-            Content::SlToVl(_) if !self.has_any(&OUTPUTS) => {
+            SectionContent::SlToVl(_) if !self.has_any(&OUTPUTS) => {
                 "an sl2vl-scope without `group`, `across`, `across-from` or `across-to`"
             }
-            Content::Rule(rule) if rule.level_name.is_none() && rule.level_number.is_none() => {
+            SectionContent::Rule(rule)
+                if rule.level_name.is_none() && rule.level_number.is_none() =>
+            {
                 "a qos-match-rule without a `qos-level-name` or a `qos-level-sn`"
             }
             _ => return,

@@ -26,10 +26,10 @@ pub use settings::StepSettings;
 use super::guid_lists::GuidLists;
 use super::torus::TorusConfig;
 use crate::notes::Note;
-use port_groups::PortGroup;
+use port_groups::ChainPortGroup;
 use std::sync::Arc;
 use steps::UnicastStep;
-use topologies::Topology;
+use topologies::ChainTopology;
 
 /// The engine list entry that enables routing chains.
 pub const ENGINE: &str = "chain";
@@ -37,8 +37,8 @@ pub const ENGINE: &str = "chain";
 /// The contents of the three policy files, with the configuration of each step.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RoutingChain {
-    pub groups: Vec<PortGroup>,
-    pub topologies: Vec<Topology>,
+    pub groups: Vec<ChainPortGroup>,
+    pub topologies: Vec<ChainTopology>,
     /// The steps by ascending ID.
     pub steps: Vec<ConfiguredStep>,
     /// Messages about the files, `skipped` included.

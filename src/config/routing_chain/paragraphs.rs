@@ -86,7 +86,7 @@ pub(super) fn paragraphs<'a>(
     grammar: &Grammar,
     diagnostics: &mut Diagnostics<'_>,
 ) -> Vec<Paragraph<'a>> {
-    let mut reader = Reader { grammar, diagnostics, open: None, done: Vec::new() };
+    let mut reader = ParagraphReader { grammar, diagnostics, open: None, done: Vec::new() };
     for (line, number) in text.lines().zip(1..) {
         let code = without_comment(line);
         reader.line(Span::new(code, number));
@@ -131,14 +131,14 @@ impl Grammar {
     }
 }
 
-struct Reader<'a, 'g, 'd, 'f> {
+struct ParagraphReader<'a, 'g, 'd, 'f> {
     grammar: &'g Grammar,
     diagnostics: &'d mut Diagnostics<'f>,
     open: Option<Paragraph<'a>>,
     done: Vec<Paragraph<'a>>,
 }
 
-impl<'a> Reader<'a, '_, '_, '_> {
+impl<'a> ParagraphReader<'a, '_, '_, '_> {
     fn line(&mut self, line: Span<'a>) {
         let mut rest = line.trim();
         while !rest.is_empty() {

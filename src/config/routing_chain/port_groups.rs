@@ -5,7 +5,7 @@
 //! name, as the manual's example does.
 
 use super::paragraphs::{Grammar, Paragraph, Qualifier, paragraphs};
-pub use super::port_rules::{GroupRef, GuidPorts, HostPorts, Pattern, PortGroup, PortRule};
+pub use super::port_rules::{ChainPortGroup, GroupRef, GuidPorts, HostPorts, Pattern, PortRule};
 use crate::config::diagnostic::Diagnostics;
 use crate::config::literal::{guid, number, quoted};
 use crate::config::span::Span;
@@ -48,28 +48,28 @@ const PREDEFINED: [(&str, GroupRef); 4] = [
 ];
 
 /// The group that a name stands for, outside of the definition of a group.
-pub fn find(groups: &[PortGroup], name: &str) -> Option<GroupRef> {
+pub fn find(groups: &[ChainPortGroup], name: &str) -> Option<GroupRef> {
     let predefined = PREDEFINED.iter().find(|(known, _)| *known == name).map(|(_, group)| *group);
     predefined
         .or_else(|| groups.iter().rposition(|group| group.name == name).map(GroupRef::Defined))
 }
 
 /// The suggestion for an unknown name of a group.
-pub(super) fn hint(groups: &[PortGroup], name: &str) -> String {
+pub(super) fn hint(groups: &[ChainPortGroup], name: &str) -> String {
     let names = groups.iter().map(|group| group.name.as_str());
     suggest::did_you_mean(name, names.chain(PREDEFINED.map(|(name, _)| name)))
 }
 
 /// Parses the text of `file`. The groups are complete unless a diagnostic is an error.
-pub fn parse(file: &Path, text: &str) -> (Vec<PortGroup>, Vec<Diagnostic>) {
+pub fn parse(file: &Path, text: &str) -> (Vec<ChainPortGroup>, Vec<Diagnostic>) {
     let mut diagnostics = Diagnostics::new(file);
     let paragraphs = paragraphs(text, &GRAMMAR, &mut diagnostics);
-    let mut groups: Vec<PortGroup> = Vec::new();
+    let mut groups: Vec<ChainPortGroup> = Vec::new();
     for paragraph in &paragraphs {
         let name = paragraph.required("name", SECTION, &mut diagnostics);
         let name = name.unwrap_or(paragraph.at.after());
         check_name(name, &groups, &mut diagnostics);
-        groups.push(PortGroup {
+        groups.push(ChainPortGroup {
             name: name.text().to_owned(),
             usage: paragraph.usage(),
             line: paragraph.at.line,
@@ -84,7 +84,7 @@ pub fn parse(file: &Path, text: &str) -> (Vec<PortGroup>, Vec<Diagnostic>) {
     (groups, diagnostics.into_sorted())
 }
 
-fn check_name(name: Span<'_>, groups: &[PortGroup], diagnostics: &mut Diagnostics<'_>) {
+fn check_name(name: Span<'_>, groups: &[ChainPortGroup], diagnostics: &mut Diagnostics<'_>) {
     let text = name.text();
     if PREDEFINED.iter().any(|(known, _)| *known == text) {
         diagnostics.error(name, format!("group `{text}` is predefined and cannot be defined"));
@@ -103,7 +103,7 @@ fn check_name(name: Span<'_>, groups: &[PortGroup], diagnostics: &mut Diagnostic
 fn rules(
     paragraph: &Paragraph<'_>,
     index: usize,
-    groups: &[PortGroup],
+    groups: &[ChainPortGroup],
     diagnostics: &mut Diagnostics<'_>,
 ) -> Vec<PortRule> {
     let mut rules = Vec::new();
@@ -296,7 +296,7 @@ fn pattern(value: Span<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<PortRul
 fn two_groups(
     qualifier: &Qualifier<'_>,
     index: usize,
-    groups: &[PortGroup],
+    groups: &[ChainPortGroup],
     diagnostics: &mut Diagnostics<'_>,
 ) -> Option<[GroupRef; 2]> {
     let items = qualifier.items();
@@ -321,7 +321,7 @@ fn two_groups(
 
 /// The group that a name stands for in the definition of group `index`: its own name is that of
 /// the definition which this one replaces.
-fn referred(groups: &[PortGroup], index: usize, name: &str) -> Option<GroupRef> {
+fn referred(groups: &[ChainPortGroup], index: usize, name: &str) -> Option<GroupRef> {
     if groups[index].name == name {
         let earlier = groups[..index].iter().rposition(|group| group.name == name);
         return Some(GroupRef::Defined(earlier.unwrap_or(index)));
@@ -332,11 +332,11 @@ fn referred(groups: &[PortGroup], index: usize, name: &str) -> Option<GroupRef> 
 /// Reports groups that refer to themselves through others.
 fn report_cycles(
     paragraphs: &[Paragraph<'_>],
-    groups: &[PortGroup],
+    groups: &[ChainPortGroup],
     diagnostics: &mut Diagnostics<'_>,
 ) {
     let references: Vec<Vec<usize>> = groups.iter().map(references).collect();
-    let mut state = vec![Visit::New; groups.len()];
+    let mut state = vec![GroupVisit::New; groups.len()];
     for start in 0..groups.len() {
         let mut trail = Vec::new();
         if let Some(cycle) = cycle_from(start, &references, &mut state, &mut trail) {
@@ -353,7 +353,7 @@ fn report_cycles(
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Visit {
+enum GroupVisit {
     New,
     Open,
     Done,
@@ -364,13 +364,13 @@ enum Visit {
 fn cycle_from(
     start: usize,
     references: &[Vec<usize>],
-    state: &mut [Visit],
+    state: &mut [GroupVisit],
     trail: &mut Vec<(usize, usize)>,
 ) -> Option<Vec<usize>> {
-    if state[start] != Visit::New {
+    if state[start] != GroupVisit::New {
         return None;
     }
-    state[start] = Visit::Open;
+    state[start] = GroupVisit::Open;
     trail.push((start, 0));
     let mut found = None;
     while let Some(last) = trail.last_mut() {
@@ -378,16 +378,16 @@ fn cycle_from(
         let next = last.1;
         last.1 += 1;
         let Some(&to) = references[group].get(next) else {
-            state[group] = Visit::Done;
+            state[group] = GroupVisit::Done;
             trail.pop();
             continue;
         };
         match state[to] {
-            Visit::New => {
-                state[to] = Visit::Open;
+            GroupVisit::New => {
+                state[to] = GroupVisit::Open;
                 trail.push((to, 0));
             }
-            Visit::Open if found.is_none() => {
+            GroupVisit::Open if found.is_none() => {
                 let passed = trail.iter().map(|(group, _)| *group).skip_while(|&at| at != to);
                 found = Some(passed.chain([to]).collect());
             }
@@ -397,7 +397,7 @@ fn cycle_from(
     found
 }
 
-fn references(group: &PortGroup) -> Vec<usize> {
+fn references(group: &ChainPortGroup) -> Vec<usize> {
     let pairs = group.rules.iter().filter_map(|rule| match rule {
         PortRule::Union(pair) | PortRule::Subtract(pair) => Some(*pair),
         _ => None,

@@ -9,7 +9,7 @@ const MAX_PATTERN_SIZE: usize = 1 << 20;
 
 /// A group as defined in the file.
 #[derive(Clone, PartialEq, Debug)]
-pub struct PortGroup {
+pub struct ChainPortGroup {
     pub name: String,
     /// Description for people.
     pub usage: String,

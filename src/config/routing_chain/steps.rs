@@ -1,7 +1,7 @@
 //! `rch_policy_file`: the engines of a routing chain.
 
 use super::paragraphs::{Grammar, Paragraph, paragraphs};
-use super::topologies::Topology;
+use super::topologies::ChainTopology;
 use crate::config::diagnostic::Diagnostics;
 use crate::config::literal::{number, quoted};
 use crate::config::span::Span;
@@ -49,7 +49,7 @@ pub struct UnicastStep {
 pub fn parse(
     file: &Path,
     text: &str,
-    topologies: &[Topology],
+    topologies: &[ChainTopology],
     lmc: u8,
 ) -> (Vec<UnicastStep>, Vec<Diagnostic>) {
     let mut diagnostics = Diagnostics::new(file);
@@ -87,7 +87,7 @@ pub fn config_files(text: &str) -> Vec<(u64, String)> {
 
 fn step(
     paragraph: &Paragraph<'_>,
-    topologies: &[Topology],
+    topologies: &[ChainTopology],
     earlier: &[(UnicastStep, &Paragraph<'_>)],
     diagnostics: &mut Diagnostics<'_>,
 ) -> Option<UnicastStep> {
@@ -161,7 +161,7 @@ fn engine(paragraph: &Paragraph<'_>, diagnostics: &mut Diagnostics<'_>) -> Optio
 /// The index of a topology; `Some(None)` for 0, the whole fabric.
 fn topology(
     value: Span<'_>,
-    topologies: &[Topology],
+    topologies: &[ChainTopology],
     diagnostics: &mut Diagnostics<'_>,
 ) -> Option<Option<usize>> {
     let id = value_of(value, "a topology is a number", diagnostics, |_| true)?;

@@ -1,7 +1,7 @@
 //! The examples of the manual.
 
-use super::port_groups::{self, GroupRef, GuidPorts, HostPorts, PortGroup, PortRule};
-use super::topologies::{self, Topology};
+use super::port_groups::{self, ChainPortGroup, GroupRef, GuidPorts, HostPorts, PortRule};
+use super::topologies::{self, ChainTopology};
 use super::{StepSettings, steps};
 use crate::config::Diagnostic;
 use crate::config::options::Options;
@@ -18,7 +18,7 @@ fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|found| found.severity == Severity::Error)
 }
 
-fn groups(name: &str) -> Vec<PortGroup> {
+fn groups(name: &str) -> Vec<ChainPortGroup> {
     let (groups, diagnostics) = port_groups::parse(Path::new(name), &example(name));
     assert!(!has_errors(&diagnostics), "{diagnostics:?}");
     groups
@@ -76,7 +76,7 @@ fn the_examples_of_qualifiers_are_read() {
     assert_eq!(groups[5].rules, [PortRule::Names(vec![kuku.clone()])]);
     let others = [host("host1", Some(3), None), host("host2", None, None)];
     assert_eq!(groups[6].rules, [PortRule::Names([vec![kuku], others.to_vec()].concat())]);
-    let matches = |group: &PortGroup, description: &str| match &group.rules[..] {
+    let matches = |group: &ChainPortGroup, description: &str| match &group.rules[..] {
         [PortRule::Pattern(pattern, port)] => (pattern.matches(description), *port),
         other => panic!("{other:?}"),
     };
@@ -87,7 +87,7 @@ fn the_examples_of_qualifiers_are_read() {
 
 #[test]
 fn the_examples_of_topologies_and_steps_are_read() {
-    let group = |name: &str| PortGroup {
+    let group = |name: &str| ChainPortGroup {
         name: name.into(),
         usage: String::new(),
         line: 1,
@@ -98,7 +98,7 @@ fn the_examples_of_topologies_and_steps_are_read() {
     let (topologies, found) = topologies::parse(file, &example("topologies.conf"), &groups);
     assert!(found.is_empty(), "{found:?}");
     let [switches, hosts] = [GroupRef::Defined(0), GroupRef::Defined(1)];
-    assert_eq!(topologies, [Topology { id: 1, switches, hosts }]);
+    assert_eq!(topologies, [ChainTopology { id: 1, switches, hosts }]);
     let (steps, found) = steps::parse(file, &example("steps.conf"), &topologies, 1);
     assert!(found.is_empty(), "{found:?}");
     let shown = steps

@@ -1,7 +1,7 @@
 //! `topo_policy_file`: parts of the fabric, each with its switches and hosts.
 
 use super::paragraphs::{Grammar, Paragraph, paragraphs};
-use super::port_groups::{self, GroupRef, PortGroup};
+use super::port_groups::{self, ChainPortGroup, GroupRef};
 use crate::config::Diagnostic;
 use crate::config::diagnostic::Diagnostics;
 use crate::config::literal::{number, quoted};
@@ -18,7 +18,7 @@ const GRAMMAR: Grammar = Grammar {
 
 /// A part of the fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Topology {
+pub struct ChainTopology {
     /// Its number, from 1.
     pub id: u64,
     /// Switches and switch ports.
@@ -28,15 +28,19 @@ pub struct Topology {
 }
 
 /// Parses the text of `file`. The topologies are complete unless a diagnostic is an error.
-pub fn parse(file: &Path, text: &str, groups: &[PortGroup]) -> (Vec<Topology>, Vec<Diagnostic>) {
+pub fn parse(
+    file: &Path,
+    text: &str,
+    groups: &[ChainPortGroup],
+) -> (Vec<ChainTopology>, Vec<Diagnostic>) {
     let mut diagnostics = Diagnostics::new(file);
-    let mut topologies: Vec<(Topology, u32)> = Vec::new();
+    let mut topologies: Vec<(ChainTopology, u32)> = Vec::new();
     for paragraph in &paragraphs(text, &GRAMMAR, &mut diagnostics) {
         let id = id(paragraph, &topologies, &mut diagnostics);
         let switches = group(paragraph, "sw-grp", groups, &mut diagnostics);
         let hosts = group(paragraph, "hca-grp", groups, &mut diagnostics);
         if let (Some(id), Some(switches), Some(hosts)) = (id, switches, hosts) {
-            topologies.push((Topology { id, switches, hosts }, paragraph.at.line));
+            topologies.push((ChainTopology { id, switches, hosts }, paragraph.at.line));
         }
     }
     let topologies = topologies.into_iter().map(|(topology, _)| topology).collect();
@@ -45,7 +49,7 @@ pub fn parse(file: &Path, text: &str, groups: &[PortGroup]) -> (Vec<Topology>, V
 
 fn id(
     paragraph: &Paragraph<'_>,
-    earlier: &[(Topology, u32)],
+    earlier: &[(ChainTopology, u32)],
     diagnostics: &mut Diagnostics<'_>,
 ) -> Option<u64> {
     let value = paragraph.required("id", SECTION, diagnostics)?;
@@ -65,7 +69,7 @@ fn id(
 fn group(
     paragraph: &Paragraph<'_>,
     name: &str,
-    groups: &[PortGroup],
+    groups: &[ChainPortGroup],
     diagnostics: &mut Diagnostics<'_>,
 ) -> Option<GroupRef> {
     let value = paragraph.required(name, SECTION, diagnostics)?;

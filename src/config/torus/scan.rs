@@ -2,19 +2,19 @@
 
 /// A word of a line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token<'a> {
+pub(super) struct TorusToken<'a> {
     pub text: &'a str,
     /// Column of the first byte, from 1.
     pub column: u32,
 }
 
 /// Words of a line, separated by blanks, tabs and carriage returns.
-pub(super) fn tokens(line: &str) -> impl Iterator<Item = Token<'_>> {
+pub(super) fn tokens(line: &str) -> impl Iterator<Item = TorusToken<'_>> {
     let words = line.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
     words.map(move |text| {
         // Words are slices of the line, so the difference of addresses is the offset.
         let offset = text.as_ptr().addr() - line.as_ptr().addr();
-        Token { text, column: u32::try_from(offset + 1).unwrap_or(u32::MAX) }
+        TorusToken { text, column: u32::try_from(offset + 1).unwrap_or(u32::MAX) }
     })
 }
 

@@ -140,7 +140,7 @@ fn discovered_vports(subnet: &Subnet, port: PortId) -> impl Iterator<Item = &Vir
 }
 
 fn vport_limits(policy: &EnhancedQos, subnet: &Subnet, vport: &VirtualPort) -> Limits {
-    let selected = enhanced_qos::VirtualPort { guid: vport.guid, is_first: vport.index == 0 };
+    let selected = enhanced_qos::LimitedVport { guid: vport.guid, is_first: vport.index == 0 };
     let is_first_unlimited = subnet.options.enhanced_qos_vport0_unlimit_default_rl;
     on_wire(policy.vport_limits(selected, is_first_unlimited))
 }

@@ -8,7 +8,7 @@ use crate::config::options::{Options, engine_names};
 use crate::config::partitions::{Definition, PartitionsConfig};
 use crate::config::qos_policy::QosPolicy;
 use crate::config::route_dumps;
-use crate::config::routing_chain::port_groups::PortGroup;
+use crate::config::routing_chain::port_groups::ChainPortGroup;
 use crate::config::routing_chain::{StepSettings, port_groups, steps, topologies};
 use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
@@ -78,7 +78,7 @@ pub(super) struct ConfigFiles {
     pub partitions: Option<PartitionsConfig>,
     /// `None` without a QoS policy, or if its file has errors.
     pub qos_policy: Option<QosPolicy>,
-    port_groups: Vec<PortGroup>,
+    port_groups: Vec<ChainPortGroup>,
     /// `None` without rate limits, or if their file has errors.
     pub enhanced_qos: Option<EnhancedQos>,
 }

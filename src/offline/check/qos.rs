@@ -8,7 +8,7 @@ use crate::config::files;
 use crate::config::literal::{mtu_in_words, rate_in_words};
 use crate::config::options::Options;
 use crate::config::qos_policy::{
-    MatchRule, Place, QosLevel, QosPolicy, Ranges, SlToVlScope, VlArbEntry, VlArbScope,
+    MatchRule, PolicyPlace, QosLevel, QosPolicy, Ranges, SlToVlScope, VlArbEntry, VlArbScope,
 };
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
@@ -164,7 +164,7 @@ impl Report<'_> {
         let is_rejected = self.plan.routing.policy.decides_sl_to_vl();
         let (scoped, others) = self.mappings();
         for (scope, count) in policy.sl_to_vl.iter().zip(&scoped) {
-            let Place { line, .. } = scope.at;
+            let PolicyPlace { line, .. } = scope.at;
             if is_rejected {
                 put!(out, "  sl2vl-scope of line {line}: rejected");
                 continue;

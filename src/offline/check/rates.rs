@@ -2,7 +2,7 @@
 
 use super::config_files::ConfigFiles;
 use crate::config::enhanced_qos::{
-    EnhancedQos, RateLimits, RateSubject, VirtualPort, default_rule, limits,
+    EnhancedQos, LimitedVport, RateLimits, RateSubject, default_rule, limits,
 };
 use crate::fabric::Fabric;
 use crate::ids::Guid;
@@ -17,7 +17,7 @@ pub(super) fn shown(files: &ConfigFiles, guid: Guid, fabric: Option<&Fabric>) ->
         );
     };
     let unlimited_first = files.options.enhanced_qos_vport0_unlimit_default_rl;
-    let vport = |is_first| policy.vport_limits(VirtualPort { guid, is_first }, unlimited_first);
+    let vport = |is_first| policy.vport_limits(LimitedVport { guid, is_first }, unlimited_first);
     let mut text = format!("rate limits of {guid} in Mb/s (0: no limit):\n");
     put_line(&mut text, "SL", &std::array::from_fn(|sl| sl as u32));
     match port_limits(policy, guid, fabric) {

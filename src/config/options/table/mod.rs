@@ -16,10 +16,12 @@ mod qos;
 mod routing;
 
 use super::activity_subjects::ActivitySubjects;
-use super::congestion_values::{CaEntries, CctEntry, CctList, PortMask};
+use super::congestion_values::{CaEntries, CctList, InjectionRate, SwitchPortMask};
 use super::key::{KeyOf, Reload, Support};
 use super::permissions::{PortGuids, SaTrust};
-use super::value::{Console, Format, LogFormat, PartEnforce, Value, VendorAttributes, hex, range};
+use super::value::{
+    Console, LogFormat, PartEnforce, Value, ValueFormat, VendorAttributes, hex, range,
+};
 use crate::ids::{CcKey, Guid, MKey, SmKey};
 use device::{device, partitions};
 use operation::{
@@ -49,7 +51,7 @@ macro_rules! support {
 
 macro_rules! format_of {
     () => {
-        Format::PLAIN
+        ValueFormat::PLAIN
     };
     ($format:expr) => {
         $format

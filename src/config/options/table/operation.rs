@@ -182,7 +182,7 @@ macro_rules! log {
         force_log_flush: bool = false, reload, implemented;
         /// Path of the log file, or stdout or stderr; (null) is stdout.
         log_file: String = "/var/log/opensm.log".into(), restart, implemented,
-            Format::PLAIN.null("stdout");
+            ValueFormat::PLAIN.null("stdout");
         /// Size in MB at which the log file is truncated; 0 is no limit.
         log_max_size: u32 = 0, reload, implemented;
         /// Append to an existing log file; FALSE truncates it at start.

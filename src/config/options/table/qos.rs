@@ -86,9 +86,9 @@ macro_rules! congestion {
         /// size, 3: credit starvation, 4: marking rate.
         cc_sw_cong_setting_control_map: u32 = 0, reload, implemented, hex(1);
         /// Switch ports that mark packets as victims, too: 256 bits, bit n is port n.
-        cc_sw_cong_setting_victim_mask: PortMask = PortMask::default(), reload, implemented;
+        cc_sw_cong_setting_victim_mask: SwitchPortMask = SwitchPortMask::default(), reload, implemented;
         /// Switch ports with credit starvation marking: 256 bits, bit n is port n.
-        cc_sw_cong_setting_credit_mask: PortMask = PortMask::default(), reload, implemented;
+        cc_sw_cong_setting_credit_mask: SwitchPortMask = SwitchPortMask::default(), reload, implemented;
         /// Threshold of congestion marking, 0 to 0xf: 0: never, 1: latest, 0xf: earliest.
         cc_sw_cong_setting_threshold: u8 = 0, reload, implemented, hex(2).range(0, 15).else_low_bits(4);
         /// Smallest packet that is marked, in credits of 64 octets.
@@ -96,7 +96,7 @@ macro_rules! congestion {
         /// Threshold of credit starvation, 0 to 0xf: 0: never, 1: latest, 0xf: earliest.
         cc_sw_cong_setting_credit_starvation_threshold: u8 = 0, reload, implemented, hex(2).range(0, 15).else_low_bits(4);
         /// Delay of credit returns as shift:multiplier, 0 to 3 and 0 to 16383.
-        cc_sw_cong_setting_credit_starvation_return_delay: CctEntry = CctEntry::default(), reload, implemented;
+        cc_sw_cong_setting_credit_starvation_return_delay: InjectionRate = InjectionRate::default(), reload, implemented;
         /// Mean number of packets between two marked ones.
         cc_sw_cong_setting_marking_rate: u16 = 0, reload, implemented;
         /// Control of channel adapters: bit 0: per SL and port; else per queue pair.

@@ -1,6 +1,6 @@
 //! Resolves the port groups of a policy to ports of a fabric.
 
-use crate::config::qos_policy::{PortGroup, PortName, QosPolicy};
+use crate::config::qos_policy::{PortName, QosPolicy, QosPortGroup};
 use crate::fabric::{Fabric, Node, PortId};
 use crate::ids::Pkey;
 use crate::notes::Note;
@@ -55,7 +55,7 @@ struct GroupResolver<'a> {
 }
 
 impl GroupResolver<'_> {
-    fn ports(&self, group: &PortGroup) -> (Vec<u64>, Vec<Note>) {
+    fn ports(&self, group: &QosPortGroup) -> (Vec<u64>, Vec<Note>) {
         let fabric = self.fabric;
         let mut notes = Vec::new();
         let numbers = self.numbers(group, &mut notes);
@@ -91,7 +91,7 @@ impl GroupResolver<'_> {
     }
 
     /// The partition numbers of the partition names in a group.
-    fn numbers(&self, group: &PortGroup, notes: &mut Vec<Note>) -> BTreeSet<u16> {
+    fn numbers(&self, group: &QosPortGroup, notes: &mut Vec<Note>) -> BTreeSet<u16> {
         let mut numbers = BTreeSet::new();
         for name in &group.partitions {
             let known = self.partitions.iter().find(|part| part.name.eq_ignore_ascii_case(name));
@@ -108,7 +108,7 @@ impl GroupResolver<'_> {
         numbers
     }
 
-    fn is_in(&self, group: &PortGroup, numbers: &BTreeSet<u16>, port: PortId) -> bool {
+    fn is_in(&self, group: &QosPortGroup, numbers: &BTreeSet<u16>, port: PortId) -> bool {
         let node = self.fabric.node_of(port);
         let owner = if node.is_switch() { node.first_port } else { port };
         let kinds = group.kinds;

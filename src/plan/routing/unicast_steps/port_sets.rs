@@ -1,9 +1,9 @@
 //! The ports of the groups and topologies of a routing chain.
 
 use crate::config::routing_chain::port_groups::{
-    GroupRef, GuidPorts, HostPorts, PortGroup, PortRule,
+    ChainPortGroup, GroupRef, GuidPorts, HostPorts, PortRule,
 };
-use crate::config::routing_chain::topologies::Topology;
+use crate::config::routing_chain::topologies::ChainTopology;
 use crate::fabric::{Fabric, Node, PortId};
 use crate::ids::{Guid, PortNum};
 use crate::notes::Note;
@@ -40,13 +40,13 @@ pub(in crate::plan) struct PortSets<'a> {
 
 impl<'a> PortSets<'a> {
     /// Finds the ports of all groups. Groups without ports are noted.
-    pub(in crate::plan) fn new(groups: &[PortGroup], fabric: &'a Fabric) -> Self {
+    pub(in crate::plan) fn new(groups: &[ChainPortGroup], fabric: &'a Fabric) -> Self {
         let nothing = PortSet::of(fabric, |_| false);
         let mut sets = Self { fabric, by_group: vec![nothing; groups.len()], notes: Vec::new() };
         for index in order(groups) {
             let set = sets.resolve(&groups[index]);
             if set.is_empty() {
-                let PortGroup { name, line, .. } = &groups[index];
+                let ChainPortGroup { name, line, .. } = &groups[index];
                 let text = format!("port group {name} (line {line}) has no port of the fabric");
                 sets.notes.push(Note::warning(text));
             }
@@ -60,7 +60,7 @@ impl<'a> PortSets<'a> {
     }
 
     /// Ports of a topology: switch ports of one group, ports of other nodes of the other group.
-    pub(super) fn of(&self, topology: &Topology) -> PortSet {
+    pub(super) fn of(&self, topology: &ChainTopology) -> PortSet {
         let switches = self.group(topology.switches);
         let hosts = self.group(topology.hosts);
         PortSet::of(self.fabric, |port| {
@@ -86,7 +86,7 @@ impl<'a> PortSets<'a> {
         }
     }
 
-    fn resolve(&self, group: &PortGroup) -> PortSet {
+    fn resolve(&self, group: &ChainPortGroup) -> PortSet {
         let mut all = PortSet::of(self.fabric, |_| false);
         for rule in &group.rules {
             all.combine(&self.ports(rule), |own, other| own | other);
@@ -159,7 +159,7 @@ fn is_host(host: &HostPorts, node: &Node, num: PortNum) -> bool {
 }
 
 /// The groups in an order in which every group follows those that it refers to.
-fn order(groups: &[PortGroup]) -> Vec<usize> {
+fn order(groups: &[ChainPortGroup]) -> Vec<usize> {
     let mut order = Vec::with_capacity(groups.len());
     let mut seen = vec![false; groups.len()];
     let references = |group: usize| {

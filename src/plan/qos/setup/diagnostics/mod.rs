@@ -13,7 +13,7 @@ mod mappings;
 
 use super::scopes::QosSetup;
 use crate::config::Diagnostic;
-use crate::config::qos_policy::Place;
+use crate::config::qos_policy::PolicyPlace;
 use crate::fabric::{Fabric, PortId};
 use crate::notes::{Severity, counted};
 use crate::plan::port_targets::PortTargets;
@@ -42,7 +42,7 @@ pub fn diagnostics(context: &SetupContext<'_>) -> Vec<Diagnostic> {
 }
 
 impl SetupContext<'_> {
-    fn diagnostic(&self, severity: Severity, at: Place, message: String) -> Diagnostic {
+    fn diagnostic(&self, severity: Severity, at: PolicyPlace, message: String) -> Diagnostic {
         let file = self.setup.policy().file.clone();
         Diagnostic { file, line: at.line, column: at.column, severity, message, code: None }
     }
@@ -62,11 +62,11 @@ impl SetupContext<'_> {
         };
         let name = format!("{} {} \"{}\"", node.kind(), node.guid(), node.name());
         let message = format!("no port group contains {name}{more}");
-        Some(self.diagnostic(Severity::Info, Place::default(), message))
+        Some(self.diagnostic(Severity::Info, PolicyPlace::default(), message))
     }
 
     /// A scope that applies to no port.
-    fn unused_scope(&self, what: &str, at: Place, matched: bool) -> Diagnostic {
+    fn unused_scope(&self, what: &str, at: PolicyPlace, matched: bool) -> Diagnostic {
         let message = if matched {
             format!("this {what} has no effect: earlier scopes apply to all of its ports")
         } else {
