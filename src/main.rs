@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 use torus_sm::cli::{self, Command, completions, output};
-use torus_sm::daemon::launch::{self, Failure};
+use torus_sm::daemon::launch::{self, CommandFailure};
 use torus_sm::daemon::shadow::process;
 use torus_sm::manage;
 use torus_sm::offline::{self, check, replay, torus_config};
@@ -55,6 +55,6 @@ fn main() -> ExitCode {
     }
 }
 
-fn print(text: &str) -> Result<cli::ExitCode, Failure> {
+fn print(text: &str) -> Result<cli::ExitCode, CommandFailure> {
     output::print(&format!("{}\n", text.trim_end())).map(|_| cli::ExitCode::Ok)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use torus_sm::config::options::Options;
-use torus_sm::congestion::devices::{Devices, Progress, SeenDevice};
+use torus_sm::congestion::devices::{CongestionDevices, DeviceProgress, SeenDevice};
 use torus_sm::congestion::settings::CongestionSettings;
 use torus_sm::ids::{Guid, Sl};
 use torus_sm::wire::attr::NodeKind;
@@ -44,7 +44,7 @@ fn answers(data: &[u8]) {
     let (options, _) = Options::parse(text, Path::new("opensm.conf"));
     let settings = CongestionSettings::new(&options).expect("it is enabled");
     let now = tokio::time::Instant::now();
-    let mut devices = Devices::default();
+    let mut devices = CongestionDevices::default();
     let kinds = [NodeKind::Switch, NodeKind::Ca];
     let seen = kinds.iter().zip(1..).map(|(&kind, guid)| SeenDevice {
         port_guid: Guid(guid),
@@ -59,7 +59,7 @@ fn answers(data: &[u8]) {
             requests += 1;
             assert!(requests <= 2 * 2, "a Get and a Set of each attribute");
             let progress = devices.answered(guid, answers.next().as_ref(), now);
-            if !matches!(progress, Some(Progress::More)) {
+            if !matches!(progress, Some(DeviceProgress::More)) {
                 break;
             }
         }

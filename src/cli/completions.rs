@@ -1,7 +1,7 @@
 //! Arguments of `torus-sm completions`, the scripts that it prints, and the completions that these ask for.
 
 use super::candidates::with_completers;
-use super::{ExitCode, Failure, command};
+use super::{CommandFailure, ExitCode, command};
 use clap::{Parser, ValueEnum};
 use clap_complete::env::{CompleteEnv, Shells};
 
@@ -50,8 +50,8 @@ pub fn complete_if_asked() {
 ///
 /// # Errors
 /// The generator wrote text that is not UTF-8.
-pub fn script(args: CompletionsArgs) -> Result<String, Failure> {
-    let system = |error: &dyn std::fmt::Display| Failure::new(ExitCode::System, error);
+pub fn script(args: CompletionsArgs) -> Result<String, CommandFailure> {
+    let system = |error: &dyn std::fmt::Display| CommandFailure::new(ExitCode::System, error);
     let name = args.shell.name();
     let shells = Shells::builtins();
     let shell =

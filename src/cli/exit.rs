@@ -42,12 +42,12 @@ impl From<ExitCode> for std::process::ExitCode {
 
 /// An error that ends the process, with its exit code. The text goes to standard error.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure {
+pub struct CommandFailure {
     pub code: ExitCode,
     pub text: String,
 }
 
-impl Failure {
+impl CommandFailure {
     pub fn new(code: ExitCode, text: impl ToString) -> Self {
         Self { code, text: text.to_string() }
     }

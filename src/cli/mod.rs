@@ -30,7 +30,7 @@ pub mod torus_config;
 pub use check::CheckArgs;
 pub use completions::CompletionsArgs;
 pub use daemon::DaemonArgs;
-pub use exit::{ExitCode, Failure};
+pub use exit::{CommandFailure, ExitCode};
 pub use manage::ManageCommand;
 pub use plan::PlanArgs;
 pub use replay::ReplayArgs;

@@ -4,7 +4,7 @@
 //! of standard output ends the command with exit code 5. Nothing panics, whatever is closed or full.
 //! Colours of the text are left out where [`super::color`] says so.
 
-use super::{ExitCode, Failure};
+use super::{CommandFailure, ExitCode};
 use anstream::AutoStream;
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
 
@@ -15,7 +15,7 @@ const CLEAR: &[u8] = b"\x1b[H\x1b[2J";
 ///
 /// # Errors
 /// Standard output fails.
-pub fn print(text: &str) -> Result<bool, Failure> {
+pub fn print(text: &str) -> Result<bool, CommandFailure> {
     print_to(&mut standard(), text)
 }
 
@@ -35,11 +35,13 @@ pub fn clear_screen() {
 ///
 /// # Errors
 /// Standard output fails.
-pub fn print_to(out: &mut dyn Write, text: &str) -> Result<bool, Failure> {
+pub fn print_to(out: &mut dyn Write, text: &str) -> Result<bool, CommandFailure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(ExitCode::System, format!("standard output: {error}"))),
+        Err(error) => {
+            Err(CommandFailure::new(ExitCode::System, format!("standard output: {error}")))
+        }
     }
 }
 
@@ -47,8 +49,8 @@ pub fn print_to(out: &mut dyn Write, text: &str) -> Result<bool, Failure> {
 ///
 /// # Errors
 /// Standard output fails, or the reader has closed the pipe, which is silent and has exit code 0.
-pub fn print_or_end(text: &str) -> Result<(), Failure> {
-    if print(text)? { Ok(()) } else { Err(Failure::new(ExitCode::Ok, "")) }
+pub fn print_or_end(text: &str) -> Result<(), CommandFailure> {
+    if print(text)? { Ok(()) } else { Err(CommandFailure::new(ExitCode::Ok, "")) }
 }
 
 /// Prints a line to standard error, with the name of the program before it. It is lost if standard

@@ -41,14 +41,14 @@ impl FailureReason {
 
 /// A failure in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Failure {
+struct DeviceFailure {
     reason: FailureReason,
     /// Failures in a row.
     count: u32,
     retry_at: Instant,
 }
 
-impl Failure {
+impl DeviceFailure {
     /// The next failure, after `last`.
     fn after(last: Option<Self>, reason: FailureReason, now: Instant) -> Self {
         let count = last.map_or(0, |last| last.count).saturating_add(1);
@@ -59,17 +59,17 @@ impl Failure {
 
 /// A device: an end port of a switch or channel adapter.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Device {
+struct CongestionDevice {
     kind: NodeKind,
     /// Generation of the subnet from which on the device is known.
     since: u64,
     /// The attributes that are known: the setting that the device acknowledged or showed, or
     /// `None` if it showed other values than those wanted.
     held: Vec<(SettingId, Option<Setting>)>,
-    failure: Option<Failure>,
+    failure: Option<DeviceFailure>,
 }
 
-impl Device {
+impl CongestionDevice {
     fn new(kind: NodeKind, since: u64) -> Self {
         Self { kind, since, held: Vec::new(), failure: None }
     }
@@ -108,7 +108,7 @@ pub struct SeenDevice {
 
 /// The state of a device after an answer, or after a request without one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
+pub enum DeviceProgress {
     /// Another request to the device is due.
     More,
     /// The device holds its settings. True if it failed before.
@@ -119,12 +119,12 @@ pub enum Progress {
 
 /// All devices.
 #[derive(Debug, Default)]
-pub struct Devices {
+pub struct CongestionDevices {
     settings: Option<CongestionSettings>,
-    by_port: BTreeMap<Guid, Device>,
+    by_port: BTreeMap<Guid, CongestionDevice>,
 }
 
-impl Devices {
+impl CongestionDevices {
     /// Forgets everything, because this SM is not master or configures no congestion control: other
     /// programs may change the settings.
     pub fn clear(&mut self) {
@@ -145,7 +145,7 @@ impl Devices {
         for SeenDevice { port_guid, kind, restarted } in seen {
             let known = before.remove(&port_guid);
             let known = known.filter(|device| device.since >= restarted && device.kind == kind);
-            let mut device = known.unwrap_or_else(|| Device::new(kind, generation));
+            let mut device = known.unwrap_or_else(|| CongestionDevice::new(kind, generation));
             if has_changed {
                 device.failure = None;
             }
@@ -164,7 +164,7 @@ impl Devices {
 
     /// The devices to which requests are due.
     pub fn due(&self, now: Instant) -> Vec<Guid> {
-        let is_due = |device: &Device| {
+        let is_due = |device: &CongestionDevice| {
             device.failure.is_none_or(|failure| failure.retry_at <= now)
                 && device.next(self.wanted(device.kind)).is_some()
         };
@@ -192,7 +192,7 @@ impl Devices {
         port_guid: Guid,
         answer: Option<&Mad>,
         now: Instant,
-    ) -> Option<Progress> {
+    ) -> Option<DeviceProgress> {
         let device = self.by_port.get(&port_guid)?;
         let (method, setting) = device.next(self.wanted(device.kind))?;
         let device = self.by_port.get_mut(&port_guid)?;
@@ -206,15 +206,15 @@ impl Devices {
         };
         if let Some(reason) = failure {
             let is_new = device.failure.is_none_or(|last| last.reason != reason);
-            device.failure = Some(Failure::after(device.failure, reason, now));
-            return Some(Progress::Failed(reason, is_new));
+            device.failure = Some(DeviceFailure::after(device.failure, reason, now));
+            return Some(DeviceProgress::Failed(reason, is_new));
         }
         let device = self.by_port.get(&port_guid)?;
         if device.next(self.wanted(device.kind)).is_some() {
-            return Some(Progress::More);
+            return Some(DeviceProgress::More);
         }
         let device = self.by_port.get_mut(&port_guid)?;
-        Some(Progress::Done(device.failure.take().is_some()))
+        Some(DeviceProgress::Done(device.failure.take().is_some()))
     }
 
     /// A request to a device ended without an answer, because the round did: a Set may have arrived.
@@ -246,7 +246,7 @@ impl Devices {
 
 /// Takes over what an answer tells about a device. Returns the failure, if it is one.
 fn apply(
-    device: &mut Device,
+    device: &mut CongestionDevice,
     method: Method,
     setting: &Setting,
     answer: &Mad,

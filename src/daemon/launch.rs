@@ -21,7 +21,7 @@ use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::run::Exit;
 use crate::daemon::start::Daemon;
 
-pub use crate::cli::exit::Failure;
+pub use crate::cli::exit::CommandFailure;
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::manage::socket;
@@ -54,7 +54,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
 ///
 /// # Errors
 /// The daemon cannot start.
-pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
+pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, CommandFailure> {
     let mut configured = configure(args)?;
     if !configured.options.core_dump_memory {
         configured.notes.extend(core_dumps::leave_out_memory());
@@ -93,7 +93,7 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// The configuration cannot be read, or the file exists (without `--force`) or cannot be written.
-pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Failure> {
+pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, CommandFailure> {
     let configured = configure(args)?;
     configured.mistakes.iter().for_each(|text| complain(text));
     let opened = if args.force { File::create(path) } else { File::create_new(path) };
@@ -102,30 +102,30 @@ pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Failure
     written.map_err(|error| {
         let is_there = error.kind() == ErrorKind::AlreadyExists;
         let remedy = if is_there { "; --force replaces it" } else { "" };
-        Failure::new(ExitCode::System, format!("{}: {error}{remedy}", path.display()))
+        CommandFailure::new(ExitCode::System, format!("{}: {error}{remedy}", path.display()))
     })?;
     Ok(ExitCode::Ok)
 }
 
-pub(crate) fn configure(args: &DaemonArgs) -> Result<Configured, Failure> {
-    configuration::read(args).map_err(|text| Failure::new(ExitCode::Config, text))
+pub(crate) fn configure(args: &DaemonArgs) -> Result<Configured, CommandFailure> {
+    configuration::read(args).map_err(|text| CommandFailure::new(ExitCode::Config, text))
 }
 
 /// Reads the files that the options name.
-pub(crate) fn read_files(options: &Options) -> Result<Arc<ConfigFiles>, Failure> {
+pub(crate) fn read_files(options: &Options) -> Result<Arc<ConfigFiles>, CommandFailure> {
     let files = ConfigFiles::read(options);
     match files.partitions_error {
         Some(text) => {
             let text = format!("{text}\ntorus-sm does not start with an invalid partitions.conf");
-            Err(Failure::new(ExitCode::Config, text))
+            Err(CommandFailure::new(ExitCode::Config, text))
         }
         None => Ok(Arc::new(files)),
     }
 }
 
-pub(crate) fn start_threads(options: &Options) -> Result<(Threads, ServerThreads), Failure> {
+pub(crate) fn start_threads(options: &Options) -> Result<(Threads, ServerThreads), CommandFailure> {
     let failure = |error: &dyn std::fmt::Display| {
-        Failure::new(ExitCode::System, format!("cannot start the daemon's threads: {error}"))
+        CommandFailure::new(ExitCode::System, format!("cannot start the daemon's threads: {error}"))
     };
     let threads = Threads::start().map_err(|error| failure(&error))?;
     threads.background().spawn(memory::return_unused());
@@ -136,14 +136,16 @@ pub(crate) fn start_threads(options: &Options) -> Result<(Threads, ServerThreads
 }
 
 /// Opens the log; on standard error if its file cannot be opened.
-pub(crate) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
+pub(crate) fn open_log(config: &LogConfig) -> Result<LogHandle, CommandFailure> {
     let opened = logging::start(config).or_else(|error| {
         let LogDestination::File(path) = &config.destination else { return Err(error) };
         let path = path.display();
         complain(&format!("cannot open log_file {path}, the log goes to standard error: {error}"));
         logging::start(&LogConfig { destination: LogDestination::Stderr, ..config.clone() })
     });
-    opened.map_err(|error| Failure::new(ExitCode::System, format!("cannot start logging: {error}")))
+    opened.map_err(|error| {
+        CommandFailure::new(ExitCode::System, format!("cannot start logging: {error}"))
+    })
 }
 
 async fn serve(
@@ -152,7 +154,7 @@ async fn serve(
     local: &LocalPort,
     servers: ServerThreads,
     log: LogHandle,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CommandFailure> {
     let Configuration { options, files: config_files, ignored_lines, .. } = configuration;
     let (demux, unsolicited) = MadDemux::new(MAX_QUEUED_MADS);
     let files = StateFiles::from_environment(&options);
@@ -191,7 +193,7 @@ async fn serve(
     });
     let reopen = reopen(log, daemon.activity());
     signals::install(daemon.events(), shutdown, reopen, recordings).map_err(|error| {
-        Failure::new(ExitCode::System, format!("cannot handle signals: {error}"))
+        CommandFailure::new(ExitCode::System, format!("cannot handle signals: {error}"))
     })?;
     settle_in_background()?;
     service.ready();
@@ -205,12 +207,12 @@ fn manager_port(
     demux: &Arc<MadDemux>,
     recorder: &Arc<FlightRecorder>,
     management_dir: &Path,
-) -> Result<Arc<dyn MadPort>, Failure> {
+) -> Result<Arc<dyn MadPort>, CommandFailure> {
     let open = open_port(local, recorder.clone(), demux.transfer_observer());
     let port = ReopeningPort::new(demux, open).map_err(|error| {
         // Its management interface tells which process it is where /proc does not.
         let error = error.with_user(|| socket::owner(management_dir, local.guid));
-        Failure::new(ExitCode::NoPort, error)
+        CommandFailure::new(ExitCode::NoPort, error)
     })?;
     let port = Arc::new(RecordedPort::new(Arc::new(port), recorder.clone()));
     Ok(Arc::new(FramePort::new(port)))
@@ -330,13 +332,13 @@ pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> R
 pub(crate) fn choose_port(
     args: &DaemonArgs,
     options: &Options,
-) -> Result<Option<LocalPort>, Failure> {
+) -> Result<Option<LocalPort>, CommandFailure> {
     let no_port = |error: PortError| {
         let hint = match error {
             PortError::NoAdapter(_) => "; 'torus-sm sim 4x4x4' runs it on a simulated fabric",
             _ => "",
         };
-        Failure::new(ExitCode::NoPort, format!("{error}{hint}"))
+        CommandFailure::new(ExitCode::NoPort, format!("{error}{hint}"))
     };
     let found = Sysfs::default().ports().map_err(no_port)?;
     if args.ask_for_port {
@@ -350,7 +352,7 @@ pub(crate) fn choose_port(
 }
 
 /// Lets the operator choose a port. The only one is taken without a question.
-fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
+fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, CommandFailure> {
     if let [only] = &found.ports[..] {
         return Ok(Some(only.clone()));
     }
@@ -364,7 +366,7 @@ fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
     if !std::io::stdin().is_terminal() {
         let text =
             "-g 0 asks for the port on standard input, which is no terminal: give the port GUID";
-        return Err(Failure::new(ExitCode::Usage, text));
+        return Err(CommandFailure::new(ExitCode::Usage, text));
     }
     loop {
         print_or_end(&format!("Enter choice (1-{}): ", found.ports.len()))?;
@@ -383,9 +385,9 @@ fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
 
 /// Starts the daemon in the background (`-B`). The exit code is 0 once the daemon is ready, else
 /// that of the daemon.
-pub(crate) fn in_background() -> Result<ExitCode, Failure> {
+pub(crate) fn in_background() -> Result<ExitCode, CommandFailure> {
     let started = background::start().map_err(|error| {
-        Failure::new(ExitCode::System, format!("cannot run in the background: {error}"))
+        CommandFailure::new(ExitCode::System, format!("cannot run in the background: {error}"))
     })?;
     let Some(status) = started else { return Ok(ExitCode::Ok) };
     let codes = ExitCode::ALL.iter().map(|(code, _)| *code);
@@ -395,12 +397,12 @@ pub(crate) fn in_background() -> Result<ExitCode, Failure> {
 }
 
 /// With `-B`: detaches from the terminal and lets the starting command end.
-pub(crate) fn settle_in_background() -> Result<(), Failure> {
+pub(crate) fn settle_in_background() -> Result<(), CommandFailure> {
     if !background::is_here() {
         return Ok(());
     }
     background::enter().and_then(|()| background::ready()).map_err(|error| {
-        Failure::new(ExitCode::System, format!("cannot run in the background: {error}"))
+        CommandFailure::new(ExitCode::System, format!("cannot run in the background: {error}"))
     })
 }
 
@@ -408,10 +410,10 @@ pub(crate) fn settle_in_background() -> Result<(), Failure> {
 pub(crate) struct PidFile(PathBuf);
 
 impl PidFile {
-    pub(crate) fn write(args: &DaemonArgs) -> Result<Option<Self>, Failure> {
+    pub(crate) fn write(args: &DaemonArgs) -> Result<Option<Self>, CommandFailure> {
         let Some(path) = &args.pidfile else { return Ok(None) };
         std::fs::write(path, format!("{}\n", std::process::id())).map_err(|error| {
-            Failure::new(ExitCode::System, format!("{}: {error}", path.display()))
+            CommandFailure::new(ExitCode::System, format!("{}: {error}", path.display()))
         })?;
         Ok(Some(Self(path.clone())))
     }

@@ -45,7 +45,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 /// The port.
-pub(super) struct Connection {
+pub(super) struct PortConnection {
     pub(super) port: Arc<dyn MadPort>,
     pub(super) client: SmpClient,
     pub(super) demux: Arc<MadDemux>,
@@ -76,7 +76,7 @@ pub(super) struct Shared {
 /// What the servers and managers are connected to.
 #[derive(Clone, Copy)]
 pub(super) struct Parts<'a> {
-    pub(super) connection: &'a Connection,
+    pub(super) connection: &'a PortConnection,
     pub(super) published: &'a Published,
     pub(super) shared: &'a Shared,
 }

@@ -8,7 +8,7 @@ use crate::replication::comparison::describe;
 use crate::replication::local::{IncidentLink, Local, ManagerLink, ReceivedFiles};
 use crate::replication::service;
 use crate::replication::status::SharedStatus;
-use crate::replication::tls::{Settings, TlsNetwork};
+use crate::replication::tls::{TlsNetwork, TlsSettings};
 use crate::sa::registry::replica::ReplicaRequest;
 use crate::sm::sm_info::SmStatus;
 use std::io;
@@ -88,7 +88,7 @@ pub struct Replication {
 /// Starts to share the state of `local` with the configured peers. The daemon works without: a
 /// failure is logged.
 pub fn start(local: Local, options: &Options) -> Option<Replication> {
-    let settings = match Settings::read(options) {
+    let settings = match TlsSettings::read(options) {
         Ok(settings) => settings?,
         Err(problem) => {
             error!("no shared state: {problem}");
@@ -101,7 +101,7 @@ pub fn start(local: Local, options: &Options) -> Option<Replication> {
         .ok()
 }
 
-fn spawn(local: Local, settings: Settings) -> io::Result<Replication> {
+fn spawn(local: Local, settings: TlsSettings) -> io::Result<Replication> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (closing, mut closed) = watch::channel(false);
     let thread = std::thread::Builder::new().name("replication".into()).spawn(move || {

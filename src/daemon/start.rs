@@ -3,7 +3,7 @@
 use crate::daemon::activity::{self, ActivityReport};
 use crate::daemon::manage_control::ManageControl;
 use crate::daemon::messages::{FirstSweep, SaCommand, SmEvent};
-use crate::daemon::parts::{Connection, ManagerInputs, Parts, Published, Shared};
+use crate::daemon::parts::{ManagerInputs, Parts, PortConnection, Published, Shared};
 use crate::daemon::perfmgr::{self, PerfRequest};
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::replication::{self, RegistryLink};
@@ -56,9 +56,9 @@ fn query_sa(sa_server: &mpsc::Sender<SaCommand>) -> SaQueryFn {
 
 /// A daemon that is ready to run.
 pub struct Daemon {
-    connection: Connection,
+    connection: PortConnection,
     setup: Setup,
-    queues: Queues,
+    queues: DaemonQueues,
     published: Published,
     shared: Shared,
     /// The ends of the shared state.
@@ -66,7 +66,7 @@ pub struct Daemon {
 }
 
 /// Queues to the parts of the daemon, those between them with both ends.
-struct Queues {
+struct DaemonQueues {
     /// Requests that arrive at the port.
     unsolicited: Unsolicited,
     events: (mpsc::UnboundedSender<SmEvent>, mpsc::UnboundedReceiver<SmEvent>),
@@ -114,7 +114,7 @@ impl Daemon {
             vendor: Arc::default(),
             virtualization: Arc::default(),
         };
-        let queues = Queues {
+        let queues = DaemonQueues {
             unsolicited,
             events: mpsc::unbounded_channel(),
             sa_commands: mpsc::channel(MAX_QUEUED_COMMANDS),
@@ -128,7 +128,7 @@ impl Daemon {
             m_keys: Arc::default(),
             activity: Arc::new(activity),
         };
-        let connection = Connection { port, client, demux: demux.clone() };
+        let connection = PortConnection { port, client, demux: demux.clone() };
         Self { connection, setup, queues, published, shared, replication }
     }
 
@@ -290,7 +290,7 @@ struct LoopLinks {
 }
 
 fn sm_loop(
-    connection: Connection,
+    connection: PortConnection,
     published: Published,
     shared: Shared,
     setup: Setup,

@@ -3,9 +3,9 @@
 //! Loads are computed, not simulated: every flow has weight 1, and a switch spreads it evenly over the
 //! ports of a group. The busiest cable carries the flows of which the pattern has most in common.
 
-use super::json::{AdaptiveFacts, Busiest, TrafficFacts};
-use super::scenario::Scenario;
-use super::trial::{Trial, TrialOutcome};
+use super::json::{AdaptiveFacts, BusiestCable, TrafficFacts};
+use super::scenario::OfflineScenario;
+use super::trial::{OfflineTrial, TrialOutcome};
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Lid;
 use crate::plan::Plan;
@@ -73,7 +73,11 @@ impl RandomPattern {
 }
 
 /// The proven groups of a plan; `None` without a plan or without an engine or a key that needs them.
-pub(super) fn groups(scenario: &Scenario, fabric: &Fabric, trial: &Trial) -> Option<ProvenGroups> {
+pub(super) fn groups(
+    scenario: &OfflineScenario,
+    fabric: &Fabric,
+    trial: &OfflineTrial,
+) -> Option<ProvenGroups> {
     let TrialOutcome::Routed(verified) = &trial.outcome else { return None };
     let plan = verified.plan();
     if !AdaptiveModes::of(&scenario.options, plan.routing.engine).needs_groups() {
@@ -105,7 +109,7 @@ pub(super) fn traffic(
     pattern: RandomPattern,
     seed: u64,
 ) -> Option<TrafficFacts> {
-    let samples = Samples::draw(fabric, plan, pattern, seed)?;
+    let samples = FlowSamples::draw(fabric, plan, pattern, seed)?;
     let of_samples = samples.pairs.par_iter().map(|pairs| {
         let fixed = samples.load(pairs, None);
         [fixed.highest(), busiest_shared(fabric, &fixed)]
@@ -114,18 +118,18 @@ pub(super) fn traffic(
     let adaptive = groups.map(|groups| {
         let loads =
             samples.pairs.par_iter().map(|pairs| samples.load(pairs, Some(groups)).highest());
-        Busiest::of(loads.collect())
+        BusiestCable::of(loads.collect())
     });
     Some(TrafficFacts {
         pattern: pattern.name(),
         samples: pattern.samples(),
-        busiest_static: Busiest::of(of_samples.iter().map(|[fixed, _]| *fixed).collect()),
+        busiest_static: BusiestCable::of(of_samples.iter().map(|[fixed, _]| *fixed).collect()),
         busiest_adaptive: adaptive,
-        busiest_shared: Busiest::of(of_samples.iter().map(|[_, shared]| *shared).collect()),
+        busiest_shared: BusiestCable::of(of_samples.iter().map(|[_, shared]| *shared).collect()),
     })
 }
 
-impl Busiest {
+impl BusiestCable {
     /// `loads`: one or more.
     fn of(mut loads: Vec<f64>) -> Self {
         loads.sort_by(f64::total_cmp);
@@ -142,7 +146,7 @@ pub(super) fn mean_loads(
     pattern: RandomPattern,
     seed: u64,
 ) -> Option<Vec<f64>> {
-    let samples = Samples::draw(fabric, plan, pattern, seed)?;
+    let samples = FlowSamples::draw(fabric, plan, pattern, seed)?;
     let count = samples.pairs.len() as f64;
     let mut mean = vec![0.0; fabric.ports().len()];
     for pairs in &samples.pairs {
@@ -153,14 +157,14 @@ pub(super) fn mean_loads(
 }
 
 /// Samples of a pattern on the routes of a plan.
-struct Samples<'a> {
+struct FlowSamples<'a> {
     fabric: &'a Fabric,
     plan: &'a Plan,
     /// Sender and receiver of each flow of a sample.
     pairs: Vec<Vec<[usize; 2]>>,
 }
 
-impl<'a> Samples<'a> {
+impl<'a> FlowSamples<'a> {
     /// `None` with fewer than two hosts.
     fn draw(fabric: &'a Fabric, plan: &'a Plan, pattern: RandomPattern, seed: u64) -> Option<Self> {
         let hosts = RoutedTraffic { fabric, plan, choices: &|_, _| None }.host_count();

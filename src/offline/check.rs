@@ -14,7 +14,7 @@ use super::scenario;
 use crate::cli::check::CheckArgs;
 use crate::cli::color;
 use crate::cli::output::print_to;
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::{Diagnostic, excerpt};
@@ -27,7 +27,7 @@ use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::rate_limits;
 use crate::plan::routing::torus;
 use crate::verify::Verified;
-use config_files::ConfigFiles;
+use config_files::CheckedFiles;
 use qos::Unrouted;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -65,8 +65,8 @@ impl FindingCounts {
 ///
 /// # Errors
 /// Returns an error if the fabric cannot be read or `out` cannot be written.
-pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
-    let files = ConfigFiles::read(&args.daemon);
+pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, CommandFailure> {
+    let files = CheckedFiles::read(&args.daemon);
     let mut counts = FindingCounts::default();
     let mut text = String::new();
     for file in &files.all {
@@ -103,7 +103,7 @@ fn word(severity: Severity) -> &'static str {
 
 /// The effect of the configuration on a fabric, with the findings about it.
 #[derive(Default)]
-struct Effect {
+struct ConfigEffect {
     /// For people; includes the findings.
     text: String,
     /// Findings about lines of the files.
@@ -111,7 +111,7 @@ struct Effect {
     notes: Vec<Note>,
 }
 
-impl Effect {
+impl ConfigEffect {
     /// Adds a finding about a line of a file with this content.
     fn say_at(&mut self, found: Diagnostic, content: Option<&str>) {
         self.text += &(excerpt::render(&found, content.unwrap_or_default()) + "\n");
@@ -126,8 +126,8 @@ impl Effect {
 
 /// Findings about the first engine on any fabric: rejected parts of the QoS policy, and multicast
 /// groups of partitions that do not suit it.
-fn effect_on_any_fabric(files: &ConfigFiles) -> Effect {
-    let mut effect = Effect::default();
+fn effect_on_any_fabric(files: &CheckedFiles) -> ConfigEffect {
+    let mut effect = ConfigEffect::default();
     if let Some(configured) = files.partitions.as_ref().filter(|_| files.asks_for_torus()) {
         let (partitions, _) = plan::partitions(configured, &files.options, &[]);
         let found = multicast_sls::partition_note(&partitions, torus::multicast_sl_problem);
@@ -155,11 +155,11 @@ fn effect_on_any_fabric(files: &ConfigFiles) -> Effect {
 /// Effect of partitions, routing and QoS on the fabric in `file`.
 fn effect(
     file: &Path,
-    files: &ConfigFiles,
+    files: &CheckedFiles,
     effective_rates: Option<Guid>,
-) -> Result<Effect, Failure> {
-    let config = |text: String| Failure::new(ExitCode::Config, text);
-    let mut effect = Effect::default();
+) -> Result<ConfigEffect, CommandFailure> {
+    let config = |text: String| CommandFailure::new(ExitCode::Config, text);
+    let mut effect = ConfigEffect::default();
     let options: &Options = &files.options;
     let topology = scenario::read_fabric(file).map_err(config)?;
     let sm_location = scenario::sm_location(&topology, options).map_err(config)?;
@@ -212,9 +212,9 @@ fn effect(
 
 /// Adds the effect of QoS on a fabric.
 fn add_qos(
-    effect: &mut Effect,
+    effect: &mut ConfigEffect,
     fabric: &Fabric,
-    files: &ConfigFiles,
+    files: &CheckedFiles,
     planned: &Result<Verified, Unrouted>,
     policy: Option<&Arc<QosPolicy>>,
 ) {

@@ -1,12 +1,12 @@
 //! `torus-sm plan --compare`: one fabric routed by several engines, side by side.
 
 use super::facts;
-use super::json::{Comparison, Report};
+use super::json::{EngineComparison, PlanReport};
 use super::report;
-use super::scenario::Scenario;
-use super::trial::Trial;
+use super::scenario::OfflineScenario;
+use super::trial::OfflineTrial;
 use super::{add_adaptive, what_if, what_if_extent};
-use crate::cli::{Failure, PlanArgs};
+use crate::cli::{CommandFailure, PlanArgs};
 use crate::config::options::adaptive;
 use crate::fabric::Fabric;
 use crate::notes::Severity;
@@ -17,14 +17,14 @@ use std::fmt::Write as _;
 /// # Errors
 /// Returns an error if a name is not that of an engine.
 pub(super) fn run(
-    scenario: &mut Scenario,
+    scenario: &mut OfflineScenario,
     fabric: &Fabric,
     args: &PlanArgs,
-) -> Result<Comparison, Failure> {
+) -> Result<EngineComparison, CommandFailure> {
     let mut reports = Vec::new();
     for engine in &args.compare {
         scenario.use_engine(engine)?;
-        let trial = Trial::run(scenario, fabric, None);
+        let trial = OfflineTrial::run(scenario, fabric, None);
         let mut report = facts::report(scenario, fabric, &trial, None);
         // With groups, an engine has the routes of another one.
         let adaptive = adaptive::NAMES.into_iter().find(|name| name == engine);
@@ -35,12 +35,12 @@ pub(super) fn run(
         }
         reports.push(report);
     }
-    Ok(Comparison { fabric: facts::fabric_facts(fabric), compare: reports })
+    Ok(EngineComparison { fabric: facts::fabric_facts(fabric), compare: reports })
 }
 
 /// Formats the comparison as a table with a column for each engine. Reasons of engines that do not
 /// route the fabric, and credit loops, follow the table.
-pub(super) fn text(comparison: &Comparison) -> String {
+pub(super) fn text(comparison: &EngineComparison) -> String {
     let reports = &comparison.compare;
     let mut out = report::fabric_line(&comparison.fabric);
     let columns: Vec<Vec<String>> = reports.iter().map(column).collect();
@@ -88,7 +88,7 @@ const ROWS: [&str; 16] = [
 const ABSENT: &str = "-";
 
 /// The entries of an engine, one for each of [`ROWS`].
-fn column(report: &Report) -> Vec<String> {
+fn column(report: &PlanReport) -> Vec<String> {
     let checks = report.checks.as_ref();
     let structure = report.structure.as_ref();
     let loops = checks.map(|checks| if checks.credit_loop.is_some() { "FOUND" } else { "none" });
@@ -118,13 +118,13 @@ fn column(report: &Report) -> Vec<String> {
 }
 
 /// The mean number of switches on the paths between hosts.
-fn mean_path(report: &Report) -> Option<f64> {
+fn mean_path(report: &PlanReport) -> Option<f64> {
     let paths: u64 = report.hops.iter().map(|count| count.paths).sum();
     let switches: u64 = report.hops.iter().map(|count| count.switches as u64 * count.paths).sum();
     (paths > 0).then(|| switches as f64 / paths as f64)
 }
 
-fn put_reasons(out: &mut String, report: &Report) {
+fn put_reasons(out: &mut String, report: &PlanReport) {
     let engine = report.engines.first().copied().unwrap_or_default();
     let reasons = report.engine_errors.iter().flat_map(|errors| {
         let serious = errors.notes.iter().filter(|note| note.severity >= Severity::Warning);

@@ -2,9 +2,9 @@
 
 use super::host_paths::{HostPaths, numbers};
 use super::json::*;
-use super::scenario::Scenario;
-use super::trial::{Trial, TrialOutcome};
-use crate::cli::{ExitCode, Failure};
+use super::scenario::OfflineScenario;
+use super::trial::{OfflineTrial, TrialOutcome};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::fabric::node_name;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Sl};
@@ -23,18 +23,18 @@ use crate::wire::attr::NodeKind;
 
 /// The report on a planned fabric, without the parts made on request.
 pub(super) fn report(
-    scenario: &Scenario,
+    scenario: &OfflineScenario,
     fabric: &Fabric,
-    trial: &Trial,
+    trial: &OfflineTrial,
     layout: Option<&TorusLayout>,
-) -> Report {
-    let mut report = Report {
+) -> PlanReport {
+    let mut report = PlanReport {
         fabric: fabric_facts(fabric),
         engines: scenario.chain.names().collect(),
         torus: layout.map(|layout| torus_facts(fabric, layout)),
         lids: Lids { count: trial.lids.iter().count(), highest: trial.lids.max().0 },
         notes: scenario.notes.clone(),
-        ..Report::default()
+        ..PlanReport::default()
     };
     match &trial.outcome {
         TrialOutcome::Routed(verified) => {
@@ -67,7 +67,7 @@ pub(super) fn report(
     report
 }
 
-fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
+fn add_plan(report: &mut PlanReport, fabric: &Fabric, verified: &Verified) {
     let plan = verified.plan();
     let summary = verified.summary();
     report.routed = true;
@@ -103,15 +103,15 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
     add_notes(&mut report.notes, &summary.notes);
 }
 
-fn structure(fabric: &Fabric, policy: &dyn RoutingPolicy) -> Option<Structure> {
+fn structure(fabric: &Fabric, policy: &dyn RoutingPolicy) -> Option<StructureFacts> {
     let found = policy.structure();
     let root = |&switch: &SwitchId| {
         let node = fabric.switch(switch);
-        Root { guid: node.guid(), description: node.name().to_string() }
+        RootSwitch { guid: node.guid(), description: node.name().to_string() }
     };
     let is_known = found != EngineStructure::default();
     let EngineStructure { ranks, roots, layers } = found;
-    is_known.then(|| Structure { ranks, roots: roots.iter().map(root).collect(), layers })
+    is_known.then(|| StructureFacts { ranks, roots: roots.iter().map(root).collect(), layers })
 }
 
 /// Adds messages that are not listed yet.
@@ -148,7 +148,7 @@ fn torus_facts(fabric: &Fabric, layout: &TorusLayout) -> TorusFacts {
         for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
             let up = Direction::plus(axis);
             if let Some(to) = layout.neighbour(at, up).filter(|_| layout.lacks_cable(at, up)) {
-                missing_cables.push(MissingCable { from: at.0, to: to.0, axis: name });
+                missing_cables.push(MissingTorusLink { from: at.0, to: to.0, axis: name });
             }
         }
     }
@@ -179,7 +179,7 @@ pub(super) fn path(
     plan: &Plan,
     groups: Option<&AdaptiveGroups>,
     [from, to]: [&str; 2],
-) -> Result<PathFacts, Failure> {
+) -> Result<PathFacts, CommandFailure> {
     let (source, _) = resolve(fabric, plan, from)?;
     let (destination, lid) = resolve(fabric, plan, to)?;
     let sl = plan.path_sl(source, destination, lid, Sl(0));
@@ -213,8 +213,8 @@ pub(super) fn path(
 
 /// The end port with this LID, or of the node with this name, and its LID. Of several ports of a node
 /// the first one with a LID is taken; a port GUID names its port.
-fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Failure> {
-    let usage = |text: String| Failure::new(ExitCode::Usage, text);
+fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), CommandFailure> {
+    let usage = |text: String| CommandFailure::new(ExitCode::Usage, text);
     if let Some(lid) = name.parse().ok().map(Lid) {
         let port =
             plan.lids.port(lid).ok_or_else(|| usage(format!("no end port has LID {lid}")))?;
@@ -242,13 +242,13 @@ fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Fa
 }
 
 /// SLs of all paths between hosts.
-pub(super) fn path_sls(fabric: &Fabric, plan: &Plan) -> PathSls {
+pub(super) fn path_sls(fabric: &Fabric, plan: &Plan) -> PathSlMatrix {
     let hosts: Vec<(PortId, Lid)> = fabric
         .end_ports()
         .filter(|port| !fabric.node_of(*port).is_switch())
         .filter_map(|port| Some((port, plan.lids.base(port)?)))
         .collect();
-    PathSls {
+    PathSlMatrix {
         sl: hosts
             .iter()
             .map(|&(from, _)| {
@@ -260,7 +260,7 @@ pub(super) fn path_sls(fabric: &Fabric, plan: &Plan) -> PathSls {
             .collect(),
         hosts: hosts
             .iter()
-            .map(|&(port, lid)| Host {
+            .map(|&(port, lid)| HostFacts {
                 port_guid: fabric.port(port).guid,
                 lid,
                 description: fabric.node_of(port).name().to_string(),

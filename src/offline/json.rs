@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 /// Report of `torus-sm plan`.
 #[derive(Serialize, Debug, Default)]
-pub struct Report {
+pub struct PlanReport {
     pub fabric: FabricFacts,
     /// Engines in the order of trial.
     pub engines: Vec<&'static str>,
@@ -32,7 +32,7 @@ pub struct Report {
     /// The routes around damage that torus-2QoS refuses.
     pub repair: Option<RepairView>,
     /// Ranks, roots and layers that the engine found.
-    pub structure: Option<Structure>,
+    pub structure: Option<StructureFacts>,
     /// SLs of the paths between hosts.
     pub sls: Vec<u8>,
     /// VLs of these paths on links between switches.
@@ -48,7 +48,7 @@ pub struct Report {
     /// The path requested by `--path`.
     pub path: Option<PathFacts>,
     /// SLs of all paths between hosts, with `--path-sl`.
-    pub path_sl: Option<PathSls>,
+    pub path_sl: Option<PathSlMatrix>,
     /// Failure analysis, with `--what-if` or `--what-if-pairs`.
     pub what_if: Option<WhatIf>,
     /// The groups of adaptive routing, if the engine or a key asks for them.
@@ -77,16 +77,16 @@ pub struct TrafficFacts {
     /// Number of random patterns.
     pub samples: usize,
     /// With the ports of the forwarding tables.
-    pub busiest_static: Busiest,
+    pub busiest_static: BusiestCable,
     /// With groups of ports, which share each flow evenly.
-    pub busiest_adaptive: Option<Busiest>,
+    pub busiest_adaptive: Option<BusiestCable>,
     /// If parallel cables shared all flows between their switches evenly: no choice among them gives less.
-    pub busiest_shared: Busiest,
+    pub busiest_shared: BusiestCable,
 }
 
 /// Flows on the busiest direction of a cable.
 #[derive(Serialize, Debug)]
-pub struct Busiest {
+pub struct BusiestCable {
     /// The median of all patterns.
     pub median: f64,
     /// The highest of all patterns.
@@ -95,26 +95,26 @@ pub struct Busiest {
 
 /// Report of `torus-sm plan --compare`.
 #[derive(Serialize, Debug)]
-pub struct Comparison {
+pub struct EngineComparison {
     pub fabric: FabricFacts,
     /// The report of each engine, in the order of the command line.
-    pub compare: Vec<Report>,
+    pub compare: Vec<PlanReport>,
 }
 
 /// Structure that an engine found in a fabric.
 #[derive(Serialize, Debug)]
-pub struct Structure {
+pub struct StructureFacts {
     /// Numbers of switches by rank, rank 0 first; empty for engines without ranks.
     pub ranks: Vec<usize>,
     /// The root switches.
-    pub roots: Vec<Root>,
+    pub roots: Vec<RootSwitch>,
     /// Number of layers of paths that have no credit loop each.
     pub layers: Option<usize>,
 }
 
 /// A root switch.
 #[derive(Serialize, Debug)]
-pub struct Root {
+pub struct RootSwitch {
     #[serde(serialize_with = "text")]
     pub guid: Guid,
     pub description: String,
@@ -141,7 +141,7 @@ pub struct TorusFacts {
     /// Coordinates without a switch.
     pub missing_switches: Vec<[u32; 3]>,
     /// Neighbours without a cable between them.
-    pub missing_cables: Vec<MissingCable>,
+    pub missing_cables: Vec<MissingTorusLink>,
     /// Number of rings and lines.
     pub rings: usize,
     /// Rings that are interrupted.
@@ -159,7 +159,7 @@ pub struct Placed {
 
 /// Neighbours without a cable between them.
 #[derive(Serialize, Debug)]
-pub struct MissingCable {
+pub struct MissingTorusLink {
     pub from: [u32; 3],
     pub to: [u32; 3],
     /// `x`, `y` or `z`.
@@ -271,16 +271,16 @@ pub struct PathHop {
 
 /// SLs of the paths between hosts.
 #[derive(Serialize, Debug)]
-pub struct PathSls {
+pub struct PathSlMatrix {
     /// Host ports, in the order of rows and columns.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostFacts>,
     /// By source, then destination.
     pub sl: Vec<Vec<u8>>,
 }
 
 /// A host's port.
 #[derive(Serialize, Debug)]
-pub struct Host {
+pub struct HostFacts {
     #[serde(serialize_with = "text")]
     pub port_guid: Guid,
     #[serde(serialize_with = "number")]
@@ -310,7 +310,7 @@ pub struct WhatIf {
     /// The failures that cost most routes although the same engine routes the fabric, worst first.
     pub worst: Vec<FailureFacts>,
     /// Causes of failures with fallback or without a plan, most frequent first.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<FailureCause>,
     /// A change of torus-2QoS.conf with which more failures are routed.
     pub cure: Option<Cure>,
     /// Results of all failures that were tried.
@@ -351,7 +351,7 @@ pub struct KindFacts {
 
 /// A cause of failures with fallback or without a plan.
 #[derive(Serialize, Debug)]
-pub struct Cause {
+pub struct FailureCause {
     /// OpenSM's `ERR` number, or `fault` for faults in a plan.
     pub code: Option<String>,
     /// Number of failures with this cause.
@@ -433,13 +433,13 @@ pub enum FailedComponent {
     /// A cable between switches.
     Cable {
         /// Its ends.
-        ends: [CableEnd; 2],
+        ends: [FailedCableEnd; 2],
     },
 }
 
 /// An end of a cable.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
-pub struct CableEnd {
+pub struct FailedCableEnd {
     #[serde(serialize_with = "text")]
     pub guid: Guid,
     pub port: u8,

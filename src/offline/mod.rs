@@ -43,7 +43,7 @@ pub mod what_if;
 
 use crate::cli::color;
 use crate::cli::output::print_to;
-use crate::cli::{ExitCode, Failure, PlanArgs};
+use crate::cli::{CommandFailure, ExitCode, PlanArgs};
 use crate::fabric::{Fabric, ibnet};
 use crate::plan::routing::torus::{Torus, TorusLayout};
 use crate::publish::dump_file::StopWriting;
@@ -52,13 +52,13 @@ use crate::publish::{atomic_file, dumps};
 use crate::verify::adaptive::ProvenGroups;
 use chrono::{DateTime, Local};
 use draw::{CableLoads, Drawn};
-use json::Report;
-use scenario::Scenario;
+use json::PlanReport;
+use scenario::OfflineScenario;
 use serde::Serialize;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use trial::{Trial, TrialOutcome};
+use trial::{OfflineTrial, TrialOutcome};
 
 /// Plans the fabric given on the command line, and writes the report to `out`. Returns
 /// [`ExitCode::Fatal`] if there is no verified plan of an engine that was asked for, or if it leaves
@@ -66,8 +66,8 @@ use trial::{Trial, TrialOutcome};
 ///
 /// # Errors
 /// Returns an error for unreadable files, wrong arguments and failed writes.
-pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
-    let mut scenario = Scenario::load(&args.fabric, &args.daemon)?;
+pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, CommandFailure> {
+    let mut scenario = OfflineScenario::load(&args.fabric, &args.daemon)?;
     if let Some(folder) = &args.write {
         write_input(folder, &scenario)?;
     }
@@ -80,7 +80,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         return Ok(if all_routed { ExitCode::Ok } else { ExitCode::Fatal });
     }
     let spinner = progress::spinner("routing and verifying the fabric");
-    let trial = Trial::run(&scenario, &fabric, None);
+    let trial = OfflineTrial::run(&scenario, &fabric, None);
     let layout = layout(&scenario, &fabric, &trial);
     spinner.set_message("surveying all paths");
     let mut report = facts::report(&scenario, &fabric, &trial, layout.as_ref().ok());
@@ -97,7 +97,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         }
     }
     if let Some(file) = &args.draw {
-        let layout = layout.map_err(|text| Failure::new(ExitCode::Config, text))?;
+        let layout = layout.map_err(|text| CommandFailure::new(ExitCode::Config, text))?;
         let loads = match &trial.outcome {
             TrialOutcome::Routed(verified) => {
                 let plan = verified.plan();
@@ -128,10 +128,10 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
 
 /// Adds the groups of adaptive routing and the load of a pattern, if they are asked for. Returns the groups.
 fn add_adaptive(
-    report: &mut Report,
-    scenario: &Scenario,
+    report: &mut PlanReport,
+    scenario: &OfflineScenario,
     fabric: &Fabric,
-    trial: &Trial,
+    trial: &OfflineTrial,
     args: &PlanArgs,
 ) -> Option<ProvenGroups> {
     let TrialOutcome::Routed(verified) = &trial.outcome else { return None };
@@ -146,11 +146,11 @@ fn add_adaptive(
 }
 
 /// The failures to try; `None` if none are asked for.
-fn what_if_extent(args: &PlanArgs) -> Option<what_if::Extent> {
+fn what_if_extent(args: &PlanArgs) -> Option<what_if::FailureExtent> {
     let pairs = args.what_if_pairs.then_some(2);
     let at_a_time = pairs.or(args.what_if)?;
     let samples = args.samples.map(|samples| if samples == 0 { usize::MAX } else { samples });
-    Some(what_if::Extent { at_a_time, samples, seed: args.seed })
+    Some(what_if::FailureExtent { at_a_time, samples, seed: args.seed })
 }
 
 /// Name and date of the fabric file; a generated fabric has the date of today.
@@ -167,7 +167,11 @@ fn picture_title(file: Option<&Path>) -> String {
 }
 
 /// The layout of the torus, routed or not. The error says why none was discovered.
-fn layout(scenario: &Scenario, fabric: &Fabric, trial: &Trial) -> Result<TorusLayout, String> {
+fn layout(
+    scenario: &OfflineScenario,
+    fabric: &Fabric,
+    trial: &OfflineTrial,
+) -> Result<TorusLayout, String> {
     if let TrialOutcome::Routed(verified) = &trial.outcome
         && let Some(torus) = Torus::of(&verified.plan().routing)
     {
@@ -180,8 +184,8 @@ fn layout(scenario: &Scenario, fabric: &Fabric, trial: &Trial) -> Result<TorusLa
 }
 
 /// Writes fabric.net and torus-2QoS.conf for simulators and other subnet managers.
-fn write_input(folder: &Path, scenario: &Scenario) -> Result<(), Failure> {
-    let system = |text: String| Failure::new(ExitCode::System, text);
+fn write_input(folder: &Path, scenario: &OfflineScenario) -> Result<(), CommandFailure> {
+    let system = |text: String| CommandFailure::new(ExitCode::System, text);
     fs::create_dir_all(folder).map_err(|error| system(format!("{}: {error}", folder.display())))?;
     write_file(&folder.join("fabric.net"), &ibnet::write(&scenario.topology))?;
     match &scenario.torus_config {
@@ -190,8 +194,8 @@ fn write_input(folder: &Path, scenario: &Scenario) -> Result<(), Failure> {
     }
 }
 
-fn dump(folder: &Path, fabric: &Fabric, plan: &crate::plan::Plan) -> Result<(), Failure> {
-    let system = |text: String| Failure::new(ExitCode::System, text);
+fn dump(folder: &Path, fabric: &Fabric, plan: &crate::plan::Plan) -> Result<(), CommandFailure> {
+    let system = |text: String| CommandFailure::new(ExitCode::System, text);
     fs::create_dir_all(folder).map_err(|error| system(format!("{}: {error}", folder.display())))?;
     let dumped = |error: atomic_file::FileWriteError| system(error.to_string());
     dumps::write_subnet(folder, fabric, plan).map_err(dumped)?;
@@ -200,9 +204,10 @@ fn dump(folder: &Path, fabric: &Fabric, plan: &crate::plan::Plan) -> Result<(), 
     engine_dumps.iter().try_for_each(|dump| write_file(&folder.join(&*dump.file), &dump.text))
 }
 
-fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text)
-        .map_err(|error| Failure::new(ExitCode::System, format!("{}: {error}", path.display())))
+fn write_file(path: &Path, text: &str) -> Result<(), CommandFailure> {
+    fs::write(path, text).map_err(|error| {
+        CommandFailure::new(ExitCode::System, format!("{}: {error}", path.display()))
+    })
 }
 
 fn write_report<T: Serialize>(
@@ -210,10 +215,10 @@ fn write_report<T: Serialize>(
     report: &T,
     text: impl Fn(&T) -> String,
     as_json: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let text = if as_json {
         let text = serde_json::to_string_pretty(report);
-        text.map_err(|error| Failure::new(ExitCode::System, error))? + "\n"
+        text.map_err(|error| CommandFailure::new(ExitCode::System, error))? + "\n"
     } else {
         color::report(&text(report))
     };

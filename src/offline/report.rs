@@ -16,7 +16,7 @@ macro_rules! put {
 }
 
 /// Formats a report; with the coordinates of each switch if `with_placement`.
-pub fn text(report: &Report, with_placement: bool) -> String {
+pub fn text(report: &PlanReport, with_placement: bool) -> String {
     let mut out = fabric_line(&report.fabric);
     put_engine(&mut out, report);
     if let Some(torus) = &report.torus {
@@ -82,7 +82,7 @@ pub(super) fn fabric_line(facts: &FabricFacts) -> String {
     )
 }
 
-fn put_engine(out: &mut String, report: &Report) {
+fn put_engine(out: &mut String, report: &PlanReport) {
     let asked = report.engines.join(", ");
     match report.engine {
         Some(engine) if report.fallback => {
@@ -104,7 +104,7 @@ fn put_engine(out: &mut String, report: &Report) {
     }
 }
 
-fn put_structure(out: &mut String, structure: &Structure) {
+fn put_structure(out: &mut String, structure: &StructureFacts) {
     if !structure.ranks.is_empty() {
         let ranks: Vec<String> = structure
             .ranks
@@ -121,14 +121,14 @@ fn put_structure(out: &mut String, structure: &Structure) {
     }
     if !structure.roots.is_empty() {
         put!(out, "roots:       {}", structure.roots.len());
-        for Root { guid, description } in structure.roots.iter().take(MAX_LISTED) {
+        for RootSwitch { guid, description } in structure.roots.iter().take(MAX_LISTED) {
             put!(out, "  {guid} \"{description}\"");
         }
         put_more(out, structure.roots.len());
     }
 }
 
-fn put_lanes(out: &mut String, report: &Report) {
+fn put_lanes(out: &mut String, report: &PlanReport) {
     if report.sls.is_empty() {
         return;
     }
@@ -275,7 +275,7 @@ fn put_path(out: &mut String, path: &PathFacts) {
     put!(out, "  {}", path.end);
 }
 
-fn put_path_sls(out: &mut String, matrix: &PathSls) {
+fn put_path_sls(out: &mut String, matrix: &PathSlMatrix) {
     put!(
         out,
         "path SLs:    from the host of each row to all hosts in the same order, one hexadecimal digit each"
@@ -445,8 +445,9 @@ fn component(component: &FailedComponent) -> String {
     match component {
         FailedComponent::Switch { guid, description } => format!("switch {guid} \"{description}\""),
         FailedComponent::Cable { ends: [a, b] } => {
-            let end =
-                |end: &CableEnd| format!("{} \"{}\"[{}]", end.guid, end.description, end.port);
+            let end = |end: &FailedCableEnd| {
+                format!("{} \"{}\"[{}]", end.guid, end.description, end.port)
+            };
             format!("cable {} - {}", end(a), end(b))
         }
     }

@@ -1,6 +1,6 @@
 //! The input of a dry run: fabric and configuration from the command line.
 
-use crate::cli::{DaemonArgs, ExitCode, FabricArgs, Failure, configuration};
+use crate::cli::{CommandFailure, DaemonArgs, ExitCode, FabricArgs, configuration};
 use crate::config::files;
 use crate::config::options::{Options, engine_names};
 use crate::config::qos_policy::QosPolicy;
@@ -24,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Fabric and configuration to plan with.
-pub struct Scenario {
+pub struct OfflineScenario {
     pub topology: Topology,
     pub sm_location: SmLocation,
     pub options: Options,
@@ -45,14 +45,14 @@ pub struct Scenario {
 /// port with a cable.
 pub type SmLocation = (usize, Option<PortNum>);
 
-impl Scenario {
+impl OfflineScenario {
     /// Reads the files and arguments.
     ///
     /// # Errors
     /// Returns an error for the first wrong argument or unreadable file.
-    pub fn load(args: &FabricArgs, daemon: &DaemonArgs) -> Result<Self, Failure> {
-        let usage = |text: String| Failure::new(ExitCode::Usage, text);
-        let config = |text: String| Failure::new(ExitCode::Config, text);
+    pub fn load(args: &FabricArgs, daemon: &DaemonArgs) -> Result<Self, CommandFailure> {
+        let usage = |text: String| CommandFailure::new(ExitCode::Usage, text);
+        let config = |text: String| CommandFailure::new(ExitCode::Config, text);
         let generated = args.generated().map_err(usage)?;
         let (mut options, mut notes) = read_options(daemon).map_err(config)?;
         let mut topology = match (&generated, &args.file) {
@@ -89,8 +89,8 @@ impl Scenario {
         topology: Topology,
         manager: Option<SmLocation>,
         daemon: &DaemonArgs,
-    ) -> Result<Self, Failure> {
-        let config = |text: String| Failure::new(ExitCode::Config, text);
+    ) -> Result<Self, CommandFailure> {
+        let config = |text: String| CommandFailure::new(ExitCode::Config, text);
         let (options, mut notes) = read_options(daemon).map_err(config)?;
         let location = match manager {
             Some(location) => location,
@@ -107,8 +107,8 @@ impl Scenario {
         torus_config: Result<TorusConfig, Vec<Note>>,
         options: Options,
         mut notes: Vec<Note>,
-    ) -> Result<Self, Failure> {
-        let config = |text: String| Failure::new(ExitCode::Config, text);
+    ) -> Result<Self, CommandFailure> {
+        let config = |text: String| CommandFailure::new(ExitCode::Config, text);
         let (routing_files, found) = files::routing_files(&options);
         notes.extend(found);
         let chain = configuration::chain(&options, routing_files).map_err(config)?;
@@ -133,11 +133,11 @@ impl Scenario {
     ///
     /// # Errors
     /// The name is not that of an engine.
-    pub fn use_engine(&mut self, engine: &str) -> Result<(), Failure> {
+    pub fn use_engine(&mut self, engine: &str) -> Result<(), CommandFailure> {
         self.options.routing_engine = Some(format!("{engine},no_fallback"));
         let (routing_files, _) = files::routing_files(&self.options);
         self.chain = configuration::chain(&self.options, routing_files)
-            .map_err(|text| Failure::new(ExitCode::Config, text))?;
+            .map_err(|text| CommandFailure::new(ExitCode::Config, text))?;
         Ok(())
     }
 
@@ -152,9 +152,9 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns an error if the fabric has no node.
-    pub fn fabric(&self) -> Result<Fabric, Failure> {
+    pub fn fabric(&self) -> Result<Fabric, CommandFailure> {
         let fabric = snapshot(&self.topology, self.sm_location);
-        fabric.ok_or_else(|| Failure::new(ExitCode::Config, "the fabric has no node"))
+        fabric.ok_or_else(|| CommandFailure::new(ExitCode::Config, "the fabric has no node"))
     }
 
     /// Input of a routing engine for `fabric`, without a previous routing.

@@ -3,9 +3,9 @@
 //! The engine routes the fabric with the result. Comments in the file state the findings: missing
 //! and surplus parts, and whether the engine routes the fabric.
 
+use crate::cli::CommandFailure;
 use crate::cli::ExitCode;
 use crate::cli::FabricArgs;
-use crate::cli::Failure;
 use crate::cli::output::{complain_plainly, print_to};
 use crate::cli::torus_config::TorusConfigArgs;
 use crate::config::options::Options;
@@ -29,7 +29,7 @@ const MAX_LISTED: usize = 32;
 ///
 /// # Errors
 /// Returns an error if the fabric cannot be read, is not a torus, or the result cannot be written.
-pub fn run(args: &TorusConfigArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
+pub fn run(args: &TorusConfigArgs, out: &mut dyn Write) -> Result<ExitCode, CommandFailure> {
     let topology = topology(&args.fabric)?;
     let fabric =
         snapshot(&topology).ok_or_else(|| fail(ExitCode::Config, "the fabric has no nodes"))?;
@@ -50,11 +50,11 @@ pub fn run(args: &TorusConfigArgs, out: &mut dyn Write) -> Result<ExitCode, Fail
     Ok(if refusal { ExitCode::Fatal } else { ExitCode::Ok })
 }
 
-fn fail(code: ExitCode, text: impl Into<String>) -> Failure {
-    Failure { code, text: text.into() }
+fn fail(code: ExitCode, text: impl Into<String>) -> CommandFailure {
+    CommandFailure { code, text: text.into() }
 }
 
-fn topology(args: &FabricArgs) -> Result<Topology, Failure> {
+fn topology(args: &FabricArgs) -> Result<Topology, CommandFailure> {
     if let Some(file) = &args.file {
         return read_fabric(file).map_err(|error| fail(ExitCode::Config, error));
     }

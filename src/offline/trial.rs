@@ -1,6 +1,6 @@
 //! One pass through planning and verification.
 
-use super::scenario::Scenario;
+use super::scenario::OfflineScenario;
 use crate::fabric::Fabric;
 use crate::notes::Note;
 use crate::plan::compute::{self, PlanInput};
@@ -13,7 +13,7 @@ use crate::verify::{Checks, Verified, VerifyFailure};
 use std::sync::Arc;
 
 /// The result of planning and verifying a fabric.
-pub struct Trial {
+pub struct OfflineTrial {
     pub outcome: TrialOutcome,
     /// The assigned LIDs.
     pub lids: Arc<LidTable>,
@@ -49,7 +49,12 @@ pub struct PreviousPlan<'a> {
 
 impl<'a> PreviousPlan<'a> {
     /// Prepares for failures in `fabric`, to which `plan` belongs.
-    pub fn new(scenario: &Scenario, fabric: &Fabric, plan: &'a Plan, memory: &'a Memory) -> Self {
+    pub fn new(
+        scenario: &OfflineScenario,
+        fabric: &Fabric,
+        plan: &'a Plan,
+        memory: &'a Memory,
+    ) -> Self {
         let inputs = BaselineInputs {
             fabric: Arc::new(fabric.clone()),
             options: Arc::new(scenario.options.clone()),
@@ -70,7 +75,7 @@ impl<'a> PreviousPlan<'a> {
 }
 
 fn input<'a>(
-    scenario: &'a Scenario,
+    scenario: &'a OfflineScenario,
     fabric: &'a Fabric,
     memory: &'a Memory,
     previous: Option<&'a Plan>,
@@ -91,9 +96,13 @@ fn input<'a>(
     }
 }
 
-impl Trial {
+impl OfflineTrial {
     /// Plans a fabric and verifies the plan, incrementally after `before`.
-    pub fn run(scenario: &Scenario, fabric: &Fabric, before: Option<&PreviousPlan<'_>>) -> Self {
+    pub fn run(
+        scenario: &OfflineScenario,
+        fabric: &Fabric,
+        before: Option<&PreviousPlan<'_>>,
+    ) -> Self {
         let nothing = Memory::default();
         let memory = before.map_or(&nothing, |before| before.memory);
         let input = input(scenario, fabric, memory, before.map(|before| before.plan));
@@ -126,12 +135,12 @@ mod tests {
     use crate::wire::attr::NodeKind;
     use std::path::Path;
 
-    fn scenario(shape: &Shape, engine: &str, lmc: u8) -> Scenario {
+    fn scenario(shape: &Shape, engine: &str, lmc: u8) -> OfflineScenario {
         let options = Options { qos: true, lmc, ..Options::default() };
         let chain =
             Chain::parse(engine, &EngineRegistry::standard(Arc::default())).expect("an engine");
         let conf = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
-        Scenario {
+        OfflineScenario {
             topology: shape.build().expect("a valid shape"),
             sm_location: (0, None),
             partitions: partitions::default(&options),
@@ -158,16 +167,16 @@ mod tests {
     /// Plans `topology` after `before` and from scratch. Both plans must pass verification, and
     /// torus-2QoS must make the same forwarding tables either way.
     fn follow(
-        scenario: &Scenario,
+        scenario: &OfflineScenario,
         topology: &Topology,
-        before: &(Fabric, Trial),
-    ) -> (Fabric, Trial) {
+        before: &(Fabric, OfflineTrial),
+    ) -> (Fabric, OfflineTrial) {
         let (old, whole) = before;
         let fabric = snapshot(topology, scenario.sm_location).expect("a node");
         let TrialOutcome::Routed(verified) = &whole.outcome else { panic!("no plan before") };
         let plan = verified.plan();
         let basis = PreviousPlan::new(scenario, old, plan, &whole.memory);
-        let trial = Trial::run(scenario, &fabric, Some(&basis));
+        let trial = OfflineTrial::run(scenario, &fabric, Some(&basis));
         let TrialOutcome::Routed(verified) = &trial.outcome else { panic!("no plan after") };
         let lfts = &verified.plan().routing.lfts;
         let scratch = compute::compute(&input(scenario, &fabric, &whole.memory, None));
@@ -216,7 +225,7 @@ mod tests {
                 let planned = planned.unwrap_or_else(|_| panic!("no plan"));
                 assert_eq!(planned.plan.lids.max(), range.1, "{engine} {lmc} {highest}");
                 let known = PreviousPlan { plan: &planned.plan, memory: &memory, baseline: None };
-                let whole = (fabric.clone(), Trial::run(&scenario, &fabric, Some(&known)));
+                let whole = (fabric.clone(), OfflineTrial::run(&scenario, &fabric, Some(&known)));
                 let reduced = follow(&scenario, &without(&topology, lost), &whole);
                 assert!(reduced.1.lids.max() < range.1);
                 let restored = follow(&scenario, &topology, &reduced);

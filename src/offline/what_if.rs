@@ -8,15 +8,15 @@
 mod choice;
 mod cure;
 
-pub use choice::{DEFAULT_SAMPLES, Extent};
+pub use choice::{DEFAULT_SAMPLES, FailureExtent};
 
 use super::json::{
-    CableEnd, Cause, Cure, FailedComponent, FailureFacts, FailureKind, FailureResult, KindFacts,
-    Reason, WhatIf,
+    Cure, FailedCableEnd, FailedComponent, FailureCause, FailureFacts, FailureKind, FailureResult,
+    KindFacts, Reason, WhatIf,
 };
 use super::progress;
-use super::scenario::{Scenario, SmLocation, snapshot};
-use super::trial::{PreviousPlan, Trial, TrialOutcome};
+use super::scenario::{OfflineScenario, SmLocation, snapshot};
+use super::trial::{OfflineTrial, PreviousPlan, TrialOutcome};
 use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
 use crate::plan::Plan;
@@ -30,7 +30,12 @@ use std::collections::BTreeMap;
 
 /// Plans the fabric without each component in turn, and without pairs of them, as `extent` says, and looks
 /// for a cure of failures that are not routed. `whole` is the plan of the whole fabric.
-pub fn run(scenario: &mut Scenario, fabric: &Fabric, whole: &Trial, extent: Extent) -> WhatIf {
+pub fn run(
+    scenario: &mut OfflineScenario,
+    fabric: &Fabric,
+    whole: &OfflineTrial,
+    extent: FailureExtent,
+) -> WhatIf {
     let topology = scenario.topology.clone();
     let components = Components::new(&topology);
     let kinds = components.failures(extent);
@@ -68,9 +73,9 @@ pub fn run(scenario: &mut Scenario, fabric: &Fabric, whole: &Trial, extent: Exte
 /// The seed with which most of the failures `lost` are routed by the same engine. The seeds of
 /// `scenario` are the same again afterwards.
 fn cure(
-    scenario: &mut Scenario,
+    scenario: &mut OfflineScenario,
     fabric: &Fabric,
-    whole: &Trial,
+    whole: &OfflineTrial,
     lost: &[Vec<FailedPart>],
 ) -> Option<Cure> {
     let TrialOutcome::Routed(verified) = &whole.outcome else { return None };
@@ -135,7 +140,7 @@ fn worst(failures: &[FailureFacts]) -> Vec<FailureFacts> {
 
 /// The fabric before the failures.
 struct FailureStudy<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a OfflineScenario,
     /// The plan before the failures, if the whole fabric could be routed.
     before: Option<PreviousPlan<'a>>,
     /// The engine that routed the whole fabric, else the first one configured.
@@ -146,7 +151,7 @@ struct FailureStudy<'a> {
 }
 
 impl<'a> FailureStudy<'a> {
-    fn new(scenario: &'a Scenario, fabric: &Fabric, whole: &'a Trial) -> Self {
+    fn new(scenario: &'a OfflineScenario, fabric: &Fabric, whole: &'a OfflineTrial) -> Self {
         let plan = match &whole.outcome {
             TrialOutcome::Routed(verified) => Some(&**verified.plan()),
             _ => None,
@@ -191,7 +196,7 @@ impl<'a> FailureStudy<'a> {
                 reason: Some(Reason { code: None, text }),
             };
         };
-        let trial = Trial::run(self.scenario, &fabric, self.before.as_ref());
+        let trial = OfflineTrial::run(self.scenario, &fabric, self.before.as_ref());
         let verified = match &trial.outcome {
             TrialOutcome::Routed(verified) => Some(verified),
             _ => None,
@@ -242,7 +247,7 @@ impl<'a> FailureStudy<'a> {
         gone.sum()
     }
 
-    fn judge(&self, trial: &Trial) -> (FailureResult, Option<Reason>) {
+    fn judge(&self, trial: &OfflineTrial) -> (FailureResult, Option<Reason>) {
         match &trial.outcome {
             TrialOutcome::Routed(verified) => {
                 let routing = &verified.plan().routing;
@@ -312,7 +317,7 @@ fn component(topology: &Topology, part: FailedPart) -> FailedComponent {
             let ends = topology.cables[index].map(|(node, port)| {
                 let node = &topology.nodes[node];
                 let description = node.description.clone();
-                CableEnd { guid: node.guid, port: port.0, description }
+                FailedCableEnd { guid: node.guid, port: port.0, description }
             });
             FailedComponent::Cable { ends }
         }
@@ -321,17 +326,17 @@ fn component(topology: &Topology, part: FailedPart) -> FailedComponent {
 
 /// Groups the failures after which the fabric is not routed by the same engine, most frequent cause
 /// first.
-fn causes(failures: &[FailureFacts]) -> Vec<Cause> {
-    let mut by_code: BTreeMap<Option<&str>, Cause> = BTreeMap::new();
+fn causes(failures: &[FailureFacts]) -> Vec<FailureCause> {
+    let mut by_code: BTreeMap<Option<&str>, FailureCause> = BTreeMap::new();
     for reason in failures.iter().filter_map(|failure| failure.reason.as_ref()) {
-        let cause = by_code.entry(reason.code.as_deref()).or_insert_with(|| Cause {
+        let cause = by_code.entry(reason.code.as_deref()).or_insert_with(|| FailureCause {
             code: reason.code.clone(),
             failures: 0,
             example: reason.text.clone(),
         });
         cause.failures += 1;
     }
-    let mut causes: Vec<Cause> = by_code.into_values().collect();
+    let mut causes: Vec<FailureCause> = by_code.into_values().collect();
     causes.sort_by_key(|cause| std::cmp::Reverse(cause.failures));
     causes
 }

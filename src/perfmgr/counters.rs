@@ -61,9 +61,9 @@ pub struct DataCounters(pub [u64; DATA]);
 
 /// The capabilities of a performance management agent, from its ClassPortInfo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Capabilities(pub u16);
+pub struct PerfCapabilities(pub u16);
 
-impl Capabilities {
+impl PerfCapabilities {
     /// PortCountersExtended is supported, perhaps without unicast and multicast packets.
     pub fn has_extended(self) -> bool {
         self.0 & (PerfCap::EXTENDED_WIDTH | PerfCap::EXTENDED_WIDTH_NO_IETF) != 0
@@ -91,7 +91,7 @@ fn error_counter(index: usize) -> &'static Counter {
 
 impl ErrorCounters {
     /// Reads PortCounters. PortXmitWait is 0 unless it is supported.
-    pub fn read(data: &PerfData, capabilities: Capabilities) -> Self {
+    pub fn read(data: &PerfData, capabilities: PerfCapabilities) -> Self {
         Self(std::array::from_fn(|index| match index {
             XMIT_WAIT if !capabilities.has_xmit_wait() => 0,
             _ => data.counter(error_counter(index)),
@@ -111,7 +111,7 @@ impl ErrorCounters {
 
 impl DataCounters {
     /// Reads PortCountersExtended.
-    pub fn read_extended(data: &PerfData, capabilities: Capabilities) -> Self {
+    pub fn read_extended(data: &PerfData, capabilities: PerfCapabilities) -> Self {
         let counted = if capabilities.has_ietf() { DATA } else { NARROW_DATA };
         let counters = group(EXTENDED).counters;
         Self(std::array::from_fn(|at| if at < counted { data.counter(&counters[at]) } else { 0 }))
@@ -138,7 +138,7 @@ fn is_near_limit(counter: &Counter, value: u64) -> bool {
 
 /// True if counters of PortCounters must be cleared before they stop. The data counters matter only
 /// if they are not read by PortCountersExtended.
-pub fn must_clear(data: &PerfData, capabilities: Capabilities) -> bool {
+pub fn must_clear(data: &PerfData, capabilities: PerfCapabilities) -> bool {
     let counters = group(PORT_COUNTERS).counters.iter().enumerate();
     counters.into_iter().any(|(at, counter)| {
         let is_used = match at {
@@ -151,7 +151,7 @@ pub fn must_clear(data: &PerfData, capabilities: Capabilities) -> bool {
 }
 
 /// True if counters of PortCountersExtended must be cleared before they stop.
-pub fn must_clear_extended(data: &PerfData, capabilities: Capabilities) -> bool {
+pub fn must_clear_extended(data: &PerfData, capabilities: PerfCapabilities) -> bool {
     let counted = if capabilities.has_ietf() { DATA } else { NARROW_DATA };
     let counters = &group(EXTENDED).counters[..counted];
     counters.iter().any(|counter| is_near_limit(counter, data.counter(counter)))
@@ -159,7 +159,7 @@ pub fn must_clear_extended(data: &PerfData, capabilities: Capabilities) -> bool 
 
 /// The counters to clear with PortCounters: bits of CounterSelect, and from bit 16 on of
 /// CounterSelect2.
-pub fn clear_selection(capabilities: Capabilities) -> u32 {
+pub fn clear_selection(capabilities: PerfCapabilities) -> u32 {
     let narrow = if capabilities.has_extended() { SELECT_ERRORS } else { 0xFFFF };
     narrow | u32::from(capabilities.has_xmit_wait()) << 16
 }
@@ -175,7 +175,7 @@ mod tests {
         data
     }
 
-    const ALL: Capabilities = Capabilities(PerfCap::EXTENDED_WIDTH | PerfCap::XMIT_WAIT);
+    const ALL: PerfCapabilities = PerfCapabilities(PerfCap::EXTENDED_WIDTH | PerfCap::XMIT_WAIT);
 
     #[test]
     fn readings_have_the_order_of_the_dump() {
@@ -186,14 +186,14 @@ mod tests {
         let errors = ErrorCounters::read(&data, ALL).0;
         assert_eq!(errors[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         assert_eq!(errors[XMIT_WAIT], 17);
-        assert_eq!(ErrorCounters::read(&data, Capabilities(0)).0[XMIT_WAIT], 0);
+        assert_eq!(ErrorCounters::read(&data, PerfCapabilities(0)).0[XMIT_WAIT], 0);
         assert_eq!(DataCounters::read_narrow(&data).0, [13, 14, 15, 16, 0, 0, 0, 0]);
         for (counter, value) in GROUPS[1].counters.iter().zip(1 << 40..) {
             data.set_counter(counter, value);
         }
         let wide = DataCounters::read_extended(&data, ALL).0;
         assert_eq!((wide[0], wide[7]), (1 << 40, (1 << 40) + 7));
-        let without = Capabilities(PerfCap::EXTENDED_WIDTH_NO_IETF);
+        let without = PerfCapabilities(PerfCap::EXTENDED_WIDTH_NO_IETF);
         assert_eq!(DataCounters::read_extended(&data, without).0[4..], [0; 4]);
     }
 
@@ -211,10 +211,10 @@ mod tests {
         }
         let full = named("PortXmitData", u64::from(u32::MAX));
         assert!(!must_clear(&full, ALL), "the extended counter is read");
-        assert!(must_clear(&full, Capabilities(0)));
+        assert!(must_clear(&full, PerfCapabilities(0)));
         let waits = named("PortXmitWait", u64::from(u32::MAX));
-        assert!(!must_clear(&waits, Capabilities(0)), "the field is reserved there");
+        assert!(!must_clear(&waits, PerfCapabilities(0)), "the field is reserved there");
         assert_eq!(clear_selection(ALL), 0x1_0FFF);
-        assert_eq!(clear_selection(Capabilities(0)), 0xFFFF);
+        assert_eq!(clear_selection(PerfCapabilities(0)), 0xFFFF);
     }
 }

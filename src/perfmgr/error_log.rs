@@ -36,7 +36,7 @@ impl LoggedPort<'_> {
 }
 
 /// Error counters of a port.
-pub struct Readings<'a> {
+pub struct ErrorReadings<'a> {
     pub now: &'a ErrorCounters,
     /// At the last reading.
     pub before: &'a ErrorCounters,
@@ -47,7 +47,7 @@ pub struct Readings<'a> {
 pub fn lines(
     port: LoggedPort<'_>,
     peer: Option<LoggedPort<'_>>,
-    readings: &Readings<'_>,
+    readings: &ErrorReadings<'_>,
     xmit_wait_threshold: Option<u32>,
 ) -> Vec<String> {
     let increase = |at: usize| readings.now.0[at].saturating_sub(readings.before.0[at]);
@@ -78,7 +78,7 @@ mod tests {
         (now.0[0], now.0[9], now.0[XMIT_WAIT]) = (7, 2, 70_000);
         let mut before = ErrorCounters::default();
         (before.0[0], before.0[2]) = (4, 1);
-        let readings = Readings { now: &now, before: &before };
+        let readings = ErrorReadings { now: &now, before: &before };
         let port = LoggedPort { name: "S1", guid: 0xab, port: 3 };
         let peer = LoggedPort { name: "H 1", guid: 0xcd, port: 1 };
         assert_eq!(
@@ -90,7 +90,8 @@ mod tests {
                  to \"H 1\" (NodeGUID: 0xcd) : port 1",
             ]
         );
-        let waits = lines(port, Some(peer), &Readings { now: &now, before: &now }, Some(65_535));
+        let waits =
+            lines(port, Some(peer), &ErrorReadings { now: &now, before: &now }, Some(65_535));
         assert!(waits.is_empty());
         let waits = lines(port, None, &readings, Some(65_535));
         assert_eq!(waits[2], "ERR 543D: XmitWait : 70000 : node \"S1\" (NodeGUID: 0xab) : port 3");

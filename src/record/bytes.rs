@@ -27,13 +27,13 @@ pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
 
 /// A position in the bytes of a recording.
 #[derive(Clone, Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct ByteReader<'a> {
     rest: &'a [u8],
     /// Offset of `rest` in the file.
     offset: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     /// Reads `bytes`, which begin at `offset` of the file.
     pub(super) fn new(bytes: &'a [u8], offset: usize) -> Self {
         Self { rest: bytes, offset }

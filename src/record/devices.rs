@@ -2,7 +2,7 @@
 //! own, so that answers are found by device, attribute and modifier, whatever the route of the
 //! recorded query.
 
-use super::entry::{Entry, EntryBody, RecordedMad};
+use super::entry::{EntryBody, RecordEntry, RecordedMad};
 use super::json::{DevicesJson, NodeJson};
 use crate::ids::{Guid, PortNum};
 use crate::transport::Agent;
@@ -17,7 +17,7 @@ type End = (Guid, PortNum);
 
 /// The response to a query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum RecordedAnswer {
     Data([u8; DATA_SIZE]),
     /// An error status.
     Status(u16),
@@ -30,14 +30,14 @@ pub enum Answer {
 type AnswerKey = (u16, u32, PortNum);
 
 #[derive(Clone, Debug, Default)]
-struct Device {
+struct RecordedDevice {
     info: NodeInfo,
     /// GUIDs of the ports of a channel adapter or router.
     port_guids: FxHashMap<PortNum, Guid>,
-    answers: FxHashMap<AnswerKey, Answer>,
+    answers: FxHashMap<AnswerKey, RecordedAnswer>,
 }
 
-impl Device {
+impl RecordedDevice {
     fn is_switch(&self) -> bool {
         self.info.kind() == NodeKind::Switch
     }
@@ -49,13 +49,13 @@ impl Device {
     }
 
     /// NodeInfo through a port.
-    fn node_info(&self, arrival: PortNum) -> Answer {
+    fn node_info(&self, arrival: PortNum) -> RecordedAnswer {
         let mut info = self.info;
         info.set_local_port(arrival);
         if let Some(&guid) = self.port_guids.get(&arrival) {
             info.set_port_guid(guid);
         }
-        Answer::Data(padded(&info.0))
+        RecordedAnswer::Data(padded(&info.0))
     }
 }
 
@@ -67,8 +67,8 @@ fn padded(bytes: &[u8]) -> [u8; DATA_SIZE] {
 
 /// The devices of a recording.
 #[derive(Clone, Debug, Default)]
-pub struct Devices {
-    devices: FxHashMap<Guid, Device>,
+pub struct RecordedDevices {
+    devices: FxHashMap<Guid, RecordedDevice>,
     cables: FxHashMap<End, End>,
     /// Ports whose far end does not answer NodeInfo.
     silent: FxHashSet<End>,
@@ -82,7 +82,7 @@ pub struct Devices {
     revision: u64,
 }
 
-impl Devices {
+impl RecordedDevices {
     /// The devices at the beginning of a recording.
     pub fn new(snapshot: Option<&DevicesJson>) -> Self {
         let mut devices = Self::default();
@@ -112,13 +112,17 @@ impl Devices {
     fn add(&mut self, node: &NodeJson) {
         let info = NodeInfo::read(&node.info.0);
         let guid = info.node_guid();
-        let mut device = Device { info, ..Device::default() };
+        let mut device = RecordedDevice { info, ..RecordedDevice::default() };
         let mut answers = FxHashMap::default();
-        answers
-            .insert((AttrId::NODE_DESCRIPTION, 0, PortNum::ZERO), Answer::Data(node.description.0));
+        answers.insert(
+            (AttrId::NODE_DESCRIPTION, 0, PortNum::ZERO),
+            RecordedAnswer::Data(node.description.0),
+        );
         if device.is_switch() {
-            answers
-                .insert((AttrId::SWITCH_INFO, 0, PortNum::ZERO), Answer::Data(node.switch_info.0));
+            answers.insert(
+                (AttrId::SWITCH_INFO, 0, PortNum::ZERO),
+                RecordedAnswer::Data(node.switch_info.0),
+            );
         }
         for (port, num) in node.ports.iter().zip(0..=u8::MAX) {
             let num = PortNum(num);
@@ -126,13 +130,15 @@ impl Devices {
                 device.port_guids.insert(num, port.guid.0);
             }
             if let Some(info) = &port.info {
-                answers
-                    .insert(device.key(AttrId::PORT_INFO, num.0.into(), num), Answer::Data(info.0));
+                answers.insert(
+                    device.key(AttrId::PORT_INFO, num.0.into(), num),
+                    RecordedAnswer::Data(info.0),
+                );
             }
             for (block, number) in port.pkeys.iter().zip(0..=u16::MAX) {
                 let high = if device.is_switch() { u32::from(num.0) << 16 } else { 0 };
                 let key = device.key(AttrId::PKEY_TABLE, high | u32::from(number), num);
-                answers.insert(key, Answer::Data(block.0));
+                answers.insert(key, RecordedAnswer::Data(block.0));
             }
             if let Some((peer, to)) = port.peer {
                 self.cables.insert((guid, num), (peer.0, PortNum(to)));
@@ -143,7 +149,7 @@ impl Devices {
     }
 
     /// Updates the devices by an entry of the recording.
-    pub fn apply(&mut self, entry: &Entry) {
+    pub fn apply(&mut self, entry: &RecordEntry) {
         let EntryBody::Mad(recorded) = &entry.body else { return };
         if recorded.agent != Agent::SmiDirected {
             return;
@@ -160,7 +166,7 @@ impl Devices {
             MadFate::Received => self.received(tid, recorded),
             MadFate::Unanswered => {
                 if let Some(request) = self.pending.remove(&tid) {
-                    self.store(&request, Answer::None);
+                    self.store(&request, RecordedAnswer::None);
                 }
             }
         }
@@ -179,16 +185,16 @@ impl Devices {
             return;
         }
         let answer = match mad.smp().status() {
-            0 => Answer::Data(*mad.smp_data()),
-            status => Answer::Status(status),
+            0 => RecordedAnswer::Data(*mad.smp_data()),
+            status => RecordedAnswer::Status(status),
         };
         self.store(&request, answer);
     }
 
     /// Stores the answer to a request. A refused or lost Set changes nothing.
-    fn store(&mut self, request: &Mad, answer: Answer) {
+    fn store(&mut self, request: &Mad, answer: RecordedAnswer) {
         let is_get = request.method() == Method::GET;
-        if !is_get && !matches!(answer, Answer::Data(_)) {
+        if !is_get && !matches!(answer, RecordedAnswer::Data(_)) {
             return;
         }
         let Some(route) = request.smp().route() else { return };
@@ -215,7 +221,7 @@ impl Devices {
             self.revision += 1;
         }
         let port = PortNum(modifier as u8);
-        if let (AttrId::PORT_INFO, Answer::Data(data)) = (attr_id, answer)
+        if let (AttrId::PORT_INFO, RecordedAnswer::Data(data)) = (attr_id, answer)
             && is_without_link(&PortInfo::read(&data))
             && (port != PortNum::ZERO || !device.is_switch())
         {
@@ -223,7 +229,7 @@ impl Devices {
         }
     }
 
-    fn store_node_info(&mut self, route: &DirectedRoute, answer: Answer) {
+    fn store_node_info(&mut self, route: &DirectedRoute, answer: RecordedAnswer) {
         let exits: Vec<PortNum> = route.exits().collect();
         let from = match exits.split_last() {
             None => None,
@@ -237,7 +243,7 @@ impl Devices {
             }
         };
         match (from, answer) {
-            (_, Answer::Data(data)) => self.store_node(from, NodeInfo::read(&data)),
+            (_, RecordedAnswer::Data(data)) => self.store_node(from, NodeInfo::read(&data)),
             (Some(from), _) => {
                 if self.silent.insert(from) {
                     self.revision += 1;
@@ -290,18 +296,18 @@ impl Devices {
     }
 
     /// The answer to SubnGet of an attribute at the end of a route.
-    pub fn answer(&self, route: &DirectedRoute, attr_id: u16, modifier: u32) -> Answer {
-        let Some((guid, arrival)) = self.walk(route) else { return Answer::None };
-        let Some(device) = self.devices.get(&guid) else { return Answer::None };
+    pub fn answer(&self, route: &DirectedRoute, attr_id: u16, modifier: u32) -> RecordedAnswer {
+        let Some((guid, arrival)) = self.walk(route) else { return RecordedAnswer::None };
+        let Some(device) = self.devices.get(&guid) else { return RecordedAnswer::None };
         if attr_id == AttrId::NODE_INFO {
             let is_silent = self
                 .cables
                 .get(&(guid, arrival))
                 .is_some_and(|from| !route.is_empty() && self.silent.contains(from));
-            return if is_silent { Answer::None } else { device.node_info(arrival) };
+            return if is_silent { RecordedAnswer::None } else { device.node_info(arrival) };
         }
         let key = device.key(attr_id, modifier, arrival);
-        device.answers.get(&key).copied().unwrap_or(Answer::None)
+        device.answers.get(&key).copied().unwrap_or(RecordedAnswer::None)
     }
 }
 

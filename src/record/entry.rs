@@ -1,6 +1,6 @@
 //! The entries of a recording: MADs and events.
 
-use super::bytes::{DecodeError, Reader, put_number};
+use super::bytes::{ByteReader, DecodeError, put_number};
 use super::mad_code::{put_mad, read_mad};
 use super::requests::{Requests, difference};
 use crate::ids::Lid;
@@ -13,7 +13,7 @@ pub(super) const MAX_EVENT_TEXT: usize = 1024;
 
 /// An entry with its time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct RecordEntry {
     /// Microseconds since the recorder was started.
     pub at: u64,
     pub body: EntryBody,
@@ -166,10 +166,10 @@ fn truncated(text: &str, max: usize) -> &str {
 /// Reads an entry; `before` is the time of the entry before, `requests` are those of the entries before
 /// it.
 pub(super) fn read_entry(
-    reader: &mut Reader<'_>,
+    reader: &mut ByteReader<'_>,
     before: u64,
     requests: &mut Requests,
-) -> Result<Entry, DecodeError> {
+) -> Result<RecordEntry, DecodeError> {
     let start = reader.clone();
     let code = reader.byte("the code of an entry")?;
     let delta = reader.number("the time of an entry")?;
@@ -178,13 +178,13 @@ pub(super) fn read_entry(
         0 => EntryBody::Mad(Box::new(read_mad_entry(reader, code, &start, requests)?)),
         _ => read_event(reader, code & !EVENT, &start)?,
     };
-    Ok(Entry { at, body })
+    Ok(RecordEntry { at, body })
 }
 
 fn read_mad_entry(
-    reader: &mut Reader<'_>,
+    reader: &mut ByteReader<'_>,
     code: u8,
-    start: &Reader<'_>,
+    start: &ByteReader<'_>,
     requests: &mut Requests,
 ) -> Result<RecordedMad, DecodeError> {
     let agent = AGENTS.get(usize::from((code & !AS_DIFFERENCE) >> 2));
@@ -205,9 +205,9 @@ fn read_mad_entry(
 }
 
 fn read_event(
-    reader: &mut Reader<'_>,
+    reader: &mut ByteReader<'_>,
     code: u8,
-    start: &Reader<'_>,
+    start: &ByteReader<'_>,
 ) -> Result<EntryBody, DecodeError> {
     let kind = EventKind::from_code(code);
     let kind = kind.ok_or_else(|| start.error(format!("unknown event code {code}")))?;
@@ -258,13 +258,13 @@ pub(super) mod tests {
                     EntryBody::Event(kind, text) => put_event(&mut out, delta, *kind, text),
                 }
             }
-            let mut reader = Reader::new(&out, 0);
+            let mut reader = ByteReader::new(&out, 0);
             let mut requests = Requests::new();
             let mut at = before;
             for body in bodies {
                 let read = read_entry(&mut reader, at, &mut requests);
                 at += delta;
-                prop_assert_eq!(read, Ok(Entry { at, body }));
+                prop_assert_eq!(read, Ok(RecordEntry { at, body }));
             }
             prop_assert!(reader.is_empty());
         }
@@ -293,7 +293,7 @@ pub(super) mod tests {
         put_mad_entry(&mut out, 1, &entry(MadFate::Received, response), &mut requests);
         assert!(size > 80 && out.len() - size < 16, "{size}, {}", out.len() - size);
         let lost = &out[size..];
-        let error = read_entry(&mut Reader::new(lost, 0), 0, &mut Requests::new());
+        let error = read_entry(&mut ByteReader::new(lost, 0), 0, &mut Requests::new());
         assert!(error.is_err_and(|error| error.problem.contains("missing request")));
     }
 
@@ -301,7 +301,7 @@ pub(super) mod tests {
     fn long_texts_are_cut_at_a_character() {
         let mut out = Vec::new();
         put_event(&mut out, 0, EventKind::Trap, &"é".repeat(MAX_EVENT_TEXT));
-        let entry = read_entry(&mut Reader::new(&out, 0), 0, &mut Requests::new());
+        let entry = read_entry(&mut ByteReader::new(&out, 0), 0, &mut Requests::new());
         let entry = entry.expect("an entry");
         let text = "é".repeat(MAX_EVENT_TEXT / 2);
         assert_eq!(entry.body, EntryBody::Event(EventKind::Trap, text));

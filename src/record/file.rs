@@ -1,12 +1,12 @@
 //! A recording as a file. See the module's documentation for the format.
 
-use super::bytes::{DecodeError, Reader, put_number};
-use super::entry::{Entry, read_entry};
+use super::bytes::{ByteReader, DecodeError, put_number};
+use super::entry::{RecordEntry, read_entry};
 use super::json::{ConfigurationJson, DevicesJson, HeaderJson, PlanJson};
 use super::plans::PlanRecord;
 use super::recorder::RecorderSnapshot;
 use super::requests::Requests;
-use super::ring::{BLOCK_SIZE, Block};
+use super::ring::{BLOCK_SIZE, EntryBlock};
 use crate::config::files::ConfigTexts;
 use crate::config::options::Options;
 use crate::notes::counted;
@@ -41,7 +41,7 @@ pub struct Recording {
     pub header: HeaderJson,
     /// Number of the first entry.
     pub first: u64,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RecordEntry>,
 }
 
 /// Encodes the contents of a recorder.
@@ -78,7 +78,7 @@ fn big_endian(value: u32) -> [u8; 4] {
     [24, 16, 8, 0].map(|shift| (value >> shift) as u8)
 }
 
-fn put_block(out: &mut Vec<u8>, block: &Block) {
+fn put_block(out: &mut Vec<u8>, block: &EntryBlock) {
     let bytes = block.bytes();
     let mut payload = Vec::with_capacity(bytes.len() + 32);
     put_number(&mut payload, block.first);
@@ -138,7 +138,7 @@ impl Recording {
     /// # Errors
     /// [`DecodeError`] with the place of the first byte that is damaged, missing or unknown.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(bytes, 0);
+        let mut reader = ByteReader::new(bytes, 0);
         check_magic(&mut reader)?;
         let mut header = None;
         let mut first = None;
@@ -172,7 +172,7 @@ impl Recording {
     }
 }
 
-fn check_magic(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+fn check_magic(reader: &mut ByteReader<'_>) -> Result<(), DecodeError> {
     let text = MAGIC.len() - 1;
     let start = reader.clone();
     let found = reader
@@ -193,7 +193,7 @@ fn check_magic(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
 }
 
 /// Reads a section and checks its checksum.
-fn read_section<'a>(reader: &mut Reader<'a>) -> Result<(u8, Reader<'a>), DecodeError> {
+fn read_section<'a>(reader: &mut ByteReader<'a>) -> Result<(u8, ByteReader<'a>), DecodeError> {
     let start = reader.clone();
     if reader.is_empty() {
         return Err(start.error("the recording is cut off: it has no end"));
@@ -218,10 +218,13 @@ fn read_section<'a>(reader: &mut Reader<'a>) -> Result<(u8, Reader<'a>), DecodeE
             counted(size, "byte", "bytes")
         )));
     }
-    Ok((kind, Reader::new(payload, offset)))
+    Ok((kind, ByteReader::new(payload, offset)))
 }
 
-fn read_header(payload: &Reader<'_>, place: &Reader<'_>) -> Result<HeaderJson, DecodeError> {
+fn read_header(
+    payload: &ByteReader<'_>,
+    place: &ByteReader<'_>,
+) -> Result<HeaderJson, DecodeError> {
     let mut payload = payload.clone();
     let size = payload.len();
     let bytes = payload.take(size, "the header")?;
@@ -237,9 +240,9 @@ fn read_header(payload: &Reader<'_>, place: &Reader<'_>) -> Result<HeaderJson, D
 
 /// Reads a block; `next` is the number that its first entry must have. Returns the number.
 fn read_block(
-    payload: &mut Reader<'_>,
+    payload: &mut ByteReader<'_>,
     next: Option<u64>,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<RecordEntry>,
 ) -> Result<u64, DecodeError> {
     let start = payload.clone();
     let first = payload.number("the number of an entry")?;
@@ -263,7 +266,7 @@ fn read_block(
     }
 }
 
-fn check_end(payload: &mut Reader<'_>, blocks: u64) -> Result<(), DecodeError> {
+fn check_end(payload: &mut ByteReader<'_>, blocks: u64) -> Result<(), DecodeError> {
     let start = payload.clone();
     let expected = payload.number("the number of blocks")?;
     if expected == blocks && payload.is_empty() {
@@ -278,7 +281,7 @@ mod tests {
     use super::*;
     use crate::record::entry::tests::body;
     use crate::record::entry::{EntryBody, EventKind};
-    use crate::record::ring::{Ring, RingLimits};
+    use crate::record::ring::{BlockRing, RingLimits};
     use proptest::prelude::*;
     use std::time::Duration;
 
@@ -289,7 +292,7 @@ mod tests {
 
     fn recording(bodies: &[EntryBody]) -> Vec<u8> {
         let limits = RingLimits { bytes: 1 << 24, age: Duration::from_secs(1 << 20) };
-        let mut ring = Ring::new(limits);
+        let mut ring = BlockRing::new(limits);
         for (at, body) in bodies.iter().enumerate() {
             match body {
                 EntryBody::Mad(mad) => ring.push_mad(at as u64, mad),
@@ -314,8 +317,8 @@ mod tests {
             prop_assert_eq!(&read.header.reason, "a test");
             prop_assert_eq!(read.header.written_at, bodies.len() as u64);
             let expected = bodies.into_iter().enumerate();
-            let expected: Vec<Entry> =
-                expected.map(|(at, body)| Entry { at: at as u64, body }).collect();
+            let expected: Vec<RecordEntry> =
+                expected.map(|(at, body)| RecordEntry { at: at as u64, body }).collect();
             prop_assert_eq!(read.entries, expected);
         }
 

@@ -1,7 +1,7 @@
 //! MADs as bytes of a recording: which of them it contains, and runs of zeros shortened. Most bytes
 //! of a subnet management packet are 0.
 
-use super::bytes::{DecodeError, Reader};
+use super::bytes::{ByteReader, DecodeError};
 use crate::transport::Agent;
 use crate::wire::mad::{MAD_SIZE, Mad, Method, method_of};
 
@@ -66,7 +66,7 @@ fn end_of_run(bytes: &[u8; MAD_SIZE], start: usize) -> usize {
 }
 
 /// Reads a MAD that [`put_mad`] wrote.
-pub(super) fn read_mad(reader: &mut Reader<'_>) -> Result<Mad, DecodeError> {
+pub(super) fn read_mad(reader: &mut ByteReader<'_>) -> Result<Mad, DecodeError> {
     let mut mad = Mad::default();
     let mut at = 0;
     loop {
@@ -100,7 +100,7 @@ mod tests {
             let mad = Mad::read(&bytes);
             let mut out = Vec::new();
             put_mad(&mut out, &mad);
-            let mut reader = Reader::new(&out, 0);
+            let mut reader = ByteReader::new(&out, 0);
             prop_assert!(read_mad(&mut reader) == Ok(mad));
             prop_assert!(reader.is_empty());
         }

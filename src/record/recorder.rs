@@ -5,7 +5,7 @@ use super::entry::{EventKind, RecordedMad};
 use super::incidents::{IncidentStep, RecordedIncident};
 use super::mad_code::is_recorded;
 use super::plans::{PlanInputs, PlanRecord, PlanResult};
-use super::ring::{Block, Ring, RingLimits};
+use super::ring::{BlockRing, EntryBlock, RingLimits};
 use crate::transport::recorded::{MadFate, MadRecorder};
 use crate::transport::{Address, Agent};
 use crate::wire::defined::defined_bytes;
@@ -27,11 +27,11 @@ pub struct FlightRecorder {
     start: Instant,
     /// False while the size is 0.
     is_on: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<RecorderState>,
 }
 
-struct State {
-    ring: Ring,
+struct RecorderState {
+    ring: BlockRing,
     /// The recorder was off for some time.
     has_gap: bool,
     plans: VecDeque<PlanRecord>,
@@ -46,7 +46,7 @@ pub struct RecorderSnapshot {
     /// Time since the recorder was started, in microseconds.
     pub now: u64,
     /// The entries, oldest first.
-    pub blocks: Vec<Arc<Block>>,
+    pub blocks: Vec<Arc<EntryBlock>>,
     /// True if entries since the start were dropped.
     pub is_truncated: bool,
     /// The last plans, oldest first.
@@ -57,8 +57,8 @@ pub struct RecorderSnapshot {
 
 impl FlightRecorder {
     pub fn new(limits: RingLimits) -> Arc<Self> {
-        let state = State {
-            ring: Ring::new(limits),
+        let state = RecorderState {
+            ring: BlockRing::new(limits),
             has_gap: limits.bytes == 0,
             plans: VecDeque::new(),
             plan_count: 0,
@@ -194,7 +194,7 @@ impl FlightRecorder {
 
     /// Locks the state. It stays usable after a panic: entries are written as a whole or, at worst,
     /// the block that is being written has a damaged end.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RecorderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
 //! A port that answers queries for the devices of a recording.
 
-use super::devices::{Answer, Devices};
+use super::devices::{RecordedAnswer, RecordedDevices};
 use crate::ids::{Guid, PortNum};
 use crate::transport::{
     Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, PortIdentity, SendError,
@@ -12,13 +12,13 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 /// The port. Requests other than SubnGet by directed route are unanswered.
 pub struct ReplayPort {
     identity: PortIdentity,
-    devices: Arc<Devices>,
+    devices: Arc<RecordedDevices>,
     deliveries: UnboundedSender<(Outcome, Address, Mad)>,
 }
 
 impl ReplayPort {
     /// A port that delivers to `sink`, by a task of the present runtime.
-    pub fn open(devices: Arc<Devices>, sink: Arc<dyn MadSink>) -> Self {
+    pub fn open(devices: Arc<RecordedDevices>, sink: Arc<dyn MadSink>) -> Self {
         let (deliveries, queue) = mpsc::unbounded_channel();
         tokio::spawn(deliver(queue, sink));
         let (guid, port) = devices.local().unwrap_or((Guid::default(), PortNum::ZERO));
@@ -34,9 +34,9 @@ impl ReplayPort {
         let route = request.smp().route()?;
         let mut response = *request;
         match self.devices.answer(&route, header.attr_id(), header.attr_mod()) {
-            Answer::None => return None,
-            Answer::Data(data) => *response.smp_data_mut() = data,
-            Answer::Status(status) => {
+            RecordedAnswer::None => return None,
+            RecordedAnswer::Data(data) => *response.smp_data_mut() = data,
+            RecordedAnswer::Status(status) => {
                 let mut smp = response.smp();
                 smp.set_status(status);
                 response = Mad(smp.0);

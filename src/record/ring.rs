@@ -34,7 +34,7 @@ pub struct RingLimits {
 
 /// Consecutive entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Block {
+pub struct EntryBlock {
     /// Number of the first entry since the recorder was started.
     pub first: u64,
     /// Number of entries.
@@ -43,23 +43,23 @@ pub struct Block {
     pub start: u64,
     /// Time of the last entry.
     pub end: u64,
-    entries: Entries,
+    entries: EncodedEntries,
 }
 
 /// The encoded entries of a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Entries {
+enum EncodedEntries {
     Plain(Vec<u8>),
     /// Compressed by Deflate (RFC 1951).
     Deflated(Vec<u8>),
 }
 
-impl Block {
+impl EntryBlock {
     /// The encoded entries.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         match &self.entries {
-            Entries::Plain(bytes) => Cow::Borrowed(bytes),
-            Entries::Deflated(deflated) => {
+            EncodedEntries::Plain(bytes) => Cow::Borrowed(bytes),
+            EncodedEntries::Deflated(deflated) => {
                 let mut bytes = Vec::with_capacity(BLOCK_SIZE);
                 let inflated = DeflateDecoder::new(&deflated[..]).read_to_end(&mut bytes);
                 debug_assert!(inflated.is_ok(), "what was compressed can be read");
@@ -70,12 +70,12 @@ impl Block {
 
     /// A copy in less memory; `None` if the block is compressed. Takes about half a millisecond.
     pub(super) fn compressed(&self) -> Option<Self> {
-        let Entries::Plain(bytes) = &self.entries else { return None };
+        let EncodedEntries::Plain(bytes) = &self.entries else { return None };
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(bytes).ok()?;
         let mut deflated = encoder.finish().ok()?;
         deflated.shrink_to_fit();
-        Some(Self { entries: Entries::Deflated(deflated), ..*self })
+        Some(Self { entries: EncodedEntries::Deflated(deflated), ..*self })
     }
 }
 
@@ -93,25 +93,25 @@ impl OpenBlock {
         Self { first, count: 0, start, end: start, bytes: Vec::with_capacity(BLOCK_SIZE) }
     }
 
-    fn close(self) -> Block {
+    fn close(self) -> EntryBlock {
         let Self { first, count, start, end, bytes } = self;
-        Block { first, count, start, end, entries: Entries::Plain(bytes) }
+        EntryBlock { first, count, start, end, entries: EncodedEntries::Plain(bytes) }
     }
 
     /// A copy of the entries so far.
-    fn copy(&self) -> Block {
+    fn copy(&self) -> EntryBlock {
         let Self { first, count, start, end, ref bytes } = *self;
-        Block { first, count, start, end, entries: Entries::Plain(bytes.clone()) }
+        EntryBlock { first, count, start, end, entries: EncodedEntries::Plain(bytes.clone()) }
     }
 }
 
 /// The blocks.
-pub(super) struct Ring {
+pub(super) struct BlockRing {
     limits: RingLimits,
     /// The oldest blocks, compressed.
-    compressed: VecDeque<Arc<Block>>,
+    compressed: VecDeque<Arc<EntryBlock>>,
     /// Full blocks that are not compressed.
-    full: VecDeque<Arc<Block>>,
+    full: VecDeque<Arc<EntryBlock>>,
     open: Option<OpenBlock>,
     /// Requests in the open block.
     requests: Requests,
@@ -119,7 +119,7 @@ pub(super) struct Ring {
     count: u64,
 }
 
-impl Ring {
+impl BlockRing {
     pub(super) fn new(limits: RingLimits) -> Self {
         Self {
             limits,
@@ -199,7 +199,7 @@ impl Ring {
     }
 
     /// The blocks that are full, oldest first.
-    fn closed(&self) -> impl ExactSizeIterator<Item = &Arc<Block>> {
+    fn closed(&self) -> impl ExactSizeIterator<Item = &Arc<EntryBlock>> {
         let compressed = self.compressed.len();
         (0..compressed + self.full.len()).map(move |index| match index.checked_sub(compressed) {
             Some(index) => &self.full[index],
@@ -208,13 +208,13 @@ impl Ring {
     }
 
     /// The oldest block that is to be compressed: it is full, and its last entry is a second old.
-    pub(super) fn to_compress(&self, now: u64) -> Option<Arc<Block>> {
+    pub(super) fn to_compress(&self, now: u64) -> Option<Arc<EntryBlock>> {
         let oldest = self.full.front().filter(|block| block.end + COMPRESSED_AGE <= now);
         oldest.cloned()
     }
 
     /// Replaces the block that [`Self::to_compress`] returned by a compressed copy, if it is still kept.
-    pub(super) fn replace(&mut self, block: &Arc<Block>, compressed: Block) {
+    pub(super) fn replace(&mut self, block: &Arc<EntryBlock>, compressed: EntryBlock) {
         if self.full.front().is_some_and(|oldest| Arc::ptr_eq(oldest, block)) {
             debug_assert_eq!(compressed.first, block.first, "a copy of the same entries");
             self.full.pop_front();
@@ -223,7 +223,7 @@ impl Ring {
     }
 
     /// The blocks, oldest first, as of `now`.
-    pub(super) fn blocks(&mut self, now: u64) -> Vec<Arc<Block>> {
+    pub(super) fn blocks(&mut self, now: u64) -> Vec<Arc<EntryBlock>> {
         self.drop_old(now);
         let open = self.open.as_ref().map(|block| Arc::new(block.copy()));
         self.closed().cloned().chain(open).collect()
@@ -233,16 +233,16 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::bytes::Reader;
+    use crate::record::bytes::ByteReader;
     use crate::record::entry::{EntryBody, read_entry};
 
     const SECOND: u64 = 1_000_000;
 
-    fn texts(ring: &mut Ring, now: u64) -> Vec<(u64, String)> {
+    fn texts(ring: &mut BlockRing, now: u64) -> Vec<(u64, String)> {
         let mut texts = Vec::new();
         for block in ring.blocks(now) {
             let bytes = block.bytes();
-            let mut reader = Reader::new(&bytes, 0);
+            let mut reader = ByteReader::new(&bytes, 0);
             let mut at = block.start;
             let mut requests = Requests::new();
             while !reader.is_empty() {
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn the_size_is_bounded() {
         let limits = RingLimits { bytes: 4 * BLOCK_SIZE, age: Duration::from_secs(3600) };
-        let mut ring = Ring::new(limits);
+        let mut ring = BlockRing::new(limits);
         for number in 0..100_000 {
             ring.push_event(number, EventKind::Timer, &format!("event {number}"));
         }
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn the_age_is_bounded() {
         let limits = RingLimits { bytes: 100 * BLOCK_SIZE, age: Duration::from_secs(10) };
-        let mut ring = Ring::new(limits);
+        let mut ring = BlockRing::new(limits);
         for number in 0..100_000 {
             ring.push_event(number * SECOND / 1000, EventKind::Timer, "a text of some length");
         }
@@ -293,14 +293,14 @@ mod tests {
     #[test]
     fn compressed_blocks_have_the_same_entries_in_less_memory() {
         let limits = RingLimits { bytes: 100 * BLOCK_SIZE, age: Duration::from_secs(1000) };
-        let mut ring = Ring::new(limits);
+        let mut ring = BlockRing::new(limits);
         for number in 0..10_000 {
             ring.push_event(number, EventKind::Timer, &format!("text {number} of some length"));
         }
         let plain = texts(&mut ring, 10_000);
-        let size = |ring: &Ring| -> usize {
+        let size = |ring: &BlockRing| -> usize {
             let entries = ring.closed().map(|block| match &block.entries {
-                Entries::Plain(bytes) | Entries::Deflated(bytes) => bytes.capacity(),
+                EncodedEntries::Plain(bytes) | EncodedEntries::Deflated(bytes) => bytes.capacity(),
             });
             entries.sum()
         };
@@ -313,7 +313,7 @@ mod tests {
         }
         assert!(size(&ring) < before / 3, "{} of {before}", size(&ring));
         assert_eq!(texts(&mut ring, 10_000), plain);
-        ring.replace(&first, Block { first: 1, ..(*first).clone() });
+        ring.replace(&first, EntryBlock { first: 1, ..(*first).clone() });
         assert_eq!(ring.first(), 0, "a block that is not kept replaces none");
     }
 }

@@ -15,7 +15,7 @@ pub type Stream = Box<dyn ByteStream>;
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Connects instances. Streams are mutually authenticated.
-pub trait Network: Send + Sync {
+pub trait InstanceNetwork: Send + Sync {
     /// Connects to a peer. Takes bounded time.
     fn connect<'a>(&'a self, peer: &'a str) -> Pending<'a, io::Result<Stream>>;
 

@@ -1,7 +1,7 @@
 //! Messages between two instances: JSON objects, each after its length in bytes as a big-endian
 //! u32.
 //!
-//! Both sides send [`Message::Hello`] first, and again when something in it changes. A message or
+//! Both sides send [`ReplicationMessage::Hello`] first, and again when something in it changes. A message or
 //! field that a version does not know is ignored; what cannot be ignored gets another [`VERSION`],
 //! and instances of different versions exchange nothing but their greetings.
 
@@ -20,7 +20,7 @@ const MAX_LENGTH: u32 = 64 << 20;
 /// A message. It has no `Debug`, because it contains keys.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
-pub enum Message {
+pub enum ReplicationMessage {
     Hello(Hello),
     /// Asks a master for its state.
     Follow {
@@ -73,7 +73,10 @@ fn invalid(text: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Err
 ///
 /// # Errors
 /// The stream fails, or the message is too long.
-pub async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &Message) -> io::Result<()> {
+pub async fn send(
+    stream: &mut (impl AsyncWrite + Unpin),
+    message: &ReplicationMessage,
+) -> io::Result<()> {
     let text = serde_json::to_vec(message).map_err(invalid)?;
     let length = u32::try_from(text.len()).ok().filter(|&length| length <= MAX_LENGTH);
     let length = length.ok_or_else(|| invalid("the message is too long to be sent"))?;
@@ -86,7 +89,7 @@ pub async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &Message) -> 
 ///
 /// # Errors
 /// The stream ends or fails, or the message is too long or malformed.
-pub async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Message> {
+pub async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<ReplicationMessage> {
     let length = stream.read_u32().await?;
     if length > MAX_LENGTH {
         return Err(invalid(format!("the peer sends a message of {length} bytes")));
@@ -104,7 +107,7 @@ pub async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Messag
 mod tests {
     use super::*;
 
-    async fn received(bytes: &[u8]) -> Result<Message, String> {
+    async fn received(bytes: &[u8]) -> Result<ReplicationMessage, String> {
         receive(&mut &bytes[..]).await.map_err(|error| error.to_string())
     }
 
@@ -117,8 +120,8 @@ mod tests {
     async fn messages_arrive_as_they_were_sent() {
         let mut bytes = Vec::new();
         let since = Some(Position { stream: u64::MAX, number: 5 });
-        send(&mut bytes, &Message::Follow { since }).await.expect("it fits");
-        let Ok(Message::Follow { since: arrived }) = received(&bytes).await else {
+        send(&mut bytes, &ReplicationMessage::Follow { since }).await.expect("it fits");
+        let Ok(ReplicationMessage::Follow { since: arrived }) = received(&bytes).await else {
             panic!("another message")
         };
         assert_eq!(arrived, since);
@@ -129,9 +132,9 @@ mod tests {
     #[tokio::test]
     async fn messages_of_later_versions_are_ignored_and_malformed_ones_are_errors() {
         let later = received(&framed(r#"{"message": "later", "x": {"y": [1]}}"#)).await;
-        assert!(matches!(later, Ok(Message::Unknown)));
+        assert!(matches!(later, Ok(ReplicationMessage::Unknown)));
         let field = received(&framed(r#"{"message": "follow", "since": null, "x": 1}"#)).await;
-        assert!(matches!(field, Ok(Message::Follow { since: None })));
+        assert!(matches!(field, Ok(ReplicationMessage::Follow { since: None })));
         for text in ["", "{}", "[1", r#"{"message": "hello"}"#, "\u{0}"] {
             assert!(received(&framed(text)).await.is_err(), "{text}");
         }

@@ -1,7 +1,7 @@
 //! Connects to all peers, and accepts their connections.
 
 use super::local::Local;
-use super::network::{Incoming, Network};
+use super::network::{Incoming, InstanceNetwork};
 use super::session::{self, SessionError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const MAX_INCOMING: usize = 32;
 
 /// Runs for ever.
-pub async fn run(local: Local, network: Arc<dyn Network>, peers: Vec<String>) {
+pub async fn run(local: Local, network: Arc<dyn InstanceNetwork>, peers: Vec<String>) {
     let mut connections = JoinSet::new();
     let first_incoming = peers.len() as u64;
     for (number, peer) in (0..).zip(peers) {
@@ -27,7 +27,7 @@ pub async fn run(local: Local, network: Arc<dyn Network>, peers: Vec<String>) {
 }
 
 /// Keeps a connection to a peer; returns if the peer is this instance itself.
-async fn connect(local: Local, network: Arc<dyn Network>, number: u64, peer: String) {
+async fn connect(local: Local, network: Arc<dyn InstanceNetwork>, number: u64, peer: String) {
     local.status.update(number, |status| {
         status.address.clone_from(&peer);
         status.is_outgoing = true;
@@ -58,7 +58,7 @@ async fn connect(local: Local, network: Arc<dyn Network>, number: u64, peer: Str
 }
 
 /// Accepts connections for ever.
-async fn accept(local: &Local, network: &dyn Network, first_number: u64) {
+async fn accept(local: &Local, network: &dyn InstanceNetwork, first_number: u64) {
     let mut sessions = JoinSet::new();
     let mut number = first_number;
     let mut logged = None;

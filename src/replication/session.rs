@@ -3,9 +3,9 @@
 use super::comparison::differences;
 use super::local::{FilesFn, Local};
 use super::network::Stream;
-use super::protocol::{self, Files, Hello, Message, VERSION};
+use super::protocol::{self, Files, Hello, ReplicationMessage, VERSION};
 use crate::ids::Guid;
-use crate::replication::status::{Direction, PeerStatus, Transfer};
+use crate::replication::status::{PeerStatus, StateTransfer, TransferDirection};
 use crate::sa::registry::replica::{Page, Position, ReplicaRequest};
 use crate::wire::attr::SmState;
 use std::io;
@@ -54,7 +54,7 @@ pub enum SessionError {
 }
 
 /// A session as master whose peer follows.
-struct Follower {
+struct FollowerState {
     since: Option<Position>,
     /// The peer has been informed that it has everything.
     is_complete: bool,
@@ -64,7 +64,7 @@ struct Follower {
     incidents: Arc<str>,
 }
 
-struct Session {
+struct ReplicationSession {
     local: Local,
     /// Number of its status.
     number: u64,
@@ -76,10 +76,10 @@ struct Session {
     is_following: bool,
     /// How far it has come.
     position: Option<Position>,
-    last_transfer: Option<Transfer>,
+    last_transfer: Option<StateTransfer>,
     /// Time before which the peer is not asked again.
     next_follow: Option<Instant>,
-    follower: Option<Follower>,
+    follower: Option<FollowerState>,
     last_received: Instant,
     last_sent: Instant,
 }
@@ -89,7 +89,7 @@ pub async fn run(local: Local, number: u64, stream: Stream) -> SessionError {
     let (mut input, output) = tokio::io::split(stream);
     let (sender, mut received) = mpsc::channel(MAX_RECEIVED);
     let now = Instant::now();
-    let mut session = Session {
+    let mut session = ReplicationSession {
         local,
         number,
         stream: output,
@@ -132,8 +132,11 @@ pub async fn run(local: Local, number: u64, stream: Stream) -> SessionError {
     error
 }
 
-impl Session {
-    async fn serve(&mut self, received: &mut mpsc::Receiver<io::Result<Message>>) -> SessionError {
+impl ReplicationSession {
+    async fn serve(
+        &mut self,
+        received: &mut mpsc::Receiver<io::Result<ReplicationMessage>>,
+    ) -> SessionError {
         // The greeting comes before any reason to end the connection.
         if let Err(error) = self.tick().await {
             return error;
@@ -166,7 +169,7 @@ impl Session {
         }
     }
 
-    async fn send(&mut self, message: &Message) -> Result<(), SessionError> {
+    async fn send(&mut self, message: &ReplicationMessage) -> Result<(), SessionError> {
         let sent = timeout(SILENCE_LIMIT, protocol::send(&mut self.stream, message)).await;
         sent.map_err(|_| SessionError::Silent)??;
         self.last_sent = Instant::now();
@@ -197,7 +200,7 @@ impl Session {
         if self.greeted.as_ref() != Some(&hello) {
             let is_reconfigured =
                 self.greeted.as_ref().is_some_and(|old| old.configuration != hello.configuration);
-            self.send(&Message::Hello(hello.clone())).await?;
+            self.send(&ReplicationMessage::Hello(hello.clone())).await?;
             self.greeted = Some(hello);
             if is_reconfigured {
                 self.compare();
@@ -206,26 +209,32 @@ impl Session {
         self.follow().await?;
         self.send_state().await?;
         if self.last_sent.elapsed() >= ALIVE_INTERVAL {
-            self.send(&Message::Alive).await?;
+            self.send(&ReplicationMessage::Alive).await?;
         }
         Ok(())
     }
 
-    async fn receive(&mut self, message: Message) -> Result<(), SessionError> {
+    async fn receive(&mut self, message: ReplicationMessage) -> Result<(), SessionError> {
         self.last_received = Instant::now();
         match message {
-            Message::Hello(hello) => self.greeting(hello)?,
-            Message::Follow { since } if self.problem().is_none() => {
-                self.follower =
-                    Some(Follower { since, is_complete: false, files: None, incidents: "".into() });
+            ReplicationMessage::Hello(hello) => self.greeting(hello)?,
+            ReplicationMessage::Follow { since } if self.problem().is_none() => {
+                self.follower = Some(FollowerState {
+                    since,
+                    is_complete: false,
+                    files: None,
+                    incidents: "".into(),
+                });
             }
-            Message::Unfollow => self.follower = None,
-            Message::Registry(page) if self.is_following => self.import(page).await?,
-            Message::Files(files) if self.is_following => {
+            ReplicationMessage::Unfollow => self.follower = None,
+            ReplicationMessage::Registry(page) if self.is_following => self.import(page).await?,
+            ReplicationMessage::Files(files) if self.is_following => {
                 (self.local.store)(files);
-                self.transferred(Direction::Received, None);
+                self.transferred(TransferDirection::Received, None);
             }
-            Message::Incidents { text } if self.is_following => self.local.incidents.receive(text),
+            ReplicationMessage::Incidents { text } if self.is_following => {
+                self.local.incidents.receive(text)
+            }
             _ => {}
         }
         self.show();
@@ -314,10 +323,10 @@ impl Session {
     }
 
     /// Keeps when state was transferred; `generation` is that of before if there were only files.
-    fn transferred(&mut self, direction: Direction, generation: Option<u64>) {
+    fn transferred(&mut self, direction: TransferDirection, generation: Option<u64>) {
         let before = self.last_transfer.map_or(0, |transfer| transfer.generation);
         let generation = generation.unwrap_or(before);
-        self.last_transfer = Some(Transfer { direction, generation, at: Instant::now() });
+        self.last_transfer = Some(StateTransfer { direction, generation, at: Instant::now() });
     }
 
     /// Starts or stops to follow the peer, as the roles of both require.
@@ -331,7 +340,7 @@ impl Session {
         if !is_wanted {
             if std::mem::take(&mut self.is_following) {
                 self.position = None;
-                self.send(&Message::Unfollow).await?;
+                self.send(&ReplicationMessage::Unfollow).await?;
                 self.show();
             }
             return Ok(());
@@ -339,7 +348,7 @@ impl Session {
         let is_due = self.next_follow.is_none_or(|next| next <= Instant::now());
         if !self.is_following && is_due {
             self.is_following = true;
-            self.send(&Message::Follow { since: self.position }).await?;
+            self.send(&ReplicationMessage::Follow { since: self.position }).await?;
             self.show();
         }
         Ok(())
@@ -354,7 +363,7 @@ impl Session {
         self.local.registry.send(request).await.map_err(|_| SessionError::Ended)?;
         if result.await.map_err(|_| SessionError::Ended)? {
             self.position = is_last.then_some(position).or(self.position);
-            self.transferred(Direction::Received, Some(position.number));
+            self.transferred(TransferDirection::Received, Some(position.number));
         } else {
             (self.is_following, self.position) = (false, None);
             self.next_follow = Some(Instant::now() + REFUSED_PAUSE);
@@ -388,8 +397,8 @@ impl Session {
             }
             let position = page.position;
             let is_complete = page.is_last;
-            self.send(&Message::Registry(page)).await?;
-            self.transferred(Direction::Sent, Some(position.number));
+            self.send(&ReplicationMessage::Registry(page)).await?;
+            self.transferred(TransferDirection::Sent, Some(position.number));
             if let Some(follower) = self.follower.as_mut() {
                 (follower.since, follower.is_complete) = (Some(position), is_complete);
             }
@@ -407,7 +416,7 @@ impl Session {
             return Ok(());
         }
         follower.incidents = text.clone();
-        self.send(&Message::Incidents { text: text.to_string() }).await
+        self.send(&ReplicationMessage::Incidents { text: text.to_string() }).await
     }
 
     async fn send_files(&mut self) -> Result<(), SessionError> {
@@ -420,8 +429,8 @@ impl Session {
         let is_new = follower.files.as_ref().is_none_or(|(_, sent)| *sent != files);
         follower.files = Some((current, files.clone()));
         if is_new {
-            self.send(&Message::Files(files)).await?;
-            self.transferred(Direction::Sent, None);
+            self.send(&ReplicationMessage::Files(files)).await?;
+            self.transferred(TransferDirection::Sent, None);
         }
         Ok(())
     }

@@ -7,15 +7,15 @@ use tokio::time::Instant;
 
 /// Direction in which state was transferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
+pub enum TransferDirection {
     Sent,
     Received,
 }
 
 /// The last changes of the registry, or files, that went over a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Transfer {
-    pub direction: Direction,
+pub struct StateTransfer {
+    pub direction: TransferDirection,
     /// Number of the last change of the master's registry.
     pub generation: u64,
     pub at: Instant,
@@ -48,7 +48,7 @@ pub struct PeerStatus {
     /// The peer, a standby, gets the state of this SM.
     pub is_follower: bool,
     /// Kept when the connection is lost.
-    pub last_transfer: Option<Transfer>,
+    pub last_transfer: Option<StateTransfer>,
 }
 
 /// All connections, by number of the session.

@@ -4,7 +4,7 @@
 //! A peer is accepted if one of the configured authorities has issued its certificate; one that
 //! this instance connects to must also have its name or address in it.
 
-use super::network::{Incoming, Network, Pending, Stream};
+use super::network::{Incoming, InstanceNetwork, Pending, Stream};
 use crate::config::options::Options;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
@@ -29,7 +29,7 @@ const LISTEN_PAUSE: Duration = Duration::from_secs(30);
 
 /// The keys of opensm.conf.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct TlsSettings {
     /// Address and port.
     pub listen: Option<String>,
     /// Host and port each.
@@ -39,7 +39,7 @@ pub struct Settings {
     pub ca: PathBuf,
 }
 
-impl Settings {
+impl TlsSettings {
     /// `None` if nothing is to be replicated.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ fn host(address: &str) -> Result<&str, String> {
 
 /// The network as configured.
 pub struct TlsNetwork {
-    settings: Settings,
+    settings: TlsSettings,
     provider: Arc<CryptoProvider>,
     listener: Mutex<Option<Arc<TcpListener>>>,
 }
@@ -106,7 +106,7 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
 }
 
 impl TlsNetwork {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: TlsSettings) -> Self {
         let provider = Arc::new(ring::default_provider());
         Self { settings, provider, listener: Mutex::default() }
     }
@@ -198,7 +198,7 @@ async fn limited<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> 
     timeout(CONNECT_TIMEOUT, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-impl Network for TlsNetwork {
+impl InstanceNetwork for TlsNetwork {
     fn connect<'a>(&'a self, peer: &'a str) -> Pending<'a, io::Result<Stream>> {
         Box::pin(limited(self.connect_to(peer)))
     }

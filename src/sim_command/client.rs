@@ -1,6 +1,6 @@
 //! Client of a simulator's socket.
 
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::local_socket;
 use crate::sim::serve::protocol::{
     FRAME_HEADER_SIZE, SOCKET_VARIABLE, frame_header, read_frame_header,
@@ -36,7 +36,7 @@ pub(super) struct SimulatorClient {
 impl SimulatorClient {
     /// # Errors
     /// No simulator listens on the socket.
-    pub(super) fn connect(path: PathBuf) -> Result<Self, Failure> {
+    pub(super) fn connect(path: PathBuf) -> Result<Self, CommandFailure> {
         match UnixStream::connect(&path) {
             Ok(stream) => Ok(Self { stream, path }),
             Err(error) => {
@@ -47,7 +47,7 @@ impl SimulatorClient {
                     _ => "",
                 };
                 let text = format!("no simulator at {}: {error}{hint}", path.display());
-                Err(Failure::new(ExitCode::NoPort, text))
+                Err(CommandFailure::new(ExitCode::NoPort, text))
             }
         }
     }
@@ -60,10 +60,10 @@ impl SimulatorClient {
         &mut self,
         operation: u32,
         body: &[u8],
-    ) -> Result<(u32, Vec<u8>), Failure> {
+    ) -> Result<(u32, Vec<u8>), CommandFailure> {
         self.exchange(operation, body).map_err(|error| {
             let text = format!("connection to the simulator at {}: {error}", self.path.display());
-            Failure::new(ExitCode::NoPort, text)
+            CommandFailure::new(ExitCode::NoPort, text)
         })
     }
 

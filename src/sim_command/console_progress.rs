@@ -2,7 +2,7 @@
 //! first sweep, a report on standard output when the subnet is up, and a line for every later
 //! configuration.
 
-use crate::cli::Failure;
+use crate::cli::CommandFailure;
 use crate::cli::output::print_or_end;
 use crate::daemon::sm_loop::run::Exit;
 use crate::daemon::start::Daemon;
@@ -39,7 +39,7 @@ pub(super) struct ConsoleProgress {
     /// Ends the daemon when nobody reads its progress.
     shutdown: watch::Sender<bool>,
     /// The first failure of standard output.
-    failure: Option<Failure>,
+    failure: Option<CommandFailure>,
 }
 
 impl ConsoleProgress {
@@ -65,7 +65,10 @@ impl ConsoleProgress {
     ///
     /// # Errors
     /// Standard output failed or was closed, which ended the daemon.
-    pub(super) async fn follow(mut self, run: impl Future<Output = Exit>) -> Result<Exit, Failure> {
+    pub(super) async fn follow(
+        mut self,
+        run: impl Future<Output = Exit>,
+    ) -> Result<Exit, CommandFailure> {
         tokio::pin!(run);
         let mut ticks = interval(SPINNER_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -5,7 +5,7 @@ use super::client::{SimulatorClient, socket_path};
 use super::script::read;
 use super::starting;
 use crate::cli::output::{self, print_or_end};
-use crate::cli::{CtlArgs, ExitCode, Failure};
+use crate::cli::{CommandFailure, CtlArgs, ExitCode};
 use crate::sim::console::{ConsoleError, help, pause, script};
 use crate::sim::serve::protocol::{CONSOLE, read_console_reply};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use std::time::Duration;
 ///
 /// # Errors
 /// There is no simulator, or a command failed.
-pub fn run(args: &CtlArgs) -> Result<ExitCode, Failure> {
+pub fn run(args: &CtlArgs) -> Result<ExitCode, CommandFailure> {
     if let Some(text) = help_of(args) {
         output::print(&text)?;
         return Ok(ExitCode::Ok);
     }
-    let mut console = Console(starting::connect(
+    let mut console = SimConsole(starting::connect(
         &socket_path(args.socket.as_deref()),
         Duration::from_secs(args.wait.into()),
     )?);
@@ -27,8 +27,9 @@ pub fn run(args: &CtlArgs) -> Result<ExitCode, Failure> {
         None => {
             let line = args.as_line();
             let result = console.execute(&line)?;
-            let text = result
-                .map_err(|error| Failure::new(ExitCode::Fatal, with_marker(&line, &error)))?;
+            let text = result.map_err(|error| {
+                CommandFailure::new(ExitCode::Fatal, with_marker(&line, &error))
+            })?;
             output::print(&text)?;
         }
         Some(path) => {
@@ -55,12 +56,12 @@ fn with_marker(line: &str, error: &ConsoleError) -> String {
 }
 
 /// Console of a running simulator.
-struct Console(SimulatorClient);
+struct SimConsole(SimulatorClient);
 
-impl Console {
+impl SimConsole {
     /// Executes a line, or spends the pause that it requests; returns its output.
     #[expect(clippy::disallowed_methods, reason = "this process has nothing else to do meanwhile")]
-    fn execute(&mut self, line: &str) -> Result<Result<String, ConsoleError>, Failure> {
+    fn execute(&mut self, line: &str) -> Result<Result<String, ConsoleError>, CommandFailure> {
         if let Some(duration) = pause(line) {
             std::thread::sleep(duration);
             return Ok(Ok(String::new()));
@@ -68,13 +69,13 @@ impl Console {
         let (errno, body) = self.0.request(CONSOLE, line.as_bytes())?;
         let reply = read_console_reply(errno, &body).ok_or_else(|| {
             let text = format!("invalid reply from the simulator at {}", self.0.path().display());
-            Failure::new(ExitCode::NoPort, text)
+            CommandFailure::new(ExitCode::NoPort, text)
         })?;
         Ok(reply.map_err(|(column, text)| ConsoleError { column, text }))
     }
 
     /// Executes the lines of a script, and prints each line with its output.
-    fn run_script(&mut self, name: &str, text: &str) -> Result<(), Failure> {
+    fn run_script(&mut self, name: &str, text: &str) -> Result<(), CommandFailure> {
         for (line, number) in text.lines().zip(1..) {
             if !script::is_command(line) {
                 continue;
@@ -84,7 +85,7 @@ impl Console {
                 Ok(text) => print_or_end(&text)?,
                 Err(error) => {
                     let error = script::ScriptError { name: name.to_owned(), line: number, error };
-                    return Err(Failure::new(ExitCode::Fatal, error));
+                    return Err(CommandFailure::new(ExitCode::Fatal, error));
                 }
             }
         }

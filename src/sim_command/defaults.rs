@@ -7,7 +7,7 @@
 
 use super::requested_fabric::RequestedFabric;
 use super::scratch::ScratchDirectory;
-use crate::cli::{DaemonArgs, ExitCode, Failure, SimArgs};
+use crate::cli::{CommandFailure, DaemonArgs, ExitCode, SimArgs};
 use crate::config::options::{Options, engine_names};
 use crate::daemon::process::logging::{LogConfig, flags};
 use crate::daemon::sm_loop::files::StateFiles;
@@ -36,7 +36,7 @@ pub(super) fn daemon_args(
     args: &SimArgs,
     fabric: &RequestedFabric,
     scratch: &ScratchDirectory,
-) -> Result<DaemonArgs, Failure> {
+) -> Result<DaemonArgs, CommandFailure> {
     let mut daemon = args.daemon.clone();
     let conf = scratch.path().join("torus-2QoS.conf");
     let conf_name = conf.display().to_string();
@@ -57,8 +57,9 @@ pub(super) fn daemon_args(
         defaults.extend([("log_file", "stderr"), ("log_flags", "0x01")]);
     }
     if let Some(text) = fabric.torus_conf(&daemon) {
-        fs::write(&conf, text)
-            .map_err(|error| Failure::new(ExitCode::System, format!("{conf_name}: {error}")))?;
+        fs::write(&conf, text).map_err(|error| {
+            CommandFailure::new(ExitCode::System, format!("{conf_name}: {error}"))
+        })?;
     }
     if fabric.is_generated_torus() {
         let engines = daemon.given("routing_engine").unwrap_or(torus::NAME);
@@ -73,7 +74,7 @@ pub(super) fn daemon_args(
         }
         defaults.push(("routing_engine", engine));
     }
-    daemon.set_defaults(&defaults).map_err(|text| Failure::new(ExitCode::System, text))?;
+    daemon.set_defaults(&defaults).map_err(|text| CommandFailure::new(ExitCode::System, text))?;
     Ok(daemon)
 }
 

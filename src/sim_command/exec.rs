@@ -3,7 +3,7 @@
 
 use super::client::socket_path;
 use super::starting;
-use crate::cli::{AttachArgs, ExitCode, Failure};
+use crate::cli::{AttachArgs, CommandFailure, ExitCode};
 use crate::manage::socket::{FOLDER_VARIABLE, simulator_folder};
 use crate::sim::serve::protocol::{ATTACH, NODE_VARIABLE, SOCKET_VARIABLE, VERSION};
 use std::convert::Infallible;
@@ -23,9 +23,9 @@ const LIBRARY_VARIABLE: &str = "TORUS_SM_PRELOAD";
 ///
 /// # Errors
 /// There is no simulator, no such node in it, no library or no such program.
-pub fn exec(attach: &AttachArgs, command: &[OsString]) -> Result<ExitCode, Failure> {
+pub fn exec(attach: &AttachArgs, command: &[OsString]) -> Result<ExitCode, CommandFailure> {
     let Some((program, arguments)) = command.split_first() else {
-        return Err(Failure::new(ExitCode::Usage, "a command is required"));
+        return Err(CommandFailure::new(ExitCode::Usage, "a command is required"));
     };
     match exec_attached(attach, program, arguments)? {}
 }
@@ -34,7 +34,7 @@ pub fn exec(attach: &AttachArgs, command: &[OsString]) -> Result<ExitCode, Failu
 ///
 /// # Errors
 /// The same as of [`exec`].
-pub fn shell(attach: &AttachArgs) -> Result<ExitCode, Failure> {
+pub fn shell(attach: &AttachArgs) -> Result<ExitCode, CommandFailure> {
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
     match exec_attached(attach, &shell.unwrap_or_else(|| "/bin/sh".into()), &[])? {}
 }
@@ -43,7 +43,7 @@ fn exec_attached(
     attach: &AttachArgs,
     program: &OsStr,
     arguments: &[OsString],
-) -> Result<Infallible, Failure> {
+) -> Result<Infallible, CommandFailure> {
     let socket = socket_path(attach.socket.as_deref());
     // The program may change its working directory.
     let socket = std::path::absolute(&socket).unwrap_or(socket);
@@ -57,12 +57,12 @@ fn exec_attached(
         .env(FOLDER_VARIABLE, simulator_folder(&socket))
         .env("LD_PRELOAD", ld_preload(&library()?));
     let error = command.exec();
-    Err(Failure::new(ExitCode::System, format!("{}: {error}", program.display())))
+    Err(CommandFailure::new(ExitCode::System, format!("{}: {error}", program.display())))
 }
 
 /// Checks that there is a simulator with this node, for a better message than the program would
 /// print. Waits up to `limit` for one that is starting, and as long again for its subnet.
-fn check_node(socket: &Path, node: &str, limit: Duration) -> Result<(), Failure> {
+fn check_node(socket: &Path, node: &str, limit: Duration) -> Result<(), CommandFailure> {
     let mut client = starting::connect(socket, limit)?;
     let body = [&VERSION.to_ne_bytes(), node.as_bytes()].concat();
     match client.request(ATTACH, &body)? {
@@ -70,17 +70,18 @@ fn check_node(socket: &Path, node: &str, limit: Duration) -> Result<(), Failure>
             starting::wait_for_subnet(Path::new(OsStr::from_bytes(&directory)), limit);
             Ok(())
         }
-        (_, text) => Err(Failure::new(ExitCode::NoPort, String::from_utf8_lossy(&text))),
+        (_, text) => Err(CommandFailure::new(ExitCode::NoPort, String::from_utf8_lossy(&text))),
     }
 }
 
 /// Path of the library: from the environment, beside this program, or where it is installed.
-fn library() -> Result<PathBuf, Failure> {
+fn library() -> Result<PathBuf, CommandFailure> {
     if let Some(path) = std::env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()) {
         return Ok(path.into());
     }
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(ExitCode::System, format!("/proc/self/exe: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        CommandFailure::new(ExitCode::System, format!("/proc/self/exe: {error}"))
+    })?;
     let directory = program.parent().unwrap_or(Path::new("/"));
     let candidates = [directory.join(LIBRARY), directory.join("../lib/torus-sm").join(LIBRARY)];
     let found = candidates.iter().find(|path| path.is_file()).cloned();
@@ -90,7 +91,7 @@ fn library() -> Result<PathBuf, Failure> {
             "cannot find {LIBRARY}, neither as {first} nor as {second}; set {LIBRARY_VARIABLE} to \
              its path"
         );
-        Failure::new(ExitCode::System, text)
+        CommandFailure::new(ExitCode::System, text)
     })
 }
 

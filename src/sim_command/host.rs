@@ -3,7 +3,7 @@
 use super::client::default_path;
 use super::requested_fabric::SmPort;
 use crate::cli::output::print_or_end;
-use crate::cli::{ExitCode, Failure, SimArgs};
+use crate::cli::{CommandFailure, ExitCode, SimArgs};
 use crate::ids::PortNum;
 use crate::local_socket::{Clients, Listener};
 use crate::sim::SimFabric;
@@ -27,11 +27,11 @@ pub(super) fn serve(
     fabric: &SimFabric,
     (node, num): SmPort,
     scratch: &Path,
-) -> Result<Option<Server>, Failure> {
+) -> Result<Option<Server>, CommandFailure> {
     if args.socket.is_none() && args.daemon.once {
         return Ok(None);
     }
-    let system_failure = |error: &dyn Display| Failure::new(ExitCode::System, error);
+    let system_failure = |error: &dyn Display| CommandFailure::new(ExitCode::System, error);
     let path = socket(args);
     let listener = match Listener::bind(&path, Clients::Owner) {
         Ok(listener) => listener,
@@ -68,9 +68,9 @@ pub(super) fn socket(args: &SimArgs) -> PathBuf {
 ///
 /// # Errors
 /// The signal handlers cannot be installed.
-pub(super) fn wait_for_interrupt() -> Result<(), Failure> {
+pub(super) fn wait_for_interrupt() -> Result<(), CommandFailure> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
-        .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
+        .map_err(|error| CommandFailure::new(ExitCode::System, format!("signals: {error}")))?;
     let _ = signals.forever().find(|&signal| signal != SIGHUP);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The fabric that the command line describes.
 
-use crate::cli::{DaemonArgs, ExitCode, Failure, SimArgs};
+use crate::cli::{CommandFailure, DaemonArgs, ExitCode, SimArgs};
 use crate::config::options::{Options, engine_names};
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, PortNum};
@@ -25,26 +25,28 @@ pub(super) struct RequestedFabric {
 }
 
 impl RequestedFabric {
-    pub(super) fn from_args(args: &SimArgs) -> Result<Self, Failure> {
+    pub(super) fn from_args(args: &SimArgs) -> Result<Self, CommandFailure> {
         match &args.fabric.file {
             Some(file) => Self::from_file(file),
             None => Self::generate(args),
         }
     }
 
-    fn from_file(file: &Path) -> Result<Self, Failure> {
+    fn from_file(file: &Path) -> Result<Self, CommandFailure> {
         let name = file.display().to_string();
-        let topology =
-            scenario::read_fabric(file).map_err(|error| Failure::new(ExitCode::Config, error))?;
+        let topology = scenario::read_fabric(file)
+            .map_err(|error| CommandFailure::new(ExitCode::Config, error))?;
         Ok(Self { topology, name, generated_torus: None, default_engine: None })
     }
 
-    fn generate(args: &SimArgs) -> Result<Self, Failure> {
-        let shape = args.fabric.generated().map_err(|text| Failure::new(ExitCode::Usage, text))?;
+    fn generate(args: &SimArgs) -> Result<Self, CommandFailure> {
+        let shape =
+            args.fabric.generated().map_err(|text| CommandFailure::new(ExitCode::Usage, text))?;
         let Some(shape) = shape else {
-            return Err(Failure::new(ExitCode::Usage, "a shape or --file is required"));
+            return Err(CommandFailure::new(ExitCode::Usage, "a shape or --file is required"));
         };
-        let topology = shape.build().map_err(|error| Failure::new(ExitCode::Usage, error))?;
+        let topology =
+            shape.build().map_err(|error| CommandFailure::new(ExitCode::Usage, error))?;
         let name = shape.to_string();
         let generated_torus = shape.torus_conf();
         Ok(Self { topology, name, generated_torus, default_engine: Some(shape.default_engine()) })
@@ -73,11 +75,15 @@ impl RequestedFabric {
     }
 
     /// The port given by `-g`; else the first cabled port of a host, or port 0 of the first switch.
-    pub(super) fn sm_port(&self, args: &DaemonArgs, options: &Options) -> Result<SmPort, Failure> {
+    pub(super) fn sm_port(
+        &self,
+        args: &DaemonArgs,
+        options: &Options,
+    ) -> Result<SmPort, CommandFailure> {
         if args.ask_for_port {
             let text = "-g 0 selects among the ports of this machine; give the GUID of a simulated \
                         port, or no -g";
-            return Err(Failure::new(ExitCode::Usage, text));
+            return Err(CommandFailure::new(ExitCode::Usage, text));
         }
         let is_requested = |guid: Guid| [Guid(0), guid].contains(&options.guid);
         let mut candidates = self.end_ports().filter(|&(_, guid)| is_requested(guid));
@@ -87,7 +93,7 @@ impl RequestedFabric {
                 0 => "the fabric has neither a host nor a switch".to_owned(),
                 _ => format!("the fabric has no port with GUID {}", options.guid),
             };
-            Failure::new(ExitCode::NoPort, text)
+            CommandFailure::new(ExitCode::NoPort, text)
         })
     }
 

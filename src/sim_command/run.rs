@@ -16,7 +16,7 @@ use super::starting::StartingMark;
 use crate::cli::output::print_or_end;
 use crate::cli::sim::args::NodeVendor;
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
-use crate::daemon::launch::{self, Failure};
+use crate::daemon::launch::{self, CommandFailure};
 use crate::daemon::management;
 use crate::daemon::process::background;
 use crate::daemon::process::logging::LogHandle;
@@ -47,7 +47,7 @@ use tokio::sync::watch;
 ///
 /// # Errors
 /// The simulation cannot start, or a line of the script failed.
-pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
+pub fn run(args: &SimArgs) -> Result<ExitCode, CommandFailure> {
     let fabric = RequestedFabric::from_args(args)?;
     let script = ConsoleScript::from_args(args)?;
     let scratch = ScratchDirectory::new()?;
@@ -95,7 +95,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     Ok(launch::exit_code(&exit))
 }
 
-fn simulate(fabric: &RequestedFabric, args: &SimArgs) -> Result<SimFabric, Failure> {
+fn simulate(fabric: &RequestedFabric, args: &SimArgs) -> Result<SimFabric, CommandFailure> {
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
     let timed_events = if args.no_sm { TimedEvents::ServerThread } else { TimedEvents::Thread };
     simulated.set_timed_events(timed_events);
@@ -109,7 +109,7 @@ fn simulate(fabric: &RequestedFabric, args: &SimArgs) -> Result<SimFabric, Failu
             None => simulated.set_vendor_profiles(*profile),
             Some(name) => {
                 let found = simulated.node_named(name);
-                let guid = found.map_err(|error| Failure::new(ExitCode::Usage, error))?;
+                let guid = found.map_err(|error| CommandFailure::new(ExitCode::Usage, error))?;
                 simulated.set_vendor_profile(guid, Some(*profile));
             }
         }
@@ -138,7 +138,7 @@ async fn run_daemon(
     simulation: Simulation<'_>,
     servers: ServerThreads,
     log: LogHandle,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CommandFailure> {
     let Simulation { fabric, sm_port: (guid, num), node_name, script, starting, management_dir } =
         simulation;
     let Configuration { options, files: config_files, ignored_lines, .. } = configuration;
@@ -180,7 +180,7 @@ async fn run_daemon(
         launch::reopen(log, daemon.activity()),
         recordings,
     )
-    .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
+    .map_err(|error| CommandFailure::new(ExitCode::System, format!("signals: {error}")))?;
     launch::settle_in_background()?;
     let mut subnet = daemon.subnet();
     if let Some(mark) = starting {
@@ -192,7 +192,7 @@ async fn run_daemon(
         if subnet.wait_for(Option::is_some).await.is_ok() {
             script.run(&fabric).await?;
         }
-        std::future::pending::<Result<Exit, Failure>>().await
+        std::future::pending::<Result<Exit, CommandFailure>>().await
     };
     tokio::select! {
         exit = progress.follow(daemon.run(shutdown_requested)) => exit,
@@ -206,22 +206,22 @@ fn manager_port(
     at: SmPort,
     demux: &Arc<MadDemux>,
     recorder: &Arc<FlightRecorder>,
-) -> Result<RecordedPort, Failure> {
+) -> Result<RecordedPort, CommandFailure> {
     let (guid, num) = at;
     let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
     let sink = Arc::new(FrameSink::new(sink));
     let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
         let port = fabric.attach_manager(guid, num, sink).ok_or_else(|| {
             let text = format!("{guid}[{num}] is not an end port");
-            Failure::new(ExitCode::NoPort, text)
+            CommandFailure::new(ExitCode::NoPort, text)
         })?;
-        Ok::<Arc<dyn MadPort>, Failure>(Arc::new(port))
+        Ok::<Arc<dyn MadPort>, CommandFailure>(Arc::new(port))
     })?;
     Ok(RecordedPort::new(port, recorder.clone()))
 }
 
 /// Tells where the management interface listens.
-fn announce(server: &ManageServer) -> Result<(), Failure> {
+fn announce(server: &ManageServer) -> Result<(), CommandFailure> {
     let path = server.path().display();
     print_or_end(&format!("status:   torus-sm status (socket {path})\n"))?;
     match server.url() {

@@ -3,7 +3,7 @@
 //! A simulator holds a lock on its directory as long as it runs. One that was killed leaves its
 //! directory behind without a lock, and the next simulator removes it.
 
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::local_socket;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -25,12 +25,12 @@ impl ScratchDirectory {
     ///
     /// # Errors
     /// The runtime folder cannot be created or written.
-    pub(super) fn new() -> Result<Self, Failure> {
+    pub(super) fn new() -> Result<Self, CommandFailure> {
         let folder = local_socket::runtime_folder();
         local_socket::check_directory(&folder)
-            .map_err(|error| Failure::new(ExitCode::System, error))?;
+            .map_err(|error| CommandFailure::new(ExitCode::System, error))?;
         Self::create(&folder).map_err(|error| {
-            Failure::new(ExitCode::System, format!("{}: {error}", folder.display()))
+            CommandFailure::new(ExitCode::System, format!("{}: {error}", folder.display()))
         })
     }
 

@@ -3,7 +3,7 @@
 
 use super::client::SimulatorClient;
 use crate::cli::output::complain;
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
 use crate::sim::serve::protocol::STARTING_FILE;
@@ -30,11 +30,11 @@ impl StartingMark {
     ///
     /// # Errors
     /// The file cannot be created.
-    pub(super) fn create(directory: &Path) -> Result<Self, Failure> {
+    pub(super) fn create(directory: &Path) -> Result<Self, CommandFailure> {
         let path = directory.join(STARTING_FILE);
         let written = fs::write(&path, "");
         written.map_err(|error| {
-            Failure::new(ExitCode::System, format!("{}: {error}", path.display()))
+            CommandFailure::new(ExitCode::System, format!("{}: {error}", path.display()))
         })?;
         Ok(Self(path))
     }
@@ -68,7 +68,7 @@ impl Drop for StartingMark {
 ///
 /// # Errors
 /// There is none.
-pub(super) fn connect(path: &Path, limit: Duration) -> Result<SimulatorClient, Failure> {
+pub(super) fn connect(path: &Path, limit: Duration) -> Result<SimulatorClient, CommandFailure> {
     let mut client = None;
     wait(limit, &format!("a simulator at {}", path.display()), || {
         let connected = SimulatorClient::connect(path.to_owned());

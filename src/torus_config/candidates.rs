@@ -9,7 +9,7 @@
 
 use super::embedding::Embedding;
 use super::exhaustive;
-use super::graph::Graph;
+use super::graph::SimpleGraph;
 use super::layers::FactorLayers;
 use super::region_growing;
 use crate::fabric::SwitchId;
@@ -29,7 +29,7 @@ type Rank = (Reverse<usize>, bool, Reverse<usize>, Reverse<usize>, u64);
 /// Returns the embeddings with the fewest faults, all different, the preferred one first. `factors`
 /// are those of the whole graph.
 pub(super) fn candidates(
-    graph: &Graph,
+    graph: &SimpleGraph,
     cabling: &Cabling,
     factors: Vec<FactorLayers>,
 ) -> Vec<Embedding> {
@@ -49,7 +49,7 @@ pub(super) fn candidates(
 }
 
 /// Adds embeddings grown from the least irregular corners.
-fn grow(graph: &Graph, pool: &mut CandidatePool) {
+fn grow(graph: &SimpleGraph, pool: &mut CandidatePool) {
     let mut origins: Vec<(usize, u32)> = (0..graph.len() as u32)
         .filter(|&vertex| graph.degree(vertex) > 1)
         .map(|vertex| (irregularity(graph, vertex), vertex))
@@ -66,7 +66,7 @@ fn grow(graph: &Graph, pool: &mut CandidatePool) {
 
 /// Number of signs of damage or surplus cables at a vertex: pairs of neighbours with more than two
 /// common neighbours, and the difference of its degree from six.
-fn irregularity(graph: &Graph, vertex: u32) -> usize {
+fn irregularity(graph: &SimpleGraph, vertex: u32) -> usize {
     let around = graph.neighbors(vertex);
     let pairs = around
         .iter()
@@ -79,7 +79,7 @@ fn irregularity(graph: &Graph, vertex: u32) -> usize {
 /// Embeddings with the lowest cost so far. The cost is the number of faults, plus one for a
 /// doubtful shape.
 struct CandidatePool<'a> {
-    graph: &'a Graph,
+    graph: &'a SimpleGraph,
     cabling: &'a Cabling,
     /// The lowest cost so far.
     fewest: usize,
@@ -123,7 +123,7 @@ fn is_doubtful_shape(embedding: &Embedding) -> bool {
 }
 
 /// All embeddings with at most three dimensions that are products of the factors.
-fn products(graph: &Graph, factors: Vec<FactorLayers>) -> Vec<Embedding> {
+fn products(graph: &SimpleGraph, factors: Vec<FactorLayers>) -> Vec<Embedding> {
     let (twos, others): (Vec<FactorLayers>, Vec<FactorLayers>) =
         factors.into_iter().partition(|line| line.radix == 2);
     pairings(twos.len(), others.len())

@@ -10,11 +10,11 @@
 //! Opposite edges of a ring of four are parallel in the same sense: such a ring is the product of
 //! two edges, and the graph does not distinguish the two.
 
-use super::graph::Graph;
+use super::graph::SimpleGraph;
 use std::collections::BTreeMap;
 
 /// All 4-loops, as corners in cyclic order from the lowest.
-pub(super) fn squares(graph: &Graph) -> Vec<[u32; 4]> {
+pub(super) fn squares(graph: &SimpleGraph) -> Vec<[u32; 4]> {
     let mut found = Vec::new();
     for u in 0..graph.len() as u32 {
         let mut middles: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -50,7 +50,7 @@ pub(super) struct EdgeClasses {
 
 impl EdgeClasses {
     /// The classes defined by 4-loops.
-    pub(super) fn new(graph: &Graph, squares: &[[u32; 4]]) -> Self {
+    pub(super) fn new(graph: &SimpleGraph, squares: &[[u32; 4]]) -> Self {
         let mut sets = OrientedSets::new(graph.edges.len());
         let mut is_in_square = vec![false; graph.edges.len()];
         let mut corners = Vec::with_capacity(4 * squares.len());
@@ -79,7 +79,7 @@ impl EdgeClasses {
     }
 
     /// The side of an edge's class on which its end `vertex` lies.
-    pub(super) fn side(&self, graph: &Graph, edge: u32, vertex: u32) -> bool {
+    pub(super) fn side(&self, graph: &SimpleGraph, edge: u32, vertex: u32) -> bool {
         (graph.edges[edge as usize].ends[1] == vertex) != self.flipped[edge as usize]
     }
 

@@ -1,6 +1,6 @@
 //! An embedding: positions of the switches of a fabric in a lattice.
 
-use super::graph::Graph;
+use super::graph::SimpleGraph;
 use super::layers::FactorLayers;
 use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::{Direction, Lattice, Position};
@@ -85,7 +85,7 @@ impl Embedding {
     }
 
     /// Number of edges between neighbours.
-    pub(super) fn explained(&self, graph: &Graph) -> usize {
+    pub(super) fn explained(&self, graph: &SimpleGraph) -> usize {
         graph.edges.iter().filter(|edge| self.direction(edge.ends).is_some()).count()
     }
 
@@ -101,7 +101,7 @@ impl Embedding {
 
     /// Number of faults that the embedding implies: edges between vertices that are not neighbours,
     /// neighbours without an edge, empty positions, and switches without a position.
-    pub(super) fn faults(&self, graph: &Graph) -> usize {
+    pub(super) fn faults(&self, graph: &SimpleGraph) -> usize {
         let mut explained = 0;
         let mut absent = 0;
         for ([a, b], _) in self.pairs() {
@@ -148,7 +148,7 @@ impl Embedding {
     /// Places remaining switches at empty positions: a switch is placed if its edges lead to more
     /// neighbours of one empty position than of any other, and that position explains at least half
     /// of its edges.
-    pub(super) fn place_remaining(&mut self, graph: &Graph) {
+    pub(super) fn place_remaining(&mut self, graph: &SimpleGraph) {
         loop {
             let found = (0..graph.len() as u32)
                 .filter(|&vertex| self.positions[vertex as usize].is_none())
@@ -160,7 +160,7 @@ impl Embedding {
         }
     }
 
-    fn best_empty_position(&self, graph: &Graph, vertex: u32) -> Option<Position> {
+    fn best_empty_position(&self, graph: &SimpleGraph, vertex: u32) -> Option<Position> {
         let mut votes: Vec<(Position, usize)> = Vec::new();
         for &(neighbor, _) in graph.neighbors(vertex) {
             let Some(at) = self.positions[neighbor as usize] else { continue };

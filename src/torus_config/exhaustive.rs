@@ -9,7 +9,7 @@
 //! unique.
 
 use super::embedding::Embedding;
-use super::graph::Graph;
+use super::graph::SimpleGraph;
 use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::{Direction, Lattice, Position};
 
@@ -26,7 +26,7 @@ const NONE: u32 = u32::MAX;
 
 /// Returns all embeddings of all switches with the fewest faults, at most `most` faults. Several
 /// may differ only in the names of axes, reflection and rotation.
-pub(super) fn search(graph: &Graph, most: usize) -> Vec<Embedding> {
+pub(super) fn search(graph: &SimpleGraph, most: usize) -> Vec<Embedding> {
     let edges = graph.edges.len();
     let switches = (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0).count();
     if switches > MAX_SWITCHES {
@@ -54,7 +54,7 @@ pub(super) fn search(graph: &Graph, most: usize) -> Vec<Embedding> {
 /// All switches with cables, in the order in which they are placed. The next switch is always the
 /// one with the most neighbours earlier in the order; ties are broken by the earliest such
 /// neighbour, then by the number of neighbours.
-fn order(graph: &Graph) -> Vec<u32> {
+fn order(graph: &SimpleGraph) -> Vec<u32> {
     let all = || (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0);
     let mut order: Vec<u32> = Vec::new();
     let mut before = vec![0usize; graph.len()];
@@ -131,7 +131,7 @@ fn could_hold(size: TorusSize, switches: usize, edges: usize, faults: usize) -> 
 
 /// A partial embedding.
 struct Search<'a> {
-    graph: &'a Graph,
+    graph: &'a SimpleGraph,
     order: &'a [u32],
     lattice: Lattice,
     /// By position and direction: the neighbouring position, or [`NONE`].
@@ -157,7 +157,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(
-        graph: &'a Graph,
+        graph: &'a SimpleGraph,
         order: &'a [u32],
         lattice: Lattice,
         faults: usize,

@@ -9,7 +9,7 @@
 //! as two factors of radix 2.
 
 use super::edge_classes::EdgeClasses;
-use super::graph::Graph;
+use super::graph::SimpleGraph;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Weight of a corner in a triangle, which is a ring of three, relative to other corners.
@@ -23,7 +23,7 @@ struct PairCounts {
 }
 
 /// The number of factors, and the factor of each class; `None` for classes that fit none.
-pub(super) fn factors(graph: &Graph, classes: &EdgeClasses) -> (usize, Vec<Option<u32>>) {
+pub(super) fn factors(graph: &SimpleGraph, classes: &EdgeClasses) -> (usize, Vec<Option<u32>>) {
     let (pair_counts, trusted) = pair_counts(graph, classes);
     let is_bare = !trusted.contains(&true) && !graph.edges.is_empty();
     if is_bare && (0..graph.len() as u32).all(|vertex| graph.degree(vertex) <= 2) {
@@ -54,7 +54,7 @@ pub(super) fn factors(graph: &Graph, classes: &EdgeClasses) -> (usize, Vec<Optio
 /// Counts for all pairs of classes that meet; and by class, true if there is evidence for its
 /// dimension.
 fn pair_counts(
-    graph: &Graph,
+    graph: &SimpleGraph,
     classes: &EdgeClasses,
 ) -> (BTreeMap<(u32, u32), PairCounts>, Vec<bool>) {
     let mut pair_counts: BTreeMap<(u32, u32), PairCounts> = BTreeMap::new();

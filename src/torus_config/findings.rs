@@ -1,7 +1,7 @@
 //! Missing and surplus parts of an embedding, and the size of its port groups.
 
 use super::embedding::Embedding;
-use super::graph::Graph;
+use super::graph::SimpleGraph;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::plan::routing::torus::Cabling;
 use crate::plan::routing::torus::{Coordinates, Direction};
@@ -27,7 +27,11 @@ pub struct MissingCables {
 pub type StrayCable = [PortId; 2];
 
 /// The size of the largest port group, local ones included, but at least the default.
-pub(super) fn portgroup_max_ports(graph: &Graph, cabling: &Cabling, embedding: &Embedding) -> u32 {
+pub(super) fn portgroup_max_ports(
+    graph: &SimpleGraph,
+    cabling: &Cabling,
+    embedding: &Embedding,
+) -> u32 {
     let bundles = graph.edges.iter().filter(|edge| embedding.direction(edge.ends).is_some());
     let widest = bundles.map(|edge| edge.cables as usize).max().unwrap_or(0);
     let placed = embedding.switches.iter().flatten();
@@ -36,7 +40,7 @@ pub(super) fn portgroup_max_ports(graph: &Graph, cabling: &Cabling, embedding: &
 }
 
 /// Neighbours with fewer cables than most, by dimension and position.
-pub(super) fn missing_cables(graph: &Graph, embedding: &Embedding) -> Vec<MissingCables> {
+pub(super) fn missing_cables(graph: &SimpleGraph, embedding: &Embedding) -> Vec<MissingCables> {
     let mut gaps = Vec::new();
     for axis in 0..3 {
         let up = Direction::plus(axis);

@@ -15,14 +15,14 @@ pub(super) struct Edge {
 
 /// A simple graph whose vertices are [`SwitchId`]s.
 #[derive(Debug)]
-pub(super) struct Graph {
+pub(super) struct SimpleGraph {
     /// Edges by ascending vertices.
     pub edges: Vec<Edge>,
     /// By vertex: neighbours and the indices of the edges to them, ascending.
     neighbors: Vec<Vec<(u32, u32)>>,
 }
 
-impl Graph {
+impl SimpleGraph {
     /// The graph of the largest connected component of `cabling`.
     pub(super) fn new(cabling: &Cabling) -> Self {
         let count = cabling.switch_count();

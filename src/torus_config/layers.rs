@@ -6,7 +6,7 @@
 //! are kept.
 
 use super::edge_classes::EdgeClasses;
-use super::graph::Graph;
+use super::graph::SimpleGraph;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A factor: a line or ring of layers.
@@ -24,7 +24,7 @@ type Connections = BTreeMap<[u32; 2], u32>;
 /// The layers of `count` factors; factors of a single layer are omitted. `factor_of` is the factor
 /// of each class, and is completed where the layers determine it.
 pub(super) fn factor_layers(
-    graph: &Graph,
+    graph: &SimpleGraph,
     classes: &EdgeClasses,
     count: usize,
     mut factor_of: Vec<Option<u32>>,
@@ -62,7 +62,7 @@ pub(super) fn factor_layers(
 
 /// By vertex: its layer along `factor`, named by the lowest vertex in it.
 fn layers(
-    graph: &Graph,
+    graph: &SimpleGraph,
     classes: &EdgeClasses,
     factor_of: &[Option<u32>],
     factor: u32,
@@ -86,7 +86,7 @@ fn layers(
 }
 
 fn connections(
-    graph: &Graph,
+    graph: &SimpleGraph,
     classes: &EdgeClasses,
     factor_of: &[Option<u32>],
     factor: u32,

@@ -48,8 +48,8 @@ use crate::ids::Guid;
 use crate::plan::routing::torus::{Cabling, Coordinates};
 use edge_classes::EdgeClasses;
 use embedding::Embedding;
-use graph::Graph;
-use seeds::{SeedFinder, SeededTorus};
+use graph::SimpleGraph;
+use seeds::{SeedFinder, SeededEmbedding};
 
 /// Maximum number of neighbours of a switch in a torus.
 const MAX_NEIGHBORS: usize = 6;
@@ -152,7 +152,7 @@ pub fn derive(fabric: &Fabric) -> Result<DerivedTorus, DeriveError> {
         return Err(DeriveError::NoSwitches);
     }
     let cabling = Cabling::new(fabric);
-    let graph = Graph::new(&cabling);
+    let graph = SimpleGraph::new(&cabling);
     if graph.edges.is_empty() {
         return Err(DeriveError::NoCables(switches));
     }
@@ -164,7 +164,7 @@ pub fn derive(fabric: &Fabric) -> Result<DerivedTorus, DeriveError> {
         return Err(why);
     }
     plausible(&graph, best, switches)?;
-    let SeededTorus { embedding, seeds, portgroup_max_ports, chosen, .. } =
+    let SeededEmbedding { embedding, seeds, portgroup_max_ports, chosen, .. } =
         choose_seeded(fabric, &cabling, &graph, &embeddings)
             .ok_or_else(|| DeriveError::NoSeed(best.size()))?;
     let alternatives = alternatives(&embeddings, chosen);
@@ -212,17 +212,17 @@ impl DerivedTorus {
 fn choose_seeded(
     fabric: &Fabric,
     cabling: &Cabling,
-    graph: &Graph,
+    graph: &SimpleGraph,
     embeddings: &[Embedding],
-) -> Option<SeededTorus> {
-    let mut best: Option<SeededTorus> = None;
+) -> Option<SeededEmbedding> {
+    let mut best: Option<SeededEmbedding> = None;
     for (chosen, embedding) in embeddings.iter().enumerate() {
         let portgroup_max_ports = findings::portgroup_max_ports(graph, cabling, embedding);
         let finder = SeedFinder { fabric, cabling, graph, portgroup_max_ports };
         let Some(seeded) = finder.find_seeds(embedding) else { continue };
         let is_done = seeded.found.is_complete(embedding);
         if best.as_ref().is_none_or(|best| seeded.found > best.found) {
-            best = Some(SeededTorus { chosen, ..seeded });
+            best = Some(SeededEmbedding { chosen, ..seeded });
         }
         if is_done {
             break;
@@ -247,7 +247,7 @@ fn alternatives(embeddings: &[Embedding], chosen: usize) -> Vec<TorusSize> {
 /// Embeddings with the fewest faults, the preferred one first.
 fn find_embeddings(
     fabric: &Fabric,
-    graph: &Graph,
+    graph: &SimpleGraph,
     cabling: &Cabling,
 ) -> Result<Vec<Embedding>, DeriveError> {
     let squares = edge_classes::squares(graph);
@@ -267,7 +267,7 @@ fn find_embeddings(
 }
 
 /// The evidence for a tree: too many neighbours, or too many common neighbours.
-fn tree_evidence(fabric: &Fabric, graph: &Graph) -> Option<DeriveError> {
+fn tree_evidence(fabric: &Fabric, graph: &SimpleGraph) -> Option<DeriveError> {
     let guid = |vertex: u32| fabric.switch(SwitchId(vertex)).guid();
     let busiest = (0..graph.len() as u32).max_by_key(|&vertex| graph.degree(vertex))?;
     let neighbors = graph.degree(busiest);
@@ -291,7 +291,11 @@ fn tree_evidence(fabric: &Fabric, graph: &Graph) -> Option<DeriveError> {
 
 /// Checks that an embedding explains two thirds of the switches and cables, and that half of its
 /// positions are occupied.
-fn plausible(graph: &Graph, embedding: &Embedding, switches: usize) -> Result<(), DeriveError> {
+fn plausible(
+    graph: &SimpleGraph,
+    embedding: &Embedding,
+    switches: usize,
+) -> Result<(), DeriveError> {
     let placed = embedding.placed();
     let explained = embedding.explained(graph);
     let edges = graph.edges.len();

@@ -9,7 +9,7 @@
 //! faults is used.
 
 use super::embedding::Embedding;
-use super::graph::Graph;
+use super::graph::SimpleGraph;
 use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::Direction;
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ type Step = (bool, u32, Reverse<u32>, Reverse<u32>, usize);
 
 /// Grown positions, and possible further steps.
 struct RegionGrower<'a> {
-    graph: &'a Graph,
+    graph: &'a SimpleGraph,
     at: Vec<Option<Point>>,
     /// By vertex and direction: the placed neighbour.
     next: Vec<[u32; 6]>,
@@ -51,7 +51,7 @@ pub(super) struct Corner {
 }
 
 /// The corners at a vertex.
-pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<Corner> {
+pub(super) fn corners(graph: &SimpleGraph, origin: u32) -> Vec<Corner> {
     let around: Vec<u32> = graph.neighbors(origin).iter().map(|&(vertex, _)| vertex).collect();
     let spans = |a: u32, b: u32| graph.edge(a, b).is_none() && graph.common(a, b) >= 2;
     let mut flat = Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<Corner> {
 }
 
 /// All embeddings to which the region grown from a corner can be folded.
-pub(super) fn maps(graph: &Graph, Corner { origin, arms }: &Corner) -> Vec<Embedding> {
+pub(super) fn maps(graph: &SimpleGraph, Corner { origin, arms }: &Corner) -> Vec<Embedding> {
     let mut grower = RegionGrower {
         graph,
         at: vec![None; graph.len()],

@@ -2,7 +2,7 @@
 //! seed.
 
 use super::embedding::Embedding;
-use super::graph::Graph;
+use super::graph::SimpleGraph;
 use crate::config::torus::{Seed, SeedLink};
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::routing::torus::{Cabling, Direction, Position, SeedTrial};
@@ -25,33 +25,33 @@ const AXIS_ORDERS: [[usize; 3]; 6] =
 pub(super) struct SeedFinder<'a> {
     pub fabric: &'a Fabric,
     pub cabling: &'a Cabling,
-    pub graph: &'a Graph,
+    pub graph: &'a SimpleGraph,
     /// The `portgroup_max_ports` to try seeds with.
     pub portgroup_max_ports: u32,
 }
 
 /// An embedding with its origin at the first seed, and the seeds.
-pub(super) struct SeededTorus {
+pub(super) struct SeededEmbedding {
     pub embedding: Embedding,
     /// Disjoint seeds that all give the same coordinates.
     pub seeds: Vec<Seed>,
     /// The `portgroup_max_ports` of the trials.
     pub portgroup_max_ports: u32,
     /// Result of the trial of the first seed.
-    pub found: TrialResult,
+    pub found: SeedTrialResult,
     /// Index of the embedding among the candidates.
     pub chosen: usize,
 }
 
 /// Result of a trial discovery; greater is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct TrialResult {
+pub(super) struct SeedTrialResult {
     is_routable: bool,
     switches: usize,
     cables: usize,
 }
 
-impl TrialResult {
+impl SeedTrialResult {
     /// True if all switches of an embedding are placed and can be routed.
     pub(super) fn is_complete(&self, embedding: &Embedding) -> bool {
         self.is_routable && self.switches == embedding.placed()
@@ -73,7 +73,7 @@ impl SeedCandidate {
 
 impl SeedFinder<'_> {
     /// Finds seeds for an embedding; `None` if no switch has the neighbours that a seed needs.
-    pub(super) fn find_seeds(&self, embedding: &Embedding) -> Option<SeededTorus> {
+    pub(super) fn find_seeds(&self, embedding: &Embedding) -> Option<SeededEmbedding> {
         let (embedding, mut candidates, first, most) = self.first(embedding)?;
         let embedding = embedding.with_origin(embedding.positions[first.origin as usize]?)?;
         let mut chosen = vec![first];
@@ -90,7 +90,7 @@ impl SeedFinder<'_> {
         }
         let seeds = chosen.iter().map(|candidate| self.seed(&embedding, candidate)).collect();
         let portgroup_max_ports = self.portgroup_max_ports;
-        Some(SeededTorus { embedding, seeds, portgroup_max_ports, found: most, chosen: 0 })
+        Some(SeededEmbedding { embedding, seeds, portgroup_max_ports, found: most, chosen: 0 })
     }
 
     /// Finds the first seed. The engine treats axes and directions of a damaged torus differently:
@@ -98,8 +98,9 @@ impl SeedFinder<'_> {
     fn first(
         &self,
         embedding: &Embedding,
-    ) -> Option<(Embedding, Vec<SeedCandidate>, SeedCandidate, TrialResult)> {
-        let mut best: Option<(Embedding, Vec<SeedCandidate>, SeedCandidate, TrialResult)> = None;
+    ) -> Option<(Embedding, Vec<SeedCandidate>, SeedCandidate, SeedTrialResult)> {
+        let mut best: Option<(Embedding, Vec<SeedCandidate>, SeedCandidate, SeedTrialResult)> =
+            None;
         for mirrored in 0..8 {
             let is_same =
                 |axis: usize| mirrored >> axis & 1 == 1 && embedding.lattice.radix(axis) < 3;
@@ -198,9 +199,9 @@ impl SeedFinder<'_> {
         embedding: &Embedding,
         candidates: &[SeedCandidate],
         trials: usize,
-    ) -> Option<(SeedCandidate, TrialResult)> {
+    ) -> Option<(SeedCandidate, SeedTrialResult)> {
         let step = candidates.len().div_ceil(trials).max(1);
-        let mut best: Option<(SeedCandidate, TrialResult)> = None;
+        let mut best: Option<(SeedCandidate, SeedTrialResult)> = None;
         for candidate in candidates.iter().step_by(step) {
             let origin = embedding.positions[candidate.origin as usize];
             let Some(embedding) = origin.and_then(|origin| embedding.with_origin(origin)) else {
@@ -218,7 +219,7 @@ impl SeedFinder<'_> {
     }
 
     /// Runs the discovery from a candidate. `None` if it fails or contradicts the embedding.
-    fn trial(&self, embedding: &Embedding, candidate: &SeedCandidate) -> Option<TrialResult> {
+    fn trial(&self, embedding: &Embedding, candidate: &SeedCandidate) -> Option<SeedTrialResult> {
         let seed = self.seed(embedding, candidate);
         let max_ports = self.portgroup_max_ports;
         let trial =
@@ -231,7 +232,7 @@ impl SeedFinder<'_> {
             }
         }
         let is_routable = trial.is_routable(self.fabric);
-        Some(TrialResult { is_routable, switches, cables: trial.cable_count() })
+        Some(SeedTrialResult { is_routable, switches, cables: trial.cable_count() })
     }
 
     fn seed(&self, embedding: &Embedding, candidate: &SeedCandidate) -> Seed {

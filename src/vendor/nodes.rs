@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashSet};
 
 /// What identifies a device from one connection to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Connection {
+struct DeviceConnection {
     /// Generation of the last subnet in which the node was new or had restarted.
     restarted: u64,
     vendor_id: u32,
@@ -23,7 +23,7 @@ struct Connection {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct VendorNode {
-    connection: Connection,
+    connection: DeviceConnection,
     /// `None` until it was asked.
     answer: Option<CapabilityAnswer>,
 }
@@ -44,7 +44,7 @@ impl VendorNodes {
                 continue;
             }
             let guid = node.guid();
-            let connection = Connection {
+            let connection = DeviceConnection {
                 restarted: restarted(guid),
                 vendor_id: node.info.vendor_id(),
                 device_id: node.info.device_id(),

@@ -7,7 +7,7 @@ use tokio::io::{DuplexStream, copy_bidirectional, duplex};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, watch};
 use tokio::task::JoinHandle;
 use torus_sm::replication::local::Local;
-use torus_sm::replication::network::{Incoming, Network, Pending, Stream};
+use torus_sm::replication::network::{Incoming, InstanceNetwork, Pending, Stream};
 use torus_sm::replication::service;
 
 /// Bytes on their way in each direction.
@@ -108,7 +108,7 @@ impl Host {
     }
 }
 
-impl Network for Host {
+impl InstanceNetwork for Host {
     fn connect<'a>(&'a self, peer: &'a str) -> Pending<'a, io::Result<Stream>> {
         Box::pin(self.connect_to(peer))
     }

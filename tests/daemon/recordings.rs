@@ -8,7 +8,7 @@ use testkit::{SimCluster, Sm, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::Options;
 use torus_sm::ids::{Guid, PortNum};
-use torus_sm::offline::replay::{self, Comparison};
+use torus_sm::offline::replay::{self, ReplayComparison};
 use torus_sm::record::Recording;
 use torus_sm::record::entry::{EntryBody, EventKind};
 use torus_sm::sim::VportSpec;
@@ -43,13 +43,13 @@ fn recordings(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Repeats a recording on a thread of its own, since it has a runtime of its own.
-async fn repeat(recording: Recording) -> Vec<Comparison> {
+async fn repeat(recording: Recording) -> Vec<ReplayComparison> {
     let repeated = tokio::task::spawn_blocking(move || replay::replay(&recording));
     repeated.await.expect("no panic").expect("a valid recording")
 }
 
-fn differences(comparisons: &[Comparison]) -> Vec<&str> {
-    comparisons.iter().flat_map(Comparison::differences).collect()
+fn differences(comparisons: &[ReplayComparison]) -> Vec<&str> {
+    comparisons.iter().flat_map(ReplayComparison::differences).collect()
 }
 
 fn has_event(recording: &Recording, kind: EventKind, text: &str) -> bool {
@@ -91,7 +91,7 @@ async fn a_recording_repeats_the_plans_of_the_daemon() {
         assert!(has_event(&recording, EventKind::PlanAccepted, engine));
         assert!(has_event(&recording, EventKind::Registry, "multicast groups changed"));
         let comparisons = repeat(recording).await;
-        let is_equal = comparisons.iter().all(Comparison::is_equal);
+        let is_equal = comparisons.iter().all(ReplayComparison::is_equal);
         assert!(is_equal, "{engine}: {:?}", differences(&comparisons));
         // Min Hop keeps routes of the plan before the first recorded one.
         assert!(engine == "minhop" || differences(&comparisons).is_empty());
@@ -111,7 +111,7 @@ async fn a_replay_without_the_vports_of_the_daemon_says_so() {
     settle().await;
     sleep(Duration::from_secs(5)).await;
     let comparisons = repeat(record(&sm)).await;
-    assert!(comparisons.len() >= 2 && comparisons.iter().all(Comparison::is_equal));
+    assert!(comparisons.len() >= 2 && comparisons.iter().all(ReplayComparison::is_equal));
     assert!(!differences(&comparisons).is_empty());
 }
 

@@ -11,9 +11,9 @@ use testkit::{SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::ids::{Gid, Guid, MKey, Mlid, Pkey, PortNum, SmKey};
-use torus_sm::replication::network::Network as _;
-use torus_sm::replication::protocol::{self, Hello, Message};
-use torus_sm::replication::status::{Direction, PeerStatus, Transfer};
+use torus_sm::replication::network::InstanceNetwork as _;
+use torus_sm::replication::protocol::{self, Hello, ReplicationMessage};
+use torus_sm::replication::status::{PeerStatus, StateTransfer, TransferDirection};
 use torus_sm::wire::attr::SmState;
 use torus_sm::wire::mad::{Header, Method};
 use torus_sm::wire::record::{InformInfo, Record, ServiceRecord};
@@ -79,7 +79,7 @@ impl Instance {
 
 /// The last transfer with another instance.
 #[track_caller]
-fn transfer(instance: &Instance) -> Transfer {
+fn transfer(instance: &Instance) -> StateTransfer {
     let found =
         instance.peers().into_iter().filter_map(|peer| peer.last_transfer).max_by_key(|t| t.at);
     found.expect("a transfer")
@@ -288,7 +288,7 @@ async fn a_cut_network_delays_nothing_and_is_caught_up_with() {
     let sent = transfer(&first);
     assert_eq!(
         (sent.direction, transfer(&second).direction),
-        (Direction::Sent, Direction::Received)
+        (TransferDirection::Sent, TransferDirection::Received)
     );
     assert_eq!(sent.generation, transfer(&second).generation);
     assert!(sent.generation > 0 && sent.at.elapsed() <= LAG, "{sent:?}");
@@ -451,13 +451,18 @@ async fn instances_of_another_version_or_subnet_say_so_and_exchange_nothing() {
     for (hello, words) in [(hello, "version 2 of the protocol"), (stranger, "another subnet")] {
         let host = network.host("later");
         let mut stream = host.connect("a").await.expect("a connection");
-        protocol::send(&mut stream, &Message::Hello(hello)).await.expect("sent");
-        protocol::send(&mut stream, &Message::Follow { since: None }).await.expect("sent");
+        protocol::send(&mut stream, &ReplicationMessage::Hello(hello)).await.expect("sent");
+        protocol::send(&mut stream, &ReplicationMessage::Follow { since: None })
+            .await
+            .expect("sent");
         let deadline = Instant::now() + Duration::from_secs(3);
         let receiving = async {
             loop {
                 let message = protocol::receive(&mut stream).await.expect("a message");
-                assert!(matches!(message, Message::Hello(_) | Message::Alive), "no state");
+                assert!(
+                    matches!(message, ReplicationMessage::Hello(_) | ReplicationMessage::Alive),
+                    "no state"
+                );
             }
         };
         assert!(tokio::time::timeout_at(deadline, receiving).await.is_err());

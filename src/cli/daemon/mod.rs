@@ -7,7 +7,7 @@ pub(super) use options::hide as hide_options;
 use crate::config::options::{Options, parse::find, value::number};
 use crate::notes::Note;
 use clap::{ArgMatches, FromArgMatches};
-use options::Effect;
+use options::OptionEffect;
 use std::path::{Path, PathBuf};
 
 /// Configuration file without `-F`.
@@ -80,33 +80,33 @@ impl FromArgMatches for DaemonArgs {
 }
 
 impl DaemonArgs {
-    fn take(&mut self, effect: Effect, value: &str) -> Result<(), String> {
+    fn take(&mut self, effect: OptionEffect, value: &str) -> Result<(), String> {
         match effect {
-            Effect::Key(key) => {
+            OptionEffect::Key(key) => {
                 self.set_forgiving(key, value)?;
                 if key == "max_wire_smps" {
                     // A limit from the command line is a limit, also that of the default.
                     self.set("max_adaptive_wire_smps", "0")?;
                 }
             }
-            Effect::HexKey(key) => self.set(key, &hexadecimal(value))?,
-            Effect::Set(key, value) => self.set(key, value)?,
-            Effect::Guid => self.take_guid(&hexadecimal(value))?,
-            Effect::ConfigFile => self.config = Some(value.into()),
-            Effect::CreateConfig => self.create_config = Some(value.into()),
-            Effect::Force => self.force = true,
-            Effect::DryStart => self.dry_start = true,
-            Effect::DryStartJson => self.dry_start_json = true,
-            Effect::Once => self.once = true,
-            Effect::PidFile => self.pidfile = Some(value.into()),
-            Effect::Verbose => self.overrides.push(Override::MoreVerbose),
-            Effect::VeryVerbose => {
+            OptionEffect::HexKey(key) => self.set(key, &hexadecimal(value))?,
+            OptionEffect::Set(key, value) => self.set(key, value)?,
+            OptionEffect::Guid => self.take_guid(&hexadecimal(value))?,
+            OptionEffect::ConfigFile => self.config = Some(value.into()),
+            OptionEffect::CreateConfig => self.create_config = Some(value.into()),
+            OptionEffect::Force => self.force = true,
+            OptionEffect::DryStart => self.dry_start = true,
+            OptionEffect::DryStartJson => self.dry_start_json = true,
+            OptionEffect::Once => self.once = true,
+            OptionEffect::PidFile => self.pidfile = Some(value.into()),
+            OptionEffect::Verbose => self.overrides.push(Override::MoreVerbose),
+            OptionEffect::VeryVerbose => {
                 self.set("log_flags", "0xff")?;
                 self.set("force_log_flush", "TRUE")?;
             }
-            Effect::Debug => self.take_debug(value)?,
+            OptionEffect::Debug => self.take_debug(value)?,
             // clap handles these itself.
-            Effect::Help | Effect::Version => {}
+            OptionEffect::Help | OptionEffect::Version => {}
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Arguments that describe the fabric of `sim`, `plan` and `torus-config`.
 
-use super::shape::{Position, PositionAndDirection};
+use super::shape::{PositionAndDirection, SwitchPosition};
 use crate::cli::number::within;
 use crate::sim::generate::{FabricShape, Shape};
 use clap::Args;
@@ -26,7 +26,7 @@ pub struct FabricArgs {
     pub parallel: u8,
     /// Omit this switch of a torus with its hosts and cables; may be repeated
     #[arg(long, value_name = "X,Y,Z")]
-    pub missing_switch: Vec<Position>,
+    pub missing_switch: Vec<SwitchPosition>,
     /// Omit the cables of this switch of a torus in this direction, as in 0,0,0:+x; may be repeated
     #[arg(long, value_name = "X,Y,Z:DIRECTION")]
     pub missing_link: Vec<PositionAndDirection>,

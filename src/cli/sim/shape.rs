@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 /// Coordinates of a switch: x, y, z.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Position(pub [u16; 3]);
+pub struct SwitchPosition(pub [u16; 3]);
 
-impl Position {
+impl SwitchPosition {
     /// The coordinates, checked against the size of the torus.
     pub(super) fn within(self, shape: &Shape) -> Result<[u16; 3], String> {
         let inside = shape.contains(self.0).then_some(self.0);
@@ -16,7 +16,7 @@ impl Position {
     }
 }
 
-impl FromStr for Position {
+impl FromStr for SwitchPosition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -33,7 +33,7 @@ impl FromStr for Position {
     }
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for SwitchPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.0;
         write!(f, "{x},{y},{z}")
@@ -43,7 +43,7 @@ impl fmt::Display for Position {
 /// All parallel cables of a switch in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PositionAndDirection {
-    pub from: Position,
+    pub from: SwitchPosition,
     /// 0, 1, 2 for x, y, z.
     pub axis: u8,
     /// True towards higher coordinates.

@@ -29,8 +29,8 @@ fn seen(restarted: u64) -> [SeenDevice; 2] {
 }
 
 /// The devices of one subnet.
-fn observed() -> Devices {
-    let mut devices = Devices::default();
+fn observed() -> CongestionDevices {
+    let mut devices = CongestionDevices::default();
     devices.observe(usual(), 1, seen(1).into_iter());
     devices
 }
@@ -52,7 +52,7 @@ fn shape(mad: &Mad) -> (Method, u16, u32) {
 }
 
 /// Lets a device with factory settings acknowledge everything; returns its requests.
-fn configure(devices: &mut Devices, guid: Guid, now: Instant) -> Vec<(Method, u16, u32)> {
+fn configure(devices: &mut CongestionDevices, guid: Guid, now: Instant) -> Vec<(Method, u16, u32)> {
     let mut sent = Vec::new();
     while let Some(request) = devices.request(guid) {
         assert_eq!(cc_key(&request), crate::ids::CcKey(0x77));
@@ -90,13 +90,13 @@ async fn settings_are_read_once_and_written_if_they_differ() {
     devices.observe(usual(), 3, seen(3).into_iter());
     let request = devices.request(SWITCH).expect("a request");
     let shown = answer(&request, Status::OK, &[0; 76]);
-    assert_eq!(devices.answered(SWITCH, Some(&shown), now), Some(Progress::More));
+    assert_eq!(devices.answered(SWITCH, Some(&shown), now), Some(DeviceProgress::More));
     let held = devices.request(SWITCH).expect("a Set");
     devices.clear();
     devices.observe(usual(), 4, seen(4).into_iter());
     let request = devices.request(SWITCH).expect("a Get");
     let shown = answer(&request, Status::OK, congestion::data(&held));
-    assert_eq!(devices.answered(SWITCH, Some(&shown), now), Some(Progress::Done(false)));
+    assert_eq!(devices.answered(SWITCH, Some(&shown), now), Some(DeviceProgress::Done(false)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,7 +147,7 @@ async fn failed_devices_are_named_once_and_tried_less_and_less() {
     for attempt in 0..9 {
         assert_eq!(devices.due(now), [SWITCH]);
         let progress = devices.answered(SWITCH, None, now);
-        let failed = Progress::Failed(FailureReason::Unanswered, attempt == 0);
+        let failed = DeviceProgress::Failed(FailureReason::Unanswered, attempt == 0);
         assert_eq!(progress, Some(failed));
         assert!(devices.due(now).is_empty());
         let next = devices.next_retry().expect("a retry");
@@ -158,11 +158,11 @@ async fn failed_devices_are_named_once_and_tried_less_and_less() {
     assert_eq!((devices.counts().failed, devices.counts().configured), (1, 1));
     let request = devices.request(SWITCH).expect("a request");
     let shown = answer(&request, Status::OK, &[0; 76]);
-    assert!(matches!(devices.answered(SWITCH, Some(&shown), now), Some(Progress::More)));
+    assert!(matches!(devices.answered(SWITCH, Some(&shown), now), Some(DeviceProgress::More)));
     let request = devices.request(SWITCH).expect("a request");
     let data = *congestion::data(&request);
     let taken = answer(&request, Status::OK, &data);
-    assert_eq!(devices.answered(SWITCH, Some(&taken), now), Some(Progress::Done(true)));
+    assert_eq!(devices.answered(SWITCH, Some(&taken), now), Some(DeviceProgress::Done(true)));
     assert_eq!(devices.next_retry(), None);
     assert_eq!(devices.answered(SWITCH, None, now), None);
 }
@@ -182,7 +182,7 @@ async fn failures_are_told_apart() {
         let request = devices.request(SWITCH).expect("a request");
         let refusal = answer(&request, status, &[]);
         let progress = devices.answered(SWITCH, Some(&refusal), now);
-        assert_eq!(progress, Some(Progress::Failed(expected, true)), "0x{status:04x}");
+        assert_eq!(progress, Some(DeviceProgress::Failed(expected, true)), "0x{status:04x}");
         let counts = devices.counts();
         let is_unsupported = expected == FailureReason::Unsupported;
         assert_eq!(
@@ -195,7 +195,7 @@ async fn failures_are_told_apart() {
     devices.answered(SWITCH, Some(&answer(&request, Status::OK, &[0; 76])), now);
     let request = devices.request(SWITCH).expect("a Set");
     let altered = devices.answered(SWITCH, Some(&answer(&request, Status::OK, &[0; 76])), now);
-    assert_eq!(altered, Some(Progress::Failed(FailureReason::Altered, true)));
+    assert_eq!(altered, Some(DeviceProgress::Failed(FailureReason::Altered, true)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@
 mod failures;
 mod round;
 
-use crate::congestion::devices::{Devices, SeenDevice};
+use crate::congestion::devices::{CongestionDevices, SeenDevice};
 use crate::congestion::settings::CongestionSettings;
 use crate::congestion::status::CongestionStatus;
 use crate::ids::Guid;
@@ -41,7 +41,7 @@ pub struct CongestionConnections {
 /// The task that configures congestion control.
 pub struct CongestionManager {
     connections: CongestionConnections,
-    devices: Devices,
+    devices: CongestionDevices,
     status: CongestionStatus,
     /// The subnet to which the last round belonged.
     last: Option<Arc<Subnet>>,
@@ -49,7 +49,7 @@ pub struct CongestionManager {
 
 impl CongestionManager {
     pub fn new(connections: CongestionConnections) -> Self {
-        let devices = Devices::default();
+        let devices = CongestionDevices::default();
         let status = CongestionStatus::default();
         Self { connections, devices, status, last: None }
     }

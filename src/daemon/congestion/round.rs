@@ -1,7 +1,7 @@
 //! One round: the requests to all devices that need some, one at a time to each device.
 
 use super::failures::FailureLog;
-use crate::congestion::devices::{Devices, FailureReason, Progress};
+use crate::congestion::devices::{CongestionDevices, DeviceProgress, FailureReason};
 use crate::congestion::settings::CongestionSettings;
 use crate::congestion::status::CongestionRound;
 use crate::ids::Guid;
@@ -26,7 +26,7 @@ pub(super) struct RoundFigures {
 /// A round.
 pub(super) struct Round<'a> {
     subnet: &'a Arc<Subnet>,
-    devices: &'a mut Devices,
+    devices: &'a mut CongestionDevices,
     failures: &'a mut FailureLog,
     /// Port GUIDs of the devices that have not got a request.
     waiting: VecDeque<Guid>,
@@ -39,7 +39,7 @@ pub(super) struct Round<'a> {
 impl<'a> Round<'a> {
     pub(super) fn new(
         subnet: &'a Arc<Subnet>,
-        devices: &'a mut Devices,
+        devices: &'a mut CongestionDevices,
         failures: &'a mut FailureLog,
         due: Vec<Guid>,
     ) -> Self {
@@ -137,13 +137,13 @@ impl<'a> Round<'a> {
         }
         let request = self.devices.request(guid);
         match self.devices.answered(guid, result.as_ref().ok(), Instant::now()) {
-            Some(Progress::More) => self.send_next(batch, tag, guid),
-            Some(Progress::Failed(reason, is_new)) => {
+            Some(DeviceProgress::More) => self.send_next(batch, tag, guid),
+            Some(DeviceProgress::Failed(reason, is_new)) => {
                 self.figures.round.failed += 1;
                 self.failed(guid, request, reason, is_new);
             }
-            Some(Progress::Done(true)) => self.failures.recovered(guid),
-            Some(Progress::Done(false)) | None => {}
+            Some(DeviceProgress::Done(true)) => self.failures.recovered(guid),
+            Some(DeviceProgress::Done(false)) | None => {}
         }
     }
 

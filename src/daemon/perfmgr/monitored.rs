@@ -1,7 +1,7 @@
 //! Capabilities and redirections of the agents of the ports, as the performance manager knows them.
 
 use crate::ids::{Guid, Lid, PortNum};
-use crate::perfmgr::counters::Capabilities;
+use crate::perfmgr::counters::PerfCapabilities;
 use crate::perfmgr::database::Database;
 use crate::perfmgr::redirection::{RedirectedPort, Redirection};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Agent {
     /// From ClassPortInfo; `None` if it was not read.
-    pub capabilities: Option<Capabilities>,
+    pub capabilities: Option<PerfCapabilities>,
     /// LID of the port, and the address at which its agent answers.
     pub redirection: Option<(Lid, Redirection)>,
 }
@@ -24,7 +24,7 @@ impl Monitored {
         self.0.get(&(node, port)).copied().unwrap_or_default()
     }
 
-    pub(super) fn set_capabilities(&mut self, node: Guid, port: PortNum, found: Capabilities) {
+    pub(super) fn set_capabilities(&mut self, node: Guid, port: PortNum, found: PerfCapabilities) {
         self.0.entry((node, port)).or_default().capabilities = Some(found);
     }
 
@@ -81,7 +81,7 @@ mod tests {
         for guid in [1, 2] {
             monitored.redirect(Guid(guid), PortNum(1), Lid(3), TO);
         }
-        monitored.set_capabilities(Guid(3), PortNum(0), Capabilities(1));
+        monitored.set_capabilities(Guid(3), PortNum(0), PerfCapabilities(1));
         let mut database = Database::default();
         database.activate(Guid(2), "two", 1, false, chrono::Utc::now());
         monitored.clear_redirections(Some("0x1"), &database);
@@ -92,6 +92,6 @@ mod tests {
         assert!(monitored.redirections().is_empty());
         monitored.forget_redirection(Guid(3), PortNum(0));
         let kept = monitored.agent(Guid(3), PortNum(0)).capabilities;
-        assert_eq!(kept, Some(Capabilities(1)));
+        assert_eq!(kept, Some(PerfCapabilities(1)));
     }
 }

@@ -7,11 +7,11 @@ use super::targets::{self, Targets};
 use crate::fabric::{NodeId, PortId};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::perfmgr::counters::{
-    self, Capabilities, DataCounters, ErrorCounters, clear_selection, must_clear,
+    self, DataCounters, ErrorCounters, PerfCapabilities, clear_selection, must_clear,
     must_clear_extended,
 };
 use crate::perfmgr::database::{Database, ReadingTime};
-use crate::perfmgr::error_log::{self, LoggedPort, Readings};
+use crate::perfmgr::error_log::{self, ErrorReadings, LoggedPort};
 use crate::perfmgr::redirection;
 use crate::perfmgr::status::{PerfSettings, PerfSweep};
 use crate::transport::Agent;
@@ -195,7 +195,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// None without ClassPortInfo, so that only PortCounters is read.
-    fn capabilities(&self, port: PortId) -> Capabilities {
+    fn capabilities(&self, port: PortId) -> PerfCapabilities {
         let (guid, num) = self.agent_name(port);
         let known = self.monitored.agent(guid, num).capabilities;
         known.filter(|_| self.settings.queries_class_port_info).unwrap_or_default()
@@ -280,7 +280,7 @@ impl<'a> Sweep<'a> {
         let info = ClassPortInfo::read(&data.0);
         let mask = if status == Status::OK { info.capability_mask() } else { 0 };
         let (guid, num) = self.agent_name(port);
-        self.monitored.set_capabilities(guid, num, Capabilities(mask));
+        self.monitored.set_capabilities(guid, num, PerfCapabilities(mask));
         let node = self.targets.fabric.port(port).node;
         if self.targets.fabric.node(node).is_switch() {
             self.targets.ports(node).into_iter().for_each(|port| self.add_reads(port))
@@ -377,7 +377,7 @@ impl<'a> Sweep<'a> {
             LoggedPort { name, guid: guid.0, port: num.0 }
         });
         let port = LoggedPort { name: &name, guid: guid.0, port: num.0 };
-        let readings = Readings { now: errors, before: &entry.previous_errors };
+        let readings = ErrorReadings { now: errors, before: &entry.previous_errors };
         for line in error_log::lines(port, peer, &readings, self.options.xmit_wait_threshold) {
             error!(place = "perfmgr_log_errors", "{line}");
         }

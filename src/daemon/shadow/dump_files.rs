@@ -6,13 +6,13 @@ use super::dumped_tables::DumpedTables;
 use super::in_force;
 use super::report::ShadowReport;
 use super::set_view::{SetEffect, SetView};
-use crate::cli::{DaemonArgs, ExitCode, Failure};
+use crate::cli::{CommandFailure, DaemonArgs, ExitCode};
 use crate::config::route_dumps::{self, LftDump};
 use crate::config::text_file::{ReadError, read_text};
 use crate::fabric::{Fabric, subnet_list};
 use crate::ids::{Guid, Lid};
-use crate::offline::scenario::Scenario;
-use crate::offline::trial::{Trial, TrialOutcome};
+use crate::offline::scenario::OfflineScenario;
+use crate::offline::trial::{OfflineTrial, TrialOutcome};
 use crate::plan::Plan;
 use crate::wire::attr::AttrId;
 use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
@@ -27,8 +27,8 @@ const LFT_DUMP: &str = "opensm-lfts.dump";
 ///
 /// # Errors
 /// The configuration or a file cannot be read.
-pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, Failure> {
-    let config = |text: String| Failure::new(ExitCode::Config, text);
+pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, CommandFailure> {
+    let config = |text: String| CommandFailure::new(ExitCode::Config, text);
     let list = read(&folder.join(SUBNET_LIST))?;
     let list = subnet_list::parse(&list)
         .map_err(|error| config(format!("{}: {error}", folder.join(SUBNET_LIST).display())))?;
@@ -36,13 +36,13 @@ pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, Failu
     let routes =
         route_dumps::lfts(&path, &read(&path)?).map_err(|error| config(error.to_string()))?;
     let manager = list.manager.map(|(node, port)| (node, Some(port).filter(|port| port.0 > 0)));
-    let mut scenario = Scenario::of_topology(list.topology, manager, daemon)?;
+    let mut scenario = OfflineScenario::of_topology(list.topology, manager, daemon)?;
     let fabric = scenario.fabric()?;
     let tables = DumpedTables::read(folder).map_err(config)?;
     let multicast = tables.multicast(&fabric);
     scenario.groups =
         multicast.as_ref().map_or_else(Vec::new, |held| in_force::groups(&fabric, held));
-    let trial = Trial::run(&scenario, &fabric, None);
+    let trial = OfflineTrial::run(&scenario, &fabric, None);
     let mut report = ShadowReport {
         passes: 1,
         updated: Local::now().format("%Y-%m-%d %H:%M:%S %:z").to_string(),
@@ -79,11 +79,11 @@ pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, Failu
     Ok(report)
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
+fn read(path: &Path) -> Result<String, CommandFailure> {
     let wrong = |error: ReadError| {
         format!("{error}; OpenSM writes {SUBNET_LIST} and {LFT_DUMP} with -D 0x43")
     };
-    read_text(path).map_err(|error| Failure::new(ExitCode::Config, wrong(error)))
+    read_text(path).map_err(|error| CommandFailure::new(ExitCode::Config, wrong(error)))
 }
 
 /// Ports that would get another LID.

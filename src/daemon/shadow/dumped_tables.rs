@@ -74,7 +74,7 @@ impl DumpedTables {
         let mut sets = Vec::new();
         for id in fabric.node_ids() {
             for &(input, output, planned) in plan.qos.sl_to_vl_of(id) {
-                let Some(place) = Place::of(fabric, id, [input, output]) else { continue };
+                let Some(place) = MappingPlace::of(fabric, id, [input, output]) else { continue };
                 let held =
                     dump.get(&place.guid).and_then(|rows| rows.get(&(place.input, place.output)));
                 let held = held.map(|&vls| SlToVl::new(vls));
@@ -88,7 +88,7 @@ impl DumpedTables {
 }
 
 /// A mapping in the dump file, and the port that its device is reached by.
-struct Place {
+struct MappingPlace {
     /// GUID of the switch, or of the port of another node.
     guid: Guid,
     /// 0 unless the node is a switch.
@@ -97,7 +97,7 @@ struct Place {
     port: PortId,
 }
 
-impl Place {
+impl MappingPlace {
     /// `ports`: input and output port.
     fn of(fabric: &Fabric, id: NodeId, ports: [u8; 2]) -> Option<Self> {
         let node = fabric.node(id);

@@ -29,7 +29,7 @@ const TIMEOUTS: GsiTimeouts = GsiTimeouts { timeout: Duration::from_secs(1), ret
 
 /// The comparison of the samples.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct PathSls {
+pub struct SampledPathSls {
     /// Number of queries, one for each pair of hosts.
     pub asked: usize,
     /// Number of paths that the SA of the master answered.
@@ -46,8 +46,8 @@ pub(super) async fn compare(
     planned: &FirstPlan,
     verified: &Verified,
     pass: u64,
-) -> PathSls {
-    let mut found = PathSls::default();
+) -> SampledPathSls {
+    let mut found = SampledPathSls::default();
     let Some(local) = fabric.port(fabric.local()).info() else { return found };
     let sa = Address::gsi(local.master_sm_lid(), local.master_sm_sl());
     let own_port = Address::gsi(local.lid(), Sl(0));

@@ -8,7 +8,7 @@ use super::port::ShadowPort;
 use super::report::ShadowReport;
 use super::watch::{Shadow, pause};
 use crate::cli::output::{complain, print};
-use crate::cli::{DaemonArgs, ExitCode, Failure, ShadowArgs};
+use crate::cli::{CommandFailure, DaemonArgs, ExitCode, ShadowArgs};
 use crate::config::options::Options;
 use crate::daemon::launch::{choose_port, configure, read_files};
 use crate::daemon::sm_loop::files::StateFiles;
@@ -24,19 +24,19 @@ use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
 /// Opens a port of this host for requests only: requests of others go to the subnet manager.
-fn open_local(options: &Options, local: &LocalPort) -> Result<ShadowPort, Failure> {
+fn open_local(options: &Options, local: &LocalPort) -> Result<ShadowPort, CommandFailure> {
     let opened = ShadowPort::open(options, |sink| {
         let port = UmadPort::open_requester(local, sink)?;
         Ok::<Arc<dyn MadPort>, OpenError>(Arc::new(port))
     });
-    opened.map_err(|error| Failure::new(ExitCode::NoPort, error))
+    opened.map_err(|error| CommandFailure::new(ExitCode::NoPort, error))
 }
 
 /// Prints the Sets that the first sweep would send (`--dry-start`).
 ///
 /// # Errors
 /// The configuration or the port cannot be used, or the sweep fails.
-pub fn dry_start(args: &DaemonArgs, as_json: bool) -> Result<ExitCode, Failure> {
+pub fn dry_start(args: &DaemonArgs, as_json: bool) -> Result<ExitCode, CommandFailure> {
     let configured = configure(args)?;
     configured.mistakes.iter().for_each(|text| complain(text));
     let options = configured.options;
@@ -50,7 +50,7 @@ pub fn dry_start(args: &DaemonArgs, as_json: bool) -> Result<ExitCode, Failure> 
         let state = StateFiles::from_environment(&options);
         let start = FirstStart::new(options, files, &state);
         let report = DryStart::run(&port.client, &port.rehearsal, start).await;
-        report.map_err(|error| Failure::new(ExitCode::NoPort, error))
+        report.map_err(|error| CommandFailure::new(ExitCode::NoPort, error))
     })?;
     let text = if as_json { json(&report)? } else { report.text() };
     print(&text)?;
@@ -67,7 +67,7 @@ const WINDOW: usize = 2;
 ///
 /// # Errors
 /// The configuration, the port or the file of the report cannot be used.
-pub fn shadow(args: &ShadowArgs) -> Result<ExitCode, Failure> {
+pub fn shadow(args: &ShadowArgs) -> Result<ExitCode, CommandFailure> {
     let state = args.state.clone().unwrap_or_else(|| {
         let folder = std::env::var_os("OSM_CACHE_DIR").unwrap_or("/var/cache/opensm".into());
         PathBuf::from(folder).join(STATE_FILE)
@@ -78,10 +78,10 @@ pub fn shadow(args: &ShadowArgs) -> Result<ExitCode, Failure> {
     if args.report { print_report(args, &state) } else { watch(args, &state) }
 }
 
-fn print_report(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
+fn print_report(args: &ShadowArgs, state: &Path) -> Result<ExitCode, CommandFailure> {
     let unusable = |problem: &dyn std::fmt::Display| {
         let text = format!("{}: {problem}; torus-sm shadow writes it", state.display());
-        Failure::new(ExitCode::System, text)
+        CommandFailure::new(ExitCode::System, text)
     };
     let text = std::fs::read_to_string(state).map_err(|error| unusable(&error))?;
     let report: ShadowReport = serde_json::from_str(&text).map_err(|error| unusable(&error))?;
@@ -89,7 +89,7 @@ fn print_report(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
 }
 
 /// Prints a report as the arguments request.
-fn shown(args: &ShadowArgs, report: &ShadowReport) -> Result<ExitCode, Failure> {
+fn shown(args: &ShadowArgs, report: &ShadowReport) -> Result<ExitCode, CommandFailure> {
     let shown = match (args.json, args.html) {
         (true, _) => json(&ReportJson::of(report))?,
         (false, true) => html::page(report),
@@ -99,7 +99,7 @@ fn shown(args: &ShadowArgs, report: &ShadowReport) -> Result<ExitCode, Failure> 
     Ok(report.exit_code())
 }
 
-fn watch(args: &ShadowArgs, state: &Path) -> Result<ExitCode, Failure> {
+fn watch(args: &ShadowArgs, state: &Path) -> Result<ExitCode, CommandFailure> {
     let configured = configure(&args.daemon)?;
     configured.mistakes.iter().for_each(|text| complain(text));
     let options = configured.options;
@@ -146,17 +146,17 @@ async fn pass_again_and_again(
     mut shadow: Shadow,
     args: &ShadowArgs,
     state: &Path,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let interval = Duration::from_secs(args.interval);
     for pass in 1.. {
         let start = Instant::now();
         shadow.pass().await;
         let report = shadow.report();
         atomic_file::replace(state, &json(report)?, false)
-            .map_err(|error| Failure::new(ExitCode::System, error))?;
+            .map_err(|error| CommandFailure::new(ExitCode::System, error))?;
         if shadow.is_port_lost() {
             let why = report.last_failure.clone().unwrap_or_default();
-            return Err(Failure::new(ExitCode::NoPort, why));
+            return Err(CommandFailure::new(ExitCode::NoPort, why));
         }
         if args.passes.is_some_and(|passes| pass >= passes) {
             return Ok(report.exit_code());
@@ -184,13 +184,16 @@ impl<'a> ReportJson<'a> {
     }
 }
 
-pub(super) fn runtime() -> Result<Runtime, Failure> {
+pub(super) fn runtime() -> Result<Runtime, CommandFailure> {
     Runtime::new().map_err(|error| {
-        Failure::new(ExitCode::System, format!("cannot start the threads of the command: {error}"))
+        CommandFailure::new(
+            ExitCode::System,
+            format!("cannot start the threads of the command: {error}"),
+        )
     })
 }
 
-pub(super) fn json(report: &impl serde::Serialize) -> Result<String, Failure> {
+pub(super) fn json(report: &impl serde::Serialize) -> Result<String, CommandFailure> {
     let text = serde_json::to_string_pretty(report);
-    text.map(|text| text + "\n").map_err(|error| Failure::new(ExitCode::System, error))
+    text.map(|text| text + "\n").map_err(|error| CommandFailure::new(ExitCode::System, error))
 }

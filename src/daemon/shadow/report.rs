@@ -3,7 +3,7 @@
 
 use super::difference_groups::{DifferenceGroup, groups};
 use super::dry_start::ManagerView;
-use super::path_sls::PathSls;
+use super::path_sls::SampledPathSls;
 use super::set_view::{SetView, by_attribute};
 use crate::cli::ExitCode;
 use crate::notes::counted;
@@ -69,7 +69,7 @@ pub struct ShadowReport {
     pub unanswered: Vec<String>,
     /// Multicast groups that the forwarding tables show.
     pub groups: usize,
-    pub path_sls: PathSls,
+    pub path_sls: SampledPathSls,
     /// A credit loop in the tables that the devices hold.
     pub credit_loop: Option<String>,
     /// Other faults of these tables.
@@ -250,7 +250,7 @@ impl ShadowReport {
         if let Some(engine) = &self.engine {
             facts.push(format!("this program routes the fabric by {engine}"));
         }
-        let PathSls { asked, answered, .. } = self.path_sls;
+        let SampledPathSls { asked, answered, .. } = self.path_sls;
         facts.push(format!(
             "the SA of the master answered {answered} of {}",
             counted(asked, "query for a sample path", "queries for sample paths")

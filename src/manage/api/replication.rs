@@ -1,7 +1,7 @@
 //! The connections with other instances, as part of `/v1/status`.
 
 use crate::manage::loop_status::LoopStatus;
-use crate::replication::status::{Direction, PeerStatus, Transfer};
+use crate::replication::status::{PeerStatus, StateTransfer, TransferDirection};
 use serde::Serialize;
 
 /// A connection with another instance of torus-sm, or the attempt to connect.
@@ -68,10 +68,10 @@ fn view(peer: &PeerStatus) -> ReplicationPeer {
     }
 }
 
-fn transfer(transfer: Transfer) -> LastTransfer {
+fn transfer(transfer: StateTransfer) -> LastTransfer {
     let direction = match transfer.direction {
-        Direction::Sent => "sent",
-        Direction::Received => "received",
+        TransferDirection::Sent => "sent",
+        TransferDirection::Received => "received",
     };
     let age_seconds = transfer.at.elapsed().as_secs_f64();
     LastTransfer { direction, generation: transfer.generation, age_seconds }

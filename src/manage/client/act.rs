@@ -2,7 +2,7 @@
 
 use super::http::HttpClient;
 use super::wait::{self, Awaited};
-use crate::cli::Failure;
+use crate::cli::CommandFailure;
 use crate::cli::manage::ActionArgs;
 use crate::cli::output::print;
 
@@ -16,7 +16,7 @@ pub(super) async fn act(
     name: &str,
     body: serde_json::Value,
     awaited: Awaited,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let accepted = client.post(&format!("/v1/actions/{name}"), body.to_string()).await?;
     let text = if args.no_wait {
         format!("{name}: requested")

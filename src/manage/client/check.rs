@@ -5,7 +5,7 @@ use super::instance;
 use super::values::{list, text};
 use crate::cli::manage::SelectArgs;
 use crate::cli::output::print;
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::manage::verdict::{HealthVerdict, StateSummary};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ const UNKNOWN: ExitCode = ExitCode::NoPort;
 ///
 /// # Errors
 /// The line cannot be printed.
-pub(super) async fn check(select: &SelectArgs) -> Result<ExitCode, Failure> {
+pub(super) async fn check(select: &SelectArgs) -> Result<ExitCode, CommandFailure> {
     let status = match instance::find(select) {
         Ok(selected) => HttpClient::new(selected).get_json("/v1/status").await,
         Err(failure) => Err(failure),

@@ -2,7 +2,7 @@
 
 use super::instance::Selected;
 use crate::cli::output::complain;
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use form_urlencoded::Serializer;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -59,7 +59,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// There is no daemon.
-    pub(super) async fn process(&self) -> Result<Option<i32>, Failure> {
+    pub(super) async fn process(&self) -> Result<Option<i32>, CommandFailure> {
         let stream =
             UnixStream::connect(&self.socket).await.map_err(|error| self.no_daemon(&error))?;
         Ok(stream.peer_cred().ok().and_then(|peer| peer.pid()))
@@ -69,7 +69,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// There is no daemon, or its reply is an error.
-    pub(super) async fn get(&self, path: &str, accept: &str) -> Result<Bytes, Failure> {
+    pub(super) async fn get(&self, path: &str, accept: &str) -> Result<Bytes, CommandFailure> {
         let reply = async {
             let response = self.send("GET", path, accept, String::new()).await?;
             self.body(response).await
@@ -81,7 +81,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// There is no daemon, or its reply is an error.
-    pub(super) async fn get_json(&self, path: &str) -> Result<Value, Failure> {
+    pub(super) async fn get_json(&self, path: &str) -> Result<Value, CommandFailure> {
         self.parse(&self.get(path, JSON).await?)
     }
 
@@ -89,7 +89,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// There is no daemon, or it refuses.
-    pub(super) async fn post(&self, path: &str, body: String) -> Result<Value, Failure> {
+    pub(super) async fn post(&self, path: &str, body: String) -> Result<Value, CommandFailure> {
         self.tell_daemon();
         let reply = async {
             let response = self.send("POST", path, JSON, body).await?;
@@ -105,8 +105,8 @@ impl HttpClient {
     pub(super) async fn stream(
         &self,
         path: &str,
-        mut take: impl FnMut(&str) -> Result<bool, Failure>,
-    ) -> Result<(), Failure> {
+        mut take: impl FnMut(&str) -> Result<bool, CommandFailure>,
+    ) -> Result<(), CommandFailure> {
         let mut body = self.send("GET", path, JSON_LINES, String::new()).await?.into_body();
         let mut rest = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -131,7 +131,7 @@ impl HttpClient {
         path: &str,
         accept: &str,
         body: String,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, CommandFailure> {
         let stream =
             UnixStream::connect(&self.socket).await.map_err(|error| self.no_daemon(&error))?;
         let connected = http1::handshake(TokioIo::new(stream)).await;
@@ -145,7 +145,7 @@ impl HttpClient {
             .header(ACCEPT, accept)
             .header(CONTENT_TYPE, JSON)
             .body(Full::new(Bytes::from(body)));
-        let request = request.map_err(|error| Failure::new(ExitCode::Usage, error))?;
+        let request = request.map_err(|error| CommandFailure::new(ExitCode::Usage, error))?;
         let response = sender.send_request(request).await.map_err(|error| self.failure(&error))?;
         if response.status().is_success() {
             return Ok(response);
@@ -155,28 +155,28 @@ impl HttpClient {
         let problem: Option<Value> = serde_json::from_slice(&text).ok();
         let problem = problem.as_ref().and_then(|value| value["error"].as_str());
         let problem = problem.map_or_else(|| status.to_string(), str::to_owned);
-        Err(Failure::new(ExitCode::Fatal, problem))
+        Err(CommandFailure::new(ExitCode::Fatal, problem))
     }
 
-    async fn body(&self, response: Response<Incoming>) -> Result<Bytes, Failure> {
+    async fn body(&self, response: Response<Incoming>) -> Result<Bytes, CommandFailure> {
         let body = response.into_body().collect().await;
         Ok(body.map_err(|error| self.failure(&error))?.to_bytes())
     }
 
-    fn parse(&self, text: &[u8]) -> Result<Value, Failure> {
+    fn parse(&self, text: &[u8]) -> Result<Value, CommandFailure> {
         serde_json::from_slice(text).map_err(|_| self.failure(&"the reply is not JSON"))
     }
 
-    fn failure(&self, error: &dyn std::fmt::Display) -> Failure {
+    fn failure(&self, error: &dyn std::fmt::Display) -> CommandFailure {
         let text = format!("connection to torus-sm at {}: {error}", self.socket.display());
-        Failure::new(ExitCode::NoPort, text)
+        CommandFailure::new(ExitCode::NoPort, text)
     }
 
-    fn silent(&self) -> Failure {
+    fn silent(&self) -> CommandFailure {
         self.failure(&format!("no reply within {} s", REPLY_TIMEOUT.as_secs()))
     }
 
-    fn no_daemon(&self, error: &std::io::Error) -> Failure {
+    fn no_daemon(&self, error: &std::io::Error) -> CommandFailure {
         let hint = match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => "; no daemon uses this socket",
             ErrorKind::PermissionDenied => {
@@ -186,6 +186,6 @@ impl HttpClient {
             _ => "",
         };
         let text = format!("no torus-sm at {}: {error}{hint}", self.socket.display());
-        Failure::new(ExitCode::NoPort, text)
+        CommandFailure::new(ExitCode::NoPort, text)
     }
 }

@@ -1,7 +1,7 @@
 //! Finds the running daemon.
 
 use crate::cli::manage::SelectArgs;
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::manage::socket::{self, Instance};
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ pub(super) struct Selected {
 ///
 /// # Errors
 /// There is none, or there are several: the text lists them.
-pub(super) fn find(args: &SelectArgs) -> Result<Selected, Failure> {
+pub(super) fn find(args: &SelectArgs) -> Result<Selected, CommandFailure> {
     if let Some(path) = &args.socket {
         return Ok(Selected { socket: path.clone(), notice: None });
     }
@@ -36,7 +36,7 @@ fn is_running(instance: &Instance) -> bool {
     }
 }
 
-fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<Selected, Failure> {
+fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<Selected, CommandFailure> {
     let digits = |text: &str| text.trim_start_matches("0x").trim_start_matches('0').to_lowercase();
     let selected: Vec<&Instance> = running
         .iter()
@@ -52,7 +52,7 @@ fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<Selected, Failur
         }
         ([], Some(guid)) => {
             let text = format!("no torus-sm runs on the port GUID {guid}{}", list(&running));
-            Err(Failure::new(ExitCode::NoPort, text))
+            Err(CommandFailure::new(ExitCode::NoPort, text))
         }
         ([], None) => {
             let folder = socket::folder();
@@ -61,11 +61,11 @@ fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<Selected, Failur
                  of a daemon with another management_dir",
                 folder.display()
             );
-            Err(Failure::new(ExitCode::NoPort, text))
+            Err(CommandFailure::new(ExitCode::NoPort, text))
         }
         _ => {
             let text = "several torus-sm are running: choose one with --guid or --socket";
-            Err(Failure::new(ExitCode::Usage, format!("{text}{}", list(&running))))
+            Err(CommandFailure::new(ExitCode::Usage, format!("{text}{}", list(&running))))
         }
     }
 }
@@ -97,7 +97,7 @@ mod tests {
         let of = |port: u64| Instance { path: format!("/run/{port}").into(), port: Guid(port) };
         let found =
             |ports: &[u64], guid| select(ports.iter().map(|&port| of(port)).collect(), guid);
-        let socket = |result: Result<Selected, Failure>| {
+        let socket = |result: Result<Selected, CommandFailure>| {
             let Selected { socket, notice } = result.expect("one");
             (socket.display().to_string(), notice.unwrap_or_default())
         };
@@ -105,7 +105,7 @@ mod tests {
         let (path, notice) = socket(found(&[7, 0xAB], Some("0x00AB")));
         assert_eq!(path, "/run/171");
         assert_eq!(notice, "the subnet manager on port 0x00000000000000ab");
-        let text = |result: Result<Selected, Failure>| result.expect_err("none").text;
+        let text = |result: Result<Selected, CommandFailure>| result.expect_err("none").text;
         assert!(text(found(&[], None)).contains("no torus-sm is running"));
         let several = text(found(&[7, 8], None));
         assert!(several.contains("--guid 0x0000000000000007  --socket /run/7"), "{several}");

@@ -4,7 +4,7 @@ use super::act::act;
 use super::http::{HttpClient, with_query};
 use super::values::{list, text};
 use super::wait::Awaited;
-use crate::cli::Failure;
+use crate::cli::CommandFailure;
 use crate::cli::manage::ActionArgs;
 use crate::cli::output::print;
 use crate::fabric::node_name::split_port;
@@ -19,7 +19,7 @@ pub(super) async fn run(
     client: &HttpClient,
     args: &ActionArgs,
     words: &[String],
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let argument = (words.len() > 1).then(|| words[1..].join(" "));
     match words.first().map(String::as_str) {
         None => show(client, state).await,
@@ -46,12 +46,15 @@ pub(super) async fn run(
     }
 }
 
-async fn show(client: &HttpClient, view: fn(&Value) -> String) -> Result<(), Failure> {
+async fn show(client: &HttpClient, view: fn(&Value) -> String) -> Result<(), CommandFailure> {
     let reply = client.get_json("/v1/perfmgr").await?;
     print(&view(&reply)).map(drop)
 }
 
-async fn counters(client: &HttpClient, parameters: &[(&str, Option<&str>)]) -> Result<(), Failure> {
+async fn counters(
+    client: &HttpClient,
+    parameters: &[(&str, Option<&str>)],
+) -> Result<(), CommandFailure> {
     let path = with_query("/v1/counters", &[&[("format", Some("opensm"))], parameters].concat());
     let reply = client.get(&path, "text/plain").await?;
     print(&String::from_utf8_lossy(&reply)).map(drop)

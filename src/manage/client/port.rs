@@ -2,7 +2,7 @@
 
 use super::http::{HttpClient, with_query};
 use super::values::{list, text};
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::fabric::node_name::split_port;
 use serde_json::{Value, json};
 
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// There is no daemon, no such node, or the number of the port is missing.
-pub(super) async fn link_body(client: &HttpClient, port: &str) -> Result<Value, Failure> {
+pub(super) async fn link_body(client: &HttpClient, port: &str) -> Result<Value, CommandFailure> {
     let (name, number) = split_port(port);
     let reply = client.get_json(&with_query("/v1/nodes", &[("node", Some(name))])).await?;
     let Some(node) = list(&reply["nodes"]).first() else {
-        return Err(Failure::new(ExitCode::Fatal, format!("there is no node '{name}'")));
+        return Err(CommandFailure::new(ExitCode::Fatal, format!("there is no node '{name}'")));
     };
     let number = match (number, node["ports"].as_u64()) {
         (Some(number), _) => u64::from(number),
@@ -22,7 +22,7 @@ pub(super) async fn link_body(client: &HttpClient, port: &str) -> Result<Value, 
         (None, _) => {
             let description = text(&node["description"]);
             let text = format!("the number of the port is missing, as in \"{description}\"[3]");
-            return Err(Failure::new(ExitCode::Usage, text));
+            return Err(CommandFailure::new(ExitCode::Usage, text));
         }
     };
     Ok(json!({ "guid": node["guid"], "port": number }))

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::cli::manage::{ActionArgs, ClientArgs, ManageCommand};
 use crate::cli::output::print;
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::fabric::node_name::split_port;
 use serde_json::{Value, json};
 
@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// There is no daemon, or it refuses.
-pub fn run(command: &ManageCommand) -> Result<ExitCode, Failure> {
+pub fn run(command: &ManageCommand) -> Result<ExitCode, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(ExitCode::System, error))?;
+    let runtime = runtime.map_err(|error| CommandFailure::new(ExitCode::System, error))?;
     if let ManageCommand::Status { check: true, .. } = command {
         return runtime.block_on(check::check(command.select()));
     }
@@ -123,7 +123,7 @@ impl<'a> ActionRequest<'a> {
         Some(Self { args, name, body, awaited })
     }
 }
-async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
+async fn carry_out(command: &ManageCommand) -> Result<(), CommandFailure> {
     let client = HttpClient::new(instance::find(command.select())?);
     if let Some(CommandView { args, path, text }) = CommandView::of(command) {
         return show(&client, args, &path, text).await;
@@ -155,7 +155,9 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
             let body = port::link_body(&client, name).await?;
             act(&client, action, "release", body, Awaited::Plan).await
         }
-        other => Err(Failure::new(ExitCode::System, format!("{other:?} is not carried out"))),
+        other => {
+            Err(CommandFailure::new(ExitCode::System, format!("{other:?} is not carried out")))
+        }
     }
 }
 
@@ -165,7 +167,7 @@ async fn follow_events(
     after: Option<u64>,
     no_follow: bool,
     is_json: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let after = after.map(|after| after.to_string());
     let follow = no_follow.then_some("false");
     let path = with_query("/v1/events", &[("after", after.as_deref()), ("follow", follow)]);

@@ -1,7 +1,7 @@
 //! Prints replies: once or repeatedly, as text or JSON.
 
 use super::http::{HttpClient, JSON};
-use crate::cli::Failure;
+use crate::cli::CommandFailure;
 use crate::cli::manage::ClientArgs;
 use crate::cli::output::{clear_screen, print};
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub(super) async fn show(
     args: &ClientArgs,
     path: &str,
     text: fn(&Value) -> String,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     loop {
         let shown = if args.json {
             String::from_utf8_lossy(&client.get(path, JSON).await?).into_owned()

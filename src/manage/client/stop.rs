@@ -3,7 +3,7 @@
 use super::http::HttpClient;
 use crate::cli::manage::ActionArgs;
 use crate::cli::output::print;
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 /// There is no daemon, it refuses, or it does not end in time.
-pub(super) async fn run(client: &HttpClient, args: &ActionArgs) -> Result<(), Failure> {
+pub(super) async fn run(client: &HttpClient, args: &ActionArgs) -> Result<(), CommandFailure> {
     let process = client.process().await?.and_then(Pid::from_raw);
     let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     client.post("/v1/actions/exit", "{}".to_owned()).await?;
@@ -34,7 +34,7 @@ pub(super) async fn run(client: &HttpClient, args: &ActionArgs) -> Result<(), Fa
         return print("stopped\n").map(drop);
     }
     let text = format!("the daemon has not ended within {} s", END_TIMEOUT.as_secs());
-    Err(Failure::new(ExitCode::Fatal, text))
+    Err(CommandFailure::new(ExitCode::Fatal, text))
 }
 
 /// Waits until a process ends; false if it does not within [`END_TIMEOUT`].

@@ -5,7 +5,7 @@ use super::lists::port_name;
 use super::status::count_of;
 use super::table::TextTable;
 use super::values::{duration, list, text};
-use crate::cli::Failure;
+use crate::cli::CommandFailure;
 use crate::cli::output::{clear_screen, print};
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ pub(super) async fn run(
     client: &HttpClient,
     interval: u32,
     count: Option<u32>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let mut last: Option<(Instant, Value)> = None;
     for round in 1_u32.. {
         let status = client.get_json("/v1/status").await?;

@@ -2,7 +2,7 @@
 
 use super::http::HttpClient;
 use super::values::{duration, list, text};
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::notes::counted;
 use serde_json::Value;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(super) async fn result(
     client: &HttpClient,
     accepted: &Value,
     awaited: Awaited,
-) -> Result<String, Failure> {
+) -> Result<String, CommandFailure> {
     let mut outcome = None;
     let path = format!("/v1/events?after={}", accepted["after_event"].as_u64().unwrap_or_default());
     let request = &accepted["request"];
@@ -47,17 +47,17 @@ pub(super) async fn result(
     let ended = timeout(RESULT_TIMEOUT, stream).await;
     ended.unwrap_or_else(|_| {
         let text = format!("no result within {} s", RESULT_TIMEOUT.as_secs());
-        Err(Failure::new(ExitCode::Fatal, text))
+        Err(CommandFailure::new(ExitCode::Fatal, text))
     })?;
     outcome.unwrap_or_else(|| {
-        Err(Failure::new(ExitCode::Fatal, "the daemon has ended before there was a result"))
+        Err(CommandFailure::new(ExitCode::Fatal, "the daemon has ended before there was a result"))
     })
 }
 
 /// The result that an event means; `None` if it means none.
-fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, Failure>> {
+fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, CommandFailure>> {
     let problem = || text(&event["problem"]);
-    let failed = |code, text: &str| Some(Err(Failure::new(code, text)));
+    let failed = |code, text: &str| Some(Err(CommandFailure::new(code, text)));
     match (text(&event["event"]), awaited) {
         ("config_reloaded", Awaited::Configuration) => match list(&event["problems"]) {
             [] => Some(Ok("configuration read again".into())),

@@ -22,7 +22,7 @@ use crate::plan::routing::torus;
 use std::path::{Path, PathBuf};
 
 /// A configuration file with the findings about it.
-pub(super) struct ConfigFile {
+pub(super) struct CheckedFile {
     path: PathBuf,
     /// Contents; `None` if the file could not be read.
     content: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct ConfigFile {
     pub findings: Vec<Diagnostic>,
 }
 
-impl ConfigFile {
+impl CheckedFile {
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -59,7 +59,7 @@ impl ConfigFile {
 
 /// Consequence of a missing file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Presence {
+enum FilePresence {
     /// The file may be missing.
     Optional,
     /// The file is configured, and the daemon would start without it.
@@ -67,9 +67,9 @@ enum Presence {
 }
 
 /// All configuration files.
-pub(super) struct ConfigFiles {
+pub(super) struct CheckedFiles {
     /// In the order of reading.
-    pub all: Vec<ConfigFile>,
+    pub all: Vec<CheckedFile>,
     /// Messages about several options.
     pub notes: Vec<Note>,
     /// Options; wrong values are replaced by defaults.
@@ -83,7 +83,7 @@ pub(super) struct ConfigFiles {
     pub enhanced_qos: Option<EnhancedQos>,
 }
 
-impl ConfigFiles {
+impl CheckedFiles {
     /// Reads the files that a start with these arguments would read.
     pub(super) fn read(args: &DaemonArgs) -> Self {
         let mut files = Self {
@@ -129,15 +129,15 @@ impl ConfigFiles {
     }
 
     /// Reads a file. A file that cannot be read is added to the list with a finding.
-    fn open(&mut self, path: &Path, wanted: Presence) -> Option<(ConfigFile, String)> {
+    fn open(&mut self, path: &Path, wanted: FilePresence) -> Option<(CheckedFile, String)> {
         let path = path.to_path_buf();
-        let mut file = ConfigFile { path, content: None, findings: Vec::new() };
+        let mut file = CheckedFile { path, content: None, findings: Vec::new() };
         match read_text(&file.path) {
             Ok(text) => {
                 file.content = Some(text.clone());
                 return Some((file, text));
             }
-            Err(error) if error.is_not_found() && wanted == Presence::Optional => {}
+            Err(error) if error.is_not_found() && wanted == FilePresence::Optional => {}
             Err(error) => {
                 let severity = Severity::Error;
                 let (line, column) = error.position();
@@ -160,7 +160,7 @@ impl ConfigFiles {
     fn options(&mut self, args: &DaemonArgs) {
         let mut opened = None;
         if let Some((path, must_exist)) = args.file_to_read() {
-            let wanted = if must_exist { Presence::Named } else { Presence::Optional };
+            let wanted = if must_exist { FilePresence::Named } else { FilePresence::Optional };
             opened = self.open(path, wanted);
         }
         if let Some((file, text)) = &mut opened {
@@ -185,7 +185,7 @@ impl ConfigFiles {
 
     fn torus_config(&mut self) {
         let path = PathBuf::from(&self.options.torus_config);
-        let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
+        let Some((mut file, text)) = self.open(&path, FilePresence::Named) else { return };
         let notes = match TorusConfig::parse(&path, &text) {
             Ok(config) => {
                 let found = torus::config_findings(&config);
@@ -229,14 +229,14 @@ impl ConfigFiles {
 
     fn list<T>(&mut self, file: &Option<String>, parse: fn(&Path, &str) -> Parsed<T>) {
         let Some(path) = file.as_ref().map(PathBuf::from) else { return };
-        let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
+        let Some((mut file, text)) = self.open(&path, FilePresence::Named) else { return };
         file.findings = parse(&path, &text).diagnostics;
         self.all.push(file);
     }
 
     fn dump<T>(&mut self, file: &Option<String>, parse: fn(&Path, &str) -> Result<T, Diagnostic>) {
         let Some(path) = file.as_ref().map(PathBuf::from) else { return };
-        let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
+        let Some((mut file, text)) = self.open(&path, FilePresence::Named) else { return };
         file.findings = parse(&path, &text).err().into_iter().collect();
         self.all.push(file);
     }
@@ -266,7 +266,7 @@ impl ConfigFiles {
         path: &Path,
         parse: impl Fn(&str) -> (T, Vec<Diagnostic>),
     ) -> Option<T> {
-        let (mut file, text) = self.open(path, Presence::Named)?;
+        let (mut file, text) = self.open(path, FilePresence::Named)?;
         let (value, findings) = parse(&text);
         file.findings = findings;
         self.all.push(file);
@@ -278,7 +278,7 @@ impl ConfigFiles {
             return;
         };
         let listed = self.all.len();
-        let Some((mut file, text)) = self.open(&path, Presence::Optional) else {
+        let Some((mut file, text)) = self.open(&path, FilePresence::Optional) else {
             let is_wrong = self.all[listed..].iter().any(|file| !file.findings.is_empty());
             self.partitions = (!is_wrong).then(PartitionsConfig::default);
             return;
@@ -299,7 +299,7 @@ impl ConfigFiles {
     fn qos_policy(&mut self) {
         let named = self.options.qos_policy_file.as_ref().filter(|_| self.options.qos);
         let Some(path) = named.map(PathBuf::from) else { return };
-        let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
+        let Some((mut file, text)) = self.open(&path, FilePresence::Optional) else { return };
         (self.qos_policy, file.findings) = QosPolicy::parse(&path, &text);
         self.all.push(file);
     }
@@ -312,7 +312,7 @@ impl ConfigFiles {
             let text = format!("{}: has no effect, because qos is FALSE", path.display());
             return self.notes.push(Note::warning(text));
         }
-        let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
+        let Some((mut file, text)) = self.open(&path, FilePresence::Named) else { return };
         (self.enhanced_qos, file.findings) = enhanced_qos::parse(&path, &text, &self.port_groups);
         self.all.push(file);
     }
@@ -321,7 +321,7 @@ impl ConfigFiles {
         let Some(path) = self.options.prefix_routes_file.as_ref().map(PathBuf::from) else {
             return;
         };
-        let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
+        let Some((mut file, text)) = self.open(&path, FilePresence::Optional) else { return };
         file.findings = prefix_routes::parse(&path, &text).diagnostics;
         self.all.push(file);
     }
@@ -329,7 +329,7 @@ impl ConfigFiles {
     /// `topo_config_file`; the daemon makes an incident of what is wrong in it.
     fn expected_cables(&mut self) {
         let Some(path) = self.options.topo_config_file.as_ref().map(PathBuf::from) else { return };
-        let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
+        let Some((mut file, text)) = self.open(&path, FilePresence::Named) else { return };
         let (cables, findings) = topo_config::parse(&path, &text);
         file.findings = findings;
         if cables.is_empty() && file.findings.is_empty() {
@@ -341,7 +341,7 @@ impl ConfigFiles {
 
     fn node_names(&mut self) {
         let named = self.options.node_name_map_name.as_ref().map(PathBuf::from);
-        let wanted = if named.is_some() { Presence::Named } else { Presence::Optional };
+        let wanted = if named.is_some() { FilePresence::Named } else { FilePresence::Optional };
         let path = named.unwrap_or(node_name_map::DEFAULT_PATH.into());
         let Some((mut file, text)) = self.open(&path, wanted) else { return };
         file.findings = node_name_map::parse(&path, &text).1;
@@ -351,7 +351,7 @@ impl ConfigFiles {
     fn module_flags(&mut self) {
         let named = self.options.per_module_logging_file.as_ref().map(PathBuf::from);
         let Some(path) = named else { return };
-        let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
+        let Some((mut file, text)) = self.open(&path, FilePresence::Optional) else { return };
         file.findings = log_modules::parse(&path, &text).diagnostics;
         self.all.push(file);
     }
@@ -368,7 +368,7 @@ impl ConfigFiles {
     fn cached(&mut self, name: &str, parse: impl Fn(&Path, &str) -> Vec<Diagnostic>) {
         let folder = std::env::var_os("OSM_CACHE_DIR").map(PathBuf::from);
         let path = folder.unwrap_or("/var/cache/opensm".into()).join(name);
-        let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
+        let Some((mut file, text)) = self.open(&path, FilePresence::Optional) else { return };
         file.findings = parse(&path, &text)
             .into_iter()
             .map(|found| Diagnostic { severity: Severity::Warning, ..found })

@@ -1,14 +1,14 @@
 //! The findings of `torus-sm check --json`.
 
-use super::config_files::{ConfigFile, ConfigFiles};
-use super::{Effect, FindingCounts};
+use super::config_files::{CheckedFile, CheckedFiles};
+use super::{ConfigEffect, FindingCounts};
 use crate::config::Diagnostic;
 use crate::notes::{Note, Severity};
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Report<'a> {
-    files: Vec<File<'a>>,
+struct CheckReport<'a> {
+    files: Vec<FileReport<'a>>,
     /// Findings without a place in a file.
     findings: Vec<Finding<'a>>,
     errors: usize,
@@ -16,7 +16,7 @@ struct Report<'a> {
 }
 
 #[derive(Serialize)]
-struct File<'a> {
+struct FileReport<'a> {
     path: String,
     is_present: bool,
     findings: Vec<Finding<'a>>,
@@ -35,8 +35,8 @@ struct Finding<'a> {
 }
 
 /// The findings as one JSON object, those about the effect on a fabric included.
-pub(super) fn text(files: &ConfigFiles, effect: &Effect, counts: FindingCounts) -> String {
-    let report = Report {
+pub(super) fn text(files: &CheckedFiles, effect: &ConfigEffect, counts: FindingCounts) -> String {
+    let report = CheckReport {
         files: files.all.iter().map(|config| file(config, &effect.located)).collect(),
         findings: files.notes.iter().chain(&effect.notes).map(note).collect(),
         errors: counts.errors,
@@ -46,9 +46,9 @@ pub(super) fn text(files: &ConfigFiles, effect: &Effect, counts: FindingCounts) 
     serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"
 }
 
-fn file<'a>(file: &'a ConfigFile, found: &'a [Diagnostic]) -> File<'a> {
+fn file<'a>(file: &'a CheckedFile, found: &'a [Diagnostic]) -> FileReport<'a> {
     let further = found.iter().filter(|found| found.file == file.path());
-    File {
+    FileReport {
         path: file.path().display().to_string(),
         is_present: file.is_present(),
         findings: file.findings.iter().chain(further).map(located).collect(),

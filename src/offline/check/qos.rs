@@ -42,7 +42,7 @@ pub(super) struct Shown {
 pub(super) fn shown(fabric: &Fabric, plan: &Plan, policy: Option<&Arc<QosPolicy>>) -> Shown {
     let mut text = format!("QoS with the routes of {}:\n", plan.routing.engine);
     if let Some(setup) = &plan.qos.setup {
-        Report { fabric, plan, setup }.put(&mut text);
+        ScopeReport { fabric, plan, setup }.put(&mut text);
     }
     match policy {
         Some(policy) => put_levels(&mut text, policy, plan.routing.engine),
@@ -110,13 +110,13 @@ pub(super) fn planned(
 /// Number of ports to which a scope applies, also by group as (name, number). A port may be in
 /// several groups.
 #[derive(Clone, Default)]
-struct Count {
+struct PortCount {
     ports: usize,
     rows: usize,
     groups: Vec<(String, usize)>,
 }
 
-impl Count {
+impl PortCount {
     /// Zero counts for groups with these names.
     fn of(names: impl Iterator<Item = String>) -> Self {
         Self { groups: names.map(|name| (name, 0)).collect(), ..Self::default() }
@@ -142,13 +142,13 @@ impl Count {
 }
 
 /// Describes the tables of scopes.
-struct Report<'a> {
+struct ScopeReport<'a> {
     fabric: &'a Fabric,
     plan: &'a Plan,
     setup: &'a QosSetup,
 }
 
-impl Report<'_> {
+impl ScopeReport<'_> {
     fn put(&self, out: &mut String) {
         let policy = self.setup.policy();
         let (scoped, others) = self.arbitrations();
@@ -185,13 +185,13 @@ impl Report<'_> {
     }
 
     /// Counts by scope, and the number of ports without a scope.
-    fn arbitrations(&self) -> (Vec<Count>, usize) {
+    fn arbitrations(&self) -> (Vec<PortCount>, usize) {
         let scopes = &self.setup.policy().vl_arbitration;
         let blank = scopes.iter().map(|scope| {
             let own = self.names(&scope.groups, "");
-            Count::of(own.chain(self.names(&scope.across, "across ")))
+            PortCount::of(own.chain(self.names(&scope.across, "across ")))
         });
-        let mut counts: Vec<Count> = blank.collect();
+        let mut counts: Vec<PortCount> = blank.collect();
         let mut others = 0;
         for port in self.fabric.port_ids() {
             let blocks = self.plan.qos.vl_arbitration.get(port.index());
@@ -211,10 +211,10 @@ impl Report<'_> {
     }
 
     /// Counts by scope, and the number of mappings without a scope.
-    fn mappings(&self) -> (Vec<Count>, usize) {
+    fn mappings(&self) -> (Vec<PortCount>, usize) {
         let scopes = &self.setup.policy().sl_to_vl;
-        let mut counts: Vec<Count> =
-            scopes.iter().map(|scope| Count::of(self.mapping_names(scope))).collect();
+        let mut counts: Vec<PortCount> =
+            scopes.iter().map(|scope| PortCount::of(self.mapping_names(scope))).collect();
         let mut others = 0;
         for node in self.fabric.node_ids() {
             let rows = self.plan.qos.sl_to_vl_of(node);

@@ -1,6 +1,6 @@
 //! The effective rate limits of a port (`--effective-rates`).
 
-use super::config_files::ConfigFiles;
+use super::config_files::CheckedFiles;
 use crate::config::enhanced_qos::{
     EnhancedQos, LimitedVport, RateLimits, RateSubject, default_rule, limits,
 };
@@ -10,7 +10,7 @@ use crate::plan::rate_limits;
 use std::fmt::Write as _;
 
 /// The limits of the port with this GUID, by SL. Without a fabric, rules of groups are left out.
-pub(super) fn shown(files: &ConfigFiles, guid: Guid, fabric: Option<&Fabric>) -> String {
+pub(super) fn shown(files: &CheckedFiles, guid: Guid, fabric: Option<&Fabric>) -> String {
     let Some(policy) = &files.enhanced_qos else {
         return format!(
             "rate limits of {guid}: none, since no enhanced_qos_policy_file is in force\n"

@@ -10,27 +10,27 @@ const NO_SWITCH: u32 = u32::MAX;
 
 /// The far end of a cable to a switch.
 #[derive(Clone, Copy)]
-pub(super) struct FarEnd {
+pub(super) struct HostPathEnd {
     pub(super) switch: u32,
     /// The port through which packets enter that switch.
     pub(super) input: u8,
 }
 
 /// The far end of each port of each switch.
-pub(super) struct Links {
+pub(super) struct HostPathLinks {
     /// By switch: index of its port 0 in `ends`; one more entry ends the last switch.
     first: Vec<usize>,
-    ends: Vec<FarEnd>,
+    ends: Vec<HostPathEnd>,
 }
 
-impl Links {
+impl HostPathLinks {
     pub(super) fn new(fabric: &Fabric) -> Self {
         let mut links = Self { first: vec![0], ends: Vec::new() };
         for switch in fabric.switch_ids() {
             for num in 0..=fabric.switch(switch).num_ports() {
                 let port = fabric.switch_port(switch, PortNum(num)).map(|id| fabric.port(id));
                 let end = port.and_then(|port| far_end(fabric, port.peer?));
-                links.ends.push(end.unwrap_or(FarEnd { switch: NO_SWITCH, input: 0 }));
+                links.ends.push(end.unwrap_or(HostPathEnd { switch: NO_SWITCH, input: 0 }));
             }
             links.first.push(links.ends.len());
         }
@@ -53,19 +53,19 @@ impl Links {
 
     /// The switch behind a port; `None` without one.
     #[inline]
-    pub(super) fn behind(&self, switch: usize, port: u8) -> Option<FarEnd> {
+    pub(super) fn behind(&self, switch: usize, port: u8) -> Option<HostPathEnd> {
         let ends = &self.ends[self.first[switch]..self.first[switch + 1]];
         ends.get(usize::from(port)).copied().filter(|end| end.switch != NO_SWITCH)
     }
 }
 
-fn far_end(fabric: &Fabric, peer: PortId) -> Option<FarEnd> {
+fn far_end(fabric: &Fabric, peer: PortId) -> Option<HostPathEnd> {
     let switch = fabric.node_of(peer).switch?;
-    Some(FarEnd { switch: switch.0, input: fabric.port(peer).num.0 })
+    Some(HostPathEnd { switch: switch.0, input: fabric.port(peer).num.0 })
 }
 
 /// Hosts with LIDs at one switch whose paths have equal SLs.
-pub(super) struct Source {
+pub(super) struct HostSource {
     /// The class of these SLs.
     group: u32,
     host: PortId,
@@ -75,7 +75,7 @@ pub(super) struct Source {
     pub(super) entries: Vec<u8>,
 }
 
-impl Source {
+impl HostSource {
     /// One of the hosts that is not the destination itself.
     #[inline]
     pub(super) fn other_than(&self, destination: PortId) -> Option<PortId> {
@@ -84,9 +84,9 @@ impl Source {
 }
 
 /// The hosts with LIDs at each switch.
-pub(super) struct Sources {
+pub(super) struct HostSources {
     /// By switch.
-    list: Vec<Source>,
+    list: Vec<HostSource>,
     /// By switch: index of its first one in `list`; one more entry ends the last switch.
     first: Vec<usize>,
     /// One host of each.
@@ -94,10 +94,10 @@ pub(super) struct Sources {
     hosts: Vec<u64>,
 }
 
-impl Sources {
+impl HostSources {
     pub(super) fn new(fabric: &Fabric, plan: &Plan) -> Self {
         let switches = fabric.switches().len();
-        let mut at: Vec<Vec<Source>> = (0..switches).map(|_| Vec::new()).collect();
+        let mut at: Vec<Vec<HostSource>> = (0..switches).map(|_| Vec::new()).collect();
         let mut numbers = vec![0; switches];
         let hosts = fabric
             .end_ports()
@@ -108,20 +108,22 @@ impl Sources {
             numbers[switch.index()] += 1;
             let group = plan.routing.policy.sl_group(host);
             let entry = fabric.port(peer).num.0;
-            let sources: &mut Vec<Source> = &mut at[switch.index()];
+            let sources: &mut Vec<HostSource> = &mut at[switch.index()];
             match sources.iter_mut().find(|source| source.group == group) {
                 Some(source) => {
                     source.second.get_or_insert(host);
                     source.entries.push(entry);
                 }
-                None => sources.push(Source { group, host, second: None, entries: vec![entry] }),
+                None => {
+                    sources.push(HostSource { group, host, second: None, entries: vec![entry] })
+                }
             }
         }
         let mut first = vec![0];
         for here in &at {
             first.push(first[first.len() - 1] + here.len());
         }
-        let list: Vec<Source> = at.into_iter().flatten().collect();
+        let list: Vec<HostSource> = at.into_iter().flatten().collect();
         let mut paths = PathSources::default();
         list.iter().for_each(|source| paths.add(&*plan.routing.policy, source.host));
         Self { list, first, paths, hosts: numbers }
@@ -132,7 +134,7 @@ impl Sources {
         &self.paths
     }
 
-    /// The indices of the sources at a switch in [`Sources::paths`].
+    /// The indices of the sources at a switch in [`HostSources::paths`].
     #[inline]
     pub(super) fn range(&self, switch: usize) -> std::ops::Range<usize> {
         self.first[switch]..self.first[switch + 1]
@@ -145,7 +147,7 @@ impl Sources {
     }
 
     #[inline]
-    pub(super) fn at(&self, switch: usize) -> &[Source] {
+    pub(super) fn at(&self, switch: usize) -> &[HostSource] {
         &self.list[self.range(switch)]
     }
 }

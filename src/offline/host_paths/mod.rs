@@ -17,10 +17,10 @@ use crate::plan::Plan;
 use crate::plan::routing::LftColumns;
 use crate::verify::MAX_PATH_SWITCHES;
 use crate::wire::attr::tables::LFT_BLOCK;
-use links::{Links, Sources};
+use links::{HostPathLinks, HostSources};
 use rayon::prelude::*;
 use transits::Transits;
-use tree::Tree;
+use tree::PathTree;
 
 /// The paths between all hosts, as far as they are delivered.
 #[derive(PartialEq, Eq, Debug)]
@@ -35,22 +35,22 @@ pub(super) struct HostPaths {
 
 impl HostPaths {
     pub(super) fn new(fabric: &Fabric, plan: &Plan) -> Self {
-        let links = Links::new(fabric);
-        let sources = Sources::new(fabric, plan);
-        let survey = Survey { fabric, plan, links: &links, sources: &sources };
+        let links = HostPathLinks::new(fabric);
+        let sources = HostSources::new(fabric, plan);
+        let survey = PathSurvey { fabric, plan, links: &links, sources: &sources };
         let is_host = |port: PortId| !fabric.node_of(port).is_switch();
         let lids: Vec<(Lid, PortId)> =
             plan.lids.iter().filter(|&(_, port)| is_host(port)).collect();
         let blocks: Vec<&[(Lid, PortId)]> =
             lids.chunk_by(|one, two| block_of(one.0) == block_of(two.0)).collect();
-        let empty = || Found::empty(&links);
+        let empty = || FoundPaths::empty(&links);
         let mut found = blocks
             .par_iter()
             .fold(empty, |mut found, block| {
                 survey.add_block(block, &mut found);
                 found
             })
-            .reduce(empty, Found::with);
+            .reduce(empty, FoundPaths::with);
         found.transits.add_entries(&links, &sources);
         let lengths = found.lengths.into_iter().enumerate().filter(|&(_, paths)| paths > 0);
         Self {
@@ -71,15 +71,15 @@ fn block_of(lid: Lid) -> usize {
 }
 
 /// What the trees seen so far have.
-struct Found {
+struct FoundPaths {
     /// Number of paths by length in switches.
     lengths: Vec<u64>,
     sls: u16,
     transits: Transits,
 }
 
-impl Found {
-    fn empty(links: &Links) -> Self {
+impl FoundPaths {
+    fn empty(links: &HostPathLinks) -> Self {
         let lengths = vec![0; MAX_PATH_SWITCHES as usize + 1];
         Self { lengths, sls: 0, transits: Transits::empty(links) }
     }
@@ -94,20 +94,20 @@ impl Found {
     }
 }
 
-struct Survey<'a> {
+struct PathSurvey<'a> {
     fabric: &'a Fabric,
     plan: &'a Plan,
-    links: &'a Links,
-    sources: &'a Sources,
+    links: &'a HostPathLinks,
+    sources: &'a HostSources,
 }
 
-impl Survey<'_> {
+impl PathSurvey<'_> {
     /// Adds the trees of LIDs in one block of the forwarding tables.
-    fn add_block(&self, lids: &[(Lid, PortId)], found: &mut Found) {
+    fn add_block(&self, lids: &[(Lid, PortId)], found: &mut FoundPaths) {
         let switches = self.links.switches();
         let numbers = lids.iter().map(|&(lid, _)| lid);
         let columns = LftColumns::new(&self.plan.routing.lfts, switches, numbers);
-        let mut tree = Tree::default();
+        let mut tree = PathTree::default();
         let mut sls = vec![Sl(0); self.sources.paths().ports().len()];
         let mut before: Option<Leader<'_>> = None;
         for (&(lid, port), column) in lids.iter().zip(columns.iter()) {
@@ -130,7 +130,7 @@ impl Survey<'_> {
         }
     }
 
-    fn count_lengths(&self, tree: &Tree, target: usize, lengths: &mut [u64]) {
+    fn count_lengths(&self, tree: &PathTree, target: usize, lengths: &mut [u64]) {
         for &switch in tree.outwards() {
             let hosts = self.sources.hosts(switch as usize);
             let others = hosts - u64::from(switch as usize == target).min(hosts);
@@ -140,7 +140,7 @@ impl Survey<'_> {
 
     /// Collects the SLs of the paths to one LID from other switches, from the farthest switches to the nearest.
     /// `sls` are those from each source.
-    fn collect(&self, tree: &mut Tree, column: &[u8], sls: &[Sl], found: &mut Found) {
+    fn collect(&self, tree: &mut PathTree, column: &[u8], sls: &[Sl], found: &mut FoundPaths) {
         let target = tree.target();
         for index in (0..tree.outwards().len()).rev() {
             let at = tree.outwards()[index] as usize;

@@ -1,6 +1,6 @@
 //! The SLs that pass from one port of a switch to another.
 
-use super::links::{Links, Sources};
+use super::links::{HostPathLinks, HostSources};
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{PortNum, Sl};
 use crate::plan::Plan;
@@ -16,7 +16,7 @@ pub(super) struct Transits {
 }
 
 impl Transits {
-    pub(super) fn empty(links: &Links) -> Self {
+    pub(super) fn empty(links: &HostPathLinks) -> Self {
         let mut first = Vec::with_capacity(links.switches());
         let mut rows = 0;
         for switch in 0..links.switches() {
@@ -28,14 +28,21 @@ impl Transits {
 
     /// The index of the row between two ports of a switch, which must have them.
     #[inline]
-    fn row(&self, links: &Links, switch: usize, input: u8, output: u8) -> usize {
+    fn row(&self, links: &HostPathLinks, switch: usize, input: u8, output: u8) -> usize {
         self.first[switch] + usize::from(input) * links.ports(switch) + usize::from(output)
     }
 
     /// Marks SLs between two ports of a switch. A port that the switch lacks has no row: packets to
     /// it are dropped.
     #[inline]
-    pub(super) fn mark(&mut self, links: &Links, switch: usize, input: u8, output: u8, sls: u16) {
+    pub(super) fn mark(
+        &mut self,
+        links: &HostPathLinks,
+        switch: usize,
+        input: u8,
+        output: u8,
+        sls: u16,
+    ) {
         if usize::from(output) < links.ports(switch) {
             let row = self.row(links, switch, input, output);
             self.rows[row] |= sls;
@@ -49,7 +56,7 @@ impl Transits {
     }
 
     /// Marks the SLs of a host for the others at its switch whose paths have the same SLs.
-    pub(super) fn add_entries(&mut self, links: &Links, sources: &Sources) {
+    pub(super) fn add_entries(&mut self, links: &HostPathLinks, sources: &HostSources) {
         for switch in 0..links.switches() {
             for source in sources.at(switch) {
                 for output in links.numbers(switch) {
@@ -63,7 +70,7 @@ impl Transits {
     }
 
     /// The VLs of the marked SLs on links between switches, bit n for VL n.
-    pub(super) fn vls(&self, fabric: &Fabric, plan: &Plan, links: &Links) -> u16 {
+    pub(super) fn vls(&self, fabric: &Fabric, plan: &Plan, links: &HostPathLinks) -> u16 {
         let mut vls = 0;
         for switch in fabric.switch_ids() {
             let maps = Maps::new(fabric, plan, switch);

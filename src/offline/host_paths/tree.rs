@@ -1,6 +1,6 @@
 //! The tree of the paths to one LID.
 
-use super::links::Links;
+use super::links::HostPathLinks;
 use crate::verify::MAX_PATH_SWITCHES;
 
 /// Depth of switches that were not visited yet.
@@ -13,7 +13,7 @@ const _: () = assert!(MAX_PATH_SWITCHES < LOST as u32);
 
 /// The paths from all switches to one LID. Its memory is used again for the next LID.
 #[derive(Default)]
-pub(super) struct Tree {
+pub(super) struct PathTree {
     target: usize,
     /// By switch: number of switches on its path, 1 for the target.
     depths: Vec<u8>,
@@ -24,9 +24,9 @@ pub(super) struct Tree {
     trail: Vec<u32>,
 }
 
-impl Tree {
+impl PathTree {
     /// Follows the entries of a LID, `column`, from all switches to the one where it is.
-    pub(super) fn grow(&mut self, links: &Links, target: usize, column: &[u8]) {
+    pub(super) fn grow(&mut self, links: &HostPathLinks, target: usize, column: &[u8]) {
         self.target = target;
         self.depths.clear();
         self.depths.resize(column.len(), UNKNOWN);
@@ -48,7 +48,7 @@ impl Tree {
 
     /// The depth of the first switch on the way from `start` that has one; the switches before it
     /// are in `trail`.
-    fn follow(&mut self, links: &Links, start: usize, column: &[u8]) -> u8 {
+    fn follow(&mut self, links: &HostPathLinks, start: usize, column: &[u8]) -> u8 {
         let mut at = start;
         while self.depths[at] == UNKNOWN {
             self.trail.push(at as u32);

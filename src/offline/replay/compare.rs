@@ -13,7 +13,7 @@ const MAX_LISTED: usize = 32;
 
 /// A plan and what is different when it is repeated.
 #[derive(Debug)]
-pub struct Comparison {
+pub struct ReplayComparison {
     /// Number of the plan since the start of the daemon, from 1.
     number: u64,
     result: String,
@@ -28,7 +28,7 @@ pub struct Comparison {
     lacks_vports: bool,
 }
 
-impl Comparison {
+impl ReplayComparison {
     pub(super) fn new(plan: &PlanJson, again: &Repeated) -> Self {
         let (discovery, tables) = devices(plan, again);
         let is_unfinished = plan.result == ResultJson::Unfinished;

@@ -1,6 +1,6 @@
 //! A recording moment by moment, for the page.
 
-use super::compare::Comparison;
+use super::compare::ReplayComparison;
 use super::moments::{moments, spread};
 use super::rerun::{Rerun, Routed};
 use super::time_line::EntryClock;
@@ -11,7 +11,7 @@ use crate::manage::api::recorded::{
 };
 use crate::publish::report::link_loads;
 use crate::record::Recording;
-use crate::record::entry::{Entry, EntryBody, EventKind, RecordedMad};
+use crate::record::entry::{EntryBody, EventKind, RecordEntry, RecordedMad};
 use crate::record::incidents::{IncidentStep, RecordedIncident};
 use crate::record::json::PlanJson;
 use crate::transport::Agent;
@@ -159,7 +159,7 @@ impl<'a> Story<'a> {
     async fn repeat(&mut self, plan: &PlanJson) -> Result<(), String> {
         let located = |problem: String| format!("plan {}: {problem}", plan.number);
         let again = self.rerun.plan(plan).await.map_err(located)?;
-        let is_as_recorded = Comparison::new(plan, &again).has_same_plan();
+        let is_as_recorded = ReplayComparison::new(plan, &again).has_same_plan();
         self.rerun.compared(is_as_recorded);
         let result = match &again.plan {
             Ok(engine) => (*engine).to_owned(),
@@ -185,7 +185,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    fn note(&mut self, entry: &Entry) {
+    fn note(&mut self, entry: &RecordEntry) {
         match &entry.body {
             EntryBody::Mad(mad) => {
                 if let Some(name) = set_name(mad) {
@@ -219,7 +219,7 @@ impl<'a> Story<'a> {
     }
 
     /// Adds the state after an entry, if anything is different from the frame before.
-    async fn add_frame(&mut self, entry: &Entry) -> Result<(), String> {
+    async fn add_frame(&mut self, entry: &RecordEntry) -> Result<(), String> {
         let mut frame = Frame {
             time: time_text(&self.clock, entry.at),
             event: match &entry.body {

@@ -13,12 +13,12 @@ mod time_line;
 
 use crate::cli::output::print_to;
 use crate::cli::replay::ReplayArgs;
-use crate::cli::{ExitCode, Failure};
+use crate::cli::{CommandFailure, ExitCode};
 use crate::manage::page;
 use crate::notes::counted;
 use crate::record::Recording;
 use crate::record::entry::EntryBody;
-pub use compare::Comparison;
+pub use compare::ReplayComparison;
 use rerun::Rerun;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write};
@@ -30,8 +30,8 @@ use time_line::TimeLine;
 ///
 /// # Errors
 /// The recording cannot be read or is damaged, or the report cannot be written.
-pub fn run(args: &ReplayArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
-    let system = |text: String| Failure::new(ExitCode::System, text);
+pub fn run(args: &ReplayArgs, out: &mut dyn Write) -> Result<ExitCode, CommandFailure> {
+    let system = |text: String| CommandFailure::new(ExitCode::System, text);
     let is_input = args.file.as_os_str() == "-";
     let name = if is_input { "standard input".into() } else { args.file.display().to_string() };
     let bytes = if is_input { read_input() } else { std::fs::read(&args.file) };
@@ -53,7 +53,7 @@ pub fn run(args: &ReplayArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> 
     }
     text += &conclusion(&recording, &comparisons);
     print_to(out, &text)?;
-    if comparisons.iter().all(Comparison::is_equal) {
+    if comparisons.iter().all(ReplayComparison::is_equal) {
         Ok(ExitCode::Ok)
     } else {
         Ok(ExitCode::Fatal)
@@ -77,14 +77,14 @@ fn moments_text(recording: &Recording, args: &ReplayArgs) -> Result<String, Stri
 ///
 /// # Errors
 /// Threads cannot be started, or a configuration in the recording is invalid.
-pub fn replay(recording: &Recording) -> Result<Vec<Comparison>, String> {
+pub fn replay(recording: &Recording) -> Result<Vec<ReplayComparison>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
     let mut rerun = Rerun::new(recording);
     let mut comparisons = Vec::new();
     for plan in &recording.header.plans {
         let again = runtime.block_on(rerun.plan(plan))?;
-        let comparison = Comparison::new(plan, &again);
+        let comparison = ReplayComparison::new(plan, &again);
         rerun.compared(comparison.has_same_plan());
         comparisons.push(comparison);
     }
@@ -113,7 +113,7 @@ fn heading(recording: &Recording) -> String {
     text
 }
 
-fn conclusion(recording: &Recording, comparisons: &[Comparison]) -> String {
+fn conclusion(recording: &Recording, comparisons: &[ReplayComparison]) -> String {
     if comparisons.is_empty() {
         return "result:      the recording has no plan to repeat\n".to_owned();
     }

@@ -1,7 +1,7 @@
 //! The moments of a recording at which the fabric may have changed.
 
 use crate::record::Recording;
-use crate::record::devices::Devices;
+use crate::record::devices::RecordedDevices;
 use crate::record::entry::{EntryBody, EventKind};
 
 /// Indices of the entries after which the fabric, the plan in force, the incidents or the role of the SM
@@ -9,7 +9,7 @@ use crate::record::entry::{EntryBody, EventKind};
 pub(super) fn moments(recording: &Recording) -> Vec<usize> {
     let snapshot = recording.header.devices.as_ref();
     let position = snapshot.map_or(0, |snapshot| snapshot.position);
-    let mut devices = Devices::new(snapshot);
+    let mut devices = RecordedDevices::new(snapshot);
     let mut last = None;
     let mut moments = Vec::new();
     for ((index, entry), number) in recording.entries.iter().enumerate().zip(recording.first..) {

@@ -20,7 +20,7 @@ use crate::plan::partitions::removed_pkeys::RemovedPkeys;
 use crate::plan::partitions::{self, Partition};
 use crate::plan::routing::chain::Chain;
 use crate::record::Recording;
-use crate::record::devices::Devices;
+use crate::record::devices::RecordedDevices;
 use crate::record::digest::{DeviceDigest, digests};
 use crate::record::json::{ConfigurationJson, GroupJson, PlanJson, PortJson, TorusConfigJson};
 use crate::record::replay_port::ReplayPort;
@@ -41,7 +41,7 @@ const WINDOW: usize = 256;
 /// A recording that is repeated plan by plan.
 pub struct Rerun<'a> {
     recording: &'a Recording,
-    devices: Devices,
+    devices: RecordedDevices,
     /// Number of the next entry that the devices lack.
     next: u64,
     /// The last plan that passed verification.
@@ -75,7 +75,7 @@ pub struct Routed {
 }
 
 /// The recorded configuration, parsed.
-struct Configuration {
+struct RecordedConfiguration {
     options: Options,
     chain: Chain,
     partitions: Vec<Partition>,
@@ -87,12 +87,12 @@ impl<'a> Rerun<'a> {
     pub fn new(recording: &'a Recording) -> Self {
         let snapshot = recording.header.devices.as_ref();
         let next = snapshot.map_or(0, |snapshot| snapshot.position).max(recording.first);
-        let devices = Devices::new(snapshot);
+        let devices = RecordedDevices::new(snapshot);
         Self { recording, devices, next, previous: None, is_same: false, configuration: 0 }
     }
 
     /// The devices at the present time.
-    pub fn devices(&self) -> &Devices {
+    pub fn devices(&self) -> &RecordedDevices {
         &self.devices
     }
 
@@ -103,7 +103,7 @@ impl<'a> Rerun<'a> {
     pub async fn fabric(&self) -> Result<Arc<Fabric>, String> {
         let configuration = self.recording.header.configurations.get(self.configuration);
         let sweeps = match configuration {
-            Some(configuration) => Configuration::parse(configuration)?.sweeps,
+            Some(configuration) => RecordedConfiguration::parse(configuration)?.sweeps,
             None => SweepSettings::new(&Options::default(), Arc::default()),
         };
         let observation = self.sweep(&sweeps).await;
@@ -119,7 +119,7 @@ impl<'a> Rerun<'a> {
         self.configuration = plan.configuration;
         let configuration = self.recording.header.configurations.get(plan.configuration);
         let configuration = configuration.ok_or("the plan has no configuration")?;
-        let configuration = Configuration::parse(configuration)?;
+        let configuration = RecordedConfiguration::parse(configuration)?;
         let unplaced = self.devices.unplaced();
         let observation = match self.sweep(&configuration.sweeps).await {
             Ok(observation) => observation,
@@ -188,7 +188,7 @@ impl<'a> Rerun<'a> {
     }
 }
 
-impl Configuration {
+impl RecordedConfiguration {
     fn parse(json: &ConfigurationJson) -> Result<Self, String> {
         let mut options = Options::default();
         let found = options.read(&json.options, Path::new("recorded opensm.conf"));
@@ -218,9 +218,9 @@ fn repeat(
     observation: &Observation,
     plan: &PlanJson,
     previous: Option<&Plan>,
-    configuration: &Configuration,
+    configuration: &RecordedConfiguration,
 ) -> Result<Arc<Plan>, String> {
-    let Configuration { options, chain, partitions, qos_policy, .. } = configuration;
+    let RecordedConfiguration { options, chain, partitions, qos_policy, .. } = configuration;
     let fabric = &*observation.fabric;
     let reregister: HashSet<PortId> =
         plan.reregister.iter().filter_map(|port| port_id(fabric, port)).collect();

@@ -1,6 +1,6 @@
 //! The entries of a recording as text, one a line.
 
-use crate::record::entry::{Entry, EntryBody, RecordedMad};
+use crate::record::entry::{EntryBody, RecordEntry, RecordedMad};
 use crate::record::json::HeaderJson;
 use crate::transport::Agent;
 use crate::transport::recorded::MadFate;
@@ -45,7 +45,7 @@ impl TimeLine {
         Self { clock: EntryClock::new(header), with_mads }
     }
 
-    pub(super) fn text(&self, entries: &[Entry]) -> String {
+    pub(super) fn text(&self, entries: &[RecordEntry]) -> String {
         let mut text = String::from("time line:\n");
         for entry in entries {
             // Writing to a `String` cannot fail.

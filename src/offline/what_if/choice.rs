@@ -20,7 +20,7 @@ pub(super) enum FailedPart {
 
 /// How many failures are tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Extent {
+pub struct FailureExtent {
     /// Number of components that fail together: 1 or 2.
     pub at_a_time: u8,
     /// Maximum number of failures of each kind; `None` tries all single failures, and
@@ -62,7 +62,7 @@ impl<'a> Components<'a> {
     }
 
     /// The failures to try, by kind.
-    pub(super) fn failures(&self, extent: Extent) -> Vec<KindOfFailure> {
+    pub(super) fn failures(&self, extent: FailureExtent) -> Vec<KindOfFailure> {
         let switches = &self.switches[..];
         let cables = &self.cables[..];
         let mut random = Random(extent.seed);
@@ -84,7 +84,7 @@ impl<'a> Components<'a> {
         &self,
         kind: FailureKind,
         parts: &[FailedPart],
-        extent: Extent,
+        extent: FailureExtent,
         random: &mut Random,
     ) -> KindOfFailure {
         let limit = extent.samples.unwrap_or(parts.len());
@@ -106,7 +106,7 @@ impl<'a> Components<'a> {
         kind: FailureKind,
         first: &[FailedPart],
         second: &[FailedPart],
-        extent: Extent,
+        extent: FailureExtent,
         random: &mut Random,
     ) -> KindOfFailure {
         let is_same = kind != FailureKind::SwitchAndCable;
@@ -176,7 +176,7 @@ mod tests {
         seed: u64,
     ) -> Vec<(usize, Vec<Vec<FailedPart>>)> {
         let topology = Shape::torus(shape).build().expect("a shape that can be built");
-        let extent = Extent { at_a_time: 2, samples, seed };
+        let extent = FailureExtent { at_a_time: 2, samples, seed };
         let kinds = Components::new(&topology).failures(extent);
         kinds.into_iter().map(|kind| (kind.possible, kind.tried)).collect()
     }

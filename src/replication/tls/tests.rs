@@ -24,12 +24,12 @@ impl Authority {
 
     /// Settings with a certificate for `name`, valid until the end of `year`, and these
     /// authorities.
-    fn issue(&self, name: &str, year: i32, trusted: &Self) -> Settings {
+    fn issue(&self, name: &str, year: i32, trusted: &Self) -> TlsSettings {
         self.issue_for(name, [2001, year], trusted)
     }
 
     /// The same for a certificate that is valid from the beginning of the first year on.
-    fn issue_for(&self, name: &str, [first, year]: [i32; 2], trusted: &Self) -> Settings {
+    fn issue_for(&self, name: &str, [first, year]: [i32; 2], trusted: &Self) -> TlsSettings {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         params.not_before = date_time_ymd(first, 1, 1);
@@ -39,7 +39,7 @@ impl Authority {
         fs::write(file("crt"), certificate.pem()).expect("a file");
         fs::write(file("key"), key.serialize_pem()).expect("a file");
         let ca = trusted.dir.path().join("ca.pem");
-        Settings { listen: None, peers: Vec::new(), cert: file("crt"), key: file("key"), ca }
+        TlsSettings { listen: None, peers: Vec::new(), cert: file("crt"), key: file("key"), ca }
     }
 }
 
@@ -47,10 +47,14 @@ impl Authority {
 const VALID: i32 = 2999;
 
 /// Both ends of a connection: errors as text. The name of the server is `localhost`.
-async fn connect(server: Settings, client: Settings) -> (Result<(), String>, Result<(), String>) {
+async fn connect(
+    server: TlsSettings,
+    client: TlsSettings,
+) -> (Result<(), String>, Result<(), String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let server = TlsNetwork::new(Settings { listen: Some(format!("127.0.0.1:{port}")), ..server });
+    let server =
+        TlsNetwork::new(TlsSettings { listen: Some(format!("127.0.0.1:{port}")), ..server });
     *server.listener.lock().await = Some(Arc::new(listener));
     let serving = tokio::spawn(async move {
         let incoming = server.accept().await?;
@@ -111,16 +115,16 @@ async fn files_that_cannot_be_used_are_named() {
     let good = ours.issue("localhost", VALID, &ours);
     let missing = PathBuf::from("/nonexistent/file.pem");
     for bad in [
-        Settings { cert: missing.clone(), ..good.clone() },
-        Settings { key: missing.clone(), ..good.clone() },
-        Settings { ca: missing.clone(), ..good.clone() },
+        TlsSettings { cert: missing.clone(), ..good.clone() },
+        TlsSettings { key: missing.clone(), ..good.clone() },
+        TlsSettings { ca: missing.clone(), ..good.clone() },
     ] {
         let (_, called) = connect(good.clone(), bad.clone()).await;
         assert!(called.is_err_and(|text| text.contains("/nonexistent/file.pem")), "{bad:?}");
         let (served, _) = connect(bad, good.clone()).await;
         assert!(served.is_err_and(|text| text.contains("/nonexistent/file.pem")));
     }
-    let no_certificate = Settings { cert: good.key.clone(), ..good.clone() };
+    let no_certificate = TlsSettings { cert: good.key.clone(), ..good.clone() };
     let (_, called) = connect(good.clone(), no_certificate).await;
     assert!(called.is_err_and(|text| text.contains("contains no certificate")));
 }
@@ -134,16 +138,16 @@ fn settings_are_checked() {
         replication_ca: Some("a".into()),
         ..Options::default()
     };
-    assert_eq!(Settings::read(&Options::default()), Ok(None));
-    assert_eq!(Settings::read(&options(" , ")), Ok(None));
-    let settings = Settings::read(&options("sm1:7471, [fe80::1]:7471,10.0.0.1:1"));
+    assert_eq!(TlsSettings::read(&Options::default()), Ok(None));
+    assert_eq!(TlsSettings::read(&options(" , ")), Ok(None));
+    let settings = TlsSettings::read(&options("sm1:7471, [fe80::1]:7471,10.0.0.1:1"));
     let settings = settings.expect("valid").expect("peers");
     assert_eq!(settings.peers, ["sm1:7471", "[fe80::1]:7471", "10.0.0.1:1"]);
     assert_eq!(host("[fe80::1]:7471"), Ok("fe80::1"));
     for peer in ["sm1", "sm1:", ":7471", "fe80::1:7471", "sm1:70000"] {
-        let refused = Settings::read(&options(peer)).expect_err("no address");
+        let refused = TlsSettings::read(&options(peer)).expect_err("no address");
         assert!(refused.contains(peer), "{refused}");
     }
     let keyless = Options { replication_key: None, ..options("sm1:7471") };
-    assert!(Settings::read(&keyless).is_err_and(|text| text.contains("replication_key")));
+    assert!(TlsSettings::read(&keyless).is_err_and(|text| text.contains("replication_key")));
 }

@@ -61,7 +61,7 @@ enum HeldEntries {
 
 /// What a switch is to have.
 #[derive(Clone, Debug)]
-enum Wanted {
+enum WantedGroups {
     /// Not planned yet.
     Undecided,
     Static,
@@ -84,7 +84,7 @@ pub struct AdaptiveSwitch {
     is_in_doubt: bool,
     /// It did not acknowledge that it is switched off.
     is_stuck: bool,
-    wanted: Wanted,
+    wanted: WantedGroups,
     steps: VecDeque<Step>,
     failure: Option<AdaptiveFailure>,
     /// It has been switched off after a failure, or is to be.
@@ -101,7 +101,7 @@ impl AdaptiveSwitch {
             may_hold: Vec::new(),
             is_in_doubt: false,
             is_stuck: false,
-            wanted: Wanted::Undecided,
+            wanted: WantedGroups::Undecided,
             steps: VecDeque::new(),
             failure: None,
             is_given_up: false,
@@ -146,7 +146,7 @@ impl AdaptiveSwitch {
 
     /// Sends nothing until it is observed again.
     pub(super) fn hold(&mut self) {
-        self.wanted = Wanted::Undecided;
+        self.wanted = WantedGroups::Undecided;
         self.steps.clear();
     }
 
@@ -161,7 +161,7 @@ impl AdaptiveSwitch {
     /// True if it has what it is to have, and that is more than static forwarding.
     pub fn is_configured(&self) -> bool {
         let is_done = self.failure.is_none() && self.steps.is_empty();
-        is_done && matches!(self.wanted, Wanted::Tables(_)) && self.info.is_some_and(is_on)
+        is_done && matches!(self.wanted, WantedGroups::Tables(_)) && self.info.is_some_and(is_on)
     }
 
     pub(super) fn state(&self) -> AdaptiveSwitchState {
@@ -179,7 +179,7 @@ impl AdaptiveSwitch {
             self.failure = None;
             self.is_given_up = false;
         }
-        self.wanted = Wanted::Undecided;
+        self.wanted = WantedGroups::Undecided;
         self.steps.clear();
         // A switch that refused ARInfo has nothing to read.
         if !self.is_given_up || self.info.is_some() {
@@ -194,19 +194,21 @@ impl AdaptiveSwitch {
         routes: Option<SwitchTarget>,
     ) {
         self.wanted = match (target, routes) {
-            (Some(target), _) if !self.is_given_up => Wanted::Tables(target),
-            (_, Some(routes)) if self.is_stuck && self.may_be_on() => Wanted::StaticEntries(routes),
-            _ => Wanted::Static,
+            (Some(target), _) if !self.is_given_up => WantedGroups::Tables(target),
+            (_, Some(routes)) if self.is_stuck && self.may_be_on() => {
+                WantedGroups::StaticEntries(routes)
+            }
+            _ => WantedGroups::Static,
         };
         self.steps.clear();
         let Some(info) = self.info else { return };
         match &self.wanted {
-            Wanted::Tables(target) if is_on(info) => {
+            WantedGroups::Tables(target) if is_on(info) => {
                 let target = target.clone();
                 self.steps = self.running(&target, info);
                 self.add_held(target);
             }
-            Wanted::Tables(target) => {
+            WantedGroups::Tables(target) => {
                 self.may_hold = vec![target.clone()];
                 let known =
                     if let HeldEntries::As(known) = &self.entries { Some(known) } else { None };
@@ -220,11 +222,11 @@ impl AdaptiveSwitch {
                 steps.push_back(Step::WriteInfo);
                 self.steps = steps;
             }
-            Wanted::StaticEntries(routes) => {
+            WantedGroups::StaticEntries(routes) => {
                 self.steps = (0..routes.entry_blocks()).map(Step::WriteStatic).collect();
             }
-            Wanted::Static if self.may_be_on() => self.steps = [Step::SwitchOff].into(),
-            Wanted::Static | Wanted::Undecided => {}
+            WantedGroups::Static if self.may_be_on() => self.steps = [Step::SwitchOff].into(),
+            WantedGroups::Static | WantedGroups::Undecided => {}
         }
         self.settle();
     }
@@ -241,7 +243,7 @@ impl AdaptiveSwitch {
 
     /// Forgets earlier tables once the last difference is written.
     fn settle(&mut self) {
-        if let Wanted::Tables(target) = &self.wanted
+        if let WantedGroups::Tables(target) = &self.wanted
             && self.steps.is_empty()
             && self.failure.is_none()
         {
@@ -312,12 +314,12 @@ impl AdaptiveSwitch {
                 return request(AttrId::AR_INFO, modifier, Some(off.0));
             }
             Step::WriteStatic(block) => {
-                let Wanted::StaticEntries(routes) = &self.wanted else { return None };
+                let WantedGroups::StaticEntries(routes) = &self.wanted else { return None };
                 return request(AttrId::AR_LFT, block, Some(routes.static_entries(block).0));
             }
             _ => {}
         }
-        let Wanted::Tables(target) = &self.wanted else { return None };
+        let WantedGroups::Tables(target) = &self.wanted else { return None };
         let info = self.info.unwrap_or_default();
         match step {
             Step::AddGroups(block) => {
@@ -407,7 +409,7 @@ impl AdaptiveSwitch {
         self.info = Some(info);
         self.is_in_doubt = false;
         self.is_stuck &= is_on(info);
-        let is_switched_on = matches!(self.wanted, Wanted::Tables(_));
+        let is_switched_on = matches!(self.wanted, WantedGroups::Tables(_));
         if !is_on(info) && !is_switched_on {
             self.may_hold.clear();
         }
@@ -435,7 +437,7 @@ impl AdaptiveSwitch {
                 groups[first..first + AR_GROUP_BLOCK].copy_from_slice(&read);
             }
             Step::ReadEntries(block) => {
-                if let Wanted::Tables(target) = &self.wanted
+                if let WantedGroups::Tables(target) = &self.wanted
                     && target.entries(block).0 != *data
                 {
                     self.steps.push_front(Step::WriteEntries(block));
@@ -449,7 +451,7 @@ impl AdaptiveSwitch {
         if was_entries {
             // Between the first and the last block, nothing is known of the whole.
             self.entries = match &self.wanted {
-                Wanted::Tables(target) if !self.steps.iter().any(writes_entries) => {
+                WantedGroups::Tables(target) if !self.steps.iter().any(writes_entries) => {
                     HeldEntries::As(target.clone())
                 }
                 _ => HeldEntries::Unknown,
