@@ -15,7 +15,7 @@ use crate::daemon::process::service_manager::{self, ServiceManager};
 use crate::daemon::process::signals;
 use crate::daemon::process::threads::Threads;
 use crate::daemon::replication;
-use crate::daemon::setup::{ServerThreads, Setup};
+use crate::daemon::setup::{DaemonSetup, ServerThreads};
 use crate::daemon::sm_loop::context::{Configuration, ReloadFn};
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::run::Exit;
@@ -167,7 +167,7 @@ async fn serve(
     let reload = announced(service.clone(), reload(args, &options, &log));
     let server_threads = servers.handle.clone().unwrap_or_else(Handle::current);
     let manage_options = (!args.once).then(|| options.clone());
-    let setup = Setup {
+    let setup = DaemonSetup {
         reload,
         options,
         config_files,

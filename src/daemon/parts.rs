@@ -11,7 +11,7 @@ use crate::daemon::perfmgr::{PerfConnections, PerfManager, PerfRequest};
 use crate::daemon::sa_server::db_file::{self, SaDbFile};
 use crate::daemon::sa_server::table_workers::TableWorkers;
 use crate::daemon::sa_server::{SaConnections, SaServer};
-use crate::daemon::setup::Setup;
+use crate::daemon::setup::DaemonSetup;
 use crate::daemon::sm_loop::partitions::permanent_groups;
 use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::daemon::sm_loop::vendor_gate::GateReceiver;
@@ -64,7 +64,7 @@ pub(super) struct Published {
 }
 
 /// What several parts of the daemon use.
-pub(super) struct Shared {
+pub(super) struct SharedParts {
     pub(super) feed: Feed,
     /// The vports that were discovered, for the SM loop.
     pub(super) virtual_ports: Arc<ArcSwap<VirtualPorts>>,
@@ -78,7 +78,7 @@ pub(super) struct Shared {
 pub(super) struct Parts<'a> {
     pub(super) connection: &'a PortConnection,
     pub(super) published: &'a Published,
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a SharedParts,
 }
 
 /// What arrives at the managers beside the SM loop.
@@ -100,7 +100,7 @@ impl Parts<'_> {
     pub(super) fn spawn_managers(
         &self,
         inputs: ManagerInputs,
-        setup: &Setup,
+        setup: &DaemonSetup,
         background: &Handle,
     ) -> JoinSet<()> {
         let Self { connection, published, shared } = *self;
@@ -160,7 +160,7 @@ impl Parts<'_> {
     pub(super) fn perf_manager(
         &self,
         commands: mpsc::Receiver<PerfRequest>,
-        setup: &Setup,
+        setup: &DaemonSetup,
     ) -> PerfManager {
         let connections = PerfConnections {
             client: self.gsi_client(),
@@ -197,7 +197,7 @@ impl Parts<'_> {
         &self,
         events: mpsc::UnboundedSender<SmEvent>,
         table_workers: TableWorkers,
-        setup: &mut Setup,
+        setup: &mut DaemonSetup,
         replicas: watch::Sender<()>,
     ) -> SaServer {
         let reports_groups = self.shared.activity.wants(ActivitySubjects::MULTICAST);

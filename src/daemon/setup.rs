@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 /// The parameters of a daemon.
-pub struct Setup {
+pub struct DaemonSetup {
     pub options: Options,
     /// The files that the options name.
     pub config_files: Arc<ConfigFiles>,

@@ -3,12 +3,12 @@
 use crate::daemon::activity::{self, ActivityReport};
 use crate::daemon::manage_control::ManageControl;
 use crate::daemon::messages::{FirstSweep, SaCommand, SmEvent};
-use crate::daemon::parts::{ManagerInputs, Parts, PortConnection, Published, Shared};
+use crate::daemon::parts::{ManagerInputs, Parts, PortConnection, Published, SharedParts};
 use crate::daemon::perfmgr::{self, PerfRequest};
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::replication::{self, RegistryLink};
 use crate::daemon::sa_server::Inboxes;
-use crate::daemon::setup::{ServerThreads, Setup};
+use crate::daemon::setup::{DaemonSetup, ServerThreads};
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
 use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::monitor::Monitor;
@@ -57,10 +57,10 @@ fn query_sa(sa_server: &mpsc::Sender<SaCommand>) -> SaQueryFn {
 /// A daemon that is ready to run.
 pub struct Daemon {
     connection: PortConnection,
-    setup: Setup,
+    setup: DaemonSetup,
     queues: DaemonQueues,
     published: Published,
-    shared: Shared,
+    shared: SharedParts,
     /// The ends of the shared state.
     replication: (ManagerLink, Local, RegistryLink),
 }
@@ -83,7 +83,7 @@ impl Daemon {
         port: Arc<dyn MadPort>,
         demux: &Arc<MadDemux>,
         unsolicited: Unsolicited,
-        setup: Setup,
+        setup: DaemonSetup,
     ) -> Self {
         let first_state =
             if setup.options.sm_inactive { SmState::NotActive } else { SmState::Discovering };
@@ -122,7 +122,7 @@ impl Daemon {
             accepted,
             receiver: Some(receiver),
         };
-        let shared = Shared {
+        let shared = SharedParts {
             feed,
             virtual_ports: Arc::default(),
             m_keys: Arc::default(),
@@ -292,8 +292,8 @@ struct LoopLinks {
 fn sm_loop(
     connection: PortConnection,
     published: Published,
-    shared: Shared,
-    setup: Setup,
+    shared: SharedParts,
+    setup: DaemonSetup,
     links: LoopLinks,
 ) -> SmLoop {
     let context = ManagerContext {

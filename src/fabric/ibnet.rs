@@ -137,7 +137,7 @@ impl Counters {
 
 /// Data of the next node from the lines before its header.
 #[derive(Default)]
-struct Pending {
+struct NodePreamble {
     /// Kind, node GUID, GUID of the switch's port 0.
     guid: Option<(NodeKind, u64, Option<u64>)>,
     system_guid: Option<u64>,
@@ -153,7 +153,7 @@ struct NetReader {
     by_guid: HashMap<Guid, u32>,
     counters: Counters,
     bases: HashMap<NodeKind, u64>,
-    pending: Pending,
+    pending: NodePreamble,
     /// Prefix of node names (ibsim's `module`).
     module: String,
     in_record: bool,

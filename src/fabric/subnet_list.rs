@@ -32,12 +32,12 @@ struct ListedEnd<'a> {
 /// # Errors
 /// The first line that is not in the format, with its number.
 pub fn parse(text: &str) -> Result<SubnetList, String> {
-    let mut reader = Reader::default();
+    let mut reader = SubnetListReader::default();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let link = link(line).ok_or_else(|| format!("line {number}: not a link of this format"))?;
         reader.add(&link);
     }
-    let Reader { nodes, cables, manager, .. } = reader;
+    let SubnetListReader { nodes, cables, manager, .. } = reader;
     if nodes.is_empty() {
         return Err("the list has no link".to_owned());
     }
@@ -46,14 +46,14 @@ pub fn parse(text: &str) -> Result<SubnetList, String> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct SubnetListReader {
     nodes: Vec<TopologyNode>,
     by_guid: BTreeMap<Guid, usize>,
     cables: BTreeSet<[(usize, PortNum); 2]>,
     manager: Option<(usize, PortNum)>,
 }
 
-impl Reader {
+impl SubnetListReader {
     fn add(&mut self, link: &[ListedEnd<'_>; 2]) {
         let mut cable = link.each_ref().map(|end| (self.node(end), end.port));
         cable.sort_unstable();

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_SUSPECTS: usize = 96;
 
 /// A switch beside another one.
-struct Neighbour {
+struct GridNeighbour {
     switch: SwitchId,
     cables: u32,
 }
@@ -23,7 +23,7 @@ struct Neighbour {
 struct SquareGrid {
     links: Vec<SwitchLink>,
     /// By switch.
-    neighbours: Vec<Vec<Neighbour>>,
+    neighbours: Vec<Vec<GridNeighbour>>,
     /// By switch: the numbers of its links.
     links_at: Vec<Vec<usize>>,
 }
@@ -49,7 +49,7 @@ impl SquareGrid {
             let list = &mut self.neighbours[at.index()];
             match list.iter_mut().find(|it| it.switch == far) {
                 Some(known) => known.cables += 1,
-                None => list.push(Neighbour { switch: far, cables: 1 }),
+                None => list.push(GridNeighbour { switch: far, cables: 1 }),
             }
         }
     }

@@ -37,7 +37,7 @@ pub struct ResidualConnectivity {
 
 /// Progress of the walk from a switch to one destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum DeliveryState {
     Unknown,
     /// On the path being followed.
     Visiting,
@@ -67,7 +67,7 @@ impl ResidualConnectivity {
             let mut lost = None;
             for source in survey.hosts.iter().filter(|source| source.port != destination.port) {
                 match reach[source.switch.index()] {
-                    Reach::Delivered => arriving += 1,
+                    DeliveryState::Delivered => arriving += 1,
                     _ => lost = lost.or(Some(source.port)),
                 }
             }
@@ -129,7 +129,7 @@ fn names(ports: &[PortId], fabric: &Fabric) -> String {
 }
 
 /// A host that both fabrics have.
-struct Host {
+struct ConnectedHost {
     /// Its port in the new fabric.
     port: PortId,
     /// Its switch in the new fabric.
@@ -152,7 +152,7 @@ fn is_moved(last: &Subnet, old: PortId, now: &Fabric, port: PortId) -> bool {
 }
 
 struct Survey<'a> {
-    hosts: Vec<Host>,
+    hosts: Vec<ConnectedHost>,
     gone: usize,
     inactive: Vec<PortId>,
     added: Vec<PortId>,
@@ -180,7 +180,7 @@ impl<'a> Survey<'a> {
                     survey.inactive.push(port);
                 }
                 Some((port, _)) if is_moved(last, old, now, port) => survey.added.push(port),
-                Some((port, switch)) => survey.hosts.push(Host { port, switch, lid }),
+                Some((port, switch)) => survey.hosts.push(ConnectedHost { port, switch, lid }),
             }
         }
         let known: BTreeSet<Guid> =
@@ -194,30 +194,30 @@ impl<'a> Survey<'a> {
     }
 
     /// For each switch, whether its packets reach the host `to`.
-    fn reach(&self, now: &Fabric, to: &Host) -> Vec<Reach> {
-        let mut reach = vec![Reach::Unknown; self.tables.len()];
+    fn reach(&self, now: &Fabric, to: &ConnectedHost) -> Vec<DeliveryState> {
+        let mut reach = vec![DeliveryState::Unknown; self.tables.len()];
         let mut path = Vec::new();
         for start in now.switch_ids() {
             let mut at = start;
             let end = loop {
                 match reach[at.index()] {
-                    Reach::Unknown => {}
+                    DeliveryState::Unknown => {}
                     // A forwarding loop.
-                    Reach::Visiting => break Reach::Lost,
+                    DeliveryState::Visiting => break DeliveryState::Lost,
                     known => break known,
                 }
-                reach[at.index()] = Reach::Visiting;
+                reach[at.index()] = DeliveryState::Visiting;
                 path.push(at);
                 let port = self.tables[at.index()].and_then(|table| table.out(to.lid));
                 let port = port.and_then(|num| now.switch_port(at, num.into()));
                 let port = port.filter(|&port| now.port(port).state() == PortState::Active);
                 match port.and_then(|port| now.port(port).peer) {
-                    Some(peer) if peer == to.port => break Reach::Delivered,
+                    Some(peer) if peer == to.port => break DeliveryState::Delivered,
                     Some(peer) => match now.node_of(peer).switch {
                         Some(next) => at = next,
-                        None => break Reach::Lost,
+                        None => break DeliveryState::Lost,
                     },
-                    None => break Reach::Lost,
+                    None => break DeliveryState::Lost,
                 }
             };
             path.drain(..).for_each(|visited: SwitchId| reach[visited.index()] = end);

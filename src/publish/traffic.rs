@@ -70,7 +70,7 @@ impl PatternLoad {
     }
 }
 
-struct Host {
+struct TrafficHost {
     lid: Lid,
     switch: SwitchId,
 }
@@ -93,7 +93,7 @@ impl RoutedTraffic<'_> {
             || PatternLoad { hosts: hosts.len(), ports: vec![0.0; self.fabric.ports().len()] };
         let numbers: Vec<usize> = (0..hosts.len()).collect();
         let chunks = numbers.par_chunks(HOSTS_PER_CHUNK).map(|chunk| {
-            let mut walk = Walk::new(self);
+            let mut walk = FlowWalk::new(self);
             let mut load = none();
             for &to in chunk {
                 walk.begin();
@@ -112,13 +112,13 @@ impl RoutedTraffic<'_> {
         self.hosts().len()
     }
 
-    fn hosts(&self) -> Vec<Host> {
+    fn hosts(&self) -> Vec<TrafficHost> {
         let Self { fabric, plan, .. } = self;
         let ports = fabric.end_ports().filter(|port| !fabric.node_of(*port).is_switch());
         let hosts = ports.filter_map(|port| {
-            Some(Host { lid: plan.lids.base(port)?, switch: fabric.switch_behind(port)? })
+            Some(TrafficHost { lid: plan.lids.base(port)?, switch: fabric.switch_behind(port)? })
         });
-        let mut hosts: Vec<Host> = hosts.collect();
+        let mut hosts: Vec<TrafficHost> = hosts.collect();
         hosts.sort_unstable_by_key(|host| host.lid);
         hosts
     }
@@ -133,7 +133,7 @@ impl RoutedTraffic<'_> {
 }
 
 /// Packets to one destination at a time.
-struct Walk<'a> {
+struct FlowWalk<'a> {
     routes: &'a RoutedTraffic<'a>,
     /// By switch: the flows that arrive there.
     weight: Vec<f64>,
@@ -149,7 +149,7 @@ struct Visit {
     followed: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FlowWalk<'a> {
     fn new(routes: &'a RoutedTraffic<'a>) -> Self {
         let switches = routes.fabric.switches().len();
         let weight = vec![0.0; switches];

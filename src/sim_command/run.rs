@@ -22,7 +22,7 @@ use crate::daemon::process::background;
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::process::operator_log;
 use crate::daemon::process::signals;
-use crate::daemon::setup::{ServerThreads, Setup};
+use crate::daemon::setup::{DaemonSetup, ServerThreads};
 use crate::daemon::sm_loop::context::Configuration;
 use crate::daemon::sm_loop::run::Exit;
 use crate::daemon::start::Daemon;
@@ -153,7 +153,7 @@ async fn run_daemon(
         if options.qos { " with QoS" } else { "" }
     ))?;
     let manage_options = (!args.once).then(|| options.clone());
-    let setup = Setup {
+    let setup = DaemonSetup {
         config_file: launch::config_file(args),
         files,
         recordings: recordings.clone(),

@@ -9,14 +9,14 @@ use std::cmp::Reverse;
 
 /// The properties of an SM that decide the election.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Candidate {
+pub struct ElectionCandidate {
     /// 0 to 15.
     pub priority: u8,
     /// Port GUID.
     pub guid: Guid,
 }
 
-impl Candidate {
+impl ElectionCandidate {
     fn rank(self) -> (u8, Reverse<Guid>) {
         (self.priority, Reverse(self.guid))
     }
@@ -27,7 +27,7 @@ impl Candidate {
     }
 }
 
-impl From<&SmInfo> for Candidate {
+impl From<&SmInfo> for ElectionCandidate {
     fn from(info: &SmInfo) -> Self {
         Self { priority: info.priority(), guid: info.guid() }
     }
@@ -37,7 +37,7 @@ impl From<&SmInfo> for Candidate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Voter {
     pub state: SmState,
-    pub candidate: Candidate,
+    pub candidate: ElectionCandidate,
     pub sm_key: SmKey,
 }
 
@@ -57,7 +57,7 @@ impl Voter {
     /// DISCOVERING enters STANDBY by itself.
     pub fn survey(&self, others: &[Peer]) -> (RoleEvent, Option<Peer>) {
         let state = |peer: &&Peer| peer.info.state();
-        let wins = |peer: &&Peer| Candidate::from(&peer.info).beats(self.candidate);
+        let wins = |peer: &&Peer| ElectionCandidate::from(&peer.info).beats(self.candidate);
         let master = best(self.rivals(others).filter(|peer| state(peer) == SmState::Master));
         let is_master = self.state == SmState::Master;
         let better = best(
@@ -99,7 +99,7 @@ impl Voter {
     pub fn expects_better(&self, others: &[Peer]) -> bool {
         self.rivals(others).any(|peer| {
             peer.info.state() == SmState::Discovering
-                && Candidate::from(&peer.info).beats(self.candidate)
+                && ElectionCandidate::from(&peer.info).beats(self.candidate)
         })
     }
 
@@ -107,13 +107,13 @@ impl Voter {
     pub fn successors(&self, others: &[Peer]) -> Vec<Peer> {
         let standbys = self.rivals(others).filter(|peer| peer.info.state() == SmState::Standby);
         let mut standbys: Vec<Peer> = standbys.copied().collect();
-        standbys.sort_by_key(|peer| Reverse(Candidate::from(&peer.info).rank()));
+        standbys.sort_by_key(|peer| Reverse(ElectionCandidate::from(&peer.info).rank()));
         standbys
     }
 }
 
 fn best<'a>(peers: impl Iterator<Item = &'a Peer>) -> Option<Peer> {
-    peers.max_by_key(|peer| Candidate::from(&peer.info).rank()).copied()
+    peers.max_by_key(|peer| ElectionCandidate::from(&peer.info).rank()).copied()
 }
 
 #[cfg(test)]
@@ -132,15 +132,19 @@ mod tests {
     }
 
     fn voter(state: SmState) -> Voter {
-        Voter { state, candidate: Candidate { priority: 5, guid: Guid(10) }, sm_key: SmKey(1) }
+        Voter {
+            state,
+            candidate: ElectionCandidate { priority: 5, guid: Guid(10) },
+            sm_key: SmKey(1),
+        }
     }
 
     #[test]
     fn priority_decides_before_the_lower_guid() {
         let own = voter(SmState::Discovering).candidate;
-        assert!(own.beats(Candidate { priority: 4, guid: Guid(1) }));
-        assert!(own.beats(Candidate { priority: 5, guid: Guid(11) }));
-        assert!(!own.beats(Candidate { priority: 5, guid: Guid(9) }));
+        assert!(own.beats(ElectionCandidate { priority: 4, guid: Guid(1) }));
+        assert!(own.beats(ElectionCandidate { priority: 5, guid: Guid(11) }));
+        assert!(!own.beats(ElectionCandidate { priority: 5, guid: Guid(9) }));
         assert!(!own.beats(own));
     }
 

@@ -1,7 +1,7 @@
 //! Judgement of the replies of a polled SM (IBA vol. 1, 14.4.1; the cases that the specification
 //! leaves open follow OpenSM).
 
-use super::election::{Candidate, Voter};
+use super::election::{ElectionCandidate, Voter};
 use super::peer::{Peer, is_trusted};
 use crate::wire::attr::{SmInfo, SmState};
 
@@ -25,7 +25,7 @@ pub fn judge(own: &Voter, polled: &Peer, info: &SmInfo) -> PollVerdict {
     if info.guid() != polled.guid() || !is_trusted(own.sm_key, info) {
         return PollVerdict::NoMaster;
     }
-    let is_higher = Candidate::from(info).beats(own.candidate);
+    let is_higher = ElectionCandidate::from(info).beats(own.candidate);
     match (own.state, info.state(), is_higher) {
         (SmState::Master, SmState::Master, false) => PollVerdict::Outranked,
         (SmState::Master, _, _) => PollVerdict::Changed,
@@ -51,7 +51,7 @@ mod tests {
     }
 
     fn verdict(own: SmState, info: &SmInfo) -> PollVerdict {
-        let candidate = Candidate { priority: 5, guid: Guid(10) };
+        let candidate = ElectionCandidate { priority: 5, guid: Guid(10) };
         let own = Voter { state: own, candidate, sm_key: SmKey(1) };
         let polled = Peer { info: self::info(5, SmState::Master), route: SmpRoute::Lid(Lid(1)) };
         judge(&own, &polled, info)

@@ -1,6 +1,6 @@
 //! SMInfo (IBA vol. 1, 14.2.5.13): replies to the requests of other SMs, and requests to them.
 
-use super::election::{Candidate, Voter};
+use super::election::{ElectionCandidate, Voter};
 use super::peer::{Peer, is_trusted};
 use super::role::{RoleEvent, step};
 use crate::config::options::Options;
@@ -69,13 +69,13 @@ impl SmStatus {
 
     /// This SM in elections.
     pub fn voter(&self) -> Voter {
-        let candidate = Candidate { priority: self.shown_priority(), guid: self.guid };
+        let candidate = ElectionCandidate { priority: self.shown_priority(), guid: self.guid };
         Voter { state: self.state, candidate, sm_key: self.sm_key }
     }
 
     /// This SM in elections once it is standby.
-    pub fn standby_candidate(&self) -> Candidate {
-        Candidate { priority: self.priority, guid: self.guid }
+    pub fn standby_candidate(&self) -> ElectionCandidate {
+        ElectionCandidate { priority: self.priority, guid: self.guid }
     }
 
     /// The standby SM at port GUID `to`, or the best one, for a HANDOVER.
@@ -89,12 +89,14 @@ impl SmStatus {
         else {
             return Err(self.no_successor(others, to));
         };
-        let shown = Candidate::from(&chosen.info);
-        let as_master = Candidate { priority: shown.priority.max(self.master_priority), ..shown };
+        let shown = ElectionCandidate::from(&chosen.info);
+        let as_master =
+            ElectionCandidate { priority: shown.priority.max(self.master_priority), ..shown };
         if !self.standby_candidate().beats(as_master) {
             return Ok(*chosen);
         }
-        let loses = |&priority: &u8| !Candidate { priority, guid: self.guid }.beats(as_master);
+        let loses =
+            |&priority: &u8| !ElectionCandidate { priority, guid: self.guid }.beats(as_master);
         let remedy = match (0..self.priority).rev().find(loses) {
             None => "raise the priority of the other".to_owned(),
             Some(lower) => {

@@ -14,7 +14,7 @@ use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::process::logging::{self, LogConfig};
 use torus_sm::daemon::process::recordings::Recordings;
-use torus_sm::daemon::setup::{ServerThreads, Setup};
+use torus_sm::daemon::setup::{DaemonSetup, ServerThreads};
 use torus_sm::daemon::sm_loop::context::ReloadFn;
 use torus_sm::daemon::sm_loop::files::StateFiles;
 use torus_sm::daemon::sm_loop::run::Exit;
@@ -256,7 +256,7 @@ impl SimCluster {
         let once = false;
         let config_file = None;
         let recorded = recordings.clone();
-        let setup = Setup {
+        let setup = DaemonSetup {
             options,
             config_files,
             ignored_lines: Vec::new(),

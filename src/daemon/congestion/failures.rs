@@ -15,13 +15,13 @@ const MAX_NAMED: usize = 16;
 
 /// The failures of a round.
 #[derive(Debug, Default)]
-pub(super) struct FailureLog {
+pub(super) struct CongestionFailureLog {
     /// Port GUIDs by reason and failed request.
     failed: BTreeMap<(FailureReason, u8, u16), Vec<Guid>>,
     recovered: Vec<Guid>,
 }
 
-impl FailureLog {
+impl CongestionFailureLog {
     /// Records a device that failed for another reason than before. `request`: the method and the
     /// attribute that failed.
     pub(super) fn failed(&mut self, guid: Guid, reason: FailureReason, request: (Method, u16)) {

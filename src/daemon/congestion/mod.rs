@@ -17,7 +17,7 @@ use crate::manage::feed::EventSender;
 use crate::publish::Subnet;
 use crate::transport::gsi::{GsiClient, GsiTimeouts};
 use arc_swap::ArcSwap;
-use failures::FailureLog;
+use failures::CongestionFailureLog;
 use round::Round;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +126,7 @@ impl CongestionManager {
             retries: subnet.options.transaction_retries,
         };
         let batch = self.connections.client.batch(timeouts);
-        let mut failures = FailureLog::default();
+        let mut failures = CongestionFailureLog::default();
         let round = Round::new(subnet, &mut self.devices, &mut failures, due);
         let figures = round.run(batch, subnets).await;
         failures.log(subnet);

@@ -1,6 +1,6 @@
 //! One round: the requests to all devices that need some, one at a time to each device.
 
-use super::failures::FailureLog;
+use super::failures::CongestionFailureLog;
 use crate::congestion::devices::{CongestionDevices, DeviceProgress, FailureReason};
 use crate::congestion::settings::CongestionSettings;
 use crate::congestion::status::CongestionRound;
@@ -27,7 +27,7 @@ pub(super) struct RoundFigures {
 pub(super) struct Round<'a> {
     subnet: &'a Arc<Subnet>,
     devices: &'a mut CongestionDevices,
-    failures: &'a mut FailureLog,
+    failures: &'a mut CongestionFailureLog,
     /// Port GUIDs of the devices that have not got a request.
     waiting: VecDeque<Guid>,
     /// Port GUIDs of the devices that have, by tag; true while a request is in flight.
@@ -40,7 +40,7 @@ impl<'a> Round<'a> {
     pub(super) fn new(
         subnet: &'a Arc<Subnet>,
         devices: &'a mut CongestionDevices,
-        failures: &'a mut FailureLog,
+        failures: &'a mut CongestionFailureLog,
         due: Vec<Guid>,
     ) -> Self {
         let ended = Utc::now();

@@ -256,12 +256,15 @@ impl PerfManager {
         let fabric = loop_status.fabric.clone().ok_or("the fabric has not been swept yet")?;
         self.status.is_sweeping = true;
         self.publish();
-        let targets = targets::Targets::new(&fabric, loop_status.subnet.as_deref());
+        let targets = targets::SweepTargets::new(&fabric, loop_status.subnet.as_deref());
         let mut sweep = sweep::Sweep::new(
             &self.options,
             &self.status.settings,
             targets,
-            sweep::Memory { database: &mut self.status.database, monitored: &mut self.monitored },
+            sweep::SweepMemory {
+                database: &mut self.status.database,
+                monitored: &mut self.monitored,
+            },
             self.started,
         );
         let report = sweep.run(self.connections.client.batch(self.options.timeouts)).await;

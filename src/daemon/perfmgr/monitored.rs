@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// The agent of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Agent {
+pub(super) struct PerfAgent {
     /// From ClassPortInfo; `None` if it was not read.
     pub capabilities: Option<PerfCapabilities>,
     /// LID of the port, and the address at which its agent answers.
@@ -17,10 +17,10 @@ pub(super) struct Agent {
 
 /// The agents by node GUID and port; those of a switch by the port that was asked.
 #[derive(Debug, Default)]
-pub(super) struct Monitored(BTreeMap<(Guid, PortNum), Agent>);
+pub(super) struct Monitored(BTreeMap<(Guid, PortNum), PerfAgent>);
 
 impl Monitored {
-    pub(super) fn agent(&self, node: Guid, port: PortNum) -> Agent {
+    pub(super) fn agent(&self, node: Guid, port: PortNum) -> PerfAgent {
         self.0.get(&(node, port)).copied().unwrap_or_default()
     }
 
@@ -30,7 +30,7 @@ impl Monitored {
 
     /// Stores a redirection. The capabilities are those of the agent there, which are unknown.
     pub(super) fn redirect(&mut self, node: Guid, port: PortNum, from: Lid, to: Redirection) {
-        let agent = Agent { capabilities: None, redirection: Some((from, to)) };
+        let agent = PerfAgent { capabilities: None, redirection: Some((from, to)) };
         self.0.insert((node, port), agent);
     }
 

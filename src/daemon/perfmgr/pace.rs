@@ -12,13 +12,13 @@ const QUERIES_PER_SLOT: usize = 22;
 
 /// The slots of a sweep.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct SweepPace {
     slots: Interval,
     /// Queries that may still be sent in the current slot.
     left: usize,
 }
 
-impl Pace {
+impl SweepPace {
     pub(super) fn new() -> Self {
         let mut slots = interval(SLOT);
         // After a delay, queries are not sent in one burst.
@@ -53,7 +53,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn queries_are_spread_over_slots() {
         let start = Instant::now();
-        let mut pace = Pace::new();
+        let mut pace = SweepPace::new();
         let mut sent = 0;
         while sent < 10 * QUERIES_PER_SLOT {
             if pace.take() { sent += 1 } else { pace.next_slot().await }

@@ -2,8 +2,8 @@
 
 use super::PerfOptions;
 use super::monitored::Monitored;
-use super::pace::Pace;
-use super::targets::{self, Targets};
+use super::pace::SweepPace;
+use super::targets::{self, SweepTargets};
 use crate::fabric::{NodeId, PortId};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::perfmgr::counters::{
@@ -27,7 +27,7 @@ use tracing::{debug, error};
 
 /// A request to a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Query {
+enum CounterQuery {
     /// Get(ClassPortInfo). The counters follow: of the port, or of all ports of a switch.
     ClassPortInfo,
     /// Get of PortCounters or PortCountersExtended.
@@ -36,13 +36,13 @@ enum Query {
     Clear(u16),
 }
 
-type Job = (PortId, Query);
+type Job = (PortId, CounterQuery);
 
 /// A sweep.
 pub(super) struct Sweep<'a> {
     options: &'a PerfOptions,
     settings: PerfSettings,
-    targets: Targets<'a>,
+    targets: SweepTargets<'a>,
     database: &'a mut Database,
     monitored: &'a mut Monitored,
     /// Start of the daemon.
@@ -56,7 +56,7 @@ pub(super) struct Sweep<'a> {
 }
 
 /// What sweeps read, and what they remember of the devices.
-pub(super) struct Memory<'a> {
+pub(super) struct SweepMemory<'a> {
     pub(super) database: &'a mut Database,
     pub(super) monitored: &'a mut Monitored,
 }
@@ -65,8 +65,8 @@ impl<'a> Sweep<'a> {
     pub(super) fn new(
         options: &'a PerfOptions,
         settings: &PerfSettings,
-        targets: Targets<'a>,
-        memory: Memory<'a>,
+        targets: SweepTargets<'a>,
+        memory: SweepMemory<'a>,
         origin: Instant,
     ) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl<'a> Sweep<'a> {
         self.remove_lost_nodes();
         let nodes: Vec<NodeId> = self.targets.nodes(self.options.ignores_cas).collect();
         nodes.into_iter().for_each(|node| self.add_node(node));
-        let mut pace = Pace::new();
+        let mut pace = SweepPace::new();
         loop {
             while self.may_send(&batch)
                 && pace.take()
@@ -165,7 +165,7 @@ impl<'a> Sweep<'a> {
             let num = self.targets.fabric.port(port).num;
             let agent = self.monitored.agent(node.guid(), targets::agent_port(node, num));
             if self.settings.queries_class_port_info && agent.capabilities.is_none() {
-                self.waiting.push_back((port, Query::ClassPortInfo));
+                self.waiting.push_back((port, CounterQuery::ClassPortInfo));
                 if node.is_switch() {
                     return;
                 }
@@ -177,9 +177,9 @@ impl<'a> Sweep<'a> {
 
     fn add_reads(&mut self, port: PortId) {
         self.ports += 1;
-        self.waiting.push_back((port, Query::Read(PerfAttr::PORT_COUNTERS)));
+        self.waiting.push_back((port, CounterQuery::Read(PerfAttr::PORT_COUNTERS)));
         if self.capabilities(port).has_extended() {
-            self.waiting.push_back((port, Query::Read(PerfAttr::PORT_COUNTERS_EXTENDED)));
+            self.waiting.push_back((port, CounterQuery::Read(PerfAttr::PORT_COUNTERS_EXTENDED)));
         }
     }
 
@@ -213,18 +213,18 @@ impl<'a> Sweep<'a> {
         batch.submit(tag, Agent::Perf, to, self.request(port, query));
     }
 
-    fn request(&self, port: PortId, query: Query) -> Mad {
+    fn request(&self, port: PortId, query: CounterQuery) -> Mad {
         let mut data = PerfData::default();
         let (method, attr_id, selection) = match query {
-            Query::ClassPortInfo => {
+            CounterQuery::ClassPortInfo => {
                 return perf::request(Method::GET, AttrId::CLASS_PORT_INFO, 0, &data);
             }
-            Query::Read(attr_id) => (Method::GET, attr_id, None),
-            Query::Clear(PerfAttr::PORT_COUNTERS) => {
+            CounterQuery::Read(attr_id) => (Method::GET, attr_id, None),
+            CounterQuery::Clear(PerfAttr::PORT_COUNTERS) => {
                 let selection = clear_selection(self.capabilities(port));
                 (Method::SET, PerfAttr::PORT_COUNTERS, Some(selection))
             }
-            Query::Clear(attr_id) => (Method::SET, attr_id, None),
+            CounterQuery::Clear(attr_id) => (Method::SET, attr_id, None),
         };
         data.set_port_select(self.targets.fabric.port(port).num);
         if let Some(group) = Group::by_id(attr_id) {
@@ -260,17 +260,17 @@ impl<'a> Sweep<'a> {
         if status & Status::REDIRECT != 0 {
             return self.redirected(port, query, &data);
         }
-        if status != Status::OK && query != Query::ClassPortInfo {
+        if status != Status::OK && query != CounterQuery::ClassPortInfo {
             self.failed += 1;
             let port = self.targets.fabric.describe(port);
             debug!("{port}: counters: status 0x{status:04x}: {}", Status::name(status));
             return;
         }
         match query {
-            Query::ClassPortInfo => self.class_port_info(port, status, &data),
-            Query::Read(PerfAttr::PORT_COUNTERS) => self.read_counters(port, &data),
-            Query::Read(_) => self.read_extended(port, &data),
-            Query::Clear(attr_id) => self.was_cleared(port, attr_id),
+            CounterQuery::ClassPortInfo => self.class_port_info(port, status, &data),
+            CounterQuery::Read(PerfAttr::PORT_COUNTERS) => self.read_counters(port, &data),
+            CounterQuery::Read(_) => self.read_extended(port, &data),
+            CounterQuery::Clear(attr_id) => self.was_cleared(port, attr_id),
         }
     }
 
@@ -290,7 +290,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Follows a redirection: the query is repeated at the other address, ClassPortInfo first.
-    fn redirected(&mut self, port: PortId, query: Query, data: &PerfData) {
+    fn redirected(&mut self, port: PortId, query: CounterQuery, data: &PerfData) {
         let info = ClassPortInfo::read(&data.0);
         let place = self.targets.fabric.describe(port);
         debug!("{place}: Redirection to LID {} received", info.redirect_lid());
@@ -306,7 +306,7 @@ impl<'a> Sweep<'a> {
                 let from = self.targets.lid(port).unwrap_or(Lid(0));
                 self.monitored.redirect(guid, num, from, to);
                 let query = if self.settings.queries_class_port_info {
-                    Query::ClassPortInfo
+                    CounterQuery::ClassPortInfo
                 } else {
                     query
                 };
@@ -405,7 +405,7 @@ impl<'a> Sweep<'a> {
         let name = &self.targets.fabric.node_of(port).name();
         debug!("PerfMgr: {reason}: {name} (0x{:x}) port {num}; clearing counters", guid.0);
         self.cleared.insert(port);
-        self.waiting.push_front((port, Query::Clear(attr_id)));
+        self.waiting.push_front((port, CounterQuery::Clear(attr_id)));
     }
 
     /// The counters were cleared; those that were not selected go on.

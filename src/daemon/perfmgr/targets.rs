@@ -8,12 +8,12 @@ use crate::transport::{Address, GSI_QKEY};
 use crate::wire::attr::NodeKind;
 
 /// The fabric as the performance manager addresses it.
-pub(super) struct Targets<'a> {
+pub(super) struct SweepTargets<'a> {
     pub fabric: &'a Fabric,
     subnet: Option<&'a Subnet>,
 }
 
-impl<'a> Targets<'a> {
+impl<'a> SweepTargets<'a> {
     /// `subnet`: the published subnet, whose path SLs the requests have; without it they have SL 0.
     pub(super) fn new(fabric: &'a Fabric, subnet: Option<&'a Subnet>) -> Self {
         Self { fabric, subnet }

@@ -45,7 +45,7 @@ pub fn limit_arenas() {}
 pub async fn return_unused() {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut growth = Growth::default();
+    let mut growth = MemoryGrowth::default();
     loop {
         ticks.tick().await;
         let Some(now) = resident() else { return };
@@ -58,12 +58,12 @@ pub async fn return_unused() {
 
 /// The growth of the resident memory since memory was returned last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Growth {
+struct MemoryGrowth {
     /// The least resident memory since then, in bytes; 0 at the start.
     least: u64,
 }
 
-impl Growth {
+impl MemoryGrowth {
     /// True if memory should be returned.
     fn is_large(&mut self, resident: u64) -> bool {
         if resident < self.least {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn memory_is_returned_after_growth_only() {
         const MIB: u64 = 1 << 20;
-        let mut growth = Growth::default();
+        let mut growth = MemoryGrowth::default();
         assert!(growth.is_large(40 * MIB), "the growth of the start");
         growth.trimmed(30 * MIB);
         assert!(!growth.is_large(33 * MIB));

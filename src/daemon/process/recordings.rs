@@ -56,13 +56,13 @@ pub struct Recordings {
     /// The port of the subnet manager, for the files.
     port: String,
     max_files: AtomicU32,
-    state: Mutex<State>,
+    state: Mutex<RecordingState>,
     /// The events of the daemon, once it is made.
     feed: OnceLock<EventSender>,
 }
 
 #[derive(Default)]
-struct State {
+struct RecordingState {
     /// The texts of the configuration files in force.
     files: Arc<ConfigTexts>,
     /// Time and path of the last recording.
@@ -281,7 +281,7 @@ impl Recordings {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RecordingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

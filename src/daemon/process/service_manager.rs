@@ -93,7 +93,7 @@ impl ServiceManager {
             return;
         }
         let reports = async {
-            let mut progress = Progress::default();
+            let mut progress = ServiceProgress::default();
             let mut last = String::new();
             loop {
                 let status = status.load_full();
@@ -151,12 +151,12 @@ fn watchdog() -> Option<Duration> {
 
 /// Finds out whether the SM loop hangs.
 #[derive(Default)]
-struct Progress {
+struct ServiceProgress {
     /// The last status, and when it was seen first.
     last: Option<(Arc<LoopStatus>, Instant)>,
 }
 
-impl Progress {
+impl ServiceProgress {
     /// False if the loop has done the same work for longer than [`MAX_PASS_TIME`].
     fn is_made(&mut self, status: &Arc<LoopStatus>) -> bool {
         match &self.last {

@@ -63,7 +63,7 @@ pub enum Admission {
 
 /// The open replies of a requester, and how it dealt with earlier ones.
 #[derive(Debug, Default)]
-struct Requester {
+struct TableRequester {
     /// Bytes of its open replies.
     open: usize,
     /// Number of its open replies.
@@ -77,7 +77,7 @@ struct Requester {
     last_unacknowledged: Option<Instant>,
 }
 
-impl Requester {
+impl TableRequester {
     fn is_silent(&self, now: Instant) -> bool {
         self.unacknowledged >= MIN_UNACKNOWLEDGED
             && self
@@ -119,16 +119,16 @@ impl Requester {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OpenRepliesState {
     /// Time, requester and length of each reply that an old kernel sends, oldest first.
     handed_over: VecDeque<(Instant, Lid, usize)>,
     /// Memory of all open replies in bytes.
     open: usize,
     /// By LID, of which there are at most 49,151.
-    requesters: HashMap<Lid, Requester>,
+    requesters: HashMap<Lid, TableRequester>,
 }
 
-impl State {
+impl OpenRepliesState {
     /// Removes the replies that an old kernel no longer has.
     fn close_old(&mut self, now: Instant) {
         while let Some(&(sent, lid, length)) = self.handed_over.front()
@@ -151,7 +151,7 @@ impl State {
 /// The open replies of all ports.
 #[derive(Debug, Default)]
 pub struct OpenReplies {
-    state: Mutex<State>,
+    state: Mutex<OpenRepliesState>,
     /// Notified when a reply ends while requests wait.
     freed: Notify,
     /// True if requests wait.
@@ -159,7 +159,7 @@ pub struct OpenReplies {
 }
 
 impl OpenReplies {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OpenRepliesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,6 +1,6 @@
 //! `opensm-lid-matrix.dump`: hop counts between switches, or of routes.
 
-use super::routes::{SwitchGraph, egress, planned_hops};
+use super::routes::{DumpGraph, egress, planned_hops};
 use super::{put, switches};
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Guid, Lid};
@@ -30,7 +30,7 @@ pub fn lid_matrix(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
     if plan.routing.policy.lists_own_routes() {
         return route_matrix(out, fabric, plan);
     }
-    let graph = SwitchGraph::new(fabric);
+    let graph = DumpGraph::new(fabric);
     let exceptions = plan.routing.policy.port_hops();
     // The distances are the same in both directions.
     let distances: Vec<Vec<u8>> = fabric.switch_ids().map(|to| graph.distances(to)).collect();

@@ -48,7 +48,7 @@ pub(super) fn egress(plan: &Plan, node: &Node, switch: SwitchId, lid: Lid) -> Op
 /// Writes `opensm.fdbs`: the linear forwarding tables with hop counts, in the format that `ibdmchk`
 /// reads.
 pub fn fdbs(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
-    let graph = SwitchGraph::new(fabric);
+    let graph = DumpGraph::new(fabric);
     let planned = planned_hops(fabric, plan);
     let max = plan.lids.max();
     for switch in switches(fabric) {
@@ -81,11 +81,11 @@ pub fn fdbs(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
 }
 
 /// The graph of switches, for shortest distances.
-pub(super) struct SwitchGraph {
+pub(super) struct DumpGraph {
     neighbours: Vec<Vec<u32>>,
 }
 
-impl SwitchGraph {
+impl DumpGraph {
     pub(super) fn new(fabric: &Fabric) -> Self {
         let neighbours = fabric.switches().iter().map(|&node| {
             let peers = fabric.ports_of(node).filter_map(|port| port.peer);

@@ -36,7 +36,7 @@ pub struct AdaptiveRequest {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
+enum ArStep {
     ReadInfo,
     ReadGroups(u32),
     ReadEntries(u32),
@@ -61,7 +61,7 @@ enum HeldEntries {
 
 /// What a switch is to have.
 #[derive(Clone, Debug)]
-enum WantedGroups {
+enum ArGoal {
     /// Not planned yet.
     Undecided,
     Static,
@@ -84,8 +84,8 @@ pub struct AdaptiveSwitch {
     is_in_doubt: bool,
     /// It did not acknowledge that it is switched off.
     is_stuck: bool,
-    wanted: WantedGroups,
-    steps: VecDeque<Step>,
+    wanted: ArGoal,
+    steps: VecDeque<ArStep>,
     failure: Option<AdaptiveFailure>,
     /// It has been switched off after a failure, or is to be.
     is_given_up: bool,
@@ -101,7 +101,7 @@ impl AdaptiveSwitch {
             may_hold: Vec::new(),
             is_in_doubt: false,
             is_stuck: false,
-            wanted: WantedGroups::Undecided,
+            wanted: ArGoal::Undecided,
             steps: VecDeque::new(),
             failure: None,
             is_given_up: false,
@@ -146,7 +146,7 @@ impl AdaptiveSwitch {
 
     /// Sends nothing until it is observed again.
     pub(super) fn hold(&mut self) {
-        self.wanted = WantedGroups::Undecided;
+        self.wanted = ArGoal::Undecided;
         self.steps.clear();
     }
 
@@ -154,14 +154,14 @@ impl AdaptiveSwitch {
     pub(super) fn switch_off(&mut self) {
         self.hold();
         if self.may_be_on() {
-            self.steps.push_back(Step::SwitchOff);
+            self.steps.push_back(ArStep::SwitchOff);
         }
     }
 
     /// True if it has what it is to have, and that is more than static forwarding.
     pub fn is_configured(&self) -> bool {
         let is_done = self.failure.is_none() && self.steps.is_empty();
-        is_done && matches!(self.wanted, WantedGroups::Tables(_)) && self.info.is_some_and(is_on)
+        is_done && matches!(self.wanted, ArGoal::Tables(_)) && self.info.is_some_and(is_on)
     }
 
     pub(super) fn state(&self) -> AdaptiveSwitchState {
@@ -179,11 +179,11 @@ impl AdaptiveSwitch {
             self.failure = None;
             self.is_given_up = false;
         }
-        self.wanted = WantedGroups::Undecided;
+        self.wanted = ArGoal::Undecided;
         self.steps.clear();
         // A switch that refused ARInfo has nothing to read.
         if !self.is_given_up || self.info.is_some() {
-            self.steps.push_back(Step::ReadInfo);
+            self.steps.push_back(ArStep::ReadInfo);
         }
     }
 
@@ -194,21 +194,19 @@ impl AdaptiveSwitch {
         routes: Option<SwitchTarget>,
     ) {
         self.wanted = match (target, routes) {
-            (Some(target), _) if !self.is_given_up => WantedGroups::Tables(target),
-            (_, Some(routes)) if self.is_stuck && self.may_be_on() => {
-                WantedGroups::StaticEntries(routes)
-            }
-            _ => WantedGroups::Static,
+            (Some(target), _) if !self.is_given_up => ArGoal::Tables(target),
+            (_, Some(routes)) if self.is_stuck && self.may_be_on() => ArGoal::StaticEntries(routes),
+            _ => ArGoal::Static,
         };
         self.steps.clear();
         let Some(info) = self.info else { return };
         match &self.wanted {
-            WantedGroups::Tables(target) if is_on(info) => {
+            ArGoal::Tables(target) if is_on(info) => {
                 let target = target.clone();
                 self.steps = self.running(&target, info);
                 self.add_held(target);
             }
-            WantedGroups::Tables(target) => {
+            ArGoal::Tables(target) => {
                 self.may_hold = vec![target.clone()];
                 let known =
                     if let HeldEntries::As(known) = &self.entries { Some(known) } else { None };
@@ -217,16 +215,16 @@ impl AdaptiveSwitch {
                 steps.extend(
                     (0..group_blocks(&groups))
                         .filter(|block| self.differs(&groups, *block))
-                        .map(Step::WriteGroups),
+                        .map(ArStep::WriteGroups),
                 );
-                steps.push_back(Step::WriteInfo);
+                steps.push_back(ArStep::WriteInfo);
                 self.steps = steps;
             }
-            WantedGroups::StaticEntries(routes) => {
-                self.steps = (0..routes.entry_blocks()).map(Step::WriteStatic).collect();
+            ArGoal::StaticEntries(routes) => {
+                self.steps = (0..routes.entry_blocks()).map(ArStep::WriteStatic).collect();
             }
-            WantedGroups::Static if self.may_be_on() => self.steps = [Step::SwitchOff].into(),
-            WantedGroups::Static | WantedGroups::Undecided => {}
+            ArGoal::Static if self.may_be_on() => self.steps = [ArStep::SwitchOff].into(),
+            ArGoal::Static | ArGoal::Undecided => {}
         }
         self.settle();
     }
@@ -243,7 +241,7 @@ impl AdaptiveSwitch {
 
     /// Forgets earlier tables once the last difference is written.
     fn settle(&mut self) {
-        if let WantedGroups::Tables(target) = &self.wanted
+        if let ArGoal::Tables(target) = &self.wanted
             && self.steps.is_empty()
             && self.failure.is_none()
         {
@@ -252,7 +250,7 @@ impl AdaptiveSwitch {
     }
 
     /// The steps of a switch whose adaptive routing is on.
-    fn running(&self, target: &SwitchTarget, info: ArInfo) -> VecDeque<Step> {
+    fn running(&self, target: &SwitchTarget, info: ArInfo) -> VecDeque<ArStep> {
         let groups = target.groups();
         let held = self.held_groups();
         let leads_elsewhere = held.iter().zip(&groups).any(|(held, wanted)| {
@@ -261,26 +259,27 @@ impl AdaptiveSwitch {
         });
         let mut steps = VecDeque::new();
         if leads_elsewhere {
-            steps.push_back(Step::SwitchOff);
+            steps.push_back(ArStep::SwitchOff);
         }
         let blocks = group_blocks(&groups).max(group_blocks(held));
         let added = merged(held, &groups);
-        steps.extend((0..blocks).filter(|&block| self.differs(&added, block)).map(Step::AddGroups));
+        let differing = (0..blocks).filter(|&block| self.differs(&added, block));
+        steps.extend(differing.map(ArStep::AddGroups));
         let wanted = target.info(info);
         if wanted.group_top() > info.group_top() {
-            steps.push_back(Step::RaiseTop);
+            steps.push_back(ArStep::RaiseTop);
         }
         match &self.entries {
             HeldEntries::As(known) => steps.append(&mut entry_steps(target, Some(known))),
             HeldEntries::Unknown => {
                 let own = target.own_block();
                 let others = (0..target.entry_blocks()).filter(|&block| block != own);
-                steps.extend(others.chain([own]).map(Step::ReadEntries));
+                steps.extend(others.chain([own]).map(ArStep::ReadEntries));
             }
         }
         let is_final = |&block: &u32| group_block(&added, block) == group_block(&groups, block);
-        steps.extend((0..blocks).filter(|block| !is_final(block)).map(Step::WriteGroups));
-        steps.push_back(Step::WriteInfo);
+        steps.extend((0..blocks).filter(|block| !is_final(block)).map(ArStep::WriteGroups));
+        steps.push_back(ArStep::WriteInfo);
         steps
     }
 
@@ -302,38 +301,38 @@ impl AdaptiveSwitch {
         None
     }
 
-    fn request_of(&self, step: Step) -> Option<AdaptiveRequest> {
+    fn request_of(&self, step: ArStep) -> Option<AdaptiveRequest> {
         let request = |attr_id, modifier, set| Some(AdaptiveRequest { attr_id, modifier, set });
         let modifier = AR_INFO_MODIFIER.value;
         match step {
-            Step::ReadInfo => return request(AttrId::AR_INFO, modifier, None),
-            Step::ReadGroups(block) => return request(AttrId::AR_GROUP_TABLE, block, None),
-            Step::ReadEntries(block) => return request(AttrId::AR_LFT, block, None),
-            Step::SwitchOff => {
+            ArStep::ReadInfo => return request(AttrId::AR_INFO, modifier, None),
+            ArStep::ReadGroups(block) => return request(AttrId::AR_GROUP_TABLE, block, None),
+            ArStep::ReadEntries(block) => return request(AttrId::AR_LFT, block, None),
+            ArStep::SwitchOff => {
                 let off = off(self.info.unwrap_or_default());
                 return request(AttrId::AR_INFO, modifier, Some(off.0));
             }
-            Step::WriteStatic(block) => {
-                let WantedGroups::StaticEntries(routes) = &self.wanted else { return None };
+            ArStep::WriteStatic(block) => {
+                let ArGoal::StaticEntries(routes) = &self.wanted else { return None };
                 return request(AttrId::AR_LFT, block, Some(routes.static_entries(block).0));
             }
             _ => {}
         }
-        let WantedGroups::Tables(target) = &self.wanted else { return None };
+        let ArGoal::Tables(target) = &self.wanted else { return None };
         let info = self.info.unwrap_or_default();
         match step {
-            Step::AddGroups(block) => {
+            ArStep::AddGroups(block) => {
                 let added = merged(self.held_groups(), &target.groups());
                 request(AttrId::AR_GROUP_TABLE, block, Some(group_block(&added, block).0))
             }
-            Step::WriteGroups(block) => {
+            ArStep::WriteGroups(block) => {
                 let block_data = group_block(&target.groups(), block).0;
                 request(AttrId::AR_GROUP_TABLE, block, Some(block_data))
             }
-            Step::WriteEntries(block) => {
+            ArStep::WriteEntries(block) => {
                 request(AttrId::AR_LFT, block, Some(target.entries(block).0))
             }
-            Step::RaiseTop => {
+            ArStep::RaiseTop => {
                 let mut raised = info;
                 raised.set_group_top(target.info(info).group_top());
                 request(AttrId::AR_INFO, modifier, Some(raised.0))
@@ -370,7 +369,7 @@ impl AdaptiveSwitch {
         };
         let is_known = self.failure == Some(failure);
         let is_unanswered = matches!(failure, AdaptiveFailure::Unanswered(_));
-        self.is_in_doubt |= is_unanswered && matches!(step, Step::WriteInfo | Step::RaiseTop);
+        self.is_in_doubt |= is_unanswered && matches!(step, ArStep::WriteInfo | ArStep::RaiseTop);
         self.fail(failure, step);
         (!is_known).then_some(failure)
     }
@@ -381,26 +380,26 @@ impl AdaptiveSwitch {
         if is_known || self.is_given_up {
             return None;
         }
-        self.fail(AdaptiveFailure::SubGroups, Step::ReadInfo);
+        self.fail(AdaptiveFailure::SubGroups, ArStep::ReadInfo);
         Some(AdaptiveFailure::SubGroups)
     }
 
     /// Gives the switch up: it forwards statically.
-    fn fail(&mut self, failure: AdaptiveFailure, step: Step) {
+    fn fail(&mut self, failure: AdaptiveFailure, step: ArStep) {
         self.failure = Some(failure);
         self.is_given_up = true;
-        self.is_stuck |= step == Step::SwitchOff;
+        self.is_stuck |= step == ArStep::SwitchOff;
         self.groups = None;
         self.entries = HeldEntries::Unknown;
         self.steps.clear();
         let may_be_on = match step {
-            Step::SwitchOff | Step::WriteStatic(_) => false,
-            Step::WriteInfo | Step::RaiseTop => true,
+            ArStep::SwitchOff | ArStep::WriteStatic(_) => false,
+            ArStep::WriteInfo | ArStep::RaiseTop => true,
             _ => self.info.is_some_and(is_on),
         };
         if may_be_on {
-            self.steps.push_back(Step::SwitchOff);
-        } else if step == Step::ReadInfo {
+            self.steps.push_back(ArStep::SwitchOff);
+        } else if step == ArStep::ReadInfo {
             self.info = None;
         }
     }
@@ -409,15 +408,15 @@ impl AdaptiveSwitch {
         self.info = Some(info);
         self.is_in_doubt = false;
         self.is_stuck &= is_on(info);
-        let is_switched_on = matches!(self.wanted, WantedGroups::Tables(_));
+        let is_switched_on = matches!(self.wanted, ArGoal::Tables(_));
         if !is_on(info) && !is_switched_on {
             self.may_hold.clear();
         }
     }
 
-    fn done(&mut self, step: Step, data: &[u8; DATA_SIZE]) {
+    fn done(&mut self, step: ArStep, data: &[u8; DATA_SIZE]) {
         match step {
-            Step::ReadInfo => {
+            ArStep::ReadInfo => {
                 let info = ArInfo(*data);
                 self.take_info(info);
                 let is_unknown = is_on(info) && self.groups.is_none();
@@ -425,33 +424,35 @@ impl AdaptiveSwitch {
                     let groups = usize::from(info.group_top()) + 1;
                     self.groups = Some(vec![GroupPorts::default(); groups]);
                     let blocks = groups.div_ceil(AR_GROUP_BLOCK) as u32;
-                    self.steps.extend((0..blocks).map(Step::ReadGroups));
+                    self.steps.extend((0..blocks).map(ArStep::ReadGroups));
                 }
             }
-            Step::WriteInfo | Step::RaiseTop | Step::SwitchOff => self.take_info(ArInfo(*data)),
-            Step::ReadGroups(block) | Step::AddGroups(block) | Step::WriteGroups(block) => {
+            ArStep::WriteInfo | ArStep::RaiseTop | ArStep::SwitchOff => {
+                self.take_info(ArInfo(*data))
+            }
+            ArStep::ReadGroups(block) | ArStep::AddGroups(block) | ArStep::WriteGroups(block) => {
                 let groups = self.groups.get_or_insert_default();
                 let first = block as usize * AR_GROUP_BLOCK;
                 groups.resize(groups.len().max(first + AR_GROUP_BLOCK), GroupPorts::default());
                 let read = ArGroupBlock(*data).groups();
                 groups[first..first + AR_GROUP_BLOCK].copy_from_slice(&read);
             }
-            Step::ReadEntries(block) => {
-                if let WantedGroups::Tables(target) = &self.wanted
+            ArStep::ReadEntries(block) => {
+                if let ArGoal::Tables(target) = &self.wanted
                     && target.entries(block).0 != *data
                 {
-                    self.steps.push_front(Step::WriteEntries(block));
+                    self.steps.push_front(ArStep::WriteEntries(block));
                 }
             }
-            Step::WriteEntries(_) | Step::WriteStatic(_) => {}
+            ArStep::WriteEntries(_) | ArStep::WriteStatic(_) => {}
         }
         let writes_entries =
-            |step: &Step| matches!(step, Step::WriteEntries(_) | Step::ReadEntries(_));
+            |step: &ArStep| matches!(step, ArStep::WriteEntries(_) | ArStep::ReadEntries(_));
         let was_entries = writes_entries(&step);
         if was_entries {
             // Between the first and the last block, nothing is known of the whole.
             self.entries = match &self.wanted {
-                WantedGroups::Tables(target) if !self.steps.iter().any(writes_entries) => {
+                ArGoal::Tables(target) if !self.steps.iter().any(writes_entries) => {
                     HeldEntries::As(target.clone())
                 }
                 _ => HeldEntries::Unknown,
@@ -461,13 +462,13 @@ impl AdaptiveSwitch {
 }
 
 /// The writes of blocks that differ from what is held, that with the subnet manager's LID last.
-fn entry_steps(target: &SwitchTarget, held: Option<&SwitchTarget>) -> VecDeque<Step> {
+fn entry_steps(target: &SwitchTarget, held: Option<&SwitchTarget>) -> VecDeque<ArStep> {
     let own = target.own_block();
     let others = (0..target.entry_blocks()).filter(|&block| block != own);
     others
         .chain([own])
         .filter(|block| held.is_none_or(|held| held.entries(*block) != target.entries(*block)))
-        .map(Step::WriteEntries)
+        .map(ArStep::WriteEntries)
         .collect()
 }
 

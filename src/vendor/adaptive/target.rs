@@ -23,10 +23,10 @@ pub struct AdaptiveSettings {
 
 /// The tables of all switches of a subnet.
 #[derive(Clone, Debug)]
-pub struct AdaptiveTarget(Arc<Tables>);
+pub struct AdaptiveTarget(Arc<TargetTables>);
 
 #[derive(Debug)]
-struct Tables {
+struct TargetTables {
     fabric: Arc<Fabric>,
     plan: Arc<Plan>,
     groups: AdaptiveGroups,
@@ -40,7 +40,7 @@ struct Tables {
 /// The tables of one switch.
 #[derive(Clone, Debug)]
 pub struct SwitchTarget {
-    tables: Arc<Tables>,
+    tables: Arc<TargetTables>,
     switch: SwitchId,
 }
 
@@ -56,7 +56,7 @@ impl AdaptiveTarget {
     ) -> Self {
         let in_order = (0..=plan.lids.max().0).map(|lid| !reorders(Lid(lid))).collect();
         let own_lid = plan.lids.base(fabric.local()).unwrap_or_default();
-        Self(Arc::new(Tables { fabric, plan, groups, settings, in_order, own_lid }))
+        Self(Arc::new(TargetTables { fabric, plan, groups, settings, in_order, own_lid }))
     }
 
     pub fn groups(&self) -> &AdaptiveGroups {
@@ -95,7 +95,7 @@ impl AdaptiveTarget {
     /// The tables of a switch; `None` if no entry of it has a group, so that its plain table is enough.
     pub fn for_switch(&self, guid: Guid) -> Option<SwitchTarget> {
         let target = self.of_switch(guid)?;
-        let Tables { plan, groups, .. } = &*self.0;
+        let TargetTables { plan, groups, .. } = &*self.0;
         let lft = plan.routing.lft(target.switch);
         plan.lids
             .iter()
@@ -114,7 +114,7 @@ impl AdaptiveTarget {
 impl SwitchTarget {
     /// The ports that the switch may choose for a LID.
     pub fn choices(&self, lid: Lid) -> PortMask {
-        let Tables { plan, groups, .. } = &*self.tables;
+        let TargetTables { plan, groups, .. } = &*self.tables;
         groups.ports(self.switch, lid, plan.routing.lft(self.switch).entry(lid))
     }
 
@@ -177,7 +177,7 @@ impl SwitchTarget {
     }
 
     fn entry(&self, lid: Lid) -> ArEntry {
-        let Tables { plan, groups, settings, in_order, .. } = &*self.tables;
+        let TargetTables { plan, groups, settings, in_order, .. } = &*self.tables;
         let lft = plan.routing.lft(self.switch);
         let port = lft.entry(lid);
         if port == LFT_NO_PATH {

@@ -1,7 +1,7 @@
 //! Formats `tracing` events as log lines.
 
 use super::event::LogEvent;
-use super::{Shared, flags};
+use super::{LogShared, flags};
 use crate::transport::frames;
 use chrono::{DateTime, Local};
 use std::fmt::{self, Write as _};
@@ -13,10 +13,10 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
 /// A layer that writes events to the log in OpenSM's format.
-pub struct LogLayer(Arc<Shared>);
+pub struct LogLayer(Arc<LogShared>);
 
 impl LogLayer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<LogShared>) -> Self {
         Self(shared)
     }
 

@@ -33,7 +33,7 @@ pub use sink::LogDestination;
 use crate::config::log_modules::ModuleFlags;
 use crate::config::options::{LogFormat, Options};
 use arc_swap::ArcSwap;
-use sink::Sink;
+use sink::LogSink;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -137,18 +137,18 @@ impl From<&Options> for LogConfig {
 
 /// Controls the open log.
 #[derive(Clone)]
-pub struct LogHandle(Arc<Shared>);
+pub struct LogHandle(Arc<LogShared>);
 
-struct Shared {
+struct LogShared {
     flags: AtomicU8,
     /// Flags that are always enabled.
     always: u8,
     /// Flags of single modules, in addition to the others.
     modules: ArcSwap<Vec<ModuleFlags>>,
-    sink: Mutex<Sink>,
+    sink: Mutex<LogSink>,
 }
 
-impl Shared {
+impl LogShared {
     fn enabled(&self, wanted: u8) -> bool {
         wanted & (self.flags.load(Ordering::Relaxed) | self.always) != 0
     }
@@ -165,7 +165,7 @@ impl Shared {
     }
 
     /// Locks the sink, even if a panic poisoned it: the log then has at worst an incomplete line.
-    fn sink(&self) -> MutexGuard<'_, Sink> {
+    fn sink(&self) -> MutexGuard<'_, LogSink> {
         self.sink.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -186,11 +186,11 @@ pub fn start(config: &LogConfig) -> io::Result<LogHandle> {
 /// # Errors
 /// The file cannot be opened.
 pub fn open(config: &LogConfig) -> io::Result<(LogLayer, LogHandle)> {
-    let sink = Sink::open(config)?;
+    let sink = LogSink::open(config)?;
     let always = if config.announce { flags::SYS } else { 0 };
     let flags = AtomicU8::new(config.flags);
     let modules = ArcSwap::default();
-    let shared = Arc::new(Shared { flags, always, modules, sink: Mutex::new(sink) });
+    let shared = Arc::new(LogShared { flags, always, modules, sink: Mutex::new(sink) });
     Ok((LogLayer::new(Arc::clone(&shared)), LogHandle(shared)))
 }
 

@@ -28,7 +28,7 @@ impl From<&str> for LogDestination {
 }
 
 /// The open destination of the log.
-pub(super) struct Sink {
+pub(super) struct LogSink {
     config: LogConfig,
     out: Out,
     /// Size of the file in bytes.
@@ -53,7 +53,7 @@ impl Out {
     }
 }
 
-impl Sink {
+impl LogSink {
     pub(super) fn open(config: &LogConfig) -> io::Result<Self> {
         let (out, size) = open_out(&config.destination, config.append)?;
         Ok(Self { config: config.clone(), out, size, is_failing: false })
@@ -211,7 +211,7 @@ impl Sink {
     }
 }
 
-impl Drop for Sink {
+impl Drop for LogSink {
     fn drop(&mut self) {
         self.flush();
     }

@@ -9,7 +9,7 @@ use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::ids::MKey;
 use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
-use crate::sm::election::Candidate;
+use crate::sm::election::ElectionCandidate;
 use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
 use crate::transport::client::SmpClient;
@@ -62,7 +62,7 @@ pub async fn confirm_master(
     client: &SmpClient,
     successor: &Peer,
     key: MKey,
-    own: Candidate,
+    own: ElectionCandidate,
 ) -> Result<String, String> {
     let guid = successor.guid();
     let request = SmpRequest::get(successor.route, AttrId::SM_INFO, 0).with_m_key(key);
@@ -84,7 +84,7 @@ pub async fn confirm_master(
              this SM takes over again if it stays silent"
         ));
     };
-    let candidate = Candidate::from(&info);
+    let candidate = ElectionCandidate::from(&info);
     if own.beats(candidate) {
         return Err(format!(
             "the SM at port GUID {guid} is MASTER with priority {}, and this SM with priority {} \
