@@ -384,6 +384,6 @@ fn table(records: usize, time: Duration) {
     println!(
         "{rate:.1} tables/s of {records} records; median {:?}, longest {:?}",
         waits[waits.len() / 2],
-        waits.last().copied().unwrap_or_default()
+        waits.last().copied().unwrap_or(Duration::ZERO)
     );
 }

@@ -52,7 +52,7 @@ pub fn sa_requests(data: &[u8]) {
 
 /// A request with a well-formed header, and the rest from `body`.
 fn request(body: &[u8]) -> Vec<u8> {
-    let byte = |at: usize| body.get(at).copied().unwrap_or_default();
+    let byte = |at: usize| body.get(at).copied().unwrap_or(0);
     let mut mad = vec![0; MAD_SIZE];
     let methods = [
         Method::GET,

@@ -59,9 +59,9 @@ pub fn torus_conf(data: &[u8]) {
 
 /// guid2lid: the accepted ranges are disjoint, and are read back as written.
 pub fn guid2lid(data: &[u8]) {
-    let lmc = data.first().copied().unwrap_or_default() % 8;
+    let lmc = data.first().copied().unwrap_or(0) % 8;
     let file = Path::new("guid2lid");
-    let (map, _) = cache::parse(file, &text(data.get(1..).unwrap_or_default()), lmc);
+    let (map, _) = cache::parse(file, &text(data.get(1..).unwrap_or(&[])), lmc);
     let mut ranges: Vec<_> = map.values().copied().collect();
     ranges.sort();
     assert!(ranges.iter().all(|(first, last)| first.0 > 0 && first <= last));

@@ -124,9 +124,9 @@ impl Connection {
             report_error("cannot connect to the simulator", path.to_bytes(), errno);
             Errno(libc::ENODEV)
         })?;
-        let inode = inode(fd).unwrap_or_default();
+        let inode = inode(fd).unwrap_or(0);
         let mut connection = Self { fd, inode, directory: Vec::new(), lock: Mutex::new(()) };
-        let node = variable(NODE_VARIABLE).map(CStr::to_bytes).unwrap_or_default();
+        let node = variable(NODE_VARIABLE).map_or(&[][..], CStr::to_bytes);
         let mut reply = Vec::new();
         match connection.request(ATTACH, &[&VERSION.to_ne_bytes(), node], &mut reply) {
             Ok(_) => connection.directory = reply,
@@ -244,7 +244,7 @@ fn send(fd: RawFd, header: &[u8], parts: &[&[u8]]) -> Result<(), Errno> {
             libc::send(fd, rest.as_ptr().cast::<c_void>(), rest.len(), libc::MSG_NOSIGNAL)
         };
         match usize::try_from(sent) {
-            Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
+            Ok(sent) => rest = rest.get(sent..).unwrap_or(&[]),
             Err(_) if Errno::last() == Errno(libc::EINTR) => {}
             Err(_) => return Err(Errno::last()),
         }
@@ -258,18 +258,18 @@ fn receive(fd: RawFd, body: &mut Vec<u8>) -> Result<(c_int, Option<RawFd>), Errn
     let mut buffer = [0; REPLY_BUFFER];
     let (mut filled, passed) = receive_some(fd, &mut buffer)?;
     while filled < FRAME_HEADER_SIZE {
-        let (more, _) = receive_some(fd, buffer.get_mut(filled..).unwrap_or_default())?;
+        let (more, _) = receive_some(fd, buffer.get_mut(filled..).unwrap_or(&mut []))?;
         filled += more;
     }
     let invalid = Errno(libc::EPROTO);
     let header = buffer.first_chunk::<FRAME_HEADER_SIZE>().ok_or(invalid)?;
     let (errno, length) = read_frame_header(*header).ok_or(invalid)?;
     body.clear();
-    body.extend_from_slice(buffer.get(FRAME_HEADER_SIZE..filled).unwrap_or_default());
+    body.extend_from_slice(buffer.get(FRAME_HEADER_SIZE..filled).unwrap_or(&[]));
     let mut at = body.len();
     body.resize(length, 0);
     while at < length {
-        at += receive_some(fd, body.get_mut(at..).unwrap_or_default())?.0;
+        at += receive_some(fd, body.get_mut(at..).unwrap_or(&mut []))?.0;
     }
     Ok((c_int::try_from(errno).unwrap_or(libc::EPROTO), passed))
 }

@@ -116,7 +116,7 @@ fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
     let (_, file) = receive_some(fd, &mut packet).map_err(|_| Errno(libc::EIO))?;
     if has_file {
         let file = file.ok_or(Errno(libc::EIO))?;
-        let read = read_file(file, buffer.get_mut(..length).unwrap_or_default());
+        let read = read_file(file, buffer.get_mut(..length).unwrap_or(&mut []));
         // SAFETY: only this function knows the new descriptor.
         unsafe { real::close(file) };
         read?;
@@ -152,7 +152,7 @@ fn read_file(fd: RawFd, mut buffer: &mut [u8]) -> Result<(), Errno> {
         match usize::try_from(got) {
             Ok(got) if got > 0 => {
                 at += got as libc::off_t;
-                buffer = buffer.get_mut(got..).unwrap_or_default();
+                buffer = buffer.get_mut(got..).unwrap_or(&mut []);
             }
             _ => return Err(Errno(libc::EIO)),
         }

@@ -73,7 +73,7 @@ pub struct ReadLock(&'static AtomicBool);
 impl ReadLock {
     /// Spins until the lock is free; it is held for a few system calls at most.
     pub fn new(fd: RawFd) -> Self {
-        let lock = &LOCKED[usize::try_from(fd).unwrap_or_default() % READ_LOCKS];
+        let lock = &LOCKED[usize::try_from(fd).unwrap_or(0) % READ_LOCKS];
         while lock.swap(true, Ordering::Acquire) {
             // SAFETY: no arguments and no effect on memory.
             unsafe { libc::sched_yield() };

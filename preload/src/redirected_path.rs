@@ -27,7 +27,7 @@ impl RedirectedPath {
 
     /// The path relative to the directory.
     pub fn relative(&self) -> &[u8] {
-        self.path.get(self.relative..self.end).unwrap_or_default()
+        self.path.get(self.relative..self.end).unwrap_or(&[])
     }
 }
 

@@ -123,7 +123,7 @@ fn located(args: &DaemonArgs, source: Option<&(&Path, String)>, note: &Note) -> 
 
 /// The key that a warning about the options as a whole begins with.
 pub fn subject(note: &Note) -> &'static str {
-    let name = note.text.split([' ', ':']).next().unwrap_or_default();
+    let name = note.text.split([' ', ':']).next().unwrap_or("");
     find(name).map_or("", |key| key.name)
 }
 

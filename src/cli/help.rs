@@ -121,7 +121,7 @@ pub(super) fn show<T>(root: &mut Command, matches: &ArgMatches) -> Result<T, Err
 pub(super) fn unknown(command: &Command, word: &str) -> String {
     let known = command.get_subcommands().map(Command::get_name);
     let hint = crate::config::suggest::closest(word, known);
-    let hint = hint.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+    let hint = hint.map_or_else(String::new, |name| format!("; did you mean '{name}'?"));
     format!("unknown command '{word}'{hint}")
 }
 

@@ -60,7 +60,7 @@ fn rewrite(command: &Command, word: &str) -> Result<(String, usize), UsageError>
 
 /// True for the letter of a short option, alone or before `=`.
 fn is_short_option(command: &Command, name: &str) -> bool {
-    let mut letters = name.split('=').next().unwrap_or_default().chars();
+    let mut letters = name.split('=').next().unwrap_or("").chars();
     match (letters.next(), letters.next()) {
         (Some(letter), None) => find_short(command, letter).is_some(),
         _ => false,
@@ -102,7 +102,7 @@ fn find_long<'c>(
     name: &str,
 ) -> Result<Option<LongOption<'c>>, UsageError> {
     let plain = |name: &str| name.replace('_', "-");
-    let name = plain(name.split('=').next().unwrap_or_default());
+    let name = plain(name.split('=').next().unwrap_or(""));
     let mut candidates = Vec::new();
     for option in command.get_arguments() {
         let names = option.get_long_and_visible_aliases().unwrap_or_default();

@@ -95,10 +95,10 @@ impl From<clap::Error> for UsageError {
         // operand, which the daemon ignores like OpenSM.
         error.remove(ContextKind::Suggested);
         let text = error.to_string();
-        let text = text.split("\n\nFor more information").next().unwrap_or_default();
+        let text = text.split("\n\nFor more information").next().unwrap_or("");
         let text = match error.kind() {
             ErrorKind::MissingRequiredArgument => text,
-            _ => text.split("\n\nUsage:").next().unwrap_or_default(),
+            _ => text.split("\n\nUsage:").next().unwrap_or(""),
         };
         Self(text.strip_prefix("error: ").unwrap_or(text).trim_end().to_owned())
     }

@@ -68,8 +68,8 @@ pub fn name(node: &Node) -> EventNode {
 /// An end of a link, with the description that the node has in `fabric`.
 pub fn link_end(fabric: &Fabric, (guid, port): End) -> LinkEnd {
     let node = fabric.node_by_guid(guid).map(|id| fabric.node(id));
-    let description = node.map(|node| node.name().to_string());
-    LinkEnd::new(guid, port, description.unwrap_or_default())
+    let description = node.map_or_else(String::new, |node| node.name().to_string());
+    LinkEnd::new(guid, port, description)
 }
 
 #[derive(Default)]

@@ -114,7 +114,7 @@ struct ConfigEffect {
 impl ConfigEffect {
     /// Adds a finding about a line of a file with this content.
     fn say_at(&mut self, found: Diagnostic, content: Option<&str>) {
-        self.text += &(excerpt::render(&found, content.unwrap_or_default()) + "\n");
+        self.text += &(excerpt::render(&found, content.unwrap_or("")) + "\n");
         self.located.push(found);
     }
 
@@ -134,7 +134,7 @@ fn effect_on_any_fabric(files: &CheckedFiles) -> ConfigEffect {
         found.into_iter().for_each(|note| effect.say(note));
     }
     let engines = files.options.engines();
-    let first = engines.split(',').next().unwrap_or_default().trim();
+    let first = engines.split(',').next().unwrap_or("").trim();
     let policy = files.qos_policy.as_ref().filter(|_| first == torus::NAME);
     let scope = policy.and_then(|policy| Some((policy, policy.sl_to_vl.first()?)));
     let Some((policy, scope)) = scope else { return effect };

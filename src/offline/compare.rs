@@ -44,11 +44,9 @@ pub(super) fn text(comparison: &EngineComparison) -> String {
     let reports = &comparison.compare;
     let mut out = report::fabric_line(&comparison.fabric);
     let columns: Vec<Vec<String>> = reports.iter().map(column).collect();
-    let titles = ROWS.map(str::len).into_iter().max().unwrap_or_default();
-    let widths: Vec<usize> = columns
-        .iter()
-        .map(|column| column.iter().map(String::len).max().unwrap_or_default())
-        .collect();
+    let titles = ROWS.map(str::len).into_iter().max().unwrap_or(0);
+    let widths: Vec<usize> =
+        columns.iter().map(|column| column.iter().map(String::len).max().unwrap_or(0)).collect();
     for (index, title) in ROWS.iter().enumerate() {
         if index > 0 && columns.iter().all(|column| column[index] == ABSENT) {
             continue;
@@ -94,7 +92,7 @@ fn column(report: &PlanReport) -> Vec<String> {
     let loops = checks.map(|checks| if checks.credit_loop.is_some() { "FOUND" } else { "none" });
     let counted = |count: usize| (count > 0).then(|| count.to_string());
     let entries = [
-        Some(report.engines.first().copied().unwrap_or_default().to_owned()),
+        Some(report.engines.first().copied().unwrap_or("").to_owned()),
         Some(if report.routed { "yes" } else { "no" }.to_owned()),
         loops.map(str::to_owned),
         checks.map(|checks| checks.longest_path.to_string()),
@@ -125,7 +123,7 @@ fn mean_path(report: &PlanReport) -> Option<f64> {
 }
 
 fn put_reasons(out: &mut String, report: &PlanReport) {
-    let engine = report.engines.first().copied().unwrap_or_default();
+    let engine = report.engines.first().copied().unwrap_or("");
     let reasons = report.engine_errors.iter().flat_map(|errors| {
         let serious = errors.notes.iter().filter(|note| note.severity >= Severity::Warning);
         serious.map(ToString::to_string).collect::<Vec<_>>()

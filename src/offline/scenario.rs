@@ -188,7 +188,7 @@ fn configured_torus(
             let absent = format!("{} is absent", options.torus_config);
             vec![Note::warning(format!("{absent}, and no torus can be derived: {problem}"))]
         })?;
-        let shape = derived.config.size.as_ref().map(torus_config::shape).unwrap_or_default();
+        let shape = derived.config.size.as_ref().map_or_else(String::new, torus_config::shape);
         notes.push(Note::info(format!(
             "{} is absent; for torus-2QoS the torus {shape} is derived from the cables",
             options.torus_config
@@ -263,7 +263,7 @@ pub(super) fn sm_location(topology: &Topology, options: &Options) -> Result<SmLo
     if options.guid.0 == 0 {
         let host =
             (0..topology.nodes.len()).find(|index| topology.nodes[*index].kind == NodeKind::Ca);
-        return Ok((host.unwrap_or_default(), None));
+        return Ok((host.unwrap_or(0), None));
     }
     for (index, node) in topology.nodes.iter().enumerate() {
         let first = u8::from(node.kind != NodeKind::Switch);

@@ -12,6 +12,7 @@ use crate::config::options::Options;
 use crate::fabric::Fabric;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
+use crate::ids::Guid;
 use crate::notes::Severity;
 use crate::offline::scenario::read_fabric;
 use crate::plan::lids::{self, Memory};
@@ -121,7 +122,7 @@ fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
     let (explained, cables) = derived.cables;
     let placed = derived.placed();
     let switches = fabric.switches().len();
-    let size = derived.config.size.as_ref().map(torus_config::shape).unwrap_or_default();
+    let size = derived.config.size.as_ref().map_or_else(String::new, torus_config::shape);
     let mut lines = vec![format!(
         "{size} with {placed} of {switches} switches and {explained} of {cables} cables between \
          switches"
@@ -133,7 +134,7 @@ fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
     let name = |at: Coordinates| {
         let found = (0..).zip(&derived.coordinates).find(|(_, own)| **own == Some(at));
         let guid = found.map(|(switch, _)| fabric.switch(crate::fabric::SwitchId(switch)).guid());
-        format!("{at} (GUID {})", guid.unwrap_or_default())
+        format!("{at} (GUID {})", guid.unwrap_or(Guid(0)))
     };
     list(&mut lines, "missing switch at", derived.missing_switches.iter().map(ToString::to_string));
     let gaps = derived.missing_cables.iter().map(|gap| {

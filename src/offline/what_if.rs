@@ -260,7 +260,7 @@ impl<'a> FailureStudy<'a> {
                 (FailureResult::Unrouted, Some(reason_of(routing_errors)))
             }
             TrialOutcome::Faulty(failure) => {
-                let text = failure.faults.first().map(ToString::to_string).unwrap_or_default();
+                let text = failure.faults.first().map_or_else(String::new, ToString::to_string);
                 let code = Some("fault".to_owned());
                 (FailureResult::Unrouted, Some(Reason { code, text }))
             }

@@ -78,7 +78,7 @@ async fn accept(local: &Local, network: &dyn InstanceNetwork, first_number: u64)
                 // The same peer fails again and again.
                 let problem: Option<String> = ended.unwrap_or_else(|panic| Some(panic.to_string()));
                 if problem.is_some() && logged != problem {
-                    warn!("shared state: {}", problem.as_deref().unwrap_or_default());
+                    warn!("shared state: {}", problem.as_deref().unwrap_or(""));
                     logged = problem;
                 }
             }

@@ -63,7 +63,7 @@ pub fn mfts(text: &str) -> Mfts {
     let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     for line in text.lines() {
         if let Some(guid) = line.strip_prefix("Switch ") {
-            switch = hex(guid.trim()).unwrap_or_default();
+            switch = hex(guid.trim()).unwrap_or(0);
         } else if let Some((mlid, ports)) = line.split_once(':')
             && let Some(mlid) = hex(mlid.trim())
         {

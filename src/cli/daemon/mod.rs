@@ -187,7 +187,7 @@ impl DaemonArgs {
         if let Ok(folder) = std::env::var("OSM_TMP_DIR") {
             options.dump_files_dir = folder;
         }
-        apply(self.defaults.as_deref().unwrap_or_default(), &mut options);
+        apply(self.defaults.as_deref().unwrap_or(&[]), &mut options);
         options
     }
 

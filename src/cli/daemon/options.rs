@@ -231,7 +231,7 @@ options! {
 
 impl DaemonOption {
     fn id(&self) -> &'static str {
-        self.long.first().copied().unwrap_or_default()
+        self.long.first().copied().unwrap_or("")
     }
 
     /// The option as clap's argument. Values are checked against the table of opensm.conf.

@@ -39,7 +39,7 @@ fn changes(report: &ActivityReport, last: Option<&Subnet>, next: Option<&Subnet>
         && let Some(next) = next
         && last.is_none_or(|last| !Arc::ptr_eq(&last.plan, &next.plan))
     {
-        let known = last.map(trees).unwrap_or_default();
+        let known = last.map_or_else(BTreeMap::new, trees);
         for (mlid, tree) in trees(next) {
             if known.get(&mlid) != Some(&tree) {
                 report.send(SubnetActivity::TreeCalculated(mlid));
@@ -74,7 +74,7 @@ fn added_keys(report: &ActivityReport, last: Option<&Subnet>, next: &Subnet) {
             continue;
         }
         let held: BTreeSet<Pkey> =
-            known.map(|(last, old)| keys_of(last, old).collect()).unwrap_or_default();
+            known.map_or_else(BTreeSet::new, |(last, old)| keys_of(last, old).collect());
         for (block, keys) in blocks {
             let used = (0..).zip(keys.0).filter(|(_, pkey)| pkey.0 != 0 && !held.contains(pkey));
             for (index, pkey) in used {

@@ -146,7 +146,7 @@ fn own(status: &LoopStatus) -> Vec<OwnFault> {
         resource: "configuration",
         text: format!(
             "the configuration has errors, and {consequence}: {}",
-            error.lines().next().unwrap_or_default()
+            error.lines().next().unwrap_or("")
         ),
         repair: "correct the file, then reload the configuration".to_owned(),
     });

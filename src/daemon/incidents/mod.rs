@@ -165,7 +165,7 @@ impl IncidentKeeper {
         if became_master && let Some(text) = self.connections.shared.take_received() {
             self.restore(text, "the former master");
         }
-        let now = u64::try_from(Utc::now().timestamp_millis()).unwrap_or_default();
+        let now = u64::try_from(Utc::now().timestamp_millis()).unwrap_or(0);
         self.losses.follow(&status);
         if !is_master {
             // The master watches the fabric.

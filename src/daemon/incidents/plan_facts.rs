@@ -93,7 +93,7 @@ fn plan_facts(subnet: &Subnet) -> PlanFacts {
         RefusingDevice {
             guid,
             name: format!("\"{name}\" ({guid})"),
-            text: text.cloned().unwrap_or_default(),
+            text: text.map_or_else(String::new, String::clone),
         }
     });
     PlanFacts {

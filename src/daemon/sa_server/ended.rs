@@ -2,7 +2,7 @@
 //! subscriptions of queue pairs that do not respond to reports.
 
 use super::SaServer;
-use crate::ids::Guid;
+use crate::ids::{Guid, Lid};
 use crate::manage::event::Event;
 use crate::manage::offenders::Offence;
 use crate::notes::counted;
@@ -35,7 +35,7 @@ impl SaServer {
             let lid = subnet.plan.lids.base_or_zero(port);
             Some((lid, subnet.fabric.node_of(port).name().to_string()))
         });
-        let (lid, description) = port.unwrap_or_default();
+        let (lid, description) = port.unwrap_or((Lid(0), String::new()));
         self.offenders.count(lid, Offence::SilentSubscriber, count as u64);
         warn!(
             "{} of port {subscriber} (LID {lid}, {description}), QP {qpn}, ended: it responds to no \

@@ -89,8 +89,8 @@ fn read(path: &Path) -> Result<String, CommandFailure> {
 /// Ports that would get another LID.
 fn lids(fabric: &Fabric, plan: &Plan) -> Vec<SetView> {
     let differing = fabric.end_ports().filter_map(|port| {
-        let held = fabric.observed_lid(port).unwrap_or_default();
-        let planned = plan.lids.base(port).unwrap_or_default();
+        let held = fabric.observed_lid(port).unwrap_or(Lid(0));
+        let planned = plan.lids.base_or_zero(port);
         (held != planned).then(|| {
             let node = fabric.node_of(port);
             SetView {

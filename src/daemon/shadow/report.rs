@@ -111,7 +111,7 @@ impl ShadowReport {
         ignored: &[String],
     ) {
         let is_ignored = |text: &String| {
-            let name = text.split(':').next().unwrap_or_default();
+            let name = text.split(':').next().unwrap_or("");
             ignored.iter().any(|setting| setting == name)
         };
         self.differences.clear();
@@ -165,7 +165,7 @@ impl ShadowReport {
             reasons.push(format!(
                 "after {count} of the fabric no plan would have been accepted, at last at {}: {}",
                 last.time,
-                last.rejected.as_deref().unwrap_or_default()
+                last.rejected.as_deref().unwrap_or("")
             ));
         }
         reasons

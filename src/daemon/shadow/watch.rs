@@ -11,7 +11,7 @@ use super::set_view::{SetView, outcomes};
 use crate::config::options::Options;
 use crate::fabric::difference::Difference;
 use crate::fabric::{End, Fabric, PortId};
-use crate::ids::Guid;
+use crate::ids::{Guid, Lid};
 use crate::notes::{Severity, counted};
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
@@ -244,7 +244,7 @@ fn changes(before: &Fabric, now: &Fabric) -> Vec<String> {
         moved.into_iter().filter(|(guid, _)| before.port_by_guid(*guid).is_some()).collect();
     for &&(guid, lid) in moved.iter().take(MAX_NAMED) {
         let port = before.port_by_guid(guid);
-        let old = port.and_then(|port| before.observed_lid(port)).unwrap_or_default();
+        let old = port.and_then(|port| before.observed_lid(port)).unwrap_or(Lid(0));
         found.push(format!("LID of port {guid} is {lid}, was {old}"));
     }
     if moved.len() > MAX_NAMED {

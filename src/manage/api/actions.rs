@@ -25,7 +25,7 @@ fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
 
 /// A message of serde about a value, in the words of JSON.
 fn data_problem(message: &str) -> String {
-    let text = message.split(" at line ").next().unwrap_or_default();
+    let text = message.split(" at line ").next().unwrap_or("");
     let (problem, expected) = match text.split_once(", expected ") {
         Some((problem, expected)) => (problem, expected),
         None => return text.to_owned(),

@@ -68,7 +68,7 @@ fn lost_text(lost: &MissingNode) -> String {
 fn unknown(fabric: &Fabric, name: &str) -> String {
     let names: Vec<String> = fabric.nodes().iter().map(|node| node.name().to_string()).collect();
     let hint = crate::config::suggest::closest(name, names.iter().map(String::as_str));
-    let hint = hint.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+    let hint = hint.map_or_else(String::new, |name| format!("; did you mean '{name}'?"));
     format!("no node has the description '{name}'{hint}")
 }
 

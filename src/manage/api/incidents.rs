@@ -74,7 +74,7 @@ struct IncidentLine {
 /// Milliseconds since 1970 as RFC 3339.
 fn date(milliseconds: u64) -> String {
     let milliseconds = i64::try_from(milliseconds).unwrap_or(i64::MAX);
-    DateTime::from_timestamp_millis(milliseconds).map(time).unwrap_or_default()
+    DateTime::from_timestamp_millis(milliseconds).map_or_else(String::new, time)
 }
 
 fn view(incident: &Incident) -> IncidentView<'_> {

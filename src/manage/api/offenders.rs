@@ -30,7 +30,9 @@ pub(in crate::manage) fn counts(
     sa: Option<&SaReport>,
 ) -> Vec<((Lid, Offence), u64)> {
     let mut counts = context.status.offenders.list();
-    counts.extend(sa.map(|sa| of_sa_server(&sa.counters)).unwrap_or_default());
+    if let Some(sa) = sa {
+        counts.extend(of_sa_server(&sa.counters));
+    }
     counts.retain(|&(_, count)| count > 0);
     counts.sort_by_key(|&(key, count)| (std::cmp::Reverse(count), key));
     counts

@@ -62,15 +62,15 @@ pub(super) fn routes(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpR
     let fabric = &*subnet.fabric;
     let plan = &*subnet.plan;
     let end = |name: &str| {
-        let text = query.get(name).unwrap_or_default();
+        let text = query.get(name).unwrap_or("");
         end_port(fabric, &context.missing, &plan.lids, text)
     };
     let from = end("from")?;
     let to = end("to")?;
     // A LID of a port with several is that one's path.
     let asked = query.get("to").and_then(|text| text.parse().ok()).map(Lid);
-    let lid = asked.or_else(|| plan.lids.base(to)).unwrap_or_default();
-    let hint = query.number("sl")?.unwrap_or_default();
+    let lid = asked.unwrap_or_else(|| plan.lids.base_or_zero(to));
+    let hint = query.number("sl")?.unwrap_or(0);
     let hint = u8::try_from(hint).ok().filter(|sl| *sl < 16).map(Sl);
     let hint = hint.ok_or_else(|| ApiError::new(400, "sl: it is not 0 to 15"))?;
     let sl = plan.path_sl(from, to, lid, hint);
@@ -103,7 +103,7 @@ fn view(fabric: &Fabric, plan: &Plan, port: PortId, lid: Option<Lid>) -> RouteEn
     RouteEndPort {
         guid: node.guid().to_string(),
         port: fabric.port(port).num.0,
-        lid: lid.or_else(|| plan.lids.base(port)).unwrap_or_default().0,
+        lid: lid.unwrap_or_else(|| plan.lids.base_or_zero(port)).0,
         description: node.name().to_string(),
     }
 }

@@ -23,6 +23,7 @@ use crate::publish::repair::RepairView;
 use crate::wire::attr::NodeKind;
 use chrono::Utc;
 use serde::Serialize;
+use std::time::Duration;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Status"))]
@@ -285,7 +286,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply
     let subnet = status.subnet.as_deref();
     // The rest is worth showing while the SA server is busy.
     let sa = context.ask_sa(SaQuery::Report).ok();
-    let uptime = (Utc::now() - status.started).to_std().unwrap_or_default();
+    let uptime = (Utc::now() - status.started).to_std().unwrap_or(Duration::ZERO);
     HttpReply::json(&StatusView {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),

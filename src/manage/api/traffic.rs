@@ -63,7 +63,7 @@ struct TrafficEnd {
 /// The load under a pattern, static and adaptive.
 pub(super) fn traffic(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpReply, ApiError> {
     let subnet = context.subnet()?;
-    let name = query.get("pattern").unwrap_or_default();
+    let name = query.get("pattern").unwrap_or("");
     let number = query.number("number")?.map(|number| number as usize);
     let pattern = match name {
         "uniform" => LoadPattern::Uniform,

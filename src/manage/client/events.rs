@@ -18,7 +18,7 @@ pub(super) fn line(json: &str) -> String {
 }
 
 fn seconds(value: &Value) -> String {
-    value.as_f64().map(duration).unwrap_or_default()
+    value.as_f64().map_or_else(String::new, duration)
 }
 
 fn ends(event: &Value) -> String {

@@ -67,7 +67,7 @@ pub(super) fn ports(reply: &Value) -> String {
         table.add(vec![
             port_name(port),
             text(&port["node"]).to_owned(),
-            port["lid"].as_u64().map(|lid| lid.to_string()).unwrap_or_default(),
+            port["lid"].as_u64().map_or_else(String::new, |lid| lid.to_string()),
             text(&port["state"]).to_owned(),
             text(&port["physical_state"]).to_owned(),
             link(&port["link"]),
@@ -80,7 +80,7 @@ pub(super) fn ports(reply: &Value) -> String {
             let failure = text(&vport["failure"]).to_owned();
             let guid = text(&vport["guid"]).to_owned();
             let state = text(&vport["state"]).to_owned();
-            let lid = vport["lid"].as_u64().map(|lid| lid.to_string()).unwrap_or_default();
+            let lid = vport["lid"].as_u64().map_or_else(String::new, |lid| lid.to_string());
             table.add(vec![name, guid, lid, state, failure]);
         }
     }
@@ -96,10 +96,9 @@ pub(super) fn links(reply: &Value) -> String {
             text(&row["state"]).to_owned(),
             link(&row["link"]),
             joined(&row["lids"]).replace(',', " / "),
-            row["could"]
-                .as_str()
-                .map(|could| format!("{}: {could} enabled", painted(WARNING, "degraded")))
-                .unwrap_or_default(),
+            row["could"].as_str().map_or_else(String::new, |could| {
+                format!("{}: {could} enabled", painted(WARNING, "degraded"))
+            }),
         ]);
     }
     for row in list(&reply["quarantined"]) {
@@ -127,7 +126,7 @@ pub(super) fn quarantine(reply: &Value) -> String {
             port_name(&link["ends"][0]),
             port_name(&link["ends"][1]),
             text(&link["cause"]).to_owned(),
-            link["calm_seconds"].as_u64().map(|calm| format!("{calm} s")).unwrap_or_default(),
+            link["calm_seconds"].as_u64().map_or_else(String::new, |calm| format!("{calm} s")),
         ]);
     }
     if table.is_empty() { "no link is quarantined\n".to_owned() } else { table.text("") }
@@ -198,9 +197,8 @@ pub(super) fn torus(reply: &Value) -> String {
 }
 
 pub(super) fn sa(reply: &Value) -> String {
-    let number = |name: &str, one, many| {
-        counted(reply[name].as_u64().unwrap_or_default() as usize, one, many)
-    };
+    let number =
+        |name: &str, one, many| counted(reply[name].as_u64().unwrap_or(0) as usize, one, many);
     let mut out = format!(
         "{} with {}, {} queued, {} ignored; {}, {}, {}\n",
         number("replies", "reply", "replies"),

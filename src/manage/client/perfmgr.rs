@@ -89,7 +89,7 @@ fn state(reply: &Value) -> String {
             last["ports"],
             last["queries"],
             last["failed"],
-            last["duration_seconds"].as_f64().unwrap_or_default()
+            last["duration_seconds"].as_f64().unwrap_or(0.0)
         );
     }
     out
@@ -106,7 +106,7 @@ fn redirections(reply: &Value) -> String {
             row["from_lid"],
             row["to_lid"],
             text(&row["pkey"]),
-            row["to_queue_pair"].as_u64().unwrap_or_default(),
+            row["to_queue_pair"].as_u64().unwrap_or(0),
             row["pkey_index"],
         );
     }

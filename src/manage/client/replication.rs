@@ -34,7 +34,7 @@ fn connection(peer: &Value) -> String {
 /// Port and state; those of an unconnected peer are unknown.
 fn other_sm(peer: &Value) -> String {
     match (peer["port_guid"].as_str(), peer["state"].as_str()) {
-        (Some(guid), state) => format!("{guid} {}", state.unwrap_or_default()).trim().to_owned(),
+        (Some(guid), state) => format!("{guid} {}", state.unwrap_or("")).trim().to_owned(),
         (None, _) => "unknown".to_owned(),
     }
 }
@@ -43,7 +43,7 @@ fn other_sm(peer: &Value) -> String {
 fn shared_state(peer: &Value) -> String {
     let last = &peer["last_transfer"];
     let last = last["generation"].as_u64().map(|generation| {
-        let age = last["age_seconds"].as_f64().unwrap_or_default();
+        let age = last["age_seconds"].as_f64().unwrap_or(0.0);
         format!("generation {generation} {} {} ago", text(&last["direction"]), duration(age))
     });
     let is_partial = peer["followed"] == true && peer["complete"] != true;

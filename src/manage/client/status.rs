@@ -22,7 +22,7 @@ macro_rules! put {
 }
 
 fn seconds(value: &Value) -> String {
-    value.as_f64().map(duration).unwrap_or_default()
+    value.as_f64().map_or_else(String::new, duration)
 }
 
 /// The reply of `/v1/status` as text.
@@ -142,7 +142,7 @@ fn put_incidents(out: &mut String, first: &Value, count: u64) {
 
 /// A number of the reply with its noun.
 pub(super) fn count_of(number: &Value, one: &str, many: &str) -> String {
-    counted(number.as_u64().unwrap_or_default() as usize, one, many)
+    counted(number.as_u64().unwrap_or(0) as usize, one, many)
 }
 
 /// Counts of nodes and links.
@@ -188,7 +188,7 @@ fn put_routing(out: &mut String, status: &Value) {
     let cycle = cycle.map_or("no credit loop".to_owned(), |cycle| {
         format!("{} {cycle}", painted(CRITICAL, "CREDIT LOOP"))
     });
-    let pairs = |key: &str| verified[key].as_u64().unwrap_or_default() as usize;
+    let pairs = |key: &str| verified[key].as_u64().unwrap_or(0) as usize;
     let hosts = pairs("unrouted_hosts");
     let with_switches = pairs("unrouted_with_switches");
     let unrouted = UnroutedPairs { hosts, with_switches, first: None }.counted();

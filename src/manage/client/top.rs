@@ -29,9 +29,10 @@ pub(super) async fn run(
     for round in 1_u32.. {
         let status = client.get_json("/v1/status").await?;
         // Not available on a standby.
-        let sa = client.get_json("/v1/sa").await.unwrap_or_default();
-        let links = client.get_json("/v1/links").await.unwrap_or_default();
-        let counters = client.get_json("/v1/counters?errors_only=true").await.unwrap_or_default();
+        let sa = client.get_json("/v1/sa").await.unwrap_or(Value::Null);
+        let links = client.get_json("/v1/links").await.unwrap_or(Value::Null);
+        let counters =
+            client.get_json("/v1/counters?errors_only=true").await.unwrap_or(Value::Null);
         let now = Instant::now();
         let mut out = heading(&status);
         if let Some((then, before)) = &last {
@@ -54,7 +55,7 @@ fn heading(status: &Value) -> String {
     let up = if sm["subnet_up"] == true { "subnet up" } else { "subnet not configured" };
     let sweep = list(&status["sweeps"]).last();
     let sweep = sweep.map_or("none".to_owned(), |sweep| {
-        let seconds = sweep["duration_seconds"].as_f64().map(duration).unwrap_or_default();
+        let seconds = sweep["duration_seconds"].as_f64().map_or_else(String::new, duration);
         format!("{} {} in {seconds}", text(&sweep["kind"]), text(&sweep["result"]))
     });
     let queues = &status["queues"];
@@ -70,7 +71,7 @@ fn heading(status: &Value) -> String {
 
 /// Counts of a list by a key.
 fn counts<'a>(rows: &'a [Value], key: impl Fn(&'a Value) -> String) -> HashMap<String, u64> {
-    rows.iter().map(|row| (key(row), row["replies"].as_u64().unwrap_or_default())).collect()
+    rows.iter().map(|row| (key(row), row["replies"].as_u64().unwrap_or(0))).collect()
 }
 
 /// Replies per second by attribute and by requester, the most first.
@@ -105,7 +106,7 @@ fn rate_table(
     let mut rows: Vec<(u64, String)> = now
         .into_iter()
         .map(|(key, count)| {
-            let earlier = before.get(&key).copied().unwrap_or_default();
+            let earlier = before.get(&key).copied().unwrap_or(0);
             (count.saturating_sub(earlier), key)
         })
         .filter(|(count, _)| *count > 0)
@@ -152,7 +153,7 @@ fn octets(rate: f64) -> String {
 
 /// Ports whose errors increased within the window.
 fn ports_with_errors(counters: &Value) -> String {
-    let errors = |port: &Value| port["window_rates"]["errors"].as_u64().unwrap_or_default();
+    let errors = |port: &Value| port["window_rates"]["errors"].as_u64().unwrap_or(0);
     let mut ports: Vec<&Value> =
         list(&counters["ports"]).iter().filter(|port| errors(port) > 0).collect();
     ports.sort_by_key(|port| Reverse(errors(port)));

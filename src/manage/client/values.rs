@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A text of the reply; empty if it is none.
 pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+    value.as_str().unwrap_or("")
 }
 
 /// A duration for people: `12.3 ms`, `4.56 s`, `3 h 5 min`.
@@ -20,7 +20,7 @@ pub(super) fn duration(seconds: f64) -> String {
 
 /// The elements of an array; empty if it is none.
 pub(super) fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
+    value.as_array().map(Vec::as_slice).unwrap_or(&[])
 }
 
 #[cfg(test)]

@@ -35,10 +35,10 @@ pub(super) async fn result(
     awaited: Awaited,
 ) -> Result<String, CommandFailure> {
     let mut outcome = None;
-    let path = format!("/v1/events?after={}", accepted["after_event"].as_u64().unwrap_or_default());
+    let path = format!("/v1/events?after={}", accepted["after_event"].as_u64().unwrap_or(0));
     let request = &accepted["request"];
     let stream = client.stream(&path, |line| {
-        let event: Value = serde_json::from_str(line).unwrap_or_default();
+        let event: Value = serde_json::from_str(line).unwrap_or(Value::Null);
         // Another client may have requested the same action.
         let is_foreign = awaited == Awaited::Action && event["request"] != *request;
         outcome = if is_foreign { None } else { judge(&event, awaited) };
@@ -86,8 +86,8 @@ fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, CommandFailur
         ("reconfigured", Awaited::Plan) => match text(&event["result"]) {
             "interrupted" => None,
             "up" => {
-                let time = event["total_seconds"].as_f64().map(duration).unwrap_or_default();
-                let sets = event["sets"].as_u64().unwrap_or_default() as usize;
+                let time = event["total_seconds"].as_f64().map_or_else(String::new, duration);
+                let sets = event["sets"].as_u64().unwrap_or(0) as usize;
                 let sets = counted(sets, "Set", "Sets");
                 Some(Ok(format!("subnet up: {sets} in {time}")))
             }

@@ -188,7 +188,7 @@ fn log_level(sources: &ConsoleSources, word: Option<&str>) -> String {
 
 fn per_module_log(sources: &ConsoleSources) -> String {
     let key = crate::config::options::parse::find("per_module_logging_file");
-    let file = key.map(|key| key.text(&sources.status.load().options)).unwrap_or_default();
+    let file = key.map_or_else(String::new, |key| key.text(&sources.status.load().options));
     match fs::read_to_string(&file) {
         Ok(text) => format!("Per module logging file: {file}\n{text}\n"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),

@@ -75,7 +75,7 @@ async fn answer(
         return Err(ApiError::forbidden(access.uid, "read"));
     }
     let endpoint = endpoint?;
-    let query = ApiQuery::parse(head.uri.query().unwrap_or_default(), endpoint.parameters)?;
+    let query = ApiQuery::parse(head.uri.query().unwrap_or(""), endpoint.parameters)?;
     match endpoint.handler {
         Handler::Read(_) => read(endpoint, query, &head.headers, state, progress).await,
         Handler::Page(text) => Ok(page(text)),

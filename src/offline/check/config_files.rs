@@ -42,7 +42,7 @@ impl CheckedFile {
 
     /// The findings with the lines they refer to, or a line which says that there are none.
     pub(super) fn text(&self) -> String {
-        let content = self.content.as_deref().unwrap_or_default();
+        let content = self.content.as_deref().unwrap_or("");
         if self.findings.is_empty() {
             let state = if self.content.is_some() { "no errors" } else { "not present" };
             return format!("{}: {state}\n", self.path.display());
@@ -255,7 +255,7 @@ impl CheckedFiles {
         let steps = path(&options.rch_policy_file).and_then(|path| {
             self.policy(&path, |text| steps::parse(&path, text, &topologies, options.lmc))
         });
-        for file in steps.unwrap_or_default().into_iter().filter_map(|step| step.config) {
+        for file in steps.into_iter().flatten().filter_map(|step| step.config) {
             let path = PathBuf::from(file);
             self.policy(&path, |text| StepSettings::parse(&path, text));
         }
@@ -402,7 +402,7 @@ fn memberless(config: Option<&PartitionsConfig>) -> Vec<&Definition> {
 /// The first word of each line.
 fn first_words(text: &str) -> String {
     text.lines()
-        .map(|line| line.split_whitespace().next().unwrap_or_default().to_owned())
+        .map(|line| line.split_whitespace().next().unwrap_or("").to_owned())
         .collect::<Vec<String>>()
         .join("\n")
 }

@@ -118,7 +118,7 @@ impl AdaptiveSwitch {
 
     /// The groups that it holds, by number; none if they are not known.
     pub fn held_groups(&self) -> &[GroupPorts] {
-        self.groups.as_deref().unwrap_or_default()
+        self.groups.as_deref().unwrap_or(&[])
     }
 
     /// The number of groups of its table, group 0 included; 0 while it is not known or cannot be used.

@@ -55,7 +55,7 @@ impl AdaptiveTarget {
         reorders: impl Fn(Lid) -> bool,
     ) -> Self {
         let in_order = (0..=plan.lids.max().0).map(|lid| !reorders(Lid(lid))).collect();
-        let own_lid = plan.lids.base(fabric.local()).unwrap_or_default();
+        let own_lid = plan.lids.base_or_zero(fabric.local());
         Self(Arc::new(TargetTables { fabric, plan, groups, settings, in_order, own_lid }))
     }
 

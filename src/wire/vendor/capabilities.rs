@@ -51,7 +51,7 @@ impl Capabilities {
     /// Adds a capability; numbers above 127 have no effect.
     #[must_use]
     pub fn with(self, number: u8) -> Self {
-        Self(self.0 | 1u128.checked_shl(number.into()).unwrap_or_default())
+        Self(self.0 | 1u128.checked_shl(number.into()).unwrap_or(0))
     }
 
     /// The numbers of the capabilities, in order.

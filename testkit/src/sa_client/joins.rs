@@ -127,7 +127,7 @@ impl JoinStats {
         self.waits.sort_unstable();
         let last = self.waits.len().saturating_sub(1);
         let index = (last as f64 * share).round() as usize;
-        self.waits.get(index).copied().unwrap_or_default()
+        self.waits.get(index).copied().unwrap_or(Duration::ZERO)
     }
 }
 
@@ -249,7 +249,7 @@ impl JoiningHost {
                 let record = McMemberRecord::parse(&mad[DATA_OFFSET..]);
                 self.stats.granted += 1;
                 self.stats.mlids.entry(group).or_default().insert(record.mlid());
-                let wait = self.since.get(&group).map(Instant::elapsed).unwrap_or_default();
+                let wait = self.since.get(&group).map(Instant::elapsed).unwrap_or(Duration::ZERO);
                 self.stats.longest = self.stats.longest.max(wait);
                 self.stats.waits.push(wait);
                 None
