@@ -45,7 +45,7 @@ impl BenchDaemon {
             cluster.start_on([0; 3], options, threads.main().handle().clone(), servers)
         };
         let sources = sm.management.take().expect("nobody has taken it");
-        let perf = sources.perf.clone();
+        let perf = sources.live.perf.clone();
         let config = ServerConfig {
             folder: cluster.dir().join("run"),
             group: None,

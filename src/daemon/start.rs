@@ -19,7 +19,7 @@ use crate::manage::action::Acceptance;
 use crate::manage::console::ConsoleSources;
 use crate::manage::feed::{self, EventReceiver, Feed};
 use crate::manage::loop_status::LoopStatus;
-use crate::manage::sources::{ManageSources, SaQueryFn};
+use crate::manage::sources::{LiveSources, ManageSources, SaQueryFn};
 use crate::perfmgr::status::PerfStatus;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
@@ -199,15 +199,17 @@ impl Daemon {
         let control = self.control(log, shutdown);
         Some(ManageSources {
             port_guid: self.connection.port.identity().guid,
-            status: self.loop_status(),
-            perf: self.published.perf.clone(),
-            congestion: self.published.congestion.clone(),
-            vendor: self.published.vendor.clone(),
-            virtual_ports: self.published.virtualization.clone(),
-            incidents: self.published.incidents.subscribe(),
+            live: LiveSources {
+                status: self.loop_status(),
+                perf: self.published.perf.clone(),
+                congestion: self.published.congestion.clone(),
+                vendor: self.published.vendor.clone(),
+                virtual_ports: self.published.virtualization.clone(),
+                incidents: self.published.incidents.subscribe(),
+                query_sa,
+                control: Arc::new(control),
+            },
             events: self.queues.receiver.take()?,
-            query_sa,
-            control: Arc::new(control),
             earlier: Arc::new(self.setup.files.earlier_ports(&self.setup.options)),
         })
     }

@@ -102,7 +102,7 @@ impl Book {
         for cause in causes {
             let id = cause.subject.id();
             let before = self.open.get(&id);
-            let incident = self.incident(&id, cause, facts.reroute, now);
+            let incident = self.incident(&id, cause, facts.losses.reroute, now);
             if before.is_some_and(|before| **before == incident) {
                 continue;
             }

@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The causes of these facts, one for each subject.
 pub fn causes(facts: &Facts) -> Vec<IncidentCause> {
-    let exchanged = exchanged_cables(&facts.exchanged);
-    let mut causes: Vec<IncidentCause> = facts.exchanged.iter().map(exchange).collect();
+    let exchanged = exchanged_cables(&facts.cables.exchanged);
+    let mut causes: Vec<IncidentCause> = facts.cables.exchanged.iter().map(exchange).collect();
     causes.extend(outages(facts));
-    causes.extend(facts.faulty_cables.iter().map(faulty_cable));
-    let unexpected = facts.unexpected_cables.iter().filter(|it| !exchanged.contains(&it.key()));
+    causes.extend(facts.cables.faulty.iter().map(faulty_cable));
+    let unexpected = facts.cables.unexpected.iter().filter(|it| !exchanged.contains(&it.key()));
     causes.extend(unexpected.map(|cable| {
         IncidentCause::new(
             Subject::Cable(cable.key()),
@@ -28,14 +28,14 @@ pub fn causes(facts: &Facts) -> Vec<IncidentCause> {
         .because("no route uses it")
         .repaired_by(format!("check where both plugs of the cable {cable} belong"))
     }));
-    let unlisted = facts.unlisted_cables.iter().filter(|it| !exchanged.contains(&it.key()));
+    let unlisted = facts.cables.unlisted.iter().filter(|it| !exchanged.contains(&it.key()));
     causes.extend(unlisted.map(unlisted_cable));
     causes.extend(devices(facts));
     causes.extend(others(facts));
-    causes.extend(facts.returned_cables.iter().flat_map(returned));
+    causes.extend(facts.losses.returned_cables.iter().flat_map(returned));
     let mut causes = one_for_each_subject(causes);
     add_routing(&mut causes, &facts.routing);
-    if let Some(sentence) = &facts.next_failure {
+    if let Some(sentence) = &facts.losses.next_failure {
         let lost = causes.iter_mut().filter(|cause| cause.kind.is_rerouted() && !cause.is_over);
         lost.for_each(|cause| cause.risks.push(sentence.clone()));
     }
@@ -88,16 +88,18 @@ fn one_for_each_subject(causes: Vec<IncidentCause>) -> Vec<IncidentCause> {
 }
 
 fn outages(facts: &Facts) -> Vec<IncidentCause> {
-    let flapping = facts.faulty_cables.iter().filter(|it| is_flapping(it));
+    let flapping = facts.cables.faulty.iter().filter(|it| is_flapping(it));
     let flapping: BTreeSet<[End; 2]> = flapping.map(|it| it.cable.key()).collect();
     let exchanged: BTreeSet<[End; 2]> = facts
+        .cables
         .exchanged
         .iter()
         .flat_map(|it| &it.cables)
         .flat_map(|cable| cable.key().map(|end| [end, end]))
         .collect();
     let cables: Vec<_> = facts
-        .lost_cables
+        .losses
+        .cables
         .iter()
         .filter(|cable| {
             let ends = cable.key();
@@ -106,25 +108,25 @@ fn outages(facts: &Facts) -> Vec<IncidentCause> {
         .cloned()
         .collect();
     let lost = Outage {
-        nodes: facts.lost_nodes.iter().map(|node| (node.guid, node)).collect(),
+        nodes: facts.losses.nodes.iter().map(|node| (node.guid, node)).collect(),
         cables: &cables,
-        unanswered: facts.unanswered.iter().map(super::fact::CableEnd::end).collect(),
+        unanswered: facts.losses.unanswered.iter().map(super::fact::CableEnd::end).collect(),
         is_silence: false,
     };
     let mut causes = lost.causes(&BTreeSet::new());
     let gone: BTreeSet<Guid> = lost.nodes.keys().copied().collect();
     let silent = Outage {
-        nodes: facts.silent_nodes.iter().map(|node| (node.guid, node)).collect(),
+        nodes: facts.losses.silent_nodes.iter().map(|node| (node.guid, node)).collect(),
         cables: &[],
         unanswered: BTreeSet::new(),
         is_silence: true,
     };
     let silent_causes = silent.causes(&gone);
-    if !facts.is_mass_silence {
+    if !facts.losses.is_mass_silence {
         causes.extend(silent_causes);
         return causes;
     }
-    let count = facts.silent_nodes.len();
+    let count = facts.losses.silent_nodes.len();
     let mut cause = IncidentCause::new(
         Subject::MassSilence,
         Kind::MassSilence,
@@ -134,7 +136,7 @@ fn outages(facts: &Facts) -> Vec<IncidentCause> {
     .because("SMPs are lost, or management agents hang; the tables in force stay")
     .repaired_by("check the links and switches next to this SM");
     cause.covers.extend(silent_causes.into_iter().flat_map(|silent| silent.covers));
-    cause.takes.names = listed(facts.silent_nodes.iter().map(|node| node.name.clone()));
+    cause.takes.names = listed(facts.losses.silent_nodes.iter().map(|node| node.name.clone()));
     causes.push(cause);
     causes
 }
@@ -239,7 +241,7 @@ fn devices(facts: &Facts) -> Vec<IncidentCause> {
         .because(&device.text)
         .repaired_by(format!("update the firmware of {}, or restart it", device.name))
     });
-    let duplicates = facts.duplicates.iter().map(|it| duplicate(it, &facts.lost_nodes));
+    let duplicates = facts.duplicates.iter().map(|it| duplicate(it, &facts.losses.nodes));
     refusing.chain(duplicates).collect()
 }
 
@@ -314,10 +316,11 @@ fn others(facts: &Facts) -> Vec<IncidentCause> {
 
 /// The devices that never answered. Ports of nodes that did, and of duplicates, belong to these.
 fn unanswered(facts: &Facts) -> Option<IncidentCause> {
-    let nodes = facts.lost_nodes.iter().chain(&facts.silent_nodes);
+    let nodes = facts.losses.nodes.iter().chain(&facts.losses.silent_nodes);
     let known: BTreeSet<End> =
         nodes.flat_map(|node| &node.cables).flat_map(super::fact::Cable::key).collect();
     let ends: Vec<String> = facts
+        .losses
         .unanswered
         .iter()
         .filter(|end| !known.contains(&end.end()))

@@ -262,31 +262,43 @@ pub struct Reroute {
 /// What is wrong at one time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
-    pub lost_nodes: Vec<KnownNode>,
-    /// Those of lost nodes included.
-    pub lost_cables: Vec<Cable>,
-    pub silent_nodes: Vec<KnownNode>,
-    /// Ports with a link whose far end does not answer.
-    pub unanswered: Vec<CableEnd>,
-    /// So many devices are silent that SMPs are lost near this SM.
-    pub is_mass_silence: bool,
+    pub losses: LossFacts,
+    pub cables: CableFacts,
     pub refusing: Vec<RefusingDevice>,
     pub duplicates: Vec<DuplicateGuid>,
-    pub faulty_cables: Vec<FaultyCable>,
-    /// Cables that went down within the last minute and are up again: the incidents about their loss stay
-    /// open for a while, since they may flap.
-    pub returned_cables: Vec<Cable>,
-    pub unexpected_cables: Vec<Cable>,
-    /// Cables that `topo_config_file` does not list.
-    pub unlisted_cables: Vec<Cable>,
-    pub exchanged: Vec<ExchangedCables>,
     pub managers: Vec<ForeignManager>,
     pub routing: RoutingFacts,
     pub full: Vec<FullSpace>,
     pub floods: Vec<Flood>,
     pub own: Vec<OwnFault>,
+}
+
+/// Parts of the fabric that are gone or do not answer, and what follows from that.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LossFacts {
+    pub nodes: Vec<KnownNode>,
+    /// Those of lost nodes included.
+    pub cables: Vec<Cable>,
+    pub silent_nodes: Vec<KnownNode>,
+    /// Ports with a link whose far end does not answer.
+    pub unanswered: Vec<CableEnd>,
+    /// So many devices are silent that SMPs are lost near this SM.
+    pub is_mass_silence: bool,
+    /// Cables that went down within the last minute and are up again: the incidents about their loss stay
+    /// open for a while, since they may flap.
+    pub returned_cables: Vec<Cable>,
     /// The part whose loss would cut off most now, in one sentence.
     pub next_failure: Option<String>,
     /// The reconfiguration since the last facts.
     pub reroute: Option<Reroute>,
+}
+
+/// Cables that are plugged in and faulty, or in the wrong place.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CableFacts {
+    pub faulty: Vec<FaultyCable>,
+    pub unexpected: Vec<Cable>,
+    /// Cables that `topo_config_file` does not list.
+    pub unlisted: Vec<Cable>,
+    pub exchanged: Vec<ExchangedCables>,
 }

@@ -70,33 +70,35 @@ fn add(facts: &mut Facts, words: &[&str]) -> bool {
 fn add_of_cables(facts: &mut Facts, words: &[&str]) -> bool {
     let faulty = |text: &str, fault: CableDefect| FaultyCable { cable: cable(text), fault };
     match *words {
-        ["lost", name, lids, ref cables @ ..] => facts.lost_nodes.push(node(name, lids, cables)),
+        ["lost", name, lids, ref cables @ ..] => facts.losses.nodes.push(node(name, lids, cables)),
         ["silent", name, lids, ref cables @ ..] => {
-            facts.silent_nodes.push(node(name, lids, cables));
+            facts.losses.silent_nodes.push(node(name, lids, cables));
         }
-        ["unanswered", port] => facts.unanswered.push(end(port)),
-        ["mass-silence"] => facts.is_mass_silence = true,
-        ["down", text] => facts.lost_cables.push(cable(text)),
+        ["unanswered", port] => facts.losses.unanswered.push(end(port)),
+        ["mass-silence"] => facts.losses.is_mass_silence = true,
+        ["down", text] => facts.losses.cables.push(cable(text)),
         ["flaps", text, downs, ref rest @ ..] => {
             let is_quarantined = *rest == ["quarantined"];
             let fault = CableDefect::Flapping { downs: number(downs) as u32, is_quarantined };
-            facts.faulty_cables.push(faulty(text, fault));
+            facts.cables.faulty.push(faulty(text, fault));
         }
-        ["returned", text] => facts.returned_cables.push(cable(text)),
+        ["returned", text] => facts.losses.returned_cables.push(cable(text)),
         ["errors", text, ref rest @ ..] => {
             let fault = CableDefect::Erroring { text: rest.join(" ") };
-            facts.faulty_cables.push(faulty(text, fault));
+            facts.cables.faulty.push(faulty(text, fault));
         }
         ["degraded", text, has, could] => {
             let fault = CableDefect::Degraded { has: has.to_owned(), could: could.to_owned() };
-            facts.faulty_cables.push(faulty(text, fault));
+            facts.cables.faulty.push(faulty(text, fault));
         }
-        ["unexpected", text] => facts.unexpected_cables.push(cable(text)),
-        ["exchange", one, other, plug, other_plug] => facts.exchanged.push(ExchangedCables {
-            cables: [cable(one), cable(other)],
-            plugs: [end(plug), end(other_plug)],
-            reason: "the exchange makes both fit".to_owned(),
-        }),
+        ["unexpected", text] => facts.cables.unexpected.push(cable(text)),
+        ["exchange", one, other, plug, other_plug] => {
+            facts.cables.exchanged.push(ExchangedCables {
+                cables: [cable(one), cable(other)],
+                plugs: [end(plug), end(other_plug)],
+                reason: "the exchange makes both fit".to_owned(),
+            })
+        }
         _ => return false,
     }
     true
@@ -146,9 +148,9 @@ fn add_of_others(facts: &mut Facts, words: &[&str]) -> bool {
             text: rest.join(" "),
             repair: "free space".to_owned(),
         }),
-        ["next", ref rest @ ..] => facts.next_failure = Some(rest.join(" ")),
+        ["next", ref rest @ ..] => facts.losses.next_failure = Some(rest.join(" ")),
         ["reroute", ms, sets] => {
-            facts.reroute = Some(Reroute { milliseconds: number(ms), sets: number(sets) });
+            facts.losses.reroute = Some(Reroute { milliseconds: number(ms), sets: number(sets) });
         }
         _ => return false,
     }

@@ -22,6 +22,14 @@ pub type SaQueryFn = Box<dyn Fn(SaQuery) -> bool + Send + Sync>;
 pub struct ManageSources {
     /// GUID of the SM's port, which names the socket.
     pub port_guid: Guid,
+    pub live: LiveSources,
+    pub events: EventReceiver,
+    /// Ports that an earlier run has seen.
+    pub earlier: Arc<EarlierPorts>,
+}
+
+/// The parts of the daemon that requests are answered from.
+pub struct LiveSources {
     pub status: Arc<ArcSwap<LoopStatus>>,
     /// The port counters.
     pub perf: Arc<ArcSwap<PerfStatus>>,
@@ -32,9 +40,6 @@ pub struct ManageSources {
     pub virtual_ports: Arc<ArcSwap<VirtualStatus>>,
     /// The incidents, also of a standby, which has none.
     pub incidents: watch::Receiver<Arc<IncidentList>>,
-    pub events: EventReceiver,
     pub query_sa: SaQueryFn,
     pub control: Arc<dyn Control>,
-    /// Ports that an earlier run has seen.
-    pub earlier: Arc<EarlierPorts>,
 }

@@ -42,7 +42,7 @@ fn options(cluster: &SimCluster, engine: &str) -> Options {
 }
 
 fn status(sm: &Sm) -> Arc<VendorStatus> {
-    sm.management.as_ref().expect("the sources").vendor.load_full()
+    sm.management.as_ref().expect("the sources").live.vendor.load_full()
 }
 
 async fn up(cluster: &SimCluster, options: Options) -> Sm {

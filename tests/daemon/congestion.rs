@@ -48,7 +48,7 @@ fn options(cluster: &SimCluster) -> Options {
 }
 
 fn status(sm: &Sm) -> CongestionStatus {
-    **sm.management.as_ref().expect("the sources").congestion.load()
+    **sm.management.as_ref().expect("the sources").live.congestion.load()
 }
 
 /// Gets and Sets of all attributes that the devices received.

@@ -31,7 +31,7 @@ async fn the_manager_recovers_its_port_and_says_so() {
     sleep(Duration::from_secs(25)).await;
     assert_eq!(cluster.fabric.port_info(host, PortNum(1)).expect("it").lid(), own.lid());
     assert_eq!(cluster.faults(&sm), [""; 0]);
-    let status = sm.management.as_ref().expect("not taken").status.load();
+    let status = sm.management.as_ref().expect("not taken").live.status.load();
     assert_eq!(status.own_port.count, 1);
     let expected = format!(
         "LID 77 instead of {}, master SM at LID 78 instead of {}",
@@ -68,7 +68,7 @@ async fn sources_of_floods_and_forgeries_are_counted() {
         });
     }
     settle().await;
-    let status = sm.management.as_ref().expect("not taken").status.load();
+    let status = sm.management.as_ref().expect("not taken").live.status.load();
     let expected = [((own, Offence::TrapFlood), 600 - 256), ((own, Offence::ImpossibleTrap), 3)];
     assert_eq!(status.offenders.list(), expected);
 }
@@ -95,7 +95,7 @@ async fn a_master_acts_on_few_handovers() {
     assert!(gets <= 3 * per_sweep, "{gets} NodeInfos, {per_sweep} in a sweep");
     assert_eq!(sm.state(), SmState::Master);
     assert_eq!(cluster.faults(&sm), [""; 0]);
-    let status = sm.management.as_ref().expect("not taken").status.load();
+    let status = sm.management.as_ref().expect("not taken").live.status.load();
     let refused = status.offenders.list().into_iter().map(|((_, kind), count)| (kind, count));
     assert_eq!(refused.collect::<Vec<_>>(), [(Offence::RefusedSmInfo, 149)]);
 }

@@ -35,7 +35,7 @@ async fn start(cluster: &SimCluster, options: Options) -> Sm {
 }
 
 fn open(sm: &Sm) -> Vec<Arc<Incident>> {
-    sm.management.as_ref().expect("not taken").incidents.borrow().open.clone()
+    sm.management.as_ref().expect("not taken").live.incidents.borrow().open.clone()
 }
 
 fn kinds(sm: &Sm) -> Vec<Kind> {
@@ -121,7 +121,7 @@ async fn a_dead_switch_with_four_hosts_is_one_incident() {
     until(&sm, &[], Duration::from_secs(30)).await;
     stays(&sm, &[]).await;
     let sources = sm.management.as_ref().expect("not taken");
-    let closed = sources.incidents.borrow().closed.clone();
+    let closed = sources.live.incidents.borrow().closed.clone();
     assert_eq!(closed.len(), 1, "no other was open meanwhile: {closed:#?}");
 }
 
@@ -133,7 +133,7 @@ async fn the_time_to_a_shown_incident_is_printed() {
     let sm = cluster.start(HOME, cluster.options());
     let mut subnet = sm.subnet.clone();
     subnet.wait_for(Option::is_some).await.expect("the daemon runs");
-    let mut shown = sm.management.as_ref().expect("not taken").incidents.clone();
+    let mut shown = sm.management.as_ref().expect("not taken").live.incidents.clone();
     let dead = cluster.shape.switch_guid(FAR);
     let mut times = Vec::new();
     // A third time within a minute would be flapping cables.

@@ -27,7 +27,7 @@ async fn start(cluster: &SimCluster, options: Options) -> Sm {
 }
 
 fn status(sm: &Sm) -> Arc<LoopStatus> {
-    sm.management.as_ref().expect("not taken").status.load_full()
+    sm.management.as_ref().expect("not taken").live.status.load_full()
 }
 
 fn unresponsive(sm: &Sm) -> Vec<Guid> {

@@ -27,7 +27,7 @@ fn profile(text: &str) -> VendorProfile {
 }
 
 fn status(sm: &Sm) -> Arc<VendorStatus> {
-    sm.management.as_ref().expect("the sources").vendor.load_full()
+    sm.management.as_ref().expect("the sources").live.vendor.load_full()
 }
 
 fn requests(cluster: &SimCluster) -> u64 {

@@ -39,7 +39,7 @@ impl FactSource for CountedErrors {
             fabric: fabric.clone(),
             faulty: counted_errors(perf, fabric),
         }));
-        facts.faulty_cables.extend_from_slice(&counted.faulty);
+        facts.cables.faulty.extend_from_slice(&counted.faulty);
     }
 
     fn reset(&mut self) {

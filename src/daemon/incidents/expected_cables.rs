@@ -92,22 +92,22 @@ impl Differences {
     /// Adds swapped, unlisted and missing cables. Those that are known already stay as they are.
     fn add_facts(&self, facts: &mut Facts) {
         for exchanged in &self.exchanged {
-            if !facts.exchanged.iter().any(|known| shares_cable(known, exchanged)) {
+            if !facts.cables.exchanged.iter().any(|known| shares_cable(known, exchanged)) {
                 let reason = "topo_config_file has them the other way round".to_owned();
-                facts.exchanged.push(ExchangedCables { reason, ..exchanged.clone() });
+                facts.cables.exchanged.push(ExchangedCables { reason, ..exchanged.clone() });
             }
         }
         if let Some(fault) = too_many(&self.unlisted, "unlisted-cables", "does not list", "has") {
             facts.own.push(fault);
         } else {
-            facts.unlisted_cables.extend_from_slice(&self.unlisted);
+            facts.cables.unlisted.extend_from_slice(&self.unlisted);
         }
-        let missing = self.missing.iter().filter(|cable| !facts.lost_cables.contains(cable));
+        let missing = self.missing.iter().filter(|cable| !facts.losses.cables.contains(cable));
         let missing: Vec<Cable> = missing.cloned().collect();
         if let Some(fault) = too_many(&missing, "missing-cables", "lists", "lacks") {
             facts.own.push(fault);
         } else {
-            facts.lost_cables.extend(missing);
+            facts.losses.cables.extend(missing);
         }
     }
 }

@@ -36,11 +36,11 @@ impl FactSource for StatusSource {
         facts.managers.extend(managers(status));
         facts.own.extend(own(status));
         let Some(watched) = view.watched else { return };
-        facts.is_mass_silence = status.unresponsive.is_alarm;
-        facts.faulty_cables.extend(flapping(status, watched.fabric));
-        facts.returned_cables = self.returned(status, watched.fabric, view.instant);
-        facts.faulty_cables.extend(error_traps(status, watched.fabric));
-        facts.reroute = self.reroute(status);
+        facts.losses.is_mass_silence = status.unresponsive.is_alarm;
+        facts.cables.faulty.extend(flapping(status, watched.fabric));
+        facts.losses.returned_cables = self.returned(status, watched.fabric, view.instant);
+        facts.cables.faulty.extend(error_traps(status, watched.fabric));
+        facts.losses.reroute = self.reroute(status);
     }
 }
 

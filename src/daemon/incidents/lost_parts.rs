@@ -1,7 +1,7 @@
 //! Follows the snapshots of a master in the register of losses.
 
 use crate::fabric::{End, Fabric};
-use crate::incidents::fact::{Cable, Facts};
+use crate::incidents::fact::{Cable, Facts, LossFacts};
 use crate::incidents::losses::Register;
 use crate::manage::loop_status::LoopStatus;
 use crate::wire::attr::SmState;
@@ -34,19 +34,25 @@ impl LostParts {
     pub fn facts(&self, status: &LoopStatus) -> Facts {
         let unused = quarantined(status);
         let missing = self.register.cables().filter(|cable| !unused.contains(&cable.key()));
-        let lost_cables: Vec<Cable> = missing.cloned().collect();
-        Facts { lost_nodes: self.register.nodes().to_vec(), lost_cables, ..Facts::default() }
+        let losses = LossFacts {
+            nodes: self.register.nodes().to_vec(),
+            cables: missing.cloned().collect(),
+            ..LossFacts::default()
+        };
+        Facts { losses, ..Facts::default() }
     }
 
     /// Completes facts by what the register knows, and takes note of cables that do not belong where
     /// they are. Returns true if nodes were silent before a restart already.
     pub fn complete(&mut self, facts: &mut Facts, fabric: &Fabric) -> bool {
-        let seen = facts.silent_nodes.len();
-        facts.silent_nodes =
-            self.register.silent(fabric, &facts.silent_nodes, &facts.unanswered).to_vec();
-        let unwanted = facts.unexpected_cables.iter().chain(&facts.unlisted_cables);
+        let seen = facts.losses.silent_nodes.len();
+        facts.losses.silent_nodes = self
+            .register
+            .silent(fabric, &facts.losses.silent_nodes, &facts.losses.unanswered)
+            .to_vec();
+        let unwanted = facts.cables.unexpected.iter().chain(&facts.cables.unlisted);
         self.register.expect_without(unwanted.map(Cable::key));
-        facts.silent_nodes.len() > seen
+        facts.losses.silent_nodes.len() > seen
     }
 }
 

@@ -182,7 +182,8 @@ impl IncidentKeeper {
         let mut facts = self.facts(&status, Some(&fabric));
         let has_earlier = self.losses.complete(&mut facts, &fabric);
         // After a restart, nobody counts how many devices have fallen silent at once.
-        facts.is_mass_silence |= has_earlier && self.journal.book.is_open(&Subject::MassSilence);
+        facts.losses.is_mass_silence |=
+            has_earlier && self.journal.book.is_open(&Subject::MassSilence);
         let is_changed = self.journal.enter(&facts, now, &self.connections);
         self.journal.keep(&self.losses.register, is_changed, &self.connections);
     }
@@ -207,12 +208,11 @@ impl IncidentKeeper {
     fn accept(&mut self, acceptance: &Acceptance) {
         let Acceptance { incident, request } = acceptance;
         let LostParts { register, fabric } = &mut self.losses;
-        let facts = Facts {
-            lost_nodes: register.nodes().to_vec(),
-            lost_cables: register.cables().cloned().collect(),
-            exchanged: fabric.as_ref().map_or_else(Vec::new, |now| register.exchanged(now)),
-            ..Facts::default()
-        };
+        let mut facts = Facts::default();
+        facts.losses.nodes = register.nodes().to_vec();
+        facts.losses.cables = register.cables().cloned().collect();
+        facts.cables.exchanged =
+            fabric.as_ref().map_or_else(Vec::new, |now| register.exchanged(now));
         let causes = causes(&facts);
         let cause = causes.iter().find(|cause| cause.subject.id() == *incident);
         let result = if cause.is_some_and(|cause| register.give_up(&cause.covers)) {

@@ -37,8 +37,8 @@ impl FactSource for PlanSource {
         let none = PlanFacts::default();
         let of_plan = status.subnet.as_deref().map_or(&none, |subnet| self.of(subnet));
         facts.refusing.extend_from_slice(&of_plan.refusing);
-        facts.exchanged = exchanged(watched.losses, watched.fabric, &of_plan.torus, status);
-        facts.unexpected_cables.extend_from_slice(&of_plan.torus.unexpected);
+        facts.cables.exchanged = exchanged(watched.losses, watched.fabric, &of_plan.torus, status);
+        facts.cables.unexpected.extend_from_slice(&of_plan.torus.unexpected);
         facts.routing = routing(status, &of_plan.routing);
         facts.full.extend_from_slice(&of_plan.full);
     }

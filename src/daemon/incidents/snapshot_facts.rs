@@ -38,13 +38,13 @@ impl FactSource for SnapshotSource {
     fn add_facts(&mut self, view: &FactView<'_>, facts: &mut Facts) {
         let Some(fabric) = view.watched.map(|watched| watched.fabric) else { return };
         let of_snapshot = self.of(fabric);
-        facts.silent_nodes.extend_from_slice(&of_snapshot.silent);
-        facts.unanswered.extend_from_slice(&of_snapshot.unanswered);
+        facts.losses.silent_nodes.extend_from_slice(&of_snapshot.silent);
+        facts.losses.unanswered.extend_from_slice(&of_snapshot.unanswered);
         facts.duplicates.extend_from_slice(&of_snapshot.duplicates);
-        facts.faulty_cables.extend(of_snapshot.degraded.values().cloned());
-        if !facts.lost_nodes.is_empty() || !facts.lost_cables.is_empty() {
+        facts.cables.faulty.extend(of_snapshot.degraded.values().cloned());
+        if !facts.losses.nodes.is_empty() || !facts.losses.cables.is_empty() {
             let worst = of_snapshot.next_failure.get_or_init(|| next_failure::worst(fabric));
-            facts.next_failure.clone_from(worst);
+            facts.losses.next_failure.clone_from(worst);
         }
     }
 

@@ -39,13 +39,19 @@ pub struct ApiContext<'a> {
     pub runtime: Handle,
     /// The header Accept of the request.
     pub accept: &'a str,
+    pub server: ServerFigures,
+}
+
+/// The state of the server itself.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerFigures {
     /// The enabled log flags; `None` if the log is not that of the daemon.
     pub log_flags: Option<u8>,
     /// Number of the last event.
     pub last_event: u64,
-    /// Open connections of the server.
+    /// Open connections.
     pub connections: usize,
-    /// Requests that the server got so far.
+    /// Requests so far.
     pub requests: u64,
 }
 

@@ -41,7 +41,7 @@ mod virtual_ports;
 #[cfg(test)]
 mod openapi;
 
-pub use context::ApiContext;
+pub use context::{ApiContext, ServerFigures};
 pub use endpoint::{ApiEndpoint, Handler};
 pub use error::ApiError;
 pub use query::{ApiQuery, Parameter};

@@ -318,8 +318,11 @@ pub(super) fn status(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply
         sweeps: status.sweeps.iter().map(sweep).collect(),
         reconfigurations: status.reconfigurations.iter().map(reconfiguration).collect(),
         configuration: configuration(context),
-        last_event: context.last_event,
-        management: Management { connections: context.connections, requests: context.requests },
+        last_event: context.server.last_event,
+        management: Management {
+            connections: context.server.connections,
+            requests: context.server.requests,
+        },
     })
 }
 
@@ -469,7 +472,7 @@ fn reconfiguration(record: &ReconfigureRecord) -> Reconfiguration {
 
 fn configuration(context: &ApiContext<'_>) -> ConfigurationView {
     let status = &context.status;
-    let log_flags = context.log_flags.unwrap_or(status.options.log_flags);
+    let log_flags = context.server.log_flags.unwrap_or(status.options.log_flags);
     ConfigurationView {
         read: time(status.config.read),
         error: status.config.error.clone(),

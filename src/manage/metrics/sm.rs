@@ -257,17 +257,17 @@ fn management(context: &ApiContext<'_>) -> Vec<MetricFamily> {
         MetricFamily::counter(
             "torus_sm_events",
             "Events of the management interface",
-            context.last_event,
+            context.server.last_event,
         ),
         MetricFamily::counter(
             "torus_sm_management_requests",
             "Requests to the management interface",
-            context.requests,
+            context.server.requests,
         ),
         MetricFamily::gauge(
             "torus_sm_management_connections",
             "Open connections of the management interface",
-            context.connections as f64,
+            context.server.connections as f64,
         ),
     ]
 }

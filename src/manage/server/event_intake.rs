@@ -29,7 +29,7 @@ fn push(state: &ServerState, event: Event) {
 /// Adds the nodes and links that sweeps lost or found since the last call. After the first sweep
 /// there are none.
 fn push_changes(state: &ServerState, known: &mut Option<Arc<Fabric>>) {
-    let Some(fabric) = state.status.load().fabric.clone() else { return };
+    let Some(fabric) = state.live.status.load().fabric.clone() else { return };
     let last = known.replace(fabric.clone());
     if let Some(last) = last.filter(|last| !Arc::ptr_eq(last, &fabric)) {
         let mut missing = MissingParts::clone(&state.missing.load());

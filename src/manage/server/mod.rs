@@ -27,19 +27,12 @@ mod respond;
 mod stream;
 pub mod tls;
 
-use super::action::Control;
 use super::event_log::EventLog;
 use super::feed::TimedEvent;
-use super::loop_status::LoopStatus;
 use super::socket;
-use super::sources::{ManageSources, SaQueryFn};
-use crate::congestion::status::CongestionStatus;
-use crate::incidents::book::IncidentList;
+use super::sources::{LiveSources, ManageSources};
 use crate::local_socket::{Clients, ListenError, Listener};
 use crate::manage::missing::MissingParts;
-use crate::perfmgr::status::PerfStatus;
-use crate::vendor::status::VendorStatus;
-use crate::vendor::virtual_ports::VirtualStatus;
 use access::Policy;
 use arc_swap::ArcSwap;
 use connections::Connections;
@@ -95,23 +88,13 @@ pub enum StartError {
 
 /// State that all connections share.
 struct ServerState {
-    status: Arc<ArcSwap<LoopStatus>>,
-    perf: Arc<ArcSwap<PerfStatus>>,
-    congestion: Arc<ArcSwap<CongestionStatus>>,
-    vendor: Arc<ArcSwap<VendorStatus>>,
-    virtual_ports: Arc<ArcSwap<VirtualStatus>>,
-    incidents: watch::Receiver<Arc<IncidentList>>,
-    query_sa: SaQueryFn,
-    control: Arc<dyn Control>,
+    live: LiveSources,
     events: EventLog,
     event_file: Option<EventFile>,
     policy: Policy,
     network: Option<NetworkListener>,
-    workers: Arc<Semaphore>,
-    reply_kib: Arc<Semaphore>,
+    limits: ReplyLimits,
     program: PathBuf,
-    /// One recording is replayed at a time.
-    replays: Arc<Semaphore>,
     missing: ArcSwap<MissingParts>,
     /// Requests answered so far.
     requests: AtomicU64,
@@ -120,11 +103,29 @@ struct ServerState {
     closing: watch::Receiver<bool>,
 }
 
+/// Bounds of the replies that are made or sent at the same time.
+struct ReplyLimits {
+    workers: Arc<Semaphore>,
+    kib: Arc<Semaphore>,
+    /// One recording is replayed at a time.
+    replays: Arc<Semaphore>,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> Self {
+        Self {
+            workers: Arc::new(Semaphore::new(MAX_WORKERS)),
+            kib: Arc::new(Semaphore::new(MAX_REPLY_KIB as usize)),
+            replays: Arc::new(Semaphore::new(1)),
+        }
+    }
+}
+
 impl ServerState {
     /// Logs an event.
     fn push(&self, event: &TimedEvent) {
         let Some(logged) = self.events.push(event) else { return };
-        self.control.log_event(&logged.json);
+        self.live.control.log_event(&logged.json);
         if let Some(file) = &self.event_file {
             file.write(&logged);
         }
@@ -230,37 +231,16 @@ async fn serve(
     sources: ManageSources,
     mut closing: watch::Receiver<bool>,
 ) {
-    let ManageSources {
-        status,
-        perf,
-        congestion,
-        vendor,
-        virtual_ports,
-        incidents,
-        events,
-        query_sa,
-        control,
-        earlier,
-        ..
-    } = sources;
+    let ManageSources { live, events, earlier, .. } = sources;
     let ServerSettings { network, event_file, policy, program } = settings;
     let state = Arc::new(ServerState {
-        status,
-        perf,
-        congestion,
-        vendor,
-        virtual_ports,
-        incidents,
-        query_sa,
-        control,
+        live,
         events: EventLog::default(),
         event_file,
         policy,
         network,
-        workers: Arc::new(Semaphore::new(MAX_WORKERS)),
-        reply_kib: Arc::new(Semaphore::new(MAX_REPLY_KIB as usize)),
+        limits: ReplyLimits::default(),
         program,
-        replays: Arc::new(Semaphore::new(1)),
         missing: ArcSwap::from_pointee(MissingParts { earlier, ..MissingParts::default() }),
         requests: AtomicU64::new(0),
         connections: Arc::default(),

@@ -7,7 +7,9 @@ use super::progress::ReplyProgress;
 use super::replay::{MAX_RECORDING, replay};
 use super::stream::{EventStream, StreamFormat, WantedEvents};
 use crate::manage::action::Action;
-use crate::manage::api::{ApiContext, ApiEndpoint, ApiError, ApiQuery, Handler, HttpReply, find};
+use crate::manage::api::{
+    ApiContext, ApiEndpoint, ApiError, ApiQuery, Handler, HttpReply, ServerFigures, find,
+};
 use crate::manage::event::Event;
 use crate::manage::feed::TimedEvent;
 use crate::manage::page::CONTENT_SECURITY_POLICY;
@@ -143,7 +145,7 @@ async fn read(
     let Handler::Read(handler) = endpoint.handler else {
         return Err(ApiError::new(500, "this resource cannot be read"));
     };
-    let worker = timeout(WORKER_TIMEOUT, state.workers.clone().acquire_owned()).await;
+    let worker = timeout(WORKER_TIMEOUT, state.limits.workers.clone().acquire_owned()).await;
     let Ok(Ok(worker)) = worker else {
         return Err(ApiError::new(503, "too many requests are being answered"));
     };
@@ -152,21 +154,24 @@ async fn read(
     let shared = state.clone();
     let runtime = Handle::current();
     let work = move || {
+        let live = &shared.live;
         let context = ApiContext {
-            status: shared.status.load_full(),
-            perf: shared.perf.load_full(),
-            congestion: **shared.congestion.load(),
-            vendor: shared.vendor.load_full(),
-            virtual_ports: shared.virtual_ports.load_full(),
-            incidents: shared.incidents.borrow().clone(),
+            status: live.status.load_full(),
+            perf: live.perf.load_full(),
+            congestion: **live.congestion.load(),
+            vendor: live.vendor.load_full(),
+            virtual_ports: live.virtual_ports.load_full(),
+            incidents: live.incidents.borrow().clone(),
             missing: shared.missing.load_full(),
-            query_sa: &shared.query_sa,
+            query_sa: &live.query_sa,
             runtime,
             accept: &accept,
-            log_flags: shared.control.log_flags(),
-            last_event: shared.events.last(),
-            connections: shared.connections.count(),
-            requests: shared.requests.load(Ordering::Relaxed),
+            server: ServerFigures {
+                log_flags: live.control.log_flags(),
+                last_event: shared.events.last(),
+                connections: shared.connections.count(),
+                requests: shared.requests.load(Ordering::Relaxed),
+            },
         };
         let reply = handler(&context, &query).map(|reply| compressed(reply, accepts_gzip));
         drop(worker);
@@ -194,7 +199,7 @@ fn send(
     progress: &ReplyProgress,
 ) -> Result<Response<ReplyBody>, ApiError> {
     let kib = u32::try_from(reply.body.len() >> 10).unwrap_or(u32::MAX).saturating_add(1);
-    let memory = state.reply_kib.clone().try_acquire_many_owned(kib);
+    let memory = state.limits.kib.clone().try_acquire_many_owned(kib);
     progress.hold(memory.map_err(|_| ApiError::new(503, "too many replies are being sent"))?);
     Ok(finished(reply))
 }
@@ -207,7 +212,7 @@ async fn replayed(
     state: &Arc<ServerState>,
     progress: &ReplyProgress,
 ) -> Result<Response<ReplyBody>, ApiError> {
-    let Ok(turn) = state.replays.clone().try_acquire_owned() else {
+    let Ok(turn) = state.limits.replays.clone().try_acquire_owned() else {
         return Err(ApiError::new(503, "another recording is being replayed"));
     };
     let recording = read_body(body, MAX_RECORDING, RECORDING_TIMEOUT).await?;
@@ -216,7 +221,7 @@ async fn replayed(
     let (sender, reply) = oneshot::channel();
     let work = move || {
         let recording = if recording.is_empty() {
-            shared.control.recording().map_err(|problem| ApiError::new(409, problem))
+            shared.live.control.recording().map_err(|problem| ApiError::new(409, problem))
         } else {
             Ok(recording.to_vec())
         };
@@ -277,7 +282,8 @@ fn act(
     let uid = access.uid;
     info!("management interface: {} requests {name}", access.client());
     let after = state.events.last();
-    let request = state.control.start(&action).map_err(|problem| ApiError::new(409, problem))?;
+    let request =
+        state.live.control.start(&action).map_err(|problem| ApiError::new(409, problem))?;
     let event = Event::ActionRequested { action: name.to_owned(), uid, request: request.0 };
     state.push(&TimedEvent { time: Utc::now(), event });
     Ok(finished(HttpReply::accepted(name, after, request)))

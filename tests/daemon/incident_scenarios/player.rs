@@ -51,7 +51,7 @@ fn start(site: &Site, home: usize) -> Sm {
 }
 
 fn list(sm: &Sm) -> Arc<IncidentList> {
-    sm.management.as_ref().expect("not taken").incidents.borrow().clone()
+    sm.management.as_ref().expect("not taken").live.incidents.borrow().clone()
 }
 
 impl Player {

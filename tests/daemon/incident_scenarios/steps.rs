@@ -156,7 +156,7 @@ impl Site {
                 sleep(pause).await;
             } else if let Some(id) = step.strip_prefix("accept ") {
                 let sources = sm.management.as_ref().expect("not taken");
-                sources.control.start(&Action::Accept(id.to_owned())).expect("a free slot");
+                sources.live.control.start(&Action::Accept(id.to_owned())).expect("a free slot");
             } else if !self.act(step).await {
                 self.console(step);
             }

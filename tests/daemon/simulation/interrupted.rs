@@ -9,7 +9,7 @@ use torus_sm::ids::PortNum;
 /// Number of reconfigurations that links ended early.
 fn interrupted(sm: &Sm) -> u64 {
     let management = sm.management.as_ref().expect("it is not taken");
-    let status = management.status.load();
+    let status = management.live.status.load();
     status.statistics.reconfigurations.get("interrupted").map_or(0, |times| times.count())
 }
 

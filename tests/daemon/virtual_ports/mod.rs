@@ -87,7 +87,7 @@ fn keys(cluster: &SimCluster, host: Guid, index: u16) -> Vec<u16> {
 }
 
 fn status(sm: &Sm) -> Arc<VirtualStatus> {
-    sm.management.as_ref().expect("the sources").virtual_ports.load_full()
+    sm.management.as_ref().expect("the sources").live.virtual_ports.load_full()
 }
 
 /// Requests for attributes of vports.
