@@ -64,6 +64,17 @@ struct FollowerState {
     incidents: Arc<str>,
 }
 
+/// What this SM, as a standby, gets from the peer.
+#[derive(Default)]
+struct FollowingState {
+    /// It gets the registry of the peer.
+    is_active: bool,
+    /// How far it has come.
+    position: Option<Position>,
+    /// Time before which the peer is not asked again.
+    next_request: Option<Instant>,
+}
+
 struct ReplicationSession {
     local: Local,
     /// Number of its status.
@@ -72,13 +83,8 @@ struct ReplicationSession {
     /// The greeting that was sent last.
     greeted: Option<Hello>,
     peer: Option<Hello>,
-    /// This SM gets the registry of the peer.
-    is_following: bool,
-    /// How far it has come.
-    position: Option<Position>,
+    following: FollowingState,
     last_transfer: Option<StateTransfer>,
-    /// Time before which the peer is not asked again.
-    next_follow: Option<Instant>,
     follower: Option<FollowerState>,
     last_received: Instant,
     last_sent: Instant,
@@ -95,10 +101,8 @@ pub async fn run(local: Local, number: u64, stream: Stream) -> SessionError {
         stream: output,
         greeted: None,
         peer: None,
-        is_following: false,
-        position: None,
+        following: FollowingState::default(),
         last_transfer: None,
-        next_follow: None,
         follower: None,
         last_received: now,
         last_sent: now,
@@ -227,12 +231,14 @@ impl ReplicationSession {
                 });
             }
             ReplicationMessage::Unfollow => self.follower = None,
-            ReplicationMessage::Registry(page) if self.is_following => self.import(page).await?,
-            ReplicationMessage::Files(files) if self.is_following => {
+            ReplicationMessage::Registry(page) if self.following.is_active => {
+                self.import(page).await?
+            }
+            ReplicationMessage::Files(files) if self.following.is_active => {
                 (self.local.store)(files);
                 self.transferred(TransferDirection::Received, None);
             }
-            ReplicationMessage::Incidents { text } if self.is_following => {
+            ReplicationMessage::Incidents { text } if self.following.is_active => {
                 self.local.incidents.receive(text)
             }
             _ => {}
@@ -315,9 +321,10 @@ impl ReplicationSession {
             status.port_guid = Some(Guid(peer.port_guid));
             status.state = Some(peer.state.clone());
             status.software = Some(peer.software.clone());
-            status.is_followed = self.is_following;
-            status.is_complete = self.is_following && self.position.is_some();
-            status.is_follower = self.follower.is_some();
+            status.sharing.is_followed = self.following.is_active;
+            status.sharing.is_complete =
+                self.following.is_active && self.following.position.is_some();
+            status.sharing.is_follower = self.follower.is_some();
             status.last_transfer = self.last_transfer.or(status.last_transfer);
         });
     }
@@ -338,17 +345,17 @@ impl ReplicationSession {
                 followed == Some(Guid(peer.port_guid)) && peer.state == SmState::Master.to_string()
             });
         if !is_wanted {
-            if std::mem::take(&mut self.is_following) {
-                self.position = None;
+            if std::mem::take(&mut self.following.is_active) {
+                self.following.position = None;
                 self.send(&ReplicationMessage::Unfollow).await?;
                 self.show();
             }
             return Ok(());
         }
-        let is_due = self.next_follow.is_none_or(|next| next <= Instant::now());
-        if !self.is_following && is_due {
-            self.is_following = true;
-            self.send(&ReplicationMessage::Follow { since: self.position }).await?;
+        let is_due = self.following.next_request.is_none_or(|next| next <= Instant::now());
+        if !self.following.is_active && is_due {
+            self.following.is_active = true;
+            self.send(&ReplicationMessage::Follow { since: self.following.position }).await?;
             self.show();
         }
         Ok(())
@@ -362,11 +369,11 @@ impl ReplicationSession {
         let request = ReplicaRequest::Import { page, reply };
         self.local.registry.send(request).await.map_err(|_| SessionError::Ended)?;
         if result.await.map_err(|_| SessionError::Ended)? {
-            self.position = is_last.then_some(position).or(self.position);
+            self.following.position = is_last.then_some(position).or(self.following.position);
             self.transferred(TransferDirection::Received, Some(position.number));
         } else {
-            (self.is_following, self.position) = (false, None);
-            self.next_follow = Some(Instant::now() + REFUSED_PAUSE);
+            (self.following.is_active, self.following.position) = (false, None);
+            self.following.next_request = Some(Instant::now() + REFUSED_PAUSE);
         }
         Ok(())
     }

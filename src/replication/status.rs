@@ -21,6 +21,17 @@ pub struct StateTransfer {
     pub at: Instant,
 }
 
+/// Which side gets the state of the other one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sharing {
+    /// This SM gets the state of the peer, the master.
+    pub is_followed: bool,
+    /// This SM has got all of it, up to the last changes.
+    pub is_complete: bool,
+    /// The peer, a standby, gets the state of this SM.
+    pub is_follower: bool,
+}
+
 /// A connection with another instance, or the attempt to connect.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PeerStatus {
@@ -41,12 +52,7 @@ pub struct PeerStatus {
     pub software: Option<String>,
     /// The keys in which the configurations differ, with their values unless these are secret.
     pub differences: Vec<String>,
-    /// This SM gets the state of the peer, the master.
-    pub is_followed: bool,
-    /// This SM has got all of it, up to the last changes.
-    pub is_complete: bool,
-    /// The peer, a standby, gets the state of this SM.
-    pub is_follower: bool,
+    pub sharing: Sharing,
     /// Kept when the connection is lost.
     pub last_transfer: Option<StateTransfer>,
 }

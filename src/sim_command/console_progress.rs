@@ -31,15 +31,21 @@ pub(super) struct ConsoleProgress {
     spinner: ProgressBar,
     start: Instant,
     once: bool,
-    was_up: bool,
-    /// Generation of the last subnet reported.
-    generation: u64,
-    /// SMPs sent before the last report.
-    reported_smps: u64,
+    reported: ReportedState,
     /// Ends the daemon when nobody reads its progress.
     shutdown: watch::Sender<bool>,
     /// The first failure of standard output.
     failure: Option<CommandFailure>,
+}
+
+/// The state at the last report.
+#[derive(Default)]
+struct ReportedState {
+    was_up: bool,
+    /// Generation of the last subnet.
+    generation: u64,
+    /// SMPs sent before.
+    smps: u64,
 }
 
 impl ConsoleProgress {
@@ -53,9 +59,7 @@ impl ConsoleProgress {
             spinner: ProgressBar::new_spinner(),
             start: Instant::now(),
             once,
-            was_up: false,
-            generation: 0,
-            reported_smps: 0,
+            reported: ReportedState::default(),
             shutdown,
             failure: None,
         }
@@ -78,7 +82,7 @@ impl ConsoleProgress {
                 Ok(()) = self.subnet.changed() => self.report_subnet(),
                 Ok(()) = self.rejected.changed() => self.report_rejected(),
                 exit = &mut run => break exit,
-                _ = ticks.tick(), if !self.was_up => self.update_spinner(),
+                _ = ticks.tick(), if !self.reported.was_up => self.update_spinner(),
             }
         };
         self.spinner.finish_and_clear();
@@ -117,24 +121,25 @@ impl ConsoleProgress {
         let subnet = self.subnet.borrow_and_update().clone();
         // While plans are rejected, subnets with the routes of the last accepted one are published.
         let Some(subnet) = subnet.filter(|subnet| {
-            subnet.generation != self.generation && subnet.summary.extent != Extent::KeptRoutes
+            subnet.generation != self.reported.generation
+                && subnet.summary.extent != Extent::KeptRoutes
         }) else {
             return;
         };
-        self.generation = subnet.generation;
+        self.reported.generation = subnet.generation;
         let smps = self.smps();
-        let new_smps = smps - self.reported_smps;
+        let new_smps = smps - self.reported.smps;
         if subnet.failed_sets > 0 {
             let failed = counted(subnet.failed_sets, "Set", "Sets");
             self.print(&format!("errors during initialization: {failed} failed\n"));
-        } else if self.was_up {
+        } else if self.reported.was_up {
             let generation = subnet.generation;
             self.print(&format!("SUBNET UP again (generation {generation}, {new_smps} SMPs)\n"));
         } else {
-            self.was_up = true;
+            self.reported.was_up = true;
             self.report_first_subnet(&subnet);
         }
-        self.reported_smps = smps;
+        self.reported.smps = smps;
     }
 
     fn report_first_subnet(&mut self, subnet: &Subnet) {
@@ -162,7 +167,7 @@ impl ConsoleProgress {
             self.failure = Some(failure);
             self.shutdown.send_replace(true);
         }
-        if self.was_up {
+        if self.reported.was_up {
             self.spinner.finish_and_clear();
         }
     }

@@ -38,8 +38,13 @@ pub(super) fn search(graph: &SimpleGraph, most: usize) -> Vec<Embedding> {
         let mut found = Vec::new();
         for size in sizes(order.len(), edges, faults) {
             let Some(lattice) = Lattice::new(size) else { continue };
-            let mut search =
-                Search::new(graph, &order, lattice, faults, effort.min(MAX_PLACEMENTS_PER_LATTICE));
+            let mut search = EmbeddingSearch::new(
+                graph,
+                &order,
+                lattice,
+                faults,
+                effort.min(MAX_PLACEMENTS_PER_LATTICE),
+            );
             let before = search.effort;
             search.search(&mut found);
             effort -= before - search.effort;
@@ -129,17 +134,21 @@ fn could_hold(size: TorusSize, switches: usize, edges: usize, faults: usize) -> 
     edges <= links + rest && links <= edges + rest + empty * around
 }
 
+struct PlacedVertices {
+    /// By vertex: its position, or [`NONE`].
+    at: Vec<u32>,
+    /// By position: the vertex placed there.
+    vertex: Vec<Option<u32>>,
+}
+
 /// A partial embedding.
-struct Search<'a> {
+struct EmbeddingSearch<'a> {
     graph: &'a SimpleGraph,
     order: &'a [u32],
     lattice: Lattice,
     /// By position and direction: the neighbouring position, or [`NONE`].
     next: Vec<[u32; 6]>,
-    /// By vertex: its position, or [`NONE`].
-    at: Vec<u32>,
-    /// By position: the vertex placed there.
-    switch: Vec<Option<u32>>,
+    placed: PlacedVertices,
     /// By placed vertex: number of free neighbouring positions, and of unplaced neighbours.
     open: Vec<[i32; 2]>,
     /// Number of cables that cannot join neighbours any more, and of links that will have no cable
@@ -155,7 +164,7 @@ struct Search<'a> {
     effort: usize,
 }
 
-impl<'a> Search<'a> {
+impl<'a> EmbeddingSearch<'a> {
     fn new(
         graph: &'a SimpleGraph,
         order: &'a [u32],
@@ -177,8 +186,10 @@ impl<'a> Search<'a> {
             graph,
             order,
             next,
-            at: vec![NONE; graph.len()],
-            switch: vec![None; lattice.len()],
+            placed: PlacedVertices {
+                at: vec![NONE; graph.len()],
+                vertex: vec![None; lattice.len()],
+            },
             open: vec![[0; 2]; graph.len()],
             doomed: [0; 2],
             grace: empty * most,
@@ -246,13 +257,13 @@ impl<'a> Search<'a> {
     fn candidates(&self, vertex: u32, root: Position) -> Vec<u32> {
         let mut all = Vec::new();
         for &(other, _) in self.graph.neighbors(vertex) {
-            let from = self.at[other as usize];
+            let from = self.placed.at[other as usize];
             if from == NONE {
                 continue;
             }
             for direction in Direction::ALL {
                 let to = self.next[from as usize][direction.index()];
-                let is_free = to != NONE && self.switch[to as usize].is_none();
+                let is_free = to != NONE && self.placed.vertex[to as usize].is_none();
                 if is_free && !all.contains(&to) && !self.is_mirrored(direction, root) {
                     all.push(to);
                 }
@@ -295,14 +306,14 @@ impl<'a> Search<'a> {
     /// Places a vertex at a free position. Returns the number of new faults: cables to placed
     /// vertices that are not neighbours, and neighbours without a cable.
     fn place(&mut self, vertex: u32, at: u32) -> usize {
-        self.at[vertex as usize] = at;
-        self.switch[at as usize] = Some(vertex);
+        self.placed.at[vertex as usize] = at;
+        self.placed.vertex[at as usize] = Some(vertex);
         let mut free = 0;
         let mut future = 0;
         let mut joined = 0;
         let mut absent = 0;
         for to in self.next[at as usize] {
-            match (to != NONE).then(|| self.switch[to as usize]) {
+            match (to != NONE).then(|| self.placed.vertex[to as usize]) {
                 Some(Some(other)) => {
                     self.shift(other, [-1, 0]);
                     let is_there = self.graph.edge(vertex, other).is_some();
@@ -316,7 +327,7 @@ impl<'a> Search<'a> {
         let graph = self.graph;
         let mut placed = 0;
         for &(other, _) in graph.neighbors(vertex) {
-            if self.at[other as usize] == NONE {
+            if self.placed.at[other as usize] == NONE {
                 future += 1;
             } else {
                 self.shift(other, [0, -1]);
@@ -329,20 +340,20 @@ impl<'a> Search<'a> {
 
     /// Removes a placed vertex.
     fn lift(&mut self, vertex: u32) {
-        let at = std::mem::replace(&mut self.at[vertex as usize], NONE);
+        let at = std::mem::replace(&mut self.placed.at[vertex as usize], NONE);
         let [free, future] = self.open[vertex as usize];
         self.shift(vertex, [-free, -future]);
-        self.switch[at as usize] = None;
+        self.placed.vertex[at as usize] = None;
         for to in self.next[at as usize] {
             if to != NONE
-                && let Some(other) = self.switch[to as usize]
+                && let Some(other) = self.placed.vertex[to as usize]
             {
                 self.shift(other, [1, 0]);
             }
         }
         let graph = self.graph;
         for &(other, _) in graph.neighbors(vertex) {
-            if self.at[other as usize] != NONE {
+            if self.placed.at[other as usize] != NONE {
                 self.shift(other, [0, 1]);
             }
         }
@@ -373,7 +384,7 @@ impl<'a> Search<'a> {
         let size = TorusSize { radix: self.lattice.radices(), looped };
         Embedding::of(
             size,
-            self.at.iter().map(|&at| {
+            self.placed.at.iter().map(|&at| {
                 (at != NONE).then(|| self.lattice.coordinates(Position(at)).0.map(i64::from))
             }),
         )

@@ -63,7 +63,7 @@ impl Instance {
     }
 
     fn is_complete(&self) -> bool {
-        self.peers().iter().any(|peer| peer.is_complete)
+        self.peers().iter().any(|peer| peer.sharing.is_complete)
     }
 
     async fn until_up(&self) {
@@ -470,7 +470,7 @@ async fn instances_of_another_version_or_subnet_say_so_and_exchange_nothing() {
         let later = peers.iter().find(|peer| peer.port_guid == Some(Guid(0x99)));
         let problem = later.and_then(|peer| peer.problem.clone()).unwrap_or_default();
         assert!(problem.contains(words), "{peers:?}");
-        assert!(later.is_some_and(|peer| !peer.is_follower));
+        assert!(later.is_some_and(|peer| !peer.sharing.is_follower));
         drop(stream);
         settle().await;
     }

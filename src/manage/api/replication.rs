@@ -61,9 +61,9 @@ fn view(peer: &PeerStatus) -> ReplicationPeer {
         state: peer.state.clone(),
         software: peer.software.clone(),
         differences: peer.differences.clone(),
-        followed: peer.is_followed,
-        complete: peer.is_complete,
-        follower: peer.is_follower,
+        followed: peer.sharing.is_followed,
+        complete: peer.sharing.is_complete,
+        follower: peer.sharing.is_follower,
         last_transfer: peer.last_transfer.map(transfer),
     }
 }

@@ -236,7 +236,7 @@ fn replication(context: &ApiContext<'_>) -> Vec<MetricFamily> {
         MetricFamily::gauge(
             "torus_sm_replication_complete",
             "1 if this SM, a standby, has the state of the master",
-            flag(count_peers(status, |peer| peer.is_complete) > 0.0),
+            flag(count_peers(status, |peer| peer.sharing.is_complete) > 0.0),
         ),
         MetricFamily::gauge(
             "torus_sm_replication_different_peers",

@@ -88,15 +88,8 @@ struct Story<'a> {
     recording: &'a Recording,
     rerun: Rerun<'a>,
     clock: EntryClock,
-    /// Revision of the devices at the last frame.
-    revision: Option<u64>,
-    nodes: Views,
-    links: Views,
-    /// LIDs that the plan in force forwards through each port.
-    loads: BTreeMap<End, usize>,
-    /// The plan that was begun, with its loads.
-    begun: Option<(usize, BTreeMap<End, usize>)>,
-    in_force: Option<usize>,
+    shown: ShownFabric,
+    plan: StoryPlan,
     role: Option<String>,
     incidents: BTreeMap<String, RecordedIncidentView>,
     sets: BTreeMap<String, usize>,
@@ -106,18 +99,33 @@ struct Story<'a> {
     late: usize,
 }
 
+/// The fabric at the last frame.
+#[derive(Default)]
+struct ShownFabric {
+    /// Revision of the devices; `None` if it is to be shown again.
+    revision: Option<u64>,
+    nodes: Views,
+    links: Views,
+}
+
+/// The plan that is in force in the story.
+#[derive(Default)]
+struct StoryPlan {
+    in_force: Option<usize>,
+    /// LIDs that it forwards through each port.
+    loads: BTreeMap<End, usize>,
+    /// The plan that was begun, with its loads.
+    begun: Option<(usize, BTreeMap<End, usize>)>,
+}
+
 impl<'a> Story<'a> {
     fn new(recording: &'a Recording) -> Self {
         Self {
             recording,
             rerun: Rerun::new(recording),
             clock: EntryClock::new(&recording.header),
-            revision: None,
-            nodes: Views::new(),
-            links: Views::new(),
-            loads: BTreeMap::new(),
-            begun: None,
-            in_force: None,
+            shown: ShownFabric::default(),
+            plan: StoryPlan::default(),
             role: None,
             incidents: incidents_before(recording),
             sets: BTreeMap::new(),
@@ -171,17 +179,17 @@ impl<'a> Story<'a> {
         };
         let torus = torus.map_err(|error| located(error.to_string()))?;
         let loads = again.routed.as_ref().map_or_else(BTreeMap::new, loads);
-        self.begun = Some((self.plans.len(), loads));
+        self.plan.begun = Some((self.plans.len(), loads));
         self.plans.push(RecordedPlan { number: plan.number, result, is_as_recorded, torus });
         Ok(())
     }
 
     /// The plan that was begun is in force from now on. Its LIDs are part of the links.
     fn enforce(&mut self) {
-        if let Some((plan, loads)) = self.begun.take() {
-            self.in_force = Some(plan);
-            self.loads = loads;
-            self.revision = None;
+        if let Some((plan, loads)) = self.plan.begun.take() {
+            self.plan.in_force = Some(plan);
+            self.plan.loads = loads;
+            self.shown.revision = None;
         }
     }
 
@@ -227,23 +235,23 @@ impl<'a> Story<'a> {
                 EntryBody::Mad(_) => "the end of the recording".to_owned(),
             },
             role: self.role.clone(),
-            plan: self.in_force,
+            plan: self.plan.in_force,
             incidents: self.open_incidents(),
             ..Frame::default()
         };
         let revision = self.rerun.devices().revision();
-        if self.revision != Some(revision) {
+        if self.shown.revision != Some(revision) {
             // Without a local port there is no fabric yet, in the middle of the first sweep.
             let Ok(fabric) = self.rerun.fabric().await else { return Ok(()) };
             let nodes = node_views(&fabric).map_err(|error| error.to_string())?;
-            let links = link_views(&fabric, &self.loads).map_err(|error| error.to_string())?;
-            let (set, gone) = difference(&self.nodes, &nodes);
+            let links = link_views(&fabric, &self.plan.loads).map_err(|error| error.to_string())?;
+            let (set, gone) = difference(&self.shown.nodes, &nodes);
             frame.nodes = NodeChanges { set, gone };
-            let (set, gone) = difference(&self.links, &links);
+            let (set, gone) = difference(&self.shown.links, &links);
             frame.links = LinkChanges { set, gone };
-            self.nodes = nodes;
-            self.links = links;
-            self.revision = Some(revision);
+            self.shown.nodes = nodes;
+            self.shown.links = links;
+            self.shown.revision = Some(revision);
         }
         frame.sets = std::mem::take(&mut self.sets);
         if self.frames.last().is_none_or(|before| is_news(before, &frame)) {
