@@ -30,7 +30,8 @@ struct SquareGrid {
 
 impl SquareGrid {
     fn new(fabric: &Fabric) -> Self {
-        let SwitchLinks { links, .. } = SwitchLinks::of(fabric);
+        let SwitchLinks { mut links, .. } = SwitchLinks::of(fabric);
+        links.retain(|link| link.ends[0] != link.ends[1]);
         let switches = fabric.switches().len();
         let mut links_at = vec![Vec::new(); switches];
         for (number, link) in links.iter().enumerate() {
@@ -201,18 +202,20 @@ impl ExchangeSearch {
     fn exchange(&mut self, links: [usize; 2], crossing: usize) -> Option<PlugExchange> {
         let [one, other] = links.map(|number| self.grid.links[number]);
         let made = [[one.ends[0], other.ends[crossing]], [other.ends[1 - crossing], one.ends[1]]];
+        // Both new links may be opposite sides of two squares.
+        let squares = made.map(|[from, to]| self.squares_from[from.index()][to.index()]);
+        if squares.iter().any(|squares| squares + 2 < self.usual) {
+            return None;
+        }
         if made.iter().any(|&[from, to]| from == to || self.grid.cables(from, to) > 0) {
             return None;
         }
-        // Both new links may be opposite sides of squares.
         let [[a, b], [c, d]] = made;
         let are_opposite = self.grid.cables(a, c) > 0 && self.grid.cables(b, d) > 0;
         let is_parallel =
             [one, other].iter().all(|it| self.grid.cables(it.ends[0], it.ends[1]) > 1);
         let opposite = usize::from(are_opposite) + usize::from(is_parallel);
-        let most =
-            |[from, to]: [SwitchId; 2]| self.squares_from[from.index()][to.index()] + opposite;
-        if made.iter().any(|&ends| most(ends) < self.usual) {
+        if squares.iter().any(|squares| squares + opposite < self.usual) {
             return None;
         }
         [one, other].iter().for_each(|link| self.grid.disconnect(link.ends));

@@ -66,7 +66,8 @@ struct CableGraph {
 
 impl CableGraph {
     fn of(fabric: &Fabric) -> Self {
-        let SwitchLinks { links, hosts } = SwitchLinks::of(fabric);
+        let SwitchLinks { mut links, hosts } = SwitchLinks::of(fabric);
+        links.retain(|link| link.ends[0] != link.ends[1]);
         let mut first = vec![0; hosts.len() + 1];
         for end in links.iter().flat_map(|link| link.ends) {
             first[end.index() + 1] += 1;

@@ -82,9 +82,14 @@ pub type DegradedLinks = BTreeMap<PortId, FaultyCable>;
 
 /// All degraded links of a snapshot.
 pub fn degraded_links(fabric: &Fabric) -> DegradedLinks {
-    let ports = fabric.port_ids().zip(fabric.ports());
-    let degraded = ports.filter_map(|(port, own)| Some((port, degraded(fabric, port, own)?)));
-    degraded.take(MAX_FACTS).collect()
+    let mut links = DegradedLinks::new();
+    fabric.ports().iter().enumerate().for_each(|(index, own)| {
+        let port = PortId(index as u32);
+        if links.len() < MAX_FACTS {
+            links.extend(degraded(fabric, port, own).map(|link| (port, link)));
+        }
+    });
+    links
 }
 
 /// The degraded links of `new` from those of `old`: only links of ports that may have changed are looked
@@ -114,6 +119,13 @@ pub fn update_degraded(links: &DegradedLinks, old: &Fabric, new: &Fabric) -> Deg
         links.pop_last();
     }
     links
+}
+
+/// True if two snapshots are known to have the same nodes with the same names and cables.
+pub fn has_same_cables(old: &Fabric, new: &Fabric) -> bool {
+    let is_moved = |(one, other): (&Port, &Port)| one.peer != other.peer;
+    has_same_nodes(old, new)
+        && !old.ports().unshared(new.ports()).any(|(_, a, b)| a.iter().zip(b).any(is_moved))
 }
 
 fn has_changed(old: &Port, new: &Port) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::fabric::{Fabric, PortId, SwitchId};
 
-/// A cable between two switches.
+/// A cable between two switches, or of a switch to itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwitchLink {
     /// The lower port is first.
@@ -11,7 +11,7 @@ pub struct SwitchLink {
     pub ends: [SwitchId; 2],
 }
 
-/// The links of the switches, without those of a switch to itself.
+/// The links of the switches.
 pub struct SwitchLinks {
     /// In the order of their lower ports.
     pub links: Vec<SwitchLink>,
@@ -21,20 +21,20 @@ pub struct SwitchLinks {
 
 impl SwitchLinks {
     pub fn of(fabric: &Fabric) -> Self {
-        // Nodes and ports are read once, in their order: their tables are in pages.
-        let switches: Vec<Option<SwitchId>> =
-            fabric.nodes().iter().map(|node| node.switch).collect();
-        let ports: Vec<Option<SwitchId>> =
-            fabric.ports().iter().map(|port| switches[port.node.index()]).collect();
+        // Nodes and ports are read once, from one page after the other.
+        let mut switches = Vec::with_capacity(fabric.nodes().len());
+        fabric.nodes().iter().for_each(|node| switches.push(node.switch));
+        let mut ports = Vec::with_capacity(fabric.ports().len());
+        fabric.ports().iter().for_each(|port| ports.push((switches[port.node.index()], port.peer)));
         let mut links = Vec::with_capacity(ports.len() / 2);
         let mut hosts = vec![0; fabric.switches().len()];
-        for (port, known) in fabric.port_ids().zip(fabric.ports()) {
-            let Some(peer) = known.peer.filter(|&peer| peer > port) else { continue };
-            match [ports[port.index()], ports[peer.index()]] {
-                [Some(one), Some(other)] if one != other => {
+        for (port, &(near, peer)) in fabric.port_ids().zip(&ports) {
+            let Some(peer) = peer.filter(|&peer| peer > port) else { continue };
+            match [near, ports[peer.index()].0] {
+                [Some(one), Some(other)] => {
                     links.push(SwitchLink { ports: [port, peer], ends: [one, other] });
                 }
-                [Some(_), Some(_)] | [None, None] => {}
+                [None, None] => {}
                 [Some(switch), None] | [None, Some(switch)] => hosts[switch.index()] += 1,
             }
         }

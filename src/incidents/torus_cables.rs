@@ -1,6 +1,7 @@
 //! Cables that no direction of the routed torus explains.
 
 use super::fact::{Cable, ExchangedCables};
+use super::switch_links::SwitchLinks;
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::Plan;
 use crate::plan::routing::torus::{Direction, Torus};
@@ -16,18 +17,14 @@ pub struct TorusCables {
 /// made the plan.
 pub fn unexpected(fabric: &Fabric, plan: &Plan) -> Option<Vec<Cable>> {
     let torus = Torus::of(&plan.routing)?;
-    let mut cables = Vec::new();
-    for switch in fabric.switch_ids() {
-        let used = used_ports(torus, switch);
-        for port in fabric.switch(switch).slots() {
-            let Some(peer) = fabric.port(port).peer.filter(|&peer| peer > port) else { continue };
-            let is_used = used[usize::from(fabric.port(port).num.0)];
-            if !is_used && fabric.node_of(peer).is_switch() {
-                cables.extend(Cable::of(fabric, port));
-            }
-        }
-    }
-    Some(cables)
+    let used: Vec<[bool; 256]> =
+        fabric.switch_ids().map(|switch| used_ports(torus, switch)).collect();
+    let links = SwitchLinks::of(fabric).links.into_iter();
+    let unused = links.filter(|link| {
+        let number = fabric.port(link.ports[0]).num.0;
+        !used[link.ends[0].index()][usize::from(number)]
+    });
+    Some(unused.filter_map(|link| Cable::of(fabric, link.ports[0])).collect())
 }
 
 /// By port: whether it has a cable along a direction of the torus.

@@ -59,7 +59,11 @@ impl SnapshotSource {
             Some((of, facts)) if Arc::ptr_eq(&of, fabric) => facts,
             Some((of, facts)) => {
                 let degraded = survey::update_degraded(&facts.degraded, &of, fabric);
-                SnapshotFacts::of(fabric, degraded)
+                let has_same_cables =
+                    of.local() == fabric.local() && survey::has_same_cables(&of, fabric);
+                let next_failure =
+                    if has_same_cables { facts.next_failure } else { OnceCell::new() };
+                SnapshotFacts { next_failure, ..SnapshotFacts::of(fabric, degraded) }
             }
             None => SnapshotFacts::of(fabric, survey::degraded_links(fabric)),
         };
