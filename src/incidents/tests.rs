@@ -6,7 +6,7 @@ use super::tree_levels;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
 use crate::fabric::{End, Fabric};
-use crate::ids::PortNum;
+use crate::ids::{Guid, PortNum};
 use crate::sim::generate::FabricShape;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
@@ -214,4 +214,63 @@ fn a_missing_cable_of_a_large_fabric_is_found() {
     let missing = Register::of_expected(&expected, &snapshot(&topology));
     let found: Vec<[End; 2]> = missing.cables().map(Cable::key).collect();
     assert_eq!(found, [last]);
+}
+
+/// The topology without some nodes, and without some of its cables.
+fn without(topology: &Topology, nodes: &BTreeSet<usize>, cables: &BTreeSet<usize>) -> Topology {
+    let mut part = Topology::default();
+    let mut numbers = vec![None; topology.nodes.len()];
+    for (number, node) in topology.nodes.iter().enumerate() {
+        if !nodes.contains(&number) {
+            numbers[number] = Some(part.nodes.len());
+            part.nodes.push(node.clone());
+        }
+    }
+    for (number, cable) in topology.cables.iter().enumerate() {
+        if let [Some(one), Some(other)] = cable.map(|(node, _)| numbers[node])
+            && !cables.contains(&number)
+        {
+            part.cables.push([(one, cable[0].1), (other, cable[1].1)]);
+        }
+    }
+    part
+}
+
+/// Nodes and cables of one snapshot that another one lacks.
+fn missing(whole: &Fabric, now: &Fabric) -> (BTreeSet<Guid>, BTreeSet<[End; 2]>) {
+    let guids = |fabric: &Fabric| -> BTreeSet<Guid> {
+        fabric.nodes().iter().map(crate::fabric::Node::guid).collect()
+    };
+    let cables = |fabric: &Fabric| -> BTreeSet<[End; 2]> {
+        let cables = fabric.port_ids().filter_map(|port| Cable::of(fabric, port));
+        cables.map(|cable| cable.key()).collect()
+    };
+    (&guids(whole) - &guids(now), &cables(whole) - &cables(now))
+}
+
+#[test]
+fn losses_are_what_is_missing_after_each_change() {
+    let whole = "4x4".parse::<FabricShape>().expect("a shape").build().expect("it fits");
+    let home = whole.nodes.iter().position(|node| node.kind == NodeKind::Ca).expect("a host");
+    let before = snapshot(&whole);
+    let mut losses = Register::default();
+    let mut last = before.clone();
+    let mut state = 7919;
+    let mut most = 0;
+    for round in 0..200 {
+        let mut nodes: BTreeSet<usize> =
+            (0..round % 3).map(|_| random(&mut state, whole.nodes.len())).collect();
+        nodes.remove(&home);
+        let cables = (0..round % 5).map(|_| random(&mut state, whole.cables.len())).collect();
+        let now = snapshot(&without(&whole, &nodes, &cables));
+        losses.update(&last, &now);
+        let (lost, unplugged) = missing(&before, &now);
+        let known: BTreeSet<Guid> = losses.nodes().iter().map(|node| node.guid).collect();
+        assert_eq!(known, lost, "round {round}");
+        let known: BTreeSet<[End; 2]> = losses.cables().map(Cable::key).collect();
+        assert_eq!(known, unplugged, "round {round}");
+        most = most.max(lost.len());
+        last = now;
+    }
+    assert!(most > 1, "{most} nodes");
 }
