@@ -52,14 +52,14 @@ const MANY_OPEN_REPLIES: &str = "too many tables requested that are not acknowle
 impl SaServer {
     /// Queues a request, or refuses the one that the queue drops for it.
     pub(super) fn admit(&mut self, inbound: Inbound) {
-        if let Some(refused) = self.queue.add(inbound) {
+        if let Some(refused) = self.requests.queue.add(inbound) {
             self.refuse(&refused, QUEUE_IS_FULL);
         }
     }
 
     /// Answers a request with BUSY.
     fn refuse(&mut self, refused: &Inbound, reason: &str) {
-        let is_up = self.subnet.is_some() || self.indexing.is_some();
+        let is_up = self.snapshots.subnet.is_some() || self.snapshots.indexing.is_some();
         let is_ours = is_up && self.is_master();
         let Some(mad) = busy(&refused.mad).filter(|_| is_ours) else { return };
         let lid = refused.from.lid;
@@ -67,7 +67,7 @@ impl SaServer {
         if is_logged(count) {
             let node = self.node_description(lid);
             warn!("{reason}: LID {lid} ({node}) got BUSY {count} times");
-            self.feed.send(Event::SaOverload { lid: lid.0, description: node, count });
+            self.outputs.feed.send(Event::SaOverload { lid: lid.0, description: node, count });
         }
         let to = Address { qkey: GSI_QKEY, ..refused.from };
         self.send(&Reply { to, mad, required_generation: 0 });
@@ -77,7 +77,7 @@ impl SaServer {
     /// other ports sent before, and answers a batch.
     pub(super) fn answer_some(&mut self, requests: &mut mpsc::Receiver<Inbound>) {
         // Update the snapshot first, to answer requests that arrive with the first one.
-        if self.published.has_changed().unwrap_or(false) {
+        if self.snapshots.published.has_changed().unwrap_or(false) {
             self.snapshot_changed();
         }
         if !self.is_ready() {
@@ -86,7 +86,7 @@ impl SaServer {
         let mut refusals = 0;
         for _ in 0..requests.len() {
             let Ok(inbound) = requests.try_recv() else { break };
-            if let Some(refused) = self.queue.add(inbound) {
+            if let Some(refused) = self.requests.queue.add(inbound) {
                 refusals += 1;
                 if refusals <= MAX_BUSY_PER_BATCH {
                     self.refuse(&refused, QUEUE_IS_FULL)
@@ -95,7 +95,7 @@ impl SaServer {
                 }
             }
         }
-        if !self.queue.has_turns() {
+        if !self.requests.queue.has_turns() {
             return;
         }
         match self.own_subnet() {
@@ -106,12 +106,12 @@ impl SaServer {
 
     /// False while the first snapshot is being indexed: requests wait for it.
     pub(super) fn is_ready(&self) -> bool {
-        self.subnet.is_some() || self.indexing.is_none()
+        self.snapshots.subnet.is_some() || self.snapshots.indexing.is_none()
     }
 
     /// True if replies or requests in the queues can be handled now.
     pub(super) fn has_work(&self) -> bool {
-        self.joins.has_released() || (self.queue.has_turns() && self.is_ready())
+        self.joins.has_released() || (self.requests.queue.has_turns() && self.is_ready())
     }
 
     /// Sends held replies whose groups are programmed, a batch at a time.
@@ -123,9 +123,9 @@ impl SaServer {
 
     /// Drops requests while this SM is not master of a configured subnet.
     fn ignore_batch(&mut self) {
-        for next in std::iter::from_fn(|| self.queue.take()).take(MAX_REQUESTS_PER_BATCH) {
+        for next in std::iter::from_fn(|| self.requests.queue.take()).take(MAX_REQUESTS_PER_BATCH) {
             debug!("SA request from LID {} is ignored: the subnet is not up", next.key.port());
-            self.ignored_requests += 1;
+            self.misuse.ignored_requests += 1;
         }
     }
 
@@ -135,14 +135,14 @@ impl SaServer {
         self.update_managers();
         let [mut tables, mut writes, mut refusals] = [0; 3];
         for _ in 0..MAX_REQUESTS_PER_BATCH {
-            let Some(taken) = self.queue.take() else { break };
+            let Some(taken) = self.requests.queue.take() else { break };
             if request_queue::is_stale(&taken.request, now, max_age) {
                 self.responder.get().counters_mut().count_drop(DropReason::Stale);
                 continue;
             }
             let admission = self.admission(&taken.request, now);
             if admission == Admission::Wait {
-                self.queue.pause(taken, now + PAUSE_CHECK_INTERVAL);
+                self.requests.queue.pause(taken, now + PAUSE_CHECK_INTERVAL);
                 continue;
             }
             let QueuedRequest { key, request: inbound } = taken;
@@ -159,8 +159,8 @@ impl SaServer {
                     // Expired leases are removed before the responder is shared again.
                     self.responder.get();
                 }
-                self.reads.push(inbound);
-                if tables == self.table_workers.max_batch() {
+                self.requests.reads.push(inbound);
+                if tables == self.requests.table_workers.max_batch() {
                     break;
                 }
             } else {
@@ -179,34 +179,35 @@ impl SaServer {
         if !is_table_request(&request.mad) {
             return Admission::Admit;
         }
-        self.table_workers.open_replies().admission(request.from.lid, now.into_std())
+        self.requests.table_workers.open_replies().admission(request.from.lid, now.into_std())
     }
 
     /// Answers the collected read requests. The responder is shared meanwhile. Otherwise,
     /// once a flood of requests reached the queue, the server would be busy without pause and never
     /// share the responder again.
     fn read(&mut self, subnet: &Arc<Subnet>, now: Instant) {
-        if self.reads.is_empty() {
+        if self.requests.reads.is_empty() {
             return;
         }
         self.share_for(subnet);
-        let port = &*self.port;
+        let port = &*self.outputs.port;
         let now = now.into_std();
-        self.responder
-            .read(|responder| self.table_workers.answer(responder, subnet, port, &self.reads, now));
-        self.reads.clear();
+        self.responder.read(|responder| {
+            self.requests.table_workers.answer(responder, subnet, port, &self.requests.reads, now)
+        });
+        self.requests.reads.clear();
     }
 
     /// Logs sources of forged requests, again when their number is four times as high.
     pub(super) fn log_forgeries(&mut self) {
         let Some(responder) = self.responder.exclusive() else { return };
-        let logged = &self.logged_forgeries;
+        let logged = &self.misuse.logged_forgeries;
         let due = responder
             .counters()
             .forged_by_lid()
             .filter(|(key, count)| logged.get(key).is_none_or(|logged| *count >= 4 * logged));
         for ((lid, reason), count) in due.collect::<Vec<_>>() {
-            self.logged_forgeries.insert((lid, reason), count);
+            self.misuse.logged_forgeries.insert((lid, reason), count);
             let requests = counted(count as usize, "SA request", "SA requests");
             let problem = match reason {
                 DropReason::WrongKey => "a wrong SM_Key",

@@ -24,7 +24,7 @@ impl SaServer {
             }
             SaCommand::GetAliases { fabric, reply } => {
                 let registry = self.responder.get().registry();
-                self.alias_generation = registry.aliases().generation();
+                self.registered.alias_generation = registry.aliases().generation();
                 let _ = reply.send(registry.alias_blocks(&fabric));
             }
             SaCommand::SetPrefixRoutes(routes) => self.responder.get().set_prefix_routes(routes),

@@ -13,7 +13,7 @@ impl SaServer {
     /// Notes the time at which registrations of absent ports end.
     pub(super) fn watch_absences(&mut self) {
         let end = self.responder.get().registry().next_absence_end();
-        self.absence_end = end.map(Instant::from_std);
+        self.registered.absence_end = end.map(Instant::from_std);
     }
 
     /// Ends the subscriptions of queue pairs that do not respond to reports.
@@ -29,14 +29,14 @@ impl SaServer {
     }
 
     fn subscriptions_ended(&mut self, subscriber: Guid, qpn: u32, count: usize) {
-        self.ended_subscriptions += count as u64;
-        let port = self.subnet.as_ref().and_then(|subnet| {
+        self.misuse.ended_subscriptions += count as u64;
+        let port = self.snapshots.subnet.as_ref().and_then(|subnet| {
             let port = subnet.fabric.port_by_guid(subscriber)?;
             let lid = subnet.plan.lids.base_or_zero(port);
             Some((lid, subnet.fabric.node_of(port).name().to_string()))
         });
         let (lid, description) = port.unwrap_or((Lid(0), String::new()));
-        self.offenders.count(lid, Offence::SilentSubscriber, count as u64);
+        self.misuse.offenders.count(lid, Offence::SilentSubscriber, count as u64);
         warn!(
             "{} of port {subscriber} (LID {lid}, {description}), QP {qpn}, ended: it responds to no \
              report (sa_max_subscriber_silence)",
@@ -45,6 +45,12 @@ impl SaServer {
         let guid = subscriber.to_string();
         let lid = lid.0;
         let subscriptions = count as u64;
-        self.feed.send(Event::SubscriptionsEnded { guid, lid, description, qpn, subscriptions });
+        self.outputs.feed.send(Event::SubscriptionsEnded {
+            guid,
+            lid,
+            description,
+            qpn,
+            subscriptions,
+        });
     }
 }

@@ -27,6 +27,7 @@
 //! * [`request_key`]: keys that identify retransmissions;
 //! * [`shared_responder`]: lets the port's reader threads answer requests for single records
 //!   while the server does not modify the registry;
+//! * `state`: the parts of the server's state;
 //! * `fair_shares`: limits each source port's part of those answers;
 //! * [`table_workers`]: threads for requests that return tables;
 //! * [`open_replies`]: decides about requests for tables by replies that are not acknowledged;
@@ -50,19 +51,17 @@ mod replica;
 pub mod request_key;
 pub mod request_queue;
 pub mod shared_responder;
+mod state;
 pub mod table_workers;
 
-use crate::config::options::Options;
 use crate::contained;
 use crate::daemon::activity::ActivityReport;
 use crate::daemon::messages::{DeviceNotice, SaCommand, SmEvent};
 use crate::daemon::process::priority::spawn_low_priority;
-use crate::ids::Lid;
 use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
 use crate::manage::offenders::Offenders;
 use crate::publish::Subnet;
-use crate::sa::counters::DropReason;
 use crate::sa::notices::{self, NoticeDispatcher};
 use crate::sa::registry::replica::Importer;
 use crate::sa::{PathIndex, Reply, Responder};
@@ -74,7 +73,7 @@ use db_file::SaDbFile;
 use joins::Joins;
 use request_queue::FairQueue;
 use shared_responder::{ResponderOwner, SharedResponder};
-use std::collections::BTreeMap;
+use state::{MisuseCounts, RegistryState, RequestState, SaOutputs, SnapshotState};
 use std::sync::Arc;
 use table_workers::TableWorkers;
 use tokio::sync::{mpsc, watch};
@@ -115,45 +114,17 @@ enum Input {
 type Indexed = Result<(Arc<Subnet>, PathIndex), JoinError>;
 
 pub struct SaServer {
-    port: Arc<dyn MadPort>,
     responder: ResponderOwner,
-    published: watch::Receiver<Option<Arc<Subnet>>>,
-    /// The snapshot that requests are answered from.
-    subnet: Option<Arc<Subnet>>,
-    /// Indexes the snapshot that will replace `subnet`.
-    indexing: Option<JoinHandle<(Arc<Subnet>, PathIndex)>>,
     sm_status: watch::Receiver<SmStatus>,
-    queue: FairQueue,
-    table_workers: TableWorkers,
-    /// The read requests of the present batch. A field only to reuse its memory.
-    reads: Vec<Inbound>,
-    events: mpsc::UnboundedSender<SmEvent>,
-    db_file: SaDbFile,
+    snapshots: SnapshotState,
+    requests: RequestState,
+    registered: RegistryState,
     dispatcher: NoticeDispatcher,
-    /// The generation of alias GUIDs that the manager knows.
-    alias_generation: u64,
     joins: Joins,
     /// Other subnet managers, as of the last sweep.
     other_managers: Vec<SmInfo>,
-    /// Number of requests received while this SM was not master of a configured subnet.
-    ignored_requests: u64,
-    /// The configuration of the last snapshot.
-    options: Option<Arc<Options>>,
-    /// Events for the management interface.
-    feed: EventSender,
-    /// The registry of the master that this SM stands by for.
-    importer: Importer,
-    /// Wakes the sessions with other instances when registrations have changed.
-    replicas: watch::Sender<()>,
-    /// Time at which registrations of absent ports end.
-    absence_end: Option<Instant>,
-    /// Subscriptions that ended because their queue pairs did not respond.
-    ended_subscriptions: u64,
-    offenders: Arc<Offenders>,
-    /// `None` in tests of the server alone.
-    activity: Option<Arc<ActivityReport>>,
-    /// Forged requests by source that the log has.
-    logged_forgeries: BTreeMap<(Lid, DropReason), u64>,
+    outputs: SaOutputs,
+    misuse: MisuseCounts,
 }
 
 /// What the SA server is connected with.
@@ -178,53 +149,50 @@ impl SaServer {
         let joins = Joins::new(responder.registry().generation());
         let alias_generation = responder.registry().aliases().generation();
         sm_status.mark_changed();
+        let queue = FairQueue::new(MAX_QUEUED_REQUESTS);
+        let importer = Importer::default();
         Self {
-            port,
             responder: ResponderOwner::new(responder),
-            published,
-            subnet: None,
-            indexing: None,
             sm_status,
-            queue: FairQueue::new(MAX_QUEUED_REQUESTS),
-            table_workers,
-            reads: Vec::new(),
-            events,
-            db_file,
+            snapshots: SnapshotState { published, subnet: None, indexing: None, options: None },
+            requests: RequestState { queue, table_workers, reads: Vec::new() },
+            registered: RegistryState { db_file, alias_generation, importer, absence_end: None },
             dispatcher: NoticeDispatcher::default(),
-            alias_generation,
             joins,
             other_managers: Vec::new(),
-            ignored_requests: 0,
-            options: None,
-            feed: EventSender::disconnected(),
-            importer: Importer::default(),
-            replicas: watch::Sender::new(()),
-            absence_end: None,
-            ended_subscriptions: 0,
-            offenders: Arc::default(),
-            activity: None,
-            logged_forgeries: BTreeMap::new(),
+            outputs: SaOutputs {
+                port,
+                events,
+                feed: EventSender::disconnected(),
+                replicas: watch::Sender::new(()),
+                activity: None,
+            },
+            misuse: MisuseCounts::default(),
         }
     }
 
     /// Sends events for the management interface to `feed`.
-    pub fn with_feed(self, feed: EventSender) -> Self {
-        Self { feed, ..self }
+    pub fn with_feed(mut self, feed: EventSender) -> Self {
+        self.outputs.feed = feed;
+        self
     }
 
     /// Wakes the sessions with other instances by `replicas`.
-    pub fn with_replicas(self, replicas: watch::Sender<()>) -> Self {
-        Self { replicas, ..self }
+    pub fn with_replicas(mut self, replicas: watch::Sender<()>) -> Self {
+        self.outputs.replicas = replicas;
+        self
     }
 
     /// Counts silent subscribers in `offenders`.
-    pub fn with_offenders(self, offenders: Arc<Offenders>) -> Self {
-        Self { offenders, ..self }
+    pub fn with_offenders(mut self, offenders: Arc<Offenders>) -> Self {
+        self.misuse.offenders = offenders;
+        self
     }
 
     /// Reports changes of multicast groups to `activity`.
-    pub fn with_activity(self, activity: Arc<ActivityReport>) -> Self {
-        Self { activity: Some(activity), ..self }
+    pub fn with_activity(mut self, activity: Arc<ActivityReport>) -> Self {
+        self.outputs.activity = Some(activity);
+        self
     }
 
     /// The responder for the port's reader threads.
@@ -235,7 +203,7 @@ impl SaServer {
     /// Serves until the port is closed or the manager ends, then logs its counters.
     pub async fn serve(mut self, mut inboxes: Inboxes) {
         let mut notices_open = true;
-        let open_replies = self.table_workers.open_replies().clone();
+        let open_replies = self.requests.table_workers.open_replies().clone();
         loop {
             let deadline = self.next_deadline();
             self.share_responder();
@@ -250,9 +218,9 @@ impl SaServer {
                     notices_open = notice.is_some();
                     Some(notice.map_or(Input::QueuedWork, Input::Notice))
                 }
-                changed = self.published.changed() => changed.ok().map(|()| Input::Snapshot),
-                indexed = finished(&mut self.indexing) => Some(Input::Indexed(indexed)),
-                () = open_replies.freed(), if self.queue.has_paused() => Some(Input::RepliesEnded),
+                changed = self.snapshots.published.changed() => changed.ok().map(|()| Input::Snapshot),
+                indexed = finished(&mut self.snapshots.indexing) => Some(Input::Indexed(indexed)),
+                () = open_replies.freed(), if self.requests.queue.has_paused() => Some(Input::RepliesEnded),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     Some(Input::Deadline)
                 }
@@ -260,7 +228,7 @@ impl SaServer {
             let Some(input) = input else { break };
             let pass = self.pass(input, &mut inboxes.requests);
             if let Err(panic) = contained::run_async(pass).await {
-                self.reads.clear();
+                self.requests.reads.clear();
                 contained::log("a pass of the SA server", &panic, "its requests get no reply");
             }
         }
@@ -287,12 +255,15 @@ impl SaServer {
                 self.end_silent_subscriptions();
             }
             Input::Outcome(SaOutcome::Unacknowledged(lid)) => {
-                self.table_workers.open_replies().unacknowledged(lid, Instant::now().into_std());
+                self.requests
+                    .table_workers
+                    .open_replies()
+                    .unacknowledged(lid, Instant::now().into_std());
             }
             Input::Notice(notice) => self.report_notice(notice),
             Input::Snapshot => self.snapshot_changed(),
             Input::Indexed(indexed) => self.use_snapshot(indexed),
-            Input::RepliesEnded => self.queue.resume(),
+            Input::RepliesEnded => self.requests.queue.resume(),
             Input::Deadline => self.deadline_reached().await,
         }
     }
@@ -317,8 +288,9 @@ impl SaServer {
 
     fn next_deadline(&self) -> Option<Instant> {
         let reports = self.dispatcher.next_deadline().map(Instant::from_std);
-        let [joins, db_file] = [self.joins.next_deadline(), self.db_file.due()];
-        let others = [joins, db_file, self.absence_end, self.queue.paused_until()];
+        let [joins, db_file] = [self.joins.next_deadline(), self.registered.db_file.due()];
+        let others =
+            [joins, db_file, self.registered.absence_end, self.requests.queue.paused_until()];
         others.into_iter().chain([reports]).flatten().min()
     }
 
@@ -326,17 +298,17 @@ impl SaServer {
         let now = Instant::now();
         self.dispatcher.expire(now.into_std());
         self.end_silent_subscriptions();
-        if self.absence_end.is_some_and(|end| end <= now) {
+        if self.registered.absence_end.is_some_and(|end| end <= now) {
             self.responder.get().registry_mut().remove_long_absent(now.into_std());
             self.watch_absences();
             self.registry_changed();
         }
-        if self.queue.paused_until().is_some_and(|until| until <= now) {
-            self.queue.resume();
+        if self.requests.queue.paused_until().is_some_and(|until| until <= now) {
+            self.requests.queue.resume();
         }
         self.joins.overdue(now);
         self.request_plan(now);
-        if self.db_file.due().is_some_and(|due| due <= now) {
+        if self.registered.db_file.due().is_some_and(|due| due <= now) {
             self.write_db_file().await;
         }
     }
@@ -344,24 +316,24 @@ impl SaServer {
     /// Notifies the manager of changed multicast groups when their batch is complete.
     fn request_plan(&mut self, now: Instant) {
         if self.joins.is_batch_complete(now) {
-            let _ = self.events.send(SmEvent::MembershipChanged);
+            let _ = self.outputs.events.send(SmEvent::MembershipChanged);
         }
     }
 
     async fn write_db_file(&mut self) {
-        if let Some(options) = &self.options
+        if let Some(options) = &self.snapshots.options
             && self.sm_status.borrow().state == SmState::Master
         {
             let options = options.clone();
-            if self.db_file.write(self.responder.get().registry(), &options).await {
-                self.feed.send(Event::SaDatabaseWritten);
+            if self.registered.db_file.write(self.responder.get().registry(), &options).await {
+                self.outputs.feed.send(Event::SaDatabaseWritten);
             }
         }
     }
 
     /// The snapshot, if this SM is master and the subnet is configured.
     fn own_subnet(&self) -> Option<Arc<Subnet>> {
-        self.subnet.clone().filter(|_| self.is_master())
+        self.snapshots.subnet.clone().filter(|_| self.is_master())
     }
 
     fn is_master(&self) -> bool {
@@ -371,10 +343,10 @@ impl SaServer {
     /// Starts to index a new snapshot on another thread. Requests are answered from the previous
     /// one until the index is complete.
     fn snapshot_changed(&mut self) {
-        let published = self.published.borrow_and_update().clone();
+        let published = self.snapshots.published.borrow_and_update().clone();
         match published {
             Some(subnet) => {
-                self.indexing = Some(spawn_low_priority(move || {
+                self.snapshots.indexing = Some(spawn_low_priority(move || {
                     let index = PathIndex::new(&subnet);
                     (subnet, index)
                 }));
@@ -385,7 +357,7 @@ impl SaServer {
 
     /// Answers requests from this snapshot from now on.
     fn use_snapshot(&mut self, indexed: Indexed) {
-        self.indexing = None;
+        self.snapshots.indexing = None;
         let (subnet, index) = match indexed {
             Ok(indexed) => indexed,
             Err(panic) => {
@@ -396,8 +368,8 @@ impl SaServer {
             }
         };
         self.responder.get().set_path_index(index);
-        self.options = Some(subnet.options.clone());
-        let old = self.subnet.replace(subnet.clone());
+        self.snapshots.options = Some(subnet.options.clone());
+        let old = self.snapshots.subnet.replace(subnet.clone());
         let now = Instant::now().into_std();
         let registry = self.responder.get().registry_mut();
         registry.snapshot_published(&subnet.fabric, now);
@@ -410,12 +382,12 @@ impl SaServer {
 
     /// Stops answering: another SM is master.
     fn withdraw_subnet(&mut self) {
-        (self.subnet, self.indexing) = (None, None);
+        (self.snapshots.subnet, self.snapshots.indexing) = (None, None);
         // Reader threads must stop answering from the old snapshot.
         self.responder.get();
         self.dispatcher.reset();
         self.joins.clear();
-        if let Some(options) = &self.options {
+        if let Some(options) = &self.snapshots.options {
             let registry = self.responder.get().registry_mut();
             // The other SM writes the GUIDInfo tables.
             registry.clear_aliases();
@@ -429,9 +401,9 @@ impl SaServer {
     fn notify_alias_change(&mut self) {
         let Some(responder) = self.responder.exclusive() else { return };
         let generation = responder.registry().aliases().generation();
-        if generation != self.alias_generation {
-            self.alias_generation = generation;
-            let _ = self.events.send(SmEvent::AliasesChanged);
+        if generation != self.registered.alias_generation {
+            self.registered.alias_generation = generation;
+            let _ = self.outputs.events.send(SmEvent::AliasesChanged);
         }
     }
 
@@ -446,12 +418,12 @@ impl SaServer {
     }
 
     fn send(&self, reply: &Reply) {
-        table_workers::send(&*self.port, reply);
+        table_workers::send(&*self.outputs.port, reply);
     }
 
     /// Sends queued reports, as many as may await their replies at a time.
     fn send_reports(&mut self) {
-        let Some(options) = &self.options else { return };
+        let Some(options) = &self.snapshots.options else { return };
         let patience = notices::report_retry(options);
         while let Some(report) = self.dispatcher.next(Instant::now().into_std(), patience) {
             let timeout = Some(report.timeout);
@@ -459,7 +431,7 @@ impl SaServer {
             let to = report.to;
             let mad = &report.mad.0[..];
             let out = Outgoing { agent: Agent::Sa, to, timeout, retries, mad };
-            if let Err(error) = self.port.post(&out) {
+            if let Err(error) = self.outputs.port.post(&out) {
                 debug!("reporting to LID {}: {error}", report.to.lid);
                 self.dispatcher.report_completed(report.tid, false, Instant::now().into_std());
             }
@@ -484,7 +456,7 @@ impl SaServer {
         let records = counters.records();
         debug!(
             "SA: {total} replies with {records} records; {} requests ignored while not master",
-            self.ignored_requests
+            self.misuse.ignored_requests
         );
         counters.lines().for_each(|line| debug!("SA: {line}"));
         debug!("SA: reports: {}", self.dispatcher.counters());

@@ -28,10 +28,10 @@ impl SaServer {
         };
         let view = self.responder.view(|responder| counts(responder.registry()));
         let ((groups, services, subscriptions), counters) = view.unwrap_or_default();
-        let queued = self.queue.len();
-        let ignored = self.ignored_requests;
+        let queued = self.requests.queue.len();
+        let ignored = self.misuse.ignored_requests;
         let reports = self.dispatcher.counters();
-        let ended_subscriptions = self.ended_subscriptions;
+        let ended_subscriptions = self.misuse.ended_subscriptions;
         SaReport {
             counters,
             queued,

@@ -112,7 +112,7 @@ impl SaServer {
     }
 
     pub(super) fn node_description(&self, lid: Lid) -> String {
-        let subnet = self.subnet.as_ref();
+        let subnet = self.snapshots.subnet.as_ref();
         let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
         port.map_or_else(
             || "unknown node".to_owned(),
@@ -122,7 +122,7 @@ impl SaServer {
 
     /// A port as `"node"[1]`, with its LID.
     fn port_description(&self, lid: Lid) -> String {
-        let subnet = self.subnet.as_ref();
+        let subnet = self.snapshots.subnet.as_ref();
         let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
         let Some((subnet, port)) = port else { return format!("LID {lid}") };
         let name = subnet.fabric.node_of(port).name();

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 impl SaServer {
     /// Handles changes of the registry: reports them to subscribers, schedules the write to disk.
     pub(super) fn registry_changed(&mut self) {
-        if let Some(activity) = &self.activity {
+        if let Some(activity) = &self.outputs.activity {
             report_activities(activity, self.responder.get().registry_mut());
         }
         let events = self.responder.get().registry_mut().take_group_events();
@@ -25,10 +25,10 @@ impl SaServer {
             self.dispatcher.group_events(registry, &subnet, &events, now);
         }
         if self.responder.get().registry().has_unexported_changes() {
-            self.replicas.send_replace(());
+            self.outputs.replicas.send_replace(());
         }
-        if let Some(options) = &self.options {
-            self.db_file.watch(self.responder.get().registry(), options);
+        if let Some(options) = &self.snapshots.options {
+            self.registered.db_file.watch(self.responder.get().registry(), options);
         }
     }
 }

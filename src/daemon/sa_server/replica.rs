@@ -22,15 +22,16 @@ impl SaServer {
     /// False unless this SM is a standby that got all pages before this one.
     fn import(&mut self, page: Page) -> bool {
         if self.sm_status.borrow().state != SmState::Standby {
-            self.importer.stop();
+            self.registered.importer.stop();
             return false;
         }
         // A former master must have dropped its own state before it takes over another.
-        if self.published.has_changed().unwrap_or(false) {
+        if self.snapshots.published.has_changed().unwrap_or(false) {
             self.snapshot_changed();
         }
         let registry = self.responder.get().registry_mut();
-        let is_imported = self.importer.import(registry, page, Instant::now().into_std());
+        let is_imported =
+            self.registered.importer.import(registry, page, Instant::now().into_std());
         // A takeover plans all groups.
         self.joins.will_be_planned(registry.generation());
         self.registry_changed();
