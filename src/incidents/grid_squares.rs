@@ -97,6 +97,18 @@ impl SquareGrid {
         squares
     }
 
+    /// By link: number of squares of which it is a side.
+    fn squares_of_links(&self) -> Vec<usize> {
+        let mut squares = vec![0; self.links.len()];
+        for (switch, links_at) in (0..).map(SwitchId).zip(&self.links_at) {
+            let from_here = self.squares_from(switch);
+            for &number in links_at.iter().filter(|&&it| self.links[it].ends[0] == switch) {
+                squares[number] = from_here[self.links[number].ends[1].index()];
+            }
+        }
+        squares
+    }
+
     /// The numbers of the links that may be in a square with a link at one of these switches.
     fn around(&self, switches: &[SwitchId]) -> BTreeSet<usize> {
         let near = switches.iter().flat_map(|&at| self.beside(at));
@@ -168,7 +180,7 @@ pub fn swapped(fabric: &Fabric) -> Option<ExchangedCables> {
 impl ExchangeSearch {
     /// A search in a grid; `None` if all links are sides of as many squares, or most of none.
     fn new(grid: SquareGrid) -> Option<Self> {
-        let squares: Vec<usize> = grid.links.iter().map(|link| grid.squares(link.ends)).collect();
+        let squares = grid.squares_of_links();
         let usual = usual(&squares)?;
         let numbers = 0..squares.len();
         let unusual: BTreeSet<usize> = numbers.filter(|&link| squares[link] != usual).collect();
@@ -245,6 +257,6 @@ impl ExchangeSearch {
 #[cfg(test)]
 pub(super) fn is_regular(fabric: &Fabric) -> bool {
     let grid = SquareGrid::new(fabric);
-    let squares: Vec<usize> = grid.links.iter().map(|link| grid.squares(link.ends)).collect();
+    let squares = grid.squares_of_links();
     usual(&squares).is_some_and(|usual| squares.iter().all(|&squares| squares == usual))
 }
