@@ -45,7 +45,7 @@ pub struct ConfigFiles {
     pub sources: FileSources,
 }
 
-/// What is wrong in the files.
+/// Findings about the files.
 #[derive(Clone, Debug, Default)]
 pub struct FileFindings {
     /// To be logged when the files take effect. The engines report those about torus-2QoS.conf and routing

@@ -81,7 +81,7 @@ pub(super) struct Parts<'a> {
     pub(super) shared: &'a SharedParts,
 }
 
-/// What arrives at the managers beside the SM loop.
+/// Channels to the managers beside the SM loop.
 pub(super) struct ManagerInputs {
     pub(super) events: mpsc::UnboundedSender<SmEvent>,
     pub(super) accepted: mpsc::Receiver<Acceptance>,

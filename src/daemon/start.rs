@@ -282,7 +282,7 @@ impl Daemon {
     }
 }
 
-/// What connects the SM loop with the servers.
+/// Channels between the SM loop and the servers.
 struct LoopLinks {
     sa_server: mpsc::Sender<SaCommand>,
     first_sweep: watch::Sender<Option<Arc<FirstSweep>>>,

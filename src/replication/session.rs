@@ -64,7 +64,7 @@ struct FollowerState {
     incidents: Arc<str>,
 }
 
-/// What this SM, as a standby, gets from the peer.
+/// The state that a standby gets from its peer.
 #[derive(Default)]
 struct FollowingState {
     /// It gets the registry of the peer.

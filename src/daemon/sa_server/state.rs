@@ -51,7 +51,7 @@ pub(super) struct RegistryState {
     pub(super) absence_end: Option<Instant>,
 }
 
-/// What the server sends to.
+/// Destinations of replies, events and reports.
 pub(super) struct SaOutputs {
     pub(super) port: Arc<dyn MadPort>,
     pub(super) events: mpsc::UnboundedSender<SmEvent>,
