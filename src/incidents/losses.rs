@@ -210,7 +210,7 @@ impl Register {
     }
 
     /// Gives up nodes and cables, so that they do not count as missing any more. `ids`: identifiers of
-    /// their subjects, as in [`super::cause::Cause::covers`]. True if one of them was missing.
+    /// their subjects, as in [`super::cause::IncidentCause::covers`]. True if one of them was missing.
     pub fn give_up(&mut self, ids: &BTreeSet<String>) -> bool {
         let sizes =
             |it: &Self| [it.nodes.len(), it.cables.len(), it.provisional.len(), it.displaced.len()];
