@@ -7,7 +7,7 @@ use super::{Fabric, PortId};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{NodeDescription, PortState};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -72,7 +72,8 @@ impl VirtualPorts {
         ports: &BTreeMap<Guid, Arc<VirtualizedPort>>,
         before: &Self,
     ) -> (Self, Vec<(Guid, u16)>) {
-        let mut by_guid: FxHashMap<Guid, (Guid, u16)> = FxHashMap::default();
+        let count = ports.values().map(|port| port.vports.len()).sum();
+        let mut by_guid = FxHashMap::with_capacity_and_hasher(count, FxBuildHasher);
         let present = |guid: &Guid, &(port, index): &(Guid, u16)| {
             let vport = ports.get(&port).and_then(|port| port.vport(index));
             vport.is_some_and(|vport| vport.guid == *guid)
@@ -82,19 +83,21 @@ impl VirtualPorts {
         let mut duplicates = Vec::new();
         let mut by_port = BTreeMap::new();
         for (&guid, port) in ports {
-            let is_owner = |vport: &VirtualPort, by_guid: &mut FxHashMap<Guid, (Guid, u16)>| {
-                *by_guid.entry(vport.guid).or_insert((guid, vport.index)) == (guid, vport.index)
-            };
-            let (own, others): (Vec<&VirtualPort>, Vec<&VirtualPort>) =
-                port.vports.iter().partition(|vport| is_owner(vport, &mut by_guid));
-            duplicates.extend(others.iter().map(|vport| (guid, vport.index)));
-            let port = if others.is_empty() {
+            let first_duplicate = duplicates.len();
+            for vport in &port.vports {
+                let place = (guid, vport.index);
+                if *by_guid.entry(vport.guid).or_insert(place) != place {
+                    duplicates.push(place);
+                }
+            }
+            let left_out = &duplicates[first_duplicate..];
+            let port = if left_out.is_empty() {
                 port.clone()
             } else {
+                let is_owner = |vport: &&VirtualPort| !left_out.contains(&(guid, vport.index));
                 Arc::new(VirtualizedPort {
-                    is_discovered: port.is_discovered,
-                    top_index: port.top_index,
-                    vports: own.into_iter().cloned().collect(),
+                    vports: port.vports.iter().filter(is_owner).cloned().collect(),
+                    ..VirtualizedPort::clone(port)
                 })
             };
             by_port.insert(guid, port);

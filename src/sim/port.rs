@@ -7,6 +7,7 @@ use super::kernel::{Owner, RegisterCall, Registration};
 use super::net::Net;
 use super::packet::Packet;
 use super::sim_fabric::{Shared, SimFabric};
+use super::timers::TimedEvents;
 use crate::ids::{Guid, PortNum};
 use crate::transport::rmpp::Segmentation;
 use crate::transport::umad::UserHeader;
@@ -18,6 +19,7 @@ use crate::wire::sa::CLASS_VERSION;
 use crate::wire::sa::REQUESTS;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 const AGENTS: [Agent; 5] =
     [Agent::SmiDirected, Agent::SmiLid, Agent::Sa, Agent::Perf, Agent::Congestion];
@@ -46,7 +48,7 @@ struct PortRole {
 
 impl SimFabric {
     /// Attaches a program to port `num` of the node `guid` (port 0 of a switch). A separate task
-    /// delivers MADs to `sink`.
+    /// or thread delivers MADs to `sink`.
     ///
     /// With `is_sm` the port sets IsSM and receives SMInfo requests, traps and SA requests;
     /// without, it receives SA reports. Several programs may attach to one port; the first of them
@@ -104,9 +106,24 @@ impl SimFabric {
         };
         drop(net);
         self.start();
-        tokio::spawn(queue.clone().drain(sink));
+        self.deliver(queue.clone(), sink);
         let shared = self.shared.clone();
         Some(SimPort { shared, slot, identity, is_sm, queue, agents, segmentation })
+    }
+
+    /// Delivers MADs until the port is detached: in real time on a thread, as the reader of a device does,
+    /// so that those who wait for responses do not share it.
+    fn deliver(&self, queue: Arc<DeliveryQueue>, sink: Arc<dyn MadSink>) {
+        if self.timed_events() == TimedEvents::Task {
+            tokio::spawn(queue.drain(sink));
+            return;
+        }
+        let runtime = Handle::current();
+        let thread = std::thread::Builder::new().name("sim-port".to_owned());
+        let task = queue.clone().drain(sink.clone());
+        if thread.spawn(move || runtime.block_on(task)).is_err() {
+            tokio::spawn(queue.drain(sink));
+        }
     }
 }
 

@@ -114,7 +114,7 @@ impl SimFabric {
         *self.shared.timed_events.lock().unwrap_or_else(PoisonError::into_inner) = how;
     }
 
-    fn timed_events(&self) -> TimedEvents {
+    pub(super) fn timed_events(&self) -> TimedEvents {
         *self.shared.timed_events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

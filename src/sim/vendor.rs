@@ -6,7 +6,8 @@ use crate::ids::Guid;
 use crate::wire::smp::DATA_SIZE;
 use crate::wire::vendor::capabilities::Capabilities;
 use crate::wire::vendor::qos_config_sl::QosConfigSl;
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 
@@ -68,13 +69,13 @@ pub struct VendorSet {
 #[derive(Default)]
 pub(super) struct VendorAgents {
     /// By node.
-    profiles: HashMap<u32, VendorProfile>,
+    profiles: FxHashMap<u32, VendorProfile>,
     /// By port slot; without ports that have no limits.
-    configs: HashMap<u32, QosConfigSl>,
+    configs: FxHashMap<u32, QosConfigSl>,
     /// By port slot.
-    virtualized: HashMap<u32, VirtualizedPort>,
+    virtualized: FxHashMap<u32, VirtualizedPort>,
     /// By node; without switches with the default limits.
-    adaptive_limits: HashMap<u32, AdaptiveLimits>,
+    adaptive_limits: FxHashMap<u32, AdaptiveLimits>,
     sets: VecDeque<VendorSet>,
 }
 

@@ -11,7 +11,7 @@ use super::sma::AttributeResult;
 use super::tables::AttributeData;
 use super::vendor::VendorProfile;
 use super::vports::{GUID_CAP, PARTITION_CAP, SimVport, VirtualizedPort, VportSpec};
-use crate::ids::{Guid, PortNum};
+use crate::ids::{Guid, Pkey, PortNum};
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock, PKEY_BLOCK, PkeyBlock};
 use crate::wire::attr::{AttrId, CapMask, CapMask2, NodeDescription, NodeKind, PortState};
 use crate::wire::mad::Status;
@@ -21,6 +21,21 @@ use crate::wire::vendor::facts::{TRAP_VPORT_CHANGES, TRAP_VPORT_STATE};
 use crate::wire::vendor::virtual_ports::{
     VirtualizationInfo, VnodeInfo, VportBlock, VportInfo, VportStates,
 };
+
+fn is_known(id: u16) -> bool {
+    is_read_only(id)
+        || [
+            AttrId::VIRTUALIZATION_INFO,
+            AttrId::VPORT_INFO,
+            AttrId::VPORT_GUID_INFO,
+            AttrId::VPORT_PKEY_TABLE,
+        ]
+        .contains(&id)
+}
+
+fn is_read_only(id: u16) -> bool {
+    [AttrId::VPORT_STATE, AttrId::VNODE_INFO, AttrId::VNODE_DESCRIPTION].contains(&id)
+}
 
 impl Devices {
     pub(super) fn vport_state(&self, slot: u32, index: u16) -> PortState {
@@ -51,64 +66,81 @@ impl Devices {
             return Err(Status::BAD_METHOD_ATTR);
         }
         let port = self.vendor.virtualized(slot).ok_or(Status::BAD_METHOD_ATTR)?;
-        let vports = port.vports.len();
-        let of_vport = |index: u32| -> Result<u16, u16> {
-            let index = u16::try_from(index).map_err(|_| Status::BAD_FIELD)?;
-            (usize::from(index) < vports).then_some(index).ok_or(Status::BAD_FIELD)
-        };
-        match id {
-            AttrId::VIRTUALIZATION_INFO if modifier == 0 => {
-                if let Some(data) = write {
-                    let wanted = VirtualizationInfo(*data);
-                    let port = self.vendor.virtualized_mut(slot).ok_or(Status::BAD_FIELD)?;
-                    port.set_info(&wanted);
-                }
-                let port = self.vendor.virtualized(slot).ok_or(Status::BAD_FIELD)?;
-                Ok(port.info().0)
-            }
-            AttrId::VPORT_STATE if write.is_none() => {
-                let first = modifier.checked_mul(VportStates::COUNT.into());
-                let first = of_vport(first.ok_or(Status::BAD_FIELD)?)?;
-                let mut states = VportStates([0; DATA_SIZE]);
-                let last = (first + VportStates::COUNT).min(vports as u16);
-                for index in first..last {
-                    states.set_state(index - first, self.vport_state(slot, index));
-                }
-                Ok(states.0)
-            }
-            AttrId::VPORT_INFO => self.vport_info(slot, of_vport(modifier)?, write),
-            AttrId::VNODE_INFO if write.is_none() => {
-                let vport = self.vport(slot, of_vport(modifier)?)?;
-                let mut info = VnodeInfo::default();
-                info.set_partition_cap(PARTITION_CAP);
-                info.set_local_port(PortNum(1));
-                info.set_num_ports(1);
-                info.set_guid(vport.spec.vnode);
-                Ok(info.0)
-            }
-            AttrId::VNODE_DESCRIPTION if write.is_none() => {
-                let vport = self.vport(slot, of_vport(modifier)?)?;
-                Ok(NodeDescription::new(&vport.spec.description).0)
-            }
-            AttrId::VPORT_GUID_INFO => {
-                let VportBlock { index, block } = VportBlock::of(modifier);
-                let vport = self.vport_mut(slot, of_vport(index.into())?)?;
-                if usize::from(block) * GUID_BLOCK >= usize::from(GUID_CAP) {
-                    return Err(Status::BAD_FIELD);
-                }
-                if let Some(data) = write {
-                    vport.guids = GuidBlock::read(data);
-                    vport.guids.0[0] = vport.spec.guid;
-                }
-                Ok(vport.guids.to_wire())
-            }
-            AttrId::VPORT_PKEY_TABLE => {
-                let VportBlock { index, block } = VportBlock::of(modifier);
-                self.vport_pkeys(slot, of_vport(index.into())?, block, write)
-            }
-            AttrId::VIRTUALIZATION_INFO => Err(Status::BAD_FIELD),
-            _ => Err(Status::BAD_METHOD_ATTR),
+        if !is_known(id) || write.is_some() && is_read_only(id) {
+            return Err(Status::BAD_METHOD_ATTR);
         }
+        if id == AttrId::VIRTUALIZATION_INFO {
+            return if modifier == 0 {
+                self.virtualization_info(slot, write)
+            } else {
+                Err(Status::BAD_FIELD)
+            };
+        }
+        let VportBlock { index: table, block } = VportBlock::of(modifier);
+        let index = match id {
+            AttrId::VPORT_STATE => modifier.saturating_mul(VportStates::COUNT.into()),
+            AttrId::VPORT_GUID_INFO | AttrId::VPORT_PKEY_TABLE => table.into(),
+            _ => modifier,
+        };
+        let index = u16::try_from(index).map_err(|_| Status::BAD_FIELD)?;
+        if usize::from(index) >= port.vports.len() {
+            return Err(Status::BAD_FIELD);
+        }
+        match id {
+            AttrId::VPORT_STATE => Ok(self.vport_states(slot, index)),
+            AttrId::VPORT_INFO => self.vport_info(slot, index, write),
+            AttrId::VNODE_INFO => self.vnode_info(slot, index),
+            AttrId::VNODE_DESCRIPTION => {
+                Ok(NodeDescription::new(&self.vport(slot, index)?.spec.description).0)
+            }
+            AttrId::VPORT_GUID_INFO => self.vport_guids(slot, index, block, write),
+            _ => self.vport_pkeys(slot, index, block, write),
+        }
+    }
+
+    fn virtualization_info(&mut self, slot: u32, write: Option<&AttributeData>) -> AttributeResult {
+        let port = self.vendor.virtualized_mut(slot).ok_or(Status::BAD_FIELD)?;
+        if let Some(data) = write {
+            port.set_info(&VirtualizationInfo(*data));
+        }
+        Ok(port.info().0)
+    }
+
+    /// The block of states that begins with the index `first`.
+    fn vport_states(&self, slot: u32, first: u16) -> AttributeData {
+        let mut states = VportStates([0; DATA_SIZE]);
+        let vports = self.vendor.virtualized(slot).map_or(0, |port| port.vports.len()) as u16;
+        for index in first..vports.min(first.saturating_add(VportStates::COUNT)) {
+            states.set_state(index - first, self.vport_state(slot, index));
+        }
+        states.0
+    }
+
+    fn vnode_info(&self, slot: u32, index: u16) -> AttributeResult {
+        let mut info = VnodeInfo::default();
+        info.set_partition_cap(PARTITION_CAP);
+        info.set_local_port(PortNum(1));
+        info.set_num_ports(1);
+        info.set_guid(self.vport(slot, index)?.spec.vnode);
+        Ok(info.0)
+    }
+
+    fn vport_guids(
+        &mut self,
+        slot: u32,
+        index: u16,
+        block: u16,
+        write: Option<&AttributeData>,
+    ) -> AttributeResult {
+        if usize::from(block) * GUID_BLOCK >= usize::from(GUID_CAP) {
+            return Err(Status::BAD_FIELD);
+        }
+        let vport = self.vport_mut(slot, index)?;
+        if let Some(data) = write {
+            vport.guids = GuidBlock::read(data);
+            vport.guids.0[0] = vport.spec.guid;
+        }
+        Ok(vport.guids.to_wire())
     }
 
     pub(super) fn vport(&self, slot: u32, index: u16) -> Result<&SimVport, u16> {
@@ -168,13 +200,19 @@ impl Devices {
     ) -> AttributeResult {
         let vport = self.vport_mut(slot, index)?;
         let start = usize::from(block) * PKEY_BLOCK;
-        let range = start..start + PKEY_BLOCK;
-        let held = vport.pkeys.get_mut(range).ok_or(Status::BAD_FIELD)?;
+        let end = start + PKEY_BLOCK;
+        if end > usize::from(PARTITION_CAP) {
+            return Err(Status::BAD_FIELD);
+        }
         if let Some(data) = write {
-            held.copy_from_slice(&PkeyBlock::read(data).0);
+            let count = vport.pkeys.len().max(end);
+            vport.pkeys.resize(count, Pkey(0));
+            vport.pkeys[start..end].copy_from_slice(&PkeyBlock::read(data).0);
         }
         let mut keys = PkeyBlock::default();
-        keys.0.copy_from_slice(held);
+        if let Some(held) = vport.pkeys.get(start..end) {
+            keys.0.copy_from_slice(held);
+        }
         Ok(keys.to_wire())
     }
 }

@@ -1,14 +1,14 @@
 //! The vports of a simulated adapter port: what the device holds.
 
 use crate::ids::{Guid, Lid, Pkey};
-use crate::wire::attr::tables::GuidBlock;
+use crate::wire::attr::tables::{GuidBlock, PKEY_BLOCK};
 use crate::wire::vendor::qos_config_sl::QosConfigSl;
 use crate::wire::vendor::virtual_ports::VirtualizationInfo;
 
 /// GUIDs in the table of a vport: one block.
 pub(super) const GUID_CAP: u8 = 8;
 /// Entries of the P_Key table of a vport.
-pub(super) const PARTITION_CAP: u16 = 128;
+pub(in crate::sim) const PARTITION_CAP: u16 = 128;
 /// Vports that a port supports.
 pub(super) const VPORT_CAP: u16 = 256;
 
@@ -53,6 +53,7 @@ pub struct SimVport {
     pub spec: VportSpec,
     pub is_active: bool,
     pub lid: Lid,
+    /// The blocks of the P_Key table up to the last one that was set; at least the first one.
     pub pkeys: Vec<Pkey>,
     /// The GUID table; entry 0 is the GUID of the vport.
     pub guids: GuidBlock,
@@ -64,7 +65,7 @@ pub struct SimVport {
 
 impl SimVport {
     pub(super) fn new(spec: VportSpec) -> Self {
-        let mut pkeys = vec![Pkey(0); PARTITION_CAP.into()];
+        let mut pkeys = vec![Pkey(0); PKEY_BLOCK];
         pkeys[0] = Pkey::DEFAULT_FULL;
         let mut guids = GuidBlock::default();
         guids.0[0] = spec.guid;

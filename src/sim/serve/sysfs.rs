@@ -5,6 +5,7 @@ use super::attach_point::AttachPoint;
 use crate::ids::PortNum;
 use crate::sim::devices::Devices;
 use crate::sim::sim_fabric::Shared;
+use crate::sim::vports::PARTITION_CAP;
 use crate::wire::attr::tables::{GUID_BLOCK, PKEY_BLOCK};
 use crate::wire::attr::{CapMask, LinkWidth, NodeKind, PhysState, PortInfo, PortState};
 use crate::wire::bits::Field as _;
@@ -106,7 +107,7 @@ fn port_files(shared: &Shared, at: AttachPoint, port: PortNum) -> Vec<(String, P
     let Some(slot) = net.devices.find(at.node, port) else { return files };
     let vport = at.vport.and_then(|index| net.devices.vport(slot, index).ok());
     let (pkeys, gids) = match vport {
-        Some(vport) => (vport.pkeys.len(), 1),
+        Some(_) => (PARTITION_CAP.into(), 1),
         None => (net.devices.pkey_cap(slot), u16::from(net.devices.port(slot).info.guid_cap())),
     };
     let pkeys = u16::try_from(pkeys).unwrap_or(u16::MAX);
