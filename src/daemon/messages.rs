@@ -21,7 +21,7 @@ use crate::sa::registry::replica::ReplicaRequest;
 use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
 use crate::wire::attr::{Notice, SmInfo};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
 /// An event that the manager handles.
@@ -96,12 +96,33 @@ pub enum SaCommand {
     },
 }
 
-/// The fabric before the first plan of a new master: vports are discovered while it is planned and programmed.
+/// The fabric before the first plan of a new master, whose vports are discovered before it is planned and,
+/// if that takes long, meanwhile.
 #[derive(Debug)]
 pub struct FirstSweep {
     pub fabric: Arc<Fabric>,
     pub options: Arc<Options>,
     pub m_keys: Arc<MKeys>,
+    awaited: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+impl FirstSweep {
+    /// The receiver becomes ready when the discovery has ended.
+    pub fn new(
+        fabric: Arc<Fabric>,
+        options: Arc<Options>,
+        m_keys: Arc<MKeys>,
+    ) -> (Self, oneshot::Receiver<()>) {
+        let (discovered, awaited) = oneshot::channel();
+        let first_sweep = Self { fabric, options, m_keys, awaited: Mutex::new(Some(discovered)) };
+        (first_sweep, awaited)
+    }
+
+    /// Ends the wait for the discovery. False if nothing waits for it any more.
+    pub fn discovery_ended(&self) -> bool {
+        let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner).take();
+        awaited.is_some_and(|awaited| awaited.send(()).is_ok())
+    }
 }
 
 /// A trap about a vport.

@@ -4,12 +4,18 @@ use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid};
 use crate::wire::attr::tables::GuidBlock;
-use crate::wire::attr::{AttrId, NodeKind, PortState};
+use crate::wire::attr::{AttrId, NodeDescription, NodeKind, PortState};
 use crate::wire::mad::Status;
 use crate::wire::vendor::virtual_ports::VportInfo;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+
+/// The vports of ports, by port GUID.
+pub type MadeSnapshots = BTreeMap<Guid, Arc<VirtualizedPort>>;
+
+/// The vports of all ports, and the places of those whose GUIDs are in use, as port GUID and index.
+pub type Snapshot = (VirtualPorts, Vec<(Guid, u16)>);
 
 /// Why a port or vport cannot be managed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -125,12 +131,20 @@ impl ManagedPort {
     }
 
     fn snapshot(&self) -> VirtualizedPort {
-        let vports = self.vports.values().filter(|vport| !vport.is_rejected());
         VirtualizedPort {
             is_discovered: !self.failure.is_some_and(VirtualFailure::is_transient),
-            top_index: self.top_index,
-            vports: vports.map(|vport| vport.vport.clone()).collect(),
+            ..snapshot(self.top_index, &self.vports)
         }
+    }
+}
+
+/// The vports of a discovered port for the rest of the subnet manager.
+pub fn snapshot(top_index: u16, vports: &BTreeMap<u16, ManagedVport>) -> VirtualizedPort {
+    let managed = vports.values().filter(|vport| !vport.is_rejected());
+    VirtualizedPort {
+        is_discovered: true,
+        top_index,
+        vports: managed.map(|vport| vport.vport.clone()).collect(),
     }
 }
 
@@ -217,12 +231,17 @@ impl ManagedPorts {
         self.0.iter().filter_map(|(&guid, port)| Some((guid, port.due?))).collect()
     }
 
-    /// The vports for the rest of the subnet manager, and those whose GUIDs are in use.
-    pub fn snapshot(&self, before: &VirtualPorts) -> (VirtualPorts, Vec<(Guid, u16)>) {
+    /// The vports for the rest of the subnet manager, and those whose GUIDs are in use. `made`: the
+    /// vports of some ports, as they are.
+    pub fn snapshot(&self, before: &VirtualPorts, made: &MadeSnapshots) -> Snapshot {
         let discovered = self.0.iter().filter(|(_, port)| port.was_tried);
         VirtualPorts::new(
             &discovered
                 .map(|(&guid, port)| {
+                    if let Some(snapshot) = made.get(&guid) {
+                        debug_assert!(**snapshot == port.snapshot(), "a port has changed since");
+                        return (guid, snapshot.clone());
+                    }
                     let snapshot = port.snapshot();
                     let known = before.of_port(guid).filter(|known| ***known == snapshot);
                     (guid, known.cloned().unwrap_or_else(|| Arc::new(snapshot)))
@@ -247,7 +266,7 @@ pub struct VportStatus {
     pub index: u16,
     pub guid: Guid,
     pub vnode: Guid,
-    pub description: String,
+    pub description: NodeDescription,
     pub state: PortState,
     pub lid_required: bool,
     /// The LID of its own that the vport holds; 0 if it shares one.
@@ -283,7 +302,7 @@ impl ManagedPorts {
             index: managed.vport.index,
             guid: managed.vport.guid,
             vnode: managed.vport.vnode,
-            description: managed.vport.description.to_string(),
+            description: managed.vport.description,
             state: managed.info.state(),
             lid_required: managed.vport.lid_required,
             lid: if managed.vport.lid_required { managed.vport.lid } else { Lid(0) },

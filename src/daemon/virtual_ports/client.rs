@@ -1,6 +1,8 @@
 //! Sends requests to one physical port.
 
-use crate::ids::MKey;
+use crate::fabric::Fabric;
+use crate::ids::{Guid, MKey};
+use crate::observe::m_keys::MKeys;
 use crate::transport::client::{BatchEvent, SmpClient};
 use crate::transport::transactions::{SmpError, SmpRequest, SmpResult, Tag};
 use crate::vendor::virtual_ports::VirtualFailure;
@@ -16,6 +18,28 @@ pub(super) struct PortClient {
     pub m_key: MKey,
     /// Requests since the start of the daemon.
     pub requests: Arc<AtomicU64>,
+}
+
+/// Makes the clients of the physical ports of a fabric.
+pub(super) struct PortClients {
+    pub client: SmpClient,
+    pub fabric: Arc<Fabric>,
+    pub keys: Arc<MKeys>,
+    /// Requests since the start of the daemon.
+    pub requests: Arc<AtomicU64>,
+}
+
+impl PortClients {
+    /// The client of the port with a GUID; `None` without such a port.
+    pub(super) fn of_port(&self, guid: Guid) -> Option<PortClient> {
+        let port = self.fabric.port_by_guid(guid)?;
+        Some(PortClient {
+            client: self.client.clone(),
+            route: SmpRoute::Directed(self.fabric.route_to(port)),
+            m_key: self.keys.of_port(&self.fabric, port),
+            requests: self.requests.clone(),
+        })
+    }
 }
 
 /// The data of an attribute.
@@ -48,6 +72,9 @@ impl PortClient {
     /// No request follows while an earlier one seems to be lost, and those that follow an unanswered
     /// one are given up and count as unanswered: a silent port occupies few places of the window.
     pub(super) async fn call_all(&self, requests: &[SmpRequest]) -> Vec<Attribute> {
+        if requests.is_empty() {
+            return Vec::new();
+        }
         let mut results: Vec<Attribute> = requests
             .iter()
             .map(|request| Err(VirtualFailure::Unanswered(request.attr_id)))

@@ -6,6 +6,7 @@
 //! to have the same size, until their own VNodeInfo tells otherwise.
 
 use super::client::{Attribute, PortClient};
+use crate::fabric::Fabric;
 use crate::fabric::virtual_ports::VirtualPort;
 use crate::ids::{Guid, PortNum};
 use crate::transport::transactions::SmpRequest;
@@ -27,6 +28,20 @@ pub(super) struct Discovered {
     /// The device claims a top index above the number of vports that it supports.
     pub claims_too_many: bool,
     pub vports: BTreeMap<u16, ManagedVport>,
+}
+
+impl Discovered {
+    /// Vports of the physical port `guid` that have the GUID of another physical port are not managed.
+    pub(super) fn without_taken_guids(mut self, fabric: &Fabric, guid: Guid) -> Self {
+        for managed in self.vports.values_mut().filter(|managed| managed.failure.is_none()) {
+            let own = managed.vport.guid;
+            let is_taken = own != guid && fabric.port_by_guid(own).is_some();
+            if own == Guid(0) || is_taken {
+                managed.reject(VirtualFailure::DuplicateGuid(own));
+            }
+        }
+        self
+    }
 }
 
 /// What a discovery reads.
@@ -121,6 +136,21 @@ async fn enabled_info(
     wanted.set_client_reregister(false);
     let held = VirtualizationInfo(port.set(id, 0, wanted.0).await?);
     if held.enable() { Ok(Some(held)) } else { Err(VirtualFailure::NotEnabled) }
+}
+
+/// Disables virtualization, if it is enabled.
+///
+/// # Errors
+/// The port does not answer or refuses.
+pub(super) async fn disable(port: &PortClient) -> Result<(), VirtualFailure> {
+    let id = AttrId::VIRTUALIZATION_INFO;
+    let mut info = VirtualizationInfo(port.get(id, 0).await?);
+    if info.enable() {
+        info.set_enable(false);
+        info.set_state_change(false);
+        port.set(id, 0, info.0).await?;
+    }
+    Ok(())
 }
 
 /// A vport by its VPortInfo, before its other attributes are read.

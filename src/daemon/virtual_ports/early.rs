@@ -1,5 +1,6 @@
-//! The discovery of vports before the first subnet of a new master: beside its first plan, and while
-//! that is programmed. Only their P_Keys, LIDs and ACTIVE need the subnet.
+//! The discovery of vports before the first subnet of a new master. Its first plan waits for them for a
+//! moment, because a second plan for them would take longer; if they take longer, they are discovered while
+//! it is programmed. Only their P_Keys, LIDs and ACTIVE need the subnet.
 //!
 //! Ports in INIT carry no data, so that enabling virtualization on them disturbs nobody. All other ports
 //! wait for the subnet.
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 /// True if vports can be discovered before the first subnet. With M_Keys they cannot: ports get theirs
 /// while the subnet is programmed, and do not answer requests with another one.
-pub(super) fn is_early(first: &FirstSweep) -> bool {
+pub fn is_early(first: &FirstSweep) -> bool {
     let options = &first.options;
     is_used(options) && options.virt_enabled == ENABLE && !first.m_keys.is_in_use()
 }
@@ -22,19 +23,28 @@ impl VirtualPortManager {
         if last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &first)) {
             return;
         }
+        let is_changed = self.is_changed_by(&first, last.is_some()).await;
+        let is_planned = first.discovery_ended();
+        if is_changed && !is_planned {
+            self.request_plan();
+        }
+        self.log_failures(&first.fabric);
+        self.publish(true);
+    }
+
+    /// Discovers the vports of a fabric. True if they are not those known before. `is_repeated`: the plan of
+    /// the fabric before was rejected.
+    async fn is_changed_by(&mut self, first: &FirstSweep, is_repeated: bool) -> bool {
         self.is_enabled = true;
         self.mode = first.options.virt_enabled;
         self.ports.observe_first(&first.fabric);
-        if last.is_some() {
-            // The plan of the fabric before was rejected.
+        if is_repeated {
             self.ports.request_polls();
         }
         if self.ports.due().is_empty() {
-            return;
+            return false;
         }
-        self.discover(&first.fabric, &first.options, &first.m_keys).await;
-        self.store_discovered();
-        self.log_failures(&first.fabric);
-        self.publish(true);
+        let made = self.discover(&first.fabric, &first.options, first.m_keys.clone()).await;
+        self.keep_discovered(&made)
     }
 }

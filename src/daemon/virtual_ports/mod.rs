@@ -5,7 +5,7 @@
 //! subnet ─► discover ─► VirtualPorts ─► SM loop plans P_Keys, LIDs ─► subnet ─► P_Keys, LID, ACTIVE
 //! ```
 //!
-//! A new master discovers the ports that are in INIT while their fabric is planned and programmed (`early`).
+//! A new master discovers the ports that are in INIT before their fabric is planned (`early`).
 //!
 //! Descriptions of vnodes are read when the vports are ACTIVE. Ports that fail are tried again ([`retries`]).
 //!
@@ -19,7 +19,7 @@ mod client;
 mod describe;
 mod discover;
 mod dump;
-mod early;
+pub mod early;
 mod report;
 mod retries;
 pub mod takeover;
@@ -35,21 +35,21 @@ use crate::observe::m_keys::MKeys;
 use crate::publish::Subnet;
 use crate::transport::client::SmpClient;
 use crate::vendor::virtual_ports::{
-    DiscoveryScope, ManagedPort, ManagedPorts, ManagedVport, VirtualFailure, VirtualStatus,
+    DiscoveryScope, MadeSnapshots, ManagedPort, ManagedPorts, ManagedVport, VirtualFailure,
+    VirtualStatus, snapshot,
 };
 use crate::wire::attr::{AttrId, PortState};
-use crate::wire::smp::SmpRoute;
 use crate::wire::vendor::facts::TRAP_VPORT_STATE;
-use crate::wire::vendor::virtual_ports::VirtualizationInfo;
 use activate::activate;
 use arc_swap::ArcSwap;
-use client::PortClient;
-use discover::{Discovered, Extent, discover};
+use client::PortClients;
+use discover::{Discovered, Extent, disable, discover};
 use dump::DumpWriter;
 use early::is_early;
 use futures_util::stream::{self, Stream, StreamExt};
 use retries::Retries;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,7 +94,7 @@ pub struct VirtualPortManager {
     connections: VirtualPortConnections,
     ports: ManagedPorts,
     /// The physical ports at which this SM activated vports, by the GUID of the vport.
-    homes: HashMap<Guid, Guid>,
+    homes: FxHashMap<Guid, Guid>,
     /// A vport changed while it was activated.
     has_outdated: bool,
     dump: DumpWriter,
@@ -121,7 +121,7 @@ impl VirtualPortManager {
         Self {
             connections: VirtualPortConnections { client, ..connections },
             ports: ManagedPorts::default(),
-            homes: HashMap::new(),
+            homes: FxHashMap::default(),
             has_outdated: false,
             dump: DumpWriter::default(),
             is_enabled: false,
@@ -208,11 +208,31 @@ impl VirtualPortManager {
         self.publish(false);
     }
 
+    /// The vports as they are now, without those whose GUIDs are in use.
+    fn snapshot(&self) -> VirtualPorts {
+        let before = self.connections.virtual_ports.load_full();
+        self.ports.snapshot(&before, &MadeSnapshots::new()).0
+    }
+
+    /// Keeps the vports for the plans of the SM loop. True if they are others than before.
+    fn keep(&self, virtual_ports: VirtualPorts) -> bool {
+        let is_changed = **self.connections.virtual_ports.load() != virtual_ports;
+        if is_changed {
+            self.connections.virtual_ports.store(Arc::new(virtual_ports));
+        }
+        is_changed
+    }
+
+    /// Lets the SM loop plan again.
+    fn request_plan(&self) {
+        // The loop ends with the daemon.
+        let _ = self.connections.events.send(SmEvent::VirtualPortsChanged);
+    }
+
     /// Gives the vports to the SM loop, which plans again if they are others.
     fn store(&self, virtual_ports: VirtualPorts) {
-        if **self.connections.virtual_ports.load() != virtual_ports {
-            self.connections.virtual_ports.store(Arc::new(virtual_ports));
-            let _ = self.connections.events.send(SmEvent::VirtualPortsChanged);
+        if self.keep(virtual_ports) {
+            self.request_plan();
         }
     }
 
@@ -234,12 +254,10 @@ impl VirtualPortManager {
             self.store(VirtualPorts::default());
             return self.publish(true);
         }
-        if !due.is_empty() {
-            let keys = self.connections.m_keys.load_full();
-            self.discover(&subnet.fabric, &subnet.options, &keys).await;
-        }
-        if has_changed || !due.is_empty() {
-            self.store_discovered();
+        let keys = self.connections.m_keys.load_full();
+        let made = self.discover(&subnet.fabric, &subnet.options, keys).await;
+        if (has_changed || !due.is_empty()) && self.keep_discovered(&made) {
+            self.request_plan();
         }
         // Arcs, of which equal ones are mostly the same.
         let is_planned =
@@ -256,21 +274,16 @@ impl VirtualPortManager {
         }
     }
 
-    fn client(&self, fabric: &Fabric, keys: &MKeys, guid: Guid) -> Option<PortClient> {
-        let port = fabric.port_by_guid(guid)?;
-        Some(PortClient {
-            client: self.connections.client.clone(),
-            route: SmpRoute::Directed(fabric.route_to(port)),
-            m_key: keys.of_port(fabric, port),
-            requests: self.requests.clone(),
-        })
+    fn clients(&self, fabric: &Arc<Fabric>, keys: Arc<MKeys>) -> PortClients {
+        let client = self.connections.client.clone();
+        PortClients { client, fabric: fabric.clone(), keys, requests: self.requests.clone() }
     }
 
     /// Disables virtualization where another subnet manager has enabled it.
     async fn disable(&mut self, subnet: &Subnet, due: Vec<(Guid, DiscoveryScope)>) {
-        let keys = self.connections.m_keys.load_full();
+        let clients = self.clients(&subnet.fabric, self.connections.m_keys.load_full());
         let ports = due.into_iter().filter_map(|(guid, _)| {
-            let client = self.client(&subnet.fabric, &keys, guid)?;
+            let client = clients.of_port(guid)?;
             Some(async move { (guid, disable(&client).await) })
         });
         let disabled: Vec<_> = in_process(ports, &subnet.options).collect().await;
@@ -284,43 +297,64 @@ impl VirtualPortManager {
     }
 
     /// Discovers the ports that are due, a bounded number at a time.
-    async fn discover(&mut self, fabric: &Fabric, options: &Options, keys: &MKeys) {
+    /// Returns the vports of those that have answered.
+    async fn discover(
+        &mut self,
+        fabric: &Arc<Fabric>,
+        options: &Options,
+        keys: Arc<MKeys>,
+    ) -> MadeSnapshots {
         // The activity report names the vnodes.
         let with_vnodes = self.connections.activity.wants(ActivitySubjects::VIRTUALIZATION);
+        let clients = self.clients(fabric, keys);
         let ports = self.ports.due().into_iter().filter_map(|(guid, scope)| {
-            let client = self.client(fabric, keys, guid)?;
+            let client = clients.of_port(guid)?;
             let known = self.ports.0.get(&guid)?;
             let extent = Extent { scope, with_vnodes };
-            Some(async move { (guid, scope, discover(&client, known, extent).await) })
+            Some(async move {
+                let found = discover(&client, known, extent).await;
+                // Other ports answer meanwhile.
+                let made = found.map(|found| {
+                    let found = found?.without_taken_guids(fabric, guid);
+                    Some((Arc::new(snapshot(found.top_index, &found.vports)), found))
+                });
+                (guid, scope, made)
+            })
         });
         let found: Vec<_> = in_process(ports, options).collect().await;
         let mut counts = report::DiscoveryCounts::default();
+        let mut made = MadeSnapshots::new();
         for (guid, scope, result) in found {
             let Some(port) = self.ports.0.get_mut(&guid) else { continue };
             port.due = None;
             port.was_tried = true;
             match result {
                 Ok(None) => {}
-                Ok(Some(found)) => {
+                Ok(Some((snapshot, found))) => {
+                    made.insert(guid, snapshot);
                     counts.add(scope, &found);
-                    let before = std::mem::replace(port, discovered(port, found, fabric, guid));
+                    let Discovered { top_index, vports, .. } = found;
+                    let now = ManagedPort { top_index, vports, failure: None, ..*port };
+                    let before = std::mem::replace(port, now);
                     report::discovered(&self.connections.activity, guid, &before, port);
                 }
                 Err(failure) => port.failure = Some(failure),
             }
         }
         self.log_discovery(&counts);
+        made
     }
 
-    /// Gives the SM loop what a discovery found, without vports whose GUIDs are in use.
-    fn store_discovered(&mut self) {
-        let (snapshot, duplicates) =
-            self.ports.snapshot(&self.connections.virtual_ports.load_full());
+    /// Keeps what a discovery found, without vports whose GUIDs are in use, for the plans of the SM loop.
+    /// True if it differs from what was known.
+    fn keep_discovered(&mut self, made: &MadeSnapshots) -> bool {
+        let before = self.connections.virtual_ports.load_full();
+        let (snapshot, duplicates) = self.ports.snapshot(&before, made);
         self.ports.clear_duplicates();
         for (port, index) in duplicates {
             self.fail_duplicate(port, index);
         }
-        self.store(snapshot);
+        self.keep(snapshot)
     }
 
     /// A GUID that another vport has: it may have moved from there, which is asked for changes.
@@ -337,36 +371,33 @@ impl VirtualPortManager {
 
     /// Brings vports to the state that a subnet has planned for them.
     async fn activate(&mut self, subnet: &Arc<Subnet>) {
-        let keys = self.connections.m_keys.load_full();
-        for (&guid, port) in &mut self.ports.0 {
+        let clients = self.clients(&subnet.fabric, self.connections.m_keys.load_full());
+        let guids: Vec<Guid> = self.ports.0.keys().copied().collect();
+        let ports = guids.into_iter().filter_map(|guid| {
+            let port = self.ports.0.get_mut(&guid)?;
             find_vports_without_lid(subnet, guid, port);
-        }
-        let of_port = |(&guid, port): (&Guid, &ManagedPort)| {
             let targets = targets(subnet, guid, port, &self.homes);
             if targets.is_empty() {
                 return None;
             }
-            let client = self.client(&subnet.fabric, &keys, guid)?;
-            let mut vports = port.vports.clone();
+            let client = clients.of_port(guid)?;
+            // They come back with what was acknowledged.
+            let mut vports = std::mem::take(&mut port.vports);
             Some(async move {
                 let changed = activate(&client, &mut vports, &targets).await;
                 (guid, vports, changed)
             })
-        };
-        let ports = self.ports.0.iter().filter_map(of_port);
+        });
         let reached: Vec<_> = in_process(ports, &subnet.options).collect().await;
-        let mut activated = 0;
+        let activated = reached.iter().map(|(.., changed)| changed.len()).sum();
+        self.log_activation(activated);
+        self.activations += activated as u64;
         for (guid, vports, changed) in reached {
-            activated += changed.len();
             self.activated(guid, vports, &changed);
         }
-        self.activations += activated as u64;
-        self.log_activation(activated);
-        let (snapshot, _) = self.ports.snapshot(&self.connections.virtual_ports.load_full());
+        let snapshot = self.snapshot();
         // The same vports with what they hold now: the plan stays.
-        if **self.connections.virtual_ports.load() != snapshot {
-            self.connections.virtual_ports.store(Arc::new(snapshot));
-        }
+        self.keep(snapshot);
     }
 
     /// Takes over the vports of a port as its device has acknowledged them. `changed`: those that became
@@ -410,12 +441,12 @@ impl VirtualPortManager {
             self.describe_at = Some(due);
             return;
         }
-        let keys = self.connections.m_keys.load_full();
+        let clients = self.clients(&subnet.fabric, self.connections.m_keys.load_full());
         let of_port = |(&guid, port): (&Guid, &ManagedPort)| {
             if !is_missing(port) {
                 return None;
             }
-            let client = self.client(&subnet.fabric, &keys, guid)?;
+            let client = clients.of_port(guid)?;
             let mut vports = port.vports.clone();
             Some(async move {
                 let read = describe::describe(&client, &mut vports).await;
@@ -429,7 +460,7 @@ impl VirtualPortManager {
             port.vports = vports;
             port.failure = read.err();
         }
-        let (snapshot, _) = self.ports.snapshot(&self.connections.virtual_ports.load_full());
+        let snapshot = self.snapshot();
         self.store(snapshot);
     }
 
@@ -457,28 +488,4 @@ fn in_process<F: Future>(
 ) -> impl Stream<Item = F::Output> {
     let limit = options.virt_max_ports_in_process.max(1);
     stream::iter(ports).buffer_unordered(limit.into())
-}
-
-async fn disable(port: &PortClient) -> Result<(), VirtualFailure> {
-    let id = AttrId::VIRTUALIZATION_INFO;
-    let mut info = VirtualizationInfo(port.get(id, 0).await?);
-    if info.enable() {
-        info.set_enable(false);
-        info.set_state_change(false);
-        port.set(id, 0, info.0).await?;
-    }
-    Ok(())
-}
-
-/// A port after its discovery. Vports with the GUID of another physical port are not managed.
-fn discovered(port: &ManagedPort, found: Discovered, fabric: &Fabric, guid: Guid) -> ManagedPort {
-    let Discovered { top_index, mut vports, .. } = found;
-    for managed in vports.values_mut().filter(|managed| managed.failure.is_none()) {
-        let own = managed.vport.guid;
-        let is_taken = own != guid && fabric.port_by_guid(own).is_some();
-        if own == Guid(0) || is_taken {
-            managed.reject(VirtualFailure::DuplicateGuid(own));
-        }
-    }
-    ManagedPort { top_index, vports, failure: None, ..port.clone() }
 }

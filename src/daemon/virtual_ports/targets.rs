@@ -7,7 +7,7 @@ use crate::ids::{Guid, Lid};
 use crate::publish::Subnet;
 use crate::vendor::virtual_ports::{ManagedPort, ManagedVport, VirtualFailure};
 use crate::wire::attr::tables::GuidBlock;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// The vports of a physical port as a subnet has planned them.
 struct PlannedVports<'a> {
@@ -68,7 +68,7 @@ pub(super) fn targets(
     subnet: &Subnet,
     guid: Guid,
     port: &ManagedPort,
-    homes: &HashMap<Guid, Guid>,
+    homes: &FxHashMap<Guid, Guid>,
 ) -> Vec<Target> {
     let Some(planned) = PlannedVports::new(subnet, guid) else { return Vec::new() };
     let tables = &subnet.plan.partitions.virtual_tables;

@@ -46,7 +46,7 @@ pub(super) fn virtual_ports(status: &VirtualStatus, port: Guid) -> Option<Virtua
                 index: vport.index,
                 guid: vport.guid.to_string(),
                 vnode: vport.vnode.to_string(),
-                description: vport.description.clone(),
+                description: vport.description.to_string(),
                 state: vport.state.to_string(),
                 lid_required: vport.lid_required,
                 lid: Some(vport.lid.0).filter(|&lid| lid != 0),

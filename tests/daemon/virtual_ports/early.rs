@@ -1,13 +1,13 @@
 //! The discovery of vports before the first subnet of a new master.
 
 use super::{
-    ORIGIN, PORT, QUIET, cluster_with_vports, enabled, requests, state, status, vport_guid,
+    ORIGIN, POLLED, PORT, QUIET, cluster_with_vports, enabled, requests, state, status, vport_guid,
 };
 use std::time::Duration;
 use testkit::{SimCluster, Sm};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use torus_sm::config::options::Options;
-use torus_sm::sim::VportSpec;
+use torus_sm::sim::{AttributeFault, VportSpec};
 use torus_sm::wire::attr::{AttrId, PortState, SmState};
 
 /// Waits until a subnet manager publishes its first subnet.
@@ -26,17 +26,46 @@ fn assert_all_active(cluster: &SimCluster, count: u16) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn vports_are_discovered_while_the_first_plan_is_programmed() {
+async fn vports_are_discovered_before_the_first_plan() {
     let cluster = cluster_with_vports(3);
     let mut sm = cluster.start(ORIGIN, enabled(&cluster));
     published(&mut sm).await;
-    let host = cluster.shape.host_guid([1, 1, 0], 0);
-    assert_eq!(cluster.fabric.requests(AttrId::VPORT_INFO), [27, 0]);
-    assert_eq!(state(&cluster, host, 1), PortState::Init, "it waits for its P_Keys");
+    assert_eq!(cluster.fabric.requests(AttrId::VPORT_INFO)[0], 27);
     sleep(QUIET).await;
     assert_all_active(&cluster, 3);
     assert_eq!(cluster.fabric.requests(AttrId::VPORT_INFO), [27, 27], "nothing is asked twice");
     assert_eq!(status(&sm).ports.len(), 9);
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+}
+
+/// A second plan would take longer than the discovery.
+#[tokio::test(start_paused = true)]
+async fn the_first_plan_has_the_vports() {
+    let cluster = cluster_with_vports(3);
+    let mut sm = cluster.start(ORIGIN, enabled(&cluster));
+    published(&mut sm).await;
+    // Before descriptions are read.
+    sleep(Duration::from_millis(500)).await;
+    assert_all_active(&cluster, 3);
+    let generation = sm.subnet.borrow().as_ref().map(|subnet| subnet.generation);
+    assert_eq!(generation, Some(1));
+}
+
+/// The subnet does not wait for silent ports: their vports are planned when they answer.
+#[tokio::test(start_paused = true)]
+async fn the_first_plan_waits_a_moment_only() {
+    let cluster = cluster_with_vports(3);
+    let silent = cluster.shape.host_guid([1, 1, 0], 0);
+    let fault = Some(AttributeFault::Silent);
+    assert!(cluster.fabric.set_attribute_fault(silent, AttrId::VPORT_INFO, fault));
+    let start = Instant::now();
+    let mut sm = cluster.start(ORIGIN, enabled(&cluster));
+    published(&mut sm).await;
+    let duration = start.elapsed();
+    assert!(duration < Duration::from_millis(400), "{duration:?}");
+    assert!(cluster.fabric.set_attribute_fault(silent, AttrId::VPORT_INFO, None));
+    sleep(POLLED).await;
+    assert_all_active(&cluster, 3);
     assert_eq!(cluster.faults(&sm), [""; 0]);
 }
 

@@ -11,6 +11,7 @@ use crate::daemon::sm_loop::stages::mastership::Election;
 use crate::daemon::sm_loop::stages::reconfigure::Reconfigured;
 use crate::daemon::sm_loop::state::{MAX_UNFINISHED, MIN_RETRY_DELAY};
 use crate::daemon::sm_loop::timers::Timer;
+use crate::daemon::virtual_ports::early::is_early;
 use crate::daemon::virtual_ports::takeover;
 use crate::fabric::{DiscoveryFault, Fabric};
 use crate::manage::loop_status::{Cause, ReconfigureResult};
@@ -19,7 +20,12 @@ use crate::observe::Observation;
 use crate::record::entry::EventKind;
 use crate::wire::attr::SmState;
 use std::sync::Arc;
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// Time for which the first plan waits for the discovery of vports: as long as for a silent device. A large
+/// fabric takes longer to program, a small one has few vports.
+const MAX_DISCOVERY_WAIT: Duration = Duration::from_millis(200);
 
 impl SmLoop {
     /// Handles the result of a sweep: elects the master, and configures the subnet as master.
@@ -108,7 +114,7 @@ impl SmLoop {
     }
 
     /// Before the first plan as master, learns the vports of an earlier master and their LIDs, and
-    /// starts the discovery of others.
+    /// lets others be discovered.
     async fn prepare_vports(&self) {
         let LoopEnv { context, options, .. } = &self.env;
         let Some(observation) = &self.state.observation else { return };
@@ -125,12 +131,14 @@ impl SmLoop {
             // Vports that carry data wait for the subnet.
             return;
         }
-        let first_sweep = FirstSweep {
-            fabric: fabric.clone(),
-            options: options.clone(),
-            m_keys: Arc::new(keys.clone()),
-        };
+        let (first_sweep, discovered) =
+            FirstSweep::new(fabric.clone(), options.clone(), Arc::new(keys.clone()));
+        let is_discovered_first = is_early(&first_sweep) && context.subnet.borrow().is_none();
         context.first_sweep.send_replace(Some(Arc::new(first_sweep)));
+        if is_discovered_first {
+            // Vports that are not found in time are planned later.
+            let _ = timeout(MAX_DISCOVERY_WAIT, discovered).await;
+        }
     }
 
     /// Schedules what follows from a reconfiguration.
