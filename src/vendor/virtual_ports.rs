@@ -295,6 +295,37 @@ pub struct VirtualStatus {
     pub activations: u64,
 }
 
+/// How many vports are in which state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VportCounts {
+    pub active: usize,
+    /// In INIT, to be activated.
+    pub init: usize,
+    /// Not as planned.
+    pub failed: usize,
+    /// Ports whose vports cannot be managed.
+    pub failed_ports: usize,
+}
+
+impl VirtualStatus {
+    pub fn counts(&self) -> VportCounts {
+        let mut counts = VportCounts::default();
+        for port in self.ports.values() {
+            counts.failed_ports += usize::from(port.failure.is_some());
+            for vport in &port.vports {
+                if vport.failure.is_some() {
+                    counts.failed += 1;
+                } else if vport.state == PortState::Active {
+                    counts.active += 1;
+                } else if vport.state == PortState::Init {
+                    counts.init += 1;
+                }
+            }
+        }
+        counts
+    }
+}
+
 impl ManagedPorts {
     /// The ports for the status.
     pub fn status(&self) -> BTreeMap<Guid, VirtualizedPortStatus> {

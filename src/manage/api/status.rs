@@ -10,6 +10,7 @@ use super::replication::{self, ReplicationPeer};
 use super::reply::{HttpReply, time};
 use super::smps::{self, SmpsView};
 use super::unresponsive::{self, Unresponsive};
+use super::virtual_ports::{VportCountsView, vport_counts};
 use crate::config::options::adaptive::name_with_groups;
 use crate::contained;
 use crate::manage::loop_status::{
@@ -53,6 +54,8 @@ pub(super) struct StatusView {
     offenders: Vec<OffenderView>,
     /// Congestion control; null unless this SM configures it.
     congestion_control: Option<CongestionView>,
+    /// Virtual ports (SR-IOV); null unless this SM manages them.
+    vports: Option<VportCountsView>,
     /// Devices that do not work as planned.
     device_faults: Vec<MessageView>,
     /// Devices that do not answer although no neighbour reports their links down: their LIDs and
@@ -309,6 +312,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply
         }),
         offenders: offenders::views(context, sa.as_ref()),
         congestion_control: congestion::view(context),
+        vports: vport_counts(&context.virtual_ports),
         device_faults: subnet.map_or_else(Vec::new, |subnet| {
             subnet.devices.notes(&subnet.fabric).iter().map(MessageView::from).collect()
         }),

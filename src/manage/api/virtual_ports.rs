@@ -14,6 +14,33 @@ pub(super) struct VirtualPortsView {
     failure: Option<String>,
 }
 
+/// How many vports are in which state.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct VportCountsView {
+    /// Ports that have vports.
+    ports: usize,
+    active: usize,
+    /// In INIT, to be activated.
+    init: usize,
+    /// Vports that are not as planned.
+    failed: usize,
+    /// Ports whose vports cannot be managed.
+    failed_ports: usize,
+}
+
+/// `None` unless this SM manages vports.
+pub(super) fn vport_counts(status: &VirtualStatus) -> Option<VportCountsView> {
+    let counts = status.counts();
+    status.is_enabled.then_some(VportCountsView {
+        ports: status.ports.len(),
+        active: counts.active,
+        init: counts.init,
+        failed: counts.failed,
+        failed_ports: counts.failed_ports,
+    })
+}
+
 /// A vport that is not Down.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -39,6 +39,7 @@ pub(super) fn status(status: &Value) -> String {
     put_fabric(&mut out, &status["fabric"]);
     put_routing(&mut out, status);
     put_congestion_control(&mut out, &status["congestion_control"]);
+    put_vports(&mut out, &status["vports"]);
     put_messages(&mut out, "refused", &status["refused"]["messages"]);
     put_messages(&mut out, "plan", &status["verification"]["messages"]);
     put_messages(&mut out, "device", &status["device_faults"]);
@@ -225,6 +226,25 @@ fn put_congestion_control(out: &mut String, congestion: &Value) {
     );
 }
 
+/// One line, if this SM manages vports and a port has any.
+fn put_vports(out: &mut String, vports: &Value) {
+    if vports["ports"].as_u64().is_none_or(|ports| ports == 0) {
+        return;
+    }
+    let ports = count_of(&vports["ports"], "port", "ports");
+    let mut line = format!("{} ACTIVE on {ports}", vports["active"]);
+    for (key, what) in [("init", "in INIT"), ("failed", "failed")] {
+        if vports[key] != 0 {
+            let _ = write!(line, ", {} {what}", vports[key]);
+        }
+    }
+    if vports["failed_ports"] != 0 {
+        let ports = count_of(&vports["failed_ports"], "port", "ports");
+        let _ = write!(line, "; the vports of {ports} cannot be managed");
+    }
+    put!(out, "  vports      {line}");
+}
+
 fn put_messages(out: &mut String, title: &str, messages: &Value) {
     for message in list(messages).iter().filter(|message| message["severity"] != "info") {
         let severity = severity(&text(&message["severity"]).to_uppercase());
@@ -387,5 +407,25 @@ mod tests {
         ] {
             assert!(two.contains(text), "{text}: {two}");
         }
+    }
+
+    #[test]
+    fn vports_are_counted_if_there_are_any() {
+        let line = |vports: Value| {
+            let text = status(&serde_json::json!({ "vports": vports }));
+            text.lines().find_map(|line| line.strip_prefix("  vports      ").map(str::to_owned))
+        };
+        assert_eq!(line(Value::Null), None);
+        assert_eq!(line(serde_json::json!({ "ports": 0 })), None);
+        let well = serde_json::json!({
+            "ports": 1, "active": 16, "init": 0, "failed": 0, "failed_ports": 0,
+        });
+        assert_eq!(line(well).as_deref(), Some("16 ACTIVE on 1 port"));
+        let ill = serde_json::json!({
+            "ports": 3, "active": 4, "init": 2, "failed": 1, "failed_ports": 1,
+        });
+        let text =
+            "4 ACTIVE on 3 ports, 2 in INIT, 1 failed; the vports of 1 port cannot be managed";
+        assert_eq!(line(ill).as_deref(), Some(text));
     }
 }

@@ -2,19 +2,11 @@
 
 use super::family::MetricFamily;
 use crate::manage::api::ApiContext;
-use crate::wire::attr::PortState;
 
 pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.virtual_ports;
-    let vports = || status.ports.values().flat_map(|port| &port.vports);
-    let failed = vports().filter(|vport| vport.failure.is_some()).count();
-    let is_well = |state| vports().filter(move |it| it.failure.is_none() && it.state == state);
-    let states = [
-        ("active", is_well(PortState::Active).count()),
-        ("init", is_well(PortState::Init).count()),
-        ("failed", failed),
-    ];
-    let failed_ports = status.ports.values().filter(|port| port.failure.is_some()).count();
+    let counts = status.counts();
+    let states = [("active", counts.active), ("init", counts.init), ("failed", counts.failed)];
     vec![
         MetricFamily::gauges(
             "torus_sm_vports",
@@ -24,7 +16,7 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
         MetricFamily::gauge(
             "torus_sm_vport_failed_ports",
             "Ports whose vports cannot be managed",
-            failed_ports as f64,
+            counts.failed_ports as f64,
         ),
         MetricFamily::counter("torus_sm_vport_requests", "Requests about vports", status.requests),
         MetricFamily::counter(
