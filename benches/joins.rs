@@ -50,23 +50,27 @@ impl Case {
         // Cargo passes --bench.
         let words: Vec<String> =
             std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
-        let word = |index: usize, default: &str| {
-            words.get(index).map_or_else(|| default.to_owned(), Clone::clone)
-        };
-        let number = |index, default| word(index, default).parse().expect("a number");
         Self {
-            who: word(0, "ours"),
-            shape: word(1, "8x8x8"),
-            hosts: number(2, "2") as u8,
-            groups: number(3, "200"),
-            window: number(4, "8"),
-            clients: match &word(5, "eager")[..] {
+            who: word(&words, 0, "ours"),
+            shape: word(&words, 1, "8x8x8"),
+            hosts: number(&words, 2, "2") as u8,
+            groups: number(&words, 3, "200"),
+            window: number(&words, 4, "8"),
+            clients: match &word(&words, 5, "eager")[..] {
                 "linux" => RetryPolicy::LINUX,
                 "eager" => RetryPolicy::EAGER,
                 other => panic!("there are no clients {other}"),
             },
         }
     }
+}
+
+fn number(words: &[String], index: usize, default: &str) -> usize {
+    word(words, index, default).parse().expect("a number")
+}
+
+fn word(words: &[String], index: usize, default: &str) -> String {
+    words.get(index).map_or_else(|| default.to_owned(), Clone::clone)
 }
 
 fn main() {
@@ -199,16 +203,19 @@ async fn measure(case: &Case, cluster: &SimCluster) {
 
 /// The time at which the last block was written.
 async fn settled(fabric: &SimFabric) -> Instant {
-    let sets = || fabric.requests(AttrId::MULTICAST_FT)[1];
-    let mut seen = sets();
+    let mut seen = sets(fabric);
     let mut last = Instant::now();
     while last.elapsed() < QUIET {
         sleep(Duration::from_millis(10)).await;
-        if sets() != seen {
-            (seen, last) = (sets(), Instant::now());
+        if sets(fabric) != seen {
+            (seen, last) = (sets(fabric), Instant::now());
         }
     }
     last
+}
+
+fn sets(fabric: &SimFabric) -> u64 {
+    fabric.requests(AttrId::MULTICAST_FT)[1]
 }
 
 /// Checks that every group has one MLID and a tree that reaches all hosts, and that there is no

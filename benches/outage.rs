@@ -13,6 +13,7 @@ use std::time::Duration;
 use testkit::{SimCluster, bench_argument};
 use tokio::time::{Instant, sleep};
 use torus_sm::ids::{Guid, PortNum};
+use torus_sm::sim::SimFabric;
 use torus_sm::sim::console::run_line;
 use torus_sm::wire::attr::AttrId;
 
@@ -23,12 +24,15 @@ const QUIET: Duration = Duration::from_millis(700);
 const GLANCE: Duration = Duration::from_micros(50);
 
 fn main() {
-    let number = |index, default| bench_argument(index, default).parse::<u32>().expect("a number");
     let shape = bench_argument(0, "8x8x8");
     let hosts = number(1, "2") as u8;
     let rounds = number(2, "20");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.expect("a runtime").block_on(run(&shape, hosts, rounds));
+}
+
+fn number(index: usize, default: &str) -> u32 {
+    bench_argument(index, default).parse::<u32>().expect("a number")
 }
 
 async fn run(shape: &str, hosts: u8, rounds: u32) {
@@ -81,15 +85,18 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
                 .radix
                 .map(|radix| if radix == 1 { 0 } else { 1 + round as u16 % (radix - 1) }),
         );
-        let command = |name: &str| run_line(&cluster.fabric, &format!("{name} {guid}")).is_ok();
-        lost.push(written(&cluster, || command("unlink")).await);
+        lost.push(written(&cluster, || command(&cluster.fabric, "unlink", guid)).await);
         assert_eq!(cluster.faults_beside(&sm, guid), [""; 0]);
-        back.push(written(&cluster, || command("relink")).await);
+        back.push(written(&cluster, || command(&cluster.fabric, "relink", guid)).await);
         assert_eq!(cluster.faults(&sm), [""; 0]);
     }
     report("switch lost", lost);
     report("switch back", back);
     sm.stop().await;
+}
+
+fn command(fabric: &SimFabric, name: &str, guid: Guid) -> bool {
+    run_line(fabric, &format!("{name} {guid}")).is_ok()
 }
 
 /// [`written`] for an event `second`, which happens as soon as the daemon writes the first block

@@ -51,10 +51,9 @@ fn levels(criterion: &mut Criterion) {
     let policy = Arc::new(policy.unwrap_or_else(|| panic!("{findings:?}")));
     let (made, _) = EffectivePolicy::new(policy, &fabric, &Default::default(), &[], None);
     let ports: Vec<PortId> = fabric.end_ports().collect();
-    let pick = |n: usize| ports[n.wrapping_mul(0x9E37_79B1) % ports.len()];
     let asked = |n: usize| QosQuery {
-        from: pick(n),
-        to: Some(pick(n + QUERIES)),
+        from: pick(&ports, n),
+        to: Some(pick(&ports, n + QUERIES)),
         service_id: (!n.is_multiple_of(3)).then_some((n * 7 % 16_000) as u64),
         qos_class: n.is_multiple_of(4).then_some((n % 4096) as u16),
         pkey: n.is_multiple_of(2).then_some(Pkey((n % RULES) as u16 | 0x8000)),
@@ -66,6 +65,10 @@ fn levels(criterion: &mut Criterion) {
         bencher.iter(|| queries.iter().filter_map(|asked| made.level(black_box(asked))).count());
     });
     group.finish();
+}
+
+fn pick(ports: &[PortId], n: usize) -> PortId {
+    ports[n.wrapping_mul(0x9E37_79B1) % ports.len()]
 }
 
 criterion_group! {

@@ -27,10 +27,6 @@ struct Subnet {
 
 impl Subnet {
     fn new(shape: &Shape) -> Self {
-        let build = |shape: &Shape| {
-            let topology = shape.build().expect("the shape fits a fabric");
-            Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists")
-        };
         let fabric = build(shape);
         let whole =
             Shape { missing_switches: Vec::new(), missing_links: Vec::new(), ..shape.clone() };
@@ -61,6 +57,11 @@ impl Subnet {
         };
         Torus2Qos.route(black_box(&input)).ok()
     }
+}
+
+fn build(shape: &Shape) -> Fabric {
+    let topology = shape.build().expect("the shape fits a fabric");
+    Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists")
 }
 
 fn scratch(c: &mut Criterion, name: &str, shape: &Shape) {

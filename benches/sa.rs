@@ -3,11 +3,14 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 use testkit::sa_client::{path_query, request};
 use testkit::snapshot::{pairs, torus};
 use torus_sm::fabric::PortId;
+use torus_sm::ids::Lid;
 use torus_sm::ids::Sl;
+use torus_sm::plan::Plan;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::transport::Address;
@@ -19,11 +22,14 @@ use torus_sm::wire::sa::SaAttr;
 const REQUESTS: usize = 4096;
 
 fn by_lids(subnet: &Subnet, [from, to]: [PortId; 2]) -> Mad {
-    let lid = |port| subnet.plan.lids.base(port).expect("a LID");
     let mut wanted = PathRecord::default();
-    wanted.set_slid(lid(from));
-    wanted.set_dlid(lid(to));
+    wanted.set_slid(lid(&subnet.plan, from));
+    wanted.set_dlid(lid(&subnet.plan, to));
     request(SaAttr::PATH_RECORD, Method::GET, PathRecord::SLID | PathRecord::DLID, &wanted)
+}
+
+fn lid(plan: &Arc<Plan>, port: PortId) -> Lid {
+    plan.lids.base(port).expect("a LID")
 }
 
 fn by_gids(subnet: &Subnet, ends: [PortId; 2]) -> Mad {

@@ -36,7 +36,6 @@ fn main() {
     // Cargo passes --bench.
     let words: Vec<String> = std::env::args().skip(1).filter(|w| !w.starts_with("--")).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let number = |word: &str| word.parse::<u32>().expect("a number");
     match words[..] {
         ["ask", shape, hosts, by, window, seconds] => {
             let shape: Shape = shape.parse().expect("a shape such as 8x8x8");
@@ -50,6 +49,10 @@ fn main() {
         ["echo", seconds] => echo(Duration::from_secs(number(seconds).into())),
         _ => println!("this needs a simulated fabric around it: scripts/race-sa"),
     }
+}
+
+fn number(word: &str) -> u32 {
+    word.parse::<u32>().expect("a number")
 }
 
 /// The first usable port of this machine.
@@ -279,13 +282,12 @@ fn ask(hosts: Vec<Gid>, by: By, window: usize, time: Duration) {
 fn tell(mut tally: Tally, took: Duration, before: &HashMap<u16, u64>) {
     tally.waits.sort_unstable();
     let count = tally.waits.len();
-    let wait = |share: f64| tally.waits.get((count as f64 * share) as usize).copied().unwrap_or(0);
     println!(
         "{:.0} answers/s; waits p50 {} us, p99 {} us, longest {} us; {} wrong, {} unanswered, \
          {} lost, refused {:?} (while learning {before:?})",
         count as f64 / took.as_secs_f64(),
-        wait(0.5),
-        wait(0.99),
+        wait(&tally.waits, 0.5, count),
+        wait(&tally.waits, 0.99, count),
         tally.waits.last().copied().unwrap_or(0),
         tally.wrong,
         tally.unanswered,
@@ -293,6 +295,10 @@ fn tell(mut tally: Tally, took: Duration, before: &HashMap<u16, u64>) {
         tally.refused,
     );
     assert_eq!((tally.wrong, tally.refused.len()), (0, 0), "every answer is right");
+}
+
+fn wait(waits: &[u32], share: f64, count: usize) -> u32 {
+    waits.get((count as f64 * share) as usize).copied().unwrap_or(0)
 }
 
 /// Returns every request as its own reply.

@@ -37,13 +37,16 @@ const ATTRIBUTES: [u16; 11] = [
 ];
 
 fn main() {
-    let number = |index, default| bench_argument(index, default).parse::<u32>().expect("a number");
     let shape = bench_argument(0, "8x8x8");
     let hosts = number(1, "1") as u8;
     let seconds = number(2, "20");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let run = run(&shape, hosts, Duration::from_secs(seconds.into()));
     runtime.expect("a runtime").block_on(run);
+}
+
+fn number(index: usize, default: &str) -> u32 {
+    bench_argument(index, default).parse::<u32>().expect("a number")
 }
 
 async fn run(shape: &str, hosts: u8, standing_by: Duration) {

@@ -5,6 +5,10 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use testkit::transition::Scene;
 use testkit::transition::torus::{Missing, Torus};
+use torus_sm::apply::transition::Step;
+use torus_sm::apply::transition::Steps;
+use torus_sm::fabric::SwitchId;
+use torus_sm::ids::Lid;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::Checks;
 use torus_sm::verify::transition::{PlannedFabric, check};
@@ -12,13 +16,9 @@ use torus_sm::wire::attr::AttrId;
 
 fn measure(c: &mut Criterion, name: &str, scene: &Scene) {
     let steps = scene.steps();
-    let lfts = |steps: &&torus_sm::apply::transition::Step| {
-        steps.set.is_some_and(|item| item.attr_id == AttrId::LINEAR_FT)
-    };
     let old = PlannedFabric { fabric: &scene.before, plan: &scene.old };
     let new = PlannedFabric { fabric: &scene.fabric, plan: &scene.new };
-    let commits = |switch, lid| steps.committed_routes().holds(switch, lid);
-    let found = check(old, new, &Checks::new(true), &commits);
+    let found = check(old, new, &Checks::new(true), &|switch, lid| commits(&steps, switch, lid));
     println!(
         "{name}: {} Sets, {} of them LFT blocks, {} in between, {} late, {} wait; {} LIDs; a \
          deadlock was possible: {}",
@@ -35,8 +35,20 @@ fn measure(c: &mut Criterion, name: &str, scene: &Scene) {
         b.iter(|| black_box(scene.steps_from(&acknowledged)));
     });
     c.bench_function(&format!("coexistence {name}"), |b| {
-        b.iter(|| black_box(check(old, new, &Checks::new(true), &commits)));
+        b.iter(|| {
+            black_box(check(old, new, &Checks::new(true), &|switch, lid| {
+                commits(&steps, switch, lid)
+            }))
+        });
     });
+}
+
+fn lfts(steps: &&Step) -> bool {
+    steps.set.is_some_and(|item| item.attr_id == AttrId::LINEAR_FT)
+}
+
+fn commits(steps: &Steps, switch: SwitchId, lid: Lid) -> bool {
+    steps.committed_routes().holds(switch, lid)
 }
 
 fn tori(c: &mut Criterion) {

@@ -79,11 +79,10 @@ impl Listener {
     /// # Errors
     /// Another process uses the socket, its directory is not trusted, or an I/O error.
     pub fn bind(path: &Path, clients: Clients) -> Result<Self, ListenError> {
-        let error = |source| ListenError::Io { path: path.to_owned(), source };
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             check_directory(parent)?;
             if clients != Clients::Owner {
-                open_directory(parent).map_err(error)?;
+                open_directory(parent).map_err(|source| error(path, source))?;
             }
         }
         let lock_path = lock_path(path);
@@ -93,21 +92,29 @@ impl Listener {
             Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(
                 |(_, errno)| match errno {
                     Errno::EWOULDBLOCK => ListenError::InUse(path.to_owned()),
-                    errno => error(errno.into()),
+                    errno => error(path, errno.into()),
                 },
             )?;
         match fs::remove_file(path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(error(path, source));
+            }
             _ => {}
         }
-        let socket = bind_private(path).map_err(error)?;
+        let socket = bind_private(path).map_err(|source| error(path, source))?;
         if let Clients::Group(group) = clients {
-            nix::unistd::chown(path, None, Some(group)).map_err(|errno| error(errno.into()))?;
+            nix::unistd::chown(path, None, Some(group))
+                .map_err(|errno| error(path, errno.into()))?;
         }
-        fs::set_permissions(path, fs::Permissions::from_mode(clients.mode())).map_err(error)?;
-        socket.set_nonblocking(true).map_err(error)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(clients.mode()))
+            .map_err(|source| error(path, source))?;
+        socket.set_nonblocking(true).map_err(|source| error(path, source))?;
         Ok(Self { socket, path: path.to_owned(), _lock: lock })
     }
+}
+
+fn error(path: &Path, source: io::Error) -> ListenError {
+    ListenError::Io { path: path.to_owned(), source }
 }
 
 /// A listening socket that only this user and root may connect to. The file of a socket takes the
@@ -196,10 +203,6 @@ mod tests {
     /// A shell that starts meanwhile has the umask of this process, and so have its files.
     #[test]
     fn files_of_others_keep_their_mode_while_sockets_are_bound() {
-        let own_umask = || {
-            let status = fs::read_to_string("/proc/self/status").expect("the state of the process");
-            status.lines().find(|line| line.starts_with("Umask:")).map(str::to_owned)
-        };
         let before = own_umask();
         let folder = tempfile::tempdir().expect("a directory");
         std::thread::scope(|scope| {
@@ -213,6 +216,11 @@ mod tests {
             }
         });
         assert_eq!(own_umask(), before);
+    }
+
+    fn own_umask() -> Option<String> {
+        let status = fs::read_to_string("/proc/self/status").expect("the state of the process");
+        status.lines().find(|line| line.starts_with("Umask:")).map(str::to_owned)
     }
 
     #[test]

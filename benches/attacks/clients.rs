@@ -32,22 +32,28 @@ pub(super) fn role() -> Option<String> {
 
 pub(super) fn run(role: &str) {
     let words: Vec<&str> = role.split(' ').collect();
-    let number = |index: usize| words[index].parse::<u64>().expect("a number");
     let client = UmadClient::open();
     match words[0] {
-        "quiet" => {
-            quiet(&client, Duration::from_secs(number(1)), Guid(number(2)), number(3) as u32)
-        }
+        "quiet" => quiet(
+            &client,
+            Duration::from_secs(number(&words, 1)),
+            Guid(number(&words, 2)),
+            number(&words, 3) as u32,
+        ),
         "attack" => {
             let attack = Attack::by_name(words[1]).expect("an attack");
             let to = match words[4] {
                 "sm" => client.local.sm_lid,
-                _ => lid_of(&client, Guid(number(4))).expect("the SA knows the port"),
+                _ => lid_of(&client, Guid(number(&words, 4))).expect("the SA knows the port"),
             };
-            flood(&client, attack, to, number(2), number(3));
+            flood(&client, attack, to, number(&words, 2), number(&words, 3));
         }
         other => panic!("there is no role {other}"),
     }
+}
+
+fn number(words: &[&str], index: usize) -> u64 {
+    words[index].parse::<u64>().expect("a number")
 }
 
 /// The reply with the transaction ID of a request, if it comes in time.

@@ -63,7 +63,6 @@ fn main() {
     if let Some(role) = clients::role() {
         return clients::run(&role);
     }
-    let number = |index, default| bench_argument(index, default).parse::<u64>().expect("a number");
     let settings = Settings {
         shape: bench_argument(1, "4x4x4"),
         hosts: number(2, "1") as u8,
@@ -82,6 +81,10 @@ fn main() {
     if is_kept.contains(&false) {
         std::process::exit(1);
     }
+}
+
+fn number(index: usize, default: &str) -> u64 {
+    bench_argument(index, default).parse::<u64>().expect("a number")
 }
 
 /// Attacks a daemon in this process. Returns for each attack whether the limits were kept.

@@ -42,9 +42,6 @@ pub(super) struct Site {
 impl Site {
     /// The site by `--over` and `--sm`; `None` if the daemon runs in this process.
     pub(super) fn of_arguments() -> Option<Self> {
-        let value = |name: &str| {
-            std::env::args().find_map(|word| Some(word.strip_prefix(name)?.to_owned()))
-        };
         let is_ibsim = match value("--over=")?.as_str() {
             "ibsim" => true,
             "embedded" => false,
@@ -84,6 +81,10 @@ impl Site {
         let left = resident_memory(run.sm.0.id()).saturating_sub(calm.memory);
         Some(Report { name, calm, aside, attacked, left }.print())
     }
+}
+
+fn value(name: &str) -> Option<String> {
+    std::env::args().find_map(|word| Some(word.strip_prefix(name)?.to_owned()))
 }
 
 /// A simulated fabric.

@@ -66,14 +66,17 @@ fn print_ratio(name: &str, calm: &[Figures], loaded: &[Figures], value: fn(&Figu
     let [calm, loaded] = [calm, loaded].map(|figures| {
         let mut values: Vec<f64> = figures.iter().map(value).collect();
         values.sort_by(f64::total_cmp);
-        let at = |share: usize| values[(values.len() - 1) * share / 100];
-        (at(50), at(10), at(90))
+        (at(&values, 50), at(&values, 10), at(&values, 90))
     });
     let ratio = loaded.0 / calm.0;
     println!(
         "  {name}: {:.1} ({:.1} to {:.1}) calm, {:.1} ({:.1} to {:.1}) under load: {ratio:.3}",
         calm.0, calm.1, calm.2, loaded.0, loaded.1, loaded.2
     );
+}
+
+fn at(values: &[f64], share: usize) -> f64 {
+    values[(values.len() - 1) * share / 100]
 }
 
 /// The time from the loss of an x cable until its reroute is published. The cable is restored. Each

@@ -69,9 +69,8 @@ impl Client {
     }
 
     fn ask_once(&self, tid: usize) {
-        let pick = |n: usize| self.hosts[n.wrapping_mul(0x9E37_79B1) % self.hosts.len()];
         // The GUID of a host's port is that of its node plus one.
-        let ends = [self.port.identity().guid, Guid(pick(tid).0 + 1)];
+        let ends = [self.port.identity().guid, Guid(pick(&self.hosts, tid).0 + 1)];
         let mut mad = path_query(self.prefix, ends);
         let mut header = mad.header();
         header.set_tid(tid as u64);
@@ -87,6 +86,10 @@ impl Client {
         let lost = std::mem::take(&mut *self.recorder.lost.lock().expect("no panic"));
         println!("{when}: {}; {lost} without", spread(took));
     }
+}
+
+fn pick(hosts: &[Guid], n: usize) -> Guid {
+    hosts[n.wrapping_mul(0x9E37_79B1) % hosts.len()]
 }
 
 fn runtime() -> Runtime {

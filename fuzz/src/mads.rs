@@ -52,7 +52,6 @@ pub fn sa_requests(data: &[u8]) {
 
 /// A request with a well-formed header, and the rest from `body`.
 fn request(body: &[u8]) -> Vec<u8> {
-    let byte = |at: usize| body.get(at).copied().unwrap_or(0);
     let mut mad = vec![0; MAD_SIZE];
     let methods = [
         Method::GET,
@@ -68,24 +67,28 @@ fn request(body: &[u8]) -> Vec<u8> {
         0x01, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x18, 0x19, 0x20, 0x33, 0x35, 0x38, 0x03, 0x31,
         0xF3, 0x30, 0x3A, 0x39, 0x17, 0x36,
     ];
-    let attribute: u16 = attributes[usize::from(byte(1)) % attributes.len()];
+    let attribute: u16 = attributes[usize::from(byte(body, 1)) % attributes.len()];
     mad[..4].copy_from_slice(&[
         1,
         Class::SUBN_ADM,
         2,
-        methods[usize::from(byte(0)) % methods.len()].0,
+        methods[usize::from(byte(body, 0)) % methods.len()].0,
     ]);
-    mad[15] = byte(2);
+    mad[15] = byte(body, 2);
     mad[16..18].copy_from_slice(&attribute.to_be_bytes());
     if mad[3] == Method::GET_MULTI.0 {
         // MultiPathRecord requests are RMPP messages.
         RmppHeader::message(MAD_SIZE - DATA_OFFSET).write(&mut mad[RMPP_OFFSET..]);
     }
-    mad[43] = byte(3);
+    mad[43] = byte(body, 3);
     for (to, from) in mad[48..].iter_mut().zip(body.iter().skip(4)) {
         *to = *from;
     }
     mad
+}
+
+fn byte(body: &[u8], at: usize) -> u8 {
+    body.get(at).copied().unwrap_or(0)
 }
 
 fn groups() -> Registry {

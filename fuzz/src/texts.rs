@@ -8,6 +8,7 @@ use torus_sm::config::enhanced_qos as rates;
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::config::qos_policy::QosPolicy;
+use torus_sm::config::qos_policy::QosPortGroup;
 use torus_sm::config::routing_chain::port_groups::{GroupRef, PortRule};
 use torus_sm::config::routing_chain::{StepSettings, port_groups, steps, topologies};
 use torus_sm::config::torus::TorusConfig;
@@ -36,8 +37,6 @@ pub fn opensm_conf(data: &[u8]) {
     let (mut options, _) = Options::parse(&text(data), file);
     for _ in 0..2 {
         let (back, diagnostics) = Options::parse(&options.to_text(), file);
-        // A nonsensical list of VLs is written unchanged.
-        let is_doubt = |found: &Diagnostic| found.severity == Severity::Warning;
         assert!(diagnostics.iter().all(is_doubt), "{diagnostics:?}");
         assert!(back == options, "{} became {}", options.to_text(), back.to_text());
         options.reconcile();
@@ -47,6 +46,11 @@ pub fn opensm_conf(data: &[u8]) {
     assert!(options == settled);
     options.unsupported();
     Options::default().reloaded(&options);
+}
+
+/// A nonsensical list of VLs is written unchanged.
+fn is_doubt(found: &Diagnostic) -> bool {
+    found.severity == Severity::Warning
 }
 
 /// torus-2QoS.conf.
@@ -65,11 +69,14 @@ pub fn guid2lid(data: &[u8]) {
     let mut ranges: Vec<_> = map.values().copied().collect();
     ranges.sort();
     assert!(ranges.iter().all(|(first, last)| first.0 > 0 && first <= last));
-    let taken = |&(first, last): &(Lid, Lid)| last.0.min(first.0.saturating_add((1 << lmc) - 1));
-    assert!(ranges.windows(2).all(|pair| taken(&pair[0]) < pair[1].0.0));
+    assert!(ranges.windows(2).all(|pair| taken(&pair[0], lmc) < pair[1].0.0));
     let (back, findings) = cache::parse(file, &cache::emit(&map), lmc);
     assert!(findings.is_empty(), "{findings:?}");
     assert!(back == map);
+}
+
+fn taken(&(first, last): &(Lid, Lid), lmc: u8) -> u16 {
+    last.0.min(first.0.saturating_add((1 << lmc) - 1))
 }
 
 /// guid2mkey: what is accepted is read back as written, and no finding shows a key.
@@ -190,15 +197,18 @@ pub fn qos_policy(data: &[u8]) {
     };
     assert!(policy.default < policy.levels.len());
     assert!(policy.levels.iter().all(|level| level.sl.0 < 16));
-    let exists = |groups: &[usize]| groups.iter().all(|&group| group < policy.groups.len());
     for scope in &policy.vl_arbitration {
-        assert!(scope.at.line <= lines && exists(&scope.groups) && exists(&scope.across));
+        assert!(
+            scope.at.line <= lines
+                && exists(&policy.groups, &scope.groups)
+                && exists(&policy.groups, &scope.across)
+        );
         let tables = [&scope.high, &scope.low].into_iter().flatten();
         assert!(tables.flatten().all(|entry| entry.vl < 15 && entry.at.line <= lines));
     }
     for scope in &policy.sl_to_vl {
         let ends = [&scope.groups, &scope.across, &scope.across_from, &scope.across_to];
-        assert!(ends.into_iter().all(|groups| exists(groups)));
+        assert!(ends.into_iter().all(|groups| exists(&policy.groups, groups)));
         assert!(scope.vls.iter().all(|&vl| vl < 16) && scope.written.len() <= 16);
     }
     for rule in &policy.rules {
@@ -208,20 +218,17 @@ pub fn qos_policy(data: &[u8]) {
     }
 }
 
+fn exists(policy_groups: &[QosPortGroup], groups: &[usize]) -> bool {
+    groups.iter().all(|&group| group < policy_groups.len())
+}
+
 /// The policy files of routing chains, in one text: every diagnostic has a position in the file, and
 /// accepted files refer only to groups, topologies and steps that they define.
 pub fn routing_chain(data: &[u8]) {
     let text = text(data);
     let lines = text.lines().count() as u32;
-    let is_clean = |findings: &[Diagnostic]| {
-        for found in findings {
-            assert!(found.line <= lines, "{found}");
-            assert!(!excerpt::render(found, &text).is_empty());
-        }
-        findings.iter().all(|found| found.severity != Severity::Error)
-    };
     let (groups, findings) = port_groups::parse(Path::new("pgrp.conf"), &text);
-    if is_clean(&findings) {
+    if is_clean(&findings, lines, &text) {
         for (index, group) in groups.iter().enumerate() {
             assert!(!group.name.is_empty() && !group.rules.is_empty());
             for to in group.rules.iter().flat_map(referred) {
@@ -230,12 +237,12 @@ pub fn routing_chain(data: &[u8]) {
         }
     }
     let (topologies, findings) = topologies::parse(Path::new("topo.conf"), &text, &groups);
-    if is_clean(&findings) {
+    if is_clean(&findings, lines, &text) {
         let ids: BTreeSet<_> = topologies.iter().map(|topology| topology.id).collect();
         assert!(ids.len() == topologies.len() && !ids.contains(&0));
     }
     let (steps, findings) = steps::parse(Path::new("rch.conf"), &text, &topologies, 0);
-    if is_clean(&findings) {
+    if is_clean(&findings, lines, &text) {
         assert!(steps.windows(2).all(|pair| pair[0].id < pair[1].id));
         for step in &steps {
             assert!(step.topology.is_none_or(|index| index < topologies.len()));
@@ -243,7 +250,15 @@ pub fn routing_chain(data: &[u8]) {
             assert!(main.is_none_or(|main| main.is_some_and(|main| main.fallback_to.is_none())));
         }
     }
-    is_clean(&StepSettings::parse(Path::new("step.conf"), &text).1);
+    is_clean(&StepSettings::parse(Path::new("step.conf"), &text).1, lines, &text);
+}
+
+fn is_clean(findings: &[Diagnostic], lines: u32, text: &str) -> bool {
+    for found in findings {
+        assert!(found.line <= lines, "{found}");
+        assert!(!excerpt::render(found, text).is_empty());
+    }
+    findings.iter().all(|found| found.severity != Severity::Error)
 }
 
 /// The groups of the file that a rule names.
@@ -325,11 +340,17 @@ pub fn enhanced_qos(data: &[u8]) {
             let limits = rates::limits(Some(rule), default);
             for (sl, &limit) in limits.iter().enumerate() {
                 assert!(limit <= rates::MAX_RATE);
-                let fallback = || default.and_then(|default| default.limit(sl));
-                assert_eq!(limit, rule.limit(sl).or_else(fallback).unwrap_or(0));
+                assert_eq!(limit, rule.limit(sl).or_else(|| fallback(&default, sl)).unwrap_or(0));
             }
         }
     }
-    let no_group = |rule: &rates::RateRule| !matches!(rule.subject, rates::RateSubject::Group(_));
     assert!(policy.vports.iter().all(no_group));
+}
+
+fn no_group(rule: &rates::RateRule) -> bool {
+    !matches!(rule.subject, rates::RateSubject::Group(_))
+}
+
+fn fallback(default: &Option<&rates::RateRule>, sl: usize) -> Option<u32> {
+    default.and_then(|default| default.limit(sl))
 }

@@ -121,12 +121,13 @@ mod tests {
 
     #[test]
     fn lists_of_engines_are_completed_at_their_end() {
-        let words = |current: &str| -> Vec<String> {
-            let found = engines(OsStr::new(current)).into_iter();
-            found.map(|it| it.get_value().to_string_lossy().into_owned()).collect()
-        };
         assert_eq!(words("tor"), ["torus-2QoS"]);
         assert_eq!(words("ftree,no_f"), ["ftree,no_fallback"]);
         assert_eq!(words("x"), Vec::<String>::new());
+    }
+
+    fn words(current: &str) -> Vec<String> {
+        let found = engines(OsStr::new(current)).into_iter();
+        found.map(|it| it.get_value().to_string_lossy().into_owned()).collect()
     }
 }

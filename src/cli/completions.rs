@@ -51,13 +51,17 @@ pub fn complete_if_asked() {
 /// # Errors
 /// The generator wrote text that is not UTF-8.
 pub fn script(args: CompletionsArgs) -> Result<String, CommandFailure> {
-    let system = |error: &dyn std::fmt::Display| CommandFailure::new(ExitCode::System, error);
     let name = args.shell.name();
     let shells = Shells::builtins();
-    let shell =
-        shells.completer(name).ok_or_else(|| system(&format!("no completions for {name}")))?;
+    let shell = shells
+        .completer(name)
+        .ok_or_else(|| system_error(&format!("no completions for {name}")))?;
     let mut text = Vec::new();
     let written = shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut text);
-    written.map_err(|error| system(&error))?;
-    String::from_utf8(text).map_err(|error| system(&error))
+    written.map_err(|error| system_error(&error))?;
+    String::from_utf8(text).map_err(|error| system_error(&error))
+}
+
+fn system_error(error: &dyn std::fmt::Display) -> CommandFailure {
+    CommandFailure::new(ExitCode::System, error)
 }

@@ -58,8 +58,7 @@ const HEADING: &str = "\nCommands:\n";
 pub(super) fn grouped(text: &str) -> String {
     let Some((before, rest)) = text.split_once(HEADING) else { return text.to_owned() };
     let (list, after) = rest.split_once("\n\n").unwrap_or((rest, ""));
-    let is_listed = |name: &str| list.lines().any(|line| is_entry(line, name));
-    if !GROUPS.iter().all(|(_, names)| names.iter().all(|name| is_listed(name))) {
+    if !GROUPS.iter().all(|(_, names)| names.iter().all(|name| is_listed(name, list))) {
         return text.to_owned();
     }
     let groups = GROUPS.iter().map(|(heading, names)| {
@@ -67,6 +66,10 @@ pub(super) fn grouped(text: &str) -> String {
         format!("\n{heading}\n{}\n", entries.join("\n"))
     });
     format!("{before}{}\n{after}", groups.collect::<String>())
+}
+
+fn is_listed(name: &str, list: &str) -> bool {
+    list.lines().any(|line| is_entry(line, name))
 }
 
 /// True for the first line of a command in clap's list.
@@ -79,12 +82,15 @@ fn is_entry(line: &str, name: &str) -> bool {
 /// The lines of a command in clap's list. Those after the first are indented more.
 fn entry<'a>(list: &'a str, name: &str) -> Vec<&'a str> {
     let lines = list.lines().skip_while(|line| !is_entry(line, name));
-    let is_first = |line: &str| !line.starts_with("   ");
     lines
         .enumerate()
         .take_while(|(at, line)| *at == 0 || !is_first(line))
         .map(|(_, line)| line)
         .collect()
+}
+
+fn is_first(line: &str) -> bool {
+    !line.starts_with("   ")
 }
 
 /// `help` as a clap command.

@@ -36,26 +36,29 @@ pub(super) fn normalize(command: &Command, argv: &[String]) -> Result<Vec<String
 /// Rewrites one word that is not the value of an option. Returns it with the number of words after
 /// it that clap must get unchanged.
 fn rewrite(command: &Command, word: &str) -> Result<(String, usize), UsageError> {
-    let unchanged = |values| Ok((word.to_owned(), values));
     if word == "--" {
-        return unchanged(usize::MAX);
+        return unchanged(usize::MAX, word);
     }
     if let Some(name) = word.strip_prefix("--") {
         return match find_long(command, word, name)? {
             Some(found) => Ok(found.rewritten(name)),
-            None => unchanged(0),
+            None => unchanged(0, word),
         };
     }
     let Some(name) = word.strip_prefix('-').filter(|name| !name.is_empty()) else {
         let starts_program = command.get_positionals().any(Arg::is_trailing_var_arg_set);
-        return unchanged(if starts_program { usize::MAX } else { 0 });
+        return unchanged(if starts_program { usize::MAX } else { 0 }, word);
     };
     if !is_short_option(command, name)
         && let Some(found) = find_long(command, word, name)?
     {
         return Ok(found.rewritten(name));
     }
-    unchanged(values_after_cluster(command, name))
+    unchanged(values_after_cluster(command, name), word)
+}
+
+fn unchanged(values: usize, word: &str) -> Result<(String, usize), UsageError> {
+    Ok((word.to_owned(), values))
 }
 
 /// True for the letter of a short option, alone or before `=`.
@@ -101,7 +104,6 @@ fn find_long<'c>(
     word: &str,
     name: &str,
 ) -> Result<Option<LongOption<'c>>, UsageError> {
-    let plain = |name: &str| name.replace('_', "-");
     let name = plain(name.split('=').next().unwrap_or(""));
     let mut candidates = Vec::new();
     for option in command.get_arguments() {
@@ -123,6 +125,10 @@ fn find_long<'c>(
         return Err(UsageError(format!("option '{word}' is ambiguous: it matches {names}")));
     }
     Ok(candidates.pop())
+}
+
+fn plain(name: &str) -> String {
+    name.replace('_', "-")
 }
 
 /// Number of words after an option that are its values.

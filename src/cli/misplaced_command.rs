@@ -14,14 +14,19 @@ pub(super) fn check<'a>(
     operands: impl IntoIterator<Item = &'a String>,
     argv: &[String],
 ) -> Result<(), String> {
-    let names_command = |word: &&String| root.find_subcommand(word.to_lowercase()).is_some();
-    let Some(word) = operands.into_iter().find(names_command) else { return Ok(()) };
+    let Some(word) = operands.into_iter().find(|word| names_command(root, word)) else {
+        return Ok(());
+    };
     let name = word.to_lowercase();
     let remedy = match with_command_first(&name, word, argv) {
         Some(line) => format!("write 'torus-sm {line}'"),
         None => format!("write 'torus-sm {name}', with its own options after it"),
     };
     Err(format!("the command '{name}' must be the first word; {remedy}"))
+}
+
+fn names_command(root: &Command, word: &&String) -> bool {
+    root.find_subcommand(word.to_lowercase()).is_some()
 }
 
 /// The command line with the command `name`, which stands in it as `word`, moved to the front, if

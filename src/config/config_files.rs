@@ -198,16 +198,15 @@ impl ConfigFiles {
     /// The errors in `next` that these files do not have, and the files that were there and are
     /// missing in `next`. Errors of these files that remain do not keep others from being mended.
     pub fn regressions(&self, next: &Self) -> Vec<String> {
-        let was_there = |path: &Path| {
-            let mut versions = self.sources.versions.iter();
-            versions.any(|version| version.path == path && version.sha256.is_some())
-        };
         let errors = next.errors().iter().filter(|error| !self.errors().contains(error));
         let mut regressions: Vec<String> = errors.cloned().collect();
         for version in next.sources.versions.iter().filter(|version| version.modified.is_none()) {
             let path = version.path.display().to_string();
             let is_reported = regressions.iter().any(|error| error.contains(&path));
-            if version.is_optional && was_there(&version.path) && !is_reported {
+            if version.is_optional
+                && was_there(&self.sources.versions, &version.path)
+                && !is_reported
+            {
                 regressions.push(format!(
                     "{path} does not exist any more; a restart gives up what it contained"
                 ));
@@ -226,6 +225,11 @@ impl ConfigFiles {
     pub fn with_partitions(self, partitions: Arc<PartitionsConfig>) -> Self {
         Self { partitions, ..self }
     }
+}
+
+fn was_there(sources_versions: &[FileVersion], path: &Path) -> bool {
+    let mut versions = sources_versions.iter();
+    versions.any(|version| version.path == path && version.sha256.is_some())
 }
 
 fn texts_of_errors(notes: &[Note]) -> Vec<String> {
@@ -371,17 +375,15 @@ mod tests {
     #[test]
     fn new_errors_and_vanished_files_are_regressions() {
         let folder = tempfile::tempdir().expect("a folder");
-        let name = |file: &str| folder.path().join(file).display().to_string();
-        let write = |file: &str, text: &str| std::fs::write(name(file), text).expect("a file");
         let options = Options {
             qos: true,
-            partition_config_file: Some(name("partitions.conf")),
-            qos_policy_file: Some(name("qos-policy.conf")),
-            prefix_routes_file: Some(name("prefix-routes.conf")),
-            node_name_map_name: Some(name("names")),
-            per_module_logging_file: Some(name("modules")),
-            torus_config: name("torus-2QoS.conf"),
-            root_guid_file: Some(name("roots")),
+            partition_config_file: Some(name(&folder, "partitions.conf")),
+            qos_policy_file: Some(name(&folder, "qos-policy.conf")),
+            prefix_routes_file: Some(name(&folder, "prefix-routes.conf")),
+            node_name_map_name: Some(name(&folder, "names")),
+            per_module_logging_file: Some(name(&folder, "modules")),
+            torus_config: name(&folder, "torus-2QoS.conf"),
+            root_guid_file: Some(name(&folder, "roots")),
             routing_engine: Some("torus-2QoS".into()),
             ..Options::default()
         };
@@ -396,29 +398,40 @@ mod tests {
             ("roots", "0x1\n", "one\n"),
         ];
         for (file, valid, _) in files {
-            write(file, valid);
+            write(&folder, file, valid);
         }
         let in_force = ConfigFiles::read(&options);
         assert_eq!(in_force.errors(), [""; 0]);
         assert!(in_force.sources.versions.iter().all(|version| version.sha256.is_some()));
         for (file, valid, wrong) in files {
-            write(file, wrong);
+            write(&folder, file, wrong);
             let found = in_force.regressions(&ConfigFiles::read(&options));
-            let place = format!("{}:1:", name(file));
+            let place = format!("{}:1:", name(&folder, file));
             assert!(found.len() == 1 && found[0].contains(&place), "{file}: {found:?}");
             // The same error again, which another file does not have to answer for.
             let worse = ConfigFiles::read(&options);
             assert_eq!(worse.regressions(&ConfigFiles::read(&options)), [""; 0]);
-            std::fs::remove_file(name(file)).expect("the file is there");
+            std::fs::remove_file(name(&folder, file)).expect("the file is there");
             let found = in_force.regressions(&ConfigFiles::read(&options));
-            assert!(found.len() == 1 && found[0].contains(&name(file)), "{file}: {found:?}");
-            write(file, valid);
+            assert!(
+                found.len() == 1 && found[0].contains(&name(&folder, file)),
+                "{file}: {found:?}"
+            );
+            write(&folder, file, valid);
             assert_eq!(in_force.regressions(&ConfigFiles::read(&options)), [""; 0]);
         }
         let other = Options { routing_engine: None, ..options.clone() };
-        write("torus-2QoS.conf", "torsu 3 3 3\n");
+        write(&folder, "torus-2QoS.conf", "torsu 3 3 3\n");
         let found = ConfigFiles::read(&other);
         assert_eq!(found.errors(), [""; 0], "no engine reads it");
+    }
+
+    fn write(folder: &tempfile::TempDir, file: &str, text: &str) {
+        std::fs::write(name(folder, file), text).expect("a file");
+    }
+
+    fn name(folder: &tempfile::TempDir, file: &str) -> String {
+        folder.path().join(file).display().to_string()
     }
 
     #[test]

@@ -58,10 +58,13 @@ fn caret(source: &str, start: usize) -> String {
     let mut line: String = blanks.collect();
     let short = start.saturating_sub(line.chars().count());
     line.extend(std::iter::repeat_n(' ', short));
-    let ends_word = |c: &char| c.is_whitespace() || [',', ';', '='].contains(c);
     let word = source.chars().skip(start).take_while(|c| !ends_word(c)).count();
     line.extend(std::iter::repeat_n('^', word.max(1)));
     line
+}
+
+fn ends_word(c: &char) -> bool {
+    c.is_whitespace() || [',', ';', '='].contains(c)
 }
 
 #[cfg(test)]

@@ -349,13 +349,12 @@ pub fn routing_chain_from(
     options: &Options,
 ) -> Result<RoutingChain, Vec<Note>> {
     let mut notes = Vec::new();
-    let file = |name: &Option<String>| name.as_ref().map(PathBuf::from);
     let mut groups = Vec::new();
-    if let Some(path) = file(&options.pgrp_policy_file) {
+    if let Some(path) = configured_path(&options.pgrp_policy_file) {
         groups = policy(source, &path, |text: &str| port_groups::parse(&path, text), &mut notes)?;
     }
     let mut topologies = Vec::new();
-    if let Some(path) = file(&options.topo_policy_file) {
+    if let Some(path) = configured_path(&options.topo_policy_file) {
         topologies = policy(
             source,
             &path,
@@ -363,7 +362,7 @@ pub fn routing_chain_from(
             &mut notes,
         )?;
     }
-    let Some(path) = file(&options.rch_policy_file) else {
+    let Some(path) = configured_path(&options.rch_policy_file) else {
         let text = "the engine chain needs rch_policy_file in opensm.conf";
         return Err(vec![Note::new(Severity::Error, None, text)]);
     };
@@ -386,6 +385,10 @@ pub fn routing_chain_from(
         }
     }
     Ok(RoutingChain { groups, topologies, steps: configured, notes, skipped })
+}
+
+fn configured_path(name: &Option<String>) -> Option<PathBuf> {
+    name.as_ref().map(PathBuf::from)
 }
 
 /// Reads a policy file. Warnings are added to `notes`.
@@ -438,12 +441,15 @@ fn dump<T>(
     parse: fn(&Path, &str) -> Result<T, Diagnostic>,
 ) -> Option<Arc<Result<T, Vec<Note>>>> {
     let path = Path::new(file.as_ref()?);
-    let reason = |text: String| vec![Note::new(Severity::Error, None, text)];
     let loaded = match source.read(path) {
-        Ok(text) => parse(path, &text).map_err(|found| reason(found.to_string())),
-        Err(error) => Err(reason(error.to_string())),
+        Ok(text) => parse(path, &text).map_err(|found| error_notes(found.to_string())),
+        Err(error) => Err(error_notes(error.to_string())),
     };
     Some(Arc::new(loaded))
+}
+
+fn error_notes(text: String) -> Vec<Note> {
+    vec![Note::new(Severity::Error, None, text)]
 }
 
 fn list<T>(

@@ -70,7 +70,6 @@ fn check(
     &LidRecord { guid, first, last }: &LidRecord,
     lmc: u8,
 ) -> Result<(), RecordError> {
-    let error = |message| Err((0, message));
     if guid.0 == 0 || first.0 == 0 || first > last {
         return error(format!("invalid LID range [{first}:{last}] for {guid}"));
     }
@@ -88,6 +87,10 @@ fn check(
         return error(format!("LID range [{first}:{last}] for {guid} overlaps that of {owner}"));
     }
     Ok(())
+}
+
+fn error(message: String) -> Result<(), (u32, String)> {
+    Err((0, message))
 }
 
 /// Renders the file, with records in ascending order of GUIDs.

@@ -264,8 +264,6 @@ mod tests {
     fn ports_and_weights_are_checked() {
         let text = "0x1 3 20\n0x1 0 1\n0x1 255 1\n0x1 4 0\n0x1 4 256\n0x1 4\n0x2 0x10 0xff # far\n";
         let parsed = hop_weights(Path::new("w"), text);
-        let weight =
-            |switch, port, weight| HopWeight { switch: Guid(switch), port: PortNum(port), weight };
         assert_eq!(parsed.entries, [weight(1, 3, 20), weight(2, 16, 255)]);
         let places: Vec<_> = parsed.diagnostics.iter().map(|d| (d.line, d.column)).collect();
         assert_eq!(places, [(2, 5), (3, 5), (4, 7), (5, 7), (6, 6)]);
@@ -275,6 +273,10 @@ mod tests {
             messages(&parsed),
             ["p:3:5: \"x\" is not a port number from 1 to 254; the line is ignored"]
         );
+    }
+
+    fn weight(switch: u64, port: u8, weight: u8) -> HopWeight {
+        HopWeight { switch: Guid(switch), port: PortNum(port), weight }
     }
 
     #[test]

@@ -58,10 +58,13 @@ pub(super) fn number(text: &str) -> Option<u64> {
 
 /// Parses a number up to `max`. The error message calls it `what`.
 pub(super) fn at_most(text: &str, what: &str, max: u64) -> Result<u64, String> {
-    let shown = |value: u64| if value > 255 { format!("{value:#x}") } else { value.to_string() };
-    number(text)
-        .filter(|value| *value <= max)
-        .ok_or_else(|| format!("{what} is a number from 0 to {}, not {}", shown(max), quoted(text)))
+    number(text).filter(|value| *value <= max).ok_or_else(|| {
+        format!("{what} is a number from 0 to {}, not {}", shown_value(max), quoted(text))
+    })
+}
+
+fn shown_value(value: u64) -> String {
+    if value > 255 { format!("{value:#x}") } else { value.to_string() }
 }
 
 /// The text in backquotes for messages, or "nothing" for an empty text.
@@ -126,10 +129,13 @@ fn gigabits(text: &str) -> Option<u64> {
     units.contains(&unit.trim().to_ascii_lowercase().as_str()).then_some(())?;
     let (whole, tenth) = digits.trim().split_once('.').unwrap_or((digits.trim(), "0"));
     let is_tenth = tenth.len() == 1;
-    let digit = |text: &str| text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?;
     let whole: u64 = digit(whole)?;
     let tenth: u64 = digit(tenth)?;
     is_tenth.then(|| whole.checked_mul(10)?.checked_add(tenth))?
+}
+
+fn digit(text: &str) -> Option<u64> {
+    text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 fn in_gigabits(tenths: u64) -> String {

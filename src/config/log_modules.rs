@@ -149,20 +149,28 @@ pub fn parse(file: &Path, text: &str) -> Parsed<ModuleFlags> {
 /// Parses a line without its comment; `None` if it has no entry. An error is a byte offset and a message.
 fn entry(line: &str) -> Result<Option<ModuleFlags>, (usize, String)> {
     let mut words = line.split([' ', '=', ',', '\t', '\r']).filter(|word| !word.is_empty());
-    let place = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
     let Some(name) = words.next() else { return Ok(None) };
-    let modules = modules(name).ok_or_else(|| (place(name), unknown(name)))?;
+    let modules = modules(name).ok_or_else(|| (offset_of(name, line), unknown(name)))?;
     let Some(word) = words.next() else {
         return Err((line.trim_end().len(), "the log flags are missing here".to_owned()));
     };
     let flags = literal::number(word).and_then(|flags| u8::try_from(flags).ok());
     let flags = flags.ok_or_else(|| {
-        (place(word), format!("`{word}` is no log flags; expected 0 to 0xff, such as 0x0f"))
+        (
+            offset_of(word, line),
+            format!("`{word}` is no log flags; expected 0 to 0xff, such as 0x0f"),
+        )
     })?;
     match words.next() {
-        Some(word) => Err((place(word), format!("`{word}` is unexpected after the log flags"))),
+        Some(word) => {
+            Err((offset_of(word, line), format!("`{word}` is unexpected after the log flags")))
+        }
         None => Ok(Some(ModuleFlags { modules, flags })),
     }
+}
+
+fn offset_of(word: &str, line: &str) -> usize {
+    word.as_ptr() as usize - line.as_ptr() as usize
 }
 
 /// The modules with a name of OpenSM or of log lines; `None` for another name.
@@ -172,11 +180,12 @@ fn modules(name: &str) -> Option<Vec<String>> {
         return Some(modules.iter().map(|&module| module.to_owned()).collect());
     }
     let mut known = OPENSM_FILES.iter().flat_map(|(_, modules)| modules.iter());
-    let is_in = |inner: &str, outer: &str| {
-        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-    };
     // A module of the list, one in it, or one that contains it.
     known.any(|module| is_in(name, module) || is_in(module, name)).then(|| vec![name.to_owned()])
+}
+
+fn is_in(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 fn unknown(name: &str) -> String {
@@ -195,13 +204,14 @@ mod tests {
         let text = "# flags\nosm_trap_rcv.c 0x0f\nosm_sa.c=0x20\n\tdaemon::sa_server, 7 # all\n";
         let parsed = parse(Path::new("f"), text);
         assert_eq!(parsed.diagnostics, []);
-        let flags = |module: &str| {
-            let found = parsed.entries.iter().filter(|entry| entry.contains(module));
-            found.fold(0, |flags, entry| flags | entry.flags)
-        };
-        assert_eq!(flags("daemon::process::trap_log"), 0x0f);
-        assert_eq!(flags("daemon::sa_server::answering"), 0x27);
-        assert_eq!(flags("daemon::sa_servers"), 0);
+        assert_eq!(flags(&parsed.entries, "daemon::process::trap_log"), 0x0f);
+        assert_eq!(flags(&parsed.entries, "daemon::sa_server::answering"), 0x27);
+        assert_eq!(flags(&parsed.entries, "daemon::sa_servers"), 0);
+    }
+
+    fn flags(entries: &[ModuleFlags], module: &str) -> u8 {
+        let found = entries.iter().filter(|entry| entry.contains(module));
+        found.fold(0, |flags, entry| flags | entry.flags)
     }
 
     #[test]

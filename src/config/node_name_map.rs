@@ -76,7 +76,6 @@ fn entry(line: &str) -> Result<Option<(Guid, String, Option<Finding>)>, Finding>
     let is_quoted = rest.starts_with('"');
     let text = if is_quoted { &rest[1..] } else { rest };
     let (name, after) = text.split_at(text.find(['"', '#']).unwrap_or(text.len()));
-    let warn = |offset: usize, message: &str| (offset, Severity::Warning, message.to_owned());
     let after_at = name_at + usize::from(is_quoted) + name.len();
     let name = printable(if is_quoted { name } else { name.trim_end() });
     if name.is_empty() {
@@ -94,6 +93,10 @@ fn entry(line: &str) -> Result<Option<(Guid, String, Option<Finding>)>, Finding>
         () => None,
     };
     Ok(Some((Guid(guid), name, warning)))
+}
+
+fn warn(offset: usize, message: &str) -> (usize, Severity, String) {
+    (offset, Severity::Warning, message.to_owned())
 }
 
 /// The name with blanks in place of control characters.

@@ -44,28 +44,34 @@ pub fn parse(file: &Path, text: &str) -> Parsed<PrefixRoute> {
 /// Parses a line without its comment. An error is a byte offset and a message.
 fn entry(line: &str) -> Result<Option<PrefixRoute>, (usize, String)> {
     let mut words = line.split_ascii_whitespace();
-    let place = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
     let Some(prefix) = words.next() else { return Ok(None) };
     let Some(router) = words.next() else {
-        let end = place(prefix) + prefix.len();
+        let end = column_of(prefix, line) + prefix.len();
         return Err((end, "the port GUID of a router, or *, is missing here".to_owned()));
     };
-    let number = |word: &str, what: &str| {
-        if word == "*" {
-            Ok(None)
-        } else {
-            hexadecimal(word).map(Some).ok_or_else(|| (place(word), invalid_number(word, what)))
-        }
-    };
-    let prefix = number(prefix, "subnet prefix")?;
-    let router = number(router, "port GUID")?.map(Guid);
+    let prefix = number(prefix, "subnet prefix", line)?;
+    let router = number(router, "port GUID", line)?.map(Guid);
     match words.next() {
         Some(word) => {
             let message = format!("`{word}` is unexpected: a line is a prefix and a GUID");
-            Err((place(word), message))
+            Err((column_of(word, line), message))
         }
         None => Ok(Some(PrefixRoute { prefix, router })),
     }
+}
+
+fn number(word: &str, what: &str, line: &str) -> Result<Option<u64>, (usize, String)> {
+    if word == "*" {
+        Ok(None)
+    } else {
+        hexadecimal(word)
+            .map(Some)
+            .ok_or_else(|| (column_of(word, line), invalid_number(word, what)))
+    }
+}
+
+fn column_of(word: &str, line: &str) -> usize {
+    word.as_ptr() as usize - line.as_ptr() as usize
 }
 
 /// Message for a word that is not a prefix or GUID.

@@ -99,10 +99,9 @@ impl ReadError {
 
     /// Line and column of the first byte that is not UTF-8; zeros for other errors.
     pub fn position(&self) -> (u32, u32) {
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         match self.cause {
             ReadErrorCause::Io(_) => (0, 0),
-            ReadErrorCause::NotUtf8(line, column, _) => (number(line), number(column)),
+            ReadErrorCause::NotUtf8(line, column, _) => (line_number(line), line_number(column)),
         }
     }
 
@@ -113,6 +112,10 @@ impl ReadError {
             ReadErrorCause::NotUtf8(.., byte) => format!("byte {byte:#04x} is not valid UTF-8"),
         }
     }
+}
+
+fn line_number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 impl fmt::Display for ReadError {

@@ -164,11 +164,11 @@ impl CongestionDevices {
 
     /// The devices to which requests are due.
     pub fn due(&self, now: Instant) -> Vec<Guid> {
-        let is_due = |device: &CongestionDevice| {
-            device.failure.is_none_or(|failure| failure.retry_at <= now)
-                && device.next(self.wanted(device.kind)).is_some()
-        };
-        self.by_port.iter().filter(|(_, device)| is_due(device)).map(|(&guid, _)| guid).collect()
+        self.by_port
+            .iter()
+            .filter(|(_, device)| self.is_due(device, now))
+            .map(|(&guid, _)| guid)
+            .collect()
     }
 
     /// The time at which the next failed device is tried again.
@@ -241,6 +241,11 @@ impl CongestionDevices {
             }
         }
         counts
+    }
+
+    fn is_due(&self, device: &CongestionDevice, now: Instant) -> bool {
+        device.failure.is_none_or(|failure| failure.retry_at <= now)
+            && device.next(self.wanted(device.kind)).is_some()
     }
 }
 

@@ -160,16 +160,17 @@ fn adapter(options: &Options) -> CaCongestionSetting {
 fn table(entries: &[options::InjectionRate]) -> Vec<CongestionControlTable> {
     let limit = entries.len().saturating_sub(1);
     let entries = if limit == 0 { &[] } else { entries };
-    let block = |entries: &[options::InjectionRate]| {
-        let mut block = CongestionControlTable::default();
-        block.set_ccti_limit(u16::try_from(limit).unwrap_or(u16::MAX));
-        block.set_entries(entries.iter().copied().map(entry));
-        block
-    };
     match entries {
-        [] => vec![block(&[])],
-        entries => entries.chunks(CCT_BLOCK).map(block).collect(),
+        [] => vec![control_table(&[], limit)],
+        entries => entries.chunks(CCT_BLOCK).map(|entries| control_table(entries, limit)).collect(),
     }
+}
+
+fn control_table(entries: &[options::InjectionRate], limit: usize) -> CongestionControlTable {
+    let mut block = CongestionControlTable::default();
+    block.set_ccti_limit(u16::try_from(limit).unwrap_or(u16::MAX));
+    block.set_entries(entries.iter().copied().map(entry));
+    block
 }
 
 #[cfg(test)]
@@ -237,11 +238,6 @@ mod tests {
         let mut held = SwitchCongestionSetting::default();
         held.set_credit_mask(&[0x55; 32]);
         held.set_threshold(9);
-        let shows = |held: &[u8]| {
-            let mut data = [0; congestion::DATA_SIZE];
-            data[..held.len()].copy_from_slice(held);
-            data
-        };
         assert!(!switch.is_held(&shows(&held.0)));
         held.set_marking_rate(7);
         assert!(switch.is_held(&shows(&held.0)) && !switch.is_shown(&shows(&held.0)));
@@ -257,5 +253,11 @@ mod tests {
         assert!(adapter.is_held(&shows(&held.0)));
         held.set_port_control(1);
         assert!(!adapter.is_held(&shows(&held.0)));
+    }
+
+    fn shows(held: &[u8]) -> [u8; 192] {
+        let mut data = [0; congestion::DATA_SIZE];
+        data[..held.len()].copy_from_slice(held);
+        data
     }
 }

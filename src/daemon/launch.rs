@@ -124,15 +124,16 @@ pub(crate) fn read_files(options: &Options) -> Result<Arc<ConfigFiles>, CommandF
 }
 
 pub(crate) fn start_threads(options: &Options) -> Result<(Threads, ServerThreads), CommandFailure> {
-    let failure = |error: &dyn std::fmt::Display| {
-        CommandFailure::new(ExitCode::System, format!("cannot start the daemon's threads: {error}"))
-    };
-    let threads = Threads::start().map_err(|error| failure(&error))?;
+    let threads = Threads::start().map_err(|error| no_threads(&error))?;
     threads.background().spawn(memory::return_unused());
-    let servers = ServerThreads::new(threads.servers()).map_err(|error| failure(&error))?;
+    let servers = ServerThreads::new(threads.servers()).map_err(|error| no_threads(&error))?;
     let servers = servers.with_single_thread(options.single_thread);
     let servers = servers.with_background(threads.background());
     Ok((threads, servers))
+}
+
+fn no_threads(error: &dyn std::fmt::Display) -> CommandFailure {
+    CommandFailure::new(ExitCode::System, format!("cannot start the daemon's threads: {error}"))
 }
 
 /// Opens the log; on standard error if its file cannot be opened.
@@ -333,13 +334,6 @@ pub(crate) fn choose_port(
     args: &DaemonArgs,
     options: &Options,
 ) -> Result<Option<LocalPort>, CommandFailure> {
-    let no_port = |error: PortError| {
-        let hint = match error {
-            PortError::NoAdapter(_) => "; 'torus-sm sim 4x4x4' runs it on a simulated fabric",
-            _ => "",
-        };
-        CommandFailure::new(ExitCode::NoPort, format!("{error}{hint}"))
-    };
     let found = Sysfs::default().ports().map_err(no_port)?;
     if args.ask_for_port {
         return ask_for_port(&found);
@@ -349,6 +343,14 @@ pub(crate) fn choose_port(
         _ => found.by_guid(options.guid),
     };
     Ok(Some(port.map_err(no_port)?.clone()))
+}
+
+fn no_port(error: PortError) -> CommandFailure {
+    let hint = match error {
+        PortError::NoAdapter(_) => "; 'torus-sm sim 4x4x4' runs it on a simulated fabric",
+        _ => "",
+    };
+    CommandFailure::new(ExitCode::NoPort, format!("{error}{hint}"))
 }
 
 /// Lets the operator choose a port. The only one is taken without a question.

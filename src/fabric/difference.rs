@@ -66,23 +66,24 @@ fn is_same_node(old: &Node, new: &Node) -> bool {
 
 /// True if a capability that plans depend on, the description or the name changed.
 fn is_changed(old: &Node, new: &Node) -> bool {
-    let capabilities = |node: &Node| {
-        let info = &node.info;
-        let switch = &node.switch_info;
-        (
-            info.partition_cap(),
-            switch.linear_fdb_cap(),
-            switch.multicast_fdb_cap(),
-            switch.partition_enforcement_cap(),
-            switch.inbound_enforcement_cap(),
-            switch.outbound_enforcement_cap(),
-            switch.enhanced_port0(),
-        )
-    };
     let is_alike = old.info == new.info && old.switch_info == new.switch_info;
-    (!is_alike && capabilities(old) != capabilities(new))
+    (!is_alike && switch_capabilities(old) != switch_capabilities(new))
         || old.description != new.description
         || old.mapped_name != new.mapped_name
+}
+
+fn switch_capabilities(node: &Node) -> (u16, u16, u16, u16, bool, bool, bool) {
+    let info = &node.info;
+    let switch = &node.switch_info;
+    (
+        info.partition_cap(),
+        switch.linear_fdb_cap(),
+        switch.multicast_fdb_cap(),
+        switch.partition_enforcement_cap(),
+        switch.inbound_enforcement_cap(),
+        switch.outbound_enforcement_cap(),
+        switch.enhanced_port0(),
+    )
 }
 
 fn changed_ports(old: &PagedVec<Port>, new: &PagedVec<Port>) -> Vec<PortId> {

@@ -130,13 +130,8 @@ mod tests {
     #[test]
     fn a_part_has_the_links_between_its_ports() {
         let whole = fabric();
-        // Without the second cable, port 4 of both switches and the second host.
-        let contains = |port: PortId| {
-            let node = whole.node_of(port);
-            let num = whole.port(port).num.0;
-            if node.is_switch() { num != 2 && num != 4 } else { true }
-        };
-        let part = FabricPart::new(&whole, whole.local(), contains).expect("a part");
+        let part =
+            FabricPart::new(&whole, whole.local(), |port| contains(&whole, port)).expect("a part");
         let cables = part.fabric.ports().iter().filter(|port| port.peer.is_some()).count() / 2;
         assert_eq!((part.fabric.switches().len(), cables), (2, 3));
         assert_eq!(part.fabric.nodes().len(), 4, "the host at both switches is left out");
@@ -153,16 +148,26 @@ mod tests {
         }
     }
 
+    /// Without the second cable, port 4 of both switches and the second host.
+    fn contains(whole: &Fabric, port: PortId) -> bool {
+        let node = whole.node_of(port);
+        let num = whole.port(port).num.0;
+        if node.is_switch() { num != 2 && num != 4 } else { true }
+    }
+
     #[test]
     fn a_part_without_the_sm_has_another_local_port() {
         let whole = fabric();
-        let guid = |port: PortId| whole.node_of(port).guid();
-        let own = guid(whole.local());
-        let part = FabricPart::new(&whole, whole.local(), |port| guid(port) != own);
+        let own = guid(&whole, whole.local());
+        let part = FabricPart::new(&whole, whole.local(), |port| guid(&whole, port) != own);
         let part = part.expect("a part");
         assert_eq!(part.port(whole.local()), None);
         assert_ne!(part.fabric.node_of(part.fabric.local()).guid(), own);
         assert!(FabricPart::new(&whole, whole.local(), |_| false).is_none());
         assert_ne!(own, Guid(0));
+    }
+
+    fn guid(whole: &Fabric, port: PortId) -> Guid {
+        whole.node_of(port).guid()
     }
 }

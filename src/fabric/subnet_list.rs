@@ -108,7 +108,6 @@ fn end(text: &str) -> Option<(ListedEnd<'_>, &str)> {
     let mut words = head.split_whitespace();
     let kind = words.next()?;
     let fields: BTreeMap<&str, &str> = words.filter_map(|word| word.split_once(':')).collect();
-    let number = |name: &str| u64::from_str_radix(fields.get(name)?, 16).ok();
     let (kind, is_manager) = match kind.strip_suffix("-SM") {
         Some(kind) => (kind, true),
         None => (kind, false),
@@ -122,15 +121,19 @@ fn end(text: &str) -> Option<(ListedEnd<'_>, &str)> {
     let end = ListedEnd {
         kind,
         is_manager,
-        num_ports: u8::try_from(number("Ports")?).ok()?,
-        system_guid: Guid(number("SystemGUID")?),
-        guid: Guid(number("NodeGUID")?),
-        port_guid: Guid(number("PortGUID")?),
+        num_ports: u8::try_from(field_number(&fields, "Ports")?).ok()?,
+        system_guid: Guid(field_number(&fields, "SystemGUID")?),
+        guid: Guid(field_number(&fields, "NodeGUID")?),
+        port_guid: Guid(field_number(&fields, "PortGUID")?),
         description,
         lid: u16::from_str_radix(lid, 16).ok()?,
         port: PortNum(u8::from_str_radix(port, 16).ok()?),
     };
     Some((end, rest))
+}
+
+fn field_number(fields: &BTreeMap<&str, &str>, name: &str) -> Option<u64> {
+    u64::from_str_radix(fields.get(name)?, 16).ok()
 }
 
 #[cfg(test)]

@@ -210,11 +210,9 @@ impl Fabric {
     pub fn from_topology(topology: &Topology, local: usize, view: &SyntheticView) -> Option<Self> {
         let cables_by_port = CableMap::new(topology);
         let home = topology.nodes.get(local)?;
-        let first_cabled =
-            || cables_by_port.ports(local).find(|&num| cables_by_port.peer(local, num).is_some());
         let local_port = view.local_port.unwrap_or_else(|| match home.kind {
             NodeKind::Switch => PortNum::ZERO,
-            _ => first_cabled().unwrap_or(PortNum(1)),
+            _ => first_cabled(&cables_by_port, local).unwrap_or(PortNum(1)),
         });
         if local_port.0 > home.num_ports {
             return None;
@@ -235,6 +233,10 @@ impl Fabric {
             .collect();
         Self::assemble(parts, &cables, (home.guid, local_port), Vec::new())
     }
+}
+
+fn first_cabled(cables_by_port: &CableMap<'_>, local: usize) -> Option<PortNum> {
+    cables_by_port.ports(local).find(|&num| cables_by_port.peer(local, num).is_some())
 }
 
 /// The port of the SM.
@@ -454,9 +456,8 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
             ("2xNDR", LinkSpeed::Ndr),
             ("4xXDR", LinkSpeed::Xdr),
         ] {
-            let cable = |line: &str| (line.to_owned(), format!("{line} # \"x\" lid 0 {rate}"));
-            let (near, near_rated) = cable("[2] \"H-0000000000000010\"[1]");
-            let (far, far_rated) = cable("[1] \"S-0000000000000020\"[2]");
+            let (near, near_rated) = cable(&rate, "[2] \"H-0000000000000010\"[1]");
+            let (far, far_rated) = cable(&rate, "[1] \"S-0000000000000020\"[2]");
             let text = TEXT.replace(&near, &near_rated).replace(&far, &far_rated);
             let topology = ibnet::parse("t.net".as_ref(), &text).expect("well formed");
             let fabric = Fabric::from_topology(&topology, 0, &SyntheticView::default());
@@ -474,6 +475,10 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
             let info = fabric.port(port).info().expect("known");
             assert!(!info.has(CapMask::EXTENDED_SPEEDS));
         }
+    }
+
+    fn cable(rate: &&str, line: &str) -> (String, String) {
+        (line.to_owned(), format!("{line} # \"x\" lid 0 {rate}"))
     }
 
     #[test]

@@ -74,11 +74,7 @@ impl VirtualPorts {
     ) -> (Self, Vec<(Guid, u16)>) {
         let count = ports.values().map(|port| port.vports.len()).sum();
         let mut by_guid = FxHashMap::with_capacity_and_hasher(count, FxBuildHasher);
-        let present = |guid: &Guid, &(port, index): &(Guid, u16)| {
-            let vport = ports.get(&port).and_then(|port| port.vport(index));
-            vport.is_some_and(|vport| vport.guid == *guid)
-        };
-        let kept = before.by_guid.iter().filter(|(guid, place)| present(guid, place));
+        let kept = before.by_guid.iter().filter(|(guid, place)| present(ports, guid, place));
         by_guid.extend(kept.map(|(&guid, &place)| (guid, place)));
         let mut duplicates = Vec::new();
         let mut by_port = BTreeMap::new();
@@ -94,9 +90,13 @@ impl VirtualPorts {
             let port = if left_out.is_empty() {
                 port.clone()
             } else {
-                let is_owner = |vport: &&VirtualPort| !left_out.contains(&(guid, vport.index));
                 Arc::new(VirtualizedPort {
-                    vports: port.vports.iter().filter(is_owner).cloned().collect(),
+                    vports: port
+                        .vports
+                        .iter()
+                        .filter(|vport| is_owner(left_out, vport, guid))
+                        .cloned()
+                        .collect(),
                     ..VirtualizedPort::clone(port)
                 })
             };
@@ -124,6 +124,19 @@ impl VirtualPorts {
         let &(port, index) = self.by_guid.get(&guid)?;
         Some((port, self.by_port.get(&port)?.vport(index)?))
     }
+}
+
+fn is_owner(left_out: &[(Guid, u16)], vport: &&VirtualPort, guid: Guid) -> bool {
+    !left_out.contains(&(guid, vport.index))
+}
+
+fn present(
+    ports: &BTreeMap<Guid, Arc<VirtualizedPort>>,
+    guid: &Guid,
+    &(port, index): &(Guid, u16),
+) -> bool {
+    let vport = ports.get(&port).and_then(|port| port.vport(index));
+    vport.is_some_and(|vport| vport.guid == *guid)
 }
 
 /// An end port: a physical one, or a vport of it.

@@ -8,6 +8,7 @@ use super::incident::{IncidentSeverity, Kind, Losses, MAX_LINES};
 use super::outages::Outage;
 use crate::fabric::End;
 use crate::ids::Guid;
+use crate::ids::PortNum;
 use crate::notes::counted;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -210,19 +211,25 @@ fn faulty_cable(faulty: &FaultyCable) -> IncidentCause {
 
 /// The losses of a cable, and of a host at its end, that are over.
 fn returned(cable: &Cable) -> Vec<IncidentCause> {
-    let over = |subject: Subject, kind: Kind, name: String| {
-        let headline = format!("{name} was lost and is back");
-        let cause = IncidentCause::new(subject, kind, IncidentSeverity::Warning, headline)
-            .because("the incident ends a minute after the loss unless there is another one")
-            .repaired_by(format!("reseat the cable {cable} if it is lost again"));
-        IncidentCause { is_over: true, ..cause }
-    };
-    let own = over(Subject::Cable(cable.key()), Kind::LostCable, format!("the cable {cable}"));
+    let own = cause_over(
+        &cable,
+        Subject::Cable(cable.key()),
+        Kind::LostCable,
+        format!("the cable {cable}"),
+    );
     let hosts = cable.ends().iter().filter(|end| !end.is_switch).map(|end| {
         let name = format!("the host \"{}\" ({})", end.name, end.guid);
-        over(Subject::Node(end.guid), Kind::LostHost, name)
+        cause_over(&cable, Subject::Node(end.guid), Kind::LostHost, name)
     });
     [own].into_iter().chain(hosts).collect()
+}
+
+fn cause_over(cable: &&Cable, subject: Subject, kind: Kind, name: String) -> IncidentCause {
+    let headline = format!("{name} was lost and is back");
+    let cause = IncidentCause::new(subject, kind, IncidentSeverity::Warning, headline)
+        .because("the incident ends a minute after the loss unless there is another one")
+        .repaired_by(format!("reseat the cable {cable} if it is lost again"));
+    IncidentCause { is_over: true, ..cause }
 }
 
 /// Identifiers of the hosts at a cable.
@@ -259,8 +266,9 @@ fn duplicate(it: &DuplicateGuid, lost: &[KnownNode]) -> IncidentCause {
     .repaired_by(format!("give the device behind {second} a GUID of its own"));
     cause.covers.insert(Subject::Node(it.guid).id());
     for (end, place) in it.ends.iter().zip(&it.places) {
-        let is_here = |cable: &Cable| end.is_some_and(|end| cable.key().contains(&end));
-        let Some(before) = lost.iter().find(|node| node.cables.iter().any(is_here)) else {
+        let Some(before) =
+            lost.iter().find(|node| node.cables.iter().any(|cable| is_here(end, cable)))
+        else {
             continue;
         };
         let KnownNode { guid, name, .. } = before;
@@ -269,6 +277,10 @@ fn duplicate(it: &DuplicateGuid, lost: &[KnownNode]) -> IncidentCause {
         cause.covers.insert(Subject::Node(*guid).id());
     }
     cause
+}
+
+fn is_here(end: &Option<(Guid, PortNum)>, cable: &Cable) -> bool {
+    end.is_some_and(|end| cable.key().contains(&end))
 }
 
 fn others(facts: &Facts) -> Vec<IncidentCause> {

@@ -6,6 +6,7 @@ use super::fact::{Cable, CableEnd, ExchangedCables, KnownNode};
 use crate::fabric::successors::Successors;
 use crate::fabric::{End, Fabric, NodeId, PortId};
 use crate::ids::Guid;
+use crate::ids::PortNum;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,14 +41,10 @@ impl Register {
     /// A register in which cables are missing or displaced unless `fabric` has them as they should be.
     /// Cables of nodes that are not in the fabric are left out.
     pub fn of_expected(cables: &BTreeSet<[End; 2]>, fabric: &Fabric) -> Self {
-        let named = |&(guid, port): &End| {
-            let node = fabric.node(fabric.node_by_guid(guid)?);
-            let name = node.name().to_string();
-            Some(CableEnd { guid, port, name, is_switch: node.is_switch() })
+        let cable = |[one, other]: &[End; 2]| {
+            Some(Cable::new(named_end(fabric, one)?, named_end(fabric, other)?))
         };
-        let cable = |[one, other]: &[End; 2]| Some(Cable::new(named(one)?, named(other)?));
-        let is_there = |cable: &[End; 2]| far_end(fabric, cable[0]) == Some(cable[1]);
-        let absent = cables.iter().filter(|cable| !is_there(cable));
+        let absent = cables.iter().filter(|cable| !is_there(fabric, cable));
         let cables = absent.filter_map(cable).take(MAX_KEPT).collect();
         let mut register = Self { cables, ..Self::default() };
         register.settle(fabric);
@@ -68,15 +65,11 @@ impl Register {
         unanswered: &[CableEnd],
     ) -> &[KnownNode] {
         let links: BTreeSet<End> = unanswered.iter().map(CableEnd::end).collect();
-        let is_new = |node: &KnownNode| now.iter().all(|other| other.guid != node.guid);
-        let is_absent = |node: &KnownNode| fabric.node_by_guid(node.guid).is_none();
         let before = std::mem::take(&mut self.silent).into_iter();
-        let before: Vec<KnownNode> = before.filter(|it| is_new(it) && is_absent(it)).collect();
-        let has_link = |node: &KnownNode| {
-            node.cables.iter().any(|cable| links.contains(&cable.far_from(node.guid).end()))
-        };
+        let before: Vec<KnownNode> =
+            before.filter(|it| is_new(now, it) && is_absent(fabric, it)).collect();
         let mut reached: BTreeSet<Guid> =
-            before.iter().filter(|node| has_link(node)).map(|node| node.guid).collect();
+            before.iter().filter(|node| has_link(&links, node)).map(|node| node.guid).collect();
         // Nodes behind silent ones are silent, too.
         loop {
             let behind: Vec<Guid> = before
@@ -215,10 +208,9 @@ impl Register {
         let sizes =
             |it: &Self| [it.nodes.len(), it.cables.len(), it.provisional.len(), it.displaced.len()];
         let before = sizes(self);
-        let is_given_up = |subject: Subject| ids.contains(&subject.id());
-        self.nodes.retain(|node| !is_given_up(Subject::Node(node.guid)));
-        self.cables.retain(|cable| !is_given_up(Subject::Cable(cable.key())));
-        self.provisional.retain(|cable| !is_given_up(Subject::Cable(cable.key())));
+        self.nodes.retain(|node| !is_given_up(ids, Subject::Node(node.guid)));
+        self.cables.retain(|cable| !is_given_up(ids, Subject::Cable(cable.key())));
+        self.provisional.retain(|cable| !is_given_up(ids, Subject::Cable(cable.key())));
         // The cables that took its place are those that are accepted.
         let places: BTreeSet<End> = self
             .displaced
@@ -229,6 +221,32 @@ impl Register {
         self.displaced.retain(|cable| !cable.key().iter().any(|end| places.contains(end)));
         before != sizes(self)
     }
+}
+
+fn is_given_up(ids: &BTreeSet<String>, subject: Subject) -> bool {
+    ids.contains(&subject.id())
+}
+
+fn has_link(links: &BTreeSet<(Guid, PortNum)>, node: &KnownNode) -> bool {
+    node.cables.iter().any(|cable| links.contains(&cable.far_from(node.guid).end()))
+}
+
+fn is_absent(fabric: &Fabric, node: &KnownNode) -> bool {
+    fabric.node_by_guid(node.guid).is_none()
+}
+
+fn is_new(now: &[KnownNode], node: &KnownNode) -> bool {
+    now.iter().all(|other| other.guid != node.guid)
+}
+
+fn is_there(fabric: &Fabric, cable: &[End; 2]) -> bool {
+    far_end(fabric, cable[0]) == Some(cable[1])
+}
+
+fn named_end(fabric: &Fabric, &(guid, port): &End) -> Option<CableEnd> {
+    let node = fabric.node(fabric.node_by_guid(guid)?);
+    let name = node.name().to_string();
+    Some(CableEnd { guid, port, name, is_switch: node.is_switch() })
 }
 
 /// The lower ports of the cables that `new` lacks of `old`, which has the same nodes and ports.

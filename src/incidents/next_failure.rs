@@ -99,16 +99,9 @@ fn search(graph: &CableGraph, home: SwitchId) -> Option<(Weight, Part)> {
     let mut order: Vec<usize> = vec![usize::MAX; count];
     let mut low: Vec<usize> = vec![usize::MAX; count];
     let mut found: Vec<(Weight, Part)> = Vec::new();
-    let enter = |switch: SwitchId, from: Option<PortId>| VisitedSwitch {
-        switch,
-        from,
-        next: 0,
-        below: Weight { hosts: graph.hosts[switch.index()], switches: 1 },
-        behind: Weight::default(),
-    };
     let mut reached = 1;
     (order[home.index()], low[home.index()]) = (0, 0);
-    let mut path = vec![enter(home, None)];
+    let mut path = vec![enter(&graph.hosts, home, None)];
     while let Some(step) = path.last_mut() {
         let at = step.switch.index();
         if let Some(&CableEdge { port, peer, far }) = graph.way(at, step.next) {
@@ -120,7 +113,7 @@ fn search(graph: &CableGraph, home: SwitchId) -> Option<(Weight, Part)> {
             if order[far.index()] == usize::MAX {
                 (order[far.index()], low[far.index()]) = (reached, reached);
                 reached += 1;
-                path.push(enter(far, Some(peer)));
+                path.push(enter(&graph.hosts, far, Some(peer)));
             } else {
                 low[at] = low[at].min(order[far.index()]);
             }
@@ -147,10 +140,24 @@ fn search(graph: &CableGraph, home: SwitchId) -> Option<(Weight, Part)> {
             found.push((parent.behind, Part::Switch(parent.switch)));
         }
     }
-    found.into_iter().filter(|(weight, _)| weight.switches > 0).max_by(|a, b| {
-        let simpler = |part: &Part| matches!(part, Part::Cable(_));
-        a.0.cmp(&b.0).then(simpler(&a.1).cmp(&simpler(&b.1))).then(b.1.cmp(&a.1))
-    })
+    found
+        .into_iter()
+        .filter(|(weight, _)| weight.switches > 0)
+        .max_by(|a, b| a.0.cmp(&b.0).then(simpler(&a.1).cmp(&simpler(&b.1))).then(b.1.cmp(&a.1)))
+}
+
+fn simpler(part: &Part) -> bool {
+    matches!(part, Part::Cable(_))
+}
+
+fn enter(hosts: &[usize], switch: SwitchId, from: Option<PortId>) -> VisitedSwitch {
+    VisitedSwitch {
+        switch,
+        from,
+        next: 0,
+        below: Weight { hosts: hosts[switch.index()], switches: 1 },
+        behind: Weight::default(),
+    }
 }
 
 #[cfg(test)]

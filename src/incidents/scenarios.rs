@@ -68,7 +68,6 @@ fn add(facts: &mut Facts, words: &[&str]) -> bool {
 }
 
 fn add_of_cables(facts: &mut Facts, words: &[&str]) -> bool {
-    let faulty = |text: &str, fault: CableDefect| FaultyCable { cable: cable(text), fault };
     match *words {
         ["lost", name, lids, ref cables @ ..] => facts.losses.nodes.push(node(name, lids, cables)),
         ["silent", name, lids, ref cables @ ..] => {
@@ -102,6 +101,10 @@ fn add_of_cables(facts: &mut Facts, words: &[&str]) -> bool {
         _ => return false,
     }
     true
+}
+
+fn faulty(text: &str, fault: CableDefect) -> FaultyCable {
+    FaultyCable { cable: cable(text), fault }
 }
 
 fn add_of_routes(facts: &mut Facts, words: &[&str]) -> bool {
@@ -235,7 +238,16 @@ fn scenarios_lead_to_the_recorded_incidents() {
 #[test]
 fn the_book_is_bounded() {
     let mut book = Book::default();
-    let facts = |count: u64| Facts {
+    let max = super::book::MAX_OPEN;
+    assert_eq!(book.observe(&counted_facts(max as u64 + 7), 1).len(), max);
+    assert_eq!((book.list().open.len(), book.list().left_out), (max, 7));
+    assert_eq!(book.observe(&counted_facts(max as u64 + 7), 2), [], "the same ones stay");
+    book.observe(&Facts::default(), 3);
+    assert_eq!(book.list().closed.len(), super::book::MAX_CLOSED);
+}
+
+fn counted_facts(count: u64) -> Facts {
+    Facts {
         refusing: (0..count)
             .map(|guid| RefusingDevice {
                 guid: Guid(guid + 1),
@@ -244,11 +256,5 @@ fn the_book_is_bounded() {
             })
             .collect(),
         ..Facts::default()
-    };
-    let max = super::book::MAX_OPEN;
-    assert_eq!(book.observe(&facts(max as u64 + 7), 1).len(), max);
-    assert_eq!((book.list().open.len(), book.list().left_out), (max, 7));
-    assert_eq!(book.observe(&facts(max as u64 + 7), 2), [], "the same ones stay");
-    book.observe(&Facts::default(), 3);
-    assert_eq!(book.list().closed.len(), super::book::MAX_CLOSED);
+    }
 }

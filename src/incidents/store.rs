@@ -4,6 +4,7 @@ use super::book::Book;
 use super::incident::Incident;
 use super::losses::Register;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Version of the format; texts of others are ignored.
 const VERSION: u32 = 1;
@@ -19,9 +20,6 @@ struct Stored {
 /// The text of a book and its register.
 pub fn emit(book: &Book, losses: &Register) -> String {
     let list = book.list();
-    let owned = |incidents: &[std::sync::Arc<Incident>]| {
-        incidents.iter().map(|incident| Incident::clone(incident)).collect()
-    };
     let stored = Stored {
         version: VERSION,
         losses: losses.clone(),
@@ -31,6 +29,10 @@ pub fn emit(book: &Book, losses: &Register) -> String {
     // Its maps have texts as keys, and its numbers are integers.
     let text = serde_json::to_string_pretty(&stored);
     text.map_or_else(|_| String::new(), |text| text + "\n")
+}
+
+fn owned(incidents: &[Arc<Incident>]) -> Vec<Incident> {
+    incidents.iter().map(|incident| Incident::clone(incident)).collect()
 }
 
 /// The book and the register of a text.

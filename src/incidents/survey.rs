@@ -164,12 +164,15 @@ fn degraded(fabric: &Fabric, port: PortId, own: &Port) -> Option<FaultyCable> {
     if lanes(width) >= lanes(widest) && speed >= fastest {
         return None;
     }
-    let text = |width: u8, speed: LinkSpeed| {
-        format!("{} {}", width_name(width).unwrap_or("?x"), speed.name())
+    let fault = CableDefect::Degraded {
+        has: rate_text(width, speed),
+        could: rate_text(widest, speed.max(fastest)),
     };
-    let fault =
-        CableDefect::Degraded { has: text(width, speed), could: text(widest, speed.max(fastest)) };
     Some(FaultyCable { cable: Cable::of(fabric, port)?, fault })
+}
+
+fn rate_text(width: u8, speed: LinkSpeed) -> String {
+    format!("{} {}", width_name(width).unwrap_or("?x"), speed.name())
 }
 
 /// True if a link has the width and the speeds, basic and extended, that both ends support and enable, so

@@ -5,6 +5,7 @@ use super::losses::Register;
 use super::tree_levels;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
+use crate::fabric::topology::TopologyNode;
 use crate::fabric::{End, Fabric};
 use crate::ids::{Guid, PortNum};
 use crate::sim::generate::FabricShape;
@@ -154,16 +155,11 @@ fn swapped_cables_between_levels_of_a_tree_are_named() {
     for shape in ["fattree:4x4x4x2", "fattree:6x4x2x4"] {
         let whole = shape.parse::<FabricShape>().expect("a shape").build().expect("it fits");
         assert_eq!(tree_levels::swapped(&snapshot(&whole)), None, "{shape}");
-        let has_host = |node: usize| {
-            whole.cables.iter().any(|ends| {
-                ends.iter().any(|end| end.0 == node)
-                    && ends.iter().any(|end| whole.nodes[end.0].kind == NodeKind::Ca)
-            })
-        };
         let is_switch = |&(node, _): &(usize, PortNum)| whole.nodes[node].kind == NodeKind::Switch;
         let cables = (0..whole.cables.len()).filter(|&at| whole.cables[at].iter().all(is_switch));
-        let (low, high): (Vec<usize>, Vec<usize>) =
-            cables.partition(|at| whole.cables[*at].iter().any(|end| has_host(end.0)));
+        let (low, high): (Vec<usize>, Vec<usize>) = cables.partition(|at| {
+            whole.cables[*at].iter().any(|end| has_host(&whole.cables, &whole.nodes, end.0))
+        });
         for seed in 1..=SWAPS {
             let mut state = seed * 7919;
             let level = if seed % 2 == 0 { &low } else { &high };
@@ -178,6 +174,13 @@ fn swapped_cables_between_levels_of_a_tree_are_named() {
             assert!(tree_levels::is_regular(&repaired), "{shape}, seed {seed}");
         }
     }
+}
+
+fn has_host(cables: &[[(usize, PortNum); 2]], nodes: &[TopologyNode], node: usize) -> bool {
+    cables.iter().any(|ends| {
+        ends.iter().any(|end| end.0 == node)
+            && ends.iter().any(|end| nodes[end.0].kind == NodeKind::Ca)
+    })
 }
 
 /// The topology after the exchange of two plugs.
@@ -238,14 +241,15 @@ fn without(topology: &Topology, nodes: &BTreeSet<usize>, cables: &BTreeSet<usize
 
 /// Nodes and cables of one snapshot that another one lacks.
 fn missing(whole: &Fabric, now: &Fabric) -> (BTreeSet<Guid>, BTreeSet<[End; 2]>) {
-    let guids = |fabric: &Fabric| -> BTreeSet<Guid> {
-        fabric.nodes().iter().map(crate::fabric::Node::guid).collect()
-    };
     let cables = |fabric: &Fabric| -> BTreeSet<[End; 2]> {
         let cables = fabric.port_ids().filter_map(|port| Cable::of(fabric, port));
         cables.map(|cable| cable.key()).collect()
     };
     (&guids(whole) - &guids(now), &cables(whole) - &cables(now))
+}
+
+fn guids(fabric: &Fabric) -> BTreeSet<Guid> {
+    fabric.nodes().iter().map(crate::fabric::Node::guid).collect()
 }
 
 #[test]

@@ -79,12 +79,11 @@ fn swapped_above(fabric: &Fabric, links: &BTreeMap<SwitchId, Above>) -> Option<E
     let alone: Vec<SwitchId> =
         members.values().filter(|of| of.len() == 1).map(|of| of[0]).collect();
     let [one, other] = alone[..] else { return None };
-    let is_usual = |above: &Above| members.get(above).is_some_and(|of| of.len() > 1);
     let mut found = Vec::new();
     for &from in links[&one].keys() {
         for &to in links[&other].keys().filter(|&&to| to != from) {
             let repaired = [moved(&links[&one], from, to), moved(&links[&other], to, from)];
-            if repaired.iter().all(is_usual) {
+            if repaired.iter().all(|above| is_usual_parent(&members, above)) {
                 let is_new = is_new_beside(fabric, links, one, &repaired[0])
                     && is_new_beside(fabric, links, other, &repaired[1]);
                 found.push((!is_new, [(one, from), (other, to)]));
@@ -95,6 +94,13 @@ fn swapped_above(fabric: &Fabric, links: &BTreeMap<SwitchId, Above>) -> Option<E
     // lead to different parts of the level above. The rest are equally good.
     let (_, pairs) = found.into_iter().min_by_key(|&(is_worse, _)| is_worse)?;
     exchange(fabric, pairs)
+}
+
+fn is_usual_parent(
+    members: &BTreeMap<&BTreeMap<SwitchId, usize>, Vec<SwitchId>>,
+    above: &Above,
+) -> bool {
+    members.get(above).is_some_and(|of| of.len() > 1)
 }
 
 /// True if no other switch that shares a lower switch with this one has these links.

@@ -4,6 +4,7 @@ use crate::config::guid2lid::Guid2Lid;
 use crate::config::neighbors::Neighbors;
 use crate::fabric::Fabric;
 use crate::ids::{Guid, Lid};
+use std::collections::BTreeMap;
 
 /// The contents of guid2lid and neighbors when the daemon started.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -19,11 +20,7 @@ impl EarlierPorts {
         let lid = text.parse().ok().map(Lid);
         let digits = text.strip_prefix("0x");
         let named = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid);
-        let has_lid = |lid: Lid| {
-            let mut ranges = self.lids.iter();
-            ranges.find(|(_, (first, last))| (*first..=*last).contains(&lid)).map(|(guid, _)| *guid)
-        };
-        let guid = named.or_else(|| lid.and_then(has_lid))?;
+        let guid = named.or_else(|| lid.and_then(|lid| has_lid(&self.lids, lid)))?;
         if fabric.port_by_guid(guid).is_some() {
             return None;
         }
@@ -46,6 +43,11 @@ impl EarlierPorts {
              started; as the files of an earlier run tell, {known}"
         ))
     }
+}
+
+fn has_lid(lids: &BTreeMap<Guid, (Lid, Lid)>, lid: Lid) -> Option<Guid> {
+    let mut ranges = lids.iter();
+    ranges.find(|(_, (first, last))| (*first..=*last).contains(&lid)).map(|(guid, _)| *guid)
 }
 
 #[cfg(test)]

@@ -119,17 +119,22 @@ mod tests {
         for _ in 0..MAX_EVENTS + 5 {
             push(&log, Event::ConfigReloaded { problems: Vec::new() });
         }
-        let numbers = |after| {
-            let (events, missed) = log.after(after, 3);
-            (events.iter().map(|event| event.number).collect::<Vec<_>>(), missed)
-        };
         let last = MAX_EVENTS as u64 + 5;
         assert_eq!(log.last(), last);
-        assert_eq!(numbers(0), (vec![6, 7, 8], 5));
-        assert_eq!(numbers(5), (vec![6, 7, 8], 0));
-        assert_eq!(numbers(last - 1), (vec![last], 0));
-        assert_eq!(numbers(last), (vec![], 0));
-        assert_eq!(numbers(last + 100), (vec![], 0), "the number is that of an earlier daemon");
+        assert_eq!(numbers(&log, 0), (vec![6, 7, 8], 5));
+        assert_eq!(numbers(&log, 5), (vec![6, 7, 8], 0));
+        assert_eq!(numbers(&log, last - 1), (vec![last], 0));
+        assert_eq!(numbers(&log, last), (vec![], 0));
+        assert_eq!(
+            numbers(&log, last + 100),
+            (vec![], 0),
+            "the number is that of an earlier daemon"
+        );
+    }
+
+    fn numbers(log: &EventLog, after: u64) -> (Vec<u64>, u64) {
+        let (events, missed) = log.after(after, 3);
+        (events.iter().map(|event| event.number).collect::<Vec<_>>(), missed)
     }
 
     #[test]

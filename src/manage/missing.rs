@@ -54,11 +54,7 @@ impl MissingParts {
             let ends = [link_end(old, a), link_end(old, b)];
             self.links.insert([a, b], MissingLink { ends, since: now });
         }
-        let is_linked = |&(guid, num): &End| {
-            let port = new.node_by_guid(guid).and_then(|node| new.port_of(node, num));
-            port.is_some_and(|port| new.port(port).peer.is_some())
-        };
-        self.links.retain(|ends, _| !ends.iter().any(is_linked));
+        self.links.retain(|ends, _| !ends.iter().any(|a| is_linked(new, a)));
         forget_oldest(&mut self.nodes, |node| node.since);
         forget_oldest(&mut self.links, |link| link.since);
     }
@@ -84,6 +80,11 @@ impl MissingParts {
             .or_else(|| self.nodes.iter().find(named));
         found.map(|(_, node)| node)
     }
+}
+
+fn is_linked(new: &Fabric, &(guid, num): &End) -> bool {
+    let port = new.node_by_guid(guid).and_then(|node| new.port_of(node, num));
+    port.is_some_and(|port| new.port(port).peer.is_some())
 }
 
 fn forget_oldest<K: Ord + Copy, V>(kept: &mut BTreeMap<K, V>, since: fn(&V) -> DateTime<Utc>) {

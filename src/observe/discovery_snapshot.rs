@@ -225,38 +225,39 @@ mod tests {
     }
 
     fn make(state: &mut DiscoveryState, fabric: &Fabric, change: &Change) {
-        let end = |index: &Index| {
-            let port = &fabric.ports()[index.index(fabric.ports().len())];
-            (port.node.index(), port.num)
-        };
         match change {
             Change::Lid(port, lid) => {
-                let (node, num) = end(port);
+                let (node, num) = end(fabric, port);
                 if let Some(port) = state.port_mut((node, num)) {
                     port.change_info(|info| info.set_lid(Lid(*lid)));
                 }
             }
-            Change::Unplug(port) => drop(state.disconnect(end(port))),
+            Change::Unplug(port) => drop(state.disconnect(end(fabric, port))),
             Change::Move(from, to) => {
-                if let Some(other) = state.disconnect(end(from)) {
-                    let to = end(to);
+                if let Some(other) = state.disconnect(end(fabric, from)) {
+                    let to = end(fabric, to);
                     if state.peer(to).is_none() && to.1 != PortNum::ZERO && to.0 != other.0 {
                         state.connect(other, to);
                     }
                 }
             }
             Change::ReadPkeys(port) => {
-                let (node, num) = end(port);
+                let (node, num) = end(fabric, port);
                 let slot = state.slot((node, num)).expect("a port");
                 state.read_pkeys.insert(slot, vec![PkeyBlock::default(); 5]);
             }
             Change::Forget(port) => {
-                let (node, num) = end(port);
+                let (node, num) = end(fabric, port);
                 let slot = state.port_mut((node, num)).expect("a port");
                 slot.set_info(None);
                 slot.guid = Guid(0);
             }
         }
+    }
+
+    fn end(fabric: &Fabric, index: &Index) -> (usize, PortNum) {
+        let port = &fabric.ports()[index.index(fabric.ports().len())];
+        (port.node.index(), port.num)
     }
 
     /// All that callers can see of a snapshot.
@@ -274,13 +275,14 @@ mod tests {
         let guid = named.nodes()[0].guid();
         named.use_names(&[(guid, "rack 1".into())].into_iter().collect());
         let mut state = DiscoveryState::of(&Arc::new(named), &Arc::default());
-        let node = |state: DiscoveryState| {
-            let (fabric, _) = state.finish().expect("a snapshot");
-            fabric.nodes()[0].mapped_name.clone()
-        };
         assert_eq!(node(state.clone()).as_deref(), Some("rack 1"));
         state.names = Arc::default();
         assert_eq!(node(state), None);
+    }
+
+    fn node(state: DiscoveryState) -> Option<Arc<str>> {
+        let (fabric, _) = state.finish().expect("a snapshot");
+        fabric.nodes()[0].mapped_name.clone()
     }
 
     /// Several snapshots are in use at a time: what did not change is stored once.
@@ -290,21 +292,25 @@ mod tests {
         let view = SyntheticView::default();
         let fabric = Arc::new(Fabric::from_topology(&topology, 0, &view).expect("a torus"));
         let tables = tables(&fabric);
-        let unshared = |new: &Fabric| {
-            let nodes: usize = fabric.nodes().unshared(new.nodes()).map(|part| part.1.len()).sum();
-            let ports: usize = fabric.ports().unshared(new.ports()).map(|part| part.1.len()).sum();
-            (nodes, ports)
-        };
         let (same, _) = DiscoveryState::of(&fabric, &tables).finish().expect("a snapshot");
-        let (tail, _) = unshared(&same);
+        let (tail, _) = unshared(&fabric, &same);
         let mut state = DiscoveryState::of(&fabric, &tables);
         let port = state.port_mut((200, PortNum(1))).expect("a port");
         port.change_info(|info| info.set_lid(Lid(7)));
         let (changed, _) = state.finish().expect("a snapshot");
-        let (nodes, ports) = unshared(&changed);
+        let (nodes, ports) = unshared(&fabric, &changed);
         assert_eq!(nodes, tail, "no node changed");
-        assert!(ports > unshared(&same).1 && ports <= unshared(&same).1 + 128, "{ports}");
+        assert!(
+            ports > unshared(&fabric, &same).1 && ports <= unshared(&fabric, &same).1 + 128,
+            "{ports}"
+        );
         assert!(fabric.ports().len() > 4 * ports);
+    }
+
+    fn unshared(fabric: &Fabric, new: &Fabric) -> (usize, usize) {
+        let nodes: usize = fabric.nodes().unshared(new.nodes()).map(|part| part.1.len()).sum();
+        let ports: usize = fabric.ports().unshared(new.ports()).map(|part| part.1.len()).sum();
+        (nodes, ports)
     }
 
     proptest! {

@@ -27,12 +27,7 @@ pub(super) async fn read(
     let fabric = observation.fabric.clone();
     let unresponsive: HashSet<NodeId> = fabric.unresponsive().collect();
     let mut batch = Tagged::new(client);
-    let is_wanted = |&id: &PortId| {
-        is_asked(&fabric, id)
-            && !unresponsive.contains(&fabric.port(id).node)
-            && !is_known(&fabric, id, last)
-    };
-    for id in fabric.port_ids().filter(is_wanted) {
+    for id in fabric.port_ids().filter(|a| is_wanted(&fabric, &unresponsive, &last, a)) {
         let route = SmpRoute::Directed(fabric.route_to(id));
         let num = fabric.port(id).num;
         let request = SmpRequest::get(route, AttrId::MLNX_EXT_PORT_INFO, num.0.into());
@@ -49,6 +44,17 @@ pub(super) async fn read(
             Err(error) => debug!("ExtendedPortInfo of {}: {error}", fabric.describe(id)),
         }
     }
+}
+
+fn is_wanted(
+    fabric: &Fabric,
+    unresponsive: &HashSet<NodeId>,
+    last: &Option<&Fabric>,
+    &id: &PortId,
+) -> bool {
+    is_asked(fabric, id)
+        && !unresponsive.contains(&fabric.port(id).node)
+        && !is_known(fabric, id, *last)
 }
 
 /// Takes the ExtendedPortInfo of unresponsive devices from the last snapshot.

@@ -110,8 +110,8 @@ impl LinkHealth {
     pub fn observe(&mut self, now: Instant, old: &Fabric, new: &Fabric, changed: &[Guid]) {
         for port in downs(old, new) {
             let Some(cable) = cable_of(old, port) else { continue };
-            let is_switch = |id: PortId| old.node_of(id).is_switch();
-            let joins_switches = is_switch(port) && old.port(port).peer.is_some_and(is_switch);
+            let joins_switches =
+                is_switch(old, port) && old.port(port).peer.is_some_and(|id| is_switch(old, id));
             let record = self.records.entry(cable).or_insert_with(|| Record::new(joins_switches));
             record.went_down(now);
         }
@@ -151,11 +151,10 @@ impl LinkHealth {
     /// Both ends of the quarantined links that a sweep which updates `last` need not cross. The
     /// switch behind a link that went down may be cut off, which the sweep must find out.
     pub fn avoidable(&self, now: Instant, last: &Fabric) -> Vec<End> {
-        let is_host_link =
-            |cable: &Cable| self.records.get(cable).is_some_and(|link| !link.joins_switches);
         let quarantined = self.quarantined(now).into_iter().map(|link| link.ends);
         let avoidable = quarantined.filter(|cable| {
-            is_host_link(cable) || cable.iter().all(|end| last.node_by_guid(end.0).is_some())
+            is_host_link(&self.records, cable)
+                || cable.iter().all(|end| last.node_by_guid(end.0).is_some())
         });
         avoidable.flatten().collect()
     }
@@ -247,18 +246,28 @@ impl LinkHealth {
     }
 }
 
+fn is_host_link(records: &BTreeMap<[(Guid, PortNum); 2], Record>, cable: &Cable) -> bool {
+    records.get(cable).is_some_and(|link| !link.joins_switches)
+}
+
+fn is_switch(old: &Fabric, id: PortId) -> bool {
+    old.node_of(id).is_switch()
+}
+
 /// The cable of a port; `None` without one.
 pub fn cable_of(fabric: &Fabric, port: PortId) -> Option<Cable> {
     let peer = fabric.port(port).peer?;
-    let end = |id: PortId| (fabric.node_of(id).guid(), fabric.port(id).num);
-    let mut cable = [end(port), end(peer)];
+    let mut cable = [end(fabric, port), end(fabric, peer)];
     cable.sort_unstable();
     Some(cable)
 }
 
+fn end(fabric: &Fabric, id: PortId) -> (Guid, PortNum) {
+    (fabric.node_of(id).guid(), fabric.port(id).num)
+}
+
 /// One port of each cable that carried data in `old` and is down or in INIT in `new`.
 fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
-    let carries = |port: &Port| matches!(port.state(), PortState::Armed | PortState::Active);
     let same_ids = old.has_same_ids(new);
     let now = |id: PortId| {
         if same_ids {
@@ -270,22 +279,27 @@ fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
     // down.
     let is_down = |id: PortId| {
         let now = now(id).map(|id| new.port(id));
-        now.is_some_and(|port| port.info().is_some() && !carries(port))
+        now.is_some_and(|port| port.info().is_some() && !carries_data(port))
     };
     // The state first: nearly all ports carry data as before, and their peers are far away in
     // memory.
     let mut lost: Vec<PortId> = Vec::new();
     for (id, port) in old.port_ids().zip(old.ports()) {
-        let Some(peer) = port.peer.filter(|_| port.num != PortNum::ZERO && carries(port)) else {
+        let Some(peer) = port.peer.filter(|_| port.num != PortNum::ZERO && carries_data(port))
+        else {
             continue;
         };
-        if is_down(id) && carries(old.port(peer)) {
+        if is_down(id) && carries_data(old.port(peer)) {
             lost.push(id.min(peer));
         }
     }
     lost.sort_unstable();
     lost.dedup();
     lost
+}
+
+fn carries_data(port: &Port) -> bool {
+    matches!(port.state(), PortState::Armed | PortState::Active)
 }
 
 #[cfg(test)]

@@ -210,10 +210,15 @@ impl MKeys {
 
 /// The cables of a snapshot, once each, between ports with a GUID.
 fn cables(fabric: &Fabric) -> impl Iterator<Item = (neighbors::End, neighbors::End)> + '_ {
-    let end = |id| (fabric.port(id).guid, fabric.port(id).num);
     let pairs = fabric.port_ids().filter_map(move |id| Some((id, fabric.port(id).peer?)));
-    let ends = pairs.filter(|(near, far)| near < far).map(move |(near, far)| (end(near), end(far)));
+    let ends = pairs
+        .filter(|(near, far)| near < far)
+        .map(move |(near, far)| (end(fabric, near), end(fabric, far)));
     ends.filter(|(near, far)| near.0.0 != 0 && far.0.0 != 0)
+}
+
+fn end(fabric: &Fabric, id: PortId) -> (Guid, PortNum) {
+    (fabric.port(id).guid, fabric.port(id).num)
 }
 
 #[cfg(test)]
@@ -231,7 +236,18 @@ mod tests {
 
     /// Two hosts at ports 1 and 2 of a switch, seen from the first.
     fn fabric() -> Fabric {
-        let node = |kind, guid: u64, num_ports| TopologyNode {
+        let nodes = vec![
+            node(NodeKind::Ca, 0x10, 1),
+            node(NodeKind::Ca, 0x20, 1),
+            node(NodeKind::Switch, 0x30, 4),
+        ];
+        let topology =
+            Topology { nodes, cables: vec![cable(0, 1), cable(1, 2)], ..Default::default() };
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a local port")
+    }
+
+    fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
+        TopologyNode {
             model: Default::default(),
             kind,
             guid: Guid(guid),
@@ -240,16 +256,11 @@ mod tests {
             num_ports,
             port_guids: Vec::new(),
             lids: Vec::new(),
-        };
-        let nodes = vec![
-            node(NodeKind::Ca, 0x10, 1),
-            node(NodeKind::Ca, 0x20, 1),
-            node(NodeKind::Switch, 0x30, 4),
-        ];
-        let cable = |host, num| [(host, PortNum(1)), (2, PortNum(num))];
-        let topology =
-            Topology { nodes, cables: vec![cable(0, 1), cable(1, 2)], ..Default::default() };
-        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a local port")
+        }
+    }
+
+    fn cable(host: usize, num: u8) -> [(usize, PortNum); 2] {
+        [(host, PortNum(1)), (2, PortNum(num))]
     }
 
     /// Makes a port show a key and a protection level.
@@ -317,10 +328,6 @@ mod tests {
     fn the_end_of_a_route_may_be_known_from_an_earlier_run() {
         let fabric = fabric();
         let mut keys = keys(OTHER, true);
-        let route = |exits: &[u8]| {
-            let exits: Vec<PortNum> = exits.iter().map(|&exit| PortNum(exit)).collect();
-            DirectedRoute::new(&exits).expect("a route")
-        };
         let lost = (Guid(0x41), PortNum(1));
         keys.held = Arc::new(Guid2MKey::from([(HOSTS[1], OLD), (lost.0, NEW)]));
         keys.learn_cables(&fabric);
@@ -338,6 +345,11 @@ mod tests {
         }
         assert_eq!(keys.neighbor(HOSTS[0], PortNum(1)), Some(SWITCH));
         assert_eq!(keys.stored_neighbors().len(), 6);
+    }
+
+    fn route(exits: &[u8]) -> DirectedRoute {
+        let exits: Vec<PortNum> = exits.iter().map(|&exit| PortNum(exit)).collect();
+        DirectedRoute::new(&exits).expect("a route")
     }
 
     #[test]

@@ -60,14 +60,18 @@ fn remove(
     }
     state.disconnect(near);
     let left = state.reroute();
-    let is_needed = |node: usize| match link.cause {
-        QuarantineCause::Flaps | QuarantineCause::Operator => state.node(node).is_switch(),
-        QuarantineCause::Errors(_) => true,
-    };
-    let cuts_off = (0..left.len()).any(|node| reached[node] && !left[node] && is_needed(node));
+    let cuts_off = (0..left.len())
+        .any(|node| reached[node] && !left[node] && is_needed(state, &link.cause, node));
     if cuts_off {
         state.connect(near, far);
         return None;
     }
     Some(left)
+}
+
+fn is_needed(state: &DiscoveryState, cause: &QuarantineCause, node: usize) -> bool {
+    match *cause {
+        QuarantineCause::Flaps | QuarantineCause::Operator => state.node(node).is_switch(),
+        QuarantineCause::Errors(_) => true,
+    }
 }

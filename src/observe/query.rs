@@ -80,18 +80,21 @@ impl Query {
 
     /// Identifies the query among those of a sweep, whatever its route.
     pub(super) fn key(self) -> QueryKey {
-        let at = |kind, node, port: PortNum, block| (kind, node, port.0, block);
         match self {
-            Self::Node { from: None, .. } => at(0, 0, PortNum::ZERO, 0),
-            Self::Node { from: Some((node, port)), .. } => at(1, node, port, 0),
-            Self::Description { node } => at(2, node, PortNum::ZERO, 0),
-            Self::Switch { node } => at(3, node, PortNum::ZERO, 0),
-            Self::Port { node, port } => at(4, node, port, 0),
-            Self::Pkeys { node, port, block } => at(5, node, port, block),
-            Self::Manager { node, port } => at(6, node, port, 0),
-            Self::Identity { node } => at(7, node, PortNum::ZERO, 0),
+            Self::Node { from: None, .. } => answer_key(0, 0, PortNum::ZERO, 0),
+            Self::Node { from: Some((node, port)), .. } => answer_key(1, node, port, 0),
+            Self::Description { node } => answer_key(2, node, PortNum::ZERO, 0),
+            Self::Switch { node } => answer_key(3, node, PortNum::ZERO, 0),
+            Self::Port { node, port } => answer_key(4, node, port, 0),
+            Self::Pkeys { node, port, block } => answer_key(5, node, port, block),
+            Self::Manager { node, port } => answer_key(6, node, port, 0),
+            Self::Identity { node } => answer_key(7, node, PortNum::ZERO, 0),
         }
     }
+}
+
+fn answer_key(kind: u8, node: usize, port: PortNum, block: u16) -> (u8, usize, u8, u16) {
+    (kind, node, port.0, block)
 }
 
 /// Kind of query, node, port and block.

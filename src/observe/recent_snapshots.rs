@@ -62,15 +62,6 @@ mod tests {
         recent.share(&mut whole);
         let mut smaller = observation(9);
         recent.share(&mut smaller);
-        let shared = |one: &Observation, two: &Observation| {
-            let unshared: usize = one
-                .fabric
-                .ports()
-                .unshared(two.fabric.ports())
-                .map(|(_, page, _)| page.len())
-                .sum();
-            one.fabric.ports().len() - unshared
-        };
         assert!(shared(&smaller, &whole) < whole.fabric.ports().len() / 2);
 
         let mut repaired = observation(10);
@@ -83,6 +74,12 @@ mod tests {
         let unused = Arc::downgrade(&whole.fabric);
         drop(whole);
         assert_eq!(unused.strong_count(), 0, "nothing is kept");
+    }
+
+    fn shared(one: &Observation, two: &Observation) -> usize {
+        let unshared: usize =
+            one.fabric.ports().unshared(two.fabric.ports()).map(|(_, page, _)| page.len()).sum();
+        one.fabric.ports().len() - unshared
     }
 
     #[test]

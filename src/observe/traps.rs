@@ -371,7 +371,6 @@ mod tests {
 
     #[test]
     fn the_flags_of_trap_144_name_attributes() {
-        let changed = |flags| read(&local_change(5, flags)).changed;
         let mask = ChangedAttributes { capability_mask: Some(7), ..Default::default() };
         assert_eq!(changed(Some(1)), ChangedAttributes { node_description: true, ..mask });
         assert_eq!(changed(Some(2)), ChangedAttributes { port_info: true, ..mask });
@@ -380,6 +379,10 @@ mod tests {
         assert_eq!(changed(None), ChangedAttributes { port_info: true, ..mask });
         let notice = local_change(5, Some(1));
         assert_eq!(notice.0[15..22], [1, 0, 0, 0, 7, 0, 1], "offsets of the data details");
+    }
+
+    fn changed(flags: Option<u16>) -> ChangedAttributes {
+        read(&local_change(5, flags)).changed
     }
 
     #[test]

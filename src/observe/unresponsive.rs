@@ -189,15 +189,7 @@ impl<'a> Retention<'a> {
     /// that they are gone.
     fn open_cables(&self) -> Vec<(PortId, PortId)> {
         let ends = self.last.port_ids().filter_map(|near| Some((near, self.last.port(near).peer?)));
-        let is_open = |&end: &PortId| {
-            let is_there = match self.presence[self.last.port(end).node.index()] {
-                Presence::Answered(_) => true,
-                Presence::Absent(verdict) => verdict == Some(Verdict::Unresponsive),
-                Presence::Gone => false,
-            };
-            is_there && self.evidence(end) != CableEvidence::Gone
-        };
-        ends.filter(|(near, far)| near < far && is_open(near) && is_open(far)).collect()
+        ends.filter(|(near, far)| near < far && self.is_open(near) && self.is_open(far)).collect()
     }
 
     /// Takes answers that are missing from devices that gave others from the last snapshot.
@@ -301,6 +293,15 @@ impl<'a> Retention<'a> {
             }
         }
     }
+
+    fn is_open(&self, &end: &PortId) -> bool {
+        let is_there = match self.presence[self.last.port(end).node.index()] {
+            Presence::Answered(_) => true,
+            Presence::Absent(verdict) => verdict == Some(Verdict::Unresponsive),
+            Presence::Gone => false,
+        };
+        is_there && self.evidence(end) != CableEvidence::Gone
+    }
 }
 
 fn presence(state: &DiscoveryState, known: &KnownDevices, id: NodeId) -> Presence {
@@ -310,11 +311,16 @@ fn presence(state: &DiscoveryState, known: &KnownDevices, id: NodeId) -> Presenc
         let is_same = same_device(&state.node(node).info, &before.info);
         return if is_same { Presence::Answered(node) } else { Presence::Gone };
     }
-    let has_other_owner = |port: &Port| port.guid.0 != 0 && state.has_end_port(port.guid);
-    if known.given_up.contains(&before.guid()) || last.ports_of(id).any(has_other_owner) {
+    if known.given_up.contains(&before.guid())
+        || last.ports_of(id).any(|port| has_other_owner(state, port))
+    {
         return Presence::Gone;
     }
     Presence::Absent(None)
+}
+
+fn has_other_owner(state: &DiscoveryState, port: &Port) -> bool {
+    port.guid.0 != 0 && state.has_end_port(port.guid)
 }
 
 /// True if a port that had a link has it still, and has not lost it meanwhile.

@@ -51,12 +51,15 @@ impl FindingCounts {
     }
 
     fn summary(self) -> String {
-        let count = |number: usize, word: &str| match number {
-            0 => format!("no {word}s"),
-            1 => format!("1 {word}"),
-            _ => format!("{number} {word}s"),
-        };
         format!("{}, {}", count(self.errors, "error"), count(self.warnings, "warning"))
+    }
+}
+
+fn count(number: usize, word: &str) -> String {
+    match number {
+        0 => format!("no {word}s"),
+        1 => format!("1 {word}"),
+        _ => format!("{number} {word}s"),
     }
 }
 

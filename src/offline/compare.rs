@@ -90,7 +90,6 @@ fn column(report: &PlanReport) -> Vec<String> {
     let checks = report.checks.as_ref();
     let structure = report.structure.as_ref();
     let loops = checks.map(|checks| if checks.credit_loop.is_some() { "FOUND" } else { "none" });
-    let counted = |count: usize| (count > 0).then(|| count.to_string());
     let entries = [
         Some(report.engines.first().copied().unwrap_or("").to_owned()),
         Some(if report.routed { "yes" } else { "no" }.to_owned()),
@@ -113,6 +112,10 @@ fn column(report: &PlanReport) -> Vec<String> {
         report.what_if.as_ref().map(|what_if| what_if.unrouted.to_string()),
     ];
     entries.map(|entry| entry.unwrap_or_else(|| ABSENT.to_owned())).into()
+}
+
+fn counted(count: usize) -> Option<String> {
+    (count > 0).then(|| count.to_string())
 }
 
 /// The mean number of switches on the paths between hosts.

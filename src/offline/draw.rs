@@ -174,8 +174,7 @@ impl<'a> Drawing<'a> {
             _ => [0, 1, 2],
         };
         let radices = axes.map(|axis| picture.layout.radices()[axis]);
-        let side = |radix: u32| (radix - 1) * STEP + 2 * MARGIN;
-        let plane = (side(radices[0]), side(radices[1]) + TITLE);
+        let plane = (side_length(radices[0]), side_length(radices[1]) + TITLE);
         let square = (1..radices[2]).find(|n| n * n >= radices[2]).unwrap_or(1);
         let mut drawing = Self {
             picture,
@@ -391,6 +390,10 @@ impl<'a> Drawing<'a> {
             y + 4
         );
     }
+}
+
+fn side_length(radix: u32) -> u32 {
+    (radix - 1) * STEP + 2 * MARGIN
 }
 
 /// The end of a stub: along the drawn axis in the plane, slanted between planes.

@@ -105,13 +105,18 @@ fn add_plan(report: &mut PlanReport, fabric: &Fabric, verified: &Verified) {
 
 fn structure(fabric: &Fabric, policy: &dyn RoutingPolicy) -> Option<StructureFacts> {
     let found = policy.structure();
-    let root = |&switch: &SwitchId| {
-        let node = fabric.switch(switch);
-        RootSwitch { guid: node.guid(), description: node.name().to_string() }
-    };
     let is_known = found != EngineStructure::default();
     let EngineStructure { ranks, roots, layers } = found;
-    is_known.then(|| StructureFacts { ranks, roots: roots.iter().map(root).collect(), layers })
+    is_known.then(|| StructureFacts {
+        ranks,
+        roots: roots.iter().map(|a| root(fabric, a)).collect(),
+        layers,
+    })
+}
+
+fn root(fabric: &Fabric, &switch: &SwitchId) -> RootSwitch {
+    let node = fabric.switch(switch);
+    RootSwitch { guid: node.guid(), description: node.name().to_string() }
 }
 
 /// Adds messages that are not listed yet.
@@ -124,13 +129,16 @@ fn add_notes(notes: &mut Vec<Note>, more: &[Note]) {
 }
 
 pub(super) fn fabric_facts(fabric: &Fabric) -> FabricFacts {
-    let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
     FabricFacts {
-        switches: count(NodeKind::Switch),
-        channel_adapters: count(NodeKind::Ca),
-        routers: count(NodeKind::Router),
+        switches: count(fabric, NodeKind::Switch),
+        channel_adapters: count(fabric, NodeKind::Ca),
+        routers: count(fabric, NodeKind::Router),
         cables: fabric.ports().iter().filter(|port| port.peer.is_some()).count() / 2,
     }
+}
+
+fn count(fabric: &Fabric, kind: NodeKind) -> usize {
+    fabric.nodes().iter().filter(|node| node.kind() == kind).count()
 }
 
 fn torus_facts(fabric: &Fabric, layout: &TorusLayout) -> TorusFacts {
@@ -214,31 +222,42 @@ pub(super) fn path(
 /// The end port with this LID, or of the node with this name, and its LID. Of several ports of a node
 /// the first one with a LID is taken; a port GUID names its port.
 fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), CommandFailure> {
-    let usage = |text: String| CommandFailure::new(ExitCode::Usage, text);
     if let Some(lid) = name.parse().ok().map(Lid) {
         let port =
-            plan.lids.port(lid).ok_or_else(|| usage(format!("no end port has LID {lid}")))?;
+            plan.lids.port(lid).ok_or_else(|| usage_error(format!("no end port has LID {lid}")))?;
         return Ok((port, lid));
     }
     let torus = Torus::of(&plan.routing);
-    let is_at = |switch: SwitchId, wanted: [u32; 3]| {
-        torus.and_then(|torus| torus.coordinates(switch)).is_some_and(|at| at.0 == wanted)
-    };
-    let first_port = |node: NodeId| fabric.end_ports().find(|&port| fabric.port(port).node == node);
     let nodes = fabric
         .node_ids()
-        .filter_map(|id| Some((first_port(id)?, fabric.node(id).name().to_string())));
-    let by_guid =
-        |guid| fabric.port_by_guid(guid).or_else(|| fabric.node_by_guid(guid).and_then(first_port));
+        .filter_map(|id| Some((first_port(fabric, id)?, fabric.node(id).name().to_string())));
+    let by_guid = |guid| {
+        fabric
+            .port_by_guid(guid)
+            .or_else(|| fabric.node_by_guid(guid).and_then(|node| first_port(fabric, node)))
+    };
     let by_position = |wanted| {
         let mut switches = fabric.switches().iter().copied().zip(fabric.switch_ids());
-        let found = switches.find(|&(_, switch)| is_at(switch, wanted));
-        found.and_then(|(node, _)| first_port(node))
+        let found = switches.find(|&(_, switch)| is_at(&torus, switch, wanted));
+        found.and_then(|(node, _)| first_port(fabric, node))
     };
     let port = node_name::find(name, nodes, by_guid, by_position);
-    let port = port.map_err(|error| usage(error.to_string()))?;
+    let port = port.map_err(|error| usage_error(error.to_string()))?;
     let lid = plan.lids.base(port);
-    lid.map(|lid| (port, lid)).ok_or_else(|| usage(format!("the port of \"{name}\" has no LID")))
+    lid.map(|lid| (port, lid))
+        .ok_or_else(|| usage_error(format!("the port of \"{name}\" has no LID")))
+}
+
+fn first_port(fabric: &Fabric, node: NodeId) -> Option<PortId> {
+    fabric.end_ports().find(|&port| fabric.port(port).node == node)
+}
+
+fn is_at(torus: &Option<&Torus>, switch: SwitchId, wanted: [u32; 3]) -> bool {
+    torus.and_then(|torus| torus.coordinates(switch)).is_some_and(|at| at.0 == wanted)
+}
+
+fn usage_error(text: String) -> CommandFailure {
+    CommandFailure::new(ExitCode::Usage, text)
 }
 
 /// SLs of all paths between hosts.

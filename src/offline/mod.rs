@@ -185,8 +185,8 @@ fn layout(
 
 /// Writes fabric.net and torus-2QoS.conf for simulators and other subnet managers.
 fn write_input(folder: &Path, scenario: &OfflineScenario) -> Result<(), CommandFailure> {
-    let system = |text: String| CommandFailure::new(ExitCode::System, text);
-    fs::create_dir_all(folder).map_err(|error| system(format!("{}: {error}", folder.display())))?;
+    fs::create_dir_all(folder)
+        .map_err(|error| system_error(format!("{}: {error}", folder.display())))?;
     write_file(&folder.join("fabric.net"), &ibnet::write(&scenario.topology))?;
     match &scenario.torus_config {
         Ok(config) => write_file(&folder.join("torus-2QoS.conf"), &config.to_string()),
@@ -194,14 +194,21 @@ fn write_input(folder: &Path, scenario: &OfflineScenario) -> Result<(), CommandF
     }
 }
 
+fn system_error(text: String) -> CommandFailure {
+    CommandFailure::new(ExitCode::System, text)
+}
+
 fn dump(folder: &Path, fabric: &Fabric, plan: &crate::plan::Plan) -> Result<(), CommandFailure> {
-    let system = |text: String| CommandFailure::new(ExitCode::System, text);
-    fs::create_dir_all(folder).map_err(|error| system(format!("{}: {error}", folder.display())))?;
-    let dumped = |error: atomic_file::FileWriteError| system(error.to_string());
+    fs::create_dir_all(folder)
+        .map_err(|error| system_error(format!("{}: {error}", folder.display())))?;
     dumps::write_subnet(folder, fabric, plan).map_err(dumped)?;
     dumps::write_routing(folder, fabric, plan, &StopWriting::default()).map_err(dumped)?;
     let engine_dumps = plan.routing.policy.dumps(fabric, &plan.lids);
     engine_dumps.iter().try_for_each(|dump| write_file(&folder.join(&*dump.file), &dump.text))
+}
+
+fn dumped(error: atomic_file::FileWriteError) -> CommandFailure {
+    system_error(error.to_string())
 }
 
 fn write_file(path: &Path, text: &str) -> Result<(), CommandFailure> {

@@ -445,10 +445,11 @@ fn component(component: &FailedComponent) -> String {
     match component {
         FailedComponent::Switch { guid, description } => format!("switch {guid} \"{description}\""),
         FailedComponent::Cable { ends: [a, b] } => {
-            let end = |end: &FailedCableEnd| {
-                format!("{} \"{}\"[{}]", end.guid, end.description, end.port)
-            };
-            format!("cable {} - {}", end(a), end(b))
+            format!("cable {} - {}", end_text(a), end_text(b))
         }
     }
+}
+
+fn end_text(end: &FailedCableEnd) -> String {
+    format!("{} \"{}\"[{}]", end.guid, end.description, end.port)
 }

@@ -51,14 +51,13 @@ impl OfflineScenario {
     /// # Errors
     /// Returns an error for the first wrong argument or unreadable file.
     pub fn load(args: &FabricArgs, daemon: &DaemonArgs) -> Result<Self, CommandFailure> {
-        let usage = |text: String| CommandFailure::new(ExitCode::Usage, text);
         let config = |text: String| CommandFailure::new(ExitCode::Config, text);
-        let generated = args.generated().map_err(usage)?;
+        let generated = args.generated().map_err(usage_error)?;
         let (mut options, mut notes) = read_options(daemon).map_err(config)?;
         let mut topology = match (&generated, &args.file) {
-            (Some(shape), _) => shape.build().map_err(|error| usage(error.to_string()))?,
+            (Some(shape), _) => shape.build().map_err(|error| usage_error(error.to_string()))?,
             (None, Some(file)) => read_fabric(file).map_err(config)?,
-            (None, None) => return Err(usage("a shape or --file is needed".to_owned())),
+            (None, None) => return Err(usage_error("a shape or --file is needed".to_owned())),
         };
         let mut generated_torus = None;
         if let Some(shape) = generated {
@@ -74,7 +73,7 @@ impl OfflineScenario {
             }
         }
         notes.extend(rename_nodes(&mut topology, &options));
-        let sm_location = sm_location(&topology, &options).map_err(usage)?;
+        let sm_location = sm_location(&topology, &options).map_err(usage_error)?;
         let torus_config = generated_torus
             .unwrap_or_else(|| configured_torus(&topology, sm_location, &options, &mut notes));
         Self::configured(topology, sm_location, torus_config, options, notes)
@@ -163,6 +162,10 @@ impl OfflineScenario {
         let torus_config = &self.torus_config;
         RoutingInput { fabric, lids, options, torus_config, previous: None, previous_fabric: None }
     }
+}
+
+fn usage_error(text: String) -> CommandFailure {
+    CommandFailure::new(ExitCode::Usage, text)
 }
 
 /// The snapshot that a sweep from `location` takes of a running fabric; `None` if it has no node.

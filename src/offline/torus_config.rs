@@ -59,10 +59,13 @@ fn topology(args: &FabricArgs) -> Result<Topology, CommandFailure> {
     if let Some(file) = &args.file {
         return read_fabric(file).map_err(|error| fail(ExitCode::Config, error));
     }
-    let usage = |text: String| fail(ExitCode::Usage, text);
-    let shape = args.generated().map_err(usage)?;
-    let shape = shape.ok_or_else(|| usage("neither a shape nor a file is given".into()))?;
-    shape.build().map_err(|error| usage(error.to_string()))
+    let shape = args.generated().map_err(usage_error)?;
+    let shape = shape.ok_or_else(|| usage_error("neither a shape nor a file is given".into()))?;
+    shape.build().map_err(|error| usage_error(error.to_string()))
+}
+
+fn usage_error(text: String) -> CommandFailure {
+    fail(ExitCode::Usage, text)
 }
 
 /// The snapshot of the connected part with the most switches; the first such part among equals.
@@ -131,15 +134,10 @@ fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
         let shapes: Vec<String> = derived.alternatives.iter().map(torus_config::shape).collect();
         lines.push(ambiguity(&size, &shapes));
     }
-    let name = |at: Coordinates| {
-        let found = (0..).zip(&derived.coordinates).find(|(_, own)| **own == Some(at));
-        let guid = found.map(|(switch, _)| fabric.switch(crate::fabric::SwitchId(switch)).guid());
-        format!("{at} (GUID {})", guid.unwrap_or(Guid(0)))
-    };
     list(&mut lines, "missing switch at", derived.missing_switches.iter().map(ToString::to_string));
     let gaps = derived.missing_cables.iter().map(|gap| {
-        let from = name(gap.from);
-        let to = name(gap.to);
+        let from = name_at(fabric, &derived.coordinates, gap.from);
+        let to = name_at(fabric, &derived.coordinates, gap.to);
         format!("between {from} and {to}: {} instead of {}", gap.present, gap.usual)
     });
     list(&mut lines, "missing cables", gaps);
@@ -154,6 +152,12 @@ fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
         .map(|[a, b]| format!("{} <-> {}", fabric.describe(*a), fabric.describe(*b)));
     list(&mut lines, "cable outside the torus:", strays);
     lines
+}
+
+fn name_at(fabric: &Fabric, coordinates: &[Option<Coordinates>], at: Coordinates) -> String {
+    let found = (0..).zip(coordinates).find(|(_, own)| **own == Some(at));
+    let guid = found.map(|(switch, _)| fabric.switch(crate::fabric::SwitchId(switch)).guid());
+    format!("{at} (GUID {})", guid.unwrap_or(Guid(0)))
 }
 
 /// The message about other interpretations of the cables, some of which may have the same shape.

@@ -19,6 +19,7 @@ use super::scenario::{OfflineScenario, SmLocation, snapshot};
 use super::trial::{OfflineTrial, PreviousPlan, TrialOutcome};
 use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
+use crate::fabric::topology::TopologyNode;
 use crate::plan::Plan;
 use crate::plan::routing::RoutingError;
 use crate::plan::routing::torus::Torus;
@@ -53,14 +54,13 @@ pub fn run(
     }
     bar.finish_and_clear();
     drop(study);
-    let count = |result| facts.iter().filter(|failure| failure.result == result).count();
     WhatIf {
         at_a_time: usize::from(extent.at_a_time),
         switches: components.switches.len(),
         cables: components.cables.len(),
-        routed: count(FailureResult::Routed),
-        fallback: count(FailureResult::Fallback),
-        unrouted: count(FailureResult::Unrouted),
+        routed: count(&facts, FailureResult::Routed),
+        fallback: count(&facts, FailureResult::Fallback),
+        unrouted: count(&facts, FailureResult::Unrouted),
         seed: extent.seed,
         kinds: by_kind,
         worst: worst(&facts),
@@ -68,6 +68,10 @@ pub fn run(
         cure: cure(scenario, fabric, whole, &lost),
         failures: facts,
     }
+}
+
+fn count(facts: &[FailureFacts], result: FailureResult) -> usize {
+    facts.iter().filter(|failure| failure.result == result).count()
 }
 
 /// The seed with which most of the failures `lost` are routed by the same engine. The seeds of
@@ -115,7 +119,6 @@ fn kind_facts(kind: FailureKind, possible: usize, failures: &[FailureFacts]) -> 
     let count = |is_such: &dyn Fn(&FailureFacts) -> bool| {
         failures.iter().filter(|failure| is_such(failure)).count()
     };
-    let is_routed = |failure: &FailureFacts| failure.result == FailureResult::Routed;
     KindFacts {
         kind,
         possible,
@@ -126,6 +129,10 @@ fn kind_facts(kind: FailureKind, possible: usize, failures: &[FailureFacts]) -> 
         unrouted: count(&|failure| failure.result == FailureResult::Unrouted),
         repaired: count(&|failure| failure.is_repaired),
     }
+}
+
+fn is_routed(failure: &FailureFacts) -> bool {
+    failure.result == FailureResult::Routed
 }
 
 /// The failures that cost most routes although the same engine routes the fabric; without any such,
@@ -220,9 +227,9 @@ impl<'a> FailureStudy<'a> {
     /// Location of the subnet manager; if that fails with `parts`, the first host left, as for a
     /// standby.
     fn sm_location(&self, left: &Topology, parts: &[FailedPart]) -> Option<SmLocation> {
-        let is_gone = |node: usize| parts.contains(&FailedPart::Switch(node));
-        let lives =
-            |node: usize| !is_gone(node) && self.home[node].is_none_or(|home| !is_gone(home));
+        let lives = |node: usize| {
+            !is_gone(parts, node) && self.home[node].is_none_or(|home| !is_gone(parts, home))
+        };
         if lives(self.scenario.sm_location.0) {
             return Some(self.scenario.sm_location);
         }
@@ -234,14 +241,8 @@ impl<'a> FailureStudy<'a> {
     /// Number of end ports that fail with the switches: port 0 of each, and its hosts.
     fn gone_with(&self, parts: &[FailedPart]) -> usize {
         let nodes = &self.scenario.topology.nodes;
-        let hosts_of = |switch: usize| {
-            let is_host = |index: usize| {
-                nodes[index].kind != NodeKind::Switch && self.home[index] == Some(switch)
-            };
-            (0..nodes.len()).filter(|&index| is_host(index)).count()
-        };
         let gone = parts.iter().filter_map(|part| match part {
-            FailedPart::Switch(switch) => Some(1 + hosts_of(*switch)),
+            FailedPart::Switch(switch) => Some(1 + hosts_of(nodes, &self.home, *switch)),
             FailedPart::Cable(_) => None,
         });
         gone.sum()
@@ -266,6 +267,18 @@ impl<'a> FailureStudy<'a> {
             }
         }
     }
+}
+
+fn hosts_of(nodes: &[TopologyNode], home: &[Option<usize>], switch: usize) -> usize {
+    (0..nodes.len()).filter(|&index| is_host(nodes, home, index, switch)).count()
+}
+
+fn is_host(nodes: &[TopologyNode], home: &[Option<usize>], index: usize, switch: usize) -> bool {
+    nodes[index].kind != NodeKind::Switch && home[index] == Some(switch)
+}
+
+fn is_gone(parts: &[FailedPart], node: usize) -> bool {
+    parts.contains(&FailedPart::Switch(node))
 }
 
 /// Number of end ports that the plan reaches; all of them without a plan.

@@ -239,13 +239,16 @@ mod tests {
         }
         database.restart_errors(AT.0, AT.1);
         database.add_errors(AT, errors(2), time);
-        let total = |database: &Database| database.port(AT.0, AT.1).map(|port| port.errors.0[0]);
         assert_eq!(total(&database), Some(11));
         let before = database.clone();
         database.clear(time.date);
         assert_eq!((total(&before), total(&database)), (Some(11), Some(0)));
         database.add_errors(AT, errors(3), time);
         assert_eq!(total(&database), Some(1), "clearing the totals leaves the last reading");
+    }
+
+    fn total(database: &Database) -> Option<u64> {
+        database.port(AT.0, AT.1).map(|port| port.errors.0[0])
     }
 
     #[test]

@@ -61,14 +61,17 @@ pub fn human_readable(database: &Database, errors_only: bool) -> String {
 /// The ports of a node, or one of them.
 pub fn node_text(node: &NodeEntry, only: Option<u8>, errors_only: bool) -> String {
     let mut out = String::new();
-    let wanted = |number: u8| only.is_none_or(|only| only == number);
-    for (number, port) in node.valid_ports().filter(|(number, _)| wanted(*number)) {
+    for (number, port) in node.valid_ports().filter(|(number, _)| wanted(&only, *number)) {
         if errors_only && port.errors == ErrorCounters::default() {
             continue;
         }
         put_port(&mut out, node, number, port, errors_only);
     }
     out
+}
+
+fn wanted(only: &Option<u8>, number: u8) -> bool {
+    only.is_none_or(|only| only == number)
 }
 
 fn put_port(out: &mut String, node: &NodeEntry, number: u8, port: &PortEntry, errors_only: bool) {

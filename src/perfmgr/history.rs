@@ -97,18 +97,21 @@ fn rates(first: &Sample, last: &Sample) -> Option<Rates> {
     if seconds <= 0.0 {
         return None;
     }
-    let per_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
     let [xmit, rcv, xmit_pkts, rcv_pkts] =
-        std::array::from_fn(|at| per_second(last.data[at], first.data[at]));
+        std::array::from_fn(|at| per_second(last.data[at], first.data[at], seconds));
     Some(Rates {
         seconds,
         transmit_bytes_per_second: xmit * OCTETS_PER_WORD as f64,
         receive_bytes_per_second: rcv * OCTETS_PER_WORD as f64,
         transmit_packets_per_second: xmit_pkts,
         receive_packets_per_second: rcv_pkts,
-        transmit_wait_per_second: per_second(last.xmit_wait, first.xmit_wait),
+        transmit_wait_per_second: per_second(last.xmit_wait, first.xmit_wait, seconds),
         errors: last.errors.saturating_sub(first.errors),
     })
+}
+
+fn per_second(now: u64, before: u64, seconds: f64) -> f64 {
+    now.saturating_sub(before) as f64 / seconds
 }
 
 #[cfg(test)]

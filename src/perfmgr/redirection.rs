@@ -68,11 +68,17 @@ mod tests {
         assert!(problem(|_| (), Some(0)).starts_with("GID redirection"));
         assert_eq!(problem(|info| info.set_redirect_lid(Lid(9)), Some(0)), "Invalid RedirectQP");
         assert_eq!(problem(|info| info.set_redirect_qp(5), Some(0)), "Invalid RedirectP_Key");
-        let with_pkey = |info: &mut ClassPortInfo| info.set_redirect_pkey(Pkey(0xFFFF));
         assert_eq!(problem(with_pkey, Some(0)), "Invalid RedirectQ_Key");
-        let with_qkey = |info: &mut ClassPortInfo| info.set_redirect_qkey(GSI_QKEY);
         assert_eq!(problem(with_qkey, None), "Index for Pkey 0xffff not found");
         let redirection = read(&info, |_| Some(3)).expect("complete");
         assert_eq!((redirection.lid, redirection.qpn, redirection.pkey_index), (Lid(9), 5, 3));
+    }
+
+    fn with_qkey(info: &mut ClassPortInfo) {
+        info.set_redirect_qkey(GSI_QKEY);
+    }
+
+    fn with_pkey(info: &mut ClassPortInfo) {
+        info.set_redirect_pkey(Pkey(0xFFFF));
     }
 }

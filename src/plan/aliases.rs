@@ -72,10 +72,6 @@ mod tests {
         let fabric = Fabric::from_topology(&topology, 0, &view).expect("node 0 exists");
         let hosts: Vec<PortId> =
             fabric.end_ports().filter(|port| !fabric.node_of(*port).is_switch()).collect();
-        let full = |port: PortId, block| {
-            let guids = std::array::from_fn(|n| Guid(0x100 * u64::from(block) + 0x10 + n as u64));
-            AliasBlock { port, vport: None, block, guids: GuidBlock(guids) }
-        };
         let external = fabric.port_of(fabric.switches()[0], PortNum(1)).expect("a torus' switch");
         let wanted = [
             full(hosts[1], 1),
@@ -92,5 +88,10 @@ mod tests {
         assert_eq!(tables[0].guids.0[..2], [fabric.port(hosts[0]).guid, Guid(0x11)]);
         let rest = tables[2].guids.0.map(|guid| guid.0);
         assert_eq!(rest, [0x110, 0x111, 0, 0, 0, 0, 0, 0], "the table ends there");
+    }
+
+    fn full(port: PortId, block: u8) -> AliasBlock {
+        let guids = std::array::from_fn(|n| Guid(0x100 * u64::from(block) + 0x10 + n as u64));
+        AliasBlock { port, vport: None, block, guids: GuidBlock(guids) }
     }
 }

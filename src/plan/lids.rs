@@ -65,10 +65,7 @@ impl Memory {
     /// The memory by which the end ports of an earlier fabric keep the LIDs of `table`, whatever
     /// was assigned since. Entries that overlap with these LIDs are dropped.
     pub fn keeping(&self, fabric: &Fabric, table: &LidTable) -> Self {
-        let is_overlapped = |&(first, last): &(Lid, Lid)| {
-            (first.0..=last.0).any(|lid| table.port(Lid(lid)).is_some())
-        };
-        let others = self.guid2lid.iter().filter(|(_, range)| !is_overlapped(range));
+        let others = self.guid2lid.iter().filter(|(_, range)| !is_overlapped(table, range));
         let mut guid2lid: Guid2Lid = others.map(|(&guid, &range)| (guid, range)).collect();
         for port in fabric.end_ports() {
             if let Some(base) = table.base(port) {
@@ -81,6 +78,10 @@ impl Memory {
         }
         Self { guid2lid: Arc::new(guid2lid), lids_assigned: true, ..self.clone() }
     }
+}
+
+fn is_overlapped(table: &LidTable, &(first, last): &(Lid, Lid)) -> bool {
+    (first.0..=last.0).any(|lid| table.port(Lid(lid)).is_some())
 }
 
 /// The set of assigned and reserved LIDs, indexed by LID.
@@ -129,12 +130,11 @@ impl FreeRanges {
     /// Takes `count` LIDs, a power of two, from a multiple of `count` on. Returns the first one, or
     /// `None` if no range has room.
     fn take(&mut self, count: u16) -> Option<u16> {
-        let start = |range: &FreeRange| {
-            let first = range.first.checked_next_multiple_of(count)?;
-            (range.last >= first && range.last - first >= count - 1).then_some(first)
-        };
-        let (at, first) =
-            self.0.iter().enumerate().find_map(|(at, range)| Some((at, start(range)?)))?;
+        let (at, first) = self
+            .0
+            .iter()
+            .enumerate()
+            .find_map(|(at, range)| Some((at, aligned_start(range, count)?)))?;
         let last = first + (count - 1);
         if self.0[at].last == last {
             self.0.remove(at);
@@ -143,6 +143,11 @@ impl FreeRanges {
         }
         Some(first)
     }
+}
+
+fn aligned_start(range: &FreeRange, count: u16) -> Option<u16> {
+    let first = range.first.checked_next_multiple_of(count)?;
+    (range.last >= first && range.last - first >= count - 1).then_some(first)
 }
 
 /// The LMC of an end port: `lmc` for channel adapters and routers, for enhanced switch ports 0 only
@@ -458,10 +463,6 @@ mod tests {
     #[test]
     fn carried_lids_of_vports_stay() {
         let mut fabric = fabric(99, &[(4, 0), (5, 0)]);
-        let carried = |vport: &mut VirtualPort| {
-            vport.lid_required = vport.index == 1;
-            vport.lid = Lid(if vport.index == 1 { 1 } else { 0 });
-        };
         with_vports(&mut fabric, 2, carried);
         let (table, ..) = assign(&fabric, &Options::default(), &Memory::default());
         assert_eq!(vport_lids(&table)[0], 1);
@@ -473,6 +474,11 @@ mod tests {
         let (table, ..) = assign(&fabric, &Options::default(), &Memory::default());
         assert!(!vport_lids(&table).contains(&4));
         assert_eq!(table.iter().count(), 9);
+    }
+
+    fn carried(vport: &mut VirtualPort) {
+        vport.lid_required = vport.index == 1;
+        vport.lid = Lid(if vport.index == 1 { 1 } else { 0 });
     }
 
     #[test]

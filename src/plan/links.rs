@@ -314,15 +314,16 @@ pub fn switch_targets(
 /// True if `target` must be sent to a switch with the SwitchInfo `observed`. PortStateChange is
 /// ignored: the sweep that saw the change clears it.
 pub fn switch_differs(observed: &SwitchInfo, target: &SwitchInfo) -> bool {
-    let fields = |info: &SwitchInfo| {
-        (
-            info.linear_fdb_top(),
-            info.life_time_value(),
-            info.multicast_fdb_top(),
-            info.default_port(),
-            info.default_mcast_primary(),
-            info.default_mcast_not_primary(),
-        )
-    };
-    fields(observed) != fields(target)
+    limited_fields(observed) != limited_fields(target)
+}
+
+fn limited_fields(info: &SwitchInfo) -> (u16, u8, u16, u8, u8, u8) {
+    (
+        info.linear_fdb_top(),
+        info.life_time_value(),
+        info.multicast_fdb_top(),
+        info.default_port(),
+        info.default_mcast_primary(),
+        info.default_mcast_not_primary(),
+    )
 }

@@ -81,6 +81,7 @@ impl LastTargets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::Range;
 
     fn target(num: u8, mtu: u8) -> Option<PortInfo> {
         let mut info = PortInfo::default();
@@ -94,11 +95,9 @@ mod tests {
         let all = [None, target(1, 4), target(2, 4), target(1, 4), target(1, 5), target(1, 4)];
         let nums = [0, 1, 2, 1, 1, 1].map(PortNum);
         let mut targets = PortTargets::collect(nums.into_iter().zip(all));
-        let slots = || (0..7).map(PortId);
         assert!(slots().map(|port| targets.of(port)).eq(all.into_iter().chain([None])));
-        let memory = |port: usize| targets.by_slot[port].as_ref().map(Arc::as_ptr);
-        assert_eq!(memory(1), memory(3));
-        assert_ne!(memory(1), memory(2));
+        assert_eq!(memory(&targets.by_slot, 1), memory(&targets.by_slot, 3));
+        assert_ne!(memory(&targets.by_slot, 1), memory(&targets.by_slot, 2));
 
         let before = targets.clone();
         targets.replace(PortId(2), target(2, 5));
@@ -107,5 +106,13 @@ mod tests {
         assert!(before.differences(&targets).eq([PortId(2)]));
         targets.replace(PortId(2), target(2, 4));
         assert_eq!((&targets, targets.len(), targets.is_empty()), (&before, 6, false));
+    }
+
+    fn memory(by_slot: &PagedVec<Option<Arc<PortInfo>>>, port: usize) -> Option<*const PortInfo> {
+        by_slot[port].as_ref().map(Arc::as_ptr)
+    }
+
+    fn slots() -> std::iter::Map<Range<u32>, fn(u32) -> PortId> {
+        (0..7).map(PortId)
     }
 }

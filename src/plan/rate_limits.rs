@@ -104,16 +104,17 @@ mod tests {
         let (policy, found) = enhanced_qos::parse(Path::new("rates"), &text, &groups);
         assert_eq!(found, []);
         let (limits, notes) = port_limits(&policy.expect("no error"), &fabric);
-        let with = |sl: usize, rate| {
-            let mut all = [4; enhanced_qos::SLS];
-            all[sl] = rate;
-            all
-        };
         let default = [4; enhanced_qos::SLS];
         assert_eq!(limits, [(ports[0], with(2, 1)), (ports[1], with(1, 2)), (ports[2], default)]);
         let texts: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
         assert!(texts[0].contains("line 11") && texts[0].contains("99"), "{texts:?}");
         assert!(texts[1].contains("several groups") && texts.len() == 2, "{texts:?}");
         assert_ne!(b, c);
+    }
+
+    fn with(sl: usize, rate: u32) -> [u32; 16] {
+        let mut all = [4; enhanced_qos::SLS];
+        all[sl] = rate;
+        all
     }
 }

@@ -23,7 +23,27 @@ use std::sync::Arc;
 
 /// A ring of `switches` switches with two cables each and one host per switch.
 pub(crate) fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
-    let node = |kind, guid: u64, num_ports, index: usize| TopologyNode {
+    let mut topology = Topology::default();
+    for i in 0..switches {
+        topology.nodes.push(node(lids, NodeKind::Ca, 0x10_0000 + 16 * i as u64, 1, 2 * i));
+        topology.nodes.push(node(lids, NodeKind::Switch, 0x20_0000 + i as u64, 4, 2 * i + 1));
+    }
+    for i in 0..switches {
+        topology.cables.push([(2 * i, PortNum(1)), (2 * i + 1, PortNum(1))]);
+        let next = (i + 1) % switches;
+        topology.cables.push([(2 * i + 1, PortNum(2)), (2 * next + 1, PortNum(3))]);
+    }
+    topology
+}
+
+fn node(
+    lids: &[(u16, u8)],
+    kind: NodeKind,
+    guid: u64,
+    num_ports: u8,
+    index: usize,
+) -> TopologyNode {
+    TopologyNode {
         model: Default::default(),
         kind,
         guid: Guid(guid),
@@ -36,18 +56,7 @@ pub(crate) fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
             .map(|&(lid, lmc)| (PortNum(u8::from(kind != NodeKind::Switch)), lid, lmc))
             .into_iter()
             .collect(),
-    };
-    let mut topology = Topology::default();
-    for i in 0..switches {
-        topology.nodes.push(node(NodeKind::Ca, 0x10_0000 + 16 * i as u64, 1, 2 * i));
-        topology.nodes.push(node(NodeKind::Switch, 0x20_0000 + i as u64, 4, 2 * i + 1));
     }
-    for i in 0..switches {
-        topology.cables.push([(2 * i, PortNum(1)), (2 * i + 1, PortNum(1))]);
-        let next = (i + 1) % switches;
-        topology.cables.push([(2 * i + 1, PortNum(2)), (2 * next + 1, PortNum(3))]);
-    }
-    topology
 }
 
 /// Gives the port of each host `count` vports, the first of which is the port itself.
@@ -185,12 +194,15 @@ fn programmed(old: &Fabric, plan: &super::Plan) -> Fabric {
             ports,
         }
     });
-    let end = |id: PortId| (old.node_of(id).guid(), old.port(id).num);
     let cables: Vec<_> = old
         .port_ids()
-        .filter_map(|id| old.port(id).peer.map(|peer| (end(id), end(peer))))
+        .filter_map(|id| old.port(id).peer.map(|peer| (end(old, id), end(old, peer))))
         .collect();
-    Fabric::assemble(parts.collect(), &cables, end(old.local()), Vec::new()).expect("a fabric")
+    Fabric::assemble(parts.collect(), &cables, end(old, old.local()), Vec::new()).expect("a fabric")
+}
+
+fn end(old: &Fabric, id: PortId) -> (Guid, PortNum) {
+    (old.node_of(id).guid(), old.port(id).num)
 }
 
 fn by_guid(fabric: &Fabric, table: &super::LidTable) -> BTreeMap<Guid, (Lid, u8)> {

@@ -25,6 +25,7 @@ use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::notes::Note;
 use crate::plan::port_targets::PortTargets;
+use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::tables::PkeyTable;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -164,11 +165,9 @@ impl Update<'_> {
     fn lids(&self, remembered: Option<(Memory, Vec<Note>)>) -> Option<Assigned> {
         let input = self.input;
         let baseline = self.baseline;
-        let is_end = |&id: &PortId| {
-            let port = input.fabric.port(id);
-            input.fabric.node(port.node).is_switch() == (port.num == PortNum::ZERO)
-        };
-        if remembered.is_some() && !self.difference.ports.iter().any(is_end) {
+        if remembered.is_some()
+            && !self.difference.ports.iter().any(|a| is_end_port(input.fabric, a))
+        {
             let lids = baseline.plan.lids.clone();
             return remembered.map(|(memory, notes)| Assigned { lids, memory, notes });
         }
@@ -289,13 +288,12 @@ impl Update<'_> {
         let policy = input.setup_policy()?;
         let old = &*baseline.fabric;
         let new = input.fabric;
-        let has_same_guid = |&id: &PortId| old.port(id).guid == new.port(id).guid;
         let made = || QosSetup::new(policy, new, &partitions.keys, input.partitions);
         let kept = baseline.plan.qos.setup.as_ref().filter(|setup| {
             setup.policy() == policy
                 && *input.partitions == **baseline.partitions
                 && baseline.plan.partitions.keys == partitions.keys
-                && self.difference.ports.iter().all(has_same_guid)
+                && self.difference.ports.iter().all(|a| has_same_guid(old, new, a))
         });
         Some(kept.map_or_else(|| Arc::new(made()), Arc::clone))
     }
@@ -374,8 +372,20 @@ impl Update<'_> {
     }
 }
 
+fn has_same_guid(old: &Fabric, new: &Fabric, &id: &PortId) -> bool {
+    old.port(id).guid == new.port(id).guid
+}
+
+fn is_end_port(fabric: &Fabric, &id: &PortId) -> bool {
+    let port = fabric.port(id);
+    fabric.node(port.node).is_switch() == (port.num == PortNum::ZERO)
+}
+
 fn same_pkeys(one: &[PkeyTable], two: &[PkeyTable]) -> bool {
     let is_same_slice = one.as_ptr() == two.as_ptr();
-    let equal = || one.par_chunks(4096).zip(two.par_chunks(4096)).all(|(one, two)| one == two);
-    one.len() == two.len() && (is_same_slice || equal())
+    one.len() == two.len() && (is_same_slice || have_equal_blocks(one, two))
+}
+
+fn have_equal_blocks(one: &[Arc<[PkeyBlock]>], two: &[Arc<[PkeyBlock]>]) -> bool {
+    one.par_chunks(4096).zip(two.par_chunks(4096)).all(|(one, two)| one == two)
 }

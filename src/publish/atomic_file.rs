@@ -132,10 +132,6 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("guid2lid");
         replace(&path, "good", true).expect("written");
-        let full = |file: &mut dyn io::Write| {
-            file.write_all(&[b'x'; 2 * BUFFER_SIZE])?;
-            Err(io::ErrorKind::StorageFull.into())
-        };
         let error = replace_with(&path, false, PUBLIC_MODE, full)
             .expect_err("the file system is full")
             .to_string();
@@ -146,5 +142,10 @@ mod tests {
             1,
             "no other file is left"
         );
+    }
+
+    fn full(file: &mut dyn io::Write) -> Result<(), io::Error> {
+        file.write_all(&[b'x'; 2 * BUFFER_SIZE])?;
+        Err(io::ErrorKind::StorageFull.into())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Subnet;
 use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::PortNum;
 use crate::ids::{Guid, Lid};
 use crate::notes::{Note, counted};
 use crate::plan::routing::Lft;
@@ -147,8 +148,11 @@ fn routed_hosts(subnet: &Subnet) -> impl Iterator<Item = (PortId, Lid)> + '_ {
 
 /// True if a host is attached to another port of the fabric than before.
 fn is_moved(last: &Subnet, old: PortId, now: &Fabric, port: PortId) -> bool {
-    let far = |fabric: &Fabric, port: PortId| fabric.port(port).peer.map(|far| fabric.end_of(far));
-    far(&last.fabric, old) != far(now, port)
+    far_end(&last.fabric, old) != far_end(now, port)
+}
+
+fn far_end(fabric: &Fabric, port: PortId) -> Option<(Guid, PortNum)> {
+    fabric.port(port).peer.map(|far| fabric.end_of(far))
 }
 
 struct Survey<'a> {

@@ -133,21 +133,18 @@ mod tests {
         let fabric = Fabric::from_topology(&ring(3, &[]), 0, &SyntheticView::default());
         let fabric = fabric.expect("a fabric");
         let node = fabric.switch(crate::fabric::SwitchId(1)).guid();
-        let set = |attr_id, attr_mod: u32| RefusedSet {
-            node,
-            port: PortNum(1),
-            attr_id,
-            attr_mod,
-            status: 0x1c,
-            is_essential: true,
-        };
-        let mut refused: Vec<RefusedSet> = (0..189).map(|at| set(AttrId::SL_TO_VL, at)).collect();
-        refused.push(set(AttrId::LINEAR_FT, 0));
+        let mut refused: Vec<RefusedSet> =
+            (0..189).map(|at| set(AttrId::SL_TO_VL, at, node)).collect();
+        refused.push(set(AttrId::LINEAR_FT, 0, node));
         let faults = DeviceFaults { refused, ..DeviceFaults::default() };
         let notes = faults.notes(&fabric);
         assert_eq!(notes.len(), 2, "{notes:?}");
         let mappings = notes.iter().find(|note| note.text.contains("188 more Sets"));
         let mappings = mappings.expect("the mappings are counted");
         assert!(mappings.text.contains("suppress_sl2vl_mad_status_errors"), "{mappings:?}");
+    }
+
+    fn set(attr_id: u16, attr_mod: u32, node: Guid) -> RefusedSet {
+        RefusedSet { node, port: PortNum(1), attr_id, attr_mod, status: 0x1c, is_essential: true }
     }
 }

@@ -90,9 +90,7 @@ pub(super) fn write_by(
 
 /// Gives the content of `new`, whose name is `temporary`, to `path`.
 fn put(mut new: File, temporary: &Path, path: &Path, mode: u32) -> io::Result<()> {
-    // `new` is closed after the rename: IN_CLOSE_WRITE has the name of the dump.
-    let rename = || fs::rename(temporary, path);
-    let Some(mut old) = open_to_keep(path, mode) else { return rename() };
+    let Some(mut old) = open_to_keep(path, mode) else { return rename(&temporary, &path) };
     match exchange(temporary, path) {
         Ok(()) => {
             // In both cases the name leads to the whole content.
@@ -101,12 +99,17 @@ fn put(mut new: File, temporary: &Path, path: &Path, mode: u32) -> io::Result<()
             }
             fs::remove_file(temporary)
         }
-        Err(Errno::ENOENT) => rename(),
+        Err(Errno::ENOENT) => rename(&temporary, &path),
         Err(_) => match copy(&mut new, &mut old) {
             Ok(()) => fs::remove_file(temporary),
-            Err(_) => rename(),
+            Err(_) => rename(&temporary, &path),
         },
     }
+}
+
+/// `new` is closed after the rename: IN_CLOSE_WRITE has the name of the dump.
+fn rename(temporary: &&Path, path: &&Path) -> Result<(), io::Error> {
+    fs::rename(*temporary, *path)
 }
 
 /// Opens the file whose inode is to be kept, without truncating it. `None`: there is none, or it

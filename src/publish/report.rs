@@ -10,6 +10,7 @@ use crate::plan::routing::Lft;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Number of LIDs that switches forward through each port, by port slot.
 pub fn link_loads(fabric: &Fabric, plan: &Plan) -> Vec<usize> {
@@ -62,7 +63,6 @@ pub fn worst_link(fabric: &Fabric, load: &[usize]) -> Option<(PortId, usize)> {
 /// The report of a subnet that came up.
 pub fn bring_up(subnet: &Subnet) -> String {
     let Subnet { fabric, plan, summary, .. } = subnet;
-    let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
     let cables = fabric.ports().iter().filter(|port| port.peer.is_some()).count() / 2;
     let groups: BTreeSet<Mlid> =
         plan.multicast.by_switch.iter().flatten().map(|&(mlid, _)| mlid).collect();
@@ -70,9 +70,9 @@ pub fn bring_up(subnet: &Subnet) -> String {
     let _ = writeln!(
         text,
         "fabric:    {}, {}, {}, {}",
-        counted(count(NodeKind::Switch), "switch", "switches"),
-        counted(count(NodeKind::Ca), "channel adapter", "channel adapters"),
-        counted(count(NodeKind::Router), "router", "routers"),
+        counted(node_count(fabric, NodeKind::Switch), "switch", "switches"),
+        counted(node_count(fabric, NodeKind::Ca), "channel adapter", "channel adapters"),
+        counted(node_count(fabric, NodeKind::Router), "router", "routers"),
         counted(cables, "cable", "cables"),
     );
     let _ = writeln!(
@@ -112,6 +112,10 @@ pub fn bring_up(subnet: &Subnet) -> String {
     let notes = plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes);
     put_notes(&mut text, notes.chain(&devices));
     text
+}
+
+fn node_count(fabric: &Arc<Fabric>, kind: NodeKind) -> usize {
+    fabric.nodes().iter().filter(|node| node.kind() == kind).count()
 }
 
 /// The report of a sweep without an acceptable plan.

@@ -279,13 +279,6 @@ pub(super) mod tests {
         response.0[3] = 0x81;
         // The kernel's half of the transaction ID.
         response.0[8..12].copy_from_slice(&[0, 0, 0, 12]);
-        let entry = |fate, mad| RecordedMad {
-            fate,
-            agent: Agent::SmiDirected,
-            lid: Lid(0xFFFF),
-            qpn: 0,
-            mad,
-        };
         let mut out = Vec::new();
         let mut requests = Requests::new();
         put_mad_entry(&mut out, 1, &entry(MadFate::Sent, request), &mut requests);
@@ -295,6 +288,10 @@ pub(super) mod tests {
         let lost = &out[size..];
         let error = read_entry(&mut ByteReader::new(lost, 0), 0, &mut Requests::new());
         assert!(error.is_err_and(|error| error.problem.contains("missing request")));
+    }
+
+    fn entry(fate: MadFate, mad: Mad) -> RecordedMad {
+        RecordedMad { fate, agent: Agent::SmiDirected, lid: Lid(0xFFFF), qpn: 0, mad }
     }
 
     #[test]

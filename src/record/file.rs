@@ -343,7 +343,6 @@ mod tests {
     fn errors_tell_the_place() {
         let event = EntryBody::Event(EventKind::Trap, "trap 128".into());
         let bytes = recording(&[event]);
-        let text = |bytes: &[u8]| Recording::decode(bytes).expect_err("no recording").to_string();
         assert_eq!(text(b""), "byte 0: this is not a recording of torus-sm");
         assert_eq!(text(&[0; 100]), "byte 0: this is not a recording of torus-sm");
         let mut newer = bytes.clone();
@@ -357,5 +356,9 @@ mod tests {
         let expected =
             format!("byte {}: the recording is cut off: it has no end", bytes.len() - 10);
         assert_eq!(text(&bytes[..bytes.len() - 10]), expected);
+    }
+
+    fn text(bytes: &[u8]) -> String {
+        Recording::decode(bytes).expect_err("no recording").to_string()
     }
 }

@@ -208,12 +208,11 @@ impl TryFrom<String> for BytesJson {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let digit = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
         let bytes: Option<Vec<u8>> = text
             .as_bytes()
             .chunks(2)
             .map(|pair| match pair {
-                &[high, low] => Some(digit(high)? << 4 | digit(low)?),
+                &[high, low] => Some(hexadecimal_digit(high)? << 4 | hexadecimal_digit(low)?),
                 _ => None,
             })
             .collect();
@@ -222,4 +221,8 @@ impl TryFrom<String> for BytesJson {
             bytes.ok_or_else(|| format!("\"{text}\" is not 1 to 64 bytes in hexadecimal"))?;
         Ok(Self::new(&bytes))
     }
+}
+
+fn hexadecimal_digit(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
 }

@@ -93,11 +93,13 @@ impl PlanResult {
 
 /// The options as text, without keys.
 fn options_text(options: &Options) -> String {
-    let is_key =
-        |line: &&str| line.split_whitespace().next().is_some_and(|word| word.ends_with("_key"));
     let text = options.to_text();
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     lines.filter(|line| !is_key(line)).flat_map(|line| [line, "\n"]).collect()
+}
+
+fn is_key(line: &&str) -> bool {
+    line.split_whitespace().next().is_some_and(|word| word.ends_with("_key"))
 }
 
 impl ConfigurationJson {
@@ -188,12 +190,18 @@ impl DevicesJson {
     /// The devices that the inputs of a plan observed.
     pub(super) fn new(record: &PlanRecord) -> Self {
         let fabric = &*record.inputs.fabric;
-        let pkeys = |slot: usize| record.inputs.pkeys.get(slot).map_or(&[][..], |table| &table[..]);
-        let nodes = fabric.nodes().iter().map(|node| node_json(fabric, node, &pkeys));
+        let nodes = fabric
+            .nodes()
+            .iter()
+            .map(|node| node_json(fabric, node, &|slot| pkeys(&record.inputs.pkeys, slot)));
         let position = record.position;
         let local = port_json(fabric, fabric.local());
         Self { position, local, nodes: nodes.collect() }
     }
+}
+
+fn pkeys(pkeys: &Arc<Vec<Arc<[PkeyBlock]>>>, slot: usize) -> &[PkeyBlock] {
+    pkeys.get(slot).map_or(&[][..], |table| &table[..])
 }
 
 fn node_json<'a>(

@@ -124,8 +124,7 @@ impl FlightRecorder {
         let number = state.plan_count;
         let result = PlanResult::Unfinished;
         state.plans.push_back(PlanRecord { number, position, inputs, result });
-        let slots = |plan: &PlanRecord| plan.inputs.fabric.ports().len();
-        while state.plans.len() > kept(state.plans.iter().rev().map(slots)) {
+        while state.plans.len() > kept(state.plans.iter().rev().map(slot_count)) {
             state.plans.pop_front();
         }
     }
@@ -197,6 +196,10 @@ impl FlightRecorder {
     fn lock(&self) -> MutexGuard<'_, RecorderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn slot_count(plan: &PlanRecord) -> usize {
+    plan.inputs.fabric.ports().len()
 }
 
 impl MadRecorder for FlightRecorder {

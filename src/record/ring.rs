@@ -298,12 +298,6 @@ mod tests {
             ring.push_event(number, EventKind::Timer, &format!("text {number} of some length"));
         }
         let plain = texts(&mut ring, 10_000);
-        let size = |ring: &BlockRing| -> usize {
-            let entries = ring.closed().map(|block| match &block.entries {
-                EncodedEntries::Plain(bytes) | EncodedEntries::Deflated(bytes) => bytes.capacity(),
-            });
-            entries.sum()
-        };
         let before = size(&ring);
         assert!(ring.to_compress(1000).is_none(), "the entries are new");
         let first = ring.to_compress(2 * SECOND).expect("a full block");
@@ -315,5 +309,12 @@ mod tests {
         assert_eq!(texts(&mut ring, 10_000), plain);
         ring.replace(&first, EntryBlock { first: 1, ..(*first).clone() });
         assert_eq!(ring.first(), 0, "a block that is not kept replaces none");
+    }
+
+    fn size(ring: &BlockRing) -> usize {
+        let entries = ring.closed().map(|block| match &block.entries {
+            EncodedEntries::Plain(bytes) | EncodedEntries::Deflated(bytes) => bytes.capacity(),
+        });
+        entries.sum()
     }
 }

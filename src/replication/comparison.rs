@@ -104,15 +104,18 @@ fn steps_of(policy_file: &str) -> Vec<(String, String)> {
 }
 
 fn step(id: u64, file: &Path) -> Vec<(String, String)> {
-    let name = |key: &str| format!("rch_policy_file step {id}{STEP_SEPARATOR}{key}");
     // Errors in the file are reported by the routing chain.
     let text = read_text(file);
     let is_readable = if text.is_ok() { "readable" } else { "" };
     let (settings, _) = StepSettings::parse(file, &text.unwrap_or_default());
-    let keys = settings
-        .texts()
-        .map(|(key, text)| (name(key), text.map_or_else(String::new, |text| value(key, text))));
-    std::iter::once((name(STEP_CONFIG), is_readable.to_owned())).chain(keys).collect()
+    let keys = settings.texts().map(|(key, text)| {
+        (key_name(key, id), text.map_or_else(String::new, |text| value(key, text)))
+    });
+    std::iter::once((key_name(STEP_CONFIG, id), is_readable.to_owned())).chain(keys).collect()
+}
+
+fn key_name(key: &str, id: u64) -> String {
+    format!("rch_policy_file step {id}{STEP_SEPARATOR}{key}")
 }
 
 /// Hash of a file's contents without comments and blanks; empty without a file.
@@ -156,15 +159,18 @@ fn difference(name: &str, own: &str, other: &str) -> String {
             _ => format!("{name} (contents of the files)"),
         };
     }
-    // Control characters of a peer must not reach the log.
-    let shown = |value: &str| match value {
-        "" => "not set".to_owned(),
-        value => value.escape_debug().take(80).collect::<String>(),
-    };
     if own.starts_with(HASHED) || other.starts_with(HASHED) {
         name.to_owned()
     } else {
-        format!("{name} (here {}, there {})", shown(own), shown(other))
+        format!("{name} (here {}, there {})", shown_value(own), shown_value(other))
+    }
+}
+
+/// Control characters of a peer must not reach the log.
+fn shown_value(value: &str) -> String {
+    match value {
+        "" => "not set".to_owned(),
+        value => value.escape_debug().take(80).collect::<String>(),
     }
 }
 
@@ -175,19 +181,28 @@ mod tests {
 
     #[test]
     fn keys_that_do_not_exist_are_not_listed() {
-        let exists = |name: &&str| TABLE.iter().any(|key| key.name == *name);
         let lists = LOCAL_KEYS.iter().chain(&SECRET_KEYS).chain(&FILE_KEYS);
         assert_eq!(lists.filter(|name| !exists(name)).count(), 0);
         let sections = LOCAL_SECTIONS.iter();
-        let is_used = |section: &&&str| TABLE.iter().any(|key| key.section == **section);
         assert_eq!(sections.filter(|section| !is_used(section)).count(), 0);
         // Paths may differ, and the contents matter.
         let compared = describe(&Options::default()).into_keys();
-        let is_switch = |name: &String| name == "honor_guid2lid_file";
         let files = compared.filter(|name| name.ends_with("_file") && !is_switch(name));
         let by_path: Vec<String> =
             files.filter(|name| !FILE_KEYS.contains(&name.as_str())).collect();
         assert_eq!(by_path, [""; 0]);
+    }
+
+    fn is_switch(name: &str) -> bool {
+        name == "honor_guid2lid_file"
+    }
+
+    fn exists(name: &&str) -> bool {
+        TABLE.iter().any(|key| key.name == *name)
+    }
+
+    fn is_used(section: &&&str) -> bool {
+        TABLE.iter().any(|key| key.section == **section)
     }
 
     #[test]
@@ -211,31 +226,27 @@ mod tests {
     #[test]
     fn files_are_compared_by_contents_without_comments() {
         let dir = tempfile::tempdir().expect("a folder");
-        let with = |name: &str, text: &str| {
-            let path = dir.path().join(name);
-            fs::write(&path, text).expect("a file");
-            describe(&Options { torus_config: path.display().to_string(), ..Options::default() })
-        };
-        let first = with("first", "torus 3 3 3\nxp_link 1 2 # a comment\n");
-        let same = with("same", "# other comments\n\ntorus  3 3 3\n  xp_link 1 2\n");
+        let first = with(&dir, "first", "torus 3 3 3\nxp_link 1 2 # a comment\n");
+        let same = with(&dir, "same", "# other comments\n\ntorus  3 3 3\n  xp_link 1 2\n");
         assert_eq!(differences(&first, &same), [""; 0]);
-        let other = with("other", "torus 3 3 4\n");
+        let other = with(&dir, "other", "torus 3 3 4\n");
         assert_eq!(differences(&first, &other), ["torus_config (contents of the files)"]);
-        let none = with("none", "# nothing\n");
+        let none = with(&dir, "none", "# nothing\n");
         assert_eq!(differences(&first, &none), ["torus_config (no or an empty file there)"]);
+    }
+
+    fn with(dir: &tempfile::TempDir, name: &str, text: &str) -> BTreeMap<String, String> {
+        let path = dir.path().join(name);
+        fs::write(&path, text).expect("a file");
+        describe(&Options { torus_config: path.display().to_string(), ..Options::default() })
     }
 
     /// The configuration of an instance whose files are in `dir`: a chain of three steps, of which
     /// two have configuration files, in `second` with a list of roots.
     fn chain(dir: &Path, second: &str, roots: &str, groups: &str) -> Description {
-        let file = |name: &str, text: String| {
-            let path = dir.join(name);
-            fs::write(&path, text).expect("a file");
-            path.display().to_string()
-        };
-        let roots = file("roots", roots.to_owned());
-        let second = file("second", format!("{second}root_guid_file {roots}\n"));
-        let third = file("third", "use_ucast_cache TRUE\nconnect_roots TRUE\n".to_owned());
+        let roots = file(dir, "roots", roots.to_owned());
+        let second = file(dir, "second", format!("{second}root_guid_file {roots}\n"));
+        let third = file(dir, "third", "use_ucast_cache TRUE\nconnect_roots TRUE\n".to_owned());
         let step = |id: u32, more: &str| {
             format!("unicast-step\nid: {id}\nengine: updn\n{more}end-unicast-step\n")
         };
@@ -245,8 +256,8 @@ mod tests {
             step(3, &format!("config: {third}\n")),
         ];
         let options = Options {
-            rch_policy_file: Some(file("rch", steps.concat())),
-            pgrp_policy_file: Some(file("pgrp", groups.to_owned())),
+            rch_policy_file: Some(file(dir, "rch", steps.concat())),
+            pgrp_policy_file: Some(file(dir, "pgrp", groups.to_owned())),
             ..Options::default()
         };
         let mut description = describe(&options);
@@ -255,21 +266,26 @@ mod tests {
         description
     }
 
+    fn file(dir: &Path, name: &str, text: String) -> String {
+        let path = dir.join(name);
+        fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    }
+
     #[test]
     fn files_of_the_steps_of_a_routing_chain_are_compared() {
         let [one, two] = [(), ()].map(|()| tempfile::tempdir().expect("a folder"));
-        let compare = |second: &str, roots: &str, groups: &str| {
-            let own = chain(one.path(), "", "0x1\n", "port-group\n");
-            differences(&own, &chain(two.path(), second, roots, groups))
-        };
-        assert_eq!(compare("# comment\n", "0x1 # a root\n", "port-group\n"), [""; 0]);
-        assert_eq!(compare("", "0x1\n", "other\n"), ["pgrp_policy_file (contents of the files)"]);
+        assert_eq!(compare(&one, &two, "# comment\n", "0x1 # a root\n", "port-group\n"), [""; 0]);
         assert_eq!(
-            compare("", "0x2\n", "port-group\n"),
+            compare(&one, &two, "", "0x1\n", "other\n"),
+            ["pgrp_policy_file (contents of the files)"]
+        );
+        assert_eq!(
+            compare(&one, &two, "", "0x2\n", "port-group\n"),
             ["rch_policy_file step 2: root_guid_file (contents of the files)"]
         );
         assert_eq!(
-            compare("connect_roots TRUE\n", "0x1\n", "port-group\n"),
+            compare(&one, &two, "connect_roots TRUE\n", "0x1\n", "port-group\n"),
             ["rch_policy_file step 2: connect_roots (here not set, there TRUE)"]
         );
         let own = chain(one.path(), "", "", "");
@@ -285,5 +301,16 @@ mod tests {
                 "rch_policy_file step 3: connect_roots (here TRUE, there not set)",
             ]
         );
+    }
+
+    fn compare(
+        one: &tempfile::TempDir,
+        two: &tempfile::TempDir,
+        second: &str,
+        roots: &str,
+        groups: &str,
+    ) -> Vec<String> {
+        let own = chain(one.path(), "", "0x1\n", "port-group\n");
+        differences(&own, &chain(two.path(), second, roots, groups))
     }
 }

@@ -55,18 +55,19 @@ impl TlsSettings {
         for address in listen.iter().chain(&peers) {
             host(address)?;
         }
-        let file = |name: &str, value: &Option<String>| {
-            let file = value.as_ref().map(PathBuf::from);
-            file.ok_or_else(|| format!("{name} is not set, which connections require"))
-        };
         Ok(Some(Self {
             listen,
             peers,
-            cert: file("replication_cert", &options.replication_cert)?,
-            key: file("replication_key", &options.replication_key)?,
-            ca: file("replication_ca", &options.replication_ca)?,
+            cert: required_file("replication_cert", &options.replication_cert)?,
+            key: required_file("replication_key", &options.replication_key)?,
+            ca: required_file("replication_ca", &options.replication_ca)?,
         }))
     }
+}
+
+fn required_file(name: &str, value: &Option<String>) -> Result<PathBuf, String> {
+    let file = value.as_ref().map(PathBuf::from);
+    file.ok_or_else(|| format!("{name} is not set, which connections require"))
 }
 
 /// The host of `HOST:PORT`, without the brackets of an IPv6 address.

@@ -18,6 +18,7 @@ use crate::ids::{Gid, Guid};
 use crate::wire::mad::{Method, Status};
 use crate::wire::record::{JoinState, McMemberRecord, PathRecord, Selector};
 use crate::wire::sa::SaStatus;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// Reason of requests with invalid components.
@@ -212,22 +213,33 @@ fn may_modify(query: &Query<'_>, group: &Group, member: Gid) -> bool {
 /// True if the selected components equal the group's parameters. P_Keys match if they belong to the
 /// same partition and are not both limited.
 fn parameters_match(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -> bool {
-    let differs = |component, differs: bool| query.has(component) && differs;
-    !(differs(McMemberRecord::QKEY, wanted.qkey() != spec.qkey)
-        || differs(McMemberRecord::PKEY, !wanted.pkey().matches(spec.pkey))
-        || differs(McMemberRecord::TRAFFIC_CLASS, wanted.traffic_class() != spec.traffic_class)
-        || differs(McMemberRecord::SL, wanted.sl() != spec.sl)
-        || differs(McMemberRecord::FLOW_LABEL, wanted.flow_label() != spec.flow_label)
-        || differs(McMemberRecord::HOP_LIMIT, wanted.hop_limit() != spec.hop_limit))
+    !(is_different(query, McMemberRecord::QKEY, wanted.qkey() != spec.qkey)
+        || is_different(query, McMemberRecord::PKEY, !wanted.pkey().matches(spec.pkey))
+        || is_different(
+            query,
+            McMemberRecord::TRAFFIC_CLASS,
+            wanted.traffic_class() != spec.traffic_class,
+        )
+        || is_different(query, McMemberRecord::SL, wanted.sl() != spec.sl)
+        || is_different(query, McMemberRecord::FLOW_LABEL, wanted.flow_label() != spec.flow_label)
+        || is_different(query, McMemberRecord::HOP_LIMIT, wanted.hop_limit() != spec.hop_limit))
+}
+
+fn is_different(query: &Query<'_>, component: u64, differs: bool) -> bool {
+    query.has(component) && differs
 }
 
 /// True if the group's MTU and rate satisfy the selectors of the request.
 fn selectors_match(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -> bool {
-    let rank = |code| rate_rank(code).unwrap_or(0);
     let mtu = query.has(McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU);
     let rate = query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE);
     (!mtu || satisfies(wanted.mtu_selector(), wanted.mtu().into(), spec.mtu.into()))
-        && (!rate || satisfies(wanted.rate_selector(), rank(wanted.rate()), rank(spec.rate)))
+        && (!rate
+            || satisfies(
+                wanted.rate_selector(),
+                rank_of_code(wanted.rate()),
+                rank_of_code(spec.rate),
+            ))
 }
 
 /// True if the port's link supports the group's MTU and rate.
@@ -265,10 +277,6 @@ fn push_group(
     group: &Group,
     reply: &mut ReplyBuilder,
 ) -> ControlFlow<()> {
-    let fits = |member: &GroupMember| {
-        (!query.has(McMemberRecord::JOIN_STATE) || member.state == wanted.join_state())
-            && (!query.has(McMemberRecord::PROXY_JOIN) || member.proxy == wanted.proxy_join())
-    };
     let prefix = query.view.options().subnet_prefix;
     let by_port = query.has(McMemberRecord::PORT_GID);
     if !by_port && !query.trusted {
@@ -277,7 +285,7 @@ fn push_group(
         let state = JoinState::FULL;
         let requester = port;
         let group_itself = GroupMember { port, state, proxy: false, requester, since: 0 };
-        return if fits(&group_itself) {
+        return if fits_member(query, wanted, &group_itself) {
             reply.push(&group.record())
         } else {
             ControlFlow::Continue(())
@@ -287,7 +295,7 @@ fn push_group(
         let gid = wanted.port_gid();
         let other_port =
             by_port && (gid.guid() != guid || !query.view.is_local_prefix(gid.prefix()));
-        if other_port || !fits(member) {
+        if other_port || !fits_member(query, wanted, member) {
             continue;
         }
         if query.trusted {
@@ -297,6 +305,11 @@ fn push_group(
         }
     }
     ControlFlow::Continue(())
+}
+
+fn fits_member(query: &Query<'_>, wanted: &McMemberRecord, member: &GroupMember) -> bool {
+    (!query.has(McMemberRecord::JOIN_STATE) || member.state == wanted.join_state())
+        && (!query.has(McMemberRecord::PROXY_JOIN) || member.proxy == wanted.proxy_join())
 }
 
 /// Appends the reply to a PathRecord query with a multicast DGID: the parameters of the group.
@@ -331,27 +344,50 @@ pub(super) fn path_to_group(query: &Query<'_>, wanted: &PathRecord, reply: &mut 
 fn path_matches(query: &Query<'_>, wanted: &PathRecord, group: &Group) -> bool {
     let spec = &group.spec;
     let view = &query.view;
-    let is_member_gid =
-        |gid: Gid| view.is_local_prefix(gid.prefix()) && group.members.contains_key(&gid.guid());
-    let is_member_port =
-        |port: Option<PortId>| port.is_some_and(|port| group.has_port(view.guid(port)));
-    let differs = |component, differs: bool| query.has(component) && differs;
-    let rank = |code| rate_rank(code).unwrap_or(0);
     let mtu = PathRecord::MTU_SELECTOR | PathRecord::MTU;
     let rate = PathRecord::RATE_SELECTOR | PathRecord::RATE;
     let mtu_fits = satisfies(wanted.mtu_selector(), wanted.mtu().into(), spec.mtu.into());
-    let rate_fits = satisfies(wanted.rate_selector(), rank(wanted.rate()), rank(spec.rate));
+    let rate_fits =
+        satisfies(wanted.rate_selector(), rank_of_code(wanted.rate()), rank_of_code(spec.rate));
     let wants_no_path = query.method != Method::GET && wanted.numb_path() == 0;
     view.has_pkey(query.requester, spec.pkey)
-        && !(differs(PathRecord::DLID, wanted.dlid().0 != group.mlid.0)
-            || differs(PathRecord::SGID, !is_member_gid(wanted.sgid()))
-            || differs(PathRecord::SLID, !is_member_port(view.lids().port(wanted.slid())))
-            || differs(PathRecord::PKEY, wanted.pkey() != spec.pkey)
-            || differs(PathRecord::SL, wanted.sl() != spec.sl)
-            || differs(PathRecord::NUMB_PATH, wants_no_path)
-            || differs(PathRecord::FLOW_LABEL, wanted.flow_label() != spec.flow_label)
-            || differs(PathRecord::HOP_LIMIT, wanted.hop_limit() != spec.hop_limit)
-            || differs(PathRecord::TRAFFIC_CLASS, wanted.traffic_class() != spec.traffic_class)
-            || differs(mtu, !mtu_fits)
-            || differs(rate, !rate_fits))
+        && !(is_different(query, PathRecord::DLID, wanted.dlid().0 != group.mlid.0)
+            || is_different(
+                query,
+                PathRecord::SGID,
+                !is_member_gid(view, &group.members, wanted.sgid()),
+            )
+            || is_different(
+                query,
+                PathRecord::SLID,
+                !is_member_port(group, view, view.lids().port(wanted.slid())),
+            )
+            || is_different(query, PathRecord::PKEY, wanted.pkey() != spec.pkey)
+            || is_different(query, PathRecord::SL, wanted.sl() != spec.sl)
+            || is_different(query, PathRecord::NUMB_PATH, wants_no_path)
+            || is_different(query, PathRecord::FLOW_LABEL, wanted.flow_label() != spec.flow_label)
+            || is_different(query, PathRecord::HOP_LIMIT, wanted.hop_limit() != spec.hop_limit)
+            || is_different(
+                query,
+                PathRecord::TRAFFIC_CLASS,
+                wanted.traffic_class() != spec.traffic_class,
+            )
+            || is_different(query, mtu, !mtu_fits)
+            || is_different(query, rate, !rate_fits))
+}
+
+fn rank_of_code(code: u8) -> usize {
+    rate_rank(code).unwrap_or(0)
+}
+
+fn is_member_port(group: &Group, view: &super::view::SubnetView<'_>, port: Option<PortId>) -> bool {
+    port.is_some_and(|port| group.has_port(view.guid(port)))
+}
+
+fn is_member_gid(
+    view: &super::view::SubnetView<'_>,
+    members: &BTreeMap<Guid, GroupMember>,
+    gid: Gid,
+) -> bool {
+    view.is_local_prefix(gid.prefix()) && members.contains_key(&gid.guid())
 }

@@ -216,15 +216,16 @@ pub fn report_retry(options: &Options) -> ReportRetry {
 fn ports_missing_in<'a>(view: &SubnetView<'a>, other: Option<&SubnetView<'a>>) -> Vec<EndPort> {
     let view = *view;
     let other = other.copied();
-    let is_missing = |end: &EndPort| {
-        other.is_none_or(|other| other.fabric().end_port_by_guid(view.guid(*end)).is_none())
-    };
     let fabric = view.fabric();
     let physical = fabric.end_ports().map(EndPort::from);
     let with_vports =
         fabric.virtual_ports().ports().filter_map(|(guid, _)| fabric.port_by_guid(guid));
     let vports = with_vports.flat_map(|port| fabric.vports_of(port).map(|(end, _)| end));
-    physical.chain(vports).filter(is_missing).collect()
+    physical.chain(vports).filter(|end| is_missing(&other, &view, end)).collect()
+}
+
+fn is_missing(other: &Option<SubnetView<'_>>, view: &SubnetView<'_>, end: &EndPort) -> bool {
+    other.is_none_or(|other| other.fabric().end_port_by_guid(view.guid(*end)).is_none())
 }
 
 /// A notice that the SA generates.

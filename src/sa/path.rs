@@ -26,6 +26,7 @@ use super::status::ErrorStatus;
 use super::view::SubnetView;
 use crate::config::prefix_routes;
 use crate::config::qos_policy::{QosLevel, Ranges};
+use crate::fabric::Fabric;
 use crate::fabric::PortId;
 use crate::fabric::virtual_ports::EndPort;
 use crate::ids::{Gid, Lid, Pkey};
@@ -48,9 +49,8 @@ pub(super) fn paths(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
         mcmember::path_to_group(query, &wanted, reply);
         return Ok(());
     }
-    let given = |component, gid: Gid| query.has(component).then_some(gid);
-    let sgid = given(PathRecord::SGID, wanted.sgid());
-    let dgid = given(PathRecord::DGID, wanted.dgid());
+    let sgid = given_gid(query, PathRecord::SGID, wanted.sgid());
+    let dgid = given_gid(query, PathRecord::DGID, wanted.dgid());
     let from = sgid.map(|gid| query.port_by_gid(&gid).ok_or(UNKNOWN_GID)).transpose()?;
     let to = dgid.map(|gid| destination_port(query, gid).ok_or(UNKNOWN_GID)).transpose()?;
     let source = path_end(query, from, query.has(PathRecord::SLID).then(|| wanted.slid()));
@@ -69,6 +69,10 @@ pub(super) fn paths(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
         }
     }
     Ok(())
+}
+
+fn given_gid(query: &Query<'_>, component: u64, gid: Gid) -> Option<Gid> {
+    query.has(component).then_some(gid)
 }
 
 /// The ports that an end of the query selects.
@@ -144,14 +148,17 @@ fn leaves_subnet(query: &Query<'_>, wanted: &PathRecord) -> bool {
 /// the first in OpenSM's order of GUIDs.
 fn router_to(query: &Query<'_>, gid: Gid) -> Option<PortId> {
     let fabric = query.view.fabric();
-    let is_router = |port: &PortId| fabric.node_of(*port).kind() == NodeKind::Router;
     match prefix_routes::router(query.prefix_routes, gid.prefix()).ok()? {
-        Some(guid) => fabric.port_by_guid(guid).filter(is_router),
+        Some(guid) => fabric.port_by_guid(guid).filter(|port| is_router(fabric, port)),
         None => fabric
             .end_ports()
-            .filter(is_router)
+            .filter(|port| is_router(fabric, port))
             .min_by_key(|&port| query.view.guid(port).opensm_order()),
     }
+}
+
+fn is_router(fabric: &Fabric, port: &PortId) -> bool {
+    fabric.node_of(*port).kind() == NodeKind::Router
 }
 
 /// The LIDs of a path end: the one of the query, or all LIDs of the port. Returns the first LID and
@@ -205,9 +212,7 @@ fn push_paths(
     let disjoint = (0..sources.min(targets)).map(|n| (n, n, 0));
     let rest = (0..sources).flat_map(|s| (0..targets).map(move |d| (s, d, 2)));
     let rest = rest.filter(|(s, d, _)| s != d);
-    let has_path_bits =
-        |d: &u16| bits.is_none_or(|bits| bits.contains(u64::from((dlid + d).saturating_sub(base))));
-    let paths = disjoint.chain(rest).filter(|(_, d, _)| has_path_bits(d));
+    let paths = disjoint.chain(rest).filter(|(_, d, _)| has_path_bits(&bits, d, dlid, base));
     let records = paths.filter_map(|(s, d, preference)| {
         let ends = PathEnds { from, to, slid: Lid(slid + s), dlid: Lid(dlid + d) };
         let mut record = record(query, wanted, level, &ends)?;
@@ -222,6 +227,10 @@ fn push_paths(
         }
     }
     ControlFlow::Continue(())
+}
+
+fn has_path_bits(bits: &Option<&Ranges>, d: &u16, dlid: u16, base: u16) -> bool {
+    bits.is_none_or(|bits| bits.contains(u64::from((dlid + d).saturating_sub(base))))
 }
 
 /// The record of a path for every GID, aliases included, of the ends that the query does not select

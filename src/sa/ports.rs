@@ -4,7 +4,9 @@ use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
 use super::vport_records;
 use crate::fabric::PortId;
+use crate::ids::Lid;
 use crate::ids::{MKey, PortNum, SmKey};
+use crate::plan::LidTable;
 use crate::transport::GSI_QKEY;
 use crate::wire::attr::{CapMask, PortInfo, SmInfo};
 use crate::wire::record::tables::LinkRecord;
@@ -207,11 +209,9 @@ pub(super) fn links(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
     let wanted: LinkRecord = query.record();
     let fabric = query.view.fabric();
     let lids = query.view.lids();
-    // Every LID of the port's LMC range selects the record, which contains the base LID.
-    let base = |lid| lids.port(lid).and_then(|port| lids.base(port)).unwrap_or(lid);
     let mut wanted = wanted;
-    wanted.set_from_lid(base(wanted.from_lid()));
-    wanted.set_to_lid(base(wanted.to_lid()));
+    wanted.set_from_lid(base_lid(lids, wanted.from_lid()));
+    wanted.set_to_lid(base_lid(lids, wanted.to_lid()));
     for (id, port) in fabric.port_ids().zip(fabric.ports()) {
         let Some(peer) = port.peer else { continue };
         let from = lids.base_of_owner(fabric, id);
@@ -230,6 +230,11 @@ pub(super) fn links(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
         }
     }
     Ok(())
+}
+
+/// Every LID of the port's LMC range selects the record, which contains the base LID.
+fn base_lid(lids: &LidTable, lid: Lid) -> Lid {
+    lids.port(lid).and_then(|port| lids.base(port)).unwrap_or(lid)
 }
 
 /// SMInfoRecord: one per subnet manager, with the SM_Key cleared.

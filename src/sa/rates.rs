@@ -86,8 +86,6 @@ mod tests {
     #[test]
     fn clients_are_told_rates_that_they_know() {
         let mut info = PortInfo::default();
-        let known =
-            |info: &PortInfo| [16, 19, 20, 21, 22, 23, 24].map(|rate| rate_known_to(info, rate));
         assert_eq!(known(&info), [16, 6, 7, 18, 18, 18, 18]);
         info.set_capability_mask(CapMask::EXTENDED_SPEEDS);
         assert_eq!(known(&info), [16, 15, 7, 18, 18, 18, 18]);
@@ -97,6 +95,10 @@ mod tests {
         assert_eq!(known(&info), [16, 15, 20, 21, 22, 22, 22]);
         info.set_capability_mask2(CapMask2::LINK_WIDTH_2X | CapMask2::LINK_SPEED_NDR);
         assert_eq!(known(&info), [16, 19, 20, 21, 22, 23, 24]);
+    }
+
+    fn known(info: &PortInfo) -> [u8; 7] {
+        [16, 19, 20, 21, 22, 23, 24].map(|rate| rate_known_to(info, rate))
     }
 
     #[test]

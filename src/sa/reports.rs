@@ -322,8 +322,9 @@ impl ReportQueue {
         own.unanswered = if answered { 0 } else { own.unanswered + 1 };
         let since = own.silent_since.unwrap_or(completed.sent);
         own.silent_since = (!answered).then_some(since);
-        let is_over = |limit: Duration| now.saturating_duration_since(since) >= limit;
-        if own.unanswered > MAX_UNANSWERED && completed.max_silence.is_some_and(is_over) {
+        if own.unanswered > MAX_UNANSWERED
+            && completed.max_silence.is_some_and(|limit| is_over(limit, now, since))
+        {
             self.silent.push((guid, qpn));
         }
         own.paused_until = pause(own.unanswered).map(|pause| now + pause);
@@ -386,9 +387,8 @@ impl ReportQueue {
             }
             is_kept
         });
-        let has_port = |guid: &Guid| self.ports.contains_key(guid);
-        self.turns.retain(has_port);
-        self.turns_of_silent.retain(has_port);
+        self.turns.retain(|guid| has_port(&self.ports, guid));
+        self.turns_of_silent.retain(|guid| has_port(&self.ports, guid));
     }
 
     /// Discards all reports, when another subnet manager becomes master.
@@ -406,6 +406,14 @@ impl ReportQueue {
             }
         }
     }
+}
+
+fn has_port(ports: &BTreeMap<Guid, PortReports>, guid: &Guid) -> bool {
+    ports.contains_key(guid)
+}
+
+fn is_over(limit: Duration, now: Instant, since: Instant) -> bool {
+    now.saturating_duration_since(since) >= limit
 }
 
 /// Timeout of each transmission of a report, and number of retransmissions.

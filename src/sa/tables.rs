@@ -68,8 +68,7 @@ pub(super) fn multicast(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(
     let tables = &query.view.plan().multicast.by_switch;
     for (switch, lid) in switches(query, MulticastFtRecord::LID, wanted.lid()) {
         let entries = tables.get(switch.index()).map_or(&[][..], Vec::as_slice);
-        let index = |mlid: Mlid| usize::from(mlid.0.saturating_sub(Mlid::FIRST.0));
-        let blocks = entries.last().map_or(0, |&(mlid, _)| index(mlid) / MFT_BLOCK + 1);
+        let blocks = entries.last().map_or(0, |&(mlid, _)| index_of_mlid(mlid) / MFT_BLOCK + 1);
         let ports = usize::from(query.view.fabric().switch(switch).num_ports());
         for block in 0..blocks {
             for position in 0..=(ports / MFT_POSITION_PORTS) as u8 {
@@ -78,8 +77,10 @@ pub(super) fn multicast(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(
                 record.set_position(position);
                 record.set_block(block as u16);
                 let mut masks = MftBlock::default();
-                for &(mlid, mask) in entries.iter().filter(|e| index(e.0) / MFT_BLOCK == block) {
-                    masks.0[index(mlid) % MFT_BLOCK] = mask.position(position);
+                for &(mlid, mask) in
+                    entries.iter().filter(|e| index_of_mlid(e.0) / MFT_BLOCK == block)
+                {
+                    masks.0[index_of_mlid(mlid) % MFT_BLOCK] = mask.position(position);
                 }
                 record.set_masks(&masks);
                 let mut wanted = wanted;
@@ -91,6 +92,10 @@ pub(super) fn multicast(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(
         }
     }
     Ok(())
+}
+
+fn index_of_mlid(mlid: Mlid) -> usize {
+    usize::from(mlid.0.saturating_sub(Mlid::FIRST.0))
 }
 
 /// SLtoVLMappingTableRecord: one per pair of ports of a switch, and one per port of other nodes,

@@ -9,6 +9,7 @@ use super::path::{self, PathEnds};
 use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
 use crate::fabric::{Node, NodeId, Port, PortId};
+use crate::ids::Lid;
 use crate::ids::PortNum;
 use crate::wire::mad::Method;
 use crate::wire::record::{PathRecord, TraceRecord};
@@ -49,25 +50,35 @@ fn path(query: &Query<'_>) -> Result<Option<PathEnds>, ErrorStatus> {
     let Some(found) = found.first::<PathRecord>() else { return Ok(None) };
     let slid = found.slid();
     let dlid = found.dlid();
-    let port = |lid| query.view.lids().port(lid);
-    let ends = port(slid).zip(port(dlid));
+    let ends = port_of_lid(&query.view, slid).zip(port_of_lid(&query.view, dlid));
     Ok(ends.map(|(from, to)| PathEnds { from: from.into(), to: to.into(), slid, dlid }))
+}
+
+fn port_of_lid(view: &super::view::SubnetView<'_>, lid: Lid) -> Option<PortId> {
+    view.lids().port(lid)
 }
 
 /// The nodes of a path, from source to destination.
 fn hops(query: &Query<'_>, ends: &PathEnds) -> Vec<Hop> {
-    let node = |port| query.view.fabric().port(port).node;
     let mut hops: Vec<Hop> = Vec::new();
     path::walk(&query.view, ends, |path::NodeTransit { entry, exit, .. }| {
-        hops.push(Hop { node: node(exit), entry, exit: Some(exit) });
+        hops.push(Hop { node: node_of(&query.view, exit), entry, exit: Some(exit) });
     });
-    if hops.last().is_none_or(|last| last.node != node(ends.to.physical)) {
-        hops.push(Hop { node: node(ends.to.physical), entry: Some(ends.to.physical), exit: None });
+    if hops.last().is_none_or(|last| last.node != node_of(&query.view, ends.to.physical)) {
+        hops.push(Hop {
+            node: node_of(&query.view, ends.to.physical),
+            entry: Some(ends.to.physical),
+            exit: None,
+        });
     }
     if let Some(last) = hops.last_mut() {
         last.exit = None;
     }
     hops
+}
+
+fn node_of(view: &super::view::SubnetView<'_>, port: PortId) -> NodeId {
+    view.fabric().port(port).node
 }
 
 fn record(query: &Query<'_>, hop: &Hop) -> TraceRecord {

@@ -4,8 +4,10 @@
 
 use crate::fabric::PortId;
 use crate::ids::Lid;
+use crate::plan::Plan;
 use crate::publish::Subnet;
 use crate::wire::attr::{NodeKind, Notice, TrapNumber};
+use std::sync::Arc;
 
 const OTHER_SUBJECT: &str = "it is about another port";
 
@@ -20,8 +22,7 @@ pub fn sender(subnet: &Subnet, lid: Lid) -> Option<PortId> {
 /// # Errors
 /// The reason why it cannot.
 pub fn check(subnet: &Subnet, sender: PortId, notice: &Notice) -> Result<(), &'static str> {
-    let owns = |lid: Lid| lid == Lid(0) || subnet.plan.lids.port(lid) == Some(sender);
-    if !owns(notice.issuer_lid()) {
+    if !owns(&subnet.plan, notice.issuer_lid(), sender) {
         return Err("it names another port as its issuer");
     }
     if !notice.is_generic() {
@@ -33,16 +34,22 @@ pub fn check(subnet: &Subnet, sender: PortId, notice: &Notice) -> Result<(), &'s
         TrapNumber::LINK_STATE | TrapNumber::SWITCH_BAD_P_KEY if !is_switch => {
             Err("only switches send this trap")
         }
-        TrapNumber::LINK_STATE if !owns(notice.link_state_lid()) => Err(OTHER_SUBJECT),
+        TrapNumber::LINK_STATE if !owns(&subnet.plan, notice.link_state_lid(), sender) => {
+            Err(OTHER_SUBJECT)
+        }
         TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL
         | TrapNumber::LOCAL_CHANGES
         | TrapNumber::SYSTEM_GUID
-            if !owns(notice.subject_lid()) =>
+            if !owns(&subnet.plan, notice.subject_lid(), sender) =>
         {
             Err(OTHER_SUBJECT)
         }
         _ => Ok(()),
     }
+}
+
+fn owns(plan: &Arc<Plan>, lid: Lid, sender: PortId) -> bool {
+    lid == Lid(0) || plan.lids.port(lid) == Some(sender)
 }
 
 /// Checks that ProducerType is that of the device of `sender`. Firmware with another one exists, so

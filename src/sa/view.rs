@@ -110,12 +110,21 @@ impl<'a> SubnetView<'a> {
                 .min_by_key(|key| (key.base_opensm_order(), !key.is_full()))
                 .copied();
         }
-        let only = |keys: &[Pkey], full| -> Vec<Pkey> {
-            keys.iter().copied().filter(|key| key.is_full() == full).collect()
-        };
         first_match(ours.to_vec(), theirs.to_vec(), Pkey::opensm_order)
-            .or_else(|| first_match(only(ours, true), only(theirs, false), Pkey::base_opensm_order))
-            .or_else(|| first_match(only(ours, false), only(theirs, true), Pkey::base_opensm_order))
+            .or_else(|| {
+                first_match(
+                    keys_of_kind(ours, true),
+                    keys_of_kind(theirs, false),
+                    Pkey::base_opensm_order,
+                )
+            })
+            .or_else(|| {
+                first_match(
+                    keys_of_kind(ours, false),
+                    keys_of_kind(theirs, true),
+                    Pkey::base_opensm_order,
+                )
+            })
     }
 
     /// The lowest P_Key of the `allowed` partitions that the ports share. As in OpenSM, it is the number
@@ -179,6 +188,10 @@ impl<'a> SubnetView<'a> {
         resolve_enabled(&mut info);
         Some(info)
     }
+}
+
+fn keys_of_kind(keys: &[Pkey], full: bool) -> Vec<Pkey> {
+    keys.iter().copied().filter(|key| key.is_full() == full).collect()
 }
 
 /// The first of `ours` that matches one of `theirs` in a merge of both lists, sorted by `order`.

@@ -90,10 +90,7 @@ impl AdaptiveTables {
         let first = table_index(request.modifier, AR_GROUP_BLOCK, limits.group_cap.into())?;
         if let Some(data) = request.write {
             let groups = ArGroupBlock(*data).groups();
-            let is_valid = |ports: &GroupPorts| {
-                (0..=u8::MAX).all(|port| !has_port(ports, port) || (1..=num_ports).contains(&port))
-            };
-            if !groups.iter().all(is_valid) {
+            if !groups.iter().all(|ports| has_valid_ports(ports, num_ports)) {
                 return Err(Status::BAD_FIELD);
             }
             put(&mut self.groups, first, &groups, [0; 4]);
@@ -190,6 +187,10 @@ impl AdaptiveTables {
         }
         Ok(())
     }
+}
+
+fn has_valid_ports(ports: &GroupPorts, num_ports: u8) -> bool {
+    (0..=u8::MAX).all(|port| !has_port(ports, port) || (1..=num_ports).contains(&port))
 }
 
 /// Index of the first element of a block.

@@ -69,9 +69,12 @@ impl Enforcement<'_> {
         } else {
             port.info.partition_enforcement_in()
         };
-        let has_key = || self.devices.pkey_index(slot, self.pkey).is_some();
-        self.devices.is_switch(port.node) && enforces && !has_key()
+        self.devices.is_switch(port.node) && enforces && !has_key(&self.pkey, self.devices, slot)
     }
+}
+
+fn has_key(pkey: &Pkey, devices: &Devices, slot: u32) -> bool {
+    devices.pkey_index(slot, *pkey).is_some()
 }
 
 impl LinkObserver for Enforcement<'_> {

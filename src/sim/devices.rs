@@ -122,11 +122,10 @@ impl Devices {
             .iter()
             .zip(0u32..)
             .map(|(node, index)| (index, node.description.to_string()));
-        let of_port = |guid| self.ports.iter().find(|port| port.guid == guid).map(|port| port.node);
         node_name::find(
             name,
             nodes,
-            |guid| self.by_guid.get(&guid).copied().or_else(|| of_port(guid)),
+            |guid| self.by_guid.get(&guid).copied().or_else(|| of_port(&self.ports, guid)),
             |_| None,
         )
     }
@@ -335,4 +334,8 @@ impl Devices {
         };
         usize::from(cap)
     }
+}
+
+fn of_port(ports: &[Port], guid: Guid) -> Option<u32> {
+    ports.iter().find(|port| port.guid == guid).map(|port| port.node)
 }

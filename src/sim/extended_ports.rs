@@ -7,6 +7,7 @@ use super::tables::AttributeData;
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::{FDR10, MlnxExtPortInfo, PortState};
 use crate::wire::mad::Status;
+use std::collections::HashSet;
 
 /// StateChangeEnable: a Set changes LinkSpeedEnabled.
 const SPEED_ENABLED: u8 = 1;
@@ -42,13 +43,17 @@ impl Devices {
         }
         let port = self.port(slot);
         let is_up = port.info.port_state() != PortState::Down;
-        let is_enabled = |slot: u32| self.fdr10.contains(&slot);
         let mut info = MlnxExtPortInfo::default();
         info.set_link_speed_supported(FDR10);
-        info.set_link_speed_enabled(if is_enabled(slot) { FDR10 } else { 0 });
+        info.set_link_speed_enabled(if is_enabled(&self.fdr10, slot) { FDR10 } else { 0 });
         // The simulated link changes its speed without training.
-        let is_active = is_up && is_enabled(slot) && is_enabled(port.peer);
+        let is_active =
+            is_up && is_enabled(&self.fdr10, slot) && is_enabled(&self.fdr10, port.peer);
         info.set_link_speed_active(if is_active { FDR10 } else { 0 });
         Ok(info.0)
     }
+}
+
+fn is_enabled(fdr10: &HashSet<u32>, slot: u32) -> bool {
+    fdr10.contains(&slot)
 }

@@ -217,13 +217,17 @@ impl Devices {
         needs_active: bool,
         links: &mut impl LinkObserver,
     ) -> Option<u32> {
-        let active = |slot: u32| self.port(slot).info.port_state() == PortState::Active;
-        let next =
-            self.linked_peer(slot).filter(|&next| !needs_active || (active(slot) && active(next)));
+        let next = self
+            .linked_peer(slot)
+            .filter(|&next| !needs_active || (self.is_active(slot) && self.is_active(next)));
         let Some(next) = next else {
             links.link_inactive(slot);
             return None;
         };
         links.cross(slot, next).then_some(next)
+    }
+
+    fn is_active(&self, slot: u32) -> bool {
+        self.port(slot).info.port_state() == PortState::Active
     }
 }

@@ -292,12 +292,11 @@ impl Shape {
     }
 
     fn can_be_seed(&self, at: [u16; 3]) -> bool {
-        let present = |at: &[u16; 3]| !self.missing_switches.contains(at);
-        present(&at)
+        present(&self.missing_switches, &at)
             && (0..3).all(|dimension| {
                 let links = self.seed_links(at, dimension);
                 (self.radix[dimension] < 2 || !links.is_empty())
-                    && links.iter().all(|(_, at)| present(at))
+                    && links.iter().all(|(_, at)| present(&self.missing_switches, at))
             })
     }
 
@@ -311,6 +310,10 @@ impl Shape {
             let _ = writeln!(text, "{name}_dateline -{}", at[dimension]);
         }
     }
+}
+
+fn present(missing_switches: &[[u16; 3]], at: &[u16; 3]) -> bool {
+    !missing_switches.contains(at)
 }
 
 fn node(kind: NodeKind, guid: Guid, description: String, num_ports: u8) -> TopologyNode {

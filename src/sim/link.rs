@@ -6,6 +6,7 @@ use super::negotiation::{negotiate, set_link_up};
 use crate::fabric::link_rate::LinkRate;
 use crate::fabric::synthetic::set_link;
 use crate::wire::attr::{PhysState, PortState};
+use std::collections::HashMap;
 
 impl Devices {
     /// Takes the link at `slot` down, at both ends.
@@ -40,13 +41,7 @@ impl Devices {
     /// Both ends of the cable at `slot`, if its link is ready to be trained.
     fn trainable_ends(&self, slot: u32) -> Option<(u32, u32)> {
         let [Some(a), Some(b)] = self.ends(slot) else { return None };
-        let ready = |end: u32| {
-            let port = self.port(end);
-            port.plugged
-                && port.info.phys_state() == PhysState::Polling
-                && port.info.port_state() == PortState::Down
-        };
-        (ready(a) && ready(b)).then_some((a, b))
+        (self.is_ready(a) && self.is_ready(b)).then_some((a, b))
     }
 
     /// Defects of the cable between two ports.
@@ -54,8 +49,7 @@ impl Devices {
         if self.cable_faults.is_empty() {
             return CableFault::NONE;
         }
-        let at = |end: u32| self.cable_faults.get(&end).copied().unwrap_or(CableFault::NONE);
-        at(a).combine(at(b))
+        fault_at(&self.cable_faults, a).combine(fault_at(&self.cable_faults, b))
     }
 
     /// Changes the defects of the cable at `slot`, from the next training on.
@@ -218,4 +212,15 @@ impl Devices {
         }
         self.changed_switches.retain(|&other| other != node);
     }
+
+    fn is_ready(&self, end: u32) -> bool {
+        let port = self.port(end);
+        port.plugged
+            && port.info.phys_state() == PhysState::Polling
+            && port.info.port_state() == PortState::Down
+    }
+}
+
+fn fault_at(cable_faults: &HashMap<u32, CableFault>, end: u32) -> CableFault {
+    cable_faults.get(&end).copied().unwrap_or(CableFault::NONE)
 }

@@ -8,18 +8,24 @@ use crate::wire::attr::{LinkWidth, PortInfo};
 /// Width and speed of the link between two ports: the maximum that both have enabled and that the
 /// cable allows; 1x SDR if there is none.
 pub(super) fn negotiate(a: &PortInfo, b: &PortInfo, cable: CableFault) -> (u8, LinkSpeed) {
-    let highest = |mask: u8| if mask == 0 { 1 } else { 1 << mask.ilog2() };
-    // In the order of their bits, 2x would be the widest.
-    let widest = |mask: u8| match mask & !LinkWidth::X2 {
-        0 if mask != 0 => LinkWidth::X2,
-        LinkWidth::X1 if mask & LinkWidth::X2 != 0 => LinkWidth::X2,
-        wider => highest(wider),
-    };
     let enabled = |info: &PortInfo| LinkSpeed::enabled_mask(info);
     (
         widest(a.link_width_enabled() & b.link_width_enabled() & cable.widths),
         LinkSpeed::fastest(enabled(a) & enabled(b) & cable.speeds),
     )
+}
+
+/// In the order of their bits, 2x would be the widest.
+fn widest(mask: u8) -> u8 {
+    match mask & !LinkWidth::X2 {
+        0 if mask != 0 => LinkWidth::X2,
+        LinkWidth::X1 if mask & LinkWidth::X2 != 0 => LinkWidth::X2,
+        wider => highest_bit(wider),
+    }
+}
+
+fn highest_bit(mask: u8) -> u8 {
+    if mask == 0 { 1 } else { 1 << mask.ilog2() }
 }
 
 /// Sets the fields of a port whose link has been trained.

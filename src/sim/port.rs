@@ -150,10 +150,13 @@ fn register(
     role: PortRole,
 ) -> Option<u32> {
     let requests = registration(agent, role);
-    let owner = || Owner::SimPort { queue: queue.clone(), agent };
-    let registered = net.register(slot, &requests, owner());
+    let registered = net.register(slot, &requests, owner_of(queue, agent));
     let responses = Registration { methods: 0, ..requests };
-    registered.or_else(|_| net.register(slot, &responses, owner())).ok()
+    registered.or_else(|_| net.register(slot, &responses, owner_of(queue, agent))).ok()
+}
+
+fn owner_of(queue: &Arc<DeliveryQueue>, agent: Agent) -> Owner {
+    Owner::SimPort { queue: queue.clone(), agent }
 }
 
 fn registration(agent: Agent, PortRole { is_sm, segmentation }: PortRole) -> Registration {

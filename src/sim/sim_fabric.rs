@@ -295,8 +295,7 @@ impl SimFabric {
         let present: Vec<u32> = slots.iter().copied().flatten().collect();
         let cut_off: HashSet<u32> =
             net.devices.cut_off(&present, lid, needs_active).into_iter().collect();
-        let is_cut_off = |slot: &Option<u32>| slot.is_none_or(|slot| cut_off.contains(&slot));
-        let ends = from.iter().zip(&slots).filter(|(_, slot)| is_cut_off(slot));
+        let ends = from.iter().zip(&slots).filter(|(_, slot)| is_cut_off(&cut_off, slot));
         ends.map(|(&end, _)| end).collect()
     }
 
@@ -315,13 +314,12 @@ impl SimFabric {
         for (&guid, &node) in &devices.by_guid {
             guids[node as usize] = guid;
         }
-        let end = |slot: u32| {
-            let port = devices.port(slot);
-            (guids[port.node as usize], port.num)
-        };
         let slots = 0..devices.ports.len() as u32;
         let pairs = slots.filter_map(|slot| Some((slot, devices.linked_peer(slot)?)));
-        pairs.filter(|(slot, peer)| slot < peer).map(|(a, b)| [end(a), end(b)]).collect()
+        pairs
+            .filter(|(slot, peer)| slot < peer)
+            .map(|(a, b)| [end(&guids, devices, a), end(&guids, devices, b)])
+            .collect()
     }
 
     /// Numbers of Gets and Sets of an attribute that the devices' agents received.
@@ -365,4 +363,13 @@ impl SimFabric {
         net.requests.clear();
         net.congestion.requests.clear();
     }
+}
+
+fn end(guids: &[Guid], devices: &Devices, slot: u32) -> (Guid, PortNum) {
+    let port = devices.port(slot);
+    (guids[port.node as usize], port.num)
+}
+
+fn is_cut_off(cut_off: &HashSet<u32>, slot: &Option<u32>) -> bool {
+    slot.is_none_or(|slot| cut_off.contains(&slot))
 }

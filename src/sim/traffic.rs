@@ -270,11 +270,7 @@ impl SimFabric {
         let net = self.shared.lock();
         let devices = &net.devices;
         let TrafficResult { delivered, lost, loads } = devices.send_traffic(traffic, by);
-        let end = |slot: u32| {
-            let port = devices.port(slot);
-            (devices.node(port.node).info.node_guid(), port.num)
-        };
-        let loads = loads.into_iter().map(|(slot, load)| (end(slot), load)).collect();
+        let loads = loads.into_iter().map(|(slot, load)| (end(devices, slot), load)).collect();
         TrafficReport { delivered, lost, loads }
     }
 
@@ -312,6 +308,11 @@ impl SimFabric {
     }
 }
 
+fn end(devices: &Devices, slot: u32) -> (Guid, PortNum) {
+    let port = devices.port(slot);
+    (devices.node(port.node).info.node_guid(), port.num)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,11 +335,14 @@ mod tests {
             chosen.push([of_group, different(Exits::Flow(ports.clone()))]);
         }
         assert!(chosen.iter().all(|&counts| counts == [4, 1]), "{chosen:?}");
-        let first = |from| Flow { from, lid: Lid(9), node: 2 }.number(4);
         let flows = (0..64).fold([0; 4], |mut flows, from| {
             flows[first(from) as usize] += 1;
             flows
         });
         assert!(flows.iter().all(|&count| count > 4), "{flows:?}");
+    }
+
+    fn first(from: u32) -> u64 {
+        Flow { from, lid: Lid(9), node: 2 }.number(4)
     }
 }

@@ -152,10 +152,13 @@ mod tests {
 
     #[test]
     fn a_profile_is_a_vendor_with_capabilities() {
-        let read = |text: &str| text.parse::<VendorProfile>().map(|profile| profile.to_string());
         assert_eq!(read("mlnx").as_deref(), Ok("mlnx"));
         assert_eq!(read("MLNX:25, 24,99,").as_deref(), Ok("mlnx:rate-limit,vport-rate-limit,99"));
         assert!(read("mlnx:128").is_err_and(|text| text.contains("'128'")));
         assert!(read("intel:1").is_err_and(|text| text.contains("'intel'")));
+    }
+
+    fn read(text: &str) -> Result<String, String> {
+        text.parse::<VendorProfile>().map(|profile| profile.to_string())
     }
 }

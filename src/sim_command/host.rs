@@ -31,7 +31,6 @@ pub(super) fn serve(
     if args.socket.is_none() && args.daemon.once {
         return Ok(None);
     }
-    let system_failure = |error: &dyn Display| CommandFailure::new(ExitCode::System, error);
     let path = socket(args);
     let listener = match Listener::bind(&path, Clients::Owner) {
         Ok(listener) => listener,
@@ -57,6 +56,10 @@ pub(super) fn serve(
          console:  torus-sm sim ctl{option} help\n"
     ))?;
     Ok(Some(server))
+}
+
+fn system_failure(error: &dyn Display) -> CommandFailure {
+    CommandFailure::new(ExitCode::System, error)
 }
 
 /// The socket of the simulator.

@@ -3,6 +3,7 @@
 use crate::cli::{CommandFailure, DaemonArgs, ExitCode, SimArgs};
 use crate::config::options::{Options, engine_names};
 use crate::fabric::topology::Topology;
+use crate::fabric::topology::TopologyNode;
 use crate::ids::{Guid, PortNum};
 use crate::notes::counted;
 use crate::offline::scenario;
@@ -85,8 +86,8 @@ impl RequestedFabric {
                         port, or no -g";
             return Err(CommandFailure::new(ExitCode::Usage, text));
         }
-        let is_requested = |guid: Guid| [Guid(0), guid].contains(&options.guid);
-        let mut candidates = self.end_ports().filter(|&(_, guid)| is_requested(guid));
+        let mut candidates =
+            self.end_ports().filter(|&(_, guid)| is_requested(&options.guid, guid));
         let found = candidates.find(|(port, _)| port.1 == PortNum::ZERO || self.is_cabled(*port));
         found.map(|(port, _)| port).ok_or_else(|| {
             let text = match options.guid.0 {
@@ -114,12 +115,11 @@ impl RequestedFabric {
 
     /// `6x5x1 torus: 30 switches, 30 hosts, 90 cables`.
     pub(super) fn summary(&self) -> String {
-        let count = |kind| self.topology.nodes.iter().filter(|node| node.kind == kind).count();
         let mut counts = vec![
-            counted(count(NodeKind::Switch), "switch", "switches"),
-            counted(count(NodeKind::Ca), "host", "hosts"),
+            counted(count(&self.topology.nodes, NodeKind::Switch), "switch", "switches"),
+            counted(count(&self.topology.nodes, NodeKind::Ca), "host", "hosts"),
         ];
-        let routers = count(NodeKind::Router);
+        let routers = count(&self.topology.nodes, NodeKind::Router);
         if routers > 0 {
             counts.push(counted(routers, "router", "routers"));
         }
@@ -132,4 +132,12 @@ impl RequestedFabric {
         let node = self.topology.nodes.iter().find(|node| node.guid == guid);
         node.map_or("?", |node| &node.description)
     }
+}
+
+fn count(topology_nodes: &[TopologyNode], kind: NodeKind) -> usize {
+    topology_nodes.iter().filter(|node| node.kind == kind).count()
+}
+
+fn is_requested(options_guid: &Guid, guid: Guid) -> bool {
+    [Guid(0), guid].contains(options_guid)
 }

@@ -24,15 +24,25 @@ impl ConsoleScript {
     pub(super) async fn run(&self, fabric: &SimFabric) -> Result<(), CommandFailure> {
         let Some((name, text)) = &self.0 else { return Ok(()) };
         let mut printed = Ok(());
-        let print = |number: usize, line: &str, output: &str| {
-            if printed.is_ok() {
-                printed = print_or_end(&format!("{name}:{number}: {line}\n{output}"));
-            }
-        };
-        let result = script::run(fabric, name, text, print).await;
+        let result = script::run(fabric, name, text, |number, line, output| {
+            print(&name, number, line, output, &mut printed)
+        })
+        .await;
         result.map_err(|error| CommandFailure::new(ExitCode::Fatal, error))?;
         printed?;
         print_or_end(&format!("{name}: script finished\n"))
+    }
+}
+
+fn print(
+    name: &&String,
+    number: usize,
+    line: &str,
+    output: &str,
+    printed: &mut Result<(), CommandFailure>,
+) {
+    if printed.is_ok() {
+        *printed = print_or_end(&format!("{name}:{number}: {line}\n{output}"));
     }
 }
 

@@ -56,18 +56,16 @@ impl Voter {
     /// master gives way only to a standby or master that wins against it: one that is still
     /// DISCOVERING enters STANDBY by itself.
     pub fn survey(&self, others: &[Peer]) -> (RoleEvent, Option<Peer>) {
-        let state = |peer: &&Peer| peer.info.state();
-        let wins = |peer: &&Peer| ElectionCandidate::from(&peer.info).beats(self.candidate);
-        let master = best(self.rivals(others).filter(|peer| state(peer) == SmState::Master));
+        let master = best(self.rivals(others).filter(|peer| peer_state(peer) == SmState::Master));
         let is_master = self.state == SmState::Master;
         let better = best(
             self.rivals(others)
-                .filter(|peer| match state(peer) {
+                .filter(|peer| match peer_state(peer) {
                     SmState::Standby => true,
                     SmState::Discovering => !is_master,
                     _ => false,
                 })
-                .filter(wins),
+                .filter(|peer| wins(&self.candidate, peer)),
         );
         if !is_master {
             let event = match master.or(better) {
@@ -76,7 +74,7 @@ impl Voter {
             };
             return (event, master.or(better));
         }
-        let higher_master = master.filter(|peer| wins(&peer));
+        let higher_master = master.filter(|peer| wins(&self.candidate, &peer));
         match (best([higher_master, better].iter().flatten()), master) {
             (Some(better), _) => (RoleEvent::SweepMetBetter, Some(better)),
             (None, Some(master)) => (RoleEvent::SweepMetLowerMaster, Some(master)),
@@ -110,6 +108,14 @@ impl Voter {
         standbys.sort_by_key(|peer| Reverse(ElectionCandidate::from(&peer.info).rank()));
         standbys
     }
+}
+
+fn wins(candidate: &ElectionCandidate, peer: &&Peer) -> bool {
+    ElectionCandidate::from(&peer.info).beats(*candidate)
+}
+
+fn peer_state(peer: &&Peer) -> SmState {
+    peer.info.state()
 }
 
 fn best<'a>(peers: impl Iterator<Item = &'a Peer>) -> Option<Peer> {

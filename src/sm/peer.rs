@@ -60,32 +60,39 @@ mod tests {
     #[test]
     fn configured_peers_see_the_sm_key() {
         let [peer, other] = [Guid(5), Guid(6)].map(Some);
-        let shown = |sa_trust, peers: Option<Vec<Guid>>| {
-            let sm_key_peers = PortGuids(peers);
-            let options = Options { sa_trust, sm_key_peers, ..Options::default() };
-            [peer, other, None].map(|port| may_see_sm_key(&options, port))
-        };
-        assert_eq!(shown(SaTrust::Compatible, None), [true; 3]);
-        assert_eq!(shown(SaTrust::Strict, None), [false; 3]);
+        assert_eq!(shown(&peer, &other, SaTrust::Compatible, None), [true; 3]);
+        assert_eq!(shown(&peer, &other, SaTrust::Strict, None), [false; 3]);
         for mode in [SaTrust::Compatible, SaTrust::Strict] {
-            assert_eq!(shown(mode, Some(vec![Guid(5)])), [true, false, false]);
+            assert_eq!(shown(&peer, &other, mode, Some(vec![Guid(5)])), [true, false, false]);
         }
+    }
+
+    fn shown(
+        peer: &Option<Guid>,
+        other: &Option<Guid>,
+        sa_trust: SaTrust,
+        peers: Option<Vec<Guid>>,
+    ) -> [bool; 3] {
+        let sm_key_peers = PortGuids(peers);
+        let options = Options { sa_trust, sm_key_peers, ..Options::default() };
+        [*peer, *other, None].map(|port| may_see_sm_key(&options, port))
     }
 
     #[test]
     fn only_configured_peers_without_a_key_are_expected_to_show_it() {
         let mut info = SmInfo::default();
         info.set_guid(Guid(5));
-        let hides = |sm_key, peers: Option<Vec<Guid>>, info: &SmInfo| {
-            let options = Options { sm_key, sm_key_peers: PortGuids(peers), ..Options::default() };
-            hides_sm_key(&options, info)
-        };
         assert!(hides(SmKey(7), Some(vec![Guid(4), Guid(5)]), &info));
         assert!(!hides(SmKey(7), Some(vec![Guid(4)]), &info));
         assert!(!hides(SmKey(7), None, &info));
         assert!(!hides(SmKey(0), Some(vec![Guid(5)]), &info), "this SM trusts all");
         info.set_sm_key(SmKey(8));
         assert!(!hides(SmKey(7), Some(vec![Guid(5)]), &info), "it shows another key");
+    }
+
+    fn hides(sm_key: SmKey, peers: Option<Vec<Guid>>, info: &SmInfo) -> bool {
+        let options = Options { sm_key, sm_key_peers: PortGuids(peers), ..Options::default() };
+        hides_sm_key(&options, info)
     }
 
     #[test]

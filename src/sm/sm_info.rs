@@ -95,9 +95,7 @@ impl SmStatus {
         if !self.standby_candidate().beats(as_master) {
             return Ok(*chosen);
         }
-        let loses =
-            |&priority: &u8| !ElectionCandidate { priority, guid: self.guid }.beats(as_master);
-        let remedy = match (0..self.priority).rev().find(loses) {
+        let remedy = match (0..self.priority).rev().find(|a| loses(&as_master, &self.guid, a)) {
             None => "raise the priority of the other".to_owned(),
             Some(lower) => {
                 format!("lower it first (torus-sm priority {lower}), or raise the other's")
@@ -191,6 +189,10 @@ impl SmStatus {
             _ => GetAccess::Denied,
         }
     }
+}
+
+fn loses(as_master: &ElectionCandidate, guid: &Guid, &priority: &u8) -> bool {
+    !ElectionCandidate { priority, guid: *guid }.beats(*as_master)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -346,22 +348,11 @@ mod tests {
             info.set_sm_key(SmKey(1));
             Peer { info, route: SmpRoute::Lid(crate::ids::Lid(1)) }
         };
-        let own = |priority, master_priority| {
-            let options = Options {
-                sm_priority: priority,
-                master_sm_priority: master_priority,
-                ..Options::default()
-            };
-            SmStatus::new(Guid(10), &options, SmState::Master)
-        };
         let low = peer(1, 5, SmState::Standby);
         let high = peer(1, 20, SmState::Standby);
         assert_eq!(own(1, 0).chosen_successor(&[low], None), Ok(low), "the lower port GUID");
         assert_eq!(own(0, 0).chosen_successor(&[high], None), Ok(high));
         assert_eq!(own(3, 14).chosen_successor(&[high], Some(Guid(20))), Ok(high));
-        let problem = |own: SmStatus, others: &[Peer], to| {
-            own.chosen_successor(others, to).expect_err("no successor")
-        };
         let lower = problem(own(3, 0), &[low], None);
         assert!(lower.ends_with("(torus-sm priority 1), or raise the other's"), "{lower}");
         let lower = problem(own(3, 0), &[high], None);
@@ -372,6 +363,19 @@ mod tests {
         assert!(inactive.contains("is NOT-ACTIVE, not STANDBY"), "{inactive}");
         let other = problem(own(0, 0), &[low], Some(Guid(6)));
         assert!(other.starts_with("there is no SM at port GUID 0x0000000000000006"), "{other}");
+    }
+
+    fn problem(own: SmStatus, others: &[Peer], to: Option<Guid>) -> String {
+        own.chosen_successor(others, to).expect_err("no successor")
+    }
+
+    fn own(priority: u8, master_priority: u8) -> SmStatus {
+        let options = Options {
+            sm_priority: priority,
+            master_sm_priority: master_priority,
+            ..Options::default()
+        };
+        SmStatus::new(Guid(10), &options, SmState::Master)
     }
 
     #[test]
@@ -418,13 +422,6 @@ mod tests {
 
     #[test]
     fn the_m_key_protects_the_sm_key_and_requests() {
-        let shown = |level, m_key| {
-            let status = SmStatus { m_key_protection_level: level, ..protected(MKey(4), MKey(6)) };
-            match answer(&status, &get(MKey(m_key)), true).expect("an answer") {
-                Answer::Get(mad) => Some(SmInfo::read(mad.smp_data()).sm_key().0),
-                _ => None,
-            }
-        };
         let by_stranger = [Some(11), Some(0), None, None];
         for (level, expected) in (0..).zip(by_stranger) {
             assert_eq!(shown(level, 4), Some(11), "level {level}");
@@ -435,6 +432,14 @@ mod tests {
         let status = protected(MKey(4), MKey::NONE);
         let handover = set(1, SmState::Master, 11);
         assert_eq!(answer(&status, &handover, true), Some(Answer::Dropped("wrong M_Key")));
+    }
+
+    fn shown(level: u8, m_key: u64) -> Option<u64> {
+        let status = SmStatus { m_key_protection_level: level, ..protected(MKey(4), MKey(6)) };
+        match answer(&status, &get(MKey(m_key)), true).expect("an answer") {
+            Answer::Get(mad) => Some(SmInfo::read(mad.smp_data()).sm_key().0),
+            _ => None,
+        }
     }
 
     #[test]

@@ -209,8 +209,7 @@ fn order(embedding: &Embedding) -> [usize; 3] {
     let mut axes = [0, 1, 2];
     axes.sort_by_key(|&axis| (Reverse(lattice.radix(axis)), !lattice.is_looped(axis), axis));
     let missing: Vec<_> = embedding.missing().map(|at| lattice.coordinates(at).0).collect();
-    let varies = |axis: usize| missing.iter().any(|at| at[axis] != missing[0][axis]);
-    let line: Vec<usize> = (0..3).filter(|&axis| varies(axis)).collect();
+    let line: Vec<usize> = (0..3).filter(|&axis| varies(&missing, axis)).collect();
     if let [along] = line[..] {
         let others: Vec<usize> = axes.into_iter().filter(|&axis| axis != along).collect();
         axes = [others[0], others[1], along];
@@ -221,6 +220,10 @@ fn order(embedding: &Embedding) -> [usize; 3] {
         axes = [*unused, *first, *last];
     }
     axes
+}
+
+fn varies(missing: &[[u32; 3]], axis: usize) -> bool {
+    missing.iter().any(|at| at[axis] != missing[0][axis])
 }
 
 /// Agreement of port numbers with directions: for each port number the number of cables in its most

@@ -199,8 +199,9 @@ impl Embedding {
             let here = i64::from(self.lattice.coordinate(origin, axis));
             if self.lattice.is_looped(axis) { here } else { 0 }
         });
-        let coordinate = |at, axis| i64::from(self.lattice.coordinate(at, axis)) - shift[axis];
-        self.moved(self.lattice.clone(), |at| [0, 1, 2].map(|axis| coordinate(at, axis)))
+        self.moved(self.lattice.clone(), |at| {
+            [0, 1, 2].map(|axis| coordinate(&shift, &self.lattice, at, axis))
+        })
     }
 
     /// The same embedding with mirrored axes: axis `n` if bit `n` of `axes` is set.
@@ -228,4 +229,8 @@ impl Embedding {
         }
         Some(embedding)
     }
+}
+
+fn coordinate(shift: &[i64; 3], lattice: &Lattice, at: Position, axis: usize) -> i64 {
+    i64::from(lattice.coordinate(at, axis)) - shift[axis]
 }

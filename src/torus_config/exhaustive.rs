@@ -279,14 +279,14 @@ impl<'a> EmbeddingSearch<'a> {
         if self.away[axis] > 0 {
             return false;
         }
-        let key = |axis: usize| {
-            let at = self.lattice.coordinate(root, axis);
-            (self.lattice.radix(axis), self.lattice.is_looped(axis), at)
-        };
-        let (radix, looped, at) = key(axis);
+        let (radix, looped, at) = root_key(&self.lattice, axis, root);
         let is_symmetric = looped || 2 * at + 1 == radix;
         let is_backward = is_symmetric && !direction.is_plus();
-        is_backward || (0..axis).any(|other| self.away[other] == 0 && key(other) == key(axis))
+        is_backward
+            || (0..axis).any(|other| {
+                self.away[other] == 0
+                    && root_key(&self.lattice, other, root) == root_key(&self.lattice, axis, root)
+            })
     }
 
     fn count_away(&mut self, at: u32, root: Position, is_placed: bool) {
@@ -362,12 +362,9 @@ impl<'a> EmbeddingSearch<'a> {
     /// Adds `by` to the `open` counts of a vertex, and updates `doomed`.
     fn shift(&mut self, vertex: u32, by: [i32; 2]) {
         let open = &mut self.open[vertex as usize];
-        let excess = |[free, future]: [i32; 2]| {
-            [(future - free).max(0) as usize, (free - future).max(0) as usize]
-        };
-        let before = excess(*open);
+        let before = excess_of(*open);
         *open = [open[0] + by[0], open[1] + by[1]];
-        let after = excess(*open);
+        let after = excess_of(*open);
         for (doomed, (before, after)) in self.doomed.iter_mut().zip(before.into_iter().zip(after)) {
             *doomed = *doomed + after - before;
         }
@@ -389,6 +386,15 @@ impl<'a> EmbeddingSearch<'a> {
             }),
         )
     }
+}
+
+fn excess_of([free, future]: [i32; 2]) -> [usize; 2] {
+    [(future - free).max(0) as usize, (free - future).max(0) as usize]
+}
+
+fn root_key(lattice: &Lattice, axis: usize, root: Position) -> (u32, bool, u32) {
+    let at = lattice.coordinate(root, axis);
+    (lattice.radix(axis), lattice.is_looped(axis), at)
 }
 
 /// The position one step away; [`NONE`] along inactive axes and at the edge of open ones. Axes of

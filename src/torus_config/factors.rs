@@ -147,9 +147,11 @@ impl Clusters {
         let mut factor: Vec<Option<u32>> = vec![None; root.len()];
         let mut taken: Vec<u32> = Vec::new();
         for cluster in order {
-            let is_across = |other: &u32| self.across[cluster as usize].contains(other);
-            let aligned: Vec<u32> =
-                (0..).zip(&taken).filter(|(_, other)| !is_across(other)).map(|(n, _)| n).collect();
+            let aligned: Vec<u32> = (0..)
+                .zip(&taken)
+                .filter(|(_, other)| !is_across(&self.across, other, cluster))
+                .map(|(n, _)| n)
+                .collect();
             match aligned[..] {
                 [] => {
                     factor[cluster as usize] = Some(taken.len() as u32);
@@ -162,4 +164,8 @@ impl Clusters {
         let of_class = root.iter().map(|&cluster| factor[cluster as usize]).collect();
         (taken.len(), of_class)
     }
+}
+
+fn is_across(across: &[BTreeSet<u32>], other: &u32, cluster: u32) -> bool {
+    across[cluster as usize].contains(other)
 }

@@ -107,19 +107,24 @@ fn connections(
 /// strongest, its edges count as surplus cables between the ends of a line, and `order` is rotated
 /// so that they join its last and first layer.
 fn closes(order: &mut [u32], connections: &Connections) -> bool {
-    let weight = |index: usize| {
-        let mut ends = [order[index], order[(index + 1) % order.len()]];
-        ends.sort_unstable();
-        connections.get(&ends).copied().unwrap_or(0)
+    let strongest =
+        (0..order.len()).map(|index| weight_of(order, connections, index)).max().unwrap_or(0);
+    let Some(weakest) = (0..order.len()).min_by_key(|&index| weight_of(order, connections, index))
+    else {
+        return false;
     };
-    let strongest = (0..order.len()).map(weight).max().unwrap_or(0);
-    let Some(weakest) = (0..order.len()).min_by_key(|&index| weight(index)) else { return false };
-    if 3 * weight(weakest) >= strongest {
+    if 3 * weight_of(order, connections, weakest) >= strongest {
         return true;
     }
     let first = (weakest + 1) % order.len();
     order.rotate_left(first);
     false
+}
+
+fn weight_of(order: &[u32], connections: &BTreeMap<[u32; 2], u32>, index: usize) -> u32 {
+    let mut ends = [order[index], order[(index + 1) % order.len()]];
+    ends.sort_unstable();
+    connections.get(&ends).copied().unwrap_or(0)
 }
 
 /// Neighbours of each layer: at most two, those with the most cables.
@@ -128,14 +133,17 @@ fn strongest_neighbours(connections: &Connections) -> BTreeMap<u32, Vec<u32>> {
     order.sort_by_key(|&(ends, cables)| (std::cmp::Reverse(cables), ends));
     let mut next: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for ([a, b], _) in order {
-        let degree = |layer| next.get(&layer).map_or(0, Vec::len);
-        if degree(a) < 2 && degree(b) < 2 {
+        if degree(&next, a) < 2 && degree(&next, b) < 2 {
             next.entry(a).or_default().push(b);
             next.entry(b).or_default().push(a);
         }
     }
     next.values_mut().for_each(|list| list.sort_unstable());
     next
+}
+
+fn degree(next: &BTreeMap<u32, Vec<u32>>, layer: u32) -> usize {
+    next.get(&layer).map_or(0, Vec::len)
 }
 
 /// The line or ring with the most switches, in order, and whether it is a ring.

@@ -268,11 +268,10 @@ fn find_embeddings(
 
 /// The evidence for a tree: too many neighbours, or too many common neighbours.
 fn tree_evidence(fabric: &Fabric, graph: &SimpleGraph) -> Option<DeriveError> {
-    let guid = |vertex: u32| fabric.switch(SwitchId(vertex)).guid();
     let busiest = (0..graph.len() as u32).max_by_key(|&vertex| graph.degree(vertex))?;
     let neighbors = graph.degree(busiest);
     if neighbors > MAX_NEIGHBORS {
-        return Some(DeriveError::TooManyNeighbors { guid: guid(busiest), neighbors });
+        return Some(DeriveError::TooManyNeighbors { guid: guid_of(fabric, busiest), neighbors });
     }
     let pairs = (0..graph.len() as u32).flat_map(|middle| {
         let around = graph.neighbors(middle).iter().map(|&(vertex, _)| vertex);
@@ -283,10 +282,14 @@ fn tree_evidence(fabric: &Fabric, graph: &SimpleGraph) -> Option<DeriveError> {
         .map(|(a, b)| (graph.common(a, b), a, b))
         .max_by_key(|&(common, ..)| common)?;
     (common > MAX_COMMON_NEIGHBORS).then(|| DeriveError::TooMuchInCommon {
-        a: guid(a),
-        b: guid(b),
+        a: guid_of(fabric, a),
+        b: guid_of(fabric, b),
         common,
     })
+}
+
+fn guid_of(fabric: &Fabric, vertex: u32) -> Guid {
+    fabric.switch(SwitchId(vertex)).guid()
 }
 
 /// Checks that an embedding explains two thirds of the switches and cables, and that half of its

@@ -53,21 +53,25 @@ pub(super) struct Corner {
 /// The corners at a vertex.
 pub(super) fn corners(graph: &SimpleGraph, origin: u32) -> Vec<Corner> {
     let around: Vec<u32> = graph.neighbors(origin).iter().map(|&(vertex, _)| vertex).collect();
-    let spans = |a: u32, b: u32| graph.edge(a, b).is_none() && graph.common(a, b) >= 2;
     let mut flat = Vec::new();
     let mut deep = Vec::new();
     for (index, &a) in around.iter().enumerate() {
         for (other, &b) in around.iter().enumerate().skip(index + 1) {
-            if !spans(a, b) {
+            if !spans(graph, a, b) {
                 continue;
             }
             flat.push(Corner { origin, arms: vec![a, b] });
-            let third = around[other + 1..].iter().filter(|&&c| spans(a, c) && spans(b, c));
+            let third =
+                around[other + 1..].iter().filter(|&&c| spans(graph, a, c) && spans(graph, b, c));
             deep.extend(third.map(|&c| Corner { origin, arms: vec![a, b, c] }));
         }
     }
     deep.extend(flat);
     deep
+}
+
+fn spans(graph: &SimpleGraph, a: u32, b: u32) -> bool {
+    graph.edge(a, b).is_none() && graph.common(a, b) >= 2
 }
 
 /// All embeddings to which the region grown from a corner can be folded.

@@ -5,6 +5,8 @@ use super::embedding::Embedding;
 use super::graph::SimpleGraph;
 use crate::config::torus::{Seed, SeedLink};
 use crate::fabric::{Fabric, SwitchId};
+use crate::ids::Guid;
+use crate::plan::routing::torus::Lattice;
 use crate::plan::routing::torus::{Cabling, Direction, Position, SeedTrial};
 use std::cmp::Reverse;
 
@@ -102,9 +104,7 @@ impl SeedFinder<'_> {
         let mut best: Option<(Embedding, Vec<SeedCandidate>, SeedCandidate, SeedTrialResult)> =
             None;
         for mirrored in 0..8 {
-            let is_same =
-                |axis: usize| mirrored >> axis & 1 == 1 && embedding.lattice.radix(axis) < 3;
-            if (0..3).any(is_same) {
+            if (0..3).any(|axis| has_same_sign(&embedding.lattice, axis, mirrored)) {
                 continue;
             }
             for order in AXIS_ORDERS {
@@ -236,18 +236,27 @@ impl SeedFinder<'_> {
     }
 
     fn seed(&self, embedding: &Embedding, candidate: &SeedCandidate) -> Seed {
-        let guid = |vertex: u32| self.fabric.switch(SwitchId(vertex)).guid();
         let mut seed = Seed::default();
         let at = embedding.positions[candidate.origin as usize].unwrap_or(Position(0));
         for direction in Direction::ALL {
             let axis = direction.axis();
             let slot = 2 * axis + usize::from(!direction.is_plus());
-            seed.links[slot] = candidate.neighbors[direction.index()]
-                .map(|other| SeedLink { origin: guid(candidate.origin), neighbor: guid(other) });
+            seed.links[slot] = candidate.neighbors[direction.index()].map(|other| SeedLink {
+                origin: guid_of(self.fabric, candidate.origin),
+                neighbor: guid_of(self.fabric, other),
+            });
             seed.dateline[axis] = -i64::from(embedding.lattice.coordinate(at, axis));
         }
         seed
     }
+}
+
+fn guid_of(fabric: &Fabric, vertex: u32) -> Guid {
+    fabric.switch(SwitchId(vertex)).guid()
+}
+
+fn has_same_sign(lattice: &Lattice, axis: usize, mirrored: u8) -> bool {
+    mirrored >> axis & 1 == 1 && lattice.radix(axis) < 3
 }
 
 fn is_disjoint(candidate: &SeedCandidate, chosen: &[SeedCandidate]) -> bool {

@@ -103,15 +103,16 @@ mod tests {
 
     #[test]
     fn losses_are_repeatable_and_have_their_probability() {
-        let draws = |seed, share| {
-            let losses = LossModel::new(seed, share);
-            (0..10_000).map(|_| losses.draw()).collect::<Vec<_>>()
-        };
         assert_eq!(draws(7, 0.1), draws(7, 0.1));
         assert_ne!(draws(7, 0.1), draws(8, 0.1));
         let lost = draws(7, 0.1).into_iter().filter(|&lost| lost).count();
         assert!((900..1100).contains(&lost), "{lost} of 10000");
         assert!(draws(7, 1.0).into_iter().all(|lost| lost));
         assert!(!draws(7, 0.0).into_iter().any(|lost| lost));
+    }
+
+    fn draws(seed: u64, share: f64) -> Vec<bool> {
+        let losses = LossModel::new(seed, share);
+        (0..10_000).map(|_| losses.draw()).collect::<Vec<_>>()
     }
 }

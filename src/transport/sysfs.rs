@@ -330,28 +330,29 @@ mod tests {
     /// A copy of sysfs with the given ports: device, port, state, physical state.
     fn sysfs(ports: &[(&str, u8, &str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
-        let write = |path: String, content: &str| {
-            let path = root.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("inside the root")).expect("a folder");
-            std::fs::write(path, content).expect("a file");
-        };
-        write("infiniband_mad/abi_version".into(), "5\n");
+        write(&root, "infiniband_mad/abi_version".into(), "5\n");
         for (at, &(device, port, state, phys)) in ports.iter().enumerate() {
             let folder = format!("infiniband/{device}");
-            write(format!("{folder}/node_type"), "1: CA\n");
-            write(format!("{folder}/node_guid"), "0002:c903:0000:0010\n");
+            write(&root, format!("{folder}/node_type"), "1: CA\n");
+            write(&root, format!("{folder}/node_guid"), "0002:c903:0000:0010\n");
             let folder = format!("{folder}/ports/{port}");
             let gid = format!("fe80:0000:0000:0000:0002:c903:0000:001{at}\n");
-            write(format!("{folder}/gids/0"), &gid);
-            write(format!("{folder}/lid"), "0x1f\n");
-            write(format!("{folder}/sm_lid"), "0x0\n");
-            write(format!("{folder}/state"), state);
-            write(format!("{folder}/phys_state"), phys);
-            write(format!("infiniband_mad/umad{at}/ibdev"), &format!("{device}\n"));
-            write(format!("infiniband_mad/umad{at}/port"), &format!("{port}\n"));
-            write(format!("infiniband_mad/issm{at}/ibdev"), &format!("{device}\n"));
+            write(&root, format!("{folder}/gids/0"), &gid);
+            write(&root, format!("{folder}/lid"), "0x1f\n");
+            write(&root, format!("{folder}/sm_lid"), "0x0\n");
+            write(&root, format!("{folder}/state"), state);
+            write(&root, format!("{folder}/phys_state"), phys);
+            write(&root, format!("infiniband_mad/umad{at}/ibdev"), &format!("{device}\n"));
+            write(&root, format!("infiniband_mad/umad{at}/port"), &format!("{port}\n"));
+            write(&root, format!("infiniband_mad/issm{at}/ibdev"), &format!("{device}\n"));
         }
         root
+    }
+
+    fn write(root: &tempfile::TempDir, path: String, content: &str) {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("inside the root")).expect("a folder");
+        std::fs::write(path, content).expect("a file");
     }
 
     fn chosen(ports: &[(&str, u8, &str, &str)]) -> Result<(String, u8), String> {
@@ -396,22 +397,23 @@ mod tests {
         let active = "4: ACTIVE\n";
         let up = "5: LinkUp\n";
         let root = sysfs(&[("a", 1, active, up), ("b", 1, "1: DOWN\n", "2: Polling\n")]);
-        let mask = |device: &str, text: &str| {
-            let path = root.path().join(format!("infiniband/{device}/ports/1/cap_mask"));
-            std::fs::write(path, text).expect("a file");
-        };
         let ports = || Sysfs::at(root.path()).ports().expect("readable");
         let first = || ports().first_usable().map(|port| port.device.clone());
-        mask("a", "0x02510868\n");
-        mask("b", "0x02510868\n");
+        mask(&root, "a", "0x02510868\n");
+        mask(&root, "b", "0x02510868\n");
         assert_eq!(first().expect("a port"), "a");
-        mask("a", "0x02510c68\n");
+        mask(&root, "a", "0x02510c68\n");
         assert_eq!(first().expect("another port, though it is down"), "b");
-        mask("b", "0x00000400\n");
+        mask(&root, "b", "0x00000400\n");
         let error = first().expect_err("no port").to_string();
         assert!(error.starts_with("a port 1 shall have no subnet manager"), "{error}");
         let guid = ports().ports[0].guid;
         assert!(ports().by_guid(guid).is_ok(), "an administrator may name it");
+    }
+
+    fn mask(root: &tempfile::TempDir, device: &str, text: &str) {
+        let path = root.path().join(format!("infiniband/{device}/ports/1/cap_mask"));
+        std::fs::write(path, text).expect("a file");
     }
 
     #[test]

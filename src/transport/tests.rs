@@ -290,12 +290,15 @@ async fn stalled_requests_are_limited_by_the_total() {
 fn optimized_sl_to_vl_sets_have_the_long_timeout() {
     let limits = SmpLimits::default();
     let route = SmpRoute::Directed(DirectedRoute::LOCAL);
-    let set = |modifier| SmpRequest::set(route, AttrId::SL_TO_VL, modifier, [0; DATA_SIZE]);
-    assert_eq!(limits.timeout_of(&set(0x3_0000)), limits.long_timeout);
-    assert_eq!(limits.timeout_of(&set(0x1_0002)), limits.long_timeout);
-    for request in [set(0x0102), SmpRequest::get(route, AttrId::SL_TO_VL, 0x3_0000)] {
+    assert_eq!(limits.timeout_of(&set(0x3_0000, route)), limits.long_timeout);
+    assert_eq!(limits.timeout_of(&set(0x1_0002, route)), limits.long_timeout);
+    for request in [set(0x0102, route), SmpRequest::get(route, AttrId::SL_TO_VL, 0x3_0000)] {
         assert_eq!(limits.timeout_of(&request), limits.timeout);
     }
+}
+
+fn set(modifier: u32, route: SmpRoute) -> SmpRequest {
+    SmpRequest::set(route, AttrId::SL_TO_VL, modifier, [0; DATA_SIZE])
 }
 
 #[tokio::test(start_paused = true)]
@@ -385,13 +388,16 @@ async fn unacknowledged_replies_end_no_reports() {
         bench.demux.deliver(Delivery { agent: Agent::Sa, from, outcome, mad: &mad.0 });
         bench.unsolicited.sa_outcomes.try_recv().ok()
     };
-    let report = |answered| Some(SaOutcome::Report { tid: 5, answered });
     assert_eq!(deliver(Outcome::Unanswered, Method::REPORT), report(false));
     assert_eq!(deliver(Outcome::Arrived, Method::REPORT_RESP), report(true));
     let table = deliver(Outcome::Unanswered, Method::GET_TABLE_RESP);
     assert_eq!(table, Some(SaOutcome::Unacknowledged(Lid(7))));
     assert_eq!(deliver(Outcome::Arrived, Method::GET_RESP), None);
     assert_eq!(bench.demux.stray_responses(), 1);
+}
+
+fn report(answered: bool) -> Option<SaOutcome> {
+    Some(SaOutcome::Report { tid: 5, answered })
 }
 
 #[tokio::test(start_paused = true)]

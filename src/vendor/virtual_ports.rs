@@ -174,10 +174,7 @@ impl ManagedPorts {
     /// Adds the ports of the fabric before its first subnet that can be discovered while it is planned: those in
     /// INIT. Virtualization may not be enabled on a port that carries data before its vports have a plan.
     pub fn observe_first(&mut self, fabric: &Fabric) {
-        let carries_no_data = |id: &PortId| {
-            fabric.port(*id).info().is_some_and(|info| info.port_state() == PortState::Init)
-        };
-        for id in virtualized(fabric).filter(carries_no_data) {
+        for id in virtualized(fabric).filter(|id| carries_no_data(fabric, id)) {
             let guid = fabric.port(id).guid;
             self.0.entry(guid).or_insert_with(ManagedPort::new);
         }
@@ -205,9 +202,6 @@ impl ManagedPorts {
 
     /// Requests a discovery of the ports that failed for a lasting reason, and of those with such vports.
     pub fn request_retries(&mut self) {
-        let is_lasting = |failure: VirtualFailure| {
-            !failure.is_transient() && failure != VirtualFailure::NoLidLeft
-        };
         for port in self.0.values_mut() {
             let mut of_vports = port.vports.values().filter_map(|vport| vport.failure);
             if port.failure.is_some_and(is_lasting) || of_vports.any(is_lasting) {
@@ -250,6 +244,14 @@ impl ManagedPorts {
             before,
         )
     }
+}
+
+fn is_lasting(failure: VirtualFailure) -> bool {
+    !failure.is_transient() && failure != VirtualFailure::NoLidLeft
+}
+
+fn carries_no_data(fabric: &Fabric, id: &PortId) -> bool {
+    fabric.port(*id).info().is_some_and(|info| info.port_state() == PortState::Init)
 }
 
 /// The adapter ports that announce virtualization.
@@ -329,24 +331,27 @@ impl VirtualStatus {
 impl ManagedPorts {
     /// The ports for the status.
     pub fn status(&self) -> BTreeMap<Guid, VirtualizedPortStatus> {
-        let vport = |managed: &ManagedVport| VportStatus {
-            index: managed.vport.index,
-            guid: managed.vport.guid,
-            vnode: managed.vport.vnode,
-            description: managed.vport.description,
-            state: managed.info.state(),
-            lid_required: managed.vport.lid_required,
-            lid: if managed.vport.lid_required { managed.vport.lid } else { Lid(0) },
-            failure: managed.failure,
-        };
         self.0
             .iter()
             .map(|(&guid, port)| {
-                let vports = port.vports.values().map(vport).collect();
+                let vports = port.vports.values().map(vport_status).collect();
                 let top_index = port.top_index;
                 let failure = port.failure;
                 (guid, VirtualizedPortStatus { top_index, vports, failure })
             })
             .collect()
+    }
+}
+
+fn vport_status(managed: &ManagedVport) -> VportStatus {
+    VportStatus {
+        index: managed.vport.index,
+        guid: managed.vport.guid,
+        vnode: managed.vport.vnode,
+        description: managed.vport.description,
+        state: managed.info.state(),
+        lid_required: managed.vport.lid_required,
+        lid: if managed.vport.lid_required { managed.vport.lid } else { Lid(0) },
+        failure: managed.failure,
     }
 }

@@ -59,8 +59,7 @@ pub(super) struct SourcePorts {
 impl SourcePorts {
     /// True if all SL groups here occur among `others`.
     pub(super) fn have_groups_of(&self, others: &Self) -> bool {
-        let is_there = |group: u32| others.groups.iter().any(|&(other, _)| other == group);
-        self.groups.iter().all(|&(group, _)| is_there(group))
+        self.groups.iter().all(|&(group, _)| has_group(&others.groups, group))
     }
 
     /// The SLs of paths from here to `to`, one bit for each.
@@ -75,6 +74,10 @@ impl SourcePorts {
         }
         sls
     }
+}
+
+fn has_group(groups: &[(u32, PortId)], group: u32) -> bool {
+    groups.iter().any(|&(other, _)| other == group)
 }
 
 /// One end port of each SL group at each switch.

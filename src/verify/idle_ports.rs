@@ -5,8 +5,11 @@
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Lid;
+use crate::paged_vec::PagedVec;
 use crate::plan::Plan;
 use crate::plan::idle_ports::is_idle;
+use crate::plan::port_targets::PortTargets;
+use crate::wire::attr::tables::PkeyBlock;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -33,25 +36,36 @@ pub fn verify_idle_ports(fabric: &Fabric, plan: Plan) -> Result<IdlePorts, Strin
             holders.entry(Lid(lid)).or_insert(id);
         }
     }
-    let is_changed = |&id: &PortId| {
-        let keys = plan.partitions.blocks.get(id.index()).is_some_and(|blocks| !blocks.is_empty());
-        keys || plan.ports.of(id).is_some()
-    };
-    for id in fabric.port_ids().filter(is_changed) {
-        let name = || fabric.describe(id);
+    for id in fabric.port_ids().filter(|a| is_changed(&plan.ports, &plan.partitions.blocks, a)) {
         if !is_idle(fabric, id) {
-            return Err(format!("{} is in use", name()));
+            return Err(format!("{} is in use", port_name(fabric, id)));
         }
         let base = plan.lids.base(id).map_or(0, |lid| lid.0);
         let lids = (0..1 << plan.lids.lmc(id)).map(|offset| Lid(base + offset));
         for lid in lids.filter(|lid| lid.is_unicast()) {
             if let Some(&holder) = holders.get(&lid) {
                 let holder = fabric.describe(holder);
-                return Err(format!("LID {lid} of {holder} would be given to {}", name()));
+                return Err(format!(
+                    "LID {lid} of {holder} would be given to {}",
+                    port_name(fabric, id)
+                ));
             }
         }
     }
     Ok(IdlePorts(Arc::new(plan)))
+}
+
+fn port_name(fabric: &Fabric, id: PortId) -> String {
+    fabric.describe(id)
+}
+
+fn is_changed(
+    ports: &PortTargets,
+    plan_partitions_blocks: &PagedVec<Arc<[(u16, PkeyBlock)]>>,
+    &id: &PortId,
+) -> bool {
+    let keys = plan_partitions_blocks.get(id.index()).is_some_and(|blocks| !blocks.is_empty());
+    keys || ports.of(id).is_some()
 }
 
 #[cfg(test)]

@@ -86,8 +86,7 @@ fn multicast(
     let table = plan.multicast.by_switch.get(switch.index());
     let highest = table.and_then(|table| table.iter().map(|&(mlid, _)| mlid).max());
     let cap = u32::from(info.multicast_fdb_cap());
-    let beyond = |mlid: &Mlid| u32::from(mlid.0.saturating_sub(Mlid::FIRST.0)) >= cap;
-    if let Some(mlid) = highest.filter(beyond) {
+    if let Some(mlid) = highest.filter(|mlid| is_beyond(mlid, cap)) {
         faults.add(|| Fault::Limit {
             device: name(fabric, switch),
             what: "number of MLIDs in the multicast forwarding table",
@@ -95,6 +94,10 @@ fn multicast(
             limit: cap,
         });
     }
+}
+
+fn is_beyond(mlid: &Mlid, cap: u32) -> bool {
+    u32::from(mlid.0.saturating_sub(Mlid::FIRST.0)) >= cap
 }
 
 fn sl_to_vl(fabric: &Fabric, plan: &Plan, id: NodeId, faults: &mut FaultList) {

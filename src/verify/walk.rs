@@ -46,23 +46,27 @@ pub enum WalkEnd {
 impl WalkEnd {
     /// Describes the end of the path for messages.
     pub fn describe(self, fabric: &Fabric) -> String {
-        let switch = |id: SwitchId| {
-            let node = fabric.switch(id);
-            format!("{} \"{}\"", node.guid(), node.name())
-        };
         match self {
             Self::Delivered => "delivered".to_owned(),
             Self::Misdelivered(port) => format!("ends at {}", fabric.describe(port)),
-            Self::NoEntry(id) => format!("switch {} has no entry for it", switch(id)),
+            Self::NoEntry(id) => format!("switch {} has no entry for it", switch_text(fabric, id)),
             Self::NoSuchPort(id, num) => {
-                format!("switch {} sends it to port {num}, which it does not have", switch(id))
+                format!(
+                    "switch {} sends it to port {num}, which it does not have",
+                    switch_text(fabric, id)
+                )
             }
             Self::NoLink(port) => format!("{} has no link", fabric.describe(port)),
-            Self::Loop(id) => format!("loops, back at switch {}", switch(id)),
+            Self::Loop(id) => format!("loops, back at switch {}", switch_text(fabric, id)),
             Self::TooLong => format!("more than {MAX_PATH_SWITCHES} switches"),
             Self::UnknownLid => "no port has this LID".to_owned(),
         }
     }
+}
+
+fn switch_text(fabric: &Fabric, id: SwitchId) -> String {
+    let node = fabric.switch(id);
+    format!("{} \"{}\"", node.guid(), node.name())
 }
 
 impl fmt::Display for Walk {

@@ -138,26 +138,29 @@ impl SwitchCongestionSetting {
     /// Set, and the control map.
     pub fn update(&mut self, other: &Self) {
         let selected = other.control_map();
-        let has = |bit: u32| selected & bit != 0;
-        if has(SwitchControl::VICTIM_MASK) {
+        if is_selected(SwitchControl::VICTIM_MASK, selected) {
             self.set_victim_mask(&other.victim_mask());
         }
-        if has(SwitchControl::CREDIT_MASK) {
+        if is_selected(SwitchControl::CREDIT_MASK, selected) {
             self.set_credit_mask(&other.credit_mask());
         }
-        if has(SwitchControl::THRESHOLD) {
+        if is_selected(SwitchControl::THRESHOLD, selected) {
             self.set_threshold(other.threshold());
             self.set_packet_size(other.packet_size());
         }
-        if has(SwitchControl::CREDIT_STARVATION) {
+        if is_selected(SwitchControl::CREDIT_STARVATION, selected) {
             self.set_cs_threshold(other.cs_threshold());
             self.set_cs_return_delay(other.cs_return_delay());
         }
-        if has(SwitchControl::MARKING_RATE) {
+        if is_selected(SwitchControl::MARKING_RATE, selected) {
             self.set_marking_rate(other.marking_rate());
         }
         self.set_control_map(selected);
     }
+}
+
+fn is_selected(bit: u32, selected: u32) -> bool {
+    selected & bit != 0
 }
 
 record! {

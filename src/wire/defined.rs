@@ -171,13 +171,11 @@ mod tests {
 
     #[test]
     fn only_defined_bytes_without_keys_are_kept() {
-        let directed = |attribute, hops| kept(Class::SUBN_DIRECTED, attribute, hops);
         assert_eq!(directed(AttrId::NODE_INFO, 2), ranges(&[32..36, 64..104, 129..131, 193..195]));
         assert_eq!(directed(AttrId::SWITCH_INFO, 0), ranges(&[32..36, 64..84]));
         assert_eq!(directed(AttrId::SM_INFO, 0), ranges(&[32..36, 64..72, 80..85]));
         let full = directed(AttrId::LINEAR_FT, 255);
         assert_eq!(full, ranges(&[32..36, 64..128, 129..192, 193..256]));
-        let routed = |attribute| kept(Class::SUBN_LID, attribute, 9);
         assert_eq!(routed(AttrId::PORT_INFO), ranges(std::slice::from_ref(&(72..128))));
         assert_eq!(routed(AttrId::SL_TO_VL), ranges(std::slice::from_ref(&(64..72))));
         let mut trap = ranges(&[64..88, 96..128]);
@@ -186,7 +184,6 @@ mod tests {
         kept_of_trap.retain(|at| !(68..70).contains(at));
         assert_eq!(kept_of_trap, trap, "the M_Key of the refused request");
         assert_eq!(routed(AttrId::VENDOR_DIAG), ranges(&[]));
-        let written = |attribute| kept(Class::SUBN_ADM, attribute, 0);
         let headers = 24..36;
         assert_eq!(written(SaAttr::MC_MEMBER_RECORD), ranges(&[headers.clone(), 44..112]));
         let service = ranges(&[headers.clone(), 44..88, 104..232]);
@@ -202,6 +199,18 @@ mod tests {
             congestion(CongestionAttr::SWITCH_CONGESTION_SETTING),
             ranges(std::slice::from_ref(&(64..140)))
         );
+    }
+
+    fn written(attribute: u16) -> Vec<usize> {
+        kept(Class::SUBN_ADM, attribute, 0)
+    }
+
+    fn routed(attribute: u16) -> Vec<usize> {
+        kept(Class::SUBN_LID, attribute, 9)
+    }
+
+    fn directed(attribute: u16, hops: u8) -> Vec<usize> {
+        kept(Class::SUBN_DIRECTED, attribute, hops)
     }
 
     proptest! {

@@ -297,12 +297,7 @@ impl SimCluster {
     /// All forwarding and SL to VL tables as the devices hold them.
     pub fn tables(&self) -> Vec<(Guid, Vec<u8>, Vec<Option<SlToVl>>)> {
         let switches = self.topology.nodes.iter().filter(|node| node.kind == NodeKind::Switch);
-        let read = |guid: Guid, ports: u8| {
-            let pairs = (0..=ports).flat_map(|input| (1..=ports).map(move |out| (input, out)));
-            let rows = pairs.map(|(i, o)| self.fabric.sl2vl(guid, PortNum(i), PortNum(o)));
-            (guid, self.fabric.lft(guid).expect("a switch"), rows.collect())
-        };
-        switches.map(|node| read(node.guid, node.num_ports)).collect()
+        switches.map(|node| read(&self.fabric, node.guid, node.num_ports)).collect()
     }
 
     /// Differences between the plan and the devices' state, and pairs of hosts that do not reach
@@ -449,6 +444,12 @@ impl SimCluster {
         assert!(gets >= self.topology.nodes.len() as u64, "only {gets} NodeInfos were read");
         self.fabric.sets()
     }
+}
+
+fn read(fabric: &SimFabric, guid: Guid, ports: u8) -> (Guid, Vec<u8>, Vec<Option<SlToVl>>) {
+    let pairs = (0..=ports).flat_map(|input| (1..=ports).map(move |out| (input, out)));
+    let rows = pairs.map(|(i, o)| fabric.sl2vl(guid, PortNum(i), PortNum(o)));
+    (guid, fabric.lft(guid).expect("a switch"), rows.collect())
 }
 
 /// A port whose device may be lost and come back.

@@ -46,8 +46,10 @@ impl RoutingPolicy for Datelines {
         else {
             return Sl(0);
         };
-        let bit = |d: usize| u8::from(crosses(self.radix[d], self.looped[d], from[d], to[d])) << d;
-        Sl(hint.0 & 8 | bit(0) | bit(1) | bit(2))
+        Sl(hint.0 & 8
+            | bit(&from, &to, &self.radix, &self.looped, 0)
+            | bit(&from, &to, &self.radix, &self.looped, 1)
+            | bit(&from, &to, &self.radix, &self.looped, 2))
     }
 
     /// A policy that promises freedom from credit loops must state its own mappings; the plan has
@@ -71,6 +73,10 @@ impl RoutingPolicy for Datelines {
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }
+}
+
+fn bit(from: &[u16; 3], to: &[u16; 3], radix: &[u16; 3], looped: &[bool; 3], d: usize) -> u8 {
+    u8::from(crosses(radix[d], looped[d], from[d], to[d])) << d
 }
 
 impl Torus {
@@ -218,16 +224,22 @@ impl Torus {
         if !node.is_switch() {
             return vec![(0, 0, self.map(None, None))];
         }
-        let slot = |num: u8| PortId(node.first_port.0 + u32::from(num));
         let mut rows = Vec::new();
         for output in 1..=node.num_ports() {
             for input in 0..=node.num_ports() {
-                let map = self.map(self.dimension(slot(input)), self.dimension(slot(output)));
+                let map = self.map(
+                    self.dimension(slot(&node.first_port.0, input)),
+                    self.dimension(slot(&node.first_port.0, output)),
+                );
                 rows.push((input, output, map));
             }
         }
         rows
     }
+}
+
+fn slot(node_first_port_0: &u32, num: u8) -> PortId {
+    PortId(*node_first_port_0 + u32::from(num))
 }
 
 /// The plan with changed forwarding tables.

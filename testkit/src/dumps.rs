@@ -93,16 +93,16 @@ pub fn sl_to_vls(text: &str) -> SlToVls {
             owner = hex(head.split_once("0x").expect("a GUID").1);
         } else if let Some((ports, vls)) = line.split_once(':')
             && !line.starts_with('#')
+            && let [input, output] = numbers(ports)[..]
         {
-            let numbers = |text: &str| -> Vec<u8> {
-                text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
-            };
-            if let [input, output] = numbers(ports)[..] {
-                tables.insert((owner, input, output), numbers(vls));
-            }
+            tables.insert((owner, input, output), numbers(vls));
         }
     }
     tables
+}
+
+fn numbers(text: &str) -> Vec<u8> {
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
 fn read(file: &Path) -> String {

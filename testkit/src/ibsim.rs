@@ -56,11 +56,7 @@ impl Ibsim {
 
     fn wait_until_bound(&self) {
         let deadline = Instant::now() + Duration::from_secs(30);
-        let is_bound = || {
-            let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-            sockets.contains(&self.socket)
-        };
-        while !is_bound() {
+        while !is_bound(&self.socket) {
             assert!(Instant::now() < deadline, "ibsim did not open its socket");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -104,6 +100,11 @@ impl Ibsim {
         writeln!(self.console, "{line}").expect("ibsim reads its console");
         self.console.flush().expect("ibsim reads its console");
     }
+}
+
+fn is_bound(socket: &str) -> bool {
+    let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    sockets.contains(socket)
 }
 
 impl Drop for Ibsim {

@@ -104,12 +104,15 @@ pub fn on_threads<T: Send>(
 /// A range of seeds `a..b`, or a single seed `a`, from the environment.
 pub fn seeds(name: &str, default: std::ops::Range<u64>) -> std::ops::Range<u64> {
     let Ok(text) = std::env::var(name) else { return default };
-    let number = |text: &str| text.parse::<u64>().ok();
     let range = match text.split_once("..") {
         Some((first, end)) => number(first).zip(number(end)).map(|(first, end)| first..end),
         None => number(&text).map(|seed| seed..seed + 1),
     };
     range.unwrap_or_else(|| panic!("{name}={text} is neither a seed nor a range of seeds a..b"))
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.parse::<u64>().ok()
 }
 
 /// Makes a test of each fabric in `vectors/torus-2qos/` that OpenSM routes: `$check` is called with

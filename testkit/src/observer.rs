@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use torus_sm::fabric::topology::Topology;
+use torus_sm::fabric::topology::TopologyNode;
 use torus_sm::ids::{Guid, PortNum, SmKey};
 use torus_sm::transport::client::SmpClient;
 use torus_sm::transport::demux::{MadDemux, Unsolicited};
@@ -17,9 +18,8 @@ use torus_sm::wire::smp::{DirectedRoute, SmpRoute};
 /// # Panics
 /// There is none.
 pub fn directed_route(topology: &Topology, from: Guid, to: Guid) -> DirectedRoute {
-    let index = |guid| topology.nodes.iter().position(|node| node.guid == guid);
-    let from = index(from).expect("a node");
-    let to = index(to).expect("a node");
+    let from = index(&topology.nodes, from).expect("a node");
+    let to = index(&topology.nodes, to).expect("a node");
     let mut routes = vec![None; topology.nodes.len()];
     routes[from] = Some(DirectedRoute::LOCAL);
     let mut queue = VecDeque::from([from]);
@@ -35,6 +35,10 @@ pub fn directed_route(topology: &Topology, from: Guid, to: Guid) -> DirectedRout
         }
     }
     routes[to].expect("the nodes are connected")
+}
+
+fn index(nodes: &[TopologyNode], guid: Guid) -> Option<usize> {
+    nodes.iter().position(|node| node.guid == guid)
 }
 
 /// A port that queries the subnet managers of a [`SimCluster`].

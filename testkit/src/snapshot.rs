@@ -87,8 +87,14 @@ pub fn pairs(subnet: &Subnet, count: usize) -> Vec<[PortId; 2]> {
     let fabric = &subnet.fabric;
     let hosts: Vec<PortId> =
         fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect();
-    let mixed = |n: usize| (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-    let pick = |n: usize| hosts[mixed(n) as usize % hosts.len()];
-    let pairs = (0..).map(|n| [pick(2 * n), pick(2 * n + 1)]);
+    let pairs = (0..).map(|n| [pick(&hosts, 2 * n), pick(&hosts, 2 * n + 1)]);
     pairs.filter(|[from, to]| from != to).take(count).collect()
+}
+
+fn pick(hosts: &[PortId], n: usize) -> PortId {
+    hosts[mixed(n) as usize % hosts.len()]
+}
+
+fn mixed(n: usize) -> u64 {
+    (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }

@@ -89,11 +89,6 @@ fn with_neighbours(mut nodes: Vec<NodeId>, last: &Fabric, now: &Fabric) -> Vec<N
 
 /// The port slots whose part of the plan differs; `None` if the plans are for other fabrics.
 fn changed_slots(last: &Plan, plan: &Plan) -> Option<Vec<usize>> {
-    let lengths = |plan: &Plan| {
-        let qos = &plan.qos;
-        let nodes = (qos.sl_to_vl.len(), plan.switch_infos.len());
-        (plan.ports.len(), plan.partitions.blocks.len(), qos.vl_arbitration.len(), nodes)
-    };
     if lengths(last) != lengths(plan) {
         return None;
     }
@@ -110,6 +105,12 @@ fn changed_slots(last: &Plan, plan: &Plan) -> Option<Vec<usize>> {
     );
     slots.extend(others);
     Some(slots)
+}
+
+fn lengths(plan: &Plan) -> (usize, usize, usize, (usize, usize)) {
+    let qos = &plan.qos;
+    let nodes = (qos.sl_to_vl.len(), plan.switch_infos.len());
+    (plan.ports.len(), plan.partitions.blocks.len(), qos.vl_arbitration.len(), nodes)
 }
 
 /// The port slots whose P_Key table was read or answered otherwise than before.

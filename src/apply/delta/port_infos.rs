@@ -77,10 +77,10 @@ impl<'a> Delta<'a> {
 
     /// True if a port carries data and its MTU or operational VLs change.
     fn needs_reset(&self, slot: PortId) -> bool {
-        let link = |info: &PortInfo| (info.neighbor_mtu(), info.operational_vls());
         let target = self.plan.ports.of(slot);
         let changed = target.zip(self.fabric.port(slot).info());
-        let changed = changed.filter(|(target, observed)| link(target) != link(observed));
+        let changed =
+            changed.filter(|(target, observed)| link_fields(target) != link_fields(observed));
         changed.is_some_and(|(target, _)| {
             !self.is_switch_port_0(slot)
                 && link_down::is_up(self.fabric, slot)
@@ -97,10 +97,9 @@ impl<'a> Delta<'a> {
         else {
             return false;
         };
-        let same = |a: &PortInfo, b: &PortInfo| links::settable(a) == links::settable(b);
-        let unchanged = port.info().is_some_and(|observed| same(&observed, &answered));
+        let unchanged = port.info().is_some_and(|observed| has_same_link(&observed, &answered));
         unchanged
-            && same(&sent, target)
+            && has_same_link(&sent, target)
             && !target.client_reregister()
             && !self.is_pending(port.node, AttrId::PORT_INFO, port.num.0.into())
     }
@@ -136,4 +135,12 @@ impl<'a> Delta<'a> {
         let port = self.fabric.port(slot);
         self.change(port.node, port.num, AttrId::PORT_INFO, port.num.0.into(), &target.0)
     }
+}
+
+fn has_same_link(a: &PortInfo, b: &PortInfo) -> bool {
+    links::settable(a) == links::settable(b)
+}
+
+fn link_fields(info: &PortInfo) -> (u8, u8) {
+    (info.neighbor_mtu(), info.operational_vls())
 }

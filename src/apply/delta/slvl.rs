@@ -70,8 +70,7 @@ pub(in crate::apply) fn writes(rows: &[Row], is_switch: bool, combine: Combine) 
     let rest = &rows[outer..];
     let mut first = outer;
     let groups: Vec<&[Row]> = rest.chunk_by(|a, b| a.1 == b.1).collect();
-    let is_one = |rows: &[Row]| rows.windows(2).all(|pair| pair[0].2 == pair[1].2);
-    if groups.len() > 1 && is_one(rest) {
+    if groups.len() > 1 && is_one_map(rest) {
         writes.push(Write { count: rest.len(), ..many(rest[0], first, ALL_INPUTS | ALL_OUTPUTS) });
         return writes;
     }
@@ -94,17 +93,24 @@ pub(in crate::apply) fn writes(rows: &[Row], is_switch: bool, combine: Combine) 
     writes
 }
 
+fn is_one_map(rows: &[Row]) -> bool {
+    rows.windows(2).all(|pair| pair[0].2 == pair[1].2)
+}
+
 /// The mapping that most of the rows have, and how many have it.
 fn most_common(rows: &[Row]) -> (SlToVl, usize) {
-    let count = |map: SlToVl| rows.iter().filter(|row| row.2 == map).count();
-    let mut best = (rows[0].2, count(rows[0].2));
+    let mut best = (rows[0].2, count_of_map(rows, rows[0].2));
     for row in rows {
         // Mostly there are one or two mappings.
-        if row.2 != best.0 && count(row.2) > best.1 {
-            best = (row.2, count(row.2));
+        if row.2 != best.0 && count_of_map(rows, row.2) > best.1 {
+            best = (row.2, count_of_map(rows, row.2));
         }
     }
     best
+}
+
+fn count_of_map(rows: &[(u8, u8, SlToVl)], map: SlToVl) -> usize {
+    rows.iter().filter(|row| row.2 == map).count()
 }
 
 fn single(rows: &[Row], index: usize, is_switch: bool) -> Write {
@@ -151,12 +157,6 @@ mod tests {
 
     #[test]
     fn mappings_that_are_alike_are_written_together() {
-        let table = |outputs: &[(u8, [SlToVl; 3])]| -> Vec<Row> {
-            let rows = outputs.iter().flat_map(|&(output, maps)| {
-                (0..).zip(maps).map(move |(input, map)| (input, output, map))
-            });
-            rows.collect()
-        };
         let alike = table(&[(1, [A; 3]), (2, [A; 3])]);
         assert_eq!(names(&alike, true, Combine::Nothing).len(), 6);
         assert_eq!(names(&alike, true, Combine::Alike), [(0x3_0000, 0, 6)]);
@@ -176,6 +176,13 @@ mod tests {
         let ports = [(0, 1, A), (0, 2, A)];
         assert_eq!(names(&ports, false, Combine::Mostly), [(0, 0, 1), (0, 1, 1)]);
         assert_eq!(names(&[], true, Combine::Mostly), []);
+    }
+
+    fn table(outputs: &[(u8, [SlToVl; 3])]) -> Vec<(u8, u8, SlToVl)> {
+        let rows = outputs.iter().flat_map(|&(output, maps)| {
+            (0..).zip(maps).map(move |(input, map)| (input, output, map))
+        });
+        rows.collect()
     }
 
     #[test]

@@ -155,7 +155,6 @@ mod tests {
 
     #[test]
     fn blocks_that_were_not_sent_stay_known_in_an_ordered_transition() {
-        let set = |attr_id| SetId { node: NodeId(3), port: PortNum::ZERO, attr_id, attr_mod: 1 };
         let block = set(AttrId::LINEAR_FT);
         let mapping = set(AttrId::SL_TO_VL);
         let mut report = ApplyReport::default();
@@ -170,5 +169,9 @@ mod tests {
         report.cut(cut, std::iter::empty());
         assert_eq!(report.unapplied().failed, [block, mapping]);
         assert_eq!(report.unanswered().collect::<Vec<_>>(), [block]);
+    }
+
+    fn set(attr_id: u16) -> SetId {
+        SetId { node: NodeId(3), port: PortNum::ZERO, attr_id, attr_mod: 1 }
     }
 }

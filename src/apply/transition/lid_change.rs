@@ -245,7 +245,6 @@ impl LidChange {
                     .iter()
                     .any(|path| path.end != PathEnd::Hole && !path.is_inactive())
         }));
-        let leads_on = |path: &Path| if path.is_inactive() { PathEnd::Hole } else { path.end };
         let graph = &mut buffers.before;
         arriving(&mut self.arrives_before, graph, nodes.len(), |node| {
             paths[old[node].clone()].iter().map(leads_on)
@@ -323,6 +322,10 @@ impl LidChange {
             }
         }
     }
+}
+
+fn leads_on(path: &Path) -> PathEnd {
+    if path.is_inactive() { PathEnd::Hole } else { path.end }
 }
 
 /// Sets `arrives` to true, by node, if one of these paths, continued from node to node, leads to

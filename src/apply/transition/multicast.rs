@@ -225,8 +225,7 @@ impl<'a> MulticastTransition<'a> {
         for set in sets {
             let Some(switch) = self.fabric.node(set.node).switch else { continue };
             let masks = &self.masks[switch.index()];
-            let here = |mlid: Mlid| (mlid.0 - Mlid::FIRST.0) / MFT_BLOCK as u16 == block;
-            for &(mlid, new) in masks.wanted.iter().filter(|(mlid, _)| here(*mlid)) {
+            for &(mlid, new) in masks.wanted.iter().filter(|(mlid, _)| is_in_block(*mlid, block)) {
                 let old = masks.old(mlid);
                 let gained = cables(self.fabric, switch, new)
                     .filter(|(slot, _)| !old.contains(self.fabric.port(*slot).num.0))
@@ -242,6 +241,10 @@ impl<'a> MulticastTransition<'a> {
         links.dedup();
         links
     }
+}
+
+fn is_in_block(mlid: Mlid, block: u16) -> bool {
+    (mlid.0 - Mlid::FIRST.0) / MFT_BLOCK as u16 == block
 }
 
 impl Masks<'_> {

@@ -51,14 +51,15 @@ fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     let cut = if word.ends_with(']') { word.rfind('[') } else { word.rfind('/') };
-    let is_port = |suffix: &str| {
-        let digits = suffix.trim_matches(['[', ']', '/']);
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
     match cut.map(|at| word.split_at(at)) {
         Some((name, port)) if is_port(port) => format!("\"{name}\"{port}"),
         _ => format!("\"{word}\""),
     }
+}
+
+fn is_port(suffix: &str) -> bool {
+    let digits = suffix.trim_matches(['[', ']', '/']);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// `ctl` as a clap command whose help lists the console commands.
@@ -72,12 +73,13 @@ mod tests {
 
     #[test]
     fn a_single_argument_is_a_whole_line() {
-        let line = |words: &[&str]| {
-            let line = words.iter().map(|&word| word.to_owned()).collect();
-            CtlArgs { socket: None, wait: 0, script: None, line }.as_line()
-        };
         assert_eq!(line(&["link 1,0,0[1] down"]), "link 1,0,0[1] down");
         assert_eq!(line(&["unlink", "sw 1,0,0"]), "unlink \"sw 1,0,0\"");
+    }
+
+    fn line(words: &[&str]) -> String {
+        let line = words.iter().map(|&word| word.to_owned()).collect();
+        CtlArgs { socket: None, wait: 0, script: None, line }.as_line()
     }
 
     #[test]

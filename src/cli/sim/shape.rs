@@ -20,17 +20,20 @@ impl FromStr for SwitchPosition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let invalid = || format!("'{text}' is not a position such as 1,0,2");
         let mut position = [0; 3];
         let parts: Vec<&str> = text.split(',').collect();
         if parts.len() > 3 {
-            return Err(invalid());
+            return Err(invalid(&text));
         }
         for (part, coordinate) in parts.iter().zip(&mut position) {
-            *coordinate = part.trim().parse().map_err(|_| invalid())?;
+            *coordinate = part.trim().parse().map_err(|_| invalid(&text))?;
         }
         Ok(Self(position))
     }
+}
+
+fn invalid(text: &&str) -> String {
+    format!("'{text}' is not a position such as 1,0,2")
 }
 
 impl fmt::Display for SwitchPosition {

@@ -29,7 +29,6 @@ pub fn read_from(
         let text = format!("enhanced_qos_policy_file {file} has no effect: qos is FALSE");
         return Ok((None, vec![Note::warning(text)]));
     }
-    let failed = |problem: String| vec![error(format!("{problem}: {NO_LIMITS}"))];
     let path = Path::new(file);
     let text = source.read(path).map_err(|problem| failed(problem.to_string()))?;
     let groups = port_groups(source, options);
@@ -43,6 +42,10 @@ pub fn read_from(
             Err(notes.chain(failed(format!("{file} has errors"))).collect())
         }
     }
+}
+
+fn failed(problem: String) -> Vec<Note> {
+    vec![error(format!("{problem}: {NO_LIMITS}"))]
 }
 
 fn error(text: String) -> Note {

@@ -276,11 +276,6 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_repaired_as_in_opensm() {
-        let repaired = |text: &str| {
-            let (options, diagnostics) = parse(text);
-            assert_eq!(diagnostics.len(), 1, "{text}: {diagnostics:?}");
-            options
-        };
         let base = Options::default;
         for (text, expected) in [
             ("lmc 9", base()),
@@ -306,6 +301,12 @@ mod tests {
         }
         assert_eq!(clean("log_file (null)").log_file, "stdout");
         assert_eq!(clean("force_link_width 255\nforce_link_speed_ext 30").force_link_speed_ext, 30);
+    }
+
+    fn repaired(text: &str) -> Options {
+        let (options, diagnostics) = parse(text);
+        assert_eq!(diagnostics.len(), 1, "{text}: {diagnostics:?}");
+        options
     }
 
     #[test]

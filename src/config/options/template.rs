@@ -66,10 +66,13 @@ mod tests {
 
     fn parse(text: &str) -> Options {
         let (options, diagnostics) = Options::parse(text, Path::new("opensm.conf"));
-        // An invalid list of VLs causes a warning, and keeps its text.
-        let is_warning = |found: &Diagnostic| found.severity == Severity::Warning;
         assert!(diagnostics.iter().all(is_warning), "{diagnostics:?}\n{text}");
         options
+    }
+
+    /// An invalid list of VLs causes a warning, and keeps its text.
+    fn is_warning(found: &Diagnostic) -> bool {
+        found.severity == Severity::Warning
     }
 
     #[test]

@@ -283,13 +283,16 @@ impl<'a> Parser<'a> {
 /// Searches `names` for `name`, without regard to case and underscores, then for a name that it
 /// abbreviates as OpenSM accepts it.
 fn look_up<'n>(name: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<NameMatch> {
-    let plain = |text: &str| text.replace('_', "").to_ascii_lowercase();
     if name.is_empty() {
         return None;
     }
     let exact = names.clone().position(|known| plain(known) == plain(name));
     let abbreviation = || names.clone().position(|known| known.starts_with(name));
     exact.map(NameMatch::Exact).or_else(|| abbreviation().map(NameMatch::Abbreviation))
+}
+
+fn plain(text: &str) -> String {
+    text.replace('_', "").to_ascii_lowercase()
 }
 
 /// True for the full name of a flag of definitions.

@@ -136,11 +136,9 @@ impl<'a> FieldValue<'a, '_> {
             if let Some(next) = next {
                 second = Some(next.split_once('-').1.unwrap_or(next));
             }
-            let bound = |at: Span<'_>, diagnostics: &mut Diagnostics<'_>| {
-                at_most(at.text(), what, max).map_err(|message| diagnostics.error(at, message)).ok()
-            };
-            let Some(low) = bound(first.trim(), diagnostics) else { continue };
-            let high = second.map_or(Some(low), |second| bound(second.trim(), diagnostics));
+            let Some(low) = bound(first.trim(), diagnostics, max, what) else { continue };
+            let high =
+                second.map_or(Some(low), |second| bound(second.trim(), diagnostics, max, what));
             let Some(high) = high else { continue };
             if low > high {
                 let message = format!("the range `{}` ends before it begins", item.text());
@@ -240,4 +238,8 @@ impl<'a> FieldValue<'a, '_> {
         }
         names
     }
+}
+
+fn bound(at: Span<'_>, diagnostics: &mut Diagnostics<'_>, max: u64, what: &str) -> Option<u64> {
+    at_most(at.text(), what, max).map_err(|message| diagnostics.error(at, message)).ok()
 }

@@ -57,6 +57,7 @@ pub use ranges::Ranges;
 use super::Diagnostic;
 use super::diagnostic::Diagnostics;
 use crate::notes::Severity;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// OpenSM's number for errors other than those of names (`resolve`). Errors in `qos-setup` have no
@@ -72,19 +73,28 @@ impl QosPolicy {
         let setup_lines = sections.setup_lines.clone();
         let mut policy = resolve::resolve(file, sections, &mut diagnostics);
         let mut found = diagnostics.into_sorted();
-        let is_setup = |line: u32| setup_lines.iter().any(|lines| lines.contains(&line));
-        let is_error = |found: &&mut Diagnostic| found.severity == Severity::Error;
-        for error in found.iter_mut().filter(is_error).filter(|error| !is_setup(error.line)) {
+        for error in
+            found.iter_mut().filter(is_error).filter(|error| !is_setup(&setup_lines, error.line))
+        {
             error.code.get_or_insert(SYNTAX_ERROR);
         }
         let errors = found.iter().filter(|found| found.severity == Severity::Error);
-        let (setup, others): (Vec<_>, Vec<_>) = errors.partition(|error| is_setup(error.line));
+        let (setup, others): (Vec<_>, Vec<_>) =
+            errors.partition(|error| is_setup(&setup_lines, error.line));
         if !setup.is_empty() {
             policy.vl_arbitration.clear();
             policy.sl_to_vl.clear();
         }
         (others.is_empty().then_some(policy), found)
     }
+}
+
+fn is_error(found: &&mut Diagnostic) -> bool {
+    found.severity == Severity::Error
+}
+
+fn is_setup(setup_lines: &[RangeInclusive<u32>], line: u32) -> bool {
+    setup_lines.iter().any(|lines| lines.contains(&line))
 }
 
 #[cfg(test)]

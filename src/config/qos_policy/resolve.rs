@@ -182,8 +182,9 @@ fn implied_level(levels: &mut Vec<QosLevel>, sl: Sl, line: u32) -> usize {
 
 /// Compares names without regard to case and blanks.
 fn is_same_name(a: &str, b: &str) -> bool {
-    let plain = |text: &str| -> String {
-        text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
-    };
     plain(a) == plain(b)
+}
+
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }

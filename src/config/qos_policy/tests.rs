@@ -32,7 +32,6 @@ fn parses_the_advanced_example_of_the_manual() {
             (0x10_0000_0000_FFFF, 0x10_0000_0000_FFFF),
         ]
     );
-    let name = |node: &str| PortName { node: node.to_owned(), port: Some(1) };
     assert_eq!(servers.names, [name("vs1 HCA-1"), name("vs2 HCA-1")]);
     assert_eq!(partitions.partitions, ["Part1"]);
     assert_eq!(ranges(&partitions.pkeys), [(0x1234, 0x1234)]);
@@ -44,7 +43,6 @@ fn parses_the_advanced_example_of_the_manual() {
     let [by_class, to_storage, from_storage, by_all] = &policy.rules[..] else { panic!() };
     assert_eq!(ranges(&by_class.qos_classes), [(7, 9), (11, 11)]);
     assert_eq!(by_class.level, 1);
-    let groups = |ports: &Option<PortFilter>| ports.as_ref().map(|ports| ports.groups.clone());
     assert_eq!(groups(&to_storage.destination), Some(vec![0]));
     assert_eq!(to_storage.service_ids.iter().count(), 2);
     assert_eq!((groups(&from_storage.source), from_storage.level), (Some(vec![0]), 0));
@@ -53,6 +51,14 @@ fn parses_the_advanced_example_of_the_manual() {
         (Some(vec![1]), Some(vec![0]))
     );
     assert_eq!(ranges(&by_all.pkeys), [(0xF00, 0xFFF)]);
+}
+
+fn groups(ports: &Option<PortFilter>) -> Option<Vec<usize>> {
+    ports.as_ref().map(|ports| ports.groups.clone())
+}
+
+fn name(node: &str) -> PortName {
+    PortName { node: node.to_owned(), port: Some(1) }
 }
 
 #[test]
@@ -68,7 +74,6 @@ fn parses_the_simple_example_of_the_manual() {
             (ranges(&rule.service_ids), ranges(&rule.pkeys), guids, sl)
         })
         .collect();
-    let single = |number| vec![(number, number)];
     let none = Vec::new;
     let wanted = [
         (single(0x1_7530), none(), none(), 0),
@@ -85,12 +90,15 @@ fn parses_the_simple_example_of_the_manual() {
     assert_eq!(seen, wanted);
 }
 
+fn single(number: u64) -> Vec<(u64, u64)> {
+    vec![(number, number)]
+}
+
 #[test]
 fn parses_the_example_of_the_proposal() {
     let policy = good(PROPOSAL);
     assert_eq!(policy.default, 0, "levels go by number");
     assert_eq!(policy.rules.iter().map(|rule| rule.level).collect::<Vec<_>>(), [1, 2, 3]);
-    let port = |node: &str, port| PortName { node: node.to_owned(), port };
     assert_eq!(policy.groups[1].names[2], port("vs3/HCA-2", Some(2)));
     let [arbitration] = &policy.vl_arbitration[..] else { panic!() };
     assert_eq!((&arbitration.groups[..], &arbitration.across[..]), (&[0][..], &[0][..]));
@@ -104,6 +112,10 @@ fn parses_the_example_of_the_proposal() {
     assert_eq!((&across.across_to[..], &across.across_from[..]), (&[6][..], &[5][..]));
     assert_eq!((across.vls[1], across.vls[15]), (1, 0));
     assert_eq!(ranges(&policy.levels[2].path_bits), [(2, 2), (4, 4), (8, 32)]);
+}
+
+fn port(node: &str, port: Option<u8>) -> PortName {
+    PortName { node: node.to_owned(), port }
 }
 
 #[test]
@@ -170,23 +182,13 @@ fn a_missing_colon_is_asked_for() {
 /// OpenSM's numbers for the same errors, which the log shows.
 #[test]
 fn errors_have_the_codes_of_opensm() {
-    let codes = |text: &str| -> Vec<Option<&'static str>> {
-        let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), text);
-        assert!(policy.is_none(), "{text}");
-        findings.iter().map(|found| found.code).collect()
-    };
     let level = "qos-levels\nqos-level\nname: DEFAULT\nsl: 0\nend-qos-level\nend-qos-levels\n";
-    let rule = |field: &str| {
-        format!(
-            "{level}qos-match-rules\nqos-match-rule\n{field}\nend-qos-match-rule\nend-qos-match-rules\n"
-        )
-    };
     assert_eq!(codes(&level.replace("sl: 0", "sl: 16")), [Some("AC05")]);
     assert_eq!(codes(&level.replace("DEFAULT", "other")), [Some("AC10")]);
-    assert_eq!(codes(&rule("qos-level-name: gold")), [Some("AC11")]);
-    assert_eq!(codes(&rule("qos-level-sn: 7")), [Some("AC11")]);
-    assert_eq!(codes(&rule("qos-level-name: default\nsource: x")), [Some("AC12")]);
-    assert_eq!(codes(&rule("qos-level-name: default\ndestination: x")), [Some("AC13")]);
+    assert_eq!(codes(&rule(&level, "qos-level-name: gold")), [Some("AC11")]);
+    assert_eq!(codes(&rule(&level, "qos-level-sn: 7")), [Some("AC11")]);
+    assert_eq!(codes(&rule(&level, "qos-level-name: default\nsource: x")), [Some("AC12")]);
+    assert_eq!(codes(&rule(&level, "qos-level-name: default\ndestination: x")), [Some("AC13")]);
     // OpenSM does not look into qos-setup.
     let setup = "qos-setup\n vlarb-tables\n  vlarb-scope\n   group: x\n  end-vlarb-scope\n \
                  end-vlarb-tables\nend-qos-setup\n";
@@ -194,6 +196,18 @@ fn errors_have_the_codes_of_opensm() {
         codes(&format!("{setup}qos-ulps\ndefault : 1\nsdp : 16\nend-qos-ulps\n")),
         [None, Some("AC05")]
     );
+}
+
+fn rule(level: &&str, field: &str) -> String {
+    format!(
+        "{level}qos-match-rules\nqos-match-rule\n{field}\nend-qos-match-rule\nend-qos-match-rules\n"
+    )
+}
+
+fn codes(text: &str) -> Vec<Option<&'static str>> {
+    let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), text);
+    assert!(policy.is_none(), "{text}");
+    findings.iter().map(|found| found.code).collect()
 }
 
 #[test]
@@ -214,14 +228,15 @@ fn errors_in_qos_setup_cost_that_section_only() {
 
 #[test]
 fn a_range_may_be_broken_over_a_line_end() {
-    let group = |guids: &str| {
-        let policy = good(&format!(
-            "port-groups\nport-group\nname: g\nport-guid: {guids}\nend-port-group\nend-port-groups\n\
-             qos-ulps\ndefault : 0\nend-qos-ulps\n"
-        ));
-        ranges(&policy.groups[0].guids)
-    };
     assert_eq!(group("0x1-\n 0x5, 0x9"), [(1, 5), (9, 9)]);
     assert_eq!(group("0x1\n-0x5,\n0x9"), [(1, 5), (9, 9)]);
     assert_eq!(group("0x1,\n0x3-0x5"), [(1, 1), (3, 5)]);
+}
+
+fn group(guids: &str) -> Vec<(u64, u64)> {
+    let policy = good(&format!(
+        "port-groups\nport-group\nname: g\nport-guid: {guids}\nend-port-group\nend-port-groups\n\
+             qos-ulps\ndefault : 0\nend-qos-ulps\n"
+    ));
+    ranges(&policy.groups[0].guids)
 }

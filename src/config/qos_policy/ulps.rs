@@ -97,7 +97,6 @@ fn select_all(
     rule: &mut MatchRule,
     diagnostics: &mut Diagnostics<'_>,
 ) -> Option<()> {
-    let single = |number| Ranges::new([(number, number)]);
     match name {
         "sdp" => rule.service_ids = Ranges::new([(SDP_SERVICE_ID, SDP_SERVICE_ID + 0xFFFF)]),
         "rds" => rule.service_ids = single(TCP_SERVICE_ID + RDS_PORT),
@@ -110,6 +109,10 @@ fn select_all(
         }
     }
     Some(())
+}
+
+fn single(number: u64) -> Ranges {
+    Ranges::new([(number, number)])
 }
 
 fn selectors(name: &str) -> &'static [&'static str] {

@@ -219,8 +219,7 @@ fn check_path_bits(
 fn check_first(steps: &[(UnicastStep, &Paragraph<'_>)], diagnostics: &mut Diagnostics<'_>) {
     let Some(first) = steps.iter().find(|(step, _)| step.fallback_to.is_none()) else { return };
     let first_id = first.0.id;
-    let concerned = |step: &UnicastStep| step.id == first_id || step.fallback_to == Some(first_id);
-    for (step, paragraph) in steps.iter().filter(|(step, _)| concerned(step)) {
+    for (step, paragraph) in steps.iter().filter(|(step, _)| concerned(step, first_id)) {
         let role = match step.fallback_to {
             None => "the first step",
             Some(_) => "a fallback of the first step",
@@ -235,4 +234,8 @@ fn check_first(steps: &[(UnicastStep, &Paragraph<'_>)], diagnostics: &mut Diagno
             diagnostics.error(at, format!("the path bit of {role} is always 0"));
         }
     }
+}
+
+fn concerned(step: &UnicastStep, first_id: u64) -> bool {
+    step.id == first_id || step.fallback_to == Some(first_id)
 }

@@ -34,9 +34,6 @@ fn the_example_of_port_groups_is_read() {
     // The last definition extends the first one.
     assert_eq!(groups[4].rules, [PortRule::Union([GroupRef::Defined(0), GroupRef::Defined(3)])]);
     assert_eq!(port_groups::find(&groups, "grp3"), Some(GroupRef::Defined(4)));
-    let host = |hostname: &str, hca_index| {
-        PortRule::Names(vec![HostPorts { hostname: hostname.into(), port: Some(1), hca_index }])
-    };
     assert_eq!(
         groups[2].rules,
         [PortRule::GuidRange(Guid(0x282), Guid(0x286)), host("server1", None)]
@@ -44,16 +41,13 @@ fn the_example_of_port_groups_is_read() {
     assert_eq!(groups[3].rules, [host("kika", Some(1))]);
 }
 
+fn host(hostname: &str, hca_index: Option<u8>) -> PortRule {
+    PortRule::Names(vec![HostPorts { hostname: hostname.into(), port: Some(1), hca_index }])
+}
+
 #[test]
 fn the_examples_of_qualifiers_are_read() {
     let groups = groups("qualifiers.conf");
-    let guids = |list: &[(u64, &[(u8, u8)])]| {
-        PortRule::Guids(
-            list.iter()
-                .map(|&(guid, ports)| GuidPorts { guid: Guid(guid), ports: ports.to_vec() })
-                .collect(),
-        )
-    };
     assert_eq!(groups[0].rules, [guids(&[(0x283, &[]), (0x286, &[]), (0x289, &[])])]);
     assert_eq!(
         groups[1].rules,
@@ -76,23 +70,28 @@ fn the_examples_of_qualifiers_are_read() {
     assert_eq!(groups[5].rules, [PortRule::Names(vec![kuku.clone()])]);
     let others = [host("host1", Some(3), None), host("host2", None, None)];
     assert_eq!(groups[6].rules, [PortRule::Names([vec![kuku], others.to_vec()].concat())]);
-    let matches = |group: &ChainPortGroup, description: &str| match &group.rules[..] {
-        [PortRule::Pattern(pattern, port)] => (pattern.matches(description), *port),
-        other => panic!("{other:?}"),
-    };
     assert_eq!(matches(&groups[7], "SW-17"), (true, None));
     assert_eq!(matches(&groups[7], "a SW"), (false, None));
     assert_eq!(matches(&groups[8], "SW"), (true, Some(3)));
 }
 
+fn matches(group: &ChainPortGroup, description: &str) -> (bool, Option<u8>) {
+    match &group.rules[..] {
+        [PortRule::Pattern(pattern, port)] => (pattern.matches(description), *port),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn guids(list: &[(u64, &[(u8, u8)])]) -> PortRule {
+    PortRule::Guids(
+        list.iter()
+            .map(|&(guid, ports)| GuidPorts { guid: Guid(guid), ports: ports.to_vec() })
+            .collect(),
+    )
+}
+
 #[test]
 fn the_examples_of_topologies_and_steps_are_read() {
-    let group = |name: &str| ChainPortGroup {
-        name: name.into(),
-        usage: String::new(),
-        line: 1,
-        rules: Vec::new(),
-    };
     let groups = [group("ys_switches"), group("ys_hosts")];
     let file = Path::new("policy.conf");
     let (topologies, found) = topologies::parse(file, &example("topologies.conf"), &groups);
@@ -115,21 +114,26 @@ fn the_examples_of_topologies_and_steps_are_read() {
     assert_eq!(steps[1].config.as_deref(), Some("/etc/config/opensm2.cfg"));
 }
 
+fn group(name: &str) -> ChainPortGroup {
+    ChainPortGroup { name: name.into(), usage: String::new(), line: 1, rules: Vec::new() }
+}
+
 #[test]
 fn path_bits_beyond_the_lids_of_a_port_are_reported() {
     let text = "unicast-step id: 1 engine: minhop end-unicast-step\n\
                 unicast-step id: 2 engine: updn path-bit: 3 end-unicast-step\n";
-    let found = |lmc| -> Vec<String> {
-        let (_, found) = steps::parse(Path::new("rch.conf"), text, &[], lmc);
-        found.iter().map(ToString::to_string).collect()
-    };
     let beyond_none = "rch.conf:2:43: path bit 3 is beyond lmc 0: step 2 routes all LIDs, as \
                        without path-bit; set lmc in opensm.conf";
-    assert_eq!(found(0), [beyond_none]);
+    assert_eq!(found(0, text), [beyond_none]);
     let beyond_one = "rch.conf:2:43: path bit 3 is beyond lmc 1: step 2 routes no LID of a host; use \
                       a path bit from 0 to 1";
-    assert_eq!(found(1), [beyond_one]);
-    assert!(found(2).is_empty());
+    assert_eq!(found(1, text), [beyond_one]);
+    assert!(found(2, text).is_empty());
+}
+
+fn found(lmc: u8, text: &str) -> Vec<String> {
+    let (_, found) = steps::parse(Path::new("rch.conf"), text, &[], lmc);
+    found.iter().map(ToString::to_string).collect()
 }
 
 #[test]

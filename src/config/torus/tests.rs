@@ -66,11 +66,14 @@ fn datelines_have_the_range_of_their_radix() {
 fn seeds_open_implicitly_and_by_keyword() {
     let config = parse("xp_link 1 2\nxp_link 1 3\nnext_seed\nym_link 0x10 020\nnext_seed").unwrap();
     assert_eq!(config.seeds.len(), 3);
-    let link = |origin, neighbor| Some(SeedLink { origin: Guid(origin), neighbor: Guid(neighbor) });
     assert_eq!(config.seeds[0].links[0], link(1, 3));
     assert_eq!(config.seeds[1].links[3], link(16, 16));
     assert_eq!(config.seeds[2], Seed::default());
     assert_eq!(parse("next_seed\nxp_link 1 2").unwrap().seeds.len(), 1);
+}
+
+fn link(origin: u64, neighbor: u64) -> Option<SeedLink> {
+    Some(SeedLink { origin: Guid(origin), neighbor: Guid(neighbor) })
 }
 
 #[test]

@@ -24,8 +24,11 @@ fn usual() -> CongestionSettings {
 }
 
 fn seen(restarted: u64) -> [SeenDevice; 2] {
-    let of = |port_guid, kind| SeenDevice { port_guid, kind, restarted };
-    [of(SWITCH, NodeKind::Switch), of(HOST, NodeKind::Ca)]
+    [of(SWITCH, NodeKind::Switch, restarted), of(HOST, NodeKind::Ca, restarted)]
+}
+
+fn of(port_guid: Guid, kind: NodeKind, restarted: u64) -> SeenDevice {
+    SeenDevice { port_guid, kind, restarted }
 }
 
 /// The devices of one subnet.

@@ -49,12 +49,8 @@ fn changes(report: &ActivityReport, last: Option<&Subnet>, next: Option<&Subnet>
 }
 
 fn partitions(report: &ActivityReport, last: Option<&Subnet>, next: Option<&Subnet>) {
-    let names = |subnet: Option<&Subnet>| -> BTreeMap<u16, String> {
-        let names = subnet.map(|subnet| subnet.plan.partitions.names.iter().cloned());
-        names.into_iter().flatten().collect()
-    };
-    let before = names(last);
-    let after = names(next);
+    let before = partition_names(last);
+    let after = partition_names(next);
     let reason = if next.is_none() { PartitionEnd::Shutdown } else { PartitionEnd::Empty };
     for &base in before.keys().filter(|base| !after.contains_key(base)) {
         report.send(SubnetActivity::PartitionDeleted { pkey: Pkey(base), reason });
@@ -62,6 +58,11 @@ fn partitions(report: &ActivityReport, last: Option<&Subnet>, next: Option<&Subn
     for (base, name) in after.into_iter().filter(|(base, _)| !before.contains_key(base)) {
         report.send(SubnetActivity::PartitionCreated { pkey: Pkey(base), name });
     }
+}
+
+fn partition_names(subnet: Option<&Subnet>) -> BTreeMap<u16, String> {
+    let names = subnet.map(|subnet| subnet.plan.partitions.names.iter().cloned());
+    names.into_iter().flatten().collect()
 }
 
 /// Reports the P_Keys that end ports did not have.

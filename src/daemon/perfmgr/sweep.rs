@@ -4,6 +4,7 @@ use super::PerfOptions;
 use super::monitored::Monitored;
 use super::pace::SweepPace;
 use super::targets::{self, SweepTargets};
+use crate::fabric::Fabric;
 use crate::fabric::{NodeId, PortId};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::perfmgr::counters::{
@@ -133,10 +134,9 @@ impl<'a> Sweep<'a> {
 
     /// Removes the nodes that have left the fabric, or marks them.
     fn remove_lost_nodes(&mut self) {
-        let is_lost = |guid: &Guid| self.targets.fabric.node_by_guid(*guid).is_none();
         let active = self.database.nodes().filter(|node| node.is_active);
         let lost: Vec<(Guid, String)> = active
-            .filter(|node| is_lost(&node.guid))
+            .filter(|node| is_lost(self.targets.fabric, &node.guid))
             .map(|node| (node.guid, node.name.clone()))
             .collect();
         for (guid, name) in lost {
@@ -420,6 +420,10 @@ impl<'a> Sweep<'a> {
             self.database.restart_data(guid, num);
         }
     }
+}
+
+fn is_lost(targets_fabric: &Fabric, guid: &Guid) -> bool {
+    targets_fabric.node_by_guid(*guid).is_none()
 }
 
 /// The data counters of PortCounters are cleared with it only if they are read there.

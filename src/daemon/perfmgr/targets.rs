@@ -56,8 +56,7 @@ impl<'a> SweepTargets<'a> {
     /// Index of a P_Key in the planned table of the SM's port. Without a plan, only that of the
     /// default partition is known.
     pub(super) fn pkey_index(&self, pkey: Pkey) -> Option<u16> {
-        let default = || (pkey.base() == Pkey(0x7FFF).base()).then_some(0);
-        let Some(subnet) = self.subnet else { return default() };
+        let Some(subnet) = self.subnet else { return default_key_index(pkey) };
         let local = subnet.fabric.local();
         let blocks = &subnet.plan.partitions.blocks[local.index()];
         let found = blocks.iter().find_map(|(number, block)| {
@@ -65,8 +64,12 @@ impl<'a> SweepTargets<'a> {
             let start = usize::from(*number) * block.0.len();
             u16::try_from(start + at).ok()
         });
-        found.or_else(default)
+        found.or_else(|| default_key_index(pkey))
     }
+}
+
+fn default_key_index(pkey: Pkey) -> Option<u16> {
+    (pkey.base() == Pkey(0x7FFF).base()).then_some(0)
 }
 
 /// True if port 0 of a switch is an end port with counters.

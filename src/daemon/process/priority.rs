@@ -172,12 +172,18 @@ mod tests {
     /// sched(7): a thread may give up its share of the cores without a privilege.
     #[tokio::test]
     async fn idle_work_runs_on_idle_cores_only() {
-        let policy = || std::fs::read_to_string("/proc/thread-self/stat").expect("Linux");
-        // The 41st field (proc_pid_stat(5)); the name of the thread, the second one, has no blanks.
-        let policy_of = |text: String| text.split(' ').nth(40).map(str::to_owned);
         assert_eq!(policy_of(spawn_idle(policy).await.expect("no panic")).as_deref(), Some("5"));
         let files = spawn_writer(policy).await.expect("no panic");
         assert_eq!(policy_of(files).as_deref(), Some("0"));
+    }
+
+    /// The 41st field (proc_pid_stat(5)); the name of the thread, the second one, has no blanks.
+    fn policy_of(text: String) -> Option<String> {
+        text.split(' ').nth(40).map(str::to_owned)
+    }
+
+    fn policy() -> String {
+        std::fs::read_to_string("/proc/thread-self/stat").expect("Linux")
     }
 
     #[test]

@@ -382,10 +382,6 @@ mod tests {
         record_panics(&recordings);
         let panicking = std::thread::spawn(|| panic!("this one is meant"));
         panicking.join().expect_err("it panics");
-        let is_panic = |body: &EntryBody| {
-            let EntryBody::Event(EventKind::Panic, text) = body else { return false };
-            text.contains("recordings.rs:") && text.ends_with(": this one is meant")
-        };
         // Other tests of this process may panic earlier, and the first panic causes the recording.
         let written = loop {
             let [reason, written, port] = Default::default();
@@ -403,5 +399,10 @@ mod tests {
         let recording =
             Recording::decode(&fs::read(written).expect("a file")).expect("a recording");
         assert!(recording.header.reason.starts_with("a task panicked: "));
+    }
+
+    fn is_panic(body: &EntryBody) -> bool {
+        let EntryBody::Event(EventKind::Panic, text) = body else { return false };
+        text.contains("recordings.rs:") && text.ends_with(": this one is meant")
     }
 }

@@ -141,12 +141,18 @@ fn connect(path: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
 
 /// Time after which the service manager takes this process for dead.
 fn watchdog() -> Option<Duration> {
-    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let is_other = |process: u64| process != u64::from(std::process::id());
-    if number(WATCHDOG_PROCESS_VARIABLE).is_some_and(is_other) {
+    if variable_number(WATCHDOG_PROCESS_VARIABLE).is_some_and(is_other_process) {
         return None;
     }
-    number(WATCHDOG_VARIABLE).filter(|&limit| limit > 0).map(Duration::from_micros)
+    variable_number(WATCHDOG_VARIABLE).filter(|&limit| limit > 0).map(Duration::from_micros)
+}
+
+fn is_other_process(process: u64) -> bool {
+    process != u64::from(std::process::id())
+}
+
+fn variable_number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse::<u64>().ok()
 }
 
 /// Finds out whether the SM loop hangs.

@@ -228,25 +228,28 @@ mod tests {
     #[test]
     fn reports_have_the_wording_of_opensm() {
         let gid = Gid::new(0xfe80_0000_0000_0000, Guid(0x20_0001));
-        let line = |notice: &Notice| describe_report(notice, Lid(7), gid);
         let mut notice = Notice::default();
         notice.set_is_generic(true);
         notice.set_notice_type(1);
         notice.set_trap_number(128);
         assert_eq!(
-            line(&notice),
+            line(&notice, gid),
             "Reporting Urgent Notice \"Link state change\" from switch LID 7, GUID 0x0000000000200001"
         );
         notice.set_trap_number(130);
         notice.set_port(PortNum(3));
         assert_eq!(
-            line(&notice),
+            line(&notice, gid),
             "Reporting Urgent Notice \"Excessive Buffer Overrun Threshold reached\" from LID 7, GUID \
              0x0000000000200001, port 3"
         );
         notice.set_trap_number(144);
         notice.set_capability_mask(0x48);
-        assert!(line(&notice).ends_with(", new CapabilityMask 0x00000048"), "{}", line(&notice));
+        assert!(
+            line(&notice, gid).ends_with(", new CapabilityMask 0x00000048"),
+            "{}",
+            line(&notice, gid)
+        );
         // As captured: P_Key 0x8001 on SL 2, from QP 0x48 to QP 1.
         let mut notice = Notice::default();
         notice.set_is_generic(true);
@@ -256,7 +259,7 @@ mod tests {
         notice.0[16..28].copy_from_slice(&[0, 0, 0x80, 1, 0x20, 0, 0, 0x48, 0, 0, 0, 1]);
         notice.0[28..44].copy_from_slice(&gid.0);
         assert_eq!(
-            line(&notice),
+            line(&notice, gid),
             "Reporting Security Notice \"Bad P_Key\" from LID 7, GUID 0x0000000000200001 : LID1 1, \
              LID2 2, P_Key 0x8001, SL 2, QP1 0x48, QP2 0x1, GID1 fe80::20:1, GID2 ::"
         );
@@ -267,14 +270,18 @@ mod tests {
         notice.0[42..60].fill(0);
         notice.0[60] = 5;
         assert_eq!(
-            line(&notice),
+            line(&notice, gid),
             "Reporting Security Notice \"Bad P_Key (switch external port)\" from switch LID 7, GUID \
              0x0000000000200001 port 5 : data_valid 0x00ff, LID1 1, LID2 2, PKey 0x8001, SL 2, QP1 \
              0x48, QP2 0x1, GID1 fe80::20:1, GID2 ::"
         );
         notice.set_is_generic(false);
         let vendor = "Reporting Vendor Notice type:0 vend:0 dev:259 from LID:7 GID:fe80::20:1";
-        assert_eq!(line(&notice), vendor);
+        assert_eq!(line(&notice, gid), vendor);
+    }
+
+    fn line(notice: &Notice, gid: Gid) -> String {
+        describe_report(notice, Lid(7), gid)
     }
 
     #[test]

@@ -58,11 +58,6 @@ const MAX_NAMED_GROUPS: usize = 3;
 
 /// Warns of groups of partitions.conf that do not exist, and of members that use old parameters.
 fn log_unmet(unmet: &UnmetGroups, last: Mlid) {
-    let names = |mgids: &mut dyn Iterator<Item = Gid>| {
-        let named: Vec<String> =
-            mgids.take(MAX_NAMED_GROUPS).map(|mgid| mgid.to_string()).collect();
-        named.join(", ")
-    };
     let missing = unmet.without_mlid.len();
     if missing > 0 {
         let entries = last.0 - Mlid::FIRST.0 + 1;
@@ -72,7 +67,7 @@ fn log_unmet(unmet: &UnmetGroups, last: Mlid) {
              configure fewer groups",
             counted(missing, "group", "groups"),
             if missing == 1 { "is" } else { "are" },
-            names(&mut unmet.without_mlid.iter().copied())
+            group_names(&mut unmet.without_mlid.iter().copied())
         );
     }
     let members: usize = unmet.changed.iter().map(|(_, members)| members).sum();
@@ -81,9 +76,14 @@ fn log_unmet(unmet: &UnmetGroups, last: Mlid) {
             "{} of partitions.conf with new parameters, such as {}, {} {}, which have joined with the \
              old ones and use these until they join again",
             counted(unmet.changed.len(), "group", "groups"),
-            names(&mut unmet.changed.iter().map(|(mgid, _)| *mgid)),
+            group_names(&mut unmet.changed.iter().map(|(mgid, _)| *mgid)),
             if unmet.changed.len() == 1 { "has" } else { "have" },
             counted(members, "member", "members"),
         );
     }
+}
+
+fn group_names(mgids: &mut dyn Iterator<Item = Gid>) -> String {
+    let named: Vec<String> = mgids.take(MAX_NAMED_GROUPS).map(|mgid| mgid.to_string()).collect();
+    named.join(", ")
 }

@@ -86,10 +86,9 @@ impl TableRequester {
     }
 
     fn quota(&self, now: Instant) -> Quota {
-        let is_recent = |last: Instant| now.saturating_duration_since(last) < MEMORY;
         match self.acknowledged {
             _ if self.is_silent(now) => SILENT_PORT,
-            Some(last) if is_recent(last) => KNOWN_PORT,
+            Some(last) if is_recent(last, now) => KNOWN_PORT,
             _ => NEW_PORT,
         }
     }
@@ -106,8 +105,7 @@ impl TableRequester {
 
     /// Counts a reply that was not acknowledged.
     fn count_unacknowledged(&mut self, now: Instant) {
-        let is_over = |last: Instant| now.saturating_duration_since(last) >= SILENCE;
-        if self.last_unacknowledged.is_none_or(is_over) {
+        if self.last_unacknowledged.is_none_or(|last| is_over(last, now)) {
             self.unacknowledged = 0;
         }
         self.unacknowledged = self.unacknowledged.saturating_add(1);
@@ -116,6 +114,14 @@ impl TableRequester {
             self.acknowledged = None;
         }
     }
+}
+
+fn is_over(last: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(last) >= SILENCE
+}
+
+fn is_recent(last: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(last) < MEMORY
 }
 
 #[derive(Debug, Default)]

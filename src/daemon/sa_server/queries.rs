@@ -21,12 +21,7 @@ impl SaServer {
     }
 
     fn report(&self) -> SaReport {
-        let counts = |registry: &Registry| {
-            let groups = registry.iter().count();
-            let services = registry.services().iter().count();
-            (groups, services, registry.subscriptions().iter().count())
-        };
-        let view = self.responder.view(|responder| counts(responder.registry()));
+        let view = self.responder.view(|responder| record_counts(responder.registry()));
         let ((groups, services, subscriptions), counters) = view.unwrap_or_default();
         let queued = self.requests.queue.len();
         let ignored = self.misuse.ignored_requests;
@@ -43,6 +38,12 @@ impl SaServer {
             ended_subscriptions,
         }
     }
+}
+
+fn record_counts(registry: &Registry) -> (usize, usize, usize) {
+    let groups = registry.iter().count();
+    let services = registry.services().iter().count();
+    (groups, services, registry.subscriptions().iter().count())
 }
 
 /// The groups after an MGID, at most as many as fit on a page.

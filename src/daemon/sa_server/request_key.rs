@@ -117,28 +117,39 @@ pub(super) mod tests {
     #[test]
     fn joins_of_one_program_differ_only_by_transaction() {
         let join = key(Method::SET, 0xFF, 1 << 32 | 1);
-        let is_same = |other: RequestKey| (join == other, join.dedup_key() == other.dedup_key());
-        assert_eq!(is_same(key(Method::SET, 0xFF, 1 << 32 | 1)), (true, true));
+        assert_eq!(is_same(key(Method::SET, 0xFF, 1 << 32 | 1), join), (true, true));
         assert_eq!(
-            is_same(key(Method::SET, 0xFF, 1 << 32 | 2)),
+            is_same(key(Method::SET, 0xFF, 1 << 32 | 2), join),
             (false, true),
             "a new transaction"
         );
-        assert_eq!(is_same(key(Method::SET, 0xFF, 2 << 32 | 1)), (false, false), "another program");
-        assert_eq!(is_same(key(Method::DELETE, 0xFF, 1 << 32 | 1)), (false, false));
-        assert_eq!(is_same(key(Method::SET, 0xFE, 1 << 32 | 1)), (false, false));
+        assert_eq!(
+            is_same(key(Method::SET, 0xFF, 2 << 32 | 1), join),
+            (false, false),
+            "another program"
+        );
+        assert_eq!(is_same(key(Method::DELETE, 0xFF, 1 << 32 | 1), join), (false, false));
+        assert_eq!(is_same(key(Method::SET, 0xFE, 1 << 32 | 1), join), (false, false));
         for (method, mgid) in [(Method::SET, 0), (Method::GET, 0xFF)] {
             let keys = [1, 2].map(|tid| key(method, mgid, tid).dedup_key());
             assert_ne!(keys[0], keys[1], "{method:?} may be outstanding twice");
         }
     }
 
+    fn is_same(other: RequestKey, join: RequestKey) -> (bool, bool) {
+        (join == other, join.dedup_key() == other.dedup_key())
+    }
+
     #[test]
     fn truncated_requests_have_distinct_keys() {
         let from = Address::gsi(Lid(7), Sl(0));
         let arrived = Instant::now();
-        let cut = |length| Inbound { agent: Agent::Sa, from, mad: vec![3; length], arrived };
-        let keys: Vec<RequestKey> = (0..40).map(|length| RequestKey::of(&cut(length))).collect();
+        let keys: Vec<RequestKey> =
+            (0..40).map(|length| RequestKey::of(&cut(length, from, arrived))).collect();
         assert!((1..40).all(|length| keys[length] != keys[length - 1]));
+    }
+
+    fn cut(length: usize, from: Address, arrived: Instant) -> Inbound {
+        Inbound { agent: Agent::Sa, from, mad: vec![3; length], arrived }
     }
 }

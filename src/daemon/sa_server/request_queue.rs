@@ -266,13 +266,6 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_retransmission_keeps_the_position_of_the_first() {
-        let join = |tid: u8| {
-            let mut join = request(1, 0);
-            join.mad = vec![0; 80];
-            (join.mad[3], join.mad[15], join.mad[17], join.mad[60]) = (2, tid, 0x38, 0xFF);
-            join
-        };
-        let tid = |queue: &mut FairQueue| queue.take().map(|next| next.request.mad[15]);
         let mut queue = FairQueue::new(2);
         assert!(queue.add(join(7)).is_none() && queue.add(request(1, 0)).is_none());
         tokio::time::advance(Duration::from_secs(3)).await;
@@ -287,6 +280,17 @@ mod tests {
         assert!(queue.add(join(9)).is_none());
         assert_eq!(queue.take().map(|next| next.request.mad.len()), Some(1));
         assert_eq!((tid(&mut queue), tid(&mut queue)), (Some(9), None));
+    }
+
+    fn tid(queue: &mut FairQueue) -> Option<u8> {
+        queue.take().map(|next| next.request.mad[15])
+    }
+
+    fn join(tid: u8) -> Inbound {
+        let mut join = request(1, 0);
+        join.mad = vec![0; 80];
+        (join.mad[3], join.mad[15], join.mad[17], join.mad[60]) = (2, tid, 0x38, 0xFF);
+        join
     }
 
     #[test]

@@ -96,17 +96,19 @@ impl TableWorkers {
             return counters;
         };
         let total = Mutex::new(counters);
-        let part = || {
-            let mut counters = SaCounters::default();
-            batch.answer_tables(&mut counters);
-            total.lock().unwrap_or_else(PoisonError::into_inner).merge(counters);
-        };
         pool.in_place_scope(|scope| {
-            (0..pool.current_num_threads()).for_each(|_| scope.spawn(|_| part()));
-            part();
+            (0..pool.current_num_threads())
+                .for_each(|_| scope.spawn(|_| work_on_part(&batch, &total)));
+            work_on_part(&batch, &total);
         });
         total.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn work_on_part(batch: &TableBatch<'_>, total: &Mutex<SaCounters>) {
+    let mut counters = SaCounters::default();
+    batch.answer_tables(&mut counters);
+    total.lock().unwrap_or_else(PoisonError::into_inner).merge(counters);
 }
 
 /// Requests for tables, which several threads take from.

@@ -18,8 +18,11 @@ pub(super) struct DifferenceGroup<'a> {
 
 /// The place of a Set without the number of its port: equal ports differ in the same way.
 fn part(set: &SetView) -> String {
-    let is_port = |part: &&str| part.starts_with("port ") || part.starts_with("from port ");
     set.place.split(", ").filter(|part| !is_port(part)).collect::<Vec<_>>().join(", ")
+}
+
+fn is_port(part: &&str) -> bool {
+    part.starts_with("port ") || part.starts_with("from port ")
 }
 
 /// The groups of these differences, the largest first; all Sets are in one.

@@ -147,7 +147,6 @@ impl DryStart {
             by_attribute(self.sets.iter()),
             counted(self.changes, "changes", "change"),
         );
-        let is_quiet = |set: &&SetView| set.effect == SetEffect::RegisterAgain;
         let quiet = self.sets.iter().filter(is_quiet).count();
         if quiet > 0 {
             let ports = counted(quiet, "port", "ports");
@@ -164,6 +163,10 @@ impl DryStart {
             let _ = writeln!(text, "not answered: {set}");
         }
     }
+}
+
+fn is_quiet(set: &&SetView) -> bool {
+    set.effect == SetEffect::RegisterAgain
 }
 
 /// Why there is no report.

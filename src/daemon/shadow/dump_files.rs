@@ -80,10 +80,11 @@ pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, Comma
 }
 
 fn read(path: &Path) -> Result<String, CommandFailure> {
-    let wrong = |error: ReadError| {
-        format!("{error}; OpenSM writes {SUBNET_LIST} and {LFT_DUMP} with -D 0x43")
-    };
-    read_text(path).map_err(|error| CommandFailure::new(ExitCode::Config, wrong(error)))
+    read_text(path).map_err(|error| CommandFailure::new(ExitCode::Config, unreadable(error)))
+}
+
+fn unreadable(error: ReadError) -> String {
+    format!("{error}; OpenSM writes {SUBNET_LIST} and {LFT_DUMP} with -D 0x43")
 }
 
 /// Ports that would get another LID.

@@ -37,13 +37,11 @@ impl DumpedTables {
         };
         let sl_to_vl = text(SL_TO_VL_DUMP, "SL to VL mappings");
         let multicast = text(MULTICAST_DUMP, "multicast forwarding tables");
-        let located =
-            |name: &str, error: String| format!("{}: {error}", folder.join(name).display());
         let sl_to_vl = sl_to_vl.map(|text| table_dumps::sl_to_vl(&text)).transpose();
         let multicast = multicast.map(|text| table_dumps::multicast(&text)).transpose();
         Ok(Self {
-            sl_to_vl: sl_to_vl.map_err(|error| located(SL_TO_VL_DUMP, error))?,
-            multicast: multicast.map_err(|error| located(MULTICAST_DUMP, error))?,
+            sl_to_vl: sl_to_vl.map_err(|error| located(folder, SL_TO_VL_DUMP, error))?,
+            multicast: multicast.map_err(|error| located(folder, MULTICAST_DUMP, error))?,
             not_compared,
         })
     }
@@ -85,6 +83,10 @@ impl DumpedTables {
         }
         sets
     }
+}
+
+fn located(folder: &Path, name: &str, error: String) -> String {
+    format!("{}: {error}", folder.join(name).display())
 }
 
 /// A mapping in the dump file, and the port that its device is reached by.

@@ -77,7 +77,6 @@ pub(super) fn verify_in_force(
             InForce { credit_loop, faults: Vec::new() }
         }
         Err(failure) => {
-            let is_loop = |fault: &&Fault| matches!(fault, Fault::CreditLoop(_));
             let others = failure.faults.iter().filter(|fault| !is_loop(fault));
             InForce {
                 credit_loop: failure.credit_loop().map(ToString::to_string),
@@ -85,6 +84,10 @@ pub(super) fn verify_in_force(
             }
         }
     }
+}
+
+fn is_loop(fault: &&Fault) -> bool {
+    matches!(fault, Fault::CreditLoop(_))
 }
 
 fn hold_lft_block(plan: &mut Plan, switch: SwitchId, block: u32, held: &[u8; 64]) {

@@ -64,15 +64,18 @@ pub(super) async fn compare(
         found.answered += 1;
         if own != Some(theirs) {
             let planned = own.map_or_else(|| "no path".to_owned(), |sl| format!("SL {sl}"));
-            let name = |port: PortId| fabric.describe(port);
             found.differing.push(format!(
                 "path from {} to {}: the master answers SL {theirs}, planned {planned}",
-                name(from),
-                name(to)
+                port_name(fabric, from),
+                port_name(fabric, to)
             ));
         }
     }
     found
+}
+
+fn port_name(fabric: &Fabric, port: PortId) -> String {
+    fabric.describe(port)
 }
 
 /// Pairs of hosts, others in each pass.

@@ -79,13 +79,15 @@ pub fn shadow(args: &ShadowArgs) -> Result<ExitCode, CommandFailure> {
 }
 
 fn print_report(args: &ShadowArgs, state: &Path) -> Result<ExitCode, CommandFailure> {
-    let unusable = |problem: &dyn std::fmt::Display| {
-        let text = format!("{}: {problem}; torus-sm shadow writes it", state.display());
-        CommandFailure::new(ExitCode::System, text)
-    };
-    let text = std::fs::read_to_string(state).map_err(|error| unusable(&error))?;
-    let report: ShadowReport = serde_json::from_str(&text).map_err(|error| unusable(&error))?;
+    let text = std::fs::read_to_string(state).map_err(|error| unusable(state, &error))?;
+    let report: ShadowReport =
+        serde_json::from_str(&text).map_err(|error| unusable(state, &error))?;
     shown(args, &report)
+}
+
+fn unusable(state: &Path, problem: &dyn std::fmt::Display) -> CommandFailure {
+    let text = format!("{}: {problem}; torus-sm shadow writes it", state.display());
+    CommandFailure::new(ExitCode::System, text)
 }
 
 /// Prints a report as the arguments request.

@@ -110,17 +110,14 @@ impl ShadowReport {
         sets: impl Iterator<Item = SetView>,
         ignored: &[String],
     ) {
-        let is_ignored = |text: &String| {
-            let name = text.split(':').next().unwrap_or("");
-            ignored.iter().any(|setting| setting == name)
-        };
         self.differences.clear();
         self.renamed_manager = 0;
         for mut set in sets.filter(|set| !set.is_harmless()) {
             let names_manager = set.differences.iter().any(|text| text.starts_with("MasterSM"));
             self.renamed_manager += usize::from(names_manager);
             // These follow from the place of the SM, not from the configuration.
-            set.differences.retain(|text| !text.starts_with("MasterSM") && !is_ignored(text));
+            set.differences
+                .retain(|text| !text.starts_with("MasterSM") && !is_ignored(ignored, text));
             if !set.differences.is_empty() {
                 self.differences.push(set);
             }
@@ -317,4 +314,9 @@ impl ShadowReport {
         }
         text
     }
+}
+
+fn is_ignored(ignored: &[String], text: &str) -> bool {
+    let name = text.split(':').next().unwrap_or("");
+    ignored.iter().any(|setting| setting == name)
 }

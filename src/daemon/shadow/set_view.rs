@@ -120,13 +120,15 @@ fn effect(set: &RehearsedSet) -> (SetEffect, Vec<String>) {
         AttrId::LINEAR_FT => lft_differences(set.attr_mod, held, data),
         AttrId::MULTICAST_FT => mft_differences(set.attr_mod, held, data),
         AttrId::SL_TO_VL => {
-            let vl = |data: &[u8; 64], sl: u8| {
-                let pair = data[usize::from(sl / 2)];
-                if sl.is_multiple_of(2) { pair >> 4 } else { pair & 0xF }
-            };
-            let sls = (0..SLS).filter(|&sl| vl(held, sl) != vl(data, sl));
-            sls.map(|sl| entry(&format!("SL {sl}"), vl_name(vl(held, sl)), vl_name(vl(data, sl))))
-                .collect()
+            let sls = (0..SLS).filter(|&sl| mapped_vl(held, sl) != mapped_vl(data, sl));
+            sls.map(|sl| {
+                entry(
+                    &format!("SL {sl}"),
+                    vl_name(mapped_vl(held, sl)),
+                    vl_name(mapped_vl(data, sl)),
+                )
+            })
+            .collect()
         }
         AttrId::VL_ARBITRATION => {
             let pairs = VlArbBlock(*held).entries().collect::<Vec<_>>();
@@ -152,6 +154,11 @@ fn effect(set: &RehearsedSet) -> (SetEffect, Vec<String>) {
     (if is_same { SetEffect::Repetition } else { SetEffect::Change }, differences)
 }
 
+fn mapped_vl(data: &[u8; 64], sl: u8) -> u8 {
+    let pair = data[usize::from(sl / 2)];
+    if sl.is_multiple_of(2) { pair >> 4 } else { pair & 0xF }
+}
+
 fn entry(what: &str, held: impl Display, planned: impl Display) -> String {
     format!("{what}: held {held}, planned {planned}")
 }
@@ -170,10 +177,19 @@ fn out_port(port: u8) -> String {
 
 fn lft_differences(block: u32, held: &[u8; 64], planned: &[u8; 64]) -> Vec<String> {
     let changed = (0..LFT_BLOCK).filter(|&at| held[at] != planned[at]);
-    let lid = |at: usize| block as usize * LFT_BLOCK + at;
     changed
-        .map(|at| entry(&format!("LID {}", lid(at)), out_port(held[at]), out_port(planned[at])))
+        .map(|at| {
+            entry(
+                &format!("LID {}", lid_of_entry(at, block)),
+                out_port(held[at]),
+                out_port(planned[at]),
+            )
+        })
         .collect()
+}
+
+fn lid_of_entry(at: usize, block: u32) -> usize {
+    block as usize * LFT_BLOCK + at
 }
 
 fn mft_differences(modifier: u32, held: &[u8; 64], planned: &[u8; 64]) -> Vec<String> {
@@ -181,23 +197,24 @@ fn mft_differences(modifier: u32, held: &[u8; 64], planned: &[u8; 64]) -> Vec<St
     let first_mlid = usize::from(Mlid::FIRST.0) + (modifier & 0x1FF) as usize * MFT_BLOCK;
     let masks = MftBlock::read(held).0;
     let wanted = MftBlock::read(planned).0;
-    let ports = |mask: u16| {
-        let set = (0..MFT_POSITION_PORTS).filter(|bit| mask >> bit & 1 == 1);
-        let mut text = String::new();
-        for bit in set {
-            let comma = if text.is_empty() { "" } else { " " };
-            // Writing to a `String` cannot fail.
-            let _ = write!(text, "{comma}{}", first_port + bit);
-        }
-        if text.is_empty() { "no port".to_owned() } else { format!("ports {text}") }
-    };
     let changed = (0..MFT_BLOCK).filter(|&at| masks[at] != wanted[at]);
     changed
         .map(|at| {
             let mlid = format!("MLID {:#x}", first_mlid + at);
-            entry(&mlid, ports(masks[at]), ports(wanted[at]))
+            entry(&mlid, port_list(masks[at], first_port), port_list(wanted[at], first_port))
         })
         .collect()
+}
+
+fn port_list(mask: u16, first_port: usize) -> String {
+    let set = (0..MFT_POSITION_PORTS).filter(|bit| mask >> bit & 1 == 1);
+    let mut text = String::new();
+    for bit in set {
+        let comma = if text.is_empty() { "" } else { " " };
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "{comma}{}", first_port + bit);
+    }
+    if text.is_empty() { "no port".to_owned() } else { format!("ports {text}") }
 }
 
 fn switch_info_effect(held: &[u8; 64], planned: &[u8; 64]) -> (SetEffect, Vec<String>) {
@@ -280,7 +297,6 @@ fn port_settings(held: &PortInfo, planned: &PortInfo) -> Vec<String> {
         "MulticastPKeyTrapSuppressionEnabled": mcast_pkey_trap_suppression;
     }
     if held.gid_prefix() != planned.gid_prefix() {
-        let hexadecimal = |prefix: u64| format!("{prefix:#018x}");
         let planned = hexadecimal(planned.gid_prefix());
         found.push(entry("GidPrefix", hexadecimal(held.gid_prefix()), planned));
     }
@@ -292,6 +308,10 @@ fn port_settings(held: &PortInfo, planned: &PortInfo) -> Vec<String> {
         found.push(entry("PortState", held_state, state));
     }
     found
+}
+
+fn hexadecimal(prefix: u64) -> String {
+    format!("{prefix:#018x}")
 }
 
 /// Number of Sets by attribute, in words: `PortInfo 3, P_KeyTable 1`.

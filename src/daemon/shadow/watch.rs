@@ -20,6 +20,8 @@ use crate::replication::comparison::describe;
 use crate::transport::rehearsal::RehearsedSet;
 use crate::verify::Verified;
 use crate::wire::attr::AttrId;
+use crate::wire::attr::PortInfo;
+use crate::wire::attr::PortState;
 use chrono::Local;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -218,22 +220,13 @@ pub fn pause(interval: Duration, start: Instant) -> Duration {
 
 /// What differs between two observations, as far as plans depend on it.
 fn changes(before: &Fabric, now: &Fabric) -> Vec<String> {
-    let guids = |fabric: &Fabric| -> BTreeSet<Guid> {
-        fabric.nodes().iter().map(|node| node.guid()).collect()
-    };
     let cables = |fabric: &Fabric| -> BTreeSet<(End, End)> { cables(fabric).collect() };
-    let lids = |fabric: &Fabric| -> BTreeSet<(Guid, u16)> {
-        let ports = fabric.end_ports();
-        ports
-            .filter_map(|port| Some((fabric.port(port).guid, fabric.observed_lid(port)?.0)))
-            .collect()
-    };
     let nodes_before = guids(before);
     let nodes_now = guids(now);
     let cables_before = cables(before);
     let cables_now = cables(now);
-    let lids_before = lids(before);
-    let lids_now = lids(now);
+    let lids_before = port_lids(before);
+    let lids_now = port_lids(now);
     let mut found = Vec::new();
     found.extend(named("gone", before, nodes_before.difference(&nodes_now)));
     found.extend(named("new", now, nodes_now.difference(&nodes_before)));
@@ -261,15 +254,24 @@ fn changes(before: &Fabric, now: &Fabric) -> Vec<String> {
     found
 }
 
+fn port_lids(fabric: &Fabric) -> BTreeSet<(Guid, u16)> {
+    let ports = fabric.end_ports();
+    ports.filter_map(|port| Some((fabric.port(port).guid, fabric.observed_lid(port)?.0))).collect()
+}
+
+fn guids(fabric: &Fabric) -> BTreeSet<Guid> {
+    fabric.nodes().iter().map(|node| node.guid()).collect()
+}
+
 /// True if the settings, the state or the rate of a port differ. Its counters do not matter.
 fn is_changed(before: &Fabric, now: &Fabric, port: PortId) -> bool {
-    let facts = |fabric: &Fabric| {
-        let info = fabric.port(port).info()?;
-        let rate =
-            [info.link_width_active(), info.link_speed_active(), info.link_speed_ext_active()];
-        Some((settable(&info), info.port_state(), rate))
-    };
-    facts(before) != facts(now)
+    watched_facts(before, port) != watched_facts(now, port)
+}
+
+fn watched_facts(fabric: &Fabric, port: PortId) -> Option<(PortInfo, PortState, [u8; 3])> {
+    let info = fabric.port(port).info()?;
+    let rate = [info.link_width_active(), info.link_speed_active(), info.link_speed_ext_active()];
+    Some((settable(&info), info.port_state(), rate))
 }
 
 /// Both ends of each cable, the lower one first.
@@ -286,15 +288,16 @@ fn cables(fabric: &Fabric) -> impl Iterator<Item = (End, End)> + '_ {
 /// The nodes by name, if there are any.
 fn named<'a>(what: &str, fabric: &Fabric, guids: impl Iterator<Item = &'a Guid>) -> Option<String> {
     let guids: Vec<&Guid> = guids.collect();
-    let name = |guid: &&&Guid| {
-        let node = fabric.node_by_guid(***guid).map(|id| fabric.node(id).name().to_string());
-        format!("\"{}\"", node.unwrap_or_else(|| guid.to_string()))
-    };
     listed(
         counted(guids.len(), "node", "nodes"),
         what,
-        guids.iter().take(MAX_NAMED).map(|guid| name(&guid)),
+        guids.iter().take(MAX_NAMED).map(|guid| node_name(fabric, &guid)),
     )
+}
+
+fn node_name(fabric: &Fabric, guid: &&&Guid) -> String {
+    let node = fabric.node_by_guid(***guid).map(|id| fabric.node(id).name().to_string());
+    format!("\"{}\"", node.unwrap_or_else(|| guid.to_string()))
 }
 
 /// The links by their ends, if there are any.
@@ -304,13 +307,16 @@ fn links<'a>(
     links: impl Iterator<Item = &'a (End, End)>,
 ) -> Option<String> {
     let links: Vec<&(End, End)> = links.collect();
-    let end = |end: End| {
-        let port = fabric.port_by_end(end);
-        port.map_or_else(|| format!("{}[{}]", end.0, end.1), |port| fabric.describe(port))
-    };
-    let names =
-        links.iter().take(MAX_NAMED).map(|&&(one, other)| format!("{} - {}", end(one), end(other)));
+    let names = links
+        .iter()
+        .take(MAX_NAMED)
+        .map(|&&(one, other)| format!("{} - {}", end_text(fabric, one), end_text(fabric, other)));
     listed(counted(links.len(), "link", "links"), what, names)
+}
+
+fn end_text(fabric: &Fabric, end: End) -> String {
+    let port = fabric.port_by_end(end);
+    port.map_or_else(|| format!("{}[{}]", end.0, end.1), |port| fabric.describe(port))
 }
 
 fn listed(count: String, what: &str, names: impl Iterator<Item = String>) -> Option<String> {

@@ -43,7 +43,6 @@ mod tests {
         let path = dir.path().join("opensm.conf");
         let other = dir.path().join("other");
         std::fs::write(&path, "abc").expect("a file");
-        let read = |path: &Path| FileVersion::read("config", path);
         let status = in_force(&[read(&path), read(&other)]);
         assert!(status.files[0].modified.is_some());
         std::fs::write(&path, "abcd").expect("a file");
@@ -52,5 +51,9 @@ mod tests {
         assert_eq!(later.error.as_deref(), Some("wrong"));
         let is_rejected: Vec<bool> = later.files.iter().map(|file| file.is_rejected).collect();
         assert_eq!(is_rejected, [true, false]);
+    }
+
+    fn read(path: &Path) -> FileVersion {
+        FileVersion::read("config", path)
     }
 }

@@ -125,10 +125,6 @@ mod tests {
 
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut queue = EventQueue::new(receiver);
-        let trap = |lid| {
-            let number = TrapNumber::LINK_STATE;
-            SmEvent::Trap(TrapEvent { number, subject: Lid(lid), ..TrapEvent::default() })
-        };
         let mut context = Context::from_waker(Waker::noop());
         sender.send(trap(4)).expect("the queue exists");
         assert!(pin!(queue.unknown_link_change(known.clone())).poll(&mut context).is_pending());
@@ -137,5 +133,10 @@ mod tests {
         assert!(queue.has_unknown_link_change(&known));
         assert!(pin!(queue.unknown_link_change(known)).poll(&mut context).is_ready());
         assert_eq!([queue.try_recv(), queue.try_recv()], [Some(trap(4)), Some(trap(6))]);
+    }
+
+    fn trap(lid: u16) -> SmEvent {
+        let number = TrapNumber::LINK_STATE;
+        SmEvent::Trap(TrapEvent { number, subject: Lid(lid), ..TrapEvent::default() })
     }
 }

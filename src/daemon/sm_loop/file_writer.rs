@@ -265,8 +265,7 @@ mod tests {
             StateFiles { cache_dir: Some(dir.path().to_owned()), dump_dir: dir.path().to_owned() };
         let mut file_writer = FileWriter::new(files, Arc::default());
         file_writer.finish().await;
-        let found = || std::fs::read_to_string(dir.path().join("guid2lid")).unwrap_or_default();
-        assert_eq!(found(), "");
+        assert_eq!(found(&dir), "");
         for round in [1..=3, 4..=50] {
             let last = *round.end();
             for lid in round {
@@ -274,8 +273,12 @@ mod tests {
                 tokio::task::yield_now().await;
             }
             file_writer.finish().await;
-            assert!(found().contains(&format!("0x{last:04x} 0x{last:04x}")), "{}", found());
+            assert!(found(&dir).contains(&format!("0x{last:04x} 0x{last:04x}")), "{}", found(&dir));
         }
+    }
+
+    fn found(dir: &tempfile::TempDir) -> String {
+        std::fs::read_to_string(dir.path().join("guid2lid")).unwrap_or_default()
     }
 
     #[tokio::test(start_paused = true)]
@@ -308,7 +311,6 @@ mod tests {
     #[test]
     fn errors_that_persist_are_logged_once() {
         let mut log = FailureLog::default();
-        let errors = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
         assert_eq!(log.update(errors(&["a"])), 1);
         assert_eq!(log.update(errors(&["a"])), 0);
         assert_eq!(log.update(errors(&["a", "b"])), 1);
@@ -316,5 +318,9 @@ mod tests {
         assert_eq!(log.update(errors(&[])), 0);
         assert!(!log.has_any());
         assert_eq!(log.update(errors(&["a"])), 1);
+    }
+
+    fn errors(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| name.to_string()).collect()
     }
 }

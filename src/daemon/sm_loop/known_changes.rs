@@ -77,8 +77,11 @@ mod tests {
     }
 
     fn explained(changes: &KnownChanges, number: u16) -> Vec<u16> {
-        let trap = |lid| TrapEvent { number, subject: Lid(lid), ..TrapEvent::default() };
-        (1..=8).filter(|&lid| changes.explain(&trap(lid))).collect()
+        (1..=8).filter(|&lid| changes.explain(&trap(lid, number))).collect()
+    }
+
+    fn trap(lid: u16, number: u16) -> TrapEvent {
+        TrapEvent { number, subject: Lid(lid), ..TrapEvent::default() }
     }
 
     #[test]

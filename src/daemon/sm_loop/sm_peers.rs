@@ -56,7 +56,22 @@ mod tests {
 
     /// Two hosts at a switch: the local one at its port 1, the other at its ports 2 and 3.
     fn fabric() -> Fabric {
-        let node = |kind, guid: u64, num_ports| TopologyNode {
+        let nodes = vec![
+            node(NodeKind::Ca, 0x10, 1),
+            node(NodeKind::Ca, 0x20, 2),
+            node(NodeKind::Switch, 0x30, 4),
+        ];
+        let cables = vec![cable(0, 1, 1), cable(1, 1, 2), cable(1, 2, 3)];
+        let topology = Topology { nodes, cables, ..Topology::default() };
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a local port")
+    }
+
+    fn cable(host: usize, num: u8, at: u8) -> [(usize, PortNum); 2] {
+        [(host, PortNum(num)), (2, PortNum(at))]
+    }
+
+    fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
+        TopologyNode {
             model: Default::default(),
             kind,
             guid: Guid(guid),
@@ -65,30 +80,22 @@ mod tests {
             num_ports,
             port_guids: Vec::new(),
             lids: Vec::new(),
-        };
-        let nodes = vec![
-            node(NodeKind::Ca, 0x10, 1),
-            node(NodeKind::Ca, 0x20, 2),
-            node(NodeKind::Switch, 0x30, 4),
-        ];
-        let cable = |host, num, at| [(host, PortNum(num)), (2, PortNum(at))];
-        let cables = vec![cable(0, 1, 1), cable(1, 1, 2), cable(1, 2, 3)];
-        let topology = Topology { nodes, cables, ..Topology::default() };
-        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a local port")
+        }
     }
 
     #[test]
     fn a_return_path_names_its_sender_unless_it_leads_through_a_host() {
         let fabric = fabric();
-        let end = |exits: &[u8]| {
-            let ports: Vec<PortNum> = exits.iter().map(|&exit| PortNum(exit)).collect();
-            let port = end_of(&fabric, &DirectedRoute::new(&ports).expect("a route"))?;
-            Some(fabric.node_of(port).guid())
-        };
-        assert_eq!(end(&[1]), Some(Guid(0x30)));
-        assert_eq!(end(&[1, 2]), Some(Guid(0x20)));
-        assert_eq!(end(&[1, 2, 2]), None, "through a host");
-        assert_eq!(end(&[1, 4]), None, "no cable");
-        assert_eq!(end(&[9]), None, "no port");
+        assert_eq!(end(&fabric, &[1]), Some(Guid(0x30)));
+        assert_eq!(end(&fabric, &[1, 2]), Some(Guid(0x20)));
+        assert_eq!(end(&fabric, &[1, 2, 2]), None, "through a host");
+        assert_eq!(end(&fabric, &[1, 4]), None, "no cable");
+        assert_eq!(end(&fabric, &[9]), None, "no port");
+    }
+
+    fn end(fabric: &Fabric, exits: &[u8]) -> Option<Guid> {
+        let ports: Vec<PortNum> = exits.iter().map(|&exit| PortNum(exit)).collect();
+        let port = end_of(fabric, &DirectedRoute::new(&ports).expect("a route"))?;
+        Some(fabric.node_of(port).guid())
     }
 }

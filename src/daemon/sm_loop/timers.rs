@@ -67,19 +67,22 @@ mod tests {
     #[test]
     fn a_timer_expires_once_and_in_order() {
         let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
         let mut timers = Timers::default();
         assert_eq!(timers.next_deadline(), None);
-        timers.set(Timer::Release, at(1));
-        timers.set(Timer::Sweep, at(2));
-        timers.set(Timer::Balancing, at(3));
-        timers.set(Timer::Sweep, at(4));
-        assert_eq!(timers.next_deadline(), Some(at(1)));
+        timers.set(Timer::Release, at(1, start));
+        timers.set(Timer::Sweep, at(2, start));
+        timers.set(Timer::Balancing, at(3, start));
+        timers.set(Timer::Sweep, at(4, start));
+        assert_eq!(timers.next_deadline(), Some(at(1, start)));
         assert_eq!(timers.expire(start), None);
         timers.stop(Timer::Balancing);
-        assert_eq!(timers.expire(at(5)), Some((Timer::Sweep, at(4))));
-        assert_eq!(timers.expire(at(5)), Some((Timer::Release, at(1))));
-        assert_eq!(timers.expire(at(5)), None);
+        assert_eq!(timers.expire(at(5, start)), Some((Timer::Sweep, at(4, start))));
+        assert_eq!(timers.expire(at(5, start)), Some((Timer::Release, at(1, start))));
+        assert_eq!(timers.expire(at(5, start)), None);
+    }
+
+    fn at(seconds: u64, start: Instant) -> Instant {
+        start + Duration::from_secs(seconds)
     }
 
     #[test]

@@ -124,10 +124,25 @@ async fn serve(mut checks: mpsc::Receiver<TransitionCheck>) {
 
 impl TransitionCheck {
     fn run(&self, pool: Option<&ThreadPool>) {
-        let check = || coexistence(&self.before, &self.after, &self.checks, &self.committed_routes);
-        let found = pool.map_or_else(check, |pool| pool.install(check));
+        let found = pool.map_or_else(
+            || check(&self.before, &self.after, &self.checks, &self.committed_routes),
+            |pool| {
+                pool.install(|| {
+                    check(&self.before, &self.after, &self.checks, &self.committed_routes)
+                })
+            },
+        );
         log_coexistence(&found, self.is_clean);
     }
+}
+
+fn check(
+    before: &(Arc<Fabric>, Arc<Plan>),
+    after: &(Arc<Fabric>, Arc<Plan>),
+    checks: &Checks,
+    committed_routes: &CommittedRoutes,
+) -> CoexistenceReport {
+    coexistence(before, after, checks, committed_routes)
 }
 
 fn coexistence(

@@ -12,6 +12,7 @@ use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Guid, Lid};
 use crate::notes::{Note, Severity, counted};
 use crate::observe::m_keys::MKeys;
+use crate::plan::Plan;
 use crate::plan::adaptive::modes::AdaptiveModes;
 use crate::plan::adaptive::{AdaptiveGroups, GroupsInput};
 use crate::plan::routing::{PortMask, Routing};
@@ -23,6 +24,7 @@ use crate::vendor::adaptive::running::RunningTables;
 use crate::vendor::adaptive::switch::AdaptiveRequest;
 use crate::vendor::adaptive::target::{AdaptiveSettings, AdaptiveTarget};
 use crate::vendor::adaptive::{AdaptiveCounts, AdaptiveSwitchState, AdaptiveSwitches};
+use crate::vendor::nodes::VendorNodes;
 use crate::verify::Checks;
 use crate::verify::adaptive::coexistence::CoexistingTables;
 use crate::verify::adaptive::prove;
@@ -278,15 +280,11 @@ impl VendorManager {
         let options = &subnet.options;
         let fabric = subnet.fabric.clone();
         let plan = subnet.plan.clone();
-        let reorders = |lid: Lid| {
-            let node = plan.lids.port(lid).map(|port| fabric.node_of(port).guid());
-            let capabilities = node.map(|node| self.nodes.capabilities(node));
-            !options.enable_ar_by_device_cap
-                || capabilities.is_some_and(|known| known.has(Capabilities::OUT_OF_ORDER))
-        };
         let settings = settings(options, modes);
         let target =
-            AdaptiveTarget::new(fabric.clone(), plan.clone(), proven.groups, settings, reorders);
+            AdaptiveTarget::new(fabric.clone(), plan.clone(), proven.groups, settings, |lid| {
+                reorders(&plan, &fabric, options, &self.nodes, lid)
+            });
         Some(target)
     }
 
@@ -380,6 +378,19 @@ impl VendorManager {
             counted(counts.failed, "switch", "switches")
         );
     }
+}
+
+fn reorders(
+    plan: &Arc<Plan>,
+    fabric: &Fabric,
+    options: &Options,
+    nodes: &VendorNodes,
+    lid: Lid,
+) -> bool {
+    let node = plan.lids.port(lid).map(|port| fabric.node_of(port).guid());
+    let capabilities = node.map(|node| nodes.capabilities(node));
+    !options.enable_ar_by_device_cap
+        || capabilities.is_some_and(|known| known.has(Capabilities::OUT_OF_ORDER))
 }
 
 /// The running switches that must forward by their plain tables while they are brought to a target.

@@ -20,6 +20,7 @@ use crate::transport::transactions::SmpResult;
 use crate::vendor::nodes::{VendorNodes, capability_request};
 use crate::vendor::rates::RateLimiter;
 use crate::vendor::status::{CapabilityAnswer, VendorStatus};
+use crate::wire::smp::DirectedRoute;
 use crate::wire::vendor::facts::GENERAL_INFO_CAPABILITIES;
 use adaptive::AdaptiveState;
 use arc_swap::ArcSwap;
@@ -261,11 +262,12 @@ fn is_used(subnet: &Arc<Subnet>) -> bool {
 /// True if a newer subnet reaches a node by another route, so that a request by the old one may have
 /// been lost.
 fn has_moved(guid: Guid, old: &Subnet, newer: &Subnet) -> bool {
-    let route = |subnet: &Subnet| {
-        let fabric = &subnet.fabric;
-        fabric.node_by_guid(guid).map(|node| fabric.node(node).route)
-    };
-    route(old) != route(newer)
+    route_to(old, guid) != route_to(newer, guid)
+}
+
+fn route_to(subnet: &Subnet, guid: Guid) -> Option<DirectedRoute> {
+    let fabric = &subnet.fabric;
+    fabric.node_by_guid(guid).map(|node| fabric.node(node).route)
 }
 
 /// Answers of a round.

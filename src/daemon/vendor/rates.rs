@@ -2,6 +2,7 @@
 
 use super::VendorManager;
 use crate::config::enhanced_qos::{self, EnhancedQos};
+use crate::fabric::Fabric;
 use crate::fabric::PortId;
 use crate::fabric::virtual_ports::VirtualPort;
 use crate::notes::counted;
@@ -18,6 +19,7 @@ use crate::wire::vendor::capabilities::Capabilities;
 use crate::wire::vendor::facts::RATE_LIMIT_SCALE;
 use crate::wire::vendor::qos_config_sl::QosConfigSl;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tracing::{error, info, warn};
 
 /// Ports that a log line names; the others are counted.
@@ -169,16 +171,12 @@ fn next_request(
 
 fn log_failure(subnet: &Subnet, failure: RateFailure, targets: &[RateTarget]) {
     let fabric = &subnet.fabric;
-    let name = |target: &RateTarget| {
-        let guid = target.port();
-        let port = fabric.port_by_guid(guid);
-        let port = port.map_or_else(|| guid.to_string(), |port| fabric.describe(port));
-        match target {
-            RateTarget::Port(_) => port,
-            RateTarget::Vport { index, .. } => format!("vport {index} of {port}"),
-        }
-    };
-    let mut names = targets.iter().take(MAX_NAMED).map(name).collect::<Vec<_>>().join(", ");
+    let mut names = targets
+        .iter()
+        .take(MAX_NAMED)
+        .map(|target| target_name(fabric, target))
+        .collect::<Vec<_>>()
+        .join(", ");
     if let Some(others) = targets.len().checked_sub(MAX_NAMED).filter(|&others| others > 0) {
         names += &format!(" and {others} others");
     }
@@ -196,5 +194,15 @@ fn log_failure(subnet: &Subnet, failure: RateFailure, targets: &[RateTarget]) {
         RateFailure::Altered => {
             error!("rate limits: {ports} acknowledged QosConfigSL with other limits: {names}")
         }
+    }
+}
+
+fn target_name(fabric: &Arc<Fabric>, target: &RateTarget) -> String {
+    let guid = target.port();
+    let port = fabric.port_by_guid(guid);
+    let port = port.map_or_else(|| guid.to_string(), |port| fabric.describe(port));
+    match target {
+        RateTarget::Port(_) => port,
+        RateTarget::Vport { index, .. } => format!("vport {index} of {port}"),
     }
 }

@@ -110,8 +110,11 @@ pub(super) async fn states(
     let states = VportStates(port.get(AttrId::VPORT_STATE, block).await?);
     let last = top_index.min(first + (VportStates::COUNT - 1));
     let states = (first..=last).map(|index| (index, states.state(index - first)));
-    let is_up = |state: PortState| state != PortState::Down && state != PortState::NoChange;
     Ok(states.filter(|&(_, state)| is_up(state)).collect())
+}
+
+fn is_up(state: PortState) -> bool {
+    state != PortState::Down && state != PortState::NoChange
 }
 
 /// VirtualizationInfo with virtualization enabled and VPortStateChange cleared: changes after that set

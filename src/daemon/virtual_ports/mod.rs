@@ -405,8 +405,6 @@ impl VirtualPortManager {
     fn activated(&mut self, guid: Guid, vports: BTreeMap<u16, ManagedVport>, changed: &[u16]) {
         let Some(port) = self.ports.0.get_mut(&guid) else { return };
         port.vports = vports;
-        let is_outdated =
-            |managed: &&mut ManagedVport| managed.failure == Some(VirtualFailure::GuidChanged);
         for managed in port.vports.values_mut().filter(is_outdated) {
             managed.failure = None;
             managed.is_known = false;
@@ -417,8 +415,6 @@ impl VirtualPortManager {
         }
         let active = port.vports.values().filter(|managed| managed.is_known);
         self.homes.extend(active.map(|managed| (managed.vport.guid, guid)));
-        let is_silent =
-            |managed: &ManagedVport| matches!(managed.failure, Some(VirtualFailure::Unanswered(_)));
         if port.vports.values().any(is_silent) {
             port.failure = Some(VirtualFailure::Unanswered(AttrId::VPORT_INFO));
         }
@@ -427,11 +423,6 @@ impl VirtualPortManager {
 
     /// Reads the vnodes and descriptions that are not known: at `due`, or [`DESCRIPTION_PAUSE`] from now.
     async fn describe(&mut self, subnet: &Subnet, due: Option<Instant>) {
-        let is_missing = |port: &ManagedPort| {
-            let mut vports = port.vports.values();
-            port.failure.is_none()
-                && vports.any(|vport| !vport.is_described && vport.failure.is_none())
-        };
         if !self.ports.0.values().any(is_missing) {
             return;
         }
@@ -472,6 +463,19 @@ impl VirtualPortManager {
             activations: self.activations,
         }));
     }
+}
+
+fn is_missing(port: &ManagedPort) -> bool {
+    let mut vports = port.vports.values();
+    port.failure.is_none() && vports.any(|vport| !vport.is_described && vport.failure.is_none())
+}
+
+fn is_silent(managed: &ManagedVport) -> bool {
+    matches!(managed.failure, Some(VirtualFailure::Unanswered(_)))
+}
+
+fn is_outdated(managed: &&mut ManagedVport) -> bool {
+    managed.failure == Some(VirtualFailure::GuidChanged)
 }
 
 fn is_used(options: &Options) -> bool {

@@ -48,11 +48,8 @@ pub(super) fn discovered(
         let top_index = now.top_index;
         report.send(SubnetActivity::PortVirtualizationDiscovered { port_guid: guid, top_index });
     }
-    let state = |port: &ManagedPort, index: &u16| {
-        port.vports.get(index).map_or(PortState::Down, |managed| managed.info.state())
-    };
     for (index, managed) in &now.vports {
-        if state(before, index) != managed.info.state() {
+        if vport_state(before, index) != managed.info.state() {
             report.send(state_change(guid, managed, managed.info.state()));
         }
     }
@@ -61,6 +58,10 @@ pub(super) fn discovered(
             report.send(state_change(guid, managed, PortState::Down));
         }
     }
+}
+
+fn vport_state(port: &ManagedPort, index: &u16) -> PortState {
+    port.vports.get(index).map_or(PortState::Down, |managed| managed.info.state())
 }
 
 /// Records vports that became ACTIVE.

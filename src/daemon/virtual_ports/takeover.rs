@@ -39,15 +39,12 @@ pub async fn carried_lids(
     let adapters = fabric.end_ports().filter(|&id| fabric.node_of(id).kind() == NodeKind::Ca);
     let adapters: Vec<PortId> = adapters.filter(|&id| fabric.has_unknown_vports(id)).collect();
     let client = client.with_retries(MAX_RETRIES).woken_at_end();
-    let port_client = |id: PortId| PortClient {
-        client: client.clone(),
-        route: SmpRoute::Directed(fabric.route_to(id)),
-        m_key: keys.of_port(fabric, id),
-        requests: Arc::default(),
-    };
     let mut batch = client.batch();
     for (tag, &id) in (0..).zip(&adapters) {
-        batch.submit(tag, port_client(id).get_request(AttrId::VIRTUALIZATION_INFO, 0));
+        batch.submit(
+            tag,
+            port_client(&client, fabric, keys, id).get_request(AttrId::VIRTUALIZATION_INFO, 0),
+        );
     }
     let mut enabled = Vec::new();
     while let Some((tag, result)) = batch.next().await {
@@ -59,7 +56,7 @@ pub async fn carried_lids(
     }
     let read: Vec<_> = in_process(
         enabled.into_iter().map(|(id, info)| {
-            let port = port_client(id);
+            let port = port_client(&client, fabric, keys, id);
             let guid = fabric.port(id).guid;
             async move { (guid, carried(&port, &info).await) }
         }),
@@ -74,6 +71,15 @@ pub async fn carried_lids(
         }
     }
     VirtualPorts::new(&ports, &VirtualPorts::default()).0
+}
+
+fn port_client(client: &SmpClient, fabric: &Fabric, keys: &MKeys, id: PortId) -> PortClient {
+    PortClient {
+        client: client.clone(),
+        route: SmpRoute::Directed(fabric.route_to(id)),
+        m_key: keys.of_port(fabric, id),
+        requests: Arc::default(),
+    }
 }
 
 /// The vports of one port.

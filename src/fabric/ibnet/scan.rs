@@ -212,13 +212,8 @@ impl<'a> Scan<'a> {
         end: usize,
     ) -> Result<Option<(u64, usize)>, LineError> {
         let part = self.text.get(start..end).unwrap_or("");
-        let is_key = |at: usize| {
-            let before = part[..at].bytes().last();
-            let after = part[at + key.len()..].bytes().next();
-            before.is_none_or(|byte| byte.is_ascii_whitespace() || byte == b'#')
-                && after.is_some_and(|byte| byte.is_ascii_whitespace())
-        };
-        let Some(at) = part.match_indices(key).map(|(at, _)| at).find(|&at| is_key(at)) else {
+        let Some(at) = part.match_indices(key).map(|(at, _)| at).find(|&at| is_key(at, part, key))
+        else {
             return Ok(None);
         };
         let mut value = Scan { text: self.text, at: start + at + key.len(), line: self.line };
@@ -226,6 +221,13 @@ impl<'a> Scan<'a> {
         let place = value.at;
         value.number().map(|number| Some((number, place)))
     }
+}
+
+fn is_key(at: usize, part: &str, key: &str) -> bool {
+    let before = part[..at].bytes().last();
+    let after = part[at + key.len()..].bytes().next();
+    before.is_none_or(|byte| byte.is_ascii_whitespace() || byte == b'#')
+        && after.is_some_and(|byte| byte.is_ascii_whitespace())
 }
 
 fn column(at: usize) -> u32 {

@@ -157,9 +157,6 @@ Ca\t1 \"H-0000000000000010\"\t\t# \"the \"big\" host\"
 #[test]
 fn rates_are_read_and_written() {
     let topology = read(seed!("speeds")).expect("well formed");
-    let rates = |topology: &Topology| {
-        (1..=2).map(|port| topology.rate(0, PortNum(port)).to_string()).collect::<Vec<_>>()
-    };
     assert_eq!(rates(&topology), ["4xFDR", "4xEDR"]);
     let written = write(&topology);
     assert!(written.contains(" lid 0 4xEDR\n"), "{written}");
@@ -173,6 +170,10 @@ fn rates_are_read_and_written() {
         let expected = if unknown == "4xFDR10" { "4xFDR10" } else { "4xQDR" };
         assert_eq!(rates(&read(&text).expect("well formed"))[0], expected);
     }
+}
+
+fn rates(topology: &Topology) -> Vec<String> {
+    (1..=2).map(|port| topology.rate(0, PortNum(port)).to_string()).collect::<Vec<_>>()
 }
 
 #[test]

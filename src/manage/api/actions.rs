@@ -152,7 +152,6 @@ mod tests {
             quarantine(br#"{"guid": "ab", "port": 254}"#),
             Ok(Action::Quarantine(Guid(0xAB), PortNum(254)))
         );
-        let problem = |result: Result<Action, ApiError>| result.expect_err("invalid").text;
         assert_eq!(problem(exit(b"{\"now\":1}")), "the action exit takes no body");
         assert_eq!(
             problem(priority(br#"{"priority": 16}"#)),
@@ -173,5 +172,9 @@ mod tests {
         );
         assert!(problem(loglevel(br#"{"flags": 1, "level": 2}"#)).contains("level"));
         assert_eq!(problem(handover(br#"{"to": "+1"}"#)), "'+1' is not a GUID");
+    }
+
+    fn problem(result: Result<Action, ApiError>) -> String {
+        result.expect_err("invalid").text
     }
 }

@@ -86,11 +86,14 @@ impl ApiContext<'_> {
         query: impl FnOnce(oneshot::Sender<T>) -> SaQuery,
     ) -> Result<T, ApiError> {
         let (sender, reply) = oneshot::channel();
-        let busy = || ApiError::new(503, "the SA server is busy or has ended");
         if !(self.query_sa)(query(sender)) {
-            return Err(busy());
+            return Err(busy_error());
         }
         let reply = self.runtime.block_on(async { timeout(SA_TIMEOUT, reply).await });
-        reply.ok().and_then(Result::ok).ok_or_else(busy)
+        reply.ok().and_then(Result::ok).ok_or_else(busy_error)
     }
+}
+
+fn busy_error() -> ApiError {
+    ApiError::new(503, "the SA server is busy or has ended")
 }

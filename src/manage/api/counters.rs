@@ -154,8 +154,11 @@ fn redirection_view(port: &RedirectedPort) -> RedirectionView {
 /// The nodes of the database that a query means: those that have left the fabric are there, too.
 fn nodes<'a>(database: &'a Database, query: &ApiQuery) -> Result<Vec<&'a NodeEntry>, ApiError> {
     let Some(name) = query.get("node") else { return Ok(database.nodes().collect()) };
-    let problem = || ApiError::new(404, format!("Node {name} not found..."));
-    Ok(vec![database.find(name).ok_or_else(problem)?])
+    Ok(vec![database.find(name).ok_or_else(|| unknown_name(&name))?])
+}
+
+fn unknown_name(name: &&str) -> ApiError {
+    ApiError::new(404, format!("Node {name} not found..."))
 }
 
 /// The counters of all ports, or of a node or a port.
@@ -175,11 +178,7 @@ pub(super) fn counters(context: &ApiContext<'_>, query: &ApiQuery) -> Result<Htt
         }
     }
     let ports = nodes.iter().flat_map(|node| node.valid_ports().map(move |port| (*node, port)));
-    let is_wanted = |number: u8, port: &PortEntry| {
-        only.is_none_or(|only| only == number)
-            && (!errors_only || port.errors.0.iter().any(|&count| count > 0))
-    };
-    let ports = ports.filter(|(_, (number, port))| is_wanted(*number, port));
+    let ports = ports.filter(|(_, (number, port))| is_wanted(&only, *number, port, errors_only));
     HttpReply::json(&CountersView {
         ports: ports
             .map(|(node, (number, port))| PortCountersView {
@@ -192,4 +191,9 @@ pub(super) fn counters(context: &ApiContext<'_>, query: &ApiQuery) -> Result<Htt
             })
             .collect(),
     })
+}
+
+fn is_wanted(only: &Option<u8>, number: u8, port: &PortEntry, errors_only: bool) -> bool {
+    only.is_none_or(|only| only == number)
+        && (!errors_only || port.errors.0.iter().any(|&count| count > 0))
 }

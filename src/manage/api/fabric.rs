@@ -22,6 +22,8 @@ use crate::publish::report::{link_loads, worst_link};
 use crate::wire::attr::{NodeKind, PhysState, PortInfo, PortState};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -242,31 +244,35 @@ impl LinkView {
 /// Counts of nodes, ports and links.
 pub(super) fn fabric(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     let fabric = context.fabric()?;
-    let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
     let subnet = context.status.subnet.as_deref();
-    let groups = |plan: &Plan| {
-        let mlids = plan.multicast.by_switch.iter().flatten().map(|&(mlid, _)| mlid);
-        mlids.collect::<std::collections::BTreeSet<_>>().len()
-    };
     let busiest = subnet.and_then(|subnet| {
         let (port, lids) = worst_link(&subnet.fabric, &link_loads(&subnet.fabric, &subnet.plan))?;
         Some(BusiestLink { port: PortNameView::of(&subnet.fabric, port), lids })
     });
     HttpReply::json(&FabricView {
         generation: subnet.map(|subnet| subnet.generation),
-        switches: count(NodeKind::Switch),
-        channel_adapters: count(NodeKind::Ca),
-        routers: count(NodeKind::Router),
+        switches: count(fabric, NodeKind::Switch),
+        channel_adapters: count(fabric, NodeKind::Ca),
+        routers: count(fabric, NodeKind::Router),
         links: cables(fabric).count(),
         active_links: cables(fabric)
             .filter(|&(a, b)| link_state(fabric, a, b) == PortState::Active)
             .count(),
         lids: subnet.map(|subnet| subnet.plan.lids.iter().count()),
         highest_lid: subnet.map(|subnet| subnet.plan.lids.max().0),
-        multicast_groups: subnet.map(|subnet| groups(&subnet.plan)),
+        multicast_groups: subnet.map(|subnet| group_count(&subnet.plan)),
         faults: fabric.faults().iter().map(ToString::to_string).collect(),
         busiest_link: busiest,
     })
+}
+
+fn group_count(plan: &Plan) -> usize {
+    let mlids = plan.multicast.by_switch.iter().flatten().map(|&(mlid, _)| mlid);
+    mlids.collect::<std::collections::BTreeSet<_>>().len()
+}
+
+fn count(fabric: &Arc<Fabric>, kind: NodeKind) -> usize {
+    fabric.nodes().iter().filter(|node| node.kind() == kind).count()
 }
 
 /// All nodes.
@@ -398,28 +404,21 @@ pub(super) fn links(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpRe
     let fabric = context.fabric()?;
     let wanted: std::collections::BTreeSet<NodeId> =
         find_nodes(fabric, &context.missing, query)?.collect();
-    let is_wanted = |port: PortId| wanted.contains(&fabric.port(port).node);
     let subnet = context.status.subnet.as_deref();
     // Loads are those of the planned fabric, whose port indices may differ.
     let planned = subnet.filter(|subnet| std::sync::Arc::ptr_eq(&subnet.fabric, fabric));
     let loads = planned.map(|subnet| link_loads(fabric, &subnet.plan));
-    let sent = |port| {
-        let rates = counters_of(context, fabric, port)?.history.latest()?;
-        Some(rates.transmit_bytes_per_second)
-    };
     let could = degraded(fabric);
     let wants_down = query.flag("down")?.unwrap_or(false);
     let wants_degraded = query.flag("degraded")?.unwrap_or(false);
     let wants_unused = wants_down || !wants_degraded;
-    let shown = cables(fabric).filter(|&(a, b)| is_wanted(a) || is_wanted(b));
-    let is_wanted_end =
-        |end: &LinkEnd| wanted.iter().any(|&node| fabric.node(node).guid().to_string() == end.guid);
-    let is_shown =
-        |ends: &[LinkEnd; 2]| query.get("node").is_none() || ends.iter().any(is_wanted_end);
+    let shown = cables(fabric)
+        .filter(|&(a, b)| is_wanted(&wanted, fabric, a) || is_wanted(&wanted, fabric, b));
     let quarantined = quarantined_links(context);
-    let is_quarantined = |ends: &[LinkEnd; 2]| quarantined.iter().any(|link| &link.ends == ends);
     let missing = context.missing.links.values();
-    let missing = missing.filter(|link| is_shown(&link.ends) && !is_quarantined(&link.ends));
+    let missing = missing.filter(|link| {
+        is_shown(&wanted, &fabric, query, &link.ends) && !is_quarantined(&quarantined, &link.ends)
+    });
     let missing =
         missing.map(|link| MissingLinkView { ends: link.ends.clone(), since: time(link.since) });
     HttpReply::json(&LinksView {
@@ -427,7 +426,9 @@ pub(super) fn links(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpRe
             .map(|(a, b)| LinkView {
                 could: could.get(&fabric.end_of(a)).cloned(),
                 lids: loads.as_ref().map(|loads| [loads[a.index()], loads[b.index()]]),
-                rates: sent(a).zip(sent(b)).map(|(a, b)| [a, b]),
+                rates: sent_bytes(context, fabric, a)
+                    .zip(sent_bytes(context, fabric, b))
+                    .map(|(a, b)| [a, b]),
                 ..LinkView::new(fabric, a, b)
             })
             .filter(|link| {
@@ -439,7 +440,33 @@ pub(super) fn links(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpRe
         missing: missing.filter(|_| wants_unused).collect(),
         quarantined: quarantined
             .into_iter()
-            .filter(|link| wants_unused && is_shown(&link.ends))
+            .filter(|link| wants_unused && is_shown(&wanted, &fabric, query, &link.ends))
             .collect(),
     })
+}
+
+fn is_quarantined(quarantined: &[QuarantinedLinkView], ends: &[LinkEnd; 2]) -> bool {
+    quarantined.iter().any(|link| &link.ends == ends)
+}
+
+fn is_shown(
+    wanted: &BTreeSet<NodeId>,
+    fabric: &&Arc<Fabric>,
+    query: &ApiQuery,
+    ends: &[LinkEnd; 2],
+) -> bool {
+    query.get("node").is_none() || ends.iter().any(|end| is_wanted_end(wanted, fabric, end))
+}
+
+fn is_wanted_end(wanted: &BTreeSet<NodeId>, fabric: &Fabric, end: &LinkEnd) -> bool {
+    wanted.iter().any(|&node| fabric.node(node).guid().to_string() == end.guid)
+}
+
+fn sent_bytes(context: &ApiContext<'_>, fabric: &Fabric, port: PortId) -> Option<f64> {
+    let rates = counters_of(context, fabric, port)?.history.latest()?;
+    Some(rates.transmit_bytes_per_second)
+}
+
+fn is_wanted(wanted: &BTreeSet<NodeId>, fabric: &Fabric, port: PortId) -> bool {
+    wanted.contains(&fabric.port(port).node)
 }

@@ -81,9 +81,9 @@ pub(super) fn end_port(
     name: &str,
 ) -> Result<PortId, ApiError> {
     if let Ok(lid) = name.parse::<u16>() {
-        let lost =
-            || missing.find(name).map(lost_text).or_else(|| missing.earlier.describe(name, fabric));
-        let unknown = || lost().unwrap_or_else(|| format!("no port has the LID {lid}"));
+        let unknown = || {
+            lost_node(missing, fabric, name).unwrap_or_else(|| format!("no port has the LID {lid}"))
+        };
         return lids.port(Lid(lid)).ok_or_else(|| ApiError::new(404, unknown()));
     }
     let (name, num) = split_port(name);
@@ -100,4 +100,8 @@ pub(super) fn end_port(
     let port =
         fabric.end_ports().find(|port| fabric.port(*port).node == id && lids.base(*port).is_some());
     port.ok_or_else(|| ApiError::new(409, format!("the node '{name}' has no LID")))
+}
+
+fn lost_node(missing: &MissingParts, fabric: &Fabric, name: &str) -> Option<String> {
+    missing.find(name).map(lost_text).or_else(|| missing.earlier.describe(name, fabric))
 }

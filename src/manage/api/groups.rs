@@ -4,6 +4,8 @@ use super::context::ApiContext;
 use super::error::ApiError;
 use super::query::ApiQuery;
 use super::reply::HttpReply;
+use crate::fabric::Fabric;
+use crate::ids::Guid;
 use crate::manage::sa_query::{GroupInfo, GroupPage, SaQuery};
 use serde::Serialize;
 
@@ -52,10 +54,6 @@ pub(super) fn groups(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply
 
 fn view(context: &ApiContext<'_>, group: &GroupInfo) -> GroupView {
     let fabric = context.status.fabric.as_deref();
-    let description = |guid| {
-        let port = fabric.and_then(|fabric| Some((fabric, fabric.port_by_guid(guid)?)));
-        port.map(|(fabric, port)| fabric.node_of(port).name().to_string())
-    };
     GroupView {
         mgid: group.mgid.to_string(),
         mlid: group.mlid.to_string(),
@@ -67,8 +65,13 @@ fn view(context: &ApiContext<'_>, group: &GroupInfo) -> GroupView {
             .map(|&(guid, join_state)| MemberView {
                 port_guid: guid.to_string(),
                 join_state,
-                description: description(guid),
+                description: description(&fabric, guid),
             })
             .collect(),
     }
+}
+
+fn description(fabric: &Option<&Fabric>, guid: Guid) -> Option<String> {
+    let port = fabric.and_then(|fabric| Some((fabric, fabric.port_by_guid(guid)?)));
+    port.map(|(fabric, port)| fabric.node_of(port).name().to_string())
 }

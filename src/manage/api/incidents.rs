@@ -104,14 +104,9 @@ pub(super) fn incidents(context: &ApiContext<'_>, query: &ApiQuery) -> Result<Ht
         let known: Result<Kind, _> = serde_json::from_value(kind.into());
         known.map_err(|_| ApiError::new(400, format!("there is no kind '{kind}' of incidents")))?;
     }
-    let is_meant = |incident: &&Arc<Incident>| {
-        id.is_none_or(|id| incident.id == id)
-            && severity.is_none_or(|severity| incident.severity.name() == severity)
-            && kind.is_none_or(|kind| incident.kind.name() == kind)
-    };
-    let open = list.open.iter().filter(is_meant);
+    let open = list.open.iter().filter(|incident| is_meant(&id, &severity, &kind, incident));
     let open: Vec<IncidentView<'_>> = open.map(|incident| view(incident)).collect();
-    let closed = list.closed.iter().filter(is_meant);
+    let closed = list.closed.iter().filter(|incident| is_meant(&id, &severity, &kind, incident));
     let closed: Vec<IncidentView<'_>> = closed.map(|incident| view(incident)).collect();
     if let Some(id) = id
         && open.is_empty()
@@ -120,6 +115,17 @@ pub(super) fn incidents(context: &ApiContext<'_>, query: &ApiQuery) -> Result<Ht
         return Err(ApiError::new(404, format!("there is no incident {id}")));
     }
     HttpReply::json(&IncidentsView { open, closed, left_out: list.left_out })
+}
+
+fn is_meant(
+    id: &Option<&str>,
+    severity: &Option<&str>,
+    kind: &Option<&str>,
+    incident: &&Arc<Incident>,
+) -> bool {
+    id.is_none_or(|id| incident.id == id)
+        && severity.is_none_or(|severity| incident.severity.name() == severity)
+        && kind.is_none_or(|kind| incident.kind.name() == kind)
 }
 
 /// Numbers of open incidents by severity.

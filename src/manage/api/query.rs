@@ -81,14 +81,12 @@ impl ApiQuery {
     /// # Errors
     /// The value is neither.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, ApiError> {
-        self.get(name)
-            .map(|text| {
-                let problem =
-                    || ApiError::new(400, format!("{name}: '{text}' is not true or false"));
-                text.parse().map_err(|_| problem())
-            })
-            .transpose()
+        self.get(name).map(|text| text.parse().map_err(|_| bad_value(name, text))).transpose()
     }
+}
+
+fn bad_value(name: &str, text: &str) -> ApiError {
+    ApiError::new(400, format!("{name}: '{text}' is not true or false"))
 }
 
 #[cfg(test)]

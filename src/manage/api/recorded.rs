@@ -6,7 +6,10 @@ use super::fabric::{LinkView, cables, node_view};
 #[cfg(test)]
 use super::torus::TorusView;
 use super::torus::torus_view;
+use crate::fabric::PortId;
 use crate::fabric::{End, Fabric};
+use crate::ids::Guid;
+use crate::ids::PortNum;
 use crate::plan::routing::Routing;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -139,13 +142,16 @@ pub fn link_views(
     fabric: &Fabric,
     loads: &BTreeMap<End, usize>,
 ) -> Result<Views, serde_json::Error> {
-    let load = |port| loads.get(&fabric.end_of(port)).copied();
     let links = cables(fabric).map(|(a, b)| {
         let mut view = LinkView::new(fabric, a, b);
-        view.lids = load(a).zip(load(b)).map(|(a, b)| [a, b]);
+        view.lids = load(loads, fabric, a).zip(load(loads, fabric, b)).map(|(a, b)| [a, b]);
         Ok((view.key(), to_raw_value(&view)?))
     });
     links.collect()
+}
+
+fn load(loads: &BTreeMap<(Guid, PortNum), usize>, fabric: &Fabric, port: PortId) -> Option<usize> {
+    loads.get(&fabric.end_of(port)).copied()
 }
 
 /// The torus of a routing; `None` if its engine knows none.

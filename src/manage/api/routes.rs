@@ -7,12 +7,15 @@ use super::query::ApiQuery;
 use super::reply::HttpReply;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
+use crate::manage::missing::MissingParts;
+use crate::plan::LidTable;
 use crate::plan::Plan;
 use crate::plan::routing::torus::Torus;
 use crate::publish::path::{self, WalkEnd, WalkHop};
 use crate::vendor::adaptive::AdaptiveSwitchState;
 use crate::vendor::status::VendorStatus;
 use serde::Serialize;
+use std::sync::Arc;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -61,12 +64,8 @@ pub(super) fn routes(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpR
     let subnet = context.subnet()?;
     let fabric = &*subnet.fabric;
     let plan = &*subnet.plan;
-    let end = |name: &str| {
-        let text = query.get(name).unwrap_or("");
-        end_port(fabric, &context.missing, &plan.lids, text)
-    };
-    let from = end("from")?;
-    let to = end("to")?;
+    let from = end_view(query, fabric, &context.missing, &plan.lids, "from")?;
+    let to = end_view(query, fabric, &context.missing, &plan.lids, "to")?;
     // A LID of a port with several is that one's path.
     let asked = query.get("to").and_then(|text| text.parse().ok()).map(Lid);
     let lid = asked.unwrap_or_else(|| plan.lids.base_or_zero(to));
@@ -90,6 +89,17 @@ pub(super) fn routes(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpR
             .collect(),
         problem: (walk.end != WalkEnd::Delivered).then(|| walk.end.describe(fabric)),
     })
+}
+
+fn end_view(
+    query: &ApiQuery,
+    fabric: &Fabric,
+    missing: &Arc<MissingParts>,
+    lids: &Arc<LidTable>,
+    name: &str,
+) -> Result<PortId, ApiError> {
+    let text = query.get(name).unwrap_or("");
+    end_port(fabric, missing, lids, text)
 }
 
 fn is_detour(fabric: &Fabric, plan: &Plan, from: PortId, to: PortId) -> bool {

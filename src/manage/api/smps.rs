@@ -97,10 +97,6 @@ mod tests {
         let host = topology.nodes.iter().position(|node| node.num_ports == 1).expect("a host");
         let view = SyntheticView::default();
         let fabric = Fabric::from_topology(&topology, host, &view).expect("a fabric");
-        let route = |exits: &[u8]| {
-            let exits: Vec<PortNum> = exits.iter().copied().map(PortNum).collect();
-            SmpRoute::Directed(DirectedRoute::new(&exits).expect("a route"))
-        };
         let far = fabric.end_of_route(&DirectedRoute::new(&[PortNum(1), PortNum(1)]).expect("it"));
         let Some(RouteEnd::Port(far)) = far else { panic!("a switch") };
         let far = fabric.node_of(far).description.to_string();
@@ -111,5 +107,10 @@ mod tests {
             .collect();
         assert_eq!(listed, [(route(&[1, 1, 3]).to_string(), 9), (far, 7)]);
         assert_eq!(by_device(None, repeated).len(), 3, "no device is known yet");
+    }
+
+    fn route(exits: &[u8]) -> SmpRoute {
+        let exits: Vec<PortNum> = exits.iter().copied().map(PortNum).collect();
+        SmpRoute::Directed(DirectedRoute::new(&exits).expect("a route"))
     }
 }

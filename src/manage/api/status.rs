@@ -13,6 +13,7 @@ use super::unresponsive::{self, Unresponsive};
 use super::virtual_ports::{VportCountsView, vport_counts};
 use crate::config::options::adaptive::name_with_groups;
 use crate::contained;
+use crate::fabric::Fabric;
 use crate::manage::loop_status::{
     Activity, Causes, LoopStatus, ReconfigureRecord, SetsByPhase, SweepKind, SweepRecord,
     SweepResult,
@@ -24,6 +25,7 @@ use crate::publish::repair::RepairView;
 use crate::wire::attr::NodeKind;
 use chrono::Utc;
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Serialize)]
@@ -362,16 +364,19 @@ fn lid(status: &LoopStatus) -> Option<u16> {
 /// Counts of the last observed fabric.
 fn fabric_counts(context: &ApiContext<'_>) -> Option<FabricCounts> {
     let fabric = context.status.fabric.as_ref()?;
-    let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
     let linked = fabric.port_ids().filter(|&port| fabric.port(port).peer.is_some()).count();
     Some(FabricCounts {
-        switches: count(NodeKind::Switch),
-        channel_adapters: count(NodeKind::Ca),
-        routers: count(NodeKind::Router),
+        switches: count(fabric, NodeKind::Switch),
+        channel_adapters: count(fabric, NodeKind::Ca),
+        routers: count(fabric, NodeKind::Router),
         links: linked / 2,
         missing_nodes: context.missing.nodes.len(),
         missing_links: context.missing.links.len(),
     })
+}
+
+fn count(fabric: &Arc<Fabric>, kind: NodeKind) -> usize {
+    fabric.nodes().iter().filter(|node| node.kind() == kind).count()
 }
 
 fn other_sms(status: &LoopStatus) -> Vec<OtherSmView> {

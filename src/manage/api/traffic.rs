@@ -129,16 +129,19 @@ fn links(
                 continue;
             }
             let both = [port, peer];
-            let of = |load: &PatternLoad| both.map(|port| load.ports[port.index()]);
             links.push(TrafficLink {
                 ends: both.map(|port| TrafficEnd {
                     guid: fabric.node_of(port).guid().to_string(),
                     port: fabric.port(port).num.0,
                 }),
-                by_static: of(by_static),
-                by_adaptive: by_adaptive.map(of),
+                by_static: loads_of(&both, by_static),
+                by_adaptive: by_adaptive.map(|load| loads_of(&both, load)),
             });
         }
     }
     links
+}
+
+fn loads_of(both: &[PortId; 2], load: &PatternLoad) -> [f64; 2] {
+    both.map(|port| load.ports[port.index()])
 }

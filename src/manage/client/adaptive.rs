@@ -7,14 +7,13 @@ use serde_json::Value;
 
 /// The reply of `/v1/adaptive` as text; of a single switch with all its groups.
 pub(super) fn switches(reply: &Value) -> String {
-    let word = |is_on: &Value| if *is_on == true { "on" } else { "off" };
     let switches = list(&reply["switches"]);
     let masked = list(&reply["static_lids"]);
     let rule = reply["rule"].as_str().map_or(String::new(), |rule| format!(", groups of {rule}"));
     let mut out = format!(
         "adaptive routing {}, local repair {}{rule}: {}, {} static\n",
-        word(&reply["adaptive_routing"]),
-        word(&reply["local_repair"]),
+        on_or_off(&reply["adaptive_routing"]),
+        on_or_off(&reply["local_repair"]),
         counted(switches.len(), "capable switch", "capable switches"),
         counted(masked.len(), "LID", "LIDs"),
     );
@@ -40,4 +39,8 @@ pub(super) fn switches(reply: &Value) -> String {
         }
     }
     out
+}
+
+fn on_or_off(is_on: &Value) -> &str {
+    if *is_on == true { "on" } else { "off" }
 }

@@ -20,7 +20,6 @@ pub fn nodes() -> Vec<(String, String)> {
     let nodes = list(&reply["nodes"]).iter().map(|node| {
         let guid = text(&node["guid"]);
         let name = text(&node["description"]);
-        let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_.,:/".contains(it);
         if !name.is_empty() && name.chars().all(is_plain) {
             (name.to_owned(), format!("{} {guid}", text(&node["kind"])))
         } else {
@@ -28,6 +27,10 @@ pub fn nodes() -> Vec<(String, String)> {
         }
     });
     nodes.collect()
+}
+
+fn is_plain(it: char) -> bool {
+    it.is_ascii_alphanumeric() || "-_.,:/".contains(it)
 }
 
 /// The identifiers of the open incidents with their headlines.
@@ -73,11 +76,17 @@ mod tests {
 
     #[test]
     fn options_of_the_command_line_select_the_daemon() {
-        let of = |line: &str| selection(line.split(' ').map(OsString::from));
-        let socket = |path: &str| SelectArgs { socket: Some(path.into()), guid: None };
         assert_eq!(of("torus-sm -- torus-sm path --socket /run/a h1"), socket("/run/a"));
         assert_eq!(of("torus-sm path --socket=/run/b"), socket("/run/b"));
         assert_eq!(of("torus-sm path -g 0x12 h").guid.as_deref(), Some("0x12"));
         assert_eq!(of("torus-sm path h1 --socket"), SelectArgs::default());
+    }
+
+    fn socket(path: &str) -> SelectArgs {
+        SelectArgs { socket: Some(path.into()), guid: None }
+    }
+
+    fn of(line: &str) -> SelectArgs {
+        selection(line.split(' ').map(OsString::from))
     }
 }

@@ -33,12 +33,11 @@ pub(super) async fn check(select: &SelectArgs) -> Result<ExitCode, CommandFailur
 
 fn judged(status: &Value) -> (ExitCode, String) {
     let incidents = &status["incidents"];
-    let count = |severity: &str| incidents[severity].as_u64().unwrap_or(0) as usize;
     let summary = StateSummary {
         sm_state: text(&status["sm"]["state"]),
         is_up: status["routing"]["generation"].is_u64(),
-        critical: count("critical"),
-        warning: count("warning"),
+        critical: count(incidents, "critical"),
+        warning: count(incidents, "warning"),
         first: list(&incidents["first"]).first().map_or("", |first| text(&first["headline"])),
     };
     let (verdict, line) = summary.verdict();
@@ -49,6 +48,10 @@ fn judged(status: &Value) -> (ExitCode, String) {
         HealthVerdict::Unknown => UNKNOWN,
     };
     (code, format!("{}: {line}", verdict.name()))
+}
+
+fn count(incidents: &Value, severity: &str) -> usize {
+    incidents[severity].as_u64().unwrap_or(0) as usize
 }
 
 #[cfg(test)]
@@ -70,7 +73,6 @@ mod tests {
 
     #[test]
     fn the_codes_are_those_of_monitoring_plug_ins() {
-        let code = |status: &Value| judged(status).0 as u8;
         assert_eq!(code(&status("MASTER", Some(3), 0, 0)), 0);
         assert_eq!(code(&status("STANDBY", None, 0, 0)), 0);
         assert_eq!(code(&status("MASTER", Some(3), 0, 1)), 1);
@@ -80,5 +82,9 @@ mod tests {
         assert_eq!(code(&Value::Null), 3);
         let line = judged(&status("MASTER", Some(3), 1, 4)).1;
         assert_eq!(line, "CRITICAL: 5 incidents, first: the switch \"S\" is lost");
+    }
+
+    fn code(status: &Value) -> u8 {
+        judged(status).0 as u8
     }
 }

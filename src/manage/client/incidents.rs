@@ -77,15 +77,11 @@ fn one(incident: &Value) -> String {
         put("seen", text(line));
     }
     let takes = &incident["takes"];
-    let count = |key: &str, one, many| {
-        let count = takes[key].as_u64().unwrap_or(0) as usize;
-        (count > 0).then(|| counted(count, one, many))
-    };
     let parts = [
-        count("switches", "switch", "switches"),
-        count("hosts", "host", "hosts"),
-        count("lids", "LID", "LIDs"),
-        count("links", "cable", "cables"),
+        count(takes, "switches", "switch", "switches"),
+        count(takes, "hosts", "host", "hosts"),
+        count(takes, "lids", "LID", "LIDs"),
+        count(takes, "links", "cable", "cables"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if !parts.is_empty() {
@@ -105,6 +101,11 @@ fn one(incident: &Value) -> String {
     }
     put("repair", text(&incident["repair"]));
     out
+}
+
+fn count(takes: &Value, key: &str, one: &str, many: &str) -> Option<String> {
+    let count = takes[key].as_u64().unwrap_or(0) as usize;
+    (count > 0).then(|| counted(count, one, many))
 }
 
 #[cfg(test)]

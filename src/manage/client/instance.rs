@@ -37,7 +37,6 @@ fn is_running(instance: &Instance) -> bool {
 }
 
 fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<Selected, CommandFailure> {
-    let digits = |text: &str| text.trim_start_matches("0x").trim_start_matches('0').to_lowercase();
     let selected: Vec<&Instance> = running
         .iter()
         .filter(|instance| {
@@ -70,6 +69,10 @@ fn select(running: Vec<Instance>, guid: Option<&str>) -> Result<Selected, Comman
     }
 }
 
+fn digits(text: &str) -> String {
+    text.trim_start_matches("0x").trim_start_matches('0').to_lowercase()
+}
+
 /// The running daemons, one on each line.
 fn list(running: &[Instance]) -> String {
     running
@@ -94,9 +97,6 @@ mod tests {
 
     #[test]
     fn the_only_daemon_is_selected_and_several_are_listed() {
-        let of = |port: u64| Instance { path: format!("/run/{port}").into(), port: Guid(port) };
-        let found =
-            |ports: &[u64], guid| select(ports.iter().map(|&port| of(port)).collect(), guid);
         let socket = |result: Result<Selected, CommandFailure>| {
             let Selected { socket, notice } = result.expect("one");
             (socket.display().to_string(), notice.unwrap_or_default())
@@ -105,7 +105,6 @@ mod tests {
         let (path, notice) = socket(found(&[7, 0xAB], Some("0x00AB")));
         assert_eq!(path, "/run/171");
         assert_eq!(notice, "the subnet manager on port 0x00000000000000ab");
-        let text = |result: Result<Selected, CommandFailure>| result.expect_err("none").text;
         assert!(text(found(&[], None)).contains("no torus-sm is running"));
         let several = text(found(&[7, 8], None));
         assert!(several.contains("--guid 0x0000000000000007  --socket /run/7"), "{several}");
@@ -116,5 +115,17 @@ mod tests {
         assert_eq!(notice, "the subnet manager on port 0x0000000000000009 (simulated fabric)");
         let several = text(select(vec![of(7), simulated], None));
         assert!(several.contains("/run/sim.d/sm.sock (simulated fabric)"), "{several}");
+    }
+
+    fn text(result: Result<Selected, CommandFailure>) -> String {
+        result.expect_err("none").text
+    }
+
+    fn found(ports: &[u64], guid: Option<&str>) -> Result<Selected, CommandFailure> {
+        select(ports.iter().map(|&port| of(port)).collect(), guid)
+    }
+
+    fn of(port: u64) -> Instance {
+        Instance { path: format!("/run/{port}").into(), port: Guid(port) }
     }
 }

@@ -99,16 +99,15 @@ struct ActionRequest<'a> {
 impl<'a> ActionRequest<'a> {
     /// The action of a command whose body is known without the daemon; `None` if it is none.
     fn of(command: &'a ManageCommand) -> Option<Self> {
-        let nothing = || json!({});
         let (args, name, body, awaited) = match command {
             ManageCommand::Accept { id, action } => {
                 (action, "accept", json!({ "id": id }), Awaited::Action)
             }
-            ManageCommand::Record(args) => (args, "record", nothing(), Awaited::Recording),
-            ManageCommand::Resweep(args) => (args, "resweep", nothing(), Awaited::Plan),
-            ManageCommand::Reroute(args) => (args, "reroute", nothing(), Awaited::Plan),
-            ManageCommand::Reload(args) => (args, "reload", nothing(), Awaited::Configuration),
-            ManageCommand::Dump(args) => (args, "dump", nothing(), Awaited::Action),
+            ManageCommand::Record(args) => (args, "record", no_reply(), Awaited::Recording),
+            ManageCommand::Resweep(args) => (args, "resweep", no_reply(), Awaited::Plan),
+            ManageCommand::Reroute(args) => (args, "reroute", no_reply(), Awaited::Plan),
+            ManageCommand::Reload(args) => (args, "reload", no_reply(), Awaited::Configuration),
+            ManageCommand::Dump(args) => (args, "dump", no_reply(), Awaited::Action),
             ManageCommand::Loglevel { flags, action } => {
                 (action, "loglevel", json!({ "flags": flags }), Awaited::Action)
             }
@@ -122,6 +121,10 @@ impl<'a> ActionRequest<'a> {
         };
         Some(Self { args, name, body, awaited })
     }
+}
+
+fn no_reply() -> Value {
+    json!({})
 }
 async fn carry_out(command: &ManageCommand) -> Result<(), CommandFailure> {
     let client = HttpClient::new(instance::find(command.select())?);

@@ -151,20 +151,24 @@ fn put_fabric(out: &mut String, fabric: &Value) {
     if fabric.is_null() {
         return;
     }
-    let count = |name: &str, one, many| count_of(&fabric[name], one, many);
     let mut parts = vec![
-        count("switches", "switch", "switches"),
-        count("channel_adapters", "channel adapter", "channel adapters"),
-        count("links", "link", "links"),
+        count(fabric, "switches", "switch", "switches"),
+        count(fabric, "channel_adapters", "channel adapter", "channel adapters"),
+        count(fabric, "links", "link", "links"),
     ];
     if fabric["routers"] != 0 {
-        parts.insert(2, count("routers", "router", "routers"));
+        parts.insert(2, count(fabric, "routers", "router", "routers"));
     }
     if fabric["missing_nodes"] != 0 || fabric["missing_links"] != 0 {
-        let nodes = count("missing_nodes", "node", "nodes");
-        parts.push(format!("missing: {nodes}, {}", count("missing_links", "link", "links")));
+        let nodes = count(fabric, "missing_nodes", "node", "nodes");
+        parts
+            .push(format!("missing: {nodes}, {}", count(fabric, "missing_links", "link", "links")));
     }
     put!(out, "  fabric      {}", parts.join(", "));
+}
+
+fn count(fabric: &Value, name: &str, one: &str, many: &str) -> String {
+    count_of(&fabric[name], one, many)
 }
 
 fn put_routing(out: &mut String, status: &Value) {
@@ -379,16 +383,6 @@ mod tests {
 
     #[test]
     fn counts_agree_with_their_nouns() {
-        let reply = |count: usize| {
-            serde_json::json!({
-                "fabric": { "switches": count, "channel_adapters": count, "links": count },
-                "queues": { "sm_events": count, "sa_requests": count },
-                "verification": {
-                    "lids": count, "longest_path": count, "dependencies": count, "failed_sets": count,
-                },
-                "unresponsive": { "alarm": true, "devices": vec![Value::Null; count] },
-            })
-        };
         let one = status(&reply(1));
         let two = status(&reply(2));
         for text in [
@@ -427,5 +421,16 @@ mod tests {
         let text =
             "4 ACTIVE on 3 ports, 2 in INIT, 1 failed; the vports of 1 port cannot be managed";
         assert_eq!(line(ill).as_deref(), Some(text));
+    }
+
+    fn reply(count: usize) -> Value {
+        serde_json::json!({
+            "fabric": { "switches": count, "channel_adapters": count, "links": count },
+            "queues": { "sm_events": count, "sa_requests": count },
+            "verification": {
+                "lids": count, "longest_path": count, "dependencies": count, "failed_sets": count,
+            },
+            "unresponsive": { "alarm": true, "devices": vec![Value::Null; count] },
+        })
     }
 }

@@ -76,16 +76,6 @@ fn counts<'a>(rows: &'a [Value], key: impl Fn(&'a Value) -> String) -> HashMap<S
 
 /// Replies per second by attribute and by requester, the most first.
 fn sa_rates(before: &Value, now: &Value, seconds: f64) -> String {
-    let attribute = |row: &Value| {
-        let [attribute, method, status] =
-            ["attribute", "method", "status"].map(|name| text(&row[name]).to_owned());
-        let status = if status == "0x0000" { String::new() } else { format!(" {status}") };
-        format!("{attribute} {method}{status}")
-    };
-    let requester = |row: &Value| match row["description"].as_str() {
-        Some(description) => format!("{description} (LID {})", row["lid"]),
-        None => format!("LID {}", row["lid"]),
-    };
     let mut out = String::new();
     for (title, name, key) in [
         ("SA REPLIES", "by_attribute", &attribute as &dyn Fn(&Value) -> String),
@@ -95,6 +85,20 @@ fn sa_rates(before: &Value, now: &Value, seconds: f64) -> String {
         out.push_str(&rate_table(title, &before, now, seconds));
     }
     out
+}
+
+fn requester(row: &Value) -> String {
+    match row["description"].as_str() {
+        Some(description) => format!("{description} (LID {})", row["lid"]),
+        None => format!("LID {}", row["lid"]),
+    }
+}
+
+fn attribute(row: &Value) -> String {
+    let [attribute, method, status] =
+        ["attribute", "method", "status"].map(|name| text(&row[name]).to_owned());
+    let status = if status == "0x0000" { String::new() } else { format!(" {status}") };
+    format!("{attribute} {method}{status}")
 }
 
 fn rate_table(
@@ -135,10 +139,13 @@ fn busiest_links(links: &Value) -> String {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut table = TextTable::new(&["SENDER", "RECEIVER", "RATE"]);
     for (rate, end, link) in rows.into_iter().take(MAX_ROWS) {
-        let name = |at: usize| port_name(&link["ends"][at]);
-        table.add(vec![name(end), name(1 - end), octets(rate)]);
+        table.add(vec![end_name(link, end), end_name(link, 1 - end), octets(rate)]);
     }
     framed(&table)
+}
+
+fn end_name(link: &Value, at: usize) -> String {
+    port_name(&link["ends"][at])
 }
 
 /// Octets per second in a suitable unit.
@@ -153,19 +160,22 @@ fn octets(rate: f64) -> String {
 
 /// Ports whose errors increased within the window.
 fn ports_with_errors(counters: &Value) -> String {
-    let errors = |port: &Value| port["window_rates"]["errors"].as_u64().unwrap_or(0);
     let mut ports: Vec<&Value> =
-        list(&counters["ports"]).iter().filter(|port| errors(port) > 0).collect();
-    ports.sort_by_key(|port| Reverse(errors(port)));
+        list(&counters["ports"]).iter().filter(|port| error_count(port) > 0).collect();
+    ports.sort_by_key(|port| Reverse(error_count(port)));
     let mut table = TextTable::new(&["PORT WITH ERRORS", "NEW", "COUNTERS"]);
     for port in ports.into_iter().take(MAX_ROWS) {
         let name = port_name(port);
         let all = port["errors"].as_object().into_iter().flatten();
         let counters = all.filter(|(name, count)| *name != "xmit_wait" && **count != 0);
         let counters: Vec<_> = counters.map(|(name, count)| format!("{name} {count}")).collect();
-        table.add(vec![name, errors(port).to_string(), counters.join(", ")]);
+        table.add(vec![name, error_count(port).to_string(), counters.join(", ")]);
     }
     framed(&table)
+}
+
+fn error_count(port: &Value) -> u64 {
+    port["window_rates"]["errors"].as_u64().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -175,12 +185,6 @@ mod tests {
 
     #[test]
     fn rates_are_increases_per_second() {
-        let sa = |replies: u64| {
-            json!({ "by_attribute": [
-                { "attribute": "PathRecord", "method": "get", "status": "0x0000", "replies": replies },
-                { "attribute": "NodeRecord", "method": "get", "status": "0x0300", "replies": 5 },
-            ], "top_requesters": [{ "lid": 7, "description": "h", "replies": replies }] })
-        };
         let out = sa_rates(&sa(100), &sa(150), 2.0);
         let rows: Vec<Vec<&str>> =
             out.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -190,9 +194,15 @@ mod tests {
         assert_eq!(sa_rates(&sa(1), &sa(1), 2.0), "");
     }
 
+    fn sa(replies: u64) -> Value {
+        json!({ "by_attribute": [
+                { "attribute": "PathRecord", "method": "get", "status": "0x0000", "replies": replies },
+                { "attribute": "NodeRecord", "method": "get", "status": "0x0300", "replies": 5 },
+            ], "top_requesters": [{ "lid": 7, "description": "h", "replies": replies }] })
+    }
+
     #[test]
     fn links_and_ports_are_sorted() {
-        let end = |name: &str| json!({ "description": name, "port": 1 });
         let links = json!({ "links": [
             { "ends": [end("a"), end("b")], "rates": [2000.0, 5e6] },
             { "ends": [end("c"), end("d")], "rates": null },
@@ -205,5 +215,9 @@ mod tests {
             "errors": { "rcv_err": 4, "xmit_wait": 9 }, "window_rates": { "errors": 4 } }] });
         assert!(ports_with_errors(&errors).contains("rcv_err 4\n"));
         assert_eq!(busiest_links(&Value::Null), "");
+    }
+
+    fn end(name: &str) -> Value {
+        json!({ "description": name, "port": 1 })
     }
 }

@@ -56,8 +56,6 @@ pub(super) async fn result(
 
 /// The result that an event means; `None` if it means none.
 fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, CommandFailure>> {
-    let problem = || text(&event["problem"]);
-    let failed = |code, text: &str| Some(Err(CommandFailure::new(code, text)));
     match (text(&event["event"]), awaited) {
         ("config_reloaded", Awaited::Configuration) => match list(&event["problems"]) {
             [] => Some(Ok("configuration read again".into())),
@@ -70,19 +68,20 @@ fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, CommandFailur
                 )
             }
         },
-        ("config_rejected", Awaited::Configuration) => {
-            failed(ExitCode::Config, &format!("the configuration stays as it was: {}", problem()))
-        }
+        ("config_rejected", Awaited::Configuration) => failed(
+            ExitCode::Config,
+            &format!("the configuration stays as it was: {}", problem_of(event)),
+        ),
         ("action_done", Awaited::Action) => Some(Ok(text(&event["text"]).to_owned())),
-        ("action_failed", Awaited::Action) => failed(ExitCode::Fatal, problem()),
+        ("action_failed", Awaited::Action) => failed(ExitCode::Fatal, problem_of(event)),
         ("recording_written", Awaited::Recording) => {
             Some(Ok(format!("wrote {}", text(&event["path"]))))
         }
-        ("recording_failed", Awaited::Recording) => failed(ExitCode::Fatal, problem()),
+        ("recording_failed", Awaited::Recording) => failed(ExitCode::Fatal, problem_of(event)),
         ("link_needed", Awaited::Plan) => {
             failed(ExitCode::Fatal, "nodes would be cut off without this link: it stays in use")
         }
-        ("plan_rejected", Awaited::Plan) => failed(ExitCode::Fatal, problem()),
+        ("plan_rejected", Awaited::Plan) => failed(ExitCode::Fatal, problem_of(event)),
         ("reconfigured", Awaited::Plan) => match text(&event["result"]) {
             "interrupted" => None,
             "up" => {
@@ -91,11 +90,19 @@ fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, CommandFailur
                 let sets = counted(sets, "Set", "Sets");
                 Some(Ok(format!("subnet up: {sets} in {time}")))
             }
-            result => failed(ExitCode::Fatal, &format!("{result}: {}", problem())),
+            result => failed(ExitCode::Fatal, &format!("{result}: {}", problem_of(event))),
         },
         ("sweep_finished", Awaited::Plan) if event["result"] == "failed" => {
-            failed(ExitCode::Fatal, &format!("the sweep failed: {}", problem()))
+            failed(ExitCode::Fatal, &format!("the sweep failed: {}", problem_of(event)))
         }
         _ => None,
     }
+}
+
+fn failed(code: ExitCode, text: &str) -> Option<Result<String, CommandFailure>> {
+    Some(Err(CommandFailure::new(code, text)))
+}
+
+fn problem_of(event: &Value) -> &str {
+    text(&event["problem"])
 }

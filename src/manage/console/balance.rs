@@ -7,6 +7,7 @@ use crate::publish::Subnet;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Difference of the most and least used port from which OpenSM calls a switch unbalanced.
 const MIN_DIFFERENCE: u32 = 2;
@@ -38,14 +39,18 @@ fn each_switch(
         None => None,
     };
     let Some(subnet) = sources.status.load().subnet.clone() else { return Some(String::new()) };
-    let is_wanted = |id: SwitchId| guid.is_none_or(|guid| subnet.fabric.switch(id).guid() == guid);
-    let wanted: Vec<SwitchId> = subnet.fabric.switch_ids().filter(|&id| is_wanted(id)).collect();
+    let wanted: Vec<SwitchId> =
+        subnet.fabric.switch_ids().filter(|&id| is_wanted(&guid, &subnet, id)).collect();
     if wanted.is_empty() && guid.is_some() {
         return Some(absent.to_owned());
     }
     let mut text = String::new();
     wanted.into_iter().for_each(|id| add(&subnet, id, &mut text));
     Some(text)
+}
+
+fn is_wanted(guid: &Option<Guid>, subnet: &Arc<Subnet>, id: SwitchId) -> bool {
+    guid.is_none_or(|guid| subnet.fabric.switch(id).guid() == guid)
 }
 
 /// The output port of each LID of an end port that is no switch.

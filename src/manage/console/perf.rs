@@ -207,10 +207,13 @@ mod tests {
         let to = Redirection { lid: Lid(9), qpn: 7, pkey: Pkey(0xffff), pkey_index: 1 };
         let port = RedirectedPort { node: Guid(0xab), port: PortNum(1), from: Lid(5), to };
         let line = "   0x00000000000000ab port 1: LID 5->9 PKey 0xffff QP 0x7 PKey Index 1\n";
-        let list = |name| redirections(&database, &[port], name);
-        assert_eq!(list(""), format!("{head}{line}"));
-        assert_eq!(list("S 1"), format!("{head}{line}"));
-        assert_eq!(list("0xaa"), head);
-        assert_eq!(list("S 2"), format!("{head}Node S 2 not found...\n"));
+        assert_eq!(list(&database, "", port), format!("{head}{line}"));
+        assert_eq!(list(&database, "S 1", port), format!("{head}{line}"));
+        assert_eq!(list(&database, "0xaa", port), head);
+        assert_eq!(list(&database, "S 2", port), format!("{head}Node S 2 not found...\n"));
+    }
+
+    fn list(database: &Database, name: &str, port: RedirectedPort) -> String {
+        redirections(database, &[port], name)
     }
 }

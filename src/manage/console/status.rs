@@ -108,7 +108,6 @@ fn add_sa_counters(text: &mut String, report: &SaReport) {
 /// Three of OpenSM's flags belong to a sweep that is under way: between sweeps, to which the
 /// snapshot belongs, they are 0.
 fn add_flags(text: &mut String, status: &LoopStatus) {
-    let failed = |result: &ReconfigureResult| result.problem().is_some();
     let has_errors = status.reconfigurations.back().is_some_and(|last| failed(&last.result));
     let _ = write!(
         text,
@@ -124,6 +123,10 @@ fn add_flags(text: &mut String, status: &LoopStatus) {
         u8::from(has_errors),
         u8::from(status.subnet.is_none()),
     );
+}
+
+fn failed(result: &ReconfigureResult) -> bool {
+    result.problem().is_some()
 }
 
 fn add_managers(text: &mut String, status: &LoopStatus) {

@@ -80,10 +80,9 @@ fn counts(fabric: &Fabric) -> Vec<MetricFamily> {
     });
     let ends = fabric.port_ids().filter_map(|port| Some((port, fabric.port(port).peer?)));
     let links: Vec<(PortId, PortId)> = ends.filter(|(port, peer)| port <= peer).collect();
-    let lower = |&(a, b): &(PortId, PortId)| fabric.port(a).state().min(fabric.port(b).state());
     let states = [PortState::Down, PortState::Init, PortState::Armed, PortState::Active];
     let states = states.map(|state| {
-        let count = links.iter().filter(|link| lower(link) == state).count();
+        let count = links.iter().filter(|link| lower_state(fabric, link) == state).count();
         (vec![("state", state.to_string())], count as f64)
     });
     let ports = [PortState::Down, PortState::Init, PortState::Armed, PortState::Active];
@@ -108,4 +107,8 @@ fn counts(fabric: &Fabric) -> Vec<MetricFamily> {
             faults,
         ),
     ]
+}
+
+fn lower_state(fabric: &Fabric, &(a, b): &(PortId, PortId)) -> PortState {
+    fabric.port(a).state().min(fabric.port(b).state())
 }

@@ -155,7 +155,6 @@ mod tests {
 
     #[test]
     fn ports_with_traffic_have_rates() {
-        let time = |since_start| ReadingTime { date: chrono::Utc::now(), since_start };
         let mut database = Database::default();
         database.activate(Guid(7), "a", 1, false, time(0.0).date);
         for at in [1, 3] {
@@ -167,6 +166,10 @@ mod tests {
         let rates: Vec<&str> = text.lines().filter(|line| line.contains("_second{")).collect();
         let port = "node=\"0x0000000000000007\",port=\"1\"";
         assert_eq!(rates, [format!("torus_sm_port_transmit_bytes_per_second{{{port}}} 40.0")]);
+    }
+
+    fn time(since_start: f64) -> ReadingTime {
+        ReadingTime { date: chrono::Utc::now(), since_start }
     }
 
     #[test]

@@ -13,7 +13,6 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
         started,
     )];
     if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
-        let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
         let used = seconds(usage.user_time()) + seconds(usage.system_time());
         families.push(MetricFamily::float_counter(
             "process_cpu_seconds",
@@ -32,6 +31,10 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
         }
     }
     families
+}
+
+fn seconds(time: TimeVal) -> f64 {
+    time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6
 }
 
 /// A field of /proc/self/status in KiB (proc(5)).

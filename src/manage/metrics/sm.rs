@@ -106,7 +106,6 @@ fn plan(status: &LoopStatus) -> Vec<MetricFamily> {
 fn repair(subnet: Option<&Subnet>) -> Vec<MetricFamily> {
     let Some(subnet) = subnet else { return Vec::new() };
     let repair = subnet.repair();
-    let value = |of: &dyn Fn(&RepairView) -> f64| repair.map_or(0.0, of);
     vec![
         MetricFamily::gauge(
             "torus_sm_routes_repaired",
@@ -116,22 +115,22 @@ fn repair(subnet: Option<&Subnet>) -> Vec<MetricFamily> {
         MetricFamily::gauge(
             "torus_sm_repair_detours",
             "Ordered pairs of switches whose path differs from that of the undamaged torus",
-            value(&|repair| repair.detours as f64),
+            repair_value(&repair, &|repair| repair.detours as f64),
         ),
         MetricFamily::gauge(
             "torus_sm_repair_unrouted_pairs",
             "Ordered pairs of switches that the repaired routes leave without a route",
-            value(&|repair| repair.unrouted as f64),
+            repair_value(&repair, &|repair| repair.unrouted as f64),
         ),
         MetricFamily::gauge(
             "torus_sm_repair_mean_hops",
             "Mean length of detours in links between switches; 0 without any",
-            value(&|repair| repair.mean_hops),
+            repair_value(&repair, &|repair| repair.mean_hops),
         ),
         MetricFamily::gauge(
             "torus_sm_repair_longest_hops",
             "Length of the longest detour in links between switches; 0 without any",
-            value(&|repair| repair.longest_hops.into()),
+            repair_value(&repair, &|repair| repair.longest_hops.into()),
         ),
         MetricFamily::gauge(
             "torus_sm_unrouted_host_pairs",
@@ -139,6 +138,10 @@ fn repair(subnet: Option<&Subnet>) -> Vec<MetricFamily> {
             subnet.summary.unrouted.hosts as f64,
         ),
     ]
+}
+
+fn repair_value(repair: &Option<&RepairView>, of: &dyn Fn(&RepairView) -> f64) -> f64 {
+    repair.map_or(0.0, of)
 }
 
 fn durations(statistics: &LoopStatistics) -> Vec<MetricFamily> {

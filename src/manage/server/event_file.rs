@@ -43,12 +43,15 @@ mod tests {
     fn lines_are_appended() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("events.json");
-        let event = |json: &str| LoggedEvent { number: 1, name: "exiting", json: json.into() };
         for json in ["{\"number\":1}", "{\"number\":2}"] {
             EventFile::open(&path).expect("a file").write(&event(json));
         }
         let text = std::fs::read_to_string(&path).expect("a file");
         assert_eq!(text, "{\"number\":1}\n{\"number\":2}\n");
         assert!(EventFile::open(folder.path()).is_err());
+    }
+
+    fn event(json: &str) -> LoggedEvent {
+        LoggedEvent { number: 1, name: "exiting", json: json.into() }
     }
 }

@@ -29,7 +29,6 @@ const NICE: i32 = 19;
 /// # Errors
 /// The recording cannot be read (400), or the process failed (500).
 pub(super) fn replay(program: &Path, recording: &[u8]) -> Result<HttpReply, ApiError> {
-    let failed = |error: &dyn std::fmt::Display| ApiError::new(500, format!("replay: {error}"));
     let mut child = Command::new(program)
         .args(["replay", "--json", "--time-limit", TIME_LIMIT, "-"])
         .stdin(Stdio::piped())
@@ -60,6 +59,10 @@ pub(super) fn replay(program: &Path, recording: &[u8]) -> Result<HttpReply, ApiE
         }
         _ => Err(failed(&format!("the process ended with {status}"))),
     }
+}
+
+fn failed(error: &dyn std::fmt::Display) -> ApiError {
+    ApiError::new(500, format!("replay: {error}"))
 }
 
 /// Limits a process that was just started. Where the kernel refuses, the process has the limits of the

@@ -230,10 +230,13 @@ async fn replayed(
         // Nobody waits for the reply to a connection that was closed.
         let _ = sender.send(reply.map(|reply| compressed(reply, accepts_gzip)));
     };
-    let failed = |problem: &dyn std::fmt::Display| ApiError::new(500, format!("replay: {problem}"));
     let thread = std::thread::Builder::new().name("replay".into()).spawn(work);
     thread.map_err(|problem| failed(&problem))?;
     send(reply.await.map_err(|problem| failed(&problem))??, state, progress)
+}
+
+fn failed(problem: &dyn std::fmt::Display) -> ApiError {
+    ApiError::new(500, format!("replay: {problem}"))
 }
 
 fn events(

@@ -124,7 +124,6 @@ impl CheckedFiles {
     pub(super) fn is_policy_wrong(&self) -> bool {
         let path = self.options.qos_policy_file.as_ref().map(Path::new);
         let file = self.all.iter().find(|file| Some(&*file.path) == path);
-        let is_error = |found: &Diagnostic| found.severity == Severity::Error;
         self.options.qos && file.is_some_and(|file| file.findings.iter().any(is_error))
     }
 
@@ -381,13 +380,13 @@ impl CheckedFiles {
     }
 }
 
+fn is_error(found: &Diagnostic) -> bool {
+    found.severity == Severity::Error
+}
+
 /// The first definition of each partition of which no definition has a member.
 fn memberless(config: Option<&PartitionsConfig>) -> Vec<&Definition> {
     let definitions = config.map_or(&[][..], |config| &config.definitions);
-    let is_same = |a: &Definition, b: &Definition| match (a.pkey, b.pkey) {
-        (Some(a), Some(b)) => a.base() == b.base(),
-        _ => a.name == b.name,
-    };
     let mut found = Vec::new();
     for (index, definition) in definitions.iter().enumerate() {
         let is_first = !definitions[..index].iter().any(|other| is_same(definition, other));
@@ -397,6 +396,13 @@ fn memberless(config: Option<&PartitionsConfig>) -> Vec<&Definition> {
         }
     }
     found
+}
+
+fn is_same(a: &Definition, b: &Definition) -> bool {
+    match (a.pkey, b.pkey) {
+        (Some(a), Some(b)) => a.base() == b.base(),
+        _ => a.name == b.name,
+    }
 }
 
 /// The first word of each line.

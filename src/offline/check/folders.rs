@@ -45,10 +45,13 @@ mod tests {
             ..Options::default()
         };
         let texts: Vec<String> = findings(&options).into_iter().map(|note| note.text).collect();
-        let of = |key: &str| texts.iter().filter(|text| text.starts_with(key)).count();
-        assert_eq!((of("log_file: "), of("dump_files_dir: ")), (1, 1), "{texts:?}");
+        assert_eq!((of(&texts, "log_file: "), of(&texts, "dump_files_dir: ")), (1, 1), "{texts:?}");
         let options = Options { log_file: path("opensm.log"), dump_files_dir: path(""), ..options };
         let texts: Vec<String> = findings(&options).into_iter().map(|note| note.text).collect();
         assert!(texts.iter().all(|text| text.starts_with("OSM_CACHE_DIR")), "{texts:?}");
+    }
+
+    fn of(texts: &[String], key: &str) -> usize {
+        texts.iter().filter(|text| text.starts_with(key)).count()
     }
 }

@@ -56,13 +56,16 @@ fn file<'a>(file: &'a CheckedFile, found: &'a [Diagnostic]) -> FileReport<'a> {
 }
 
 fn located(found: &Diagnostic) -> Finding<'_> {
-    let place = |number: u32| Some(number).filter(|&number| number > 0);
     Finding {
         severity: word(found.severity),
-        line: place(found.line),
-        column: place(found.column),
+        line: known_line(found.line),
+        column: known_line(found.column),
         message: &found.message,
     }
+}
+
+fn known_line(number: u32) -> Option<u32> {
+    Some(number).filter(|&number| number > 0)
 }
 
 fn note(note: &Note) -> Finding<'_> {

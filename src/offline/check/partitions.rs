@@ -6,10 +6,12 @@ use crate::config::partitions::{PartitionsConfig, PortSelector};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Pkey};
 use crate::notes::Severity;
+use crate::paged_vec::PagedVec;
 use crate::plan::partitions::{Partition, PartitionTables};
 use rustc_hash::FxHashSet;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Appends a line; writing to a `String` cannot fail.
 macro_rules! put {
@@ -63,9 +65,8 @@ pub(super) fn shown(fabric: &Fabric, partitions: &[Partition], tables: &Partitio
 
 fn put_partition(out: &mut String, partition: &Partition, tables: &PartitionTables) {
     let Partition { name, pkey, sl, groups, .. } = partition;
-    let holders = |key: Pkey| tables.keys.iter().filter(|keys| keys.contains(&key)).count();
-    let full = holders(Pkey(pkey.0 | 0x8000));
-    let limited = holders(*pkey);
+    let full = holders(&tables.keys, Pkey(pkey.0 | 0x8000));
+    let limited = holders(&tables.keys, *pkey);
     put!(out, "partition {pkey} {name}: {full} full and {limited} limited members, SL {sl}");
     for group in groups {
         let mtu = mtu_in_words(group.mtu);
@@ -75,6 +76,10 @@ fn put_partition(out: &mut String, partition: &Partition, tables: &PartitionTabl
         let q_key = group.q_key;
         put!(out, "  group {mgid}: {mtu}, {rate}, SL {sl}, Q_Key {q_key:#x}");
     }
+}
+
+fn holders(tables_keys: &PagedVec<Arc<[Pkey]>>, key: Pkey) -> usize {
+    tables_keys.iter().filter(|keys| keys.contains(&key)).count()
 }
 
 fn put_port(out: &mut String, fabric: &Fabric, port: PortId, tables: &PartitionTables) {

@@ -288,14 +288,14 @@ impl ScopeReport<'_> {
 }
 
 fn arbitration_in_words(scope: &VlArbScope) -> String {
-    let table = |name: &str, entries: &Option<Vec<VlArbEntry>>| {
-        let entries =
-            entries.as_ref()?.iter().map(|entry| format!("{}:{}", entry.vl, entry.weight));
-        Some(format!("{name} {}", entries.collect::<Vec<_>>().join(",")))
-    };
     let limit = scope.high_limit.map(|limit| format!("vl-high-limit {limit}"));
-    let parts = [table("vlarb-high", &scope.high), table("vlarb-low", &scope.low), limit];
+    let parts = [table_text("vlarb-high", &scope.high), table_text("vlarb-low", &scope.low), limit];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn table_text(name: &str, entries: &Option<Vec<VlArbEntry>>) -> Option<String> {
+    let entries = entries.as_ref()?.iter().map(|entry| format!("{}:{}", entry.vl, entry.weight));
+    Some(format!("{name} {}", entries.collect::<Vec<_>>().join(",")))
 }
 
 fn put_levels(out: &mut String, policy: &QosPolicy, engine: &str) {
@@ -309,24 +309,26 @@ fn put_levels(out: &mut String, policy: &QosPolicy, engine: &str) {
 }
 
 fn level_in_words(level: &QosLevel) -> String {
-    let ranges = |what: &str, ranges: &Ranges| {
-        let list: Vec<String> = ranges
-            .iter()
-            .map(|(first, last)| {
-                if first == last { format!("{first:#x}") } else { format!("{first:#x}-{last:#x}") }
-            })
-            .collect();
-        (!list.is_empty()).then(|| format!("{what} {}", list.join(",")))
-    };
     let parts = [
         Some(format!("SL {}", level.sl)),
         level.mtu_limit.map(|mtu| format!("at most {}", mtu_in_words(mtu))),
         level.rate_limit.map(|rate| format!("at most {}", rate_in_words(rate))),
         level.packet_life.map(|life| format!("lifetime {life}")),
-        ranges("P_Key", &level.pkeys),
-        ranges("path bits", &level.path_bits),
+        ranges_text("P_Key", &level.pkeys),
+        ranges_text("path bits", &level.path_bits),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn ranges_text(what: &str, ranges: &Ranges) -> Option<String> {
+    let list: Vec<String> =
+        ranges
+            .iter()
+            .map(|(first, last)| {
+                if first == last { format!("{first:#x}") } else { format!("{first:#x}-{last:#x}") }
+            })
+            .collect();
+    (!list.is_empty()).then(|| format!("{what} {}", list.join(",")))
 }
 
 /// The rules that select a level.

@@ -17,20 +17,28 @@ pub(super) fn shown(files: &CheckedFiles, guid: Guid, fabric: Option<&Fabric>) -
         );
     };
     let unlimited_first = files.options.enhanced_qos_vport0_unlimit_default_rl;
-    let vport = |is_first| policy.vport_limits(LimitedVport { guid, is_first }, unlimited_first);
     let mut text = format!("rate limits of {guid} in Mb/s (0: no limit):\n");
     put_line(&mut text, "SL", &std::array::from_fn(|sl| sl as u32));
     match port_limits(policy, guid, fabric) {
         Some(limits) => put_line(&mut text, "port", &limits),
         None => text += "  port: no port of a channel adapter in the fabric has this GUID\n",
     }
-    put_line(&mut text, "virtual port 0", &vport(true));
-    put_line(&mut text, "another virtual port", &vport(false));
+    put_line(&mut text, "virtual port 0", &vport_rates(policy, true, guid, unlimited_first));
+    put_line(&mut text, "another virtual port", &vport_rates(policy, false, guid, unlimited_first));
     let has_groups = policy.ports.iter().any(|rule| matches!(rule.subject, RateSubject::Group(_)));
     if has_groups && fabric.is_none() {
         text += "  without --file, the rules of port groups are left out\n";
     }
     text
+}
+
+fn vport_rates(
+    policy: &EnhancedQos,
+    is_first: bool,
+    guid: Guid,
+    unlimited_first: bool,
+) -> [u32; 16] {
+    policy.vport_limits(LimitedVport { guid, is_first }, unlimited_first)
 }
 
 fn port_limits(policy: &EnhancedQos, guid: Guid, fabric: Option<&Fabric>) -> Option<RateLimits> {

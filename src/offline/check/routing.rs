@@ -4,8 +4,10 @@ use super::qos::{self, Unrouted};
 use crate::config::options::{Options, engine_names};
 use crate::fabric::Fabric;
 use crate::notes::{Note, Severity};
+use crate::plan::Plan;
 use crate::plan::routing::{RoutingError, torus};
 use crate::verify::Verified;
+use std::sync::Arc;
 
 /// Findings about the engines: an error if none of those that were asked for routes the fabric, or if
 /// torus-2QoS does not, since the rest of the configuration is made for it; a warning for any other
@@ -41,17 +43,19 @@ pub(super) fn findings(
     }
     // Shown with their lines.
     let scopes: Vec<Note> = qos::scope_findings(fabric, plan).iter().map(Note::from).collect();
-    let is_told = |note: &Note| {
-        scopes.contains(note)
-            || plan.routing.routing_errors.iter().any(|error| {
-                let fallback = format!("{} cannot route this fabric", error.engine);
-                error.notes.contains(note) || note.text.starts_with(&fallback)
-            })
-    };
     let warnings = plan.notes.iter().chain(&verified.summary().notes);
-    let warnings = warnings.filter(|note| note.severity > Severity::Info && !is_told(note));
+    let warnings =
+        warnings.filter(|note| note.severity > Severity::Info && !is_told(&scopes, plan, note));
     notes.extend(warnings.cloned());
     notes
+}
+
+fn is_told(scopes: &[Note], plan: &Arc<Plan>, note: &Note) -> bool {
+    scopes.contains(note)
+        || plan.routing.routing_errors.iter().any(|error| {
+            let fallback = format!("{} cannot route this fabric", error.engine);
+            error.notes.contains(note) || note.text.starts_with(&fallback)
+        })
 }
 
 /// The messages of an engine, as information.

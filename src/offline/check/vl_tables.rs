@@ -52,14 +52,19 @@ fn kind(fabric: &Fabric, port: PortId) -> &'static str {
 
 /// The arbitration tables of a port, without their entries of weight 0.
 fn arbitration(blocks: &[(u8, VlArbBlock)], info: Option<&PortInfo>) -> String {
-    let table = |numbers: [u8; 2]| {
-        let blocks = blocks.iter().filter(|(number, _)| numbers.contains(number));
-        let entries = blocks.flat_map(|(_, block)| block.entries());
-        let entries = entries.filter(|(_, weight)| *weight > 0);
-        let entries: Vec<String> = entries.map(|(vl, weight)| format!("{vl}:{weight}")).collect();
-        if entries.is_empty() { "nothing".to_owned() } else { entries.join(",") }
-    };
     let (vls, limit) = info
         .map_or((0, 0), |info| (PortInfo::data_vls(info.operational_vls()), info.vl_high_limit()));
-    format!("{vls} VLs, high limit {limit}, high {}, low {}", table([3, 4]), table([1, 2]))
+    format!(
+        "{vls} VLs, high limit {limit}, high {}, low {}",
+        table_text(blocks, [3, 4]),
+        table_text(blocks, [1, 2])
+    )
+}
+
+fn table_text(blocks: &[(u8, VlArbBlock)], numbers: [u8; 2]) -> String {
+    let blocks = blocks.iter().filter(|(number, _)| numbers.contains(number));
+    let entries = blocks.flat_map(|(_, block)| block.entries());
+    let entries = entries.filter(|(_, weight)| *weight > 0);
+    let entries: Vec<String> = entries.map(|(vl, weight)| format!("{vl}:{weight}")).collect();
+    if entries.is_empty() { "nothing".to_owned() } else { entries.join(",") }
 }

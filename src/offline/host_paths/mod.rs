@@ -38,9 +38,8 @@ impl HostPaths {
         let links = HostPathLinks::new(fabric);
         let sources = HostSources::new(fabric, plan);
         let survey = PathSurvey { fabric, plan, links: &links, sources: &sources };
-        let is_host = |port: PortId| !fabric.node_of(port).is_switch();
         let lids: Vec<(Lid, PortId)> =
-            plan.lids.iter().filter(|&(_, port)| is_host(port)).collect();
+            plan.lids.iter().filter(|&(_, port)| is_host(fabric, port)).collect();
         let blocks: Vec<&[(Lid, PortId)]> =
             lids.chunk_by(|one, two| block_of(one.0) == block_of(two.0)).collect();
         let empty = || FoundPaths::empty(&links);
@@ -59,6 +58,10 @@ impl HostPaths {
             vls: found.transits.vls(fabric, plan, &links),
         }
     }
+}
+
+fn is_host(fabric: &Fabric, port: PortId) -> bool {
+    !fabric.node_of(port).is_switch()
 }
 
 /// The numbers of a set of SLs or VLs.

@@ -276,12 +276,14 @@ fn is_news(before: &Frame, frame: &Frame) -> bool {
 
 /// What is new or different, and the names of what is gone.
 fn difference(before: &Views, now: &Views) -> (Vec<Box<RawValue>>, Vec<String>) {
-    let is_new = |name: &str, view: &RawValue| {
-        before.get(name).is_none_or(|before| before.get() != view.get())
-    };
-    let set = now.iter().filter(|(name, view)| is_new(name, view)).map(|(_, view)| view.clone());
+    let set =
+        now.iter().filter(|(name, view)| is_new(before, name, view)).map(|(_, view)| view.clone());
     let gone = before.keys().filter(|name| !now.contains_key(*name)).cloned();
     (set.collect(), gone.collect())
+}
+
+fn is_new(before: &BTreeMap<String, Box<RawValue>>, name: &str, view: &RawValue) -> bool {
+    before.get(name).is_none_or(|before| before.get() != view.get())
 }
 
 /// LIDs that a plan forwards through each port of switches.

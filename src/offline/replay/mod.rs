@@ -31,23 +31,23 @@ use time_line::TimeLine;
 /// # Errors
 /// The recording cannot be read or is damaged, or the report cannot be written.
 pub fn run(args: &ReplayArgs, out: &mut dyn Write) -> Result<ExitCode, CommandFailure> {
-    let system = |text: String| CommandFailure::new(ExitCode::System, text);
     let is_input = args.file.as_os_str() == "-";
     let name = if is_input { "standard input".into() } else { args.file.display().to_string() };
     let bytes = if is_input { read_input() } else { std::fs::read(&args.file) };
-    let bytes = bytes.map_err(|error| system(format!("{name}: {error}")))?;
+    let bytes = bytes.map_err(|error| system_error(format!("{name}: {error}")))?;
     let recording =
-        Recording::decode(&bytes).map_err(|error| system(format!("{name}: {error}")))?;
+        Recording::decode(&bytes).map_err(|error| system_error(format!("{name}: {error}")))?;
     if args.page || args.json {
         let text = moments_text(&recording, args);
-        print_to(out, &text.map_err(|problem| system(format!("{name}: {problem}")))?)?;
+        print_to(out, &text.map_err(|problem| system_error(format!("{name}: {problem}")))?)?;
         return Ok(ExitCode::Ok);
     }
     let mut text = heading(&recording);
     if !args.no_time_line {
         text += &TimeLine::new(&recording.header, args.mads).text(&recording.entries);
     }
-    let comparisons = replay(&recording).map_err(|error| system(format!("{name}: {error}")))?;
+    let comparisons =
+        replay(&recording).map_err(|error| system_error(format!("{name}: {error}")))?;
     for comparison in &comparisons {
         text += &comparison.text();
     }
@@ -58,6 +58,10 @@ pub fn run(args: &ReplayArgs, out: &mut dyn Write) -> Result<ExitCode, CommandFa
     } else {
         Ok(ExitCode::Fatal)
     }
+}
+
+fn system_error(text: String) -> CommandFailure {
+    CommandFailure::new(ExitCode::System, text)
 }
 
 fn read_input() -> std::io::Result<Vec<u8>> {

@@ -22,6 +22,7 @@ use crate::plan::routing::chain::Chain;
 use crate::record::Recording;
 use crate::record::devices::RecordedDevices;
 use crate::record::digest::{DeviceDigest, digests};
+use crate::record::entry::RecordEntry;
 use crate::record::json::{ConfigurationJson, GroupJson, PlanJson, PortJson, TorusConfigJson};
 use crate::record::replay_port::ReplayPort;
 use crate::transport::client::SmpClient;
@@ -165,12 +166,8 @@ impl<'a> Rerun<'a> {
     /// Brings the devices to the time before an entry.
     pub fn advance(&mut self, position: u64) {
         let Recording { first, entries, .. } = self.recording;
-        let index = |number: u64| {
-            usize::try_from(number.saturating_sub(*first))
-                .map_or(entries.len(), |index| index.min(entries.len()))
-        };
-        let from = index(self.next);
-        let to = index(position);
+        let from = index_of(first, entries, self.next);
+        let to = index_of(first, entries, position);
         if from < to {
             entries[from..to].iter().for_each(|entry| self.devices.apply(entry));
             self.next = position;
@@ -186,6 +183,11 @@ impl<'a> Rerun<'a> {
         let client = SmpClient::new(Arc::new(port), &demux, limits);
         heavy::sweep(&client, &MKeys::default(), settings).await
     }
+}
+
+fn index_of(first: &u64, entries: &[RecordEntry], number: u64) -> usize {
+    usize::try_from(number.saturating_sub(*first))
+        .map_or(entries.len(), |index| index.min(entries.len()))
 }
 
 impl RecordedConfiguration {
@@ -277,18 +279,19 @@ fn torus_config(plan: &PlanJson) -> Result<TorusConfig, Vec<Note>> {
 }
 
 fn groups(fabric: &Fabric, groups: &[GroupJson]) -> Vec<GroupMembers> {
-    let ports = |ports: &[PortJson]| {
-        ports.iter().filter_map(|port| port_id(fabric, port)).collect::<Vec<_>>()
-    };
     groups
         .iter()
         .map(|group| GroupMembers {
             mlid: Mlid(group.mlid),
             sl: Sl(group.sl),
-            members: ports(&group.members),
-            senders: ports(&group.senders),
+            members: ports(fabric, &group.members),
+            senders: ports(fabric, &group.senders),
         })
         .collect()
+}
+
+fn ports(fabric: &Fabric, ports: &[PortJson]) -> Vec<PortId> {
+    ports.iter().filter_map(|port| port_id(fabric, port)).collect::<Vec<_>>()
 }
 
 fn aliases(fabric: &Fabric, plan: &PlanJson) -> Vec<AliasBlock> {

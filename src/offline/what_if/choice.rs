@@ -5,6 +5,7 @@
 
 use super::super::json::FailureKind;
 use crate::fabric::topology::Topology;
+use crate::fabric::topology::TopologyNode;
 use crate::sim::random::Random;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
@@ -50,10 +51,10 @@ pub(super) struct Components<'a> {
 
 impl<'a> Components<'a> {
     pub(super) fn new(topology: &'a Topology) -> Self {
-        let is_switch = |index: usize| topology.nodes[index].kind == NodeKind::Switch;
-        let switches = (0..topology.nodes.len()).filter(|&index| is_switch(index));
-        let cables = (0..topology.cables.len())
-            .filter(|cable| topology.cables[*cable].iter().all(|&(node, _)| is_switch(node)));
+        let switches = (0..topology.nodes.len()).filter(|&index| is_switch(&topology.nodes, index));
+        let cables = (0..topology.cables.len()).filter(|cable| {
+            topology.cables[*cable].iter().all(|&(node, _)| is_switch(&topology.nodes, node))
+        });
         Self {
             topology,
             switches: switches.map(FailedPart::Switch).collect(),
@@ -160,6 +161,10 @@ impl<'a> Components<'a> {
     }
 }
 
+fn is_switch(nodes: &[TopologyNode], index: usize) -> bool {
+    nodes[index].kind == NodeKind::Switch
+}
+
 fn below(random: &mut Random, limit: usize) -> usize {
     (random.next() % limit.max(1) as u64) as usize
 }
@@ -186,13 +191,16 @@ mod tests {
         let switches = 12;
         let cables = 24;
         let kinds = chosen([4, 3, 1], None, 1);
-        let pairs = |count: usize| count * (count - 1) / 2;
         let possible =
             [switches, cables, pairs(switches), switches * cables - 2 * cables, pairs(cables)];
         for ((count, tried), possible) in kinds.iter().zip(possible) {
             assert_eq!((*count, tried.len()), (possible, possible));
             assert_eq!(tried.iter().collect::<HashSet<_>>().len(), possible);
         }
+    }
+
+    fn pairs(count: usize) -> usize {
+        count * (count - 1) / 2
     }
 
     #[test]

@@ -186,14 +186,6 @@ impl<'a> GroupsInput<'a> {
         };
         let mut numbering = Numbering::new(&(self.before)(switch), capacity);
         let numbers = numbering.assign(&sets.masks, &kept);
-        let renumbered = |sets: Vec<u16>| {
-            sets.into_iter()
-                .map(|set| match usize::from(set).checked_sub(1) {
-                    Some(set) => numbers[set],
-                    None => 0,
-                })
-                .collect()
-        };
         let mut masks = vec![PortMask::default(); 1];
         for (mask, &number) in sets.masks.iter().zip(&numbers) {
             let number = usize::from(number);
@@ -203,8 +195,8 @@ impl<'a> GroupsInput<'a> {
             }
         }
         let numbers = match sets.by_port {
-            Some(by_port) => GroupNumbers::ByPort(renumbered(by_port)),
-            None => GroupNumbers::ByDestination(renumbered(sets.by_destination)),
+            Some(by_port) => GroupNumbers::ByPort(renumbered(&numbers, by_port)),
+            None => GroupNumbers::ByDestination(renumbered(&numbers, sets.by_destination)),
         };
         (SwitchGroups { masks, numbers }, is_limited)
     }
@@ -228,6 +220,15 @@ impl<'a> GroupsInput<'a> {
         }
         uses
     }
+}
+
+fn renumbered(numbers: &[u16], sets: Vec<u16>) -> Vec<u16> {
+    sets.into_iter()
+        .map(|set| match usize::from(set).checked_sub(1) {
+            Some(set) => numbers[set],
+            None => 0,
+        })
+        .collect()
 }
 
 fn destinations(fabric: &Fabric, plan: &Plan) -> Vec<u32> {

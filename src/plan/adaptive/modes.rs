@@ -19,8 +19,10 @@ impl AdaptiveModes {
     /// The modes with the routes of an engine.
     pub fn of(options: &Options, engine: &str) -> Self {
         let by_engine = has_groups_by_name(options, engine);
-        let is_on = |mode: u8| if mode == BY_ENGINE { by_engine } else { mode > 0 };
-        Self { routing: is_on(options.ar_mode), healing: is_on(options.shield_mode) }
+        Self {
+            routing: is_on(options.ar_mode, by_engine),
+            healing: is_on(options.shield_mode, by_engine),
+        }
     }
 
     /// True if there is anything for which switches need groups.
@@ -29,18 +31,16 @@ impl AdaptiveModes {
     }
 }
 
+fn is_on(mode: u8, by_engine: bool) -> bool {
+    if mode == BY_ENGINE { by_engine } else { mode > 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn engines_with_groups_switch_both_on_unless_keys_say_otherwise() {
-        let modes = |engines: &str, ar_mode, shield_mode| {
-            let routing_engine = Some(engines.to_owned());
-            let options = Options { routing_engine, ar_mode, shield_mode, ..Options::default() };
-            let AdaptiveModes { routing, healing } = AdaptiveModes::of(&options, "torus-2QoS");
-            [routing, healing]
-        };
         assert_eq!(modes("ar_torus,no_fallback", 3, 3), [true, true]);
         assert_eq!(modes("updn,ar_torus", 3, 0), [true, false]);
         assert_eq!(modes("ar_torus", 0, 3), [false, true]);
@@ -49,5 +49,12 @@ mod tests {
         assert_eq!(modes("torus-2QoS,ar_torus", 3, 3), [false, false], "the first name counts");
         assert_eq!(modes("ar_updn", 3, 3), [false, false], "another engine has taken over");
         assert!(!AdaptiveModes::of(&Options::default(), "minhop").needs_groups());
+    }
+
+    fn modes(engines: &str, ar_mode: u8, shield_mode: u8) -> [bool; 2] {
+        let routing_engine = Some(engines.to_owned());
+        let options = Options { routing_engine, ar_mode, shield_mode, ..Options::default() };
+        let AdaptiveModes { routing, healing } = AdaptiveModes::of(&options, "torus-2QoS");
+        [routing, healing]
     }
 }

@@ -57,12 +57,13 @@ impl Numbering {
 
     /// The earlier group with the most ports in common, if most of its ports are.
     fn of_similar(&self, set: &PortMask) -> Option<usize> {
-        let common = |number: usize| overlap(set, &self.before[number]);
         let free = (0..self.before.len()).filter(|&number| self.is_free(number));
         // The lowest number of several.
-        free.filter(|number| common(*number) * 2 > count(&self.before[*number]))
-            .rev()
-            .max_by_key(|&number| common(number))
+        free.filter(|number| {
+            common_ports(set, &self.before, *number) * 2 > count(&self.before[*number])
+        })
+        .rev()
+        .max_by_key(|&number| common_ports(set, &self.before, number))
     }
 
     fn of_lowest_port(&self, set: &PortMask) -> Option<usize> {
@@ -73,6 +74,10 @@ impl Numbering {
     fn of_any(&self, _: &PortMask) -> Option<usize> {
         self.is_taken.iter().position(|is_taken| !is_taken)
     }
+}
+
+fn common_ports(set: &PortMask, before: &[PortMask], number: usize) -> u32 {
+    overlap(set, &before[number])
 }
 
 fn count(mask: &PortMask) -> u32 {

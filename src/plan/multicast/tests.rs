@@ -134,12 +134,6 @@ fn mlids_beyond_the_table_are_reported() {
     let text = "Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n\n\
                 Hca 1 \"a\"\n[1] \"s\"[1]\n\nHca 1 \"b\"\n[1] \"s\"[2]\n";
     let topology = crate::fabric::ibnet::parse("net".as_ref(), text).expect("a fabric");
-    let group = |fabric: &Fabric, mlid| {
-        group_of(
-            mlid,
-            fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect(),
-        )
-    };
     let cases = [
         (0, 0xC000, 4, "does not support"),
         (4, 0xC004, 4, "4 multicast entries"),
@@ -156,4 +150,8 @@ fn mlids_beyond_the_table_are_reported() {
     let (tables, notes) = tables(&fabric, &[group(&fabric, 0xC003)]);
     let ports: Vec<_> = mask(&tables, SwitchId(0), Mlid(0xC003)).iter().collect();
     assert_eq!((ports, notes), (vec![1, 2], Vec::new()));
+}
+
+fn group(fabric: &Fabric, mlid: u16) -> GroupMembers {
+    group_of(mlid, fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect())
 }

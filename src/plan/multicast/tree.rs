@@ -58,20 +58,31 @@ impl Hops {
     ) -> Self {
         rule.hops_to(graph, target, hops);
         let first_link = |switch: SwitchId| {
-            let is_found_longer = |link: &Link| {
-                let found = port_hops.and_then(|hops| hops.of(target, switch, link.port));
-                found.is_some_and(|found| found > hops.least[switch.index()])
-            };
             let links = graph.numbered_links(switch).enumerate();
             let mut best = links.filter(|(_, (index, _))| hops.is_best(switch, *index));
             let first = best.clone().next();
             // OpenSM does not route members to which every port was found longer.
-            let number = best.find(|(_, (_, link))| !is_found_longer(link)).or(first);
+            let number = best
+                .find(|(_, (_, link))| {
+                    !is_found_longer(&port_hops, &hops.least, link, target, switch)
+                })
+                .or(first);
             number.map_or(NO_LINK, |(number, _)| number as u8)
         };
         let first_link = graph.switches().map(first_link).collect();
         Self { least: hops.least.clone(), first_link }
     }
+}
+
+fn is_found_longer(
+    port_hops: &Option<&PortHops>,
+    least: &[u8],
+    link: &Link,
+    target: SwitchId,
+    switch: SwitchId,
+) -> bool {
+    let found = port_hops.and_then(|hops| hops.of(target, switch, link.port));
+    found.is_some_and(|found| found > least[switch.index()])
 }
 
 /// A member and the switch port that leads to it.

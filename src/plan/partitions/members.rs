@@ -121,10 +121,7 @@ impl WantedKeys {
     /// partition.
     pub(super) fn unite(&mut self, other: &Self, both: bool) {
         for &key in &other.keys {
-            let same = |held: &&mut Pkey| {
-                if both { **held == key } else { held.base() == key.base() }
-            };
-            match self.keys.iter_mut().find(same) {
+            match self.keys.iter_mut().find(|held| has_same_base(held, both, key)) {
                 Some(held) => *held = Pkey(held.0 | key.0),
                 None => self.keys.push(key),
             }
@@ -136,6 +133,10 @@ impl WantedKeys {
             *first = Pkey(first.base() | 0x8000);
         }
     }
+}
+
+fn has_same_base(held: &&mut Pkey, both: bool, key: Pkey) -> bool {
+    if both { **held == key } else { held.base() == key.base() }
 }
 
 /// The vports that are not the physical port itself, with their GUIDs, ascending.

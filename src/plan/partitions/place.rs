@@ -92,10 +92,13 @@ fn first_key(wanted: &WantedKeys, both: bool) -> Option<Pkey> {
     if let Some((_, Some(key))) = wanted.index0 {
         return Some(key);
     }
-    let has = |key: &Pkey| wanted.keys.contains(key);
-    let full = Some(Pkey::DEFAULT_FULL).filter(has);
-    debug_assert!(both || full.is_none() || !has(&Pkey::DEFAULT_LIMITED));
-    full.or_else(|| Some(Pkey::DEFAULT_LIMITED).filter(has))
+    let full = Some(Pkey::DEFAULT_FULL).filter(|key| contains_key(&wanted.keys, key));
+    debug_assert!(both || full.is_none() || !contains_key(&wanted.keys, &Pkey::DEFAULT_LIMITED));
+    full.or_else(|| Some(Pkey::DEFAULT_LIMITED).filter(|key| contains_key(&wanted.keys, key)))
+}
+
+fn contains_key(keys: &[Pkey], key: &Pkey) -> bool {
+    keys.contains(key)
 }
 
 /// Places new keys: at the index in `earlier` if it is free, else at the first free index from
@@ -110,16 +113,15 @@ fn append(
     let mut gap = 1;
     let mut left_out = Vec::new();
     for key in new {
-        let is_free = |index: &usize| table.get(*index).is_some_and(|key| key.0 == 0);
         let own = earlier.iter().find(|(other, _)| *other == key);
-        let own = own.map(|&(_, index)| usize::from(index)).filter(is_free);
+        let own = own.map(|&(_, index)| usize::from(index)).filter(|index| is_free(table, index));
         let found = own.or_else(|| {
-            let found = (behind..cap).find(is_free);
+            let found = (behind..cap).find(|index| is_free(table, index));
             behind = found.map_or(cap, |index| index + 1);
             found
         });
         let found = found.or_else(|| {
-            let free = (gap..cap).find(is_free);
+            let free = (gap..cap).find(|index| is_free(table, index));
             gap = free.map_or(cap, |index| index + 1);
             free
         });
@@ -129,6 +131,10 @@ fn append(
         }
     }
     left_out
+}
+
+fn is_free(table: &[Pkey], index: &usize) -> bool {
+    table.get(*index).is_some_and(|key| key.0 == 0)
 }
 
 /// The keys of the `old` table, and those removed `earlier`, that `table` lacks, with their former
@@ -144,10 +150,9 @@ fn removed(
         return Vec::new();
     }
     table.iter().for_each(|key| key_index.0[usize::from(key.0)] = 0);
-    let is_here = |key: Pkey| key_index.0[usize::from(key.0)] != NONE;
     let is_left = |&(key, index): &(Pkey, u16)| {
         let now = table.get(usize::from(index)).copied().unwrap_or_default();
-        index > 0 && !is_here(key) && (now.0 == 0 || name(now) == name(key))
+        index > 0 && !is_at_index_0(&key_index.0, key) && (now.0 == 0 || name(now) == name(key))
     };
     let stood = old.iter().copied().zip(0..).filter(|(key, _)| key.base() != 0);
     let mut removed: Vec<(Pkey, u16)> = stood.filter(is_left).collect();
@@ -161,12 +166,19 @@ fn removed(
     removed
 }
 
+fn is_at_index_0(key_index_0: &[u16], key: Pkey) -> bool {
+    key_index_0[usize::from(key.0)] != NONE
+}
+
 /// The keys that a switch port needs to pass the traffic of `held`: the limited key of a partition
 /// is redundant if the full one is held.
 pub fn without_implied(held: &[Pkey], key_index: &mut KeyIndex) -> Vec<Pkey> {
     held.iter().for_each(|key| key_index.0[usize::from(key.0)] = 0);
-    let implied = |key: &Pkey| !key.is_full() && key_index.0[usize::from(key.0 | 0x8000)] == 0;
-    let needed = held.iter().copied().filter(|key| !implied(key)).collect();
+    let needed = held.iter().copied().filter(|key| !is_implied(&key_index.0, key)).collect();
     held.iter().for_each(|key| key_index.0[usize::from(key.0)] = NONE);
     needed
+}
+
+fn is_implied(key_index_0: &[u16], key: &Pkey) -> bool {
+    !key.is_full() && key_index_0[usize::from(key.0 | 0x8000)] == 0
 }

@@ -92,12 +92,11 @@ impl<'a> Resolver<'a> {
         let mut reserved: BTreeSet<u16> =
             config.definitions.iter().filter_map(|part| Some(part.pkey?.base())).collect();
         reserved.insert(Pkey::DEFAULT_LIMITED.base());
-        let nameless = |name: &str| {
-            config.definitions.iter().any(|part| part.pkey.is_none() && part.name == name)
-        };
         let remembered: BTreeMap<&str, Pkey> = before
             .iter()
-            .filter(|old| nameless(&old.name) && !reserved.contains(&old.pkey.base()))
+            .filter(|old| {
+                nameless(&config.definitions, &old.name) && !reserved.contains(&old.pkey.base())
+            })
             .map(|old| (old.name.as_str(), old.pkey))
             .collect();
         reserved.extend(remembered.values().map(|key| key.base()));
@@ -265,6 +264,10 @@ impl<'a> Resolver<'a> {
         let is_administrators = (high, low) == (0xA0, 0x1B) && group.scope == LINK_LOCAL;
         is_administrators.then_some("MGIDs with the signature a01b must not be link-local")
     }
+}
+
+fn nameless(definitions: &[Definition], name: &str) -> bool {
+    definitions.iter().any(|part| part.pkey.is_none() && part.name == name)
 }
 
 fn with_pkey(mgid: Gid, pkey: Pkey) -> Gid {

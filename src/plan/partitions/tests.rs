@@ -52,10 +52,13 @@ fn keys_keep_their_index() {
         let index0 = index0.map(|key| (1, Some(Pkey(key))));
         let wanted = WantedKeys { index0, ..wanted(keys) };
         let placed = place(&wanted, found(&table(old)), 4, options, &mut lookup);
-        let raw = |keys: &[Pkey]| keys.iter().map(|key| key.0).collect::<Vec<_>>();
         assert_eq!(raw(&placed.table), expected, "{old:x?} {keys:x?}");
         assert_eq!(raw(&placed.left_out), left_out);
     }
+}
+
+fn raw(keys: &[Pkey]) -> Vec<u16> {
+    keys.iter().map(|key| key.0).collect::<Vec<_>>()
 }
 
 #[test]
@@ -223,11 +226,14 @@ fn compaction_loses_no_key() {
     let wanted: Vec<_> = (0..).zip(table(&[&keys[1..], &[0]].concat())).collect();
     for backwards in [false, true] {
         let (end, steps) = walk(table(&keys), &wanted, backwards, |held| {
-            let has = |key: u16| held.iter().flat_map(|block| block.0).any(|other| other.0 == key);
-            assert!(keys[1..].iter().all(|&key| has(key)));
+            assert!(keys[1..].iter().all(|&key| has(held, key)));
         });
         assert_eq!((end, steps), (wanted.iter().map(|(_, block)| *block).collect(), 4));
     }
+}
+
+fn has(held: &[PkeyBlock], key: u16) -> bool {
+    held.iter().flat_map(|block| block.0).any(|other| other.0 == key)
 }
 
 #[test]
@@ -242,8 +248,7 @@ fn moving_the_default_key_loses_no_key() {
     assert_eq!((raw[0], raw[40], raw[60]), (0xFFFF, 0, 1));
     let wanted: Vec<_> = (0..).zip(table(&raw)).collect();
     let (end, steps) = walk(old, &wanted, false, |held| {
-        let has = |key: u16| held.iter().flat_map(|block| block.0).any(|other| other.0 == key);
-        assert!(keys.iter().all(|&key| has(key)));
+        assert!(keys.iter().all(|&key| has(held, key)));
     });
     assert_eq!((end, steps), (table(&raw), 3));
 }
@@ -261,8 +266,7 @@ fn keys_exchange_indexes_via_a_free_index() {
     };
     for backwards in [false, true] {
         let (end, steps) = walk(table(&old), &wanted, backwards, |held| {
-            let has = |key: u16| held.iter().flat_map(|block| block.0).any(|other| other.0 == key);
-            assert!(old.iter().all(|&key| has(key)));
+            assert!(old.iter().all(|&key| has(held, key)));
         });
         assert_eq!((end, steps), (wanted.iter().map(|(_, block)| *block).collect(), 3));
     }

@@ -4,6 +4,7 @@
 use super::QosTables;
 use super::options::QosConfig;
 use super::vls::dropped_by;
+use crate::config::qos_policy::MatchRule;
 use crate::config::qos_policy::QosPolicy;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{PortNum, Sl};
@@ -64,10 +65,11 @@ impl SlUsers<'_> {
     /// The levels that queries can get, as they are named in messages, and their SLs.
     fn levels(&self) -> Vec<(String, Sl)> {
         let Some(policy) = self.policy else { return Vec::new() };
-        let is_used = |index: usize| {
-            index == policy.default || policy.rules.iter().any(|rule| rule.level == index)
-        };
-        let used = policy.levels.iter().enumerate().filter(|(index, _)| is_used(*index));
+        let used = policy
+            .levels
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| is_used(&policy.default, &policy.rules, *index));
         let file = policy.file.display();
         used.map(|(index, level)| {
             let name = match (index == policy.default, level.name.as_str()) {
@@ -112,6 +114,10 @@ impl SlUsers<'_> {
         }
         dropping
     }
+}
+
+fn is_used(default: &usize, rules: &[MatchRule], index: usize) -> bool {
+    index == *default || rules.iter().any(|rule| rule.level == index)
 }
 
 #[cfg(test)]

@@ -191,12 +191,10 @@ impl TableBuilder<'_> {
         }
         let kind = self.sources.config.of(self.fabric, port);
         let scope = self.sources.arbitration(self.fabric, port);
-        let pairs = |table: &Option<Vec<VlArbEntry>>| {
-            let table = table.as_ref()?.iter();
-            Some(table.map(|entry| (entry.vl, entry.weight)).collect::<Vec<_>>())
-        };
-        let low = scope.and_then(|scope| pairs(&scope.low)).unwrap_or_else(|| kind.low.clone());
-        let high = scope.and_then(|scope| pairs(&scope.high)).unwrap_or_else(|| kind.high.clone());
+        let low =
+            scope.and_then(|scope| vl_weights(&scope.low)).unwrap_or_else(|| kind.low.clone());
+        let high =
+            scope.and_then(|scope| vl_weights(&scope.high)).unwrap_or_else(|| kind.high.clone());
         let mut blocks = Vec::new();
         for (first, entries, cap) in
             [(1, low, info.vl_arb_low_cap()), (3, high, info.vl_arb_high_cap())]
@@ -214,4 +212,9 @@ impl TableBuilder<'_> {
         }
         blocks
     }
+}
+
+fn vl_weights(table: &Option<Vec<VlArbEntry>>) -> Option<Vec<(u8, u8)>> {
+    let table = table.as_ref()?.iter();
+    Some(table.map(|entry| (entry.vl, entry.weight)).collect::<Vec<_>>())
 }

@@ -44,34 +44,37 @@ impl Engine for FileEngine {
     }
 
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
-        let refuse = |notes: Vec<Note>| RoutingError { engine: NAME, notes, dump: None };
         let graph = SwitchGraph::new(input.fabric, &self.lists.hop_weights);
         let mut balancing = Balancing {
             may_use_uncabled_ports: true,
             ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
         };
         if let Some(matrix) = &self.lists.lid_matrix {
-            let matrix = matrix.as_ref().as_ref().map_err(|notes| refuse(notes.clone()))?;
+            let matrix = matrix.as_ref().as_ref().map_err(|notes| refusal(notes.clone()))?;
             balancing.rule = Some(Arc::new(LoadedHops::new(input.fabric, input.lids, matrix)));
         }
         let Some(dump) = &self.lists.lfts else {
             let mut balanced = balancing.route();
             if !connects_hosts(input.fabric, input.lids, &balanced.routing.lfts) {
-                return Err(refuse(vec![no_connection("lid_matrix_dump_file")]));
+                return Err(refusal(vec![no_connection("lid_matrix_dump_file")]));
             }
             let gap = balanced.gap().map(|gap| gap.describe(input.fabric, input.lids));
             balanced.routing.notes.extend(gap.map(Note::warning));
             return Ok(balanced.routing);
         };
-        let dump = dump.as_ref().as_ref().map_err(|notes| refuse(notes.clone()))?;
-        let lfts = tables(input.fabric, input.lids, dump).map_err(|note| refuse(vec![note]))?;
+        let dump = dump.as_ref().as_ref().map_err(|notes| refusal(notes.clone()))?;
+        let lfts = tables(input.fabric, input.lids, dump).map_err(|note| refusal(vec![note]))?;
         if !connects_hosts(input.fabric, input.lids, &lfts) {
-            return Err(refuse(vec![no_connection("lfts_file")]));
+            return Err(refusal(vec![no_connection("lfts_file")]));
         }
         let mut routing = balancing.with_tables(lfts);
         routing.notes.extend(switches_without_section(input.fabric, dump));
         Ok(routing)
     }
+}
+
+fn refusal(notes: Vec<Note>) -> RoutingError {
+    RoutingError { engine: NAME, notes, dump: None }
 }
 
 /// True unless the fabric has several hosts and the tables connect none of them to another one.
@@ -90,23 +93,31 @@ fn connects_hosts(fabric: &Fabric, lids: &LidTable, lfts: &[Arc<Lft>]) -> bool {
             sources.push((switch, port));
         }
     }
-    let arrives = |source: SwitchId, destination: PortId, lid: Lid| {
-        let mut at = source;
-        for _ in 0..MAX_PATH_SWITCHES {
-            let exit =
-                lfts[at.index()].out(lid).and_then(|out| fabric.switch_port(at, PortNum(out)));
-            let Some(peer) = exit.and_then(|exit| linked_peer(fabric, exit)) else { return false };
-            match fabric.node_of(peer).switch {
-                Some(next) => at = next,
-                None => return peer == destination,
-            }
-        }
-        false
-    };
     hosts.len() < 2
         || hosts.iter().any(|&(port, _, lid)| {
-            sources.iter().any(|&(switch, source)| source != port && arrives(switch, port, lid))
+            sources
+                .iter()
+                .any(|&(switch, source)| source != port && arrives(lfts, fabric, switch, port, lid))
         })
+}
+
+fn arrives(
+    lfts: &[Arc<Lft>],
+    fabric: &Fabric,
+    source: SwitchId,
+    destination: PortId,
+    lid: Lid,
+) -> bool {
+    let mut at = source;
+    for _ in 0..MAX_PATH_SWITCHES {
+        let exit = lfts[at.index()].out(lid).and_then(|out| fabric.switch_port(at, PortNum(out)));
+        let Some(peer) = exit.and_then(|exit| linked_peer(fabric, exit)) else { return false };
+        match fabric.node_of(peer).switch {
+            Some(next) => at = next,
+            None => return peer == destination,
+        }
+    }
+    false
 }
 
 fn no_connection(key: &str) -> Note {

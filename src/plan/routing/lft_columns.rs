@@ -71,13 +71,6 @@ mod tests {
 
     #[test]
     fn columns_hold_the_entries_of_all_tables() {
-        let table = |max: u16, salt: u8| {
-            let mut entries = Lft::unused_entries(Lid(max));
-            for (entry, lid) in entries.iter_mut().zip(0..=max) {
-                *entry = (lid as u8).wrapping_mul(7).wrapping_add(salt);
-            }
-            Arc::new(Lft::from(&entries[..]))
-        };
         let mut tables = vec![table(200, 1), Arc::new(Lft::empty(Lid(0))), table(100, 9)];
         tables.extend((0..150).map(|salt| table(150, salt)));
         let lids = [130, 1, 63, 64, 200, 127, 128, 5000].map(Lid);
@@ -89,5 +82,13 @@ mod tests {
                 (0..160).map(|switch| expected(switch).unwrap_or(LFT_NO_PATH)).collect();
             assert_eq!(column, expected, "LID {}", lid.0);
         }
+    }
+
+    fn table(max: u16, salt: u8) -> Arc<Lft> {
+        let mut entries = Lft::unused_entries(Lid(max));
+        for (entry, lid) in entries.iter_mut().zip(0..=max) {
+            *entry = (lid as u8).wrapping_mul(7).wrapping_add(salt);
+        }
+        Arc::new(Lft::from(&entries[..]))
     }
 }

@@ -6,13 +6,10 @@ use crate::wire::attr::{LinkWidth, MlnxExtPortInfo, PortInfo};
 /// True if a link does not run at the greatest speed and width that both ends have enabled, or runs
 /// at different ones in its two directions. A link is not throttled if an end is unknown.
 pub(super) fn is_throttled(fabric: &Fabric, port: PortId) -> bool {
-    let ends = fabric.port(port).peer.and_then(|peer| {
-        let end = |port: PortId| {
-            let info = fabric.port(port).info()?;
-            Some((Speeds::of(fabric, port, &info, fabric.has_extended_speeds(port)?), info))
-        };
-        Some([end(port)?, end(peer)?])
-    });
+    let ends = fabric
+        .port(port)
+        .peer
+        .and_then(|peer| Some([speeds_of_end(fabric, port)?, speeds_of_end(fabric, peer)?]));
     let Some(ends) = ends else { return false };
     let [speeds, widths] = [
         ends.map(|(speeds, _)| speeds.enabled),
@@ -25,6 +22,11 @@ pub(super) fn is_throttled(fabric: &Fabric, port: PortId) -> bool {
     })
 }
 
+fn speeds_of_end(fabric: &Fabric, port: PortId) -> Option<(Speeds, PortInfo)> {
+    let info = fabric.port(port).info()?;
+    Some((Speeds::of(fabric, port, &info, fabric.has_extended_speeds(port)?), info))
+}
+
 /// Speeds as masks in which a faster speed is a higher bit: FDR10 is between QDR and FDR.
 #[derive(Clone, Copy)]
 struct Speeds {
@@ -34,18 +36,29 @@ struct Speeds {
 
 impl Speeds {
     fn of(fabric: &Fabric, port: PortId, info: &PortInfo, extended: bool) -> Self {
-        let mask = |basic: u8, fdr10: bool, more: u8| {
-            let more = if extended { more } else { 0 };
-            u16::from(more) << 4 | u16::from(fdr10) << 3 | u16::from(basic)
-        };
         let mellanox = fabric.extended_port_info(port);
         let fdr10_enabled = mellanox.is_some_and(MlnxExtPortInfo::has_fdr10_enabled);
         let is_fdr10 = mellanox.is_some_and(MlnxExtPortInfo::is_fdr10);
         Self {
-            enabled: mask(info.link_speed_enabled(), fdr10_enabled, info.link_speed_ext_enabled()),
-            active: mask(info.link_speed_active(), is_fdr10, info.link_speed_ext_active()),
+            enabled: speed_mask(
+                info.link_speed_enabled(),
+                fdr10_enabled,
+                info.link_speed_ext_enabled(),
+                extended,
+            ),
+            active: speed_mask(
+                info.link_speed_active(),
+                is_fdr10,
+                info.link_speed_ext_active(),
+                extended,
+            ),
         }
     }
+}
+
+fn speed_mask(basic: u8, fdr10: bool, more: u8, extended: bool) -> u16 {
+    let more = if extended { more } else { 0 };
+    u16::from(more) << 4 | u16::from(fdr10) << 3 | u16::from(basic)
 }
 
 fn highest_bit(mask: u16) -> u16 {
@@ -96,13 +109,6 @@ mod tests {
 
     #[test]
     fn links_below_their_enabled_rate_are_throttled() {
-        let same = |_: &mut PortInfo| {};
-        let slow = |info: &mut PortInfo| info.set_link_speed_active(1);
-        let narrow = |info: &mut PortInfo| info.set_link_width_active(LinkWidth::X1);
-        let limited = |info: &mut PortInfo| {
-            info.set_link_speed_enabled(1);
-            info.set_link_speed_active(1);
-        };
         assert!(!throttles([same, same]));
         assert!(throttles([slow, slow]));
         assert!(throttles([narrow, narrow]));
@@ -119,6 +125,21 @@ mod tests {
         expected.sort_unstable();
         assert_eq!(throttled.collect::<Vec<_>>(), expected, "no other link");
     }
+
+    fn limited(info: &mut PortInfo) {
+        info.set_link_speed_enabled(1);
+        info.set_link_speed_active(1);
+    }
+
+    fn narrow(info: &mut PortInfo) {
+        info.set_link_width_active(LinkWidth::X1);
+    }
+
+    fn slow(info: &mut PortInfo) {
+        info.set_link_speed_active(1);
+    }
+
+    fn same(_: &mut PortInfo) {}
 
     fn routes(engine: &dyn Engine, fabric: &Fabric, avoid_throttled_links: bool) -> Routing {
         let input = RoutingInput {
@@ -148,14 +169,19 @@ mod tests {
         }
         let engines: [&dyn Engine; 3] = [&Sssp::default(), &DfSssp::default(), &Nue];
         for engine in engines {
-            let loads = |avoid: bool| {
-                let routing = routes(engine, &fabric, avoid);
-                let missing = routing.lfts.iter().flat_map(|lft| lft.entries().take(11).skip(1));
-                assert!(missing.clone().all(|out| out != u8::MAX), "{}", engine.name());
-                ends.map(|port| load(&fabric, &routing, port))
-            };
-            assert!(loads(false).iter().sum::<usize>() > 0, "{}", engine.name());
-            assert_eq!(loads(true), [0, 0], "{}", engine.name());
+            assert!(
+                loads(&fabric, &ends, engine, false).iter().sum::<usize>() > 0,
+                "{}",
+                engine.name()
+            );
+            assert_eq!(loads(&fabric, &ends, engine, true), [0, 0], "{}", engine.name());
         }
+    }
+
+    fn loads(fabric: &Fabric, ends: &[PortId; 2], engine: &dyn Engine, avoid: bool) -> [usize; 2] {
+        let routing = routes(engine, fabric, avoid);
+        let missing = routing.lfts.iter().flat_map(|lft| lft.entries().take(11).skip(1));
+        assert!(missing.clone().all(|out| out != u8::MAX), "{}", engine.name());
+        ends.map(|port| load(fabric, &routing, port))
     }
 }

@@ -97,9 +97,14 @@ pub struct RoutingError {
 impl RoutingError {
     /// The first error, else the first warning, else the first message of the engine.
     pub fn reason(&self) -> Option<&Note> {
-        let of = |severity| self.notes.iter().find(move |note| note.severity == severity);
-        of(Severity::Error).or_else(|| of(Severity::Warning)).or(self.notes.first())
+        first_of(&self.notes, Severity::Error)
+            .or_else(|| first_of(&self.notes, Severity::Warning))
+            .or(self.notes.first())
     }
+}
+
+fn first_of(notes: &[Note], severity: Severity) -> Option<&Note> {
+    notes.iter().find(move |note| note.severity == severity)
 }
 
 /// The contents of a dump file of an engine.

@@ -40,9 +40,12 @@ mod tests {
 
     #[test]
     fn ranks_are_counted_up_to_the_highest() {
-        let ranks = |ranks: &[u32]| EngineStructure::of_ranks(ranks.iter().copied()).ranks;
         assert_eq!(ranks(&[0, 1, 1, u32::MAX]), [1, 2]);
         assert_eq!(ranks(&[2, 0, 2]), [1, 0, 2]);
         assert!(ranks(&[]).is_empty());
+    }
+
+    fn ranks(ranks: &[u32]) -> Vec<usize> {
+        EngineStructure::of_ranks(ranks.iter().copied()).ranks
     }
 }

@@ -35,12 +35,21 @@ impl Authority {
         params.not_before = date_time_ymd(first, 1, 1);
         params.not_after = date_time_ymd(year, 12, 31);
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
-        let file = |kind: &str| self.dir.path().join(format!("{name}-{first}-{year}.{kind}"));
-        fs::write(file("crt"), certificate.pem()).expect("a file");
-        fs::write(file("key"), key.serialize_pem()).expect("a file");
+        fs::write(file(&name, &self.dir, "crt", first, year), certificate.pem()).expect("a file");
+        fs::write(file(&name, &self.dir, "key", first, year), key.serialize_pem()).expect("a file");
         let ca = trusted.dir.path().join("ca.pem");
-        TlsSettings { listen: None, peers: Vec::new(), cert: file("crt"), key: file("key"), ca }
+        TlsSettings {
+            listen: None,
+            peers: Vec::new(),
+            cert: file(&name, &self.dir, "crt", first, year),
+            key: file(&name, &self.dir, "key", first, year),
+            ca,
+        }
     }
+}
+
+fn file(name: &&str, dir: &tempfile::TempDir, kind: &str, first: i32, year: i32) -> PathBuf {
+    dir.path().join(format!("{name}-{first}-{year}.{kind}"))
 }
 
 /// A year in which certificates have not expired.
@@ -83,30 +92,41 @@ async fn connect(
 async fn both_sides_require_valid_certificates_of_the_authority() {
     let ours = Authority::new();
     let theirs = Authority::new();
-    let server = || ours.issue("localhost", VALID, &ours);
-    let client = || ours.issue("client", VALID, &ours);
-    assert_eq!(connect(server(), client()).await, (Ok(()), Ok(())));
-    // The client's certificate is of another authority, or has expired, or a clock was set back: the
-    // server refuses it, and says why.
-    let later = |name| ours.issue_for(name, [VALID, VALID], &ours);
-    for bad in
-        [theirs.issue("client", VALID, &ours), ours.issue("client", 2002, &ours), later("client")]
-    {
-        let (served, called) = connect(server(), bad).await;
+    assert_eq!(connect(server(&ours), client(&ours)).await, (Ok(()), Ok(())));
+    for bad in [
+        theirs.issue("client", VALID, &ours),
+        ours.issue("client", 2002, &ours),
+        later(&ours, "client"),
+    ] {
+        let (served, called) = connect(server(&ours), bad).await;
         assert!(served.is_err_and(|text| text.contains("invalid peer certificate")));
         assert!(called.is_err());
     }
     // So may be that of the server, or it has another name.
     for bad in [
         ours.issue("localhost", 2002, &ours),
-        later("localhost"),
+        later(&ours, "localhost"),
         theirs.issue("localhost", VALID, &ours),
         ours.issue("elsewhere", VALID, &ours),
     ] {
-        let (served, called) = connect(bad, client()).await;
+        let (served, called) = connect(bad, client(&ours)).await;
         assert!(called.is_err_and(|text| text.contains("invalid peer certificate")));
         assert!(served.is_err());
     }
+}
+
+/// The client's certificate is of another authority, or has expired, or a clock was set back: the
+/// server refuses it, and says why.
+fn later(ours: &Authority, name: &str) -> TlsSettings {
+    ours.issue_for(name, [VALID, VALID], ours)
+}
+
+fn client(ours: &Authority) -> TlsSettings {
+    ours.issue("client", VALID, ours)
+}
+
+fn server(ours: &Authority) -> TlsSettings {
+    ours.issue("localhost", VALID, ours)
 }
 
 #[tokio::test]
@@ -131,13 +151,6 @@ async fn files_that_cannot_be_used_are_named() {
 
 #[test]
 fn settings_are_checked() {
-    let options = |peers: &str| Options {
-        replication_peers: Some(peers.to_owned()),
-        replication_cert: Some("c".into()),
-        replication_key: Some("k".into()),
-        replication_ca: Some("a".into()),
-        ..Options::default()
-    };
     assert_eq!(TlsSettings::read(&Options::default()), Ok(None));
     assert_eq!(TlsSettings::read(&options(" , ")), Ok(None));
     let settings = TlsSettings::read(&options("sm1:7471, [fe80::1]:7471,10.0.0.1:1"));
@@ -150,4 +163,14 @@ fn settings_are_checked() {
     }
     let keyless = Options { replication_key: None, ..options("sm1:7471") };
     assert!(TlsSettings::read(&keyless).is_err_and(|text| text.contains("replication_key")));
+}
+
+fn options(peers: &str) -> Options {
+    Options {
+        replication_peers: Some(peers.to_owned()),
+        replication_cert: Some("c".into()),
+        replication_key: Some("k".into()),
+        replication_ca: Some("a".into()),
+        ..Options::default()
+    }
 }

@@ -15,6 +15,7 @@
 
 use super::{INVALID, LINK_LOCAL_SCOPE, parameters_match, require};
 use crate::config::qos_policy::QosLevel;
+use crate::config::qos_policy::Ranges;
 use crate::fabric::virtual_ports::EndPort;
 use crate::ids::{Gid, Pkey, Sl};
 use crate::plan::qos::policy::QosQuery;
@@ -103,10 +104,9 @@ impl<'a> Creation<'a> {
 
     fn pkey(&self) -> Result<Pkey, ErrorStatus> {
         let keys = self.level.map(|level| &level.pkeys).filter(|keys| !keys.is_empty());
-        let is_allowed = |key: Pkey| keys.is_none_or(|keys| keys.contains(key.base().into()));
         if self.query.has(McMemberRecord::PKEY) {
             let key = self.wanted.pkey();
-            return is_allowed(key).then_some(key).ok_or(INVALID);
+            return is_allowed(&keys, key).then_some(key).ok_or(INVALID);
         }
         if let Some(broadcast) = self.broadcast {
             return Ok(broadcast.pkey);
@@ -115,8 +115,9 @@ impl<'a> Creation<'a> {
             return Err(INSUFFICIENT);
         }
         let held = self.query.view.pkeys(self.port).iter().copied();
-        let first =
-            held.filter(|&key| is_allowed(key)).min_by_key(|key| (key.base(), !key.is_full()));
+        let first = held
+            .filter(|&key| is_allowed(&keys, key))
+            .min_by_key(|key| (key.base(), !key.is_full()));
         first.ok_or(INVALID)
     }
 
@@ -187,6 +188,10 @@ impl<'a> Creation<'a> {
             Selector::LessThan => Ok(default_life.min(wanted_life.checked_sub(1).ok_or(INVALID)?)),
         }
     }
+}
+
+fn is_allowed(keys: &Option<&Ranges>, key: Pkey) -> bool {
+    keys.is_none_or(|keys| keys.contains(key.base().into()))
 }
 
 /// The MGID of the broadcast group of the IPoIB link that `mgid` belongs to; `None` for other

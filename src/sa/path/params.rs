@@ -5,6 +5,7 @@ use super::walk::{PathLimits, path_limits};
 use super::{PathEnds, leaves_subnet, quirks};
 use crate::config::options::RTR_PR_INHERIT;
 use crate::config::qos_policy::QosLevel;
+use crate::config::qos_policy::Ranges;
 use crate::ids::{Pkey, Sl};
 use crate::sa::path_index::MtuRate;
 use crate::sa::query::Query;
@@ -88,10 +89,15 @@ fn configured_limits(
     let of_level =
         level.map(|level| ConfiguredLimit { mtu: level.mtu_limit, rate: level.rate_limit });
     let options = query.view.options();
-    let set = |code: u8| Some(code).filter(|&code| code != RTR_PR_INHERIT);
-    let of_routers = leaves_subnet(query, wanted)
-        .then(|| ConfiguredLimit { mtu: set(options.rtr_pr_mtu), rate: set(options.rtr_pr_rate) });
+    let of_routers = leaves_subnet(query, wanted).then(|| ConfiguredLimit {
+        mtu: nonzero(options.rtr_pr_mtu),
+        rate: nonzero(options.rtr_pr_rate),
+    });
     of_level.into_iter().chain(of_routers)
+}
+
+fn nonzero(code: u8) -> Option<u8> {
+    Some(code).filter(|&code| code != RTR_PR_INHERIT)
 }
 
 /// The reason why a path has no SL.
@@ -172,13 +178,17 @@ pub(super) fn pkey(
         return view.common_pkey(ends.from, ends.to).or(none);
     }
     let keys = level.map(|level| &level.pkeys).filter(|keys| !keys.is_empty());
-    let allowed = |key: Pkey| keys.is_none_or(|keys| keys.contains(u64::from(key.base())));
     if query.has(PathRecord::PKEY) {
         let asked = wanted.pkey();
-        return (view.share_pkey(ends.from, ends.to, asked) && allowed(asked)).then_some(asked);
+        return (view.share_pkey(ends.from, ends.to, asked) && allows_key(&keys, asked))
+            .then_some(asked);
     }
     match keys {
-        Some(_) => view.common_pkey_of(ends.from, ends.to, allowed),
+        Some(_) => view.common_pkey_of(ends.from, ends.to, |key| allows_key(&keys, key)),
         None => view.common_pkey(ends.from, ends.to),
     }
+}
+
+fn allows_key(keys: &Option<&Ranges>, key: Pkey) -> bool {
+    keys.is_none_or(|keys| keys.contains(u64::from(key.base())))
 }

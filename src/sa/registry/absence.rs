@@ -28,10 +28,13 @@ impl AbsentPorts {
 
     /// Removes and returns the ports that have been absent for [`MAX_ABSENCE`].
     pub(super) fn take_expired(&mut self, now: Instant) -> BTreeSet<Guid> {
-        let is_expired = |since: &Instant| now.saturating_duration_since(*since) >= MAX_ABSENCE;
-        let expired = self.0.iter().filter(|(_, since)| is_expired(since));
+        let expired = self.0.iter().filter(|(_, since)| is_expired(since, now));
         let expired: BTreeSet<Guid> = expired.map(|(&guid, _)| guid).collect();
-        self.0.retain(|_, since| !is_expired(since));
+        self.0.retain(|_, since| !is_expired(since, now));
         expired
     }
+}
+
+fn is_expired(since: &Instant, now: Instant) -> bool {
+    now.saturating_duration_since(*since) >= MAX_ABSENCE
 }

@@ -117,7 +117,6 @@ mod tests {
 
     #[test]
     fn a_log_has_each_registration_once_at_its_last_change() {
-        let key = |number| EntryKey::Subscriptions(Guid(number));
         let mut log = ChangeLog::new(7, (1..=3).map(key));
         log.add(key(1));
         let changes: Vec<(u64, EntryKey)> = log.since(0).collect();
@@ -128,6 +127,10 @@ mod tests {
         (0..2 * MAX_REMOVED as u64).for_each(|number| log.add(key(number)));
         assert!(log.is_stale(|| 0), "most keys are of removed registrations");
         assert!(!log.is_stale(|| 0), "that is checked once in many changes");
+    }
+
+    fn key(number: u64) -> EntryKey {
+        EntryKey::Subscriptions(Guid(number))
     }
 
     #[test]

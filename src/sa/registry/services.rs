@@ -240,22 +240,26 @@ mod tests {
     fn leases_end_and_can_be_renewed() {
         let mut services = Services::default();
         let start = now();
-        let after = |seconds: f64| start + Duration::from_secs_f64(seconds);
         for (id, lease) in [(1, ServiceRecord::NO_END), (2, 10), (3, 20), (4, 0)] {
             services.set(service(id, lease), None, start).unwrap();
         }
         services.expire(start);
         assert_eq!(ids(&services), [1, 2, 3], "a lease of 0 seconds ends at once");
-        let left = |services: &Services, seconds| {
-            services.iter().map(|s| s.record(after(seconds)).lease()).collect::<Vec<_>>()
-        };
-        assert_eq!(left(&services, 0.5), [ServiceRecord::NO_END, 10, 20]);
-        services.set(service(2, 100), None, after(9.0)).unwrap();
-        services.expire(after(20.0));
+        assert_eq!(left(&services, 0.5, start), [ServiceRecord::NO_END, 10, 20]);
+        services.set(service(2, 100), None, after(9.0, start)).unwrap();
+        services.expire(after(20.0, start));
         assert_eq!(ids(&services), [1, 2]);
-        assert_eq!(left(&services, 20.0), [ServiceRecord::NO_END, 89]);
-        services.expire(after(200.0));
+        assert_eq!(left(&services, 20.0, start), [ServiceRecord::NO_END, 89]);
+        services.expire(after(200.0, start));
         assert_eq!(ids(&services), [1]);
+    }
+
+    fn left(services: &Services, seconds: f64, start: Instant) -> Vec<u32> {
+        services.iter().map(|s| s.record(after(seconds, start)).lease()).collect::<Vec<_>>()
+    }
+
+    fn after(seconds: f64, start: Instant) -> Instant {
+        start + Duration::from_secs_f64(seconds)
     }
 
     #[test]
@@ -285,7 +289,6 @@ mod tests {
         for (id, owner, lease) in [(1, one, 9), (2, one, 1), (3, other, 9), (4, None, 9)] {
             services.set(service(id, lease), owner, now).unwrap();
         }
-        let counts = |services: &Services| [1, 2].map(|guid| services.count_of(Guid(guid)));
         assert_eq!(counts(&services), [2, 1]);
         services.set(service(1, 9), one, now).unwrap();
         assert_eq!(counts(&services), [2, 1], "renewed");
@@ -295,5 +298,9 @@ mod tests {
         assert_eq!((ids(&services), counts(&services)), (vec![3, 4], [0, 1]));
         services.delete(&rid(&service(3, 9)), now).unwrap();
         assert!(services.by_owner.is_empty());
+    }
+
+    fn counts(services: &Services) -> [usize; 2] {
+        [1, 2].map(|guid| services.count_of(Guid(guid)))
     }
 }

@@ -51,16 +51,11 @@ impl Subscription {
         let a = &self.info;
         let b = &other.info;
         let by_lid = a.gid() == Gid::default();
-        let lids = |info: &InformInfo| (info.lid_range_begin(), info.lid_range_end());
-        let kind = |info: &InformInfo| {
-            let device = (info.trap_number(), info.producer_type(), info.qpn());
-            (info.gid(), info.is_generic() != 0, info.notice_type(), device)
-        };
         self.subscriber == other.subscriber
             && self.to.lid == other.to.lid
             && self.to.qpn == other.to.qpn
-            && kind(a) == kind(b)
-            && (!by_lid || lids(a) == lids(b))
+            && subscribed_kind(a) == subscribed_kind(b)
+            && (!by_lid || lids_of_traps(a) == lids_of_traps(b))
     }
 
     /// True if the subscription selects the notice. Permissions are not checked.
@@ -72,14 +67,26 @@ impl Subscription {
         } else {
             info.gid() == notice.issuer_gid()
         };
-        let is = |wanted: u16, actual: u16| wanted == ANY || wanted == actual;
         let producer = info.producer_type();
         source
             && (info.is_generic() != 0) == notice.is_generic()
-            && is(info.notice_type(), notice.notice_type().into())
-            && is(info.trap_number(), notice.trap_number())
+            && is_any_or(info.notice_type(), notice.notice_type().into())
+            && is_any_or(info.trap_number(), notice.trap_number())
             && (producer == ANY_PRODUCER || producer == notice.producer_type())
     }
+}
+
+fn subscribed_kind(info: &InformInfo) -> (Gid, bool, u16, (u16, u32, u32)) {
+    let device = (info.trap_number(), info.producer_type(), info.qpn());
+    (info.gid(), info.is_generic() != 0, info.notice_type(), device)
+}
+
+fn is_any_or(wanted: u16, actual: u16) -> bool {
+    wanted == ANY || wanted == actual
+}
+
+fn lids_of_traps(info: &InformInfo) -> (Lid, Lid) {
+    (info.lid_range_begin(), info.lid_range_end())
 }
 
 /// The selected LIDs of issuers, from first to last; `None` for all. An end of 0 selects one LID.
@@ -261,12 +268,6 @@ mod tests {
 
     #[test]
     fn notices_about_bad_keys_are_for_trusted_subscribers() {
-        let generic = |number| {
-            let mut notice = Notice::default();
-            notice.set_is_generic(true);
-            notice.set_trap_number(number);
-            is_security_notice(&notice)
-        };
         assert_eq!([131, 256, 257, 259].map(generic), [false, true, true, true]);
         let vendor = |producer, number| {
             let mut notice = Notice::default();
@@ -277,5 +278,12 @@ mod tests {
         let of_mellanox = [1144, 1146, 1257, 1258].map(|number| vendor(MELLANOX, number));
         assert_eq!(of_mellanox, [false, false, true, true]);
         assert!(!vendor(1, 1257));
+    }
+
+    fn generic(number: u16) -> bool {
+        let mut notice = Notice::default();
+        notice.set_is_generic(true);
+        notice.set_trap_number(number);
+        is_security_notice(&notice)
     }
 }

@@ -48,7 +48,6 @@ fn mlids_are_the_lowest_free_ones() {
 fn join_states_are_added_and_removed_separately() {
     let mut registry = Registry::default();
     registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
-    let existing = || JoinTarget::Existing(spec(1).mgid);
     let (record, _) = registry.multicast.join(join(existing(), 1, JoinState::SEND_ONLY)).unwrap();
     assert_eq!(record.join_state(), JoinState(5));
     registry.multicast.join(join(existing(), 2, JoinState::NON)).unwrap();
@@ -59,6 +58,10 @@ fn join_states_are_added_and_removed_separately() {
     registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
     assert!(registry.group(&spec(1).mgid).is_none(), "a non-member keeps no group");
     assert!(registry.generation() > before);
+}
+
+fn existing() -> JoinTarget {
+    JoinTarget::Existing(spec(1).mgid)
 }
 
 fn fabric(faults: Vec<DiscoveryFault>) -> Fabric {
@@ -125,7 +128,6 @@ fn a_port_is_a_member_with_each_of_its_guids() {
     let fabric = fabric(Vec::new());
     let port = fabric.port_by_guid(Guid(1)).unwrap();
     let mut registry = Registry::default();
-    let alias = |group, state| Join { port_gid: Gid::new(0, Guid(11)), ..join(group, 1, state) };
     registry.multicast.join(alias(new(1, 0xC00F), JoinState::FULL)).unwrap();
     let existing = JoinTarget::Existing(spec(1).mgid);
     registry.multicast.join(join(existing, 1, JoinState::SEND_ONLY)).unwrap();
@@ -140,6 +142,10 @@ fn a_port_is_a_member_with_each_of_its_guids() {
     registry.multicast.join(alias(new(1, 0xC00F), JoinState::FULL)).unwrap();
     registry.multicast.remove_ports(&BTreeSet::from([Guid(1)]));
     assert_eq!(members(&registry), [0; 0], "removed with its port");
+}
+
+fn alias(group: JoinTarget, state: JoinState) -> Join {
+    Join { port_gid: Gid::new(0, Guid(11)), ..join(group, 1, state) }
 }
 
 #[test]
@@ -177,13 +183,16 @@ fn groups_beyond_the_capacity_of_the_switches_end() {
     let mut registry = Registry::default();
     let specs = [1, 2, 3].map(spec);
     registry.set_permanent(&specs, Mlid::LAST);
-    let mlid = |registry: &Registry, n| registry.group(&spec(n).mgid).map(|group| group.mlid);
     assert_eq!(mlid(&registry, 3), Some(Mlid(0xC002)));
     let unmet = registry.set_permanent(&specs, Mlid(0xC001));
     assert_eq!(unmet.without_mlid, [spec(3).mgid]);
     assert_eq!(mlid(&registry, 3), None);
     let unmet = registry.set_permanent(&specs[1..], Mlid(0xC001));
     assert_eq!((unmet, mlid(&registry, 3)), (UnmetGroups::default(), Some(Mlid(0xC000))));
+}
+
+fn mlid(registry: &Registry, n: u8) -> Option<Mlid> {
+    registry.group(&spec(n).mgid).map(|group| group.mlid)
 }
 
 fn solicited(scope: u8, pkey: u8, last: u8) -> JoinTarget {
@@ -223,12 +232,8 @@ fn solicited_node_groups_share_an_mlid_if_configured() {
 fn creation_and_deletion_of_groups_are_events() {
     let mut registry = Registry::default();
     registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
-    let existing = || JoinTarget::Existing(spec(1).mgid);
     registry.multicast.join(join(existing(), 2, JoinState::SEND_ONLY_FULL)).unwrap();
     registry.multicast.join(join(existing(), 3, JoinState::NON)).unwrap();
-    let created = |registry: &mut Registry| {
-        registry.take_group_events().iter().map(|event| event.created).collect::<Vec<_>>()
-    };
     assert_eq!(created(&mut registry), [true]);
     registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
     assert!(created(&mut registry).is_empty(), "a send-only full member keeps it");
@@ -240,6 +245,10 @@ fn creation_and_deletion_of_groups_are_events() {
     assert_eq!(created(&mut registry), [true]);
     registry.multicast.remove_ports(&BTreeSet::from([Guid(1)]));
     assert_eq!(created(&mut registry), [false]);
+}
+
+fn created(registry: &mut Registry) -> Vec<bool> {
+    registry.take_group_events().iter().map(|event| event.created).collect::<Vec<_>>()
 }
 
 #[test]

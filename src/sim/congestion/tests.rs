@@ -106,15 +106,16 @@ fn sets_need_the_key_of_the_device() {
     let setting = CongestionAttr::SWITCH_CONGESTION_SETTING;
     let mut wrong = congestion::request(Method::SET, setting, 0, CcKey(1), &switch_setting().0);
     assert_eq!(net.send(SWITCH, &mut wrong), GmpAction::Ignore);
-    let shown = |net: &mut Agents, key| {
-        let (_, reply) = net.ask(SWITCH, (Method::GET, key), info, &[]);
-        let info = CongestionKeyInfo::read(congestion::data(&reply));
-        (info.cc_key(), info.violations())
-    };
-    assert_eq!(shown(&mut net, CcKey(1)), (CcKey::NONE, 1));
-    assert_eq!(shown(&mut net, KEY), (KEY, 1));
+    assert_eq!(shown(&info, &mut net, CcKey(1)), (CcKey::NONE, 1));
+    assert_eq!(shown(&info, &mut net, KEY), (KEY, 1));
     let set = (Method::SET, KEY);
     assert_eq!(net.ask(SWITCH, set, (setting, 0), &switch_setting().0).0, Status::OK);
+}
+
+fn shown(info: &(u16, u32), net: &mut Agents, key: CcKey) -> (CcKey, u16) {
+    let (_, reply) = net.ask(SWITCH, (Method::GET, key), *info, &[]);
+    let info = CongestionKeyInfo::read(congestion::data(&reply));
+    (info.cc_key(), info.violations())
 }
 
 #[test]

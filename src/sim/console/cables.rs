@@ -3,7 +3,9 @@
 use super::ConsoleError;
 use super::command::{ConsoleCommand, TargetName};
 use super::resolve::{self, Target};
+use crate::sim::devices::Devices;
 use crate::sim::devices::NONE;
+use crate::sim::devices::Port;
 use crate::sim::net::Net;
 
 /// Executes a command that changes cables; other commands do nothing here.
@@ -108,9 +110,15 @@ fn ports_with_cable(
     error: &str,
 ) -> Result<Vec<u32>, ConsoleError> {
     let mut slots = resolve::target(&net.devices, name)?.slots(&net.devices);
-    let port = |slot: u32| net.devices.port(slot);
-    slots.retain(|&slot| port(slot).peer != NONE && port(slot).plugged == is_plugged);
+    slots.retain(|&slot| {
+        port_at(&net.devices, slot).peer != NONE
+            && port_at(&net.devices, slot).plugged == is_plugged
+    });
     if slots.is_empty() { Err(ConsoleError::new(name.column, error)) } else { Ok(slots) }
+}
+
+fn port_at(devices: &Devices, slot: u32) -> &Port {
+    devices.port(slot)
 }
 
 fn clear(net: &mut Net, name: &TargetName) -> Result<(), ConsoleError> {

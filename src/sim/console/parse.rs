@@ -275,15 +275,13 @@ impl<'a> Args<'a> {
 
     pub(super) fn probability(&mut self) -> Parsed<f64> {
         let word = self.word("a probability")?;
-        let invalid =
-            || word.error(format!("'{}' is not a probability such as 0.25 or 25%", word.whole()));
         let (digits, scale) = match word.text.strip_suffix('%') {
             Some(digits) => (digits, 0.01),
             None => (word.text.as_str(), 1.0),
         };
         let probability =
-            decimal(digits).filter(|_| word.port.is_none()).ok_or_else(invalid)? * scale;
-        if probability <= 1.0 { Ok(probability) } else { Err(invalid()) }
+            decimal(digits).filter(|_| word.port.is_none()).ok_or_else(|| invalid(word))? * scale;
+        if probability <= 1.0 { Ok(probability) } else { Err(invalid(word)) }
     }
 
     pub(super) fn duration(&mut self) -> Parsed<Duration> {
@@ -295,6 +293,10 @@ impl<'a> Args<'a> {
             ))
         })
     }
+}
+
+fn invalid(word: &Word) -> ConsoleError {
+    word.error(format!("'{}' is not a probability such as 0.25 or 25%", word.whole()))
 }
 
 /// Parses a duration such as `50us` or `1.5s`, of one day at most; without a unit in seconds.
@@ -320,11 +322,14 @@ fn is_misspelt_down(word: &Word) -> bool {
 /// that begins with `name`.
 fn similar_command(name: &str) -> Option<&'static str> {
     let names = || COMMANDS.iter().map(|entry| entry.name);
-    let distance = |command: &str| strsim::osa_distance(command, name);
-    let closest = names().min_by_key(|command| distance(command));
+    let closest = names().min_by_key(|command| distance(command, name));
     let closest =
-        closest.filter(|command| distance(command) <= MAX_EDITS && name.len() > MAX_EDITS);
+        closest.filter(|command| distance(command, name) <= MAX_EDITS && name.len() > MAX_EDITS);
     closest.or_else(|| names().find(|command| command.starts_with(name)))
+}
+
+fn distance(command: &str, name: &str) -> usize {
+    strsim::osa_distance(command, name)
 }
 
 /// Parses a decimal or, after `0x`, hexadecimal number.

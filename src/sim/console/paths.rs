@@ -121,8 +121,11 @@ impl<'a> RouteWalk<'a> {
     }
 
     fn cross(&self, exit: u32) -> Option<u32> {
-        let is_active = |slot| self.devices.port(slot).info.port_state() == PortState::Active;
         let peer = self.devices.linked_peer(exit)?;
-        (is_active(exit) && is_active(peer)).then_some(peer)
+        (is_active(self.devices, exit) && is_active(self.devices, peer)).then_some(peer)
     }
+}
+
+fn is_active(devices: &Devices, slot: u32) -> bool {
+    devices.port(slot).info.port_state() == PortState::Active
 }

@@ -74,12 +74,13 @@ struct RandomFaults<'a> {
 /// A script of `count` faults and repairs, with pauses of up to 2 s between them.
 pub(super) fn script(devices: &Devices, seed: u64, count: u32) -> String {
     let slots = || (0..devices.ports.len() as u32).filter(|&slot| devices.port(slot).num.0 > 0);
-    let has_cable = |&slot: &u32| devices.port(slot).peer != NONE;
     let mut faults = RandomFaults {
         devices,
         random: Random(seed),
-        cabled: slots().filter(has_cable).collect(),
-        free: slots().filter(|slot| devices.is_switch_slot(*slot) && !has_cable(slot)).collect(),
+        cabled: slots().filter(|a| has_cable(devices, a)).collect(),
+        free: slots()
+            .filter(|slot| devices.is_switch_slot(*slot) && !has_cable(devices, slot))
+            .collect(),
     };
     let mut text = String::new();
     if faults.cabled.is_empty() {
@@ -89,6 +90,10 @@ pub(super) fn script(devices: &Devices, seed: u64, count: u32) -> String {
         let _ = writeln!(text, "{}\nwait {}", faults.line(), faults.duration(2_000_000));
     }
     text
+}
+
+fn has_cable(devices: &Devices, &slot: &u32) -> bool {
+    devices.port(slot).peer != NONE
 }
 
 impl RandomFaults<'_> {

@@ -43,20 +43,21 @@ pub(super) fn nodes(devices: &Devices, name: &TargetName) -> Result<Vec<u32>, Co
         return node(devices, name).map(|node| vec![node]);
     }
     let wanted: Vec<&str> = name.text.split(',').map(str::trim).collect();
-    let matches = |description: &str| {
-        let place = description.strip_prefix("sw ").map(|at| at.split(',').collect::<Vec<_>>());
-        place.is_some_and(|place| {
-            place.len() == wanted.len()
-                && wanted.iter().zip(&place).all(|(want, is)| *want == "*" || want == is)
-        })
-    };
     let all = devices.nodes.iter().zip(0u32..);
-    let named = all.filter(|(node, _)| matches(&node.description.to_string()));
+    let named = all.filter(|(node, _)| matches(&wanted, &node.description.to_string()));
     let nodes: Vec<u32> = named.map(|(_, index)| index).collect();
     if nodes.is_empty() {
         return Err(ConsoleError::new(name.column, format!("no switch is at {}", name.text)));
     }
     Ok(nodes)
+}
+
+fn matches(wanted: &[&str], description: &str) -> bool {
+    let place = description.strip_prefix("sw ").map(|at| at.split(',').collect::<Vec<_>>());
+    place.is_some_and(|place| {
+        place.len() == wanted.len()
+            && wanted.iter().zip(&place).all(|(want, is)| *want == "*" || want == is)
+    })
 }
 
 /// Resolves the name of a node or, with a port number, of a port.

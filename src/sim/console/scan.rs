@@ -102,9 +102,12 @@ mod tests {
 
     #[test]
     fn errors_have_the_column_of_the_fault() {
-        let column = |line: &str| words(line).expect_err(line).column;
         assert_eq!(column("link \"sw"), 6);
         assert_eq!(column("link \"sü\"[x]"), 10);
         assert_eq!(column("link \"sw\"[3]x"), 10);
+    }
+
+    fn column(line: &str) -> usize {
+        words(line).expect_err(line).column
     }
 }

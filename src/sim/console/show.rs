@@ -171,18 +171,19 @@ impl LinkObserver for PathTrace<'_> {
 
 /// The path from one LID to another.
 pub(super) fn route(devices: &Devices, from: Lid, to: Lid) -> Output {
-    let owner = |lid: Lid| {
-        let slots = 0..devices.ports.len() as u32;
-        let mut end_ports = slots.filter(|&slot| devices.is_end_port(slot));
-        let found = end_ports.find(|&slot| devices.owns_lid(slot, lid));
-        found.ok_or_else(|| ConsoleError::new(1, format!("no port has LID {lid}")))
-    };
-    let start = owner(from)?;
-    let end = owner(to)?;
+    let start = owner_of(devices, from)?;
+    let end = owner_of(devices, to)?;
     let text = format!("from {} lid {from}\n", port_name(devices, start));
     let mut trace = PathTrace { devices, text, fault: String::new() };
     match devices.forward_by_lid(start, to, true, &mut trace) {
         Some(_) => Ok(format!("{}to {} lid {to}\n", trace.text, port_name(devices, end))),
         None => Err(ConsoleError::new(1, trace.fault)),
     }
+}
+
+fn owner_of(devices: &Devices, lid: Lid) -> Result<u32, ConsoleError> {
+    let slots = 0..devices.ports.len() as u32;
+    let mut end_ports = slots.filter(|&slot| devices.is_end_port(slot));
+    let found = end_ports.find(|&slot| devices.owns_lid(slot, lid));
+    found.ok_or_else(|| ConsoleError::new(1, format!("no port has LID {lid}")))
 }

@@ -25,37 +25,6 @@ fn state(fabric: &SimFabric, guid: Guid, num: u8) -> PortState {
 #[test]
 fn every_command_of_the_help_is_accepted() {
     let fabric = row();
-    let arguments = |text: &str| {
-        let words = text.replace("nodes|links|faults", "links").replace("NODE|PORT", "0,0/3");
-        let words = words.replace("NODES", "hosts").replace("QUEUE", "8");
-        let words = words.replace("ATTRIBUTE.NAME=VALUE", "PortCounters.PortRcvErrors=1");
-        let words = words.replace("NAME=VALUE", "VL15Dropped=0x2").replace("LID LID", "1 2");
-        let words =
-            words.replace(" NAME", " PortXmitWait").replace("requests|responses", "responses");
-        let words = words.replace(['[', ']'], "").replace("GUID", "0x77").replace("LMC", "1");
-        let words = words.replace("PORT PORT", "0,0/3 0,1/3").replace("PORT", "0,1[3]");
-        let words = words.replace("NODE", "h0-1").replace("PERIOD", "1ms").replace("TIMES", "2");
-        let words =
-            words.replace("DURATION", "20ms").replace("PROBABILITY", "25%").replace("COMMAND", "e");
-        let words = words.replace("PERCENT", "5").replace("ATTRIBUTE", "21").replace("LID", "9");
-        let words = words.replace("KIND", "traps").replace("WIDTH SPEED", "1x ddr");
-        let words = words
-            .replace("STATUS", "0x1c")
-            .replace("COUNT", "9")
-            .replace("SEED", "7")
-            .replace("TRAP", "131")
-            .replace("off|silent", "silent")
-            .replace("mlnx:CAPS|off", "mlnx:rate-limit,25")
-            .replace("KEY", "0x77")
-            .replace("NUMBER", "4")
-            .replace("INDEX", "1")
-            .replace("up|down", "down")
-            .replace("own-lid|shared-lid", "own-lid")
-            .replace("uniform|all-to-all", "all-to-all")
-            .replace("QP", "0x100");
-        let words = words.replace("...", "0,1,0");
-        words.replace("TEXT", "\"another name\"")
-    };
     for entry in &help::COMMANDS {
         let line = format!("{} {}", entry.name, arguments(entry.arguments));
         let line =
@@ -78,6 +47,37 @@ fn every_command_of_the_help_is_accepted() {
     let all = ok(&fabric, "help");
     assert!(help::COMMANDS.iter().all(|entry| all.contains(entry.text)));
     assert_eq!(ok(&fabric, "help swap").lines().count(), 1);
+}
+
+fn arguments(text: &str) -> String {
+    let words = text.replace("nodes|links|faults", "links").replace("NODE|PORT", "0,0/3");
+    let words = words.replace("NODES", "hosts").replace("QUEUE", "8");
+    let words = words.replace("ATTRIBUTE.NAME=VALUE", "PortCounters.PortRcvErrors=1");
+    let words = words.replace("NAME=VALUE", "VL15Dropped=0x2").replace("LID LID", "1 2");
+    let words = words.replace(" NAME", " PortXmitWait").replace("requests|responses", "responses");
+    let words = words.replace(['[', ']'], "").replace("GUID", "0x77").replace("LMC", "1");
+    let words = words.replace("PORT PORT", "0,0/3 0,1/3").replace("PORT", "0,1[3]");
+    let words = words.replace("NODE", "h0-1").replace("PERIOD", "1ms").replace("TIMES", "2");
+    let words =
+        words.replace("DURATION", "20ms").replace("PROBABILITY", "25%").replace("COMMAND", "e");
+    let words = words.replace("PERCENT", "5").replace("ATTRIBUTE", "21").replace("LID", "9");
+    let words = words.replace("KIND", "traps").replace("WIDTH SPEED", "1x ddr");
+    let words = words
+        .replace("STATUS", "0x1c")
+        .replace("COUNT", "9")
+        .replace("SEED", "7")
+        .replace("TRAP", "131")
+        .replace("off|silent", "silent")
+        .replace("mlnx:CAPS|off", "mlnx:rate-limit,25")
+        .replace("KEY", "0x77")
+        .replace("NUMBER", "4")
+        .replace("INDEX", "1")
+        .replace("up|down", "down")
+        .replace("own-lid|shared-lid", "own-lid")
+        .replace("uniform|all-to-all", "all-to-all")
+        .replace("QP", "0x100");
+    let words = words.replace("...", "0,1,0");
+    words.replace("TEXT", "\"another name\"")
 }
 
 #[test]
@@ -190,13 +190,8 @@ fn commands_of_ibsim() {
     ok(&fabric, "PerformanceSet \"sw 0,0,0\"[3] PortCountersExtended.PortXmitData=5000000000");
     ok(&fabric, "PerformanceSet \"sw 0,0,0\"[3] PortCounters.LinkDownedCounter=300");
     let counters = ok(&fabric, "counters 0,0[3]");
-    let values = |name: &str| {
-        let lines = counters.lines().filter_map(|line| line.trim().split_once(' '));
-        let named = lines.filter(|(n, _)| *n == name).map(|(_, value)| value.trim().to_owned());
-        named.collect::<Vec<_>>()
-    };
-    assert_eq!(values("PortXmitData"), ["0", "5000000000"]);
-    assert_eq!(values("LinkDownedCounter"), ["255"]);
+    assert_eq!(values("PortXmitData", &counters), ["0", "5000000000"]);
+    assert_eq!(values("LinkDownedCounter", &counters), ["255"]);
     assert!(ok(&fabric, "Dump \"S-200000\"").contains("[3] INIT \"sw 0,1,0\"[4]"));
     assert_eq!(ok(&fabric, "Dump").lines().filter(|line| line.starts_with("switch")).count(), 3);
     assert_eq!(ok(&fabric, "Attached"), "none\n");
@@ -204,6 +199,12 @@ fn commands_of_ibsim() {
     assert!(ok(&fabric, "show faults").contains("error \"sw 0,0,0\"[3] 30% attribute 0x0015"));
     ok(&fabric, "Error \"S-200000\" 0");
     assert_eq!(ok(&fabric, "show faults"), "none\n");
+}
+
+fn values(name: &str, counters: &str) -> Vec<String> {
+    let lines = counters.lines().filter_map(|line| line.trim().split_once(' '));
+    let named = lines.filter(|(n, _)| *n == name).map(|(_, value)| value.trim().to_owned());
+    named.collect::<Vec<_>>()
 }
 
 #[test]
@@ -330,19 +331,24 @@ fn word() -> impl proptest::strategy::Strategy<Value = String> {
 #[test]
 fn vports_are_shown_and_changed() {
     let fabric = row();
-    let run = |line: &str| run_line(&fabric, line);
-    assert!(run("vport 0,0/3 count 2").is_err(), "a switch");
-    assert!(run("vport h0-1 1 down").is_err(), "no vports");
-    assert!(run("vport h0-1 count 3").is_ok());
-    assert!(run("vport h0-1 1 guid 0x77").is_ok() && run("vport h0-1 3 up").is_err());
-    let text = run("vport").expect("a list");
+    assert!(run(&fabric, "vport 0,0/3 count 2").is_err(), "a switch");
+    assert!(run(&fabric, "vport h0-1 1 down").is_err(), "no vports");
+    assert!(run(&fabric, "vport h0-1 count 3").is_ok());
+    assert!(
+        run(&fabric, "vport h0-1 1 guid 0x77").is_ok() && run(&fabric, "vport h0-1 3 up").is_err()
+    );
+    let text = run(&fabric, "vport").expect("a list");
     assert_eq!(text.lines().count(), 4, "{text}");
     assert!(text.contains("  1: 0x0000000000000077 DOWN, P_Keys 0xffff\n"), "{text}");
-    assert!(run("vport h0-1 1 own-lid").is_ok());
-    let text = run("vport h0-1").expect("a list");
+    assert!(run(&fabric, "vport h0-1 1 own-lid").is_ok());
+    let text = run(&fabric, "vport h0-1").expect("a list");
     assert!(text.contains("  1: 0x0000000000000077 DOWN, P_Keys 0xffff, LID 0\n"), "{text}");
-    assert!(run("vport h0-1 1 shared-lid").is_ok());
-    assert!(!run("vport").expect("a list").contains("LID"));
+    assert!(run(&fabric, "vport h0-1 1 shared-lid").is_ok());
+    assert!(!run(&fabric, "vport").expect("a list").contains("LID"));
+}
+
+fn run(fabric: &SimFabric, line: &str) -> Result<String, ConsoleError> {
+    run_line(fabric, line)
 }
 
 /// Without LIDs no host sends; the counts are those of the whole daemon's tests.

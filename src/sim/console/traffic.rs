@@ -84,13 +84,6 @@ fn text(devices: &Devices, fixed: &TrafficResult, adaptive: &TrafficResult) -> S
 }
 
 fn json_text(devices: &Devices, fixed: &TrafficResult, adaptive: &TrafficResult) -> String {
-    let summary = |result: &TrafficResult| {
-        json!({
-            "delivered": result.delivered,
-            "lost": result.lost,
-            "busiest": result.highest(),
-        })
-    };
     let cables: Vec<Value> = cables(fixed, adaptive)
         .into_iter()
         .map(|cable| {
@@ -103,4 +96,12 @@ fn json_text(devices: &Devices, fixed: &TrafficResult, adaptive: &TrafficResult)
         .collect();
     let all = json!({ "static": summary(fixed), "adaptive": summary(adaptive), "cables": cables });
     format!("{all}\n")
+}
+
+fn summary(result: &TrafficResult) -> Value {
+    json!({
+        "delivered": result.delivered,
+        "lost": result.lost,
+        "busiest": result.highest(),
+    })
 }

@@ -77,20 +77,30 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 fn from_numbers(name: &str, sizes: &[u64], seed: u64) -> Result<Family, String> {
-    let at = |index: usize| sizes[index] as usize;
     match (name, sizes.len()) {
-        ("fattree", 2) => Ok(Family::FatTree2 { leaves: at(0), spines: at(1) }),
-        ("fattree", 4) => {
-            Ok(Family::FatTree3 { pods: at(0), leaves: at(1), middles: at(2), cores: at(3) })
+        ("fattree", 2) => {
+            Ok(Family::FatTree2 { leaves: size_at(sizes, 0), spines: size_at(sizes, 1) })
         }
+        ("fattree", 4) => Ok(Family::FatTree3 {
+            pods: size_at(sizes, 0),
+            leaves: size_at(sizes, 1),
+            middles: size_at(sizes, 2),
+            cores: size_at(sizes, 3),
+        }),
         ("hypercube", 1) if sizes[0] > MAX_DIMENSIONS => {
             Err(format!("a hypercube has at most {MAX_DIMENSIONS} dimensions"))
         }
         ("hypercube", 1) => Ok(Family::Hypercube { dimensions: sizes[0] as u32 }),
-        ("dragonfly", 2) => Ok(Family::Dragonfly { groups: at(0), switches: at(1) }),
+        ("dragonfly", 2) => {
+            Ok(Family::Dragonfly { groups: size_at(sizes, 0), switches: size_at(sizes, 1) })
+        }
         ("random", 2) => random_family(sizes[0], sizes[1], seed),
         (_, count) => Err(format!("{} given", counted(count, "number is", "numbers are"))),
     }
+}
+
+fn size_at(sizes: &[u64], index: usize) -> usize {
+    sizes[index] as usize
 }
 
 fn random_family(switches: u64, cables: u64, seed: u64) -> Result<Family, String> {
@@ -129,9 +139,6 @@ impl Family {
     }
 
     fn switches(&self) -> u64 {
-        let product = |numbers: &[usize]| {
-            numbers.iter().fold(1u64, |product, &number| product.saturating_mul(number as u64))
-        };
         match *self {
             Self::FatTree2 { leaves, spines } => (leaves + spines) as u64,
             Self::FatTree3 { pods, leaves, middles, cores } => {
@@ -155,6 +162,10 @@ impl Family {
             Self::Random { switches, cables, seed } => random(switches, cables, seed),
         }
     }
+}
+
+fn product(numbers: &[usize]) -> u64 {
+    numbers.iter().fold(1u64, |product, &number| product.saturating_mul(number as u64))
 }
 
 fn fat_tree_2(leaves: usize, spines: usize) -> Wiring {
@@ -219,15 +230,21 @@ fn dragonfly(groups: usize, switches: usize) -> Wiring {
             (from + 1..switches).for_each(|to| wiring.link(first + from, first + to));
         }
     }
-    // The distance of the other group chooses the switch.
-    let exit = |group: usize, distance: usize| group * switches + (distance - 1) % switches;
     for group in 0..groups {
         for other in group + 1..groups {
             let distance = other - group;
-            wiring.link(exit(group, distance), exit(other, groups - distance));
+            wiring.link(
+                exit_of(group, distance, switches),
+                exit_of(other, groups - distance, switches),
+            );
         }
     }
     wiring
+}
+
+/// The distance of the other group chooses the switch.
+fn exit_of(group: usize, distance: usize, switches: usize) -> usize {
+    group * switches + (distance - 1) % switches
 }
 
 fn random(switches: usize, cables: usize, seed: u64) -> Wiring {
@@ -268,6 +285,7 @@ mod tests {
     use super::super::wiring::Extent;
     use super::*;
     use crate::fabric::topology::Topology;
+    use crate::fabric::topology::TopologyNode;
     use crate::wire::attr::NodeKind;
 
     fn build(text: &str, hosts: u8, parallel: u8) -> Topology {
@@ -289,9 +307,8 @@ mod tests {
         ];
         for (text, switches, with_hosts, links) in cases {
             let topology = build(text, 2, 3);
-            let count = |kind| topology.nodes.iter().filter(|node| node.kind == kind).count();
-            assert_eq!(count(NodeKind::Switch), switches, "{text}");
-            assert_eq!(count(NodeKind::Ca), 2 * with_hosts, "{text}");
+            assert_eq!(count(&topology.nodes, NodeKind::Switch), switches, "{text}");
+            assert_eq!(count(&topology.nodes, NodeKind::Ca), 2 * with_hosts, "{text}");
             assert_eq!(topology.cables.len(), 2 * with_hosts + 3 * links, "{text}");
             let mut ends: Vec<_> = topology.cables.iter().flatten().collect();
             ends.sort_unstable();
@@ -300,6 +317,10 @@ mod tests {
                 "{text}: a port has two cables"
             );
         }
+    }
+
+    fn count(nodes: &[TopologyNode], kind: NodeKind) -> usize {
+        nodes.iter().filter(|node| node.kind == kind).count()
     }
 
     #[test]

@@ -205,13 +205,16 @@ impl Agents {
         let version = header.class_version();
         let oui = classes::has_oui(class).then(|| classes::oui(&mad.0));
         let method = 1_u128 << (header.method() & 0x7F);
-        let wants = |own: &Registration| {
-            class != 0
-                && own.class == class
-                && own.class_version == version
-                && oui.is_none_or(|oui| own.oui == oui)
-                && own.methods & method != 0
-        };
-        self.at(slot).find(|(_, agent)| wants(&agent.registration)).map(|(id, _)| id)
+        self.at(slot)
+            .find(|(_, agent)| accepts(&oui, &agent.registration, class, version, method))
+            .map(|(id, _)| id)
     }
+}
+
+fn accepts(oui: &Option<u32>, own: &Registration, class: u8, version: u8, method: u128) -> bool {
+    class != 0
+        && own.class == class
+        && own.class_version == version
+        && oui.is_none_or(|oui| own.oui == oui)
+        && own.methods & method != 0
 }

@@ -192,10 +192,13 @@ mod tests {
 
     #[test]
     fn rmpp_mode_depends_on_version_and_flag() {
-        let mode = |rmpp_version, flags| Registration { rmpp_version, flags, ..SA }.rmpp_mode();
         assert_eq!(mode(0, 0), RmppMode::User);
         assert_eq!(mode(1, 0), RmppMode::Kernel);
         assert_eq!(mode(1, 1), RmppMode::User);
         assert_eq!(mode(0, 1), RmppMode::User);
+    }
+
+    fn mode(rmpp_version: u8, flags: u32) -> RmppMode {
+        Registration { rmpp_version, flags, ..SA }.rmpp_mode()
     }
 }

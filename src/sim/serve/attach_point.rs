@@ -3,6 +3,7 @@
 use crate::fabric::node_name::NodeNameError;
 use crate::ids::{Guid, PortNum};
 use crate::sim::SimFabric;
+use crate::sim::devices::Devices;
 
 /// A node, or one port of a node, that programs attach to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -67,14 +68,13 @@ impl SimFabric {
             Some((name, Ok(port))) if whole.is_err() => (devices.find_node(name)?, Some(port)),
             _ => (whole?, None),
         };
-        let described = || devices.node(node).description.to_string();
         if let Some(port) = port {
             let slot = devices.slot(node, PortNum(port));
             let is_switch = devices.is_switch(node);
             let is_end =
                 slot.is_some_and(|slot| devices.is_end_port(slot) && (port == 0) == is_switch);
             if !is_end {
-                return Err(AttachError::NoPort { node: described(), port });
+                return Err(AttachError::NoPort { node: described(devices, node), port });
             }
         }
         let found = devices.by_guid.iter().find(|&(_, &index)| index == node);
@@ -82,6 +82,10 @@ impl SimFabric {
         let guid = guid.ok_or_else(|| NodeNameError::NoDescription(text.to_owned()))?;
         Ok(AttachPoint { node: guid, port: port.map(PortNum), vport: None })
     }
+}
+
+fn described(devices: &Devices, node: u32) -> String {
+    devices.node(node).description.to_string()
 }
 
 #[cfg(test)]
@@ -97,18 +101,15 @@ mod tests {
         let fabric = SimFabric::new(&topology, Hardware::default(), 1);
         let host = topology.nodes.iter().find(|node| node.description.starts_with("h1-0-0"));
         let host = host.expect("a host");
-        let unknown =
-            |name: &str| Err(AttachError::Name(NodeNameError::NoDescription(name.to_owned())));
-        let here = |port| Ok(AttachPoint { node: host.guid, port, vport: None });
         let port_guid = host.port_guid(PortNum(1));
         let hexadecimal = format!("{}", host.guid);
         for (text, wanted) in [
-            (host.description.as_str(), here(None)),
-            ("h1-0-0", here(None)),
-            ("h1-0-0/1", here(Some(PortNum(1)))),
-            (hexadecimal.as_str(), here(None)),
-            (&format!("{port_guid}/1"), here(Some(PortNum(1)))),
-            (&format!("H-{}", hexadecimal.trim_start_matches("0x")), here(None)),
+            (host.description.as_str(), here(&host.guid, None)),
+            ("h1-0-0", here(&host.guid, None)),
+            ("h1-0-0/1", here(&host.guid, Some(PortNum(1)))),
+            (hexadecimal.as_str(), here(&host.guid, None)),
+            (&format!("{port_guid}/1"), here(&host.guid, Some(PortNum(1)))),
+            (&format!("H-{}", hexadecimal.trim_start_matches("0x")), here(&host.guid, None)),
             ("h9", unknown("h9")),
             ("", unknown("")),
             ("0x77", Err(AttachError::Name(NodeNameError::NoGuid(Guid(0x77))))),
@@ -142,5 +143,13 @@ mod tests {
         assert_eq!(by_position, switch);
         let ambiguous = fabric.attach_point("sw").expect_err("several switches").to_string();
         assert_eq!(ambiguous, "\"sw\" matches 6 nodes, such as \"sw 0,0,0\" and \"sw 0,1,0\"");
+    }
+
+    fn here(guid: &Guid, port: Option<PortNum>) -> Result<AttachPoint, AttachError> {
+        Ok(AttachPoint { node: *guid, port, vport: None })
+    }
+
+    fn unknown(name: &str) -> Result<AttachPoint, AttachError> {
+        Err(AttachError::Name(NodeNameError::NoDescription(name.to_owned())))
     }
 }

@@ -144,11 +144,17 @@ mod tests {
         let port = ports.first_usable().expect("a link");
         assert_eq!((port.guid, port.port, port.umad), (guid, PortNum(1), Some(0)));
         assert_eq!((port.lid, port.state), (Lid(0), LinkState::Init));
-        let read = |path: &str| fs::read_to_string(directory.join(path)).expect(path);
-        assert_eq!(read("sys/class/infiniband/sim0/ports/1/rate"), "40 Gb/sec (4X QDR)\n");
-        assert_eq!(read("sys/class/infiniband/sim0/ports/1/phys_state"), "5: LinkUp\n");
-        assert_eq!(read("sys/class/infiniband/sim0/ports/1/pkeys/0"), "0xffff\n");
-        assert_eq!(read("sys/class/infiniband/sim0/node_type"), "1: CA\n");
+        assert_eq!(
+            read(&directory, "sys/class/infiniband/sim0/ports/1/rate"),
+            "40 Gb/sec (4X QDR)\n"
+        );
+        assert_eq!(read(&directory, "sys/class/infiniband/sim0/ports/1/phys_state"), "5: LinkUp\n");
+        assert_eq!(read(&directory, "sys/class/infiniband/sim0/ports/1/pkeys/0"), "0xffff\n");
+        assert_eq!(read(&directory, "sys/class/infiniband/sim0/node_type"), "1: CA\n");
+    }
+
+    fn read(directory: &Path, path: &str) -> String {
+        fs::read_to_string(directory.join(path)).expect(path)
     }
 
     #[test]

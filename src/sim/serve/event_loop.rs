@@ -165,7 +165,6 @@ impl EventLoop {
         if poll(&mut fds, PollTimeout::ZERO).is_err() {
             return;
         }
-        let is_closed = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
         let closed = self.files.keys().zip(&fds).filter(|(_, fd)| is_closed(fd));
         let closed: Vec<u64> = closed.map(|(&number, _)| number).collect();
         drop(fds);
@@ -239,26 +238,27 @@ impl EventLoop {
     }
 
     fn attach(&mut self, body: &[u8], at: &mut Option<AttachPoint>) -> Reply {
-        let error = |text: String| Reply { errno: Some(Errno::ENODEV), ..Reply::body(text) };
         let Some((version, name)) = body.split_first_chunk() else {
             return Reply::error(Errno::EPROTO);
         };
         if u32::from_ne_bytes(*version) != VERSION {
-            return error("torus-sm and libtorus_sm_preload.so have different versions".to_owned());
+            return error_reply(
+                "torus-sm and libtorus_sm_preload.so have different versions".to_owned(),
+            );
         }
         let name = String::from_utf8_lossy(name);
         let found =
             if name.is_empty() { Ok(self.default) } else { self.fabric.attach_point(&name) };
         let found = match found {
             Ok(found) => found,
-            Err(reason) => return error(reason.to_string()),
+            Err(reason) => return error_reply(reason.to_string()),
         };
         match self.directories.directory(found) {
             Ok(directory) => {
                 *at = Some(found);
                 Reply::body(directory.into_os_string().into_vec())
             }
-            Err(reason) => error(reason.to_string()),
+            Err(reason) => error_reply(reason.to_string()),
         }
     }
 
@@ -309,6 +309,14 @@ impl EventLoop {
         let result = file.ioctl(u32::from_ne_bytes(*code), &mut argument);
         Reply { errno: result.err(), ..Reply::body(argument) }
     }
+}
+
+fn error_reply(text: String) -> Reply {
+    Reply { errno: Some(Errno::ENODEV), ..Reply::body(text) }
+}
+
+fn is_closed(fd: &PollFd<'_>) -> bool {
+    fd.revents().is_some_and(|events| !events.is_empty())
 }
 
 /// Number of the open file that a request is for, and the rest of the request.

@@ -103,12 +103,15 @@ pub fn read_packet_header(header: [u8; PACKET_HEADER_SIZE]) -> (usize, usize, bo
 /// Decodes a reply to [`CONSOLE`]: the output, or column and message of an error. `None` if it is
 /// invalid.
 pub fn read_console_reply(errno: u32, body: &[u8]) -> Option<Result<String, (usize, String)>> {
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     if errno == 0 {
-        return Some(Ok(text(body)));
+        return Some(Ok(utf8_text(body)));
     }
     let (column, rest) = body.split_first_chunk()?;
-    Some(Err((u32::from_ne_bytes(*column) as usize, text(rest))))
+    Some(Err((u32::from_ne_bytes(*column) as usize, utf8_text(rest))))
+}
+
+fn utf8_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn join(first: u32, second: u32) -> [u8; 8] {

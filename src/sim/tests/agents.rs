@@ -30,7 +30,6 @@ async fn directed_routes_are_followed_port_by_port() {
 async fn port_states_advance_step_by_step() {
     use PortState::{Active, Armed, Down, Init};
     let (fabric, mut sm) = sm();
-    let state = |guid, num| fabric.port_info(guid, PortNum(num)).unwrap().port_state();
     for (wanted, status) in [
         (Active, Status::BAD_FIELD),
         (Init, Status::BAD_FIELD),
@@ -46,10 +45,14 @@ async fn port_states_advance_step_by_step() {
             "{wanted}"
         );
     }
-    assert_eq!((state(SW0, 1), state(SW1, 2)), (Active, Init));
+    assert_eq!((state(&fabric, SW0, 1), state(&fabric, SW1, 2)), (Active, Init));
     assert_eq!(sm.change(&[1], 1, |info| info.set_port_state(Down)).await, Status::OK);
-    assert_eq!((state(SW0, 1), state(SW1, 2)), (Init, Init));
+    assert_eq!((state(&fabric, SW0, 1), state(&fabric, SW1, 2)), (Init, Init));
     assert_eq!(sm.change(&[1], 3, |info| info.set_port_state(Armed)).await, Status::BAD_FIELD);
+}
+
+fn state(fabric: &SimFabric, guid: Guid, num: u8) -> PortState {
+    fabric.port_info(guid, PortNum(num)).unwrap().port_state()
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,18 +69,22 @@ async fn the_first_packet_makes_an_armed_peer_active() {
 async fn disabled_links_stay_down_until_set_to_polling() {
     let (fabric, mut sm) = sm();
     let state = || fabric.port_info(SW1, PortNum(2)).unwrap().port_state();
-    let disable = |info: &mut PortInfo| info.set_phys_state(PhysState::Disabled);
     assert_eq!(sm.change(&[1], 1, disable).await, Status::OK);
     assert_eq!(state(), PortState::Down);
     fabric.relink(SW0, P1);
     assert_eq!(state(), PortState::Down);
-    let poll = |info: &mut PortInfo| {
-        info.set_link_width_enabled(LinkWidth::X1);
-        info.set_phys_state(PhysState::Polling);
-    };
     assert_eq!(sm.change(&[1], 1, poll).await, Status::OK);
     assert_eq!(state(), PortState::Init);
     assert_eq!(fabric.port_info(SW1, PortNum(2)).unwrap().link_width_active(), LinkWidth::X1);
+}
+
+fn poll(info: &mut PortInfo) {
+    info.set_link_width_enabled(LinkWidth::X1);
+    info.set_phys_state(PhysState::Polling);
+}
+
+fn disable(info: &mut PortInfo) {
+    info.set_phys_state(PhysState::Disabled);
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,13 +262,14 @@ async fn a_link_change_trap_is_repeated_until_repressed() {
 async fn locked(level: u8, lease: u16) -> (SimFabric, Client) {
     let (fabric, mut sm) = sm();
     sm.bring_up().await;
-    let lock = |info: &mut PortInfo| {
-        info.set_m_key(MKey(0xABCD));
-        info.set_m_key_protect_bits(level);
-        info.set_m_key_lease_period(lease);
-    };
-    assert_eq!(sm.change(&[1], 0, lock).await, Status::OK);
+    assert_eq!(sm.change(&[1], 0, |info| lock(info, level, lease)).await, Status::OK);
     (fabric, sm)
+}
+
+fn lock(info: &mut PortInfo, level: u8, lease: u16) {
+    info.set_m_key(MKey(0xABCD));
+    info.set_m_key_protect_bits(level);
+    info.set_m_key_lease_period(lease);
 }
 
 /// Sends a request with this key to SW0. Returns the response, if there is one, and the notice of
@@ -306,10 +314,9 @@ async fn protection_levels_refuse_requests_without_the_m_key() {
     ] {
         let case = format!("level {level}, {request:?}");
         let (fabric, mut sm) = locked(level, 0).await;
-        let violations = || fabric.port_info(SW0, PortNum(0)).unwrap().m_key_violations();
         let (response, trap) = ask(&mut sm, 0x1, request).await;
         assert_eq!(response.is_some(), is_answered, "{case}");
-        assert_eq!(violations(), u16::from(!is_answered), "{case}");
+        assert_eq!(violations(&fabric), u16::from(!is_answered), "{case}");
         if let Some(response) = response.filter(|_| request == info) {
             assert_eq!(PortInfo::read(response.smp_data()).m_key(), MKey(shown), "{case}");
         }
@@ -323,6 +330,10 @@ async fn protection_levels_refuse_requests_without_the_m_key() {
         let response = response.expect("an answer");
         assert_eq!(PortInfo::read(response.smp_data()).m_key(), MKey(0xABCD), "{case}");
     }
+}
+
+fn violations(fabric: &SimFabric) -> u16 {
+    fabric.port_info(SW0, PortNum(0)).unwrap().m_key_violations()
 }
 
 #[tokio::test(start_paused = true)]

@@ -72,14 +72,17 @@ async fn a_reboot_clears_tables_and_a_flapping_link_recovers() {
     assert_eq!(fabric.port_info(SW1, PortNum(0)).unwrap().lid(), Lid(0));
     assert_eq!(fabric.port_info(SW0, P1).unwrap().port_state(), PortState::Init);
     assert!(fabric.switch_info(SW0).unwrap().port_state_change());
-    let up = || fabric.port_info(SW0, P1).unwrap().port_state() != PortState::Down;
     fabric.flap(SW0, P1, Duration::from_secs(1), 4);
-    let mut seen = vec![up()];
+    let mut seen = vec![up(&fabric)];
     for _ in 0..4 {
         tokio::time::sleep(Duration::from_millis(1001)).await;
-        seen.push(up());
+        seen.push(up(&fabric));
     }
     assert_eq!(seen, [false, true, false, true, true]);
+}
+
+fn up(fabric: &SimFabric) -> bool {
+    fabric.port_info(SW0, P1).unwrap().port_state() != PortState::Down
 }
 
 /// Success of 200 Gets at a loss of 30 % each way.
@@ -184,10 +187,19 @@ async fn a_reboot_can_keep_the_lids() {
     let (fabric, mut sm) = sm();
     sm.bring_up().await;
     assert!(fabric.reboot_with_lids(SW1) && fabric.reboot_with_lids(HOST1));
-    let info = |guid, num| fabric.port_info(guid, PortNum(num)).unwrap();
-    assert_eq!((info(SW1, 0).lid(), info(SW1, 0).master_sm_lid()), (Lid(4), Lid(1)));
-    assert_eq!((info(HOST1, 1).lid(), info(HOST1, 1).port_state()), (Lid(3), PortState::Init));
+    assert_eq!(
+        (info(&fabric, SW1, 0).lid(), info(&fabric, SW1, 0).master_sm_lid()),
+        (Lid(4), Lid(1))
+    );
+    assert_eq!(
+        (info(&fabric, HOST1, 1).lid(), info(&fabric, HOST1, 1).port_state()),
+        (Lid(3), PortState::Init)
+    );
     assert_eq!(fabric.lft(SW1), Some(Vec::new()));
+}
+
+fn info(fabric: &SimFabric, guid: Guid, num: u8) -> PortInfo {
+    fabric.port_info(guid, PortNum(num)).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,30 +250,39 @@ async fn a_storm_sends_traps_that_nothing_represses() {
 async fn a_host_moves_and_a_fabric_splits_and_heals() {
     let shape: Shape = "3x3".parse().unwrap();
     let fabric = SimFabric::new(&shape.build().unwrap(), Hardware::default(), 1);
-    let run = |line: &str| console::run_line(&fabric, line).expect(line);
-    let up = || run("show links").lines().filter(|line| line.starts_with("INIT")).count();
+    let up = || run(&fabric, "show links").lines().filter(|line| line.starts_with("INIT")).count();
     assert_eq!(up(), 18 + 9);
-    run("split 0,*,*");
+    run(&fabric, "split 0,*,*");
     assert_eq!(up(), 18 + 9 - 6);
     fabric.split(&[shape.switch_guid([1, 1, 0])]);
     assert_eq!(up(), 18 + 9 - 6 - 3, "the host stays with its switch");
-    run("heal");
+    run(&fabric, "heal");
     assert_eq!(up(), 18 + 9);
-    run("move 1,1,0/7 2,2,0/5");
-    assert!(run("show links").contains("\"h1-1-0-0 HCA-1\"[1] - \"sw 2,2,0\"[5]"));
-    run("move 2,2,0/5 1,1,0/7");
+    run(&fabric, "move 1,1,0/7 2,2,0/5");
+    assert!(run(&fabric, "show links").contains("\"h1-1-0-0 HCA-1\"[1] - \"sw 2,2,0\"[5]"));
+    run(&fabric, "move 2,2,0/5 1,1,0/7");
     assert_eq!(up(), 18 + 9);
+}
+
+fn run(fabric: &SimFabric, line: &str) -> String {
+    console::run_line(fabric, line).expect(line)
 }
 
 #[tokio::test(start_paused = true)]
 async fn drivers_report_events_of_their_ports() {
     let (fabric, mut sm) = sm();
     sm.bring_up().await;
-    let ask_again = |info: &mut PortInfo| info.set_client_reregister(true);
     assert_eq!(sm.change(&[1, 1, 7], 1, ask_again).await, Status::OK);
-    let events = |host| fabric.port_events(host, P1).unwrap();
-    assert_eq!([HOST0, HOST1].map(|host| events(host).reregistrations), [0, 1]);
-    assert_eq!([HOST0, HOST1].map(|host| events(host).activations), [1, 1]);
+    assert_eq!([HOST0, HOST1].map(|host| events(&fabric, host).reregistrations), [0, 1]);
+    assert_eq!([HOST0, HOST1].map(|host| events(&fabric, host).activations), [1, 1]);
     assert_eq!(fabric.links().len(), 3);
     assert!(fabric.links().contains(&[(SW0, P1), (SW1, PortNum(2))]));
+}
+
+fn events(fabric: &SimFabric, host: Guid) -> PortEvents {
+    fabric.port_events(host, P1).unwrap()
+}
+
+fn ask_again(info: &mut PortInfo) {
+    info.set_client_reregister(true);
 }

@@ -120,7 +120,6 @@ fn effects_of_acknowledgements() {
         (11, 20, AckOutcome::SegmentTooBig, None),
     ] {
         let mut sender = sender(2000);
-        let sent = |sender: &mut Sender| std::iter::from_fn(|| sender.next_segment()).count();
         assert_eq!(sent(&mut sender), 1);
         assert_eq!(sender.acknowledge(1, 5), AckOutcome::Pending { has_progress: true });
         assert_eq!(sent(&mut sender), 4);
@@ -131,6 +130,10 @@ fn effects_of_acknowledgements() {
         let number = sender.next_segment().map(|mad| rmpp_header(&mad).segment());
         assert_eq!(number, next, "{case:?}");
     }
+}
+
+fn sent(sender: &mut Sender) -> usize {
+    std::iter::from_fn(|| sender.next_segment()).count()
 }
 
 #[test]
@@ -251,7 +254,6 @@ fn the_receiver_can_end_a_transfer_at_once() {
         core.receive(Address { qkey: 0, ..peer(9) }, &mad, start);
         assert!(core.is_idle(), "{packet_type} {status}");
         let actions = core.take_actions();
-        let ended = |action: &Action| matches!(action, Action::Ended { end, .. } if *end == TransferEnd::Aborted);
         assert!(ended(&actions[0]), "{actions:?}");
         let sent = actions.iter().find_map(|action| match action {
             Action::Send(to, mad) => {
@@ -266,6 +268,10 @@ fn the_receiver_can_end_a_transfer_at_once() {
     }
 }
 
+fn ended(action: &Action) -> bool {
+    matches!(action, Action::Ended { end, .. } if *end == TransferEnd::Aborted)
+}
+
 #[test]
 fn the_same_table_is_in_memory_once() {
     let mut core = Core::new();
@@ -273,11 +279,6 @@ fn the_same_table_is_in_memory_once() {
     for (lid, records) in [(1, 5000), (2, 5000), (3, 5001)] {
         core.send(peer(lid), &message(Method::GET_TABLE_RESP, lid.into(), records), start);
     }
-    let memory = |action| match action {
-        Action::Began(lid, size) => Some((lid.0, size.message, size.memory)),
-        Action::Ended { to, size, .. } => Some((to.0, size.message, size.memory)),
-        _ => None,
-    };
     let mut changes = || core.take_actions().into_iter().filter_map(memory).collect::<Vec<_>>();
     assert_eq!(changes(), [(1, 5056, 5000), (2, 5056, 0), (3, 5057, 5001)]);
     for (lid, freed) in [(1, 0), (2, 5000)] {
@@ -290,6 +291,14 @@ fn the_same_table_is_in_memory_once() {
     core.clear();
     assert_eq!(ends(&mut core), [TransferEnd::Aborted]);
     assert!(core.is_idle());
+}
+
+fn memory(action: Action) -> Option<(u16, usize, usize)> {
+    match action {
+        Action::Began(lid, size) => Some((lid.0, size.message, size.memory)),
+        Action::Ended { to, size, .. } => Some((to.0, size.message, size.memory)),
+        _ => None,
+    }
 }
 
 #[test]
@@ -307,10 +316,12 @@ fn a_repeated_request_has_the_first_segment_sent_again() {
     assert_eq!(packets(&mut core), [], "the receiver has acknowledged segments");
     core.send(peer(9), &message(Method::GET_TABLE_RESP, 5, 300), start);
     let actions = core.take_actions();
-    let is_aborted =
-        |action: &Action| matches!(action, Action::Ended { end: TransferEnd::Aborted, .. });
     assert!(is_aborted(&actions[0]), "another request with the transaction ID: {actions:?}");
     assert!(matches!(&actions[1], Action::Began(_, size) if size.message == 356));
+}
+
+fn is_aborted(action: &Action) -> bool {
+    matches!(action, Action::Ended { end: TransferEnd::Aborted, .. })
 }
 
 #[test]

@@ -84,11 +84,10 @@ impl Registration {
     /// The registration of a subnet manager's agent.
     pub(super) fn of(agent: Agent) -> Self {
         let smi = [Method::GET, Method::SET, Method::TRAP, Method::TRAP_REPRESS];
-        let bits = |methods: &[Method]| methods.iter().fold(0, |mask, m| mask | 1_u128 << m.0);
         let (class, qpn, class_version, rmpp_version, methods) = match agent {
-            Agent::SmiDirected => (Class::SUBN_DIRECTED, 0, 1, 0, bits(&smi)),
-            Agent::SmiLid => (Class::SUBN_LID, 0, 1, 0, bits(&smi)),
-            Agent::Sa => (Class::SUBN_ADM, 1, 2, 1, bits(&REQUESTS)),
+            Agent::SmiDirected => (Class::SUBN_DIRECTED, 0, 1, 0, method_bits(&smi)),
+            Agent::SmiLid => (Class::SUBN_LID, 0, 1, 0, method_bits(&smi)),
+            Agent::Sa => (Class::SUBN_ADM, 1, 2, 1, method_bits(&REQUESTS)),
             Agent::Perf => (Class::PERF, 1, 1, 0, 0),
             Agent::Congestion => (Class::CONGESTION, 1, congestion::CLASS_VERSION, 0, 0),
         };
@@ -119,6 +118,10 @@ impl Registration {
             ..RegisterRequest2::default()
         }
     }
+}
+
+fn method_bits(methods: &[Method]) -> u128 {
+    methods.iter().fold(0, |mask, m| mask | 1_u128 << m.0)
 }
 
 /// 128 bits as the kernel's longs, lowest first.
@@ -172,7 +175,6 @@ impl UserHeader {
     /// Reads a header; `None` if it is truncated.
     pub fn read(raw: &[u8], with_pkey_index: bool) -> Option<Self> {
         let bytes: &[u8; OLD_HEADER] = raw.first_chunk()?;
-        let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         let mut gid = [0; 16];
         gid.copy_from_slice(&bytes[36..52]);
         let grh = Grh {
@@ -180,21 +182,21 @@ impl UserHeader {
             gid_index: bytes[33],
             hop_limit: bytes[34],
             traffic_class: bytes[35],
-            flow_label: u32::from_be_bytes(word(52)),
+            flow_label: u32::from_be_bytes(word_at(bytes, 52)),
         };
         let pkey_index = match (with_pkey_index, raw.get(56..58)) {
             (true, Some(index)) => u16::from_ne_bytes([index[0], index[1]]),
             _ => 0,
         };
         Some(Self {
-            id: u32::from_ne_bytes(word(0)),
-            status: u32::from_ne_bytes(word(4)),
-            timeout_ms: u32::from_ne_bytes(word(8)),
-            retries: u32::from_ne_bytes(word(12)),
-            length: u32::from_ne_bytes(word(16)),
+            id: u32::from_ne_bytes(word_at(bytes, 0)),
+            status: u32::from_ne_bytes(word_at(bytes, 4)),
+            timeout_ms: u32::from_ne_bytes(word_at(bytes, 8)),
+            retries: u32::from_ne_bytes(word_at(bytes, 12)),
+            length: u32::from_ne_bytes(word_at(bytes, 16)),
             address: Address {
-                qpn: u32::from_be_bytes(word(20)),
-                qkey: u32::from_be_bytes(word(24)),
+                qpn: u32::from_be_bytes(word_at(bytes, 20)),
+                qkey: u32::from_be_bytes(word_at(bytes, 24)),
                 lid: Lid(u16::from_be_bytes([bytes[28], bytes[29]])),
                 sl: Sl(bytes[30]),
                 path_bits: bytes[31],
@@ -203,6 +205,10 @@ impl UserHeader {
             },
         })
     }
+}
+
+fn word_at(bytes: &[u8; 56], at: usize) -> [u8; 4] {
+    [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]
 }
 
 #[cfg(test)]

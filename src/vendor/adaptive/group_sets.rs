@@ -10,12 +10,10 @@ pub(super) fn common(a: &GroupPorts, b: &GroupPorts) -> GroupPorts {
 /// The groups between two tables: those that the first one lacks are there, and those of both have the
 /// ports in common.
 pub(super) fn merged(held: &[GroupPorts], wanted: &[GroupPorts]) -> Vec<GroupPorts> {
-    let at = |table: &[GroupPorts], number: usize| table.get(number).copied().unwrap_or_default();
-    let is_empty = |ports: &GroupPorts| ports.iter().all(|&word| word == 0);
     (0..held.len().max(wanted.len()))
         .map(|number| {
-            let held = at(held, number);
-            let wanted = at(wanted, number);
+            let held = words_of(held, number);
+            let wanted = words_of(wanted, number);
             let both = common(&held, &wanted);
             if is_empty(&held) {
                 wanted
@@ -26,4 +24,12 @@ pub(super) fn merged(held: &[GroupPorts], wanted: &[GroupPorts]) -> Vec<GroupPor
             }
         })
         .collect()
+}
+
+fn is_empty(ports: &GroupPorts) -> bool {
+    ports.iter().all(|&word| word == 0)
+}
+
+fn words_of(table: &[GroupPorts], number: usize) -> [u64; 4] {
+    table.get(number).copied().unwrap_or_default()
 }

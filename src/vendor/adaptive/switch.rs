@@ -254,7 +254,6 @@ impl AdaptiveSwitch {
         let groups = target.groups();
         let held = self.held_groups();
         let leads_elsewhere = held.iter().zip(&groups).any(|(held, wanted)| {
-            let is_used = |ports: &GroupPorts| ports.iter().any(|&word| word != 0);
             is_used(held) && is_used(wanted) && !is_used(&common(held, wanted))
         });
         let mut steps = VecDeque::new();
@@ -277,8 +276,9 @@ impl AdaptiveSwitch {
                 steps.extend(others.chain([own]).map(ArStep::ReadEntries));
             }
         }
-        let is_final = |&block: &u32| group_block(&added, block) == group_block(&groups, block);
-        steps.extend((0..blocks).filter(|block| !is_final(block)).map(ArStep::WriteGroups));
+        steps.extend(
+            (0..blocks).filter(|block| !is_final(&added, &groups, block)).map(ArStep::WriteGroups),
+        );
         steps.push_back(ArStep::WriteInfo);
         steps
     }
@@ -446,8 +446,6 @@ impl AdaptiveSwitch {
             }
             ArStep::WriteEntries(_) | ArStep::WriteStatic(_) => {}
         }
-        let writes_entries =
-            |step: &ArStep| matches!(step, ArStep::WriteEntries(_) | ArStep::ReadEntries(_));
         let was_entries = writes_entries(&step);
         if was_entries {
             // Between the first and the last block, nothing is known of the whole.
@@ -459,6 +457,18 @@ impl AdaptiveSwitch {
             };
         }
     }
+}
+
+fn writes_entries(step: &ArStep) -> bool {
+    matches!(step, ArStep::WriteEntries(_) | ArStep::ReadEntries(_))
+}
+
+fn is_final(added: &[[u64; 4]], groups: &[[u64; 4]], &block: &u32) -> bool {
+    group_block(added, block) == group_block(groups, block)
+}
+
+fn is_used(ports: &GroupPorts) -> bool {
+    ports.iter().any(|&word| word != 0)
 }
 
 /// The writes of blocks that differ from what is held, that with the subnet manager's LID last.
@@ -491,10 +501,11 @@ fn is_as_set(attr_id: u16, set: &[u8; DATA_SIZE], reply: &[u8; DATA_SIZE]) -> bo
     if attr_id != AttrId::AR_INFO {
         return set == reply;
     }
-    let fields = |data: &[u8; DATA_SIZE]| {
-        let info = ArInfo(*data);
-        let on = (info.adaptive_routing(), info.fast_recovery(), info.notifications());
-        (on, info.group_top(), info.by_sl(), info.sl_mask(), info.excluded_transports())
-    };
-    fields(set) == fields(reply)
+    info_fields(set) == info_fields(reply)
+}
+
+fn info_fields(data: &[u8; DATA_SIZE]) -> ((bool, bool, bool), u16, bool, u16, u8) {
+    let info = ArInfo(*data);
+    let on = (info.adaptive_routing(), info.fast_recovery(), info.notifications());
+    (on, info.group_top(), info.by_sl(), info.sl_mask(), info.excluded_transports())
 }

@@ -171,18 +171,7 @@ impl<'a> CoexistingTables<'a> {
     /// The switches with adaptive tables that must forward by their plain ones while the entries for these LIDs
     /// change.
     pub fn to_switch_off(&self, lids: &[Lid]) -> BTreeSet<SwitchId> {
-        let of_chunk = |lids: &[Lid]| {
-            let mut ways = LidWays::default();
-            let mut found = BTreeSet::new();
-            for &lid in lids {
-                self.read(lid, &mut ways);
-                if ways.needs_order() {
-                    found.extend(self.ambiguous(lid, &ways));
-                }
-            }
-            found
-        };
-        let of_chunks = lids.par_chunks(LIDS_PER_CHUNK).map(of_chunk);
+        let of_chunks = lids.par_chunks(LIDS_PER_CHUNK).map(|lids| self.of_chunk(lids));
         let mut found = of_chunks.reduce(BTreeSet::new, |mut all, more| {
             all.extend(more);
             all
@@ -199,16 +188,14 @@ impl<'a> CoexistingTables<'a> {
     /// because its static port has no link, although static ports of their own lead elsewhere.
     fn relying_on_repair(&self, switch: SwitchId) -> BTreeSet<SwitchId> {
         let Some(table) = self.before[switch.index()] else { return BTreeSet::new() };
-        let is_gone = |port: u8| self.links.behind(switch.index(), port).is_none();
         let lids = (0..table.len()).map(lid_at);
-        let unlinked = lids.filter(|&lid| table.out(lid).is_some_and(is_gone));
+        let unlinked = lids
+            .filter(|&lid| table.out(lid).is_some_and(|port| is_gone(&self.links, port, switch)));
         unlinked.flat_map(|lid| self.leading_to(switch, lid)).collect()
     }
 
     /// The switches that may choose a switch whose old static ports lead to `end`, with other static ports.
     fn leading_to(&self, end: SwitchId, lid: Lid) -> BTreeSet<SwitchId> {
-        let leads_to =
-            |from: u32, port: u8, to: u32| self.links.behind(from as usize, port) == Some(to);
         let mut is_static = BTreeSet::from([end.0]);
         let mut may_choose = BTreeSet::new();
         let mut new = vec![end.0];
@@ -216,11 +203,11 @@ impl<'a> CoexistingTables<'a> {
             for from in self.links.around(to as usize) {
                 let own = self.before[from as usize].and_then(|table| table.out(lid));
                 let choices = (self.choices)(SwitchId(from), lid).unwrap_or_default();
-                if own.is_some_and(|port| leads_to(from, port, to)) {
+                if own.is_some_and(|port| leads_to(&self.links, from, port, to)) {
                     if is_static.insert(from) {
                         new.push(from);
                     }
-                } else if choices.iter().any(|port| leads_to(from, port, to)) {
+                } else if choices.iter().any(|port| leads_to(&self.links, from, port, to)) {
                     may_choose.insert(SwitchId(from));
                 }
             }
@@ -269,6 +256,26 @@ impl<'a> CoexistingTables<'a> {
         }
         scratch.first.push(scratch.next.len());
     }
+
+    fn of_chunk(&self, lids: &[Lid]) -> BTreeSet<SwitchId> {
+        let mut ways = LidWays::default();
+        let mut found = BTreeSet::new();
+        for &lid in lids {
+            self.read(lid, &mut ways);
+            if ways.needs_order() {
+                found.extend(self.ambiguous(lid, &ways));
+            }
+        }
+        found
+    }
+}
+
+fn leads_to(links: &Links, from: u32, port: u8, to: u32) -> bool {
+    links.behind(from as usize, port) == Some(to)
+}
+
+fn is_gone(links: &Links, port: u8, switch: SwitchId) -> bool {
+    links.behind(switch.index(), port).is_none()
 }
 
 impl LidWays {

@@ -11,6 +11,7 @@ use crate::verify::network::{Channel, NONE, SwitchNetwork};
 use crate::verify::triples::{LOCAL_INPUT, Triples};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Destinations in one task.
 const LIDS_PER_CHUNK: usize = 32;
@@ -189,7 +190,6 @@ impl UnionPass<'_> {
         let network = self.network;
         self.start(to, exits, groups, scratch);
         let Scratch { own, flow, channels, first, pending, depth, order } = scratch;
-        let out = |switch: usize| first[switch] as usize..first[switch + 1] as usize;
         let mut next_place = 0;
         while let Some(&here) = order.get(next_place) {
             next_place += 1;
@@ -207,12 +207,12 @@ impl UnionPass<'_> {
             if all != 0 && (is_long || !self.delivers(to, exits, groups, switch)) {
                 return false;
             }
-            for &channel in &channels[out(switch)] {
+            for &channel in &channels[channels_of(first, switch)] {
                 let next = network.channels[channel as usize].to.index();
                 if all != 0 {
                     flow[channel as usize] = all;
                     depth[next] = depth[next].max(depth[switch] + 1);
-                    for &after in &channels[out(next)] {
+                    for &after in &channels[channels_of(first, next)] {
                         let after = network.channels[after as usize].out_index;
                         for &(input, sls) in &inputs {
                             add(channel, input, after, sls);
@@ -249,14 +249,9 @@ impl UnionPass<'_> {
         if switch == to.switch as usize {
             return group == 0 && fixed == to.exit;
         }
-        let leads_on = |port: u8| {
-            let slot = self.network.slot(switch as u32, port);
-            let next = if slot == NONE { NONE } else { self.network.hop(slot).switch };
-            // Static routes may end at a switch without an entry, which is a finding of their own.
-            next != NONE && (port == fixed || exits[next as usize].fixed != LFT_NO_PATH)
-        };
         let ports = ports_of(groups, switch, fixed, group);
-        fixed == LFT_NO_PATH || ports.iter().all(leads_on)
+        fixed == LFT_NO_PATH
+            || ports.iter().all(|port| leads_on(exits, self.network, port, switch, fixed))
     }
 
     /// Fills in own SLs, channels and the numbers of channels into each switch.
@@ -290,6 +285,17 @@ impl UnionPass<'_> {
         let pending = &scratch.pending;
         scratch.order.extend((0..exits.len() as u32).filter(|&at| pending[at as usize] == 0));
     }
+}
+
+fn leads_on(exits: &[Exit], network: &SwitchNetwork, port: u8, switch: usize, fixed: u8) -> bool {
+    let slot = network.slot(switch as u32, port);
+    let next = if slot == NONE { NONE } else { network.hop(slot).switch };
+    // Static routes may end at a switch without an entry, which is a finding of their own.
+    next != NONE && (port == fixed || exits[next as usize].fixed != LFT_NO_PATH)
+}
+
+fn channels_of(first: &[u32], switch: usize) -> Range<usize> {
+    first[switch] as usize..first[switch + 1] as usize
 }
 
 fn ports_of(groups: &AdaptiveGroups, switch: usize, fixed: u8, group: u16) -> PortMask {

@@ -397,11 +397,11 @@ impl UnicastPass<'_> {
     /// packets end at once and need no route.
     fn add_faults(&self, to: &Endpoint, switch: usize, at_source: bool, faults: &mut FaultList) {
         let may_omit = at_source && self.policy.may_omit_switch_routes();
-        let needs_route = |source: PortId| {
-            source != to.port
-                && !(may_omit && (to.is_switch() || self.fabric.node_of(source).is_switch()))
-        };
-        for &source in self.sources[switch].ports.iter().filter(|&&source| needs_route(source)) {
+        for &source in self.sources[switch]
+            .ports
+            .iter()
+            .filter(|&&source| needs_route(to, self.fabric, source, may_omit))
+        {
             faults.add(|| Fault::Unreachable {
                 source_port: self.fabric.describe(source),
                 lid: to.lid,
@@ -443,6 +443,10 @@ impl UnicastPass<'_> {
         let exit = self.fabric.switch_port(SwitchId(switch as u32), PortNum(port));
         exit.is_some_and(|exit| port == 0 || self.fabric.port(exit).peer.is_some())
     }
+}
+
+fn needs_route(to: &Endpoint, fabric: &Fabric, source: PortId, may_omit: bool) -> bool {
+    source != to.port && !(may_omit && (to.is_switch() || fabric.node_of(source).is_switch()))
 }
 
 /// The end of a path.

@@ -91,22 +91,29 @@ impl Proof {
         let changes = &additions.changes;
         let routes = ChangedRoutes::new(self, verified.plan(), changes);
         let longest = additions.longest.min(u16::MAX.into()) as u16;
-        let after = |tree: &DestinationTree| {
-            let is_changed = |lid: Lid| !routes.of(lid).is_empty();
-            let leads =
-                (is_changed(tree.lid) || is_changed(tree.leader)) && !routes.follows_leader(*tree);
-            DestinationTree {
-                lid: tree.lid,
-                leader: if leads { tree.lid } else { tree.leader },
-                longest: if is_changed(tree.lid) {
-                    tree.longest.max(longest)
-                } else {
-                    tree.longest
-                },
-            }
-        };
-        self.trees.iter().map(|tree| tree.as_ref().map(after)).collect()
+        self.trees
+            .iter()
+            .map(|tree| tree.as_ref().map(|tree| tree_after(&routes, tree, longest)))
+            .collect()
     }
+}
+
+fn tree_after(routes: &ChangedRoutes<'_>, tree: &DestinationTree, longest: u16) -> DestinationTree {
+    let leads = (is_changed(routes, tree.lid) || is_changed(routes, tree.leader))
+        && !routes.follows_leader(*tree);
+    DestinationTree {
+        lid: tree.lid,
+        leader: if leads { tree.lid } else { tree.leader },
+        longest: if is_changed(routes, tree.lid) {
+            tree.longest.max(longest)
+        } else {
+            tree.longest
+        },
+    }
+}
+
+fn is_changed(routes: &ChangedRoutes<'_>, lid: Lid) -> bool {
+    !routes.of(lid).is_empty()
 }
 
 #[cfg(test)]
@@ -122,10 +129,13 @@ mod tests {
     use crate::plan::compute::{PlanInput, compute};
     use crate::plan::lids::Memory;
     use crate::plan::partitions;
+    use crate::plan::routing::Routing;
     use crate::plan::routing::chain::{Chain, EngineRegistry};
     use crate::plan::tests::with_vports;
     use crate::sim::generate::Shape;
     use crate::verify::dependency_graph::DependencyGraph;
+    use crate::verify::dependency_graph::Ranks;
+    use crate::verify::endpoints::Endpoint;
     use crate::verify::full::unicast;
     use crate::verify::network::SwitchNetwork;
     use crate::verify::triples::{LOCAL_INPUT, TripleSls, Triples};
@@ -183,24 +193,30 @@ mod tests {
         let old = &proof.network;
         let triples = Triples::new(&network);
         unicast::check(fabric, plan, &proof.checks, &network, &triples);
-        let old_rank = |switch: SwitchId, out_index: u16| {
-            let channel = network.out_of(switch).start + usize::from(out_index);
-            old.hop(network.channels[channel].port.0).out_index
-        };
         for (index, channel) in network.channels.iter().enumerate() {
             let hop = old.hop(channel.port.0);
             for (input, next, sls) in triples.of(&network, index) {
                 let input = match input {
                     LOCAL_INPUT => LOCAL_INPUT,
-                    input => old_rank(channel.from, input - 1) + 1,
+                    input => old_rank(&network, old, channel.from, input - 1) + 1,
                 };
-                let next = old_rank(channel.to, next);
+                let next = old_rank(&network, old, channel.to, next);
                 let known = proof.triples.get(hop.channel_sets(), input, next);
                 let new = added.get(&(hop.channel, input, next)).copied().unwrap_or_default();
                 let place = fabric.describe(channel.port);
                 assert_eq!(sls & !(known | new), 0, "{place} from {input} to {next}");
             }
         }
+    }
+
+    fn old_rank(
+        network: &SwitchNetwork,
+        old: &SwitchNetwork,
+        switch: SwitchId,
+        out_index: u16,
+    ) -> u16 {
+        let channel = network.out_of(switch).start + usize::from(out_index);
+        old.hop(network.channels[channel].port.0).out_index
     }
 
     /// Asserts the invariants of a proof: it has all triples and their dependencies, ranks decrease
@@ -215,8 +231,10 @@ mod tests {
         for node in 0..implied.len() as u32 {
             let known: Vec<u32> = cdg.successors(node).collect();
             assert!(implied.successors(node).all(|next| known.contains(&next)), "{node}");
-            let rank = |node: u32| proof.ranks.of(node);
-            assert!(known.iter().all(|&next| rank(next) < rank(node)), "{node}");
+            assert!(
+                known.iter().all(|&next| rank(&proof.ranks, next) < rank(&proof.ranks, node)),
+                "{node}"
+            );
         }
         let (_, exact) = prove(&proof.fabric, plan.clone(), &proof.checks).expect("a clean plan");
         let exact = exact.expect("no credit loop");
@@ -226,19 +244,26 @@ mod tests {
                 continue;
             };
             assert!(tree.longest >= exact.longest, "{:?}", tree.lid);
-            let is_end = |table: SwitchId| {
-                proof.destinations[tree.lid.index()].is_some_and(|to| to.switch == table.0)
-            };
-            let same = |switch: SwitchId| {
-                let table = plan.routing.lft(switch);
-                table.entry(tree.lid) == table.entry(tree.leader)
-            };
             assert!(
-                fabric.switch_ids().all(|switch| is_end(switch) || same(switch)),
+                fabric.switch_ids().all(|switch| is_end(&tree.lid, &proof.destinations, switch)
+                    || same(&tree.lid, &tree.leader, &plan.routing, switch)),
                 "{:?}",
                 tree.lid
             );
         }
+    }
+
+    fn rank(ranks: &Arc<Ranks>, node: u32) -> u32 {
+        ranks.of(node)
+    }
+
+    fn same(lid: &Lid, leader: &Lid, routing: &Arc<Routing>, switch: SwitchId) -> bool {
+        let table = routing.lft(switch);
+        table.entry(*lid) == table.entry(*leader)
+    }
+
+    fn is_end(lid: &Lid, destinations: &Arc<Vec<Option<Endpoint>>>, table: SwitchId) -> bool {
+        destinations[lid.index()].is_some_and(|to| to.switch == table.0)
     }
 
     /// Asserts the invariants of the proof after a repair; false if the incremental check is
@@ -330,18 +355,11 @@ mod tests {
         let shape = Shape { hosts: 2, ..Shape::torus([4, 4, 3]) };
         let conf = shape.torus_conf();
         let checks = Checks::new(true);
-        let with_own_lids = |index: u16, memory: &Memory| {
-            let mut fabric = unplanned(&shape);
-            with_vports(&mut fabric, 4, |vport| {
-                vport.lid_required = vport.index > 0 && vport.index <= index;
-            });
-            plan_of(fabric, &conf, memory).expect("it is routed")
-        };
-        let (fabric, plan, mut memory) = with_own_lids(0, &Memory::default());
+        let (fabric, plan, mut memory) = with_own_lids(&shape, 0, &Memory::default(), &conf);
         let (_, proof) = prove(&fabric, plan, &checks).expect("a clean plan");
         let mut proof = proof.expect("no credit loop");
         for (index, vports) in [(1, 96), (3, 288), (2, 192), (0, 0)] {
-            let (fabric, plan, after) = with_own_lids(index, &memory);
+            let (fabric, plan, after) = with_own_lids(&shape, index, &memory, &conf);
             assert_eq!(plan.lids.of_vports().count(), vports);
             let difference = Difference::between(&proof.fabric, &fabric);
             let known = Known { proof: &proof, difference: difference.as_ref() };
@@ -362,6 +380,19 @@ mod tests {
             let expected = prove(&fabric, wrong, &checks);
             assert_eq!(found.is_ok(), expected.is_ok());
         }
+    }
+
+    fn with_own_lids(
+        shape: &Shape,
+        index: u16,
+        memory: &Memory,
+        conf: &str,
+    ) -> (Arc<Fabric>, Plan, Memory) {
+        let mut fabric = unplanned(shape);
+        with_vports(&mut fabric, 4, |vport| {
+            vport.lid_required = vport.index > 0 && vport.index <= index;
+        });
+        plan_of(fabric, conf, memory).expect("it is routed")
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::plan::multicast::MulticastTables;
 use crate::verify::endpoints::{self, DestinationTree, Endpoint, SourcePorts};
 use crate::verify::full::unicast::{self, UnicastFindings};
 use crate::verify::limits;
+use crate::verify::network::SwitchNetwork;
 use crate::verify::network::{CableChanges, Renumbering};
 use crate::verify::proof::Proof;
 use crate::verify::triples::{TripleSls, Triples};
@@ -80,11 +81,11 @@ impl Proof {
 
     fn has_sl_to_vl_of(&self, fabric: &Fabric, plan: &Plan, changes: &Changes) -> bool {
         let network = &*self.network;
-        let is_dead = |channel| network.is_cut(channel) || changes.channels.contains(&channel);
-        (0..fabric.switches().len() as u32)
-            .into_par_iter()
-            .map(SwitchId)
-            .all(|switch| self.sl_to_vl.match_switch(fabric, plan, network, switch, is_dead))
+        (0..fabric.switches().len() as u32).into_par_iter().map(SwitchId).all(|switch| {
+            self.sl_to_vl.match_switch(fabric, plan, network, switch, |channel| {
+                is_dead(network, &changes.channels, channel)
+            })
+        })
     }
 
     /// The proof by the switch and port numbers of another fabric, and the changed cables.
@@ -103,8 +104,8 @@ impl Proof {
             proof.groups = Arc::new(renumbered(&self.groups, renumbering));
             proof.sources = Arc::new(before.map(|was| self.sources[was].clone()).collect());
             let after = renumbering.after();
-            let there = |to: &Endpoint| Endpoint { switch: after[to.switch as usize], ..*to };
-            let destinations = self.destinations.iter().map(|to| to.as_ref().map(there));
+            let destinations =
+                self.destinations.iter().map(|to| to.as_ref().map(|to| renumbered_end(&after, to)));
             proof.destinations = Arc::new(destinations.collect());
         }
         let proof = if cables.repaired.is_empty() {
@@ -126,9 +127,10 @@ impl Proof {
         let policy = &*plan.routing.policy;
         let mut sources = endpoints::sources(fabric, plan, policy);
         sources.resize(self.network.switches(), SourcePorts::default());
-        let is_back = |switch: u32| changes.returned.contains(&switch);
         let mut pairs = sources.iter().zip(&*self.sources).zip(0..);
-        if !pairs.all(|((now, before), switch)| is_back(switch) || now.have_groups_of(before)) {
+        if !pairs.all(|((now, before), switch)| {
+            is_back(&changes.returned, switch) || now.have_groups_of(before)
+        }) {
             return None;
         }
         let SortedDestinations { known, trees, arrived, mut left_out } =
@@ -207,6 +209,18 @@ impl Proof {
         });
         channels.collect()
     }
+}
+
+fn is_back(returned: &[u32], switch: u32) -> bool {
+    returned.contains(&switch)
+}
+
+fn renumbered_end(after: &[u32], to: &Endpoint) -> Endpoint {
+    Endpoint { switch: after[to.switch as usize], ..*to }
+}
+
+fn is_dead(network: &SwitchNetwork, channels: &[u32], channel: u32) -> bool {
+    network.is_cut(channel) || channels.contains(&channel)
 }
 
 /// Multicast tables by the switch numbers of another fabric.

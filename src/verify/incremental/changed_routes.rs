@@ -5,10 +5,12 @@ use crate::ids::Lid;
 use crate::plan::Plan;
 use crate::plan::routing::Lft;
 use crate::verify::endpoints::DestinationTree;
+use crate::verify::endpoints::Endpoint;
 use crate::verify::network::NONE;
 use crate::verify::proof::Proof;
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
+use std::sync::Arc;
 use std::sync::LazyLock;
 
 /// The forwarding tables of a plan and of the proven one, and where they differ.
@@ -42,13 +44,15 @@ impl<'a> ChangedRoutes<'a> {
             new[switch as usize] = &*plan.routing.lfts[switch as usize];
         }
         let lids = proof.destinations.len();
-        let is_used = |&lid: &u16| proof.destinations[usize::from(lid)].is_some();
         let by_switch: Vec<Vec<u16>> = switches
             .par_iter()
             .map(|&switch| {
                 let differing = old[switch as usize].differences(new[switch as usize]);
                 let differing = differing.take_while(|&(lid, ..)| lid < lids);
-                differing.map(|(lid, ..)| lid as u16).filter(is_used).collect()
+                differing
+                    .map(|(lid, ..)| lid as u16)
+                    .filter(|a| is_used(&proof.destinations, a))
+                    .collect()
             })
             .collect();
         let mut first = vec![0u32; lids + 1];
@@ -109,9 +113,16 @@ impl<'a> ChangedRoutes<'a> {
     pub(super) fn follows_leader(&self, tree: DestinationTree) -> bool {
         let own = self.of(tree.lid);
         let leaders = self.of(tree.leader);
-        let entry = |&(lid, switch): &(u16, u32)| self.new_entry(switch, Lid(lid));
         tree.lid != tree.leader
             && own.len() == leaders.len()
-            && own.iter().zip(leaders).all(|(a, b)| a.1 == b.1 && entry(a) == entry(b))
+            && own.iter().zip(leaders).all(|(a, b)| a.1 == b.1 && self.entry(a) == self.entry(b))
     }
+
+    fn entry(&self, &(lid, switch): &(u16, u32)) -> u8 {
+        self.new_entry(switch, Lid(lid))
+    }
+}
+
+fn is_used(destinations: &Arc<Vec<Option<Endpoint>>>, &lid: &u16) -> bool {
+    destinations[usize::from(lid)].is_some()
 }

@@ -86,11 +86,9 @@ impl Changes {
         fabric: &Fabric,
         plan: &Plan,
     ) -> bool {
-        let has_routes = |table: &Lft| table.top().is_some();
         let old = &*proof.tables;
         let new = &plan.routing.lfts;
-        let is_back = |switch: &u32| self.returned.contains(switch);
-        let mut changed = self.switches.iter().filter(|&switch| !is_back(switch));
+        let mut changed = self.switches.iter().filter(|&switch| !is_back(&self.returned, switch));
         let mut lost = self.ports.iter().filter_map(|&id| fabric.ports().get(id.index()));
         let mut repaired = self.repaired.iter().map(|&channel| {
             let channel = &proof.network.channels[channel as usize];
@@ -114,6 +112,14 @@ impl Changes {
         let switches = self.switches.iter().copied().chain(groups_changed).map(SwitchId);
         limits::check_some(fabric, plan, switches, self.nodes.iter().copied()).total == 0
     }
+}
+
+fn is_back(returned: &[u32], switch: &u32) -> bool {
+    returned.contains(switch)
+}
+
+fn has_routes(table: &Lft) -> bool {
+    table.top().is_some()
 }
 
 /// True if checks, LIDs, path SLs and the sizes of all tables are those of the proof.

@@ -6,6 +6,7 @@
 //! reached through the same few switches. Tracing them again would find nothing new.
 
 use super::changed_routes::ChangedRoutes;
+use crate::ids::Lid;
 use crate::verify::endpoints::Endpoint;
 use crate::verify::network::NONE;
 use rustc_hash::FxHashMap;
@@ -39,15 +40,10 @@ impl MemoisedRoutes {
         let changed = routes.of(to.lid);
         let Self { classes, key } = self;
         let classes = classes.get(&(changed.first()?.1, changed.len()))?;
-        let is_same = |&(switch, old, new): &EntryRead| {
-            routes.old_entry(switch, to.lid) == old && routes.new_entry(switch, to.lid) == new
-        };
-        let has_same_switches = |class: &RouteClass| {
-            changed.iter().zip(&class.reads).all(|(&(_, switch), read)| switch == read.0)
-        };
-        let class = classes
-            .iter()
-            .find(|class| has_same_switches(class) && class.reads.iter().all(is_same))?;
+        let class = classes.iter().find(|class| {
+            has_same_switches(changed, class)
+                && class.reads.iter().all(|a| is_same_entry(routes, &to.lid, a))
+        })?;
         fill(key, routes, to, class.merge_point);
         class.traced.get(&key[..]).copied()
     }
@@ -75,6 +71,14 @@ impl MemoisedRoutes {
         });
         classes[known].traced.insert(self.key.clone(), excess);
     }
+}
+
+fn has_same_switches(changed: &[(u16, u32)], class: &RouteClass) -> bool {
+    changed.iter().zip(&class.reads).all(|(&(_, switch), read)| switch == read.0)
+}
+
+fn is_same_entry(routes: &ChangedRoutes<'_>, lid: &Lid, &(switch, old, new): &EntryRead) -> bool {
+    routes.old_entry(switch, *lid) == old && routes.new_entry(switch, *lid) == new
 }
 
 /// Fills `key` with the two channels behind the merge point and the SLs of the changed switches.

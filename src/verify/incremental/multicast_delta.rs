@@ -25,6 +25,7 @@ use crate::verify::proof::Proof;
 use crate::verify::triples::{TripleSls, add_all};
 use crate::verify::verdict::{Checks, Extent, Summary, Verified};
 use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Verifier for a sequence of plans with the same unicast routes.
@@ -77,8 +78,7 @@ impl MulticastVerifier {
         }
         let is_new = |channel, input, next, sls| {
             let unknown = proof.unknown_sls(channel, input, next, sls);
-            let added = || self.added.get(&(channel, input, next)).copied().unwrap_or(0);
-            unknown != 0 && unknown & !added() != 0
+            unknown != 0 && unknown & !added_count(&self.added, channel, input, next) != 0
         };
         let mlids = &changed.mlids;
         let network = &proof.network;
@@ -119,6 +119,10 @@ impl MulticastVerifier {
         summary.add_route_notes(fabric, plan);
         summary
     }
+}
+
+fn added_count(added: &HashMap<(u32, u16, u16), u16>, channel: u32, input: u16, next: u16) -> u16 {
+    added.get(&(channel, input, next)).copied().unwrap_or(0)
 }
 
 fn is_same_fabric(old: &Fabric, new: &Fabric) -> bool {

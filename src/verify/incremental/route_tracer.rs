@@ -24,6 +24,7 @@ use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
+use std::sync::MutexGuard;
 use std::sync::{Mutex, PoisonError};
 
 /// Minimum number of LIDs that are worth a task of their own.
@@ -47,13 +48,12 @@ pub(super) fn trace_routes(routes: &ChangedRoutes<'_>) -> Option<TracedRoutes> {
     let size = lids.len().div_ceil(chunks).max(MIN_LIDS_PER_CHUNK);
     // Scratch space that no task uses at the moment: about as many as threads in the end.
     let pool = Mutex::new(Vec::new());
-    let free = || pool.lock().unwrap_or_else(PoisonError::into_inner);
     lids.par_chunks(size).try_for_each(|chunk| {
-        let reused = free().pop();
+        let reused = free_scratch(&pool).pop();
         let mut scratch = reused.unwrap_or_else(|| Scratch::new(routes));
         let mut tracer = RouteTracer { routes, scratch: &mut scratch };
         chunk.iter().try_for_each(|&lid| tracer.trace(Lid(lid)))?;
-        free().push(scratch);
+        free_scratch(&pool).push(scratch);
         Some(())
     })?;
     let mut all = TracedRoutes { triples: TripleSls::new(), longest: 0 };
@@ -64,6 +64,10 @@ pub(super) fn trace_routes(routes: &ChangedRoutes<'_>) -> Option<TracedRoutes> {
         }
     }
     Some(all)
+}
+
+fn free_scratch(pool: &Mutex<Vec<Scratch>>) -> MutexGuard<'_, Vec<Scratch>> {
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Buffers that are reused for one destination after another. A number beside a stamp is valid only
@@ -150,13 +154,12 @@ impl<'a> RouteTracer<'a> {
             return self.record_length(u32::from(tree.longest).saturating_add_signed(excess));
         }
         let changed = routes.of(lid);
-        let is_routed = |switch: u32| routes.new_entry(switch, lid) != LFT_NO_PATH;
         let shortcut = self.shorten(&to, changed);
         if shortcut.is_none() {
             self.begin(changed);
             self.scratch.new_hops[to.switch as usize] = (self.scratch.stamp, NONE, 1);
             for &(_, switch) in changed {
-                if is_routed(switch) {
+                if is_routed(routes, switch, lid) {
                     self.mark_route(switch, lid, &to)?
                 } else {
                     self.lacks_arrivals(switch, lid, &to).then_some(())?
@@ -165,7 +168,7 @@ impl<'a> RouteTracer<'a> {
         }
         let Scratch { new_hops, order, .. } = &mut *self.scratch;
         order.clear();
-        let routed = changed.iter().filter(|&&(_, switch)| is_routed(switch));
+        let routed = changed.iter().filter(|&&(_, switch)| is_routed(routes, switch, lid));
         order.extend(routed.map(|&(_, switch)| (new_hops[switch as usize].2, switch)));
         // The farthest switches first: a nearer one adds their packets to its own.
         order.sort_unstable_by_key(|&far| Reverse(far));
@@ -464,4 +467,8 @@ impl<'a> RouteTracer<'a> {
         let triple = (channel, input, proof.packed.of(next).out_index);
         self.scratch.added.entry(index).or_insert((triple, 0)).1 |= sls;
     }
+}
+
+fn is_routed(routes: &ChangedRoutes<'_>, switch: u32, lid: Lid) -> bool {
+    routes.new_entry(switch, lid) != LFT_NO_PATH
 }

@@ -27,11 +27,6 @@ impl Renumbering {
     pub(crate) fn between(network: &SwitchNetwork, old: &Fabric, new: &Fabric) -> Option<Self> {
         let count = network.switches();
         let real = old.switches().len();
-        let number = |guid: Guid| {
-            let known = old.node_by_guid(guid).and_then(|node| old.node(node).switch);
-            let removed = || network.removed.iter().position(|&removed| removed == guid);
-            known.map(SwitchId::index).or_else(|| Some(real + removed()?))
-        };
         let mut found = Self {
             before: Vec::with_capacity(count),
             newly_removed: Vec::new(),
@@ -41,7 +36,7 @@ impl Renumbering {
         let mut is_there = vec![false; count];
         for switch in new.switch_ids() {
             let node = new.switch(switch);
-            let was = number(node.guid())?;
+            let was = new_number(old, &network.removed, node.guid(), real)?;
             if network.slots[was].1 != node.num_ports() {
                 return None;
             }
@@ -75,6 +70,15 @@ impl Renumbering {
         (0..).zip(&self.before).for_each(|(is, &was)| after[was as usize] = is);
         after
     }
+}
+
+fn new_number(old: &Fabric, network_removed: &[Guid], guid: Guid, real: usize) -> Option<usize> {
+    let known = old.node_by_guid(guid).and_then(|node| old.node(node).switch);
+    known.map(SwitchId::index).or_else(|| Some(real + removed_before(network_removed, guid)?))
+}
+
+fn removed_before(network_removed: &[Guid], guid: Guid) -> Option<usize> {
+    network_removed.iter().position(|&removed| removed == guid)
 }
 
 /// Changed cables between switches.

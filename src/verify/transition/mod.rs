@@ -115,17 +115,15 @@ pub fn check(
 /// The tables of an old plan by the node and switch ids of another fabric; LIDs and ports are those
 /// of the `new` plan. New switches have empty tables.
 fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
-    let there = |switch: SwitchId| {
-        let node = old.fabric.node_by_guid(fabric.switch(switch).guid())?;
-        old.fabric.node(node).switch
-    };
     let empty = Arc::new(Lft::default());
     let lft = |switch| {
-        let table = there(switch).and_then(|at| old.plan.routing.lfts.get(at.index()));
+        let table =
+            in_old(fabric, old.fabric, switch).and_then(|at| old.plan.routing.lfts.get(at.index()));
         table.unwrap_or(&empty).clone()
     };
     let masks = |switch| {
-        let table = there(switch).and_then(|at| old.plan.multicast.by_switch.get(at.index()));
+        let table = in_old(fabric, old.fabric, switch)
+            .and_then(|at| old.plan.multicast.by_switch.get(at.index()));
         table.cloned().unwrap_or_default()
     };
     let mut plan = new.clone();
@@ -136,12 +134,10 @@ fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
     plan.routing = Arc::new(routing);
     let multicast = Arc::make_mut(&mut plan.multicast);
     multicast.by_switch = fabric.switch_ids().map(masks).collect();
-    let here = |switch: SwitchId| {
-        let node = old.fabric.switches().get(switch.index())?;
-        fabric.node(fabric.node_by_guid(old.fabric.node(*node).guid())?).switch
-    };
     let senders = old.plan.multicast.senders.iter();
-    multicast.senders = senders.filter_map(|&(mlid, switch)| Some((mlid, here(switch)?))).collect();
+    multicast.senders = senders
+        .filter_map(|&(mlid, switch)| Some((mlid, in_new(fabric, old.fabric, switch)?)))
+        .collect();
     for (index, rows) in new.qos.sl_to_vl.iter().enumerate() {
         let node = &fabric.nodes()[index];
         let Some(before) = old.fabric.node_by_guid(node.guid()) else { continue };
@@ -160,6 +156,16 @@ fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
     plan
 }
 
+fn in_new(fabric: &Fabric, old_fabric: &Fabric, switch: SwitchId) -> Option<SwitchId> {
+    let node = old_fabric.switches().get(switch.index())?;
+    fabric.node(fabric.node_by_guid(old_fabric.node(*node).guid())?).switch
+}
+
+fn in_old(fabric: &Fabric, old_fabric: &Fabric, switch: SwitchId) -> Option<SwitchId> {
+    let node = old_fabric.node_by_guid(fabric.switch(switch).guid())?;
+    old_fabric.node(node).switch
+}
+
 /// True if all forwarding tables are equal.
 fn same_tables(before: &Plan, new: &Plan) -> bool {
     let old = &before.routing.lfts;
@@ -176,12 +182,20 @@ fn sl_to_vl_differs(sl_to_vl: [&SlToVlMaps; 2], network: &SwitchNetwork) -> bool
         let mut inputs = 0..network.degree(channel.from) as u16;
         old.local(index) != new.local(index)
             || inputs.any(|input| {
-                let through = |sl_to_vl: &SlToVlMaps| {
-                    sl_to_vl.through(network, channel.from, input, channel.out_index)
-                };
-                through(old) != through(new)
+                through(network, &channel.from, &channel.out_index, old, input)
+                    != through(network, &channel.from, &channel.out_index, new, input)
             })
     })
+}
+
+fn through(
+    network: &SwitchNetwork,
+    from: &SwitchId,
+    out_index: &u16,
+    sl_to_vl: &SlToVlMaps,
+    input: u16,
+) -> SlToVl {
+    sl_to_vl.through(network, *from, input, *out_index)
 }
 
 /// The inputs that all LIDs share.

@@ -71,13 +71,16 @@ fn layout_of_the_adapter_setting() {
 fn layout_of_the_congestion_control_table() {
     let mut block = CongestionControlTable::default();
     block.set_ccti_limit(127);
-    let entry = |multiplier| CctEntry { shift: 3, multiplier };
     block.set_entries((0..70).map(entry));
     assert_eq!(block.0[..8], hex("007f 0000 c000 c001"));
     assert_eq!(block.0[130..], hex("c03f"));
     assert_eq!(block.entries().collect::<Vec<_>>(), (0..64).map(entry).collect::<Vec<_>>());
     block.set_entries([entry(9)]);
     assert_eq!(block.0[4..8], hex("c009 0000"));
+}
+
+fn entry(multiplier: u16) -> CctEntry {
+    CctEntry { shift: 3, multiplier }
 }
 
 #[test]

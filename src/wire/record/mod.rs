@@ -120,12 +120,15 @@ mod tests {
 
     /// Reference implementation: compares bit by bit.
     fn brute_force<R: Record>(mask: u64, wanted: &R, have: &R) -> bool {
-        let bit = |bytes: &[u8], n: u16| bytes[usize::from(n) / 8] >> (7 - n % 8) & 1;
         R::COMPONENTS.iter().all(|c| {
             mask >> c.bit & 1 == 0
                 || (c.offset..c.offset + c.width)
                     .all(|n| bit(wanted.bytes(), n) == bit(have.bytes(), n))
         })
+    }
+
+    fn bit(bytes: &[u8], n: u16) -> u8 {
+        bytes[usize::from(n) / 8] >> (7 - n % 8) & 1
     }
 
     fn check<R: Record>(mask: u64, bytes: &[u8], flips: &[usize]) {

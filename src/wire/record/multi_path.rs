@@ -92,12 +92,11 @@ impl MultiPathRecord {
     /// The source and destination GIDs that follow the record in `data`; `None` if GIDs are
     /// missing.
     pub fn gids(&self, data: &[u8]) -> Option<(Vec<Gid>, Vec<Gid>)> {
-        let gid = |bytes: &[u8]| Gid(std::array::from_fn(|i| bytes[i]));
         let gids = data.get(Self::SIZE..)?.as_chunks::<16>().0;
         let sources = usize::from(self.sgid_count());
         let targets = usize::from(self.dgid_count());
-        let sgids = gids.get(..sources)?.iter().map(|bytes| gid(bytes));
-        let dgids = gids.get(sources..sources + targets)?.iter().map(|bytes| gid(bytes));
+        let sgids = gids.get(..sources)?.iter().map(|bytes| gid_of(bytes));
+        let dgids = gids.get(sources..sources + targets)?.iter().map(|bytes| gid_of(bytes));
         Some((sgids.collect(), dgids.collect()))
     }
 
@@ -124,6 +123,10 @@ impl MultiPathRecord {
         let named = IN_PATH.iter().filter(|(here, _)| mask & here != 0);
         (path, named.fold(0, |mask, (_, there)| mask | there))
     }
+}
+
+fn gid_of(bytes: &[u8]) -> Gid {
+    Gid(std::array::from_fn(|i| bytes[i]))
 }
 
 #[cfg(test)]

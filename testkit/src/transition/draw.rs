@@ -137,8 +137,11 @@ fn lid_table(fabric: &Fabric, lids: &Lids) -> LidTable {
 /// Switch ports with a link to another switch, and its far end.
 fn neighbours(fabric: &Fabric, switch: SwitchId) -> Vec<(u8, SwitchId)> {
     let ports = fabric.ports_of(fabric.switches()[switch.index()]);
-    let to = |peer: PortId| fabric.node_of(peer).switch;
-    ports.filter_map(|port| Some((port.num.0, to(port.peer?)?))).collect()
+    ports.filter_map(|port| Some((port.num.0, to(fabric, port.peer?)?))).collect()
+}
+
+fn to(fabric: &Fabric, peer: PortId) -> Option<SwitchId> {
+    fabric.node_of(peer).switch
 }
 
 /// A random tree towards a switch: the output port by switch. A port of `keep` that leads into the
@@ -274,10 +277,11 @@ fn picture(topology: &Topology) -> Fabric {
 fn draw_lids(topology: &Topology, dice: &mut Dice) -> Lids {
     let mut free: Vec<u16> = (1..170).collect();
     let mut pick = || Lid(free.swap_remove(dice.below(free.len())));
-    let guid = |node: &TopologyNode| {
-        node.port_guid(if node.kind == NodeKind::Switch { PortNum(0) } else { PortNum(1) })
-    };
     topology.nodes.iter().map(|node| (guid(node), pick())).collect()
+}
+
+fn guid(node: &TopologyNode) -> Guid {
+    node.port_guid(if node.kind == NodeKind::Switch { PortNum(0) } else { PortNum(1) })
 }
 
 /// Two plans for a random fabric: links fail and come up, a switch may be rebooted, LIDs of hosts
@@ -285,12 +289,9 @@ fn draw_lids(topology: &Topology, dice: &mut Dice) -> Lids {
 pub fn scene(dice: &mut Dice) -> Scene {
     let whole = topology(dice);
     let count = whole.cables.len();
-    let is_trunk = |ends: &[(usize, PortNum); 2]| {
-        ends.iter().all(|&(node, _)| whole.nodes[node].kind == NodeKind::Switch)
-    };
     // Fate of a link: 1: absent before, 2: absent now, else present in both snapshots.
     let fates: Vec<usize> = (0..count)
-        .map(|cable| if is_trunk(&whole.cables[cable]) { dice.below(8) } else { 0 })
+        .map(|cable| if is_trunk(&whole.nodes, &whole.cables[cable]) { dice.below(8) } else { 0 })
         .collect();
     let without = |fate: usize| {
         let mut topology = whole.clone();
@@ -329,6 +330,10 @@ pub fn scene(dice: &mut Dice) -> Scene {
         reboot(&mut fabric, dice);
     }
     Scene { before: Arc::new(before), old: Arc::new(old), fabric, new }
+}
+
+fn is_trunk(nodes: &[TopologyNode], ends: &[(usize, PortNum); 2]) -> bool {
+    ends.iter().all(|&(node, _)| nodes[node].kind == NodeKind::Switch)
 }
 
 /// Carries the state of a running fabric over to a new snapshot: LIDs and tables are those of

@@ -3,6 +3,7 @@
 use super::{Devices, Scene};
 use std::collections::{BTreeMap, BTreeSet};
 use torus_sm::apply::transition::Steps;
+use torus_sm::fabric::Fabric;
 use torus_sm::fabric::{PortId, SwitchId};
 use torus_sm::ids::{Lid, Mlid, PortNum};
 
@@ -39,13 +40,9 @@ pub fn waits(scene: &Scene, steps: &Steps) -> Waits {
             let ports = |switch| -> BTreeSet<u8> {
                 stage.iter().flat_map(|devices| devices.ports(mlid, switch)).collect()
             };
-            let is_host = |switch, num| {
-                let slot = scene.fabric.switch_port(switch, PortNum(num));
-                let peer = slot.and_then(|slot| scene.fabric.port(slot).peer);
-                peer.is_none_or(|peer| !scene.fabric.node_of(peer).is_switch())
-            };
             let senders = scene.fabric.switch_ids();
-            let senders = senders.filter(|&at| ports(at).iter().any(|&num| is_host(at, num)));
+            let senders =
+                senders.filter(|&at| ports(at).iter().any(|&num| is_host(&scene.fabric, at, num)));
             let ways = |switch: SwitchId, came: Option<PortId>, _: bool| {
                 let back = came.map(|slot| scene.fabric.port(slot).num.0);
                 let ports = ports(switch).into_iter().filter(|&num| Some(num) != back);
@@ -55,6 +52,12 @@ pub fn waits(scene: &Scene, steps: &Steps) -> Waits {
         }
     }
     waits
+}
+
+fn is_host(fabric: &Fabric, switch: SwitchId, num: u8) -> bool {
+    let slot = fabric.switch_port(switch, PortNum(num));
+    let peer = slot.and_then(|slot| fabric.port(slot).peer);
+    peer.is_none_or(|peer| !fabric.node_of(peer).is_switch())
 }
 
 /// The devices with the old plan's tables, rebooted or not.

@@ -159,13 +159,9 @@ impl<'a> Devices<'a> {
     pub fn is_part_of(&self, whole: &Self) -> bool {
         let switches = (0..self.lfts.len() as u32).map(SwitchId);
         let mut lids = switches.flat_map(|switch| self.lids().map(move |lid| (switch, lid)));
-        let holds = |switch, lid| {
-            let port = self.out(switch, lid);
-            port.is_none() || port == whole.out(switch, lid)
-        };
         let mut masks = self.mfts.iter().zip(&whole.mfts);
         let no_ports = PortMask::default();
-        lids.all(|(switch, lid)| holds(switch, lid))
+        lids.all(|(switch, lid)| self.holds(whole, switch, lid))
             && masks.all(|(part, whole)| {
                 part.iter().all(|(mlid, ports)| {
                     let whole = whole.get(mlid).unwrap_or(&no_ports);
@@ -228,8 +224,8 @@ impl<'a> Devices<'a> {
         let fabric = &self.scene.fabric;
         let slot = fabric.switch_port(switch, PortNum(num))?;
         let peer = fabric.port(slot).peer?;
-        let is_up = |port| fabric.port(port).state() == PortState::Active || self.ports_are_up;
-        (is_up(slot) && is_up(peer)).then_some((slot, peer))
+        (is_up(fabric, &self.ports_are_up, slot) && is_up(fabric, &self.ports_are_up, peer))
+            .then_some((slot, peer))
     }
 
     pub fn out(&self, switch: SwitchId, lid: Lid) -> Option<u8> {
@@ -318,15 +314,30 @@ impl<'a> Devices<'a> {
         // A forest loses all its links, leaf by leaf.
         let mut left: Vec<(usize, usize)> = cables.into_iter().map(|(ends, _)| ends).collect();
         loop {
-            let degree = |at: usize| left.iter().filter(|&&(a, b)| a == at || b == at).count();
-            let kept: Vec<_> =
-                left.iter().copied().filter(|&(a, b)| degree(a) > 1 && degree(b) > 1).collect();
+            let kept: Vec<_> = left
+                .iter()
+                .copied()
+                .filter(|&(a, b)| degree(&left, a) > 1 && degree(&left, b) > 1)
+                .collect();
             if kept.len() == left.len() {
                 return !left.is_empty();
             }
             left = kept;
         }
     }
+
+    fn holds(&self, whole: &Devices<'a>, switch: SwitchId, lid: Lid) -> bool {
+        let port = self.out(switch, lid);
+        port.is_none() || port == whole.out(switch, lid)
+    }
+}
+
+fn degree(left: &[(usize, usize)], at: usize) -> usize {
+    left.iter().filter(|&&(a, b)| a == at || b == at).count()
+}
+
+fn is_up(fabric: &Fabric, ports_are_up: &bool, port: PortId) -> bool {
+    fabric.port(port).state() == PortState::Active || *ports_are_up
 }
 
 /// Applies all steps in a random order that their dependencies allow, or in any order if `in_order`

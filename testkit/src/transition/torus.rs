@@ -8,6 +8,7 @@ use std::sync::Arc;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
+use torus_sm::fabric::topology::TopologyNode;
 use torus_sm::ids::{Lid, Mlid, PortNum, Sl};
 use torus_sm::plan::Plan;
 use torus_sm::plan::lids::Memory;
@@ -47,9 +48,9 @@ impl Torus {
 
     /// Indexes of the links between switches.
     pub fn trunks(&self) -> Vec<usize> {
-        let is_switch = |node: usize| self.topology.nodes[node].kind == NodeKind::Switch;
         let cables = self.topology.cables.iter().enumerate();
-        let between = |ends: &[_; 2]| ends.iter().all(|&(node, _)| is_switch(node));
+        let between =
+            |ends: &[_; 2]| ends.iter().all(|&(node, _)| is_switch(&self.topology.nodes, node));
         cables.filter(|(_, ends)| between(ends)).map(|(number, _)| number).collect()
     }
 
@@ -69,11 +70,10 @@ impl Torus {
             let is_lost = ends.iter().any(|(node, _)| missing.nodes.contains(node));
             !missing.cables.contains(&number) && !is_lost
         });
-        let host = |node: usize| {
-            topology.nodes[node].kind == NodeKind::Ca
-                && topology.cables.iter().flatten().any(|&(at, _)| at == node)
-        };
-        let local = (0..topology.nodes.len()).rev().find(|&node| host(node)).expect("a host");
+        let local = (0..topology.nodes.len())
+            .rev()
+            .find(|&node| host(&topology.nodes, &topology.cables, node))
+            .expect("a host");
         let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
         Fabric::from_topology(&topology, local, &view).expect("the host exists")
     }
@@ -119,6 +119,14 @@ impl Torus {
         go_on(&first, &mut fabric, &new);
         Some(Scene { before: Arc::new(first), old: Arc::new(old), fabric, new })
     }
+}
+
+fn host(nodes: &[TopologyNode], cables: &[[(usize, PortNum); 2]], node: usize) -> bool {
+    nodes[node].kind == NodeKind::Ca && cables.iter().flatten().any(|&(at, _)| at == node)
+}
+
+fn is_switch(topology_nodes: &[TopologyNode], node: usize) -> bool {
+    topology_nodes[node].kind == NodeKind::Switch
 }
 
 /// Lets a plan share the forwarding tables that equal those of the one before, as an engine does

@@ -13,7 +13,6 @@ impl Parser<'_> {
         let name = quoted(&definition.name);
         let line = definition.line;
         let (guid, _) = item.assignment();
-        let is_pair = |part: &str| part.len() == 2 && part.bytes().all(|c| c.is_ascii_hexdigit());
         let message = if guid.text().split(':').all(is_pair) {
             let digits = guid.text().replace(':', "");
             format!("write the GUID without colons: 0x{digits}")
@@ -87,6 +86,10 @@ impl Parser<'_> {
             }
         }
     }
+}
+
+fn is_pair(part: &str) -> bool {
+    part.len() == 2 && part.bytes().all(|c| c.is_ascii_hexdigit())
 }
 
 fn membership_name(membership: Membership) -> &'static str {

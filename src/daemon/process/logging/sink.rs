@@ -137,7 +137,6 @@ impl LogSink {
             self.truncate();
         }
         let mut outcome = self.write_bytes(line.as_bytes());
-        let full = |e: &io::Error| e.kind() == io::ErrorKind::StorageFull;
         if self.config.max_size > 0 && outcome.as_ref().is_err_and(full) {
             self.truncate();
             outcome = self.write_bytes(line.as_bytes());
@@ -209,6 +208,10 @@ impl LogSink {
         }
         syslog::send(&self.config.syslog_identity, event, body);
     }
+}
+
+fn full(e: &io::Error) -> bool {
+    e.kind() == io::ErrorKind::StorageFull
 }
 
 impl Drop for LogSink {

@@ -117,13 +117,6 @@ fn words_by_flags(announce: bool) -> Vec<String> {
             config.announce = announce;
         },
         |handle, _| {
-            let say = || {
-                tracing::error!("error");
-                tracing::debug!("verbose");
-                tracing::trace!("debug");
-                crate::log_with_flags!(flags::FRAMES, "frame");
-                crate::log_major!("major");
-            };
             say();
             for flags in [0x04, 0x08, 0x20] {
                 handle.set_flags(flags);
@@ -132,6 +125,14 @@ fn words_by_flags(announce: bool) -> Vec<String> {
         },
     );
     tails(&text).iter().filter_map(|tail| Some(tail.rsplit_once(' ')?.1.into())).collect()
+}
+
+fn say() {
+    tracing::error!("error");
+    tracing::debug!("verbose");
+    tracing::trace!("debug");
+    crate::log_with_flags!(flags::FRAMES, "frame");
+    crate::log_major!("major");
 }
 
 #[test]
@@ -164,21 +165,22 @@ fn lines_may_be_json() {
 #[test]
 fn a_log_in_json_has_the_events_of_the_management_interface() {
     let event = r#"{"number":7,"event":"role_changed","state":"MASTER"}"#;
-    let events = |format, flags| {
-        logged(
-            |config: &mut LogConfig| (config.format, config.flags) = (format, flags),
-            |handle, _| handle.write_event(event),
-        )
-    };
-    let text = events(LogFormat::Json, flags::INFO);
+    let text = events(LogFormat::Json, flags::INFO, event);
     let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("one object");
     assert_eq!(
         (&line["number"], &line["level"], &line["flags"]),
         (&7.into(), &"info".into(), &2.into())
     );
     assert_eq!((&line["event"], &line["state"]), (&"role_changed".into(), &"MASTER".into()));
-    assert_eq!(events(LogFormat::Json, flags::ERROR), "");
-    assert_eq!(events(LogFormat::Text, flags::INFO), "");
+    assert_eq!(events(LogFormat::Json, flags::ERROR, event), "");
+    assert_eq!(events(LogFormat::Text, flags::INFO, event), "");
+}
+
+fn events(format: LogFormat, flags: u8, event: &str) -> String {
+    logged(
+        |config: &mut LogConfig| (config.format, config.flags) = (format, flags),
+        |handle, _| handle.write_event(event),
+    )
 }
 
 #[test]
@@ -197,15 +199,14 @@ fn information_is_buffered_and_errors_are_not() {
     logged(
         |_| {},
         |handle, path| {
-            let size = || std::fs::metadata(path).unwrap().len();
             tracing::info!("one");
-            assert_eq!(size(), 0);
+            assert_eq!(size(&path), 0);
             handle.flush();
-            let one = size();
+            let one = size(&path);
             assert!(one > 0);
             tracing::info!("two");
             tracing::error!("three");
-            assert!(size() > 2 * one);
+            assert!(size(&path) > 2 * one);
         },
     );
     logged(
@@ -215,6 +216,10 @@ fn information_is_buffered_and_errors_are_not() {
             assert!(std::fs::metadata(path).unwrap().len() > 0);
         },
     );
+}
+
+fn size(path: &&Path) -> u64 {
+    std::fs::metadata(*path).unwrap().len()
 }
 
 #[test]
@@ -283,11 +288,14 @@ fn lines_that_the_file_does_not_take_go_to_standard_error() {
     let output = output.expect("it runs");
     assert!(output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
-    let lines = |word| text.lines().filter(|line| line.ends_with(word)).count();
     for word in ["buffered", "an error", "after it"] {
-        assert_eq!(lines(word), 1, "{word}: {text}");
+        assert_eq!(lines(&text, word), 1, "{word}: {text}");
     }
     assert_eq!(text.matches("cannot write the log").count(), 1, "{text}");
+}
+
+fn lines(text: &str, word: &str) -> usize {
+    text.lines().filter(|line| line.ends_with(word)).count()
 }
 
 fn logged_to(path: &Path) {

@@ -191,22 +191,26 @@ mod tests {
         let mut joins = HeldJoins::default();
         let now = Instant::now();
         assert_eq!(joins.hold(now, key(1), reply(1, 5)), None);
-        let key_of = |number: u32| {
-            let from = Address { qpn: number, ..Address::gsi(Lid(2), Sl(0)) };
-            let mut mad = vec![0; 256];
-            (mad[3], mad[17], mad[56]) = (2, 0x38, 0xFF);
-            RequestKey::of(&Inbound { agent: Agent::Sa, from, mad, arrived: now })
-        };
-        let held = |joins: &mut HeldJoins| {
-            let numbers = 0..2 * MAX_HELD_REPLIES as u32;
-            numbers.filter(|&number| joins.hold(now, key_of(number), reply(2, 5)).is_none()).count()
-        };
-        assert_eq!(held(&mut joins), MAX_HELD_PER_PORT);
+        assert_eq!(held(&mut joins, now), MAX_HELD_PER_PORT);
         assert!(joins.holds(&key(1)) && !joins.has_released());
         joins.planning_started(5);
         joins.planning_finished();
         assert_eq!(joins.take_released(usize::MAX).len(), 1 + MAX_HELD_PER_PORT);
         assert!(joins.by_port.is_empty() && joins.replies.is_empty());
+    }
+
+    fn held(joins: &mut HeldJoins, now: Instant) -> usize {
+        let numbers = 0..2 * MAX_HELD_REPLIES as u32;
+        numbers
+            .filter(|&number| joins.hold(now, key_of(number, now), reply(2, 5)).is_none())
+            .count()
+    }
+
+    fn key_of(number: u32, now: Instant) -> RequestKey {
+        let from = Address { qpn: number, ..Address::gsi(Lid(2), Sl(0)) };
+        let mut mad = vec![0; 256];
+        (mad[3], mad[17], mad[56]) = (2, 0x38, 0xFF);
+        RequestKey::of(&Inbound { agent: Agent::Sa, from, mad, arrived: now })
     }
 
     #[test]

@@ -162,11 +162,6 @@ mod tests {
     fn a_port_displaces_no_replies_of_others() {
         let mut replies = ReplyCache::default();
         let now = Instant::now();
-        let of = |lid: u16, tid: u64| {
-            let mut request = request(Method::SET, 0, tid);
-            request.from.lid = Lid(lid);
-            request
-        };
         let first = of(1, 0);
         assert!(!is_repeated(&mut replies, now, &first, 0));
         for tid in 0..2 * MAX_KEPT_REPLIES as u64 {
@@ -176,5 +171,11 @@ mod tests {
         assert!(is_repeated(&mut replies, now, &first, 0), "of another port");
         assert!(!is_repeated(&mut replies, now + KEEP_TIME, &first, 0), "expired");
         assert_eq!(replies.by_port.values().sum::<usize>(), 1);
+    }
+
+    fn of(lid: u16, tid: u64) -> Inbound {
+        let mut request = request(Method::SET, 0, tid);
+        request.from.lid = Lid(lid);
+        request
     }
 }

@@ -59,26 +59,11 @@ impl EffectivePolicy {
         let (groups, mut notes) = GroupPorts::new(&policy, fabric, keys, partitions, own);
         notes.extend(policy.rules.iter().flat_map(|rule| partition_notes(rule, partitions)));
         let mut rule_sets = RuleSets::new(policy.rules.len());
-        let ends = |choose: fn(&MatchRule) -> &Option<PortFilter>, rule_sets: &mut RuleSets| {
-            PortSets::new(fabric.ports().len(), rule_sets, |port, rule| {
-                let Some(ports) = policy.rules.get(rule).and_then(|rule| choose(rule).as_ref())
-                else {
-                    return true;
-                };
-                let Some(port) = port.map(|port| PortId(port as u32)) else { return false };
-                let guid = fabric.port(port).guid.0;
-                ports.guids.contains(guid)
-                    || ports.groups.iter().any(|&group| groups.contains(group, port))
-            })
-        };
-        let sources = ends(|rule| &rule.source, &mut rule_sets);
-        let destinations = ends(|rule| &rule.destination, &mut rule_sets);
-        let about = |choose: fn(&MatchRule) -> &Ranges, rule_sets: &mut RuleSets| {
-            Segments::new(policy.rules.iter().map(choose), rule_sets)
-        };
-        let service_ids = about(|rule| &rule.service_ids, &mut rule_sets);
-        let qos_classes = about(|rule| &rule.qos_classes, &mut rule_sets);
-        let pkeys = about(|rule| &rule.pkeys, &mut rule_sets);
+        let sources = ends(&policy, &groups, fabric, |rule| &rule.source, &mut rule_sets);
+        let destinations = ends(&policy, &groups, fabric, |rule| &rule.destination, &mut rule_sets);
+        let service_ids = about(&policy, |rule| &rule.service_ids, &mut rule_sets);
+        let qos_classes = about(&policy, |rule| &rule.qos_classes, &mut rule_sets);
+        let pkeys = about(&policy, |rule| &rule.pkeys, &mut rule_sets);
         let made =
             Self { rule_sets, sources, destinations, service_ids, qos_classes, pkeys, policy };
         (made, notes)
@@ -107,6 +92,31 @@ impl EffectivePolicy {
     pub fn policy(&self) -> &Arc<QosPolicy> {
         &self.policy
     }
+}
+
+fn about(
+    policy: &QosPolicy,
+    choose: fn(&MatchRule) -> &Ranges,
+    rule_sets: &mut RuleSets,
+) -> Segments {
+    Segments::new(policy.rules.iter().map(choose), rule_sets)
+}
+
+fn ends(
+    policy: &QosPolicy,
+    groups: &GroupPorts,
+    fabric: &Fabric,
+    choose: fn(&MatchRule) -> &Option<PortFilter>,
+    rule_sets: &mut RuleSets,
+) -> PortSets {
+    PortSets::new(fabric.ports().len(), rule_sets, |port, rule| {
+        let Some(ports) = policy.rules.get(rule).and_then(|rule| choose(rule).as_ref()) else {
+            return true;
+        };
+        let Some(port) = port.map(|port| PortId(port as u32)) else { return false };
+        let guid = fabric.port(port).guid.0;
+        ports.guids.contains(guid) || ports.groups.iter().any(|&group| groups.contains(group, port))
+    })
 }
 
 /// Notes about partitions of a rule that do not exist or are not usable for it.

@@ -45,21 +45,24 @@ fn the_first_matching_rule_applies() {
     let texts: Vec<_> = notes.iter().map(|note| note.to_string()).collect();
     assert_eq!(texts.len(), 1, "{texts:?}");
     assert!(texts[0].contains("0x0005"), "{texts:?}");
-    let sl = |asked: QosQuery| policy.level(&asked).map(|level| level.sl);
     let base = asked(hosts[0], hosts[1]);
-    assert_eq!(sl(base), Some(Sl(2)), "no class is said, so rule 1 does not match");
-    assert_eq!(sl(QosQuery { qos_class: Some(8), ..base }), Some(Sl(1)));
-    assert_eq!(sl(QosQuery { qos_class: Some(10), ..base }), Some(Sl(2)));
+    assert_eq!(sl(&policy, base), Some(Sl(2)), "no class is said, so rule 1 does not match");
+    assert_eq!(sl(&policy, QosQuery { qos_class: Some(8), ..base }), Some(Sl(1)));
+    assert_eq!(sl(&policy, QosQuery { qos_class: Some(10), ..base }), Some(Sl(2)));
     let other = asked(hosts[1], hosts[0]);
-    assert_eq!(sl(other), Some(Sl(0)));
-    assert_eq!(sl(QosQuery { service_id: Some(0x1_1234), ..other }), Some(Sl(3)));
+    assert_eq!(sl(&policy, other), Some(Sl(0)));
+    assert_eq!(sl(&policy, QosQuery { service_id: Some(0x1_1234), ..other }), Some(Sl(3)));
     assert_eq!(
-        sl(QosQuery { pkey: Some(Pkey(5)), ..other }),
+        sl(&policy, QosQuery { pkey: Some(Pkey(5)), ..other }),
         Some(Sl(4)),
         "the top bit is no matter"
     );
     let switch = fabric.node_of(fabric.port(hosts[0]).peer.unwrap()).first_port;
-    assert_eq!(sl(asked(hosts[1], switch)), Some(Sl(2)));
+    assert_eq!(sl(&policy, asked(hosts[1], switch)), Some(Sl(2)));
+}
+
+fn sl(policy: &EffectivePolicy, asked: QosQuery) -> Option<Sl> {
+    policy.level(&asked).map(|level| level.sl)
 }
 
 #[test]
@@ -110,19 +113,21 @@ fn groups_resolve_partitions_names_and_the_own_port() {
 
 /// The first matching rule, found by a linear scan.
 fn scan<'p>(policy: &'p QosPolicy, fabric: &Fabric, asked: &QosQuery) -> Option<&'p MatchRule> {
-    let end = |ports: &Option<PortFilter>, port: PortId| {
-        ports.as_ref().is_none_or(|ports| ports.guids.contains(fabric.port(port).guid.0))
-    };
-    let value = |ranges: &Ranges, value: Option<u64>| {
-        ranges.is_empty() || value.is_some_and(|value| ranges.contains(value))
-    };
     policy.rules.iter().find(|rule| {
-        end(&rule.source, asked.from)
-            && end(&rule.destination, asked.to.expect("a port"))
+        end(fabric, &rule.source, asked.from)
+            && end(fabric, &rule.destination, asked.to.expect("a port"))
             && value(&rule.service_ids, asked.service_id)
             && value(&rule.qos_classes, asked.qos_class.map(u64::from))
             && value(&rule.pkeys, asked.pkey.map(|key| u64::from(key.base())))
     })
+}
+
+fn value(ranges: &Ranges, value: Option<u64>) -> bool {
+    ranges.is_empty() || value.is_some_and(|value| ranges.contains(value))
+}
+
+fn end(fabric: &Fabric, ports: &Option<PortFilter>, port: PortId) -> bool {
+    ports.as_ref().is_none_or(|ports| ports.guids.contains(fabric.port(port).guid.0))
 }
 
 fn ranges(most: u64) -> impl Strategy<Value = Ranges> {

@@ -68,8 +68,9 @@ impl QosSetup {
         let is_switch = fabric.node_of(input).is_switch();
         let number = if is_switch { fabric.port(input).num.0 } else { 0 };
         let has = |scope: &SlToVlScope| {
-            let cabled = || is_switch && self.is_across(fabric, &scope.across_from, input);
-            scope.from.contains(number) && (scope.across_from.is_empty() || cabled())
+            scope.from.contains(number)
+                && (scope.across_from.is_empty()
+                    || self.cabled(fabric, &scope.across_from, is_switch, input))
         };
         let all = &self.policy.sl_to_vl;
         scopes.iter().copied().find(|&index| all.get(index).is_some_and(has))
@@ -97,5 +98,15 @@ impl QosSetup {
     /// True if the port is linked to a port in one of the groups.
     pub fn is_across(&self, fabric: &Fabric, groups: &[usize], port: PortId) -> bool {
         !groups.is_empty() && fabric.port(port).peer.is_some_and(|peer| self.is_in(groups, peer))
+    }
+
+    fn cabled(
+        &self,
+        fabric: &Fabric,
+        across_from: &[usize],
+        is_switch: bool,
+        input: PortId,
+    ) -> bool {
+        is_switch && self.is_across(fabric, across_from, input)
     }
 }

@@ -6,12 +6,15 @@ use crate::config::qos_policy::{
 };
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::{Fabric, PortId};
+use crate::paged_vec::PagedVec;
 use crate::plan::Plan;
 use crate::plan::compute::{Planned, compute};
 use crate::plan::lids::Memory;
 use crate::plan::partitions;
+use crate::plan::port_targets::PortTargets;
 use crate::plan::tests::{ring, with_input};
 use crate::plan::update::{BaselineInputs, PlanBaseline, update};
+use crate::wire::attr::tables::VlArbBlock;
 use crate::wire::attr::{PortInfo, PortState};
 use proptest::prelude::*;
 use std::path::Path;
@@ -105,20 +108,25 @@ fn plan(fabric: &Fabric, arbitration: &str, mappings: &str) -> Plan {
 
 /// The low and high priority tables of a port without trailing empty entries, and VLHighLimit.
 fn arbitration(plan: &Plan, port: PortId) -> (String, String, u8) {
-    let table = |first: u8| {
-        let blocks = plan.qos.vl_arbitration[port.index()].iter();
-        let mut entries: Vec<(u8, u8)> = blocks
-            .filter(|(number, _)| (first..first + 2).contains(number))
-            .flat_map(|(_, block)| block.entries())
-            .collect();
-        while entries.last() == Some(&(0, 0)) {
-            entries.pop();
-        }
-        let entries: Vec<_> = entries.iter().map(|(vl, weight)| format!("{vl}:{weight}")).collect();
-        entries.join(",")
-    };
     let info = plan.ports.of(port).expect("a target");
-    (table(1), table(3), info.vl_high_limit())
+    (
+        table(&plan.qos.vl_arbitration, 1, port),
+        table(&plan.qos.vl_arbitration, 3, port),
+        info.vl_high_limit(),
+    )
+}
+
+fn table(vl_arbitration: &PagedVec<Arc<[(u8, VlArbBlock)]>>, first: u8, port: PortId) -> String {
+    let blocks = vl_arbitration[port.index()].iter();
+    let mut entries: Vec<(u8, u8)> = blocks
+        .filter(|(number, _)| (first..first + 2).contains(number))
+        .flat_map(|(_, block)| block.entries())
+        .collect();
+    while entries.last() == Some(&(0, 0)) {
+        entries.pop();
+    }
+    let entries: Vec<_> = entries.iter().map(|(vl, weight)| format!("{vl}:{weight}")).collect();
+    entries.join(",")
 }
 
 /// The VLs of SL 0 to 7 from an input to an output.
@@ -143,17 +151,20 @@ fn arbitration_is_that_of_the_first_scope_for_a_port() {
          vlarb-scope\ngroup: s0, h1\nvlarb-low: 7:7\nend-vlarb-scope\n",
         "",
     );
-    let of = |port| arbitration(&plan, port);
-    assert_eq!(of(host(&fabric, 0)), expected("2:9", "0:255,1:127", 10));
-    assert_eq!(of(switch(&fabric, 0, 1)), expected("2:9", "0:255,1:127", 10), "across");
+    assert_eq!(of(&plan, host(&fabric, 0)), expected("2:9", "0:255,1:127", 10));
+    assert_eq!(of(&plan, switch(&fabric, 0, 1)), expected("2:9", "0:255,1:127", 10), "across");
     assert_eq!(
-        of(switch(&fabric, 0, 2)),
+        of(&plan, switch(&fabric, 0, 2)),
         expected("7:7", "0:1", 3),
         "what is not said is the options'"
     );
-    assert_eq!(of(host(&fabric, 1)), expected("7:7", "0:1", 3));
-    assert_eq!(of(switch(&fabric, 1, 1)), expected("1:1", "0:1", 3), "no scope is for it");
+    assert_eq!(of(&plan, host(&fabric, 1)), expected("7:7", "0:1", 3));
+    assert_eq!(of(&plan, switch(&fabric, 1, 1)), expected("1:1", "0:1", 3), "no scope is for it");
     assert_eq!(plan.notes, []);
+}
+
+fn of(plan: &Plan, port: PortId) -> (String, String, u8) {
+    arbitration(plan, port)
 }
 
 #[test]
@@ -220,12 +231,15 @@ fn tables_are_limited_to_port_capabilities() {
         ),
         &format!("sl2vl-scope\ngroup: {all}\nsl2vl-table: 7,6,5,4,3,15\nend-sl2vl-scope\n"),
     );
-    let of = |port| arbitration(&plan, port);
-    assert_eq!(of(switch(&fabric, 0, 1)), expected("1:1", "0:1,1:2,2:3,3:4,6:5", 9));
-    assert_eq!(of(switch(&fabric, 2, 1)), expected("1:1", "0:1,1:2,2:3,3:4", 9));
-    assert_eq!(of(switch(&fabric, 2, 2)), expected("1:1", "0:1,1:2,0:3,1:4", 9), "to one with two");
-    assert_eq!(of(switch(&fabric, 3, 1)), expected("1:1", "0:1,1:2", 9));
-    assert_eq!(of(host(&fabric, 1)), expected("", "", 0));
+    assert_eq!(of(&plan, switch(&fabric, 0, 1)), expected("1:1", "0:1,1:2,2:3,3:4,6:5", 9));
+    assert_eq!(of(&plan, switch(&fabric, 2, 1)), expected("1:1", "0:1,1:2,2:3,3:4", 9));
+    assert_eq!(
+        of(&plan, switch(&fabric, 2, 2)),
+        expected("1:1", "0:1,1:2,0:3,1:4", 9),
+        "to one with two"
+    );
+    assert_eq!(of(&plan, switch(&fabric, 3, 1)), expected("1:1", "0:1,1:2", 9));
+    assert_eq!(of(&plan, host(&fabric, 1)), expected("", "", 0));
     assert_eq!(mapping(&fabric, &plan, 0, switch(&fabric, 0, 1)), "76543f00");
     assert_eq!(mapping(&fabric, &plan, 0, switch(&fabric, 2, 1)), "32103f00");
     assert_eq!(mapping(&fabric, &plan, 0, switch(&fabric, 3, 1)), "10101f00");
@@ -318,14 +332,12 @@ fn mapping_scope() -> impl Strategy<Value = SlToVlScope> {
 
 /// Checks that the plan uses no VL and no arbitration entry that a port lacks.
 fn fits(fabric: &Fabric, plan: &Plan) -> Result<(), TestCaseError> {
-    let vls = |port: PortId| {
-        let info = plan.ports.of(port).or(fabric.port(port).info());
-        PortInfo::data_vls(info.map_or(0, |info| info.operational_vls().min(info.vl_cap()))).max(1)
-    };
     for node in fabric.node_ids() {
         for &(_, output, map) in plan.qos.sl_to_vl_of(node) {
             let output = fabric.port_of(node, output.into()).expect("a port");
-            prop_assert!(map.vls().iter().all(|&vl| vl < vls(output) || vl == 15));
+            prop_assert!(
+                map.vls().iter().all(|&vl| vl < vls(fabric, &plan.ports, output) || vl == 15)
+            );
         }
     }
     for port in fabric.port_ids() {
@@ -335,12 +347,17 @@ fn fits(fabric: &Fabric, plan: &Plan) -> Result<(), TestCaseError> {
             let cap = usize::from(caps[usize::from(number > 2)]);
             let before = usize::from(number - 1) % 2 * 32;
             for (index, (vl, weight)) in block.entries().enumerate() {
-                prop_assert!(vl < vls(port));
+                prop_assert!(vl < vls(fabric, &plan.ports, port));
                 prop_assert!(before + index < cap || (vl, weight) == (0, 0));
             }
         }
     }
     Ok(())
+}
+
+fn vls(fabric: &Fabric, ports: &PortTargets, port: PortId) -> u8 {
+    let info = ports.of(port).or(fabric.port(port).info());
+    PortInfo::data_vls(info.map_or(0, |info| info.operational_vls().min(info.vl_cap()))).max(1)
 }
 
 proptest! {

@@ -162,8 +162,10 @@ impl<'a> Balancing<'a> {
             _ => self.route_all::<[u64; 4]>(&context, &record),
         };
         notes.extend(without_lid(fabric, lids));
-        let lid = |index: Option<usize>| index.map(|index| destinations[index].base);
-        let missing = routed.iter().map(|routed| routed.missing.map(lid)).collect();
+        let missing = routed
+            .iter()
+            .map(|routed| routed.missing.map(|index| lid(&destinations, index)))
+            .collect();
         let lfts = Lft::shared(routed.into_iter().map(|switch| switch.entries).collect());
         let routing = self.finish(lfts, record, notes);
         Balanced { routing, missing }
@@ -218,30 +220,38 @@ impl<'a> Balancing<'a> {
     /// The switch ports whose paths are not counted in the balance.
     fn ignored(&self) -> HashSet<(SwitchId, u8)> {
         let fabric = self.fabric;
-        let switch = |node: NodeId| fabric.node(node).switch;
         let mut ignored = HashSet::new();
         for &(guid, num) in &self.lists.ignored_ports {
             if num != PortNum::ZERO {
-                let found = fabric.node_by_guid(guid).and_then(switch);
+                let found = fabric.node_by_guid(guid).and_then(|node| switch_of(fabric, node));
                 ignored.extend(found.map(|found| (found, num.0)));
                 continue;
             }
             // A port GUID: the switch port at the far end of a host's cable, or all ports of a switch.
             let Some(port) = fabric.port_by_guid(guid) else { continue };
             let node = fabric.port(port).node;
-            match switch(node) {
+            match switch_of(fabric, node) {
                 Some(found) => {
                     ignored.extend((1..=fabric.node(node).num_ports()).map(|num| (found, num)));
                 }
                 None => {
                     let peer = fabric.port(port).peer.map(|peer| fabric.port(peer));
-                    let end = peer.and_then(|peer| Some((switch(peer.node)?, peer.num.0)));
+                    let end =
+                        peer.and_then(|peer| Some((switch_of(fabric, peer.node)?, peer.num.0)));
                     ignored.extend(end);
                 }
             }
         }
         ignored
     }
+}
+
+fn switch_of(fabric: &Fabric, node: NodeId) -> Option<SwitchId> {
+    fabric.node(node).switch
+}
+
+fn lid(destinations: &[order::Destination], index: Option<usize>) -> Option<Lid> {
+    index.map(|index| destinations[index].base)
 }
 
 /// The result of the balance.
@@ -288,11 +298,17 @@ impl Gap {
             1 => "; 1 more switch lacks paths".to_owned(),
             more => format!("; {more} more switches lack paths"),
         };
-        let name =
-            |port: Option<PortId>| port.map_or_else(String::new, |port| fabric.describe(port));
         let from = fabric.describe(fabric.switch(self.switch).first_port);
-        format!("no path from {from} to LID {}, {}{more}", self.lid, name(lids.port(self.lid)))
+        format!(
+            "no path from {from} to LID {}, {}{more}",
+            self.lid,
+            port_name(fabric, lids.port(self.lid))
+        )
     }
+}
+
+fn port_name(fabric: &Fabric, port: Option<PortId>) -> String {
+    port.map_or_else(String::new, |port| fabric.describe(port))
 }
 
 /// True if the switch has a link to a node other than a switch.

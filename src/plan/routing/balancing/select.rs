@@ -225,8 +225,11 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
         if start > 1 {
             let positions = usize::from(self.context.fabric.switch(self.switch).num_ports()) + 1;
             let start = (start % positions) as u16;
-            let before = |&output: &u8| self.outputs[usize::from(output)].position < start;
-            let turn = self.candidates.iter().take_while(|output| before(output)).count();
+            let turn = self
+                .candidates
+                .iter()
+                .take_while(|output| is_before(&self.outputs, output, start))
+                .count();
             self.candidates.rotate_left(turn);
         }
     }
@@ -245,8 +248,7 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
         kept: Option<u8>,
         draw: Option<&mut Random>,
     ) -> Option<u8> {
-        let is_kept = |&&output: &&u8| Some(self.outputs[usize::from(output)].port) == kept;
-        if let Some(&output) = self.candidates.iter().find(is_kept) {
+        if let Some(&output) = self.candidates.iter().find(|a| is_kept(&kept, &self.outputs, a)) {
             return Some(output);
         }
         if self.context.dimension_order {
@@ -261,33 +263,33 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
             let candidates = self.candidates.len();
             self.candidates.rotate_left(total / candidates % candidates);
         }
-        let least = |outputs: &mut dyn Iterator<Item = u8>| {
-            outputs.min_by_key(|&output| self.paths[usize::from(output)])
-        };
         let Some(used) = self.used.get(destination) else {
-            return least(&mut self.candidates.iter().copied());
+            return least_loaded(&self.paths, &mut self.candidates.iter().copied());
         };
         if self.context.dimension_order {
             return if self.context.port_shifting {
-                least(&mut self.candidates.iter().copied())
+                least_loaded(&self.paths, &mut self.candidates.iter().copied())
             } else {
                 self.choose_least_used(used)
             };
         }
         let outputs =
             || self.candidates.iter().map(|&output| (output, &self.outputs[usize::from(output)]));
-        let is_new_system =
-            |output: &OutputPort| used.iter().all(|used| used.system != output.system);
-        let is_new_node = |output: &OutputPort| used.iter().all(|used| used.node != output.node);
-        least(&mut outputs().filter(|(_, output)| is_new_system(output)).map(|(index, _)| index))
-            .or_else(|| {
-                least(
-                    &mut outputs()
-                        .filter(|(_, output)| is_new_node(output))
-                        .map(|(index, _)| index),
-                )
-            })
-            .or_else(|| self.choose_least_used(used))
+        least_loaded(
+            &self.paths,
+            &mut outputs()
+                .filter(|(_, output)| is_new_system(used, output))
+                .map(|(index, _)| index),
+        )
+        .or_else(|| {
+            least_loaded(
+                &self.paths,
+                &mut outputs()
+                    .filter(|(_, output)| is_new_node(used, output))
+                    .map(|(index, _)| index),
+            )
+        })
+        .or_else(|| self.choose_least_used(used))
     }
 
     /// Chooses at random among the outputs with the fewest paths.
@@ -332,6 +334,26 @@ impl<'a, S: PortSet> SwitchRouter<'a, S> {
             None => used.push(UsedNeighbour { node, port: remote_port, system, lids: 1 }),
         }
     }
+}
+
+fn is_new_node(used: &[UsedNeighbour], output: &OutputPort) -> bool {
+    used.iter().all(|used| used.node != output.node)
+}
+
+fn is_new_system(used: &[UsedNeighbour], output: &OutputPort) -> bool {
+    used.iter().all(|used| used.system != output.system)
+}
+
+fn least_loaded(paths: &[u32], outputs: &mut dyn Iterator<Item = u8>) -> Option<u8> {
+    outputs.min_by_key(|&output| paths[usize::from(output)])
+}
+
+fn is_kept(kept: &Option<u8>, outputs: &[OutputPort], &&output: &&u8) -> bool {
+    Some(outputs[usize::from(output)].port) == *kept
+}
+
+fn is_before(outputs: &[OutputPort], &output: &u8, start: u16) -> bool {
+    outputs[usize::from(output)].position < start
 }
 
 /// The ports of a switch that lead to other switches, in search order; and by number of the link

@@ -213,20 +213,23 @@ fn weights_cause_detours_and_paths_over_254_hops_are_ignored() {
     // In a triangle, the direct cable costs more than the detour.
     let topology = build(3, [(0, 1), (1, 2), (0, 2)].into_iter(), &[0, 1, 2]);
     let fabric = picture(&topology);
-    let weigh = |weight| {
-        let entry = HopWeight { switch: topology.nodes[0].guid, port: PortNum(1), weight };
-        SwitchGraph::new(&fabric, &[entry])
-    };
-    let hops =
-        |weight, from: SwitchId, to: SwitchId| HopMatrix::new(&weigh(weight)).row(from)[to.index()];
     let ids: Vec<_> = topology.nodes[..3]
         .iter()
         .map(|node| fabric.node(fabric.node_by_guid(node.guid).expect("known")).switch)
         .map(|switch| switch.expect("a switch"))
         .collect();
-    assert_eq!(hops(1, ids[0], ids[1]), 1);
-    assert_eq!(hops(9, ids[0], ids[1]), 2);
-    assert_eq!(hops(9, ids[1], ids[0]), 1, "weights count one way only");
+    assert_eq!(hops(&fabric, &topology.nodes, 1, ids[0], ids[1]), 1);
+    assert_eq!(hops(&fabric, &topology.nodes, 9, ids[0], ids[1]), 2);
+    assert_eq!(hops(&fabric, &topology.nodes, 9, ids[1], ids[0]), 1, "weights count one way only");
+}
+
+fn hops(fabric: &Fabric, nodes: &[TopologyNode], weight: u8, from: SwitchId, to: SwitchId) -> u8 {
+    HopMatrix::new(&weigh(fabric, nodes, weight)).row(from)[to.index()]
+}
+
+fn weigh(fabric: &Fabric, nodes: &[TopologyNode], weight: u8) -> SwitchGraph {
+    let entry = HopWeight { switch: nodes[0].guid, port: PortNum(1), weight };
+    SwitchGraph::new(fabric, &[entry])
 }
 
 #[test]
@@ -244,6 +247,9 @@ fn ports_without_lid_and_unreachable_switches_are_noted() {
     lids.assign(fabric.end_ports().next().expect("a switch"), Lid(8), 0);
     lids.assign(fabric.end_ports().nth(1).expect("a switch"), Lid(9), 0);
     let routing = route(&fabric, &lids, &Options::default(), None);
-    let single = |note: &Note| note.text.ends_with(" has no LID and is not routed");
     assert!(routing.notes.iter().all(single) && routing.notes.len() == 1, "{:?}", routing.notes);
+}
+
+fn single(note: &Note) -> bool {
+    note.text.ends_with(" has no LID and is not routed")
 }

@@ -34,13 +34,13 @@ impl TopologyRecord {
         lists: Arc<GuidLists>,
         options: BalancingOptions,
     ) -> Self {
-        let end = |id: PortId| (fabric.node_of(id).guid(), fabric.port(id).num);
         let with_lids = fabric.end_ports().filter_map(|id| {
-            let (guid, num) = end(id);
+            let (guid, num) = end(fabric, id);
             Some((guid, num, lids.base(id)?, lids.lmc(id)))
         });
-        let links =
-            fabric.port_ids().filter_map(|id| Some([end(id), end(linked_peer(fabric, id)?)]));
+        let links = fabric
+            .port_ids()
+            .filter_map(|id| Some([end(fabric, id), end(fabric, linked_peer(fabric, id)?)]));
         Self {
             lists,
             options,
@@ -72,6 +72,10 @@ impl TopologyRecord {
             && is_subset(&now.links, &self.links)
             && is_subset(&now.lids, &self.lids)
     }
+}
+
+fn end(fabric: &Fabric, id: PortId) -> (Guid, PortNum) {
+    (fabric.node_of(id).guid(), fabric.port(id).num)
 }
 
 /// True if every item of `part` is in `whole`. Both are ascending.

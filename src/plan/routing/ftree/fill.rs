@@ -166,14 +166,16 @@ impl Batch {
 fn longer_ways(graph: &SwitchGraph, target: SwitchId, found: &[FoundRoute]) -> Vec<Hops> {
     let mut distances = vec![NO_PATH; graph.len()];
     graph.distances_to(target, &mut distances);
-    let distance = |switch: u16| distances[usize::from(switch)];
-    let is_longer = |route: &FoundRoute| route.hops > distance(route.through).saturating_add(1);
     let mut longer = Vec::new();
-    for (index, route) in found.iter().enumerate().filter(|(_, route)| is_longer(route)) {
-        let is_same =
-            |other: &FoundRoute| (other.from, other.through) == (route.from, route.through);
-        let is_on_shortest = distance(route.through) + 1 == distance(route.from);
-        if is_on_shortest && !found[index + 1..].iter().any(is_same) {
+    for (index, route) in found.iter().enumerate().filter(|(_, route)| is_longer(&distances, route))
+    {
+        let is_on_shortest =
+            distance_of(&distances, route.through) + 1 == distance_of(&distances, route.from);
+        if is_on_shortest
+            && !found[index + 1..]
+                .iter()
+                .any(|other| is_same_route(&route.from, &route.through, other))
+        {
             let from = SwitchId(route.from.into());
             let links = graph.links(from).iter();
             let links = links.filter(|link| link.to.index() == usize::from(route.through));
@@ -181,6 +183,18 @@ fn longer_ways(graph: &SwitchGraph, target: SwitchId, found: &[FoundRoute]) -> V
         }
     }
     longer
+}
+
+fn is_same_route(from: &u16, through: &u16, other: &FoundRoute) -> bool {
+    (other.from, other.through) == (*from, *through)
+}
+
+fn is_longer(distances: &[u8], route: &FoundRoute) -> bool {
+    route.hops > distance_of(distances, route.through).saturating_add(1)
+}
+
+fn distance_of(distances: &[u8], switch: u16) -> u8 {
+    distances[usize::from(switch)]
 }
 
 /// The last leaf switch, over which `connect_roots` routes between switches that have no path
@@ -216,8 +230,9 @@ impl LeafTurn {
         let output = |lft: &Vec<u8>| lft[leaf_lid.index()];
         let outward = tables.lfts.iter().map(output).zip(self.outward.iter().copied()).collect();
         let mut detours = Detours::new(outward);
-        let is_upper = |&switch: &SwitchId| tree.ranks.of(switch) < tree.leaf_rank;
-        for switch in tree.order.iter().copied().filter(is_upper) {
+        for switch in
+            tree.order.iter().copied().filter(|a| is_upper(&tree.ranks, &tree.leaf_rank, a))
+        {
             let lft = &mut tables.lfts[switch.index()];
             let output = output(lft);
             for &(target, hops) in &self.reached {
@@ -231,6 +246,10 @@ impl LeafTurn {
         }
         tables.port_hops.set_detours(detours);
     }
+}
+
+fn is_upper(ranks: &super::Ranks, leaf_rank: &u32, &switch: &SwitchId) -> bool {
+    ranks.of(switch) < *leaf_rank
 }
 
 /// Checks that every switch with hosts has a route to all hosts.

@@ -63,10 +63,9 @@ struct Roles {
 
 impl Roles {
     fn new(options: &FtreeOptions<'_>) -> Self {
-        let set = |list: &[Guid]| list.iter().copied().collect();
         Self {
-            compute: options.compute_nodes.map(set),
-            io: options.io_nodes.map(set).unwrap_or_default(),
+            compute: options.compute_nodes.map(guid_set),
+            io: options.io_nodes.map(guid_set).unwrap_or_default(),
         }
     }
 
@@ -83,4 +82,8 @@ impl Roles {
             None => Role::Compute,
         }
     }
+}
+
+fn guid_set(list: &[Guid]) -> HashSet<Guid> {
+    list.iter().copied().collect()
 }

@@ -118,16 +118,19 @@ pub(super) fn assign(tree: &mut Tree<'_>, from_roots: bool) -> Indices {
             up_sorted[switch.index()] |= tree.is_leaf(switch);
         }
     }
-    let sort = |groups: &mut Vec<PortGroup>| groups.sort_by_key(|group| indices.of(group.peer));
     for (index, SwitchGroups { down, up, .. }) in tree.groups.iter_mut().enumerate() {
         if down_sorted[index] {
-            sort(down);
+            sort_groups(&indices, down);
         }
         if up_sorted[index] {
-            sort(up);
+            sort_groups(&indices, up);
         }
     }
     indices
+}
+
+fn sort_groups(indices: &Indices, groups: &mut [PortGroup]) {
+    groups.sort_by_key(|group| indices.of(group.peer));
 }
 
 /// The search from one or several start switches.

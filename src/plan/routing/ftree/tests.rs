@@ -72,28 +72,27 @@ fn without_link(mut topology: Topology, link: usize) -> Topology {
 fn refusals_name_the_reason() {
     let plain = FtreeOptions::default();
     let tree = two_level(3);
-    let refused = |topology: &Topology| refusal_of(topology, &plain);
     assert_eq!(
         refusal_of(&tree, &FtreeOptions { lmc: 1, ..plain }),
         "LMC 1 is not supported by ftree; set lmc to 0"
     );
     assert_eq!(
-        refused(&topology(1, &[], &[0, 0])),
+        refused(&plain, &topology(1, &[], &[0, 0])),
         "the fabric has 1 switch and 2 other nodes; a fat tree has 2 of each at least"
     );
     assert_eq!(
-        refused(&topology(2, &[(0, 1)], &[0, 1])),
+        refused(&plain, &topology(2, &[(0, 1)], &[0, 1])),
         "ERR AB2B: every switch is a root; a fat tree has switches below the roots"
     );
     assert_eq!(
-        refused(&topology(2, &[(0, 1)], &[0, 0])),
+        refused(&plain, &topology(2, &[(0, 1)], &[0, 0])),
         "all compute nodes are at switch 0x0000000000000100 \"N100\" of rank 1; a fat tree has \
          two leaf switches at least"
     );
     // The second leaf lost its cable to spine 1.
     let uneven = without_link(tree.clone(), 3);
     assert_eq!(
-        refused(&uneven),
+        refused(&plain, &uneven),
         "ERR AB0A: the tree is uneven: switch 0x0000000000000200 \"N200\" of rank 0 (index 0.1) \
          has 2 downward port groups, but switch 0x0000000000000100 \"N100\" of rank 0 (index 0.0) \
          has 3 downward port groups; repair it, or name the root switches in root_guid_file to route \
@@ -102,6 +101,10 @@ fn refusals_name_the_reason() {
     let roots = [Guid(0x100), Guid(0x200)];
     let given = FtreeOptions { roots: Some(&roots), has_root_file: true, ..plain };
     assert!(try_route(&uneven, &given).is_ok());
+}
+
+fn refused(plain: &FtreeOptions<'_>, topology: &Topology) -> String {
+    refusal_of(topology, plain)
 }
 
 #[test]
@@ -113,8 +116,7 @@ fn hosts_without_a_common_root_have_no_route_or_strictly_are_refused() {
         FtreeOptions { roots: Some(&roots), has_root_file: true, ..FtreeOptions::default() };
     let fabric = picture(&halves);
     let lids = number(&fabric, 0);
-    let host = |number: u64| fabric.port_by_guid(Guid(number)).expect("a host");
-    let ends = [host(0x10001), host(0x20001)];
+    let ends = [host(&fabric, 0x10001), host(&fabric, 0x20001)];
     let routing = route(&fabric, &lids, &given).expect("routes");
     for [from, to] in [ends, [ends[1], ends[0]]] {
         let lft = routing.lft(fabric.switch_behind(from).expect("a switch"));
@@ -127,6 +129,10 @@ fn hosts_without_a_common_root_have_no_route_or_strictly_are_refused() {
          0x0000000000020000 \"N20000\"[1] (LID 7) at switch 0x0000000000000400 \"N400\" of rank \
          1"
     );
+}
+
+fn host(fabric: &Fabric, number: u64) -> PortId {
+    fabric.port_by_guid(Guid(number)).expect("a host")
 }
 
 #[test]

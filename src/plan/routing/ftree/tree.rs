@@ -78,9 +78,10 @@ impl<'a> Tree<'a> {
         ranks: Ranks,
         hosts: Vec<Host>,
     ) -> Self {
-        let is_ranked = |switch: SwitchId| ranks.of(switch) != UNRANKED;
-        let hosts: Vec<_> = hosts.into_iter().filter(|host| is_ranked(host.switch)).collect();
-        let mut order: Vec<_> = fabric.switch_ids().filter(|&switch| is_ranked(switch)).collect();
+        let hosts: Vec<_> =
+            hosts.into_iter().filter(|host| is_ranked(&ranks, host.switch)).collect();
+        let mut order: Vec<_> =
+            fabric.switch_ids().filter(|&switch| is_ranked(&ranks, switch)).collect();
         order.sort_by_cached_key(|&switch| fabric.switch(switch).guid().opensm_order());
         let groups = fabric.switch_ids().map(|switch| groups_of(&graph, &ranks, switch)).collect();
         let (adapters, first_adapter) = adapters(fabric, &hosts);
@@ -124,6 +125,10 @@ impl<'a> Tree<'a> {
         let rank = self.ranks.of(switch);
         format!("switch {} \"{}\" of rank {rank}", node.guid(), node.name())
     }
+}
+
+fn is_ranked(ranks: &Ranks, switch: SwitchId) -> bool {
+    ranks.of(switch) != UNRANKED
 }
 
 /// The port groups of a switch, in the order of their first ports.

@@ -122,25 +122,19 @@ impl Comparison<'_> {
         own: Option<&PortGroup>,
         reference: Option<&PortGroup>,
     ) -> Result<(), Note> {
-        // Behind the groups of cables to switches come those of single cables to hosts.
-        let count = |group: Option<&PortGroup>| group.map_or(1, |group| group.cables.len());
         if count(own) == count(reference) {
             return Ok(());
         }
-        let cables = |group| counted(count(group), "cable", "cables");
-        let peer = |group: Option<&PortGroup>| {
-            group.map_or_else(|| "a host".to_owned(), |group| self.name(group.peer))
-        };
         Err(Note::error(
             code,
             format!(
                 "the tree is uneven: {} {direction} from {} to {}, but {} from {} to {}; {}",
-                cables(own),
+                cable_text(own),
                 self.name(self.switch),
-                peer(own),
-                cables(reference),
+                self.peer_name(own),
+                cable_text(reference),
                 self.name(self.reference),
-                peer(reference),
+                self.peer_name(reference),
                 Self::REMEDY
             ),
         ))
@@ -152,6 +146,19 @@ impl Comparison<'_> {
 
     const REMEDY: &'static str =
         "repair it, or name the root switches in root_guid_file to route it as it is";
+
+    fn peer_name(&self, group: Option<&PortGroup>) -> String {
+        group.map_or_else(|| "a host".to_owned(), |group| self.name(group.peer))
+    }
+}
+
+fn cable_text(group: Option<&PortGroup>) -> String {
+    counted(count(group), "cable", "cables")
+}
+
+/// Behind the groups of cables to switches come those of single cables to hosts.
+fn count(group: Option<&PortGroup>) -> usize {
+    group.map_or(1, |group| group.cables.len())
 }
 
 /// A refusal without a number in OpenSM.

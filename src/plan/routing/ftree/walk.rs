@@ -361,14 +361,13 @@ impl Walk {
     /// Counts a route on the group of a switch to `peer`, which is at `index` unless the groups
     /// were sorted since.
     fn count(&mut self, switch: usize, index: usize, peer: u16) {
-        let is_wanted = |group: &Group| group.peer == peer;
-        if is_wanted(&self.groups[index]) {
+        if is_wanted(&self.groups[index], peer) {
             self.groups[index].load += ROUTE;
             return;
         }
         let Switch { down, up, .. } = self.switches[switch];
         let all = &mut self.groups[down.0 as usize..up.1 as usize];
-        if let Some(group) = all.iter_mut().find(|group| is_wanted(group)) {
+        if let Some(group) = all.iter_mut().find(|group| is_wanted(group, peer)) {
             group.load += ROUTE;
         }
     }
@@ -381,6 +380,10 @@ impl Walk {
             Count::Down => cable.routes_down += 1,
         }
     }
+}
+
+fn is_wanted(group: &Group, peer: u16) -> bool {
+    group.peer == peer
 }
 
 /// A step of an ascent.

@@ -33,12 +33,11 @@ pub struct RoutedFabric<'a> {
 /// LIDs.
 pub fn keep(fabric: &Fabric, lids: &LidTable, routed: &RoutedFabric<'_>) -> Routing {
     let map = Renumbering::between(routed.fabric, fabric);
-    let leads_to_owner = |lid, port| {
-        let owner = map.routed_port(port).filter(|_| is_in_place(fabric, &map, port));
-        owner.is_some() && routed.lids.port(lid) == owner
-    };
-    let without_route: Vec<Lid> =
-        lids.iter().filter(|&(lid, port)| !leads_to_owner(lid, port)).map(|(lid, _)| lid).collect();
+    let without_route: Vec<Lid> = lids
+        .iter()
+        .filter(|&(lid, port)| !leads_to_owner(&map, fabric, routed.lids, lid, port))
+        .map(|(lid, _)| lid)
+        .collect();
     let empty = Arc::new(Lft::empty(lids.max()));
     let lfts = fabric
         .switch_ids()
@@ -54,6 +53,17 @@ pub fn keep(fabric: &Fabric, lids: &LidTable, routed: &RoutedFabric<'_>) -> Rout
         notes: Vec::new(),
         routing_errors: routed.routing.routing_errors.clone(),
     }
+}
+
+fn leads_to_owner(
+    map: &Renumbering,
+    fabric: &Fabric,
+    lids: &LidTable,
+    lid: Lid,
+    port: PortId,
+) -> bool {
+    let owner = map.routed_port(port).filter(|_| is_in_place(fabric, map, port));
+    owner.is_some() && lids.port(lid) == owner
 }
 
 /// True if an end port is attached where it was.

@@ -224,6 +224,9 @@ impl Balancing<'_, '_> {
 fn extremes(paths: &[usize]) -> (usize, usize) {
     let most = paths.iter().max();
     let fewest = paths.iter().min();
-    let position = |count: Option<&usize>| paths.iter().position(|paths| Some(paths) == count);
-    (position(most).unwrap_or(0), position(fewest).unwrap_or(0))
+    (place_of_layer(paths, most).unwrap_or(0), place_of_layer(paths, fewest).unwrap_or(0))
+}
+
+fn place_of_layer(paths: &[usize], count: Option<&usize>) -> Option<usize> {
+    paths.iter().position(|paths| Some(paths) == count)
 }

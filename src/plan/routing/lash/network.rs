@@ -58,14 +58,10 @@ impl Network<'_> {
     /// The dependencies along a path.
     pub(super) fn dependencies(&self, from: u32, to: u32) -> impl Iterator<Item = Dependency> {
         let next = self.paths.to(to);
-        let channel_at = move |switch: u32| {
-            let place = next[switch as usize];
-            (switch != to).then(|| (self.neighbours.channel(switch, place), place))
-        };
-        let mut last = channel_at(from);
+        let mut last = self.channel_at(next, from, to);
         std::iter::from_fn(move || {
             let (from, _) = last?;
-            last = channel_at(self.neighbours.end(from).switch);
+            last = self.channel_at(next, self.neighbours.end(from).switch, to);
             let (to, place) = last?;
             Some(Dependency { number: self.numbers.of(from, place), from, to })
         })
@@ -98,5 +94,10 @@ impl Network<'_> {
         before
             .map(|before| self.neighbours.channel(before.switch, before.back))
             .filter(move |&before| uses[self.numbers.of(before, place) as usize] > 0)
+    }
+
+    fn channel_at(&self, next: &[u8], switch: u32, to: u32) -> Option<(u32, u8)> {
+        let place = next[switch as usize];
+        (switch != to).then(|| (self.neighbours.channel(switch, place), place))
     }
 }

@@ -70,10 +70,8 @@ impl<'a> Ordering<'a> {
                 own.predecessors[next as usize] += 1;
             }
         }
-        let without = |numbers: &[u32]| -> Vec<u32> {
-            (0..count as u32).filter(|&channel| numbers[channel as usize] == 0).collect()
-        };
-        (own.last, own.foremost) = (without(&own.successors), without(&own.predecessors));
+        (own.last, own.foremost) =
+            (without(&own.successors, count), without(&own.predecessors, count));
         own
     }
 
@@ -140,4 +138,8 @@ impl<'a> Ordering<'a> {
             self.queue.push((self.balance(channel), Reverse(channel)));
         }
     }
+}
+
+fn without(numbers: &[u32], count: usize) -> Vec<u32> {
+    (0..count as u32).filter(|&channel| numbers[channel as usize] == 0).collect()
 }

@@ -55,26 +55,38 @@ pub(super) fn tables(
     paths: &Paths,
 ) -> Vec<Arc<Lft>> {
     let targets = targets(fabric, lids, cables.neighbours);
-    let table = |switch: SwitchId| {
-        let own = cables.neighbours.numbers[switch.index()];
-        let mut ports: Vec<_> =
-            cables.of(switch).into_iter().map(|ports| ports.into_iter().cycle()).collect();
-        let mut entries = Lft::unused_entries(lids.max());
-        for target in &targets {
-            let next = paths.to(target.switch)[own as usize];
-            entries[target.lid.index()] = match next {
-                _ if target.switch == own => target.exit,
-                NONE => continue,
-                next => match ports[usize::from(next)].next() {
-                    Some(port) => port,
-                    None => continue,
-                },
-            };
-        }
-        entries
-    };
     let switches: Vec<_> = fabric.switch_ids().collect();
-    Lft::shared(switches.into_par_iter().map(table).collect())
+    Lft::shared(
+        switches
+            .into_par_iter()
+            .map(|switch| table(&targets, cables, lids, paths, switch))
+            .collect(),
+    )
+}
+
+fn table(
+    targets: &[Target],
+    cables: &Cables<'_>,
+    lids: &LidTable,
+    paths: &Paths,
+    switch: SwitchId,
+) -> Vec<u8> {
+    let own = cables.neighbours.numbers[switch.index()];
+    let mut ports: Vec<_> =
+        cables.of(switch).into_iter().map(|ports| ports.into_iter().cycle()).collect();
+    let mut entries = Lft::unused_entries(lids.max());
+    for target in targets {
+        let next = paths.to(target.switch)[own as usize];
+        entries[target.lid.index()] = match next {
+            _ if target.switch == own => target.exit,
+            NONE => continue,
+            next => match ports[usize::from(next)].next() {
+                Some(port) => port,
+                None => continue,
+            },
+        };
+    }
+    entries
 }
 
 /// All LIDs with a switch, in ascending order.

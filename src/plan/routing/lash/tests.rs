@@ -22,22 +22,27 @@ fn a_ring_needs_layers_and_their_vls() {
         ["3 layers with 12, 10, 8 paths between switches"]
     );
     let started = route(&fabric, &lids, options(5), &Arc::default()).expect("3 VLs are enough");
-    let sls = |routing: &Routing| -> Vec<u8> {
-        let hosts = || fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
-        let pairs = hosts().flat_map(|from| hosts().map(move |to| (from, to)));
-        pairs.map(|(from, to)| routing.policy.path_sl(from, to, Sl(0)).0).collect()
-    };
-    let shifted: Vec<_> = sls(&routing).into_iter().map(|sl| sl + 5).collect();
-    assert_eq!(sls(&started), shifted);
-    let refused = |start| {
-        route(&fabric, &lids, options(start), &Arc::default()).expect_err("a refusal").to_string()
-    };
+    let shifted: Vec<_> = sls(&fabric, &routing).into_iter().map(|sl| sl + 5).collect();
+    assert_eq!(sls(&fabric, &started), shifted);
     assert_eq!(
-        refused(6),
+        refused(&fabric, &lids, 6),
         "ERR 4D02: shortest paths without credit loops need more than the 2 layers that links \
          with 8 VLs and lash_start_vl 6 allow"
     );
-    assert_eq!(refused(8), "ERR 4D03: lash_start_vl is 8, but links have only 8 VLs (from 0)");
+    assert_eq!(
+        refused(&fabric, &lids, 8),
+        "ERR 4D03: lash_start_vl is 8, but links have only 8 VLs (from 0)"
+    );
+}
+
+fn refused(fabric: &Fabric, lids: &LidTable, start: u8) -> String {
+    route(fabric, lids, options(start), &Arc::default()).expect_err("a refusal").to_string()
+}
+
+fn sls(fabric: &Fabric, routing: &Routing) -> Vec<u8> {
+    let hosts = || fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
+    let pairs = hosts().flat_map(|from| hosts().map(move |to| (from, to)));
+    pairs.map(|(from, to)| routing.policy.path_sl(from, to, Sl(0)).0).collect()
 }
 
 /// The dependencies of all paths of a layer, as pairs of channels.

@@ -9,6 +9,7 @@
 
 use super::channels::Channels;
 use super::colors::Colors;
+use crate::plan::routing::weighted_paths::network::Link;
 use crate::plan::routing::weighted_paths::network::{Hops, Network, UNREACHED};
 use crate::plan::routing::weighted_paths::search::{NONE, Root, Search};
 use rayon::prelude::*;
@@ -124,14 +125,15 @@ fn reserve_way_back(graph: &Channels<'_>, colors: &mut Colors, tree: &[u32], lin
     let own = links[link as usize];
     for neighbour in graph.network.range(own.from).map(|at| links[at].to) {
         let down = tree[neighbour as usize];
-        let is_turn = |down: u32| {
-            let down = links[down as usize];
-            down.from == own.from && down.to != own.to
-        };
-        if down != NONE && is_turn(down) {
+        if down != NONE && is_turn(links, &own.from, &own.to, down) {
             colors.reserve_edge(graph.edge(back, graph.of_link(down)));
         }
     }
+}
+
+fn is_turn(links: &[Link], from: &u32, to: &u32, down: u32) -> bool {
+    let down = links[down as usize];
+    down.from == *from && down.to != *to
 }
 
 /// True, by switch, if it is on a shortest path between switches with destinations.

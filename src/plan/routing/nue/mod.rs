@@ -300,9 +300,8 @@ impl Setup<'_> {
             *place = order.len() as u32;
             order.push(switch);
         }
-        let follows = |switch: u32, next: u32| places[next as usize] < places[switch as usize];
         let is_in_circle = |switch: &u32| {
-            let leads_back = next(*switch).is_some_and(|next| !follows(*switch, next));
+            let leads_back = next(*switch).is_some_and(|next| !follows(&places, *switch, next));
             leads_back
                 && std::iter::successors(Some(*switch), |&at| next(at)).nth(used.len()).is_some()
         };
@@ -314,7 +313,7 @@ impl Setup<'_> {
             let Some(first) = next(switch) else { continue };
             let all = paths[switch as usize];
             lengths[used[switch as usize] as usize] += all;
-            if follows(switch, first) {
+            if follows(&places, switch, first) {
                 paths[first as usize] += all;
                 continue;
             }
@@ -345,6 +344,10 @@ impl Setup<'_> {
         let mut layers = layers.iter();
         layers.any(|used| order::has_cycle(self.graph, |edge| used[edge as usize]))
     }
+}
+
+fn follows(places: &[u32], switch: u32, next: u32) -> bool {
+    places[next as usize] < places[switch as usize]
 }
 
 /// By switch: the number of LIDs of its own and of the ports linked to it, modulo 256 as in OpenSM.

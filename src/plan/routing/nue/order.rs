@@ -257,14 +257,9 @@ fn sorted(graph: &Channels<'_>, is_used: impl Fn(u32) -> bool) -> Option<Vec<u32
     }
     // By rank: channels that wait for no other one.
     let mut free: Vec<VecDeque<u32>> = Vec::new();
-    let release = |free: &mut Vec<VecDeque<u32>>, channel: u32| {
-        let rank = graph.rank(channel);
-        free.resize_with(free.len().max(rank + 1), VecDeque::new);
-        free[rank].push_back(channel);
-    };
     (0..graph.len() as u32)
         .filter(|&channel| waiting_for[channel as usize] == 0)
-        .for_each(|channel| release(&mut free, channel));
+        .for_each(|channel| release(graph, &mut free, channel));
     let mut order = Vec::with_capacity(graph.len());
     while let Some(channel) = free.iter_mut().find_map(VecDeque::pop_front) {
         order.push(channel);
@@ -272,11 +267,17 @@ fn sorted(graph: &Channels<'_>, is_used: impl Fn(u32) -> bool) -> Option<Vec<u32
             let end = graph.end(edge);
             waiting_for[end as usize] -= 1;
             if waiting_for[end as usize] == 0 {
-                release(&mut free, end);
+                release(graph, &mut free, end);
             }
         }
     }
     (order.len() == graph.len()).then_some(order)
+}
+
+fn release(graph: &Channels<'_>, free: &mut Vec<VecDeque<u32>>, channel: u32) {
+    let rank = graph.rank(channel);
+    free.resize_with(free.len().max(rank + 1), VecDeque::new);
+    free[rank].push_back(channel);
 }
 
 /// True if the dependencies in use have a cycle.

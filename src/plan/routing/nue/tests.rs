@@ -228,18 +228,14 @@ fn assert_dependencies(setup: &Setup<'_>, mut routes: Routes) {
     let graph = setup.graph;
     let network = setup.graph.network;
     let mut expected = vec![vec![false; graph.edge_count()]; setup.layers.len()];
-    let output = |switch: u32, lid: Lid| {
-        let port = routes.tables[switch as usize][lid.index()];
-        assert_ne!(port, LFT_NO_PATH, "{switch} has no path to LID {lid}");
-        network.link_at(switch, port)
-    };
     for lid in setup.targets.iter().flat_map(|target| target.lids()) {
         let of_layer = &mut expected[usize::from(routes.by_lid[lid.index()])];
         for switch in 0..network.len() as u32 {
-            let Some(link) = output(switch, lid) else { continue };
-            let Some(next) = output(graph.link_end(link), lid) else { continue };
-            let back = |link: u32| graph.of_link(graph.reverse(link).expect("a cable"));
-            let edge = graph.edge(back(next), back(link)).expect("no way back");
+            let Some(link) = output(&routes.tables, network, switch, lid) else { continue };
+            let Some(next) = output(&routes.tables, network, graph.link_end(link), lid) else {
+                continue;
+            };
+            let edge = graph.edge(back(graph, next), back(graph, link)).expect("no way back");
             of_layer[edge as usize] = true;
         }
     }
@@ -251,6 +247,16 @@ fn assert_dependencies(setup: &Setup<'_>, mut routes: Routes) {
         assert_eq!(&found, expected);
     }
     assert!(!setup.has_loop(&routes.dependencies));
+}
+
+fn back(graph: &Channels<'_>, link: u32) -> u32 {
+    graph.of_link(graph.reverse(link).expect("a cable"))
+}
+
+fn output(tables: &[Vec<u8>], network: &Network, switch: u32, lid: Lid) -> Option<u32> {
+    let port = tables[switch as usize][lid.index()];
+    assert_ne!(port, LFT_NO_PATH, "{switch} has no path to LID {lid}");
+    network.link_at(switch, port)
 }
 
 /// The links from a root to a switch, last one first; `None` if the switch does not reach it.

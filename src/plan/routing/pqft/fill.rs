@@ -2,7 +2,9 @@
 
 use super::levels::{Bundle, Levels};
 use super::numbering::Numbering;
+use crate::fabric::Fabric;
 use crate::fabric::SwitchId;
+use crate::fabric::node_names::NodeName;
 use crate::ids::Lid;
 use crate::plan::routing::{Lft, RoutingInput};
 use crate::wire::attr::tables::LFT_NO_PATH;
@@ -43,11 +45,10 @@ pub(super) fn tables(
         .map(|to| {
             let tree = Tree::new(levels, numbering, &by_level, to);
             if let Some(from) = tree.cut_off_leaf() {
-                let name = |switch: SwitchId| input.fabric.switch(switch).name();
                 return Err(format!(
                     "\"{}\" and \"{}\" have hosts and no common switch above them",
-                    name(from),
-                    name(to)
+                    switch_name(input.fabric, from),
+                    switch_name(input.fabric, to)
                 ));
             }
             let targets = targets(input, levels, numbering, to);
@@ -64,6 +65,10 @@ pub(super) fn tables(
         entries
     });
     Ok(Lft::shared(entries.collect()))
+}
+
+fn switch_name(fabric: &Fabric, switch: SwitchId) -> NodeName<'_> {
+    fabric.switch(switch).name()
 }
 
 /// The LIDs at a switch.
@@ -118,8 +123,7 @@ impl<'a> Tree<'a> {
             if levels.of(switch) <= levels.of(to) {
                 continue;
             }
-            let reaches = |bundle: &Bundle| bundle.to == to || is_above[bundle.to.index()];
-            if levels.down[switch.index()].iter().any(reaches) {
+            if levels.down[switch.index()].iter().any(|bundle| reaches(&is_above, bundle, to)) {
                 is_above[switch.index()] = true;
                 hops[switch.index()] = levels.of(switch) - levels.of(to);
             }
@@ -137,11 +141,10 @@ impl<'a> Tree<'a> {
     /// A leaf switch with hosts that does not reach a leaf switch with hosts.
     fn cut_off_leaf(&self) -> Option<SwitchId> {
         let levels = self.levels;
-        let has_hosts = |switch: SwitchId| !levels.hosts[switch.index()].is_empty();
-        if levels.of(self.to) != 0 || !has_hosts(self.to) {
+        if levels.of(self.to) != 0 || !has_hosts(&levels.hosts, self.to) {
             return None;
         }
-        let mut leaves = levels.leaves().filter(|&leaf| has_hosts(leaf));
+        let mut leaves = levels.leaves().filter(|&leaf| has_hosts(&levels.hosts, leaf));
         leaves.find(|leaf| self.hops[leaf.index()] == NO_PATH)
     }
 
@@ -172,6 +175,14 @@ impl<'a> Tree<'a> {
         let parents = self.numbering.parents[switch.index()].iter().map(|&at| &bundles[at]);
         select(quotient, parents.filter(|bundle| self.hops[bundle.to.index()] == own - 1))
     }
+}
+
+fn has_hosts(hosts: &[Vec<super::levels::Host>], switch: SwitchId) -> bool {
+    !hosts[switch.index()].is_empty()
+}
+
+fn reaches(is_above: &[bool], bundle: &Bundle, to: SwitchId) -> bool {
+    bundle.to == to || is_above[bundle.to.index()]
 }
 
 /// The port that a quotient selects: its remainder the bundle, the rest of it the cable.

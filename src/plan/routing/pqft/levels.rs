@@ -1,6 +1,7 @@
 //! The levels of the switches, and the cables between them.
 
 use crate::config::guid_lists::GuidLists;
+use crate::fabric::node_names::NodeName;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Lid};
 use crate::plan::LidTable;
@@ -76,7 +77,6 @@ impl Levels {
         roots: Option<&[Guid]>,
     ) -> Result<Self, String> {
         let by_switch = by_switch(fabric, graph, hosts, roots)?;
-        let name = |switch: SwitchId| fabric.switch(switch).name();
         let mut up = vec![Vec::new(); graph.len()];
         let mut down = vec![Vec::new(); graph.len()];
         for switch in graph.switches() {
@@ -93,8 +93,8 @@ impl Levels {
                 } else if level + 1 == own {
                     down[switch.index()].push(bundle);
                 } else {
-                    let one = name(switch);
-                    let two = name(to);
+                    let one = switch_name(fabric, switch);
+                    let two = switch_name(fabric, to);
                     return Err(if own == 0 && level == 0 {
                         format!(
                             "\"{one}\" and \"{two}\" are cabled to each other, and both have hosts"
@@ -130,6 +130,10 @@ impl Levels {
     pub(super) fn structure(&self) -> EngineStructure {
         EngineStructure::of_ranks(self.by_switch.iter().map(|level| self.highest - level))
     }
+}
+
+fn switch_name(fabric: &Fabric, switch: SwitchId) -> NodeName<'_> {
+    fabric.switch(switch).name()
 }
 
 fn by_switch(

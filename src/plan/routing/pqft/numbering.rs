@@ -2,6 +2,7 @@
 
 use super::levels::Levels;
 use crate::fabric::{Fabric, SwitchId};
+use crate::ids::Guid;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The numbers by which routes are chosen.
@@ -19,22 +20,25 @@ pub(super) struct Numbering {
 
 impl Numbering {
     pub(super) fn new(fabric: &Fabric, levels: &Levels) -> Self {
-        let order = |switch: SwitchId| fabric.switch(switch).guid();
         // The subtrees up to each level, and the planes from each level on, by the first GUID.
         let depths = 0..=levels.highest;
         let subtrees: Vec<Vec<u64>> = depths
             .clone()
-            .map(|top| components(levels, |level| level <= top, |switch| order(switch).0))
+            .map(|top| {
+                components(levels, |level| level <= top, |switch| order_of(fabric, switch).0)
+            })
             .collect();
         let planes: Vec<Vec<u64>> = depths
-            .map(|bottom| components(levels, |level| level >= bottom, |switch| order(switch).0))
+            .map(|bottom| {
+                components(levels, |level| level >= bottom, |switch| order_of(fabric, switch).0)
+            })
             .collect();
         let (slots, hosts) = slots(levels);
         let mut first = leaf_numbers(levels, &subtrees, hosts);
         for level in 1..=levels.highest {
             let mut others: Vec<SwitchId> =
                 levels.switches().filter(|&switch| levels.of(switch) == level).collect();
-            others.sort_by_key(|&switch| order(switch));
+            others.sort_by_key(|&switch| order_of(fabric, switch));
             others.iter().zip(0..).for_each(|(switch, number)| first[switch.index()] = number);
         }
         let parents = levels.switches().map(|switch| {
@@ -43,7 +47,7 @@ impl Numbering {
             let mut places: Vec<usize> = (0..bundles.len()).collect();
             places.sort_by_key(|&at| {
                 let parent = bundles[at].to;
-                (planes[level][parent.index()], order(parent))
+                (planes[level][parent.index()], order_of(fabric, parent))
             });
             places
         });
@@ -57,6 +61,10 @@ impl Numbering {
         }
         Self { first, slots, divisors, parents }
     }
+}
+
+fn order_of(fabric: &Fabric, switch: SwitchId) -> Guid {
+    fabric.switch(switch).guid()
 }
 
 /// By switch: the smallest key in its connected part of the switches whose level is `within`.
@@ -100,19 +108,24 @@ fn slots(levels: &Levels) -> (Vec<Vec<u64>>, u64) {
         most = most.max(hosts.len());
     }
     let is_regular = ports.len() == most;
-    let slot = |at: usize, port: u8| {
-        if is_regular { ports.range(..port).count() as u64 } else { at as u64 }
-    };
     (
         levels
             .hosts
             .iter()
             .map(|hosts| {
-                hosts.iter().enumerate().map(|(at, host)| slot(at, host.switch_port)).collect()
+                hosts
+                    .iter()
+                    .enumerate()
+                    .map(|(at, host)| slot_of_port(&ports, at, host.switch_port, is_regular))
+                    .collect()
             })
             .collect(),
         most.max(1) as u64,
     )
+}
+
+fn slot_of_port(ports: &BTreeSet<u8>, at: usize, port: u8, is_regular: bool) -> u64 {
+    if is_regular { ports.range(..port).count() as u64 } else { at as u64 }
 }
 
 /// The number of the first slot of each leaf switch: its digits are the places of its subtrees in the

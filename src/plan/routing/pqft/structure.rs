@@ -116,16 +116,12 @@ impl FromStr for Structure {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |word: &str| {
-            let number = word.trim().parse::<usize>().ok().filter(|&number| number > 0);
-            number.ok_or_else(|| format!("'{}' is not a number from 1 on", word.trim()))
-        };
         let parts: Vec<&str> = text.split(';').collect();
         let [height, lists @ ..] = &parts[..] else { return Err("it is empty".to_owned()) };
-        let height = number(height)?;
+        let height = factor(height)?;
         let lists: Vec<Vec<usize>> = lists
             .iter()
-            .map(|list| list.split(',').map(number).collect())
+            .map(|list| list.split(',').map(factor).collect())
             .collect::<Result<_, String>>()?;
         let [children, parents, cables] = &lists[..] else {
             return Err("expected LEVELS;CHILDREN,...;PARENTS,...;CABLES,...".to_owned());
@@ -138,6 +134,11 @@ impl FromStr for Structure {
             levels.map(|((&children, &parents), &cables)| Level { children, parents, cables });
         Ok(Self(levels.collect()))
     }
+}
+
+fn factor(word: &str) -> Result<usize, String> {
+    let number = word.trim().parse::<usize>().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| format!("'{}' is not a number from 1 on", word.trim()))
 }
 
 impl fmt::Display for Structure {

@@ -234,17 +234,22 @@ fn whole_trees_have_the_structure_of_their_kind() {
     for structure in WHOLE_TREES {
         let fabric = Tree::new(structure).fabric();
         let lids = lids_of(&fabric, &Options::default());
-        let asserted =
-            |text: &str| Options { pqft_structure: Some(text.to_owned()), ..Options::default() };
         let routed = route(&fabric, &lids, &asserted(structure)).expect("it fits");
         assert!(routed.notes[0].text.contains(structure), "{:?}", routed.notes);
-        let refused = |text: &str| route(&fabric, &lids, &asserted(text)).map(|_| ()).unwrap_err();
-        assert!(refused("1;4;1;1").contains("1 levels of switches, the fabric"));
-        assert!(refused("x").contains("'x' is not a number"));
+        assert!(refused(&fabric, &lids, "1;4;1;1").contains("1 levels of switches, the fabric"));
+        assert!(refused(&fabric, &lids, "x").contains("'x' is not a number"));
         let more = structure.replacen(";1,", ";1,9", 1);
-        let said = refused(&more);
+        let said = refused(&fabric, &lids, &more);
         assert!(said.contains("parents of each child at level 2"), "{said}");
     }
+}
+
+fn refused(fabric: &Fabric, lids: &LidTable, text: &str) -> String {
+    route(fabric, lids, &asserted(text)).map(|_| ()).unwrap_err()
+}
+
+fn asserted(text: &str) -> Options {
+    Options { pqft_structure: Some(text.to_owned()), ..Options::default() }
 }
 
 /// A plan of the engine alone on a damaged tree: every host reaches every other without a credit loop,
@@ -302,12 +307,6 @@ fn damaged_trees_keep_all_paths_or_are_refused() {
 /// Trees whose switches of a level differ are routed, and a note says what that costs.
 #[test]
 fn uneven_trees_are_told() {
-    let told = |tree: &Tree| {
-        let fabric = tree.fabric();
-        let lids = lids_of(&fabric, &Options::default());
-        let routed = route(&fabric, &lids, &Options::default()).expect("it is routed");
-        routed.notes.get(1).map(|note| note.text.clone())
-    };
     for structure in WHOLE_TREES {
         assert_eq!(told(&Tree::new(structure)), None, "{structure}");
     }
@@ -320,14 +319,15 @@ fn uneven_trees_are_told() {
     assert!(said.starts_with("pqft: 2 switches have fewer"), "{said}");
 }
 
+fn told(tree: &Tree) -> Option<String> {
+    let fabric = tree.fabric();
+    let lids = lids_of(&fabric, &Options::default());
+    let routed = route(&fabric, &lids, &Options::default()).expect("it is routed");
+    routed.notes.get(1).map(|note| note.text.clone())
+}
+
 #[test]
 fn other_fabrics_are_refused_with_the_reason() {
-    let reason = |topology: &Topology| {
-        let fabric = Fabric::from_topology(topology, 0, &SyntheticView::default());
-        let fabric = fabric.expect("a fabric");
-        let lids = lids_of(&fabric, &Options::default());
-        route(&fabric, &lids, &Options::default()).map(|_| ()).expect_err("no tree")
-    };
     let ring = reason(&crate::plan::tests::ring(4, &[]));
     assert!(ring.contains("are cabled to each other, and both have hosts"), "{ring}");
     let mut siblings = Tree::new("2;4,6;1,4;1,1").build();
@@ -339,7 +339,6 @@ fn other_fabrics_are_refused_with_the_reason() {
     assert!(said.contains("at levels 1 and 1 above the leaf switches"), "{said}");
     // A row of leaf switches, each with a switch above it and its neighbour.
     let mut row = Tree::new("2;1,4;1,3;1,1").build();
-    let name = |topology: &Topology, node: usize| topology.nodes[node].description.clone();
     let neighbours = ["2 [0, 0]", "2 [0, 1]", "2 [0, 2]"].map(|spine| {
         let first: usize = spine[6..7].parse().expect("a digit");
         (spine, [first, first + 1].map(|leaf| format!("1 [0, {leaf}]")))
@@ -351,4 +350,15 @@ fn other_fabrics_are_refused_with_the_reason() {
     });
     let said = reason(&row);
     assert!(said.contains("have hosts and no common switch above them"), "{said}");
+}
+
+fn reason(topology: &Topology) -> String {
+    let fabric = Fabric::from_topology(topology, 0, &SyntheticView::default());
+    let fabric = fabric.expect("a fabric");
+    let lids = lids_of(&fabric, &Options::default());
+    route(&fabric, &lids, &Options::default()).map(|_| ()).expect_err("no tree")
+}
+
+fn name(topology: &Topology, node: usize) -> String {
+    topology.nodes[node].description.clone()
 }

@@ -190,15 +190,19 @@ fn first_of_equal(
     steps: Range<usize>,
     distance: u64,
 ) -> Option<usize> {
-    let next = |step: usize| paths.next[step];
-    let beyond = |step: usize| distances[next(step) as usize];
+    let beyond = |step: usize| distances[channel_of_step(&paths.next, step) as usize];
     let is_shortest = |&step: &usize| beyond(step) + (keys[step] & !PLACE) == distance;
     let first =
         steps.clone().filter(is_shortest).min_by_key(|&step| (beyond(step), paths.links[step]))?;
-    (!steps
-        .filter(is_shortest)
-        .any(|step| beyond(step) == beyond(first) && next(step) != next(first)))
+    (!steps.filter(is_shortest).any(|step| {
+        beyond(step) == beyond(first)
+            && channel_of_step(&paths.next, step) != channel_of_step(&paths.next, first)
+    }))
     .then_some(first)
+}
+
+fn channel_of_step(next: &[u32], step: usize) -> u32 {
+    next[step]
 }
 
 #[cfg(test)]
@@ -246,10 +250,13 @@ mod tests {
             let mut ports = vec![0; network.len()];
             levels.add_to(lengths, &mut ports);
             assert_eq!(*lengths, expected);
-            let port = |&link: &u32| network.links().get(link as usize).map_or(0, |to| to.to_port);
-            assert_eq!(ports, heap.used.iter().map(port).collect::<Vec<_>>());
+            assert_eq!(ports, heap.used.iter().map(|a| port(network, a)).collect::<Vec<_>>());
         }
         counts
+    }
+
+    fn port(network: &Network, &link: &u32) -> u8 {
+        network.links().get(link as usize).map_or(0, |to| to.to_port)
     }
 
     #[test]
@@ -258,15 +265,18 @@ mod tests {
         let mut equal = lengths(&network, std::iter::empty());
         let counts = search(&network, &mut equal, Root::Host(0), 2);
         assert_eq!(counts, [2, 1], "two ways to the far switch");
-        let different = || lengths(&network, 0..);
-        assert_eq!(search(&network, &mut different(), Root::Host(0), 1), [1, 0]);
+        assert_eq!(search(&network, &mut different(&network), Root::Host(0), 1), [1, 0]);
         // Four hops the one way around are as short as one hop the other way.
-        let mut long = different();
+        let mut long = different(&network);
         for link in network.range(0).chain(network.range(1)) {
             long.by_link[link] = 4 * ONE_HOP;
         }
         let counts = search(&network, &mut long, Root::Switch(0), 1);
         assert_eq!(counts, [0, 0], "more hops could be shorter");
+    }
+
+    fn different(network: &Network) -> Lengths {
+        lengths(network, 0..)
     }
 
     proptest! {

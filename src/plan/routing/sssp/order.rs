@@ -49,17 +49,12 @@ impl Destinations {
         let mut own = Self { switches: Vec::new(), linked: Vec::new() };
         for (number, &switch) in (0..).zip(&network.switches) {
             let node = fabric.switch(switch);
-            let destination = |port: PortId, exit: u8| {
-                let base = lids.base(port)?;
-                let kind = fabric.node_of(port).kind();
-                let lids = 1 << lids.lmc(port);
-                Some(Destination { port, kind, switch: number, exit, base, lids })
-            };
-            own.switches.extend(destination(node.first_port, 0));
+            own.switches.extend(destination_of(lids, fabric, node.first_port, 0, number));
             let ports = (1..=node.num_ports()).map(PortNum);
             let linked = ports.filter_map(|num| {
                 let peer = linked_peer(fabric, fabric.switch_port(switch, num)?)?;
-                destination(peer, num.0).filter(|to| to.kind != NodeKind::Switch)
+                destination_of(lids, fabric, peer, num.0, number)
+                    .filter(|to| to.kind != NodeKind::Switch)
             });
             own.linked.push(linked.collect());
         }
@@ -82,24 +77,48 @@ impl Destinations {
         let counts = self.lids_by_switch();
         let mut switches: Vec<_> = (0..counts.len()).collect();
         switches.sort_by_key(|&switch| Reverse(counts[switch]));
-        let of_list = |list: &Option<Vec<Guid>>| list.iter().flatten().copied().collect();
         let compute_nodes: HashSet<Guid> = of_list(&lists.compute_nodes);
         let io_nodes: HashSet<Guid> = of_list(&lists.io_nodes);
-        let class = |port: &Destination| {
-            let guid = fabric.port(port.port).guid;
-            match port.kind {
-                NodeKind::Router => 3,
-                _ if compute_nodes.contains(&guid) => 0,
-                _ if io_nodes.contains(&guid) => 1,
-                _ => 2,
-            }
-        };
         let hosts = switches.iter().flat_map(|&switch| &self.linked[switch]);
         let mut hosts: Vec<_> = hosts.copied().collect();
-        hosts.sort_by_key(class);
-        let routers = hosts.split_off(hosts.partition_point(|port| class(port) < 3));
+        hosts.sort_by_key(|port| class_of(&compute_nodes, &io_nodes, fabric, port));
+        let routers = hosts.split_off(
+            hosts.partition_point(|port| class_of(&compute_nodes, &io_nodes, fabric, port) < 3),
+        );
         let mut own: Vec<_> = self.switches.clone();
         own.sort_by_key(|to| Reverse(counts[to.switch as usize]));
         hosts.into_iter().chain(own).chain(routers).collect()
+    }
+}
+
+fn of_list(list: &Option<Vec<Guid>>) -> HashSet<Guid> {
+    list.iter().flatten().copied().collect()
+}
+
+fn destination_of(
+    lids: &LidTable,
+    fabric: &Fabric,
+    port: PortId,
+    exit: u8,
+    number: u32,
+) -> Option<Destination> {
+    let base = lids.base(port)?;
+    let kind = fabric.node_of(port).kind();
+    let lids = 1 << lids.lmc(port);
+    Some(Destination { port, kind, switch: number, exit, base, lids })
+}
+
+fn class_of(
+    compute_nodes: &HashSet<Guid>,
+    io_nodes: &HashSet<Guid>,
+    fabric: &Fabric,
+    port: &Destination,
+) -> i32 {
+    let guid = fabric.port(port.port).guid;
+    match port.kind {
+        NodeKind::Router => 3,
+        _ if compute_nodes.contains(&guid) => 0,
+        _ if io_nodes.contains(&guid) => 1,
+        _ => 2,
     }
 }

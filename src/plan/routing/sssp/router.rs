@@ -51,12 +51,9 @@ impl<'a> Router<'a> {
             return self.route_by_heap(destinations);
         };
         let groups: Vec<_> = destinations.chunk_by(|a, b| a.switch == b.switch).collect();
-        let paths_to = |groups: &[&[Destination]]| -> Vec<FewestHops> {
-            let roots = groups.par_iter().filter_map(|group| group.first());
-            roots.map(|to| FewestHops::to(network, &opposites, to.switch)).collect()
-        };
         let parts: Vec<_> = groups.chunks(SWITCHES_AHEAD).collect();
-        let mut ahead = parts.first().map_or_else(Vec::new, |first| paths_to(first));
+        let mut ahead =
+            parts.first().map_or_else(Vec::new, |first| paths_to(&opposites, network, first));
         for (part, next) in parts.iter().zip(parts.iter().skip(1).map(Some).chain([None])) {
             let paths = std::mem::take(&mut ahead);
             let route = || {
@@ -64,7 +61,9 @@ impl<'a> Router<'a> {
                     self.route_by_levels(group, paths);
                 }
             };
-            ((), ahead) = rayon::join(route, || next.map_or_else(Vec::new, |next| paths_to(next)));
+            ((), ahead) = rayon::join(route, || {
+                next.map_or_else(Vec::new, |next| paths_to(&opposites, network, next))
+            });
         }
     }
 
@@ -105,6 +104,11 @@ impl<'a> Router<'a> {
         self.columns.flush(&mut self.tables);
         (self.tables, self.lengths.by_link)
     }
+}
+
+fn paths_to(opposites: &[u32], network: &Network, groups: &[&[Destination]]) -> Vec<FewestHops> {
+    let roots = groups.par_iter().filter_map(|group| group.first());
+    roots.map(|to| FewestHops::to(network, opposites, to.switch)).collect()
 }
 
 /// The end of the paths to a destination.

@@ -81,9 +81,8 @@ impl Cabling {
     /// Copies the entries of the switches up to `end` that are still missing.
     fn copy(&mut self, from: &Self, end: usize) {
         let start = self.ends.len();
-        let ends = |count: usize| count.checked_sub(1).map_or((0, 0), |last| from.ends[last]);
-        let (first_link, first_host) = ends(start);
-        let (links, hosts) = ends(end);
+        let (first_link, first_host) = ends_of(&from.ends, start);
+        let (links, hosts) = ends_of(&from.ends, end);
         let to_link = self.links.len() as u32;
         let to_host = self.hosts.len() as u32;
         self.links.extend_from_slice(&from.links[first_link as usize..links as usize]);
@@ -149,6 +148,10 @@ impl Cabling {
     pub(crate) fn host_count(&self) -> usize {
         self.hosts.len()
     }
+}
+
+fn ends_of(ends: &[(u32, u32)], count: usize) -> (u32, u32) {
+    count.checked_sub(1).map_or((0, 0), |last| ends[last])
 }
 
 /// The port slots of a node as a half-open range.

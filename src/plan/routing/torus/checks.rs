@@ -129,20 +129,26 @@ pub(super) fn usable_seed(
     for (index, seed) in seeds.iter().enumerate() {
         check_seed(lattice, seed, index)?;
     }
-    let absent = |seed: &Seed| absent_switches(fabric, lattice, seed);
-    if let Some(index) = seeds.iter().position(|seed| absent(seed).is_empty()) {
+    if let Some(index) =
+        seeds.iter().position(|seed| unplaced_switches(fabric, lattice, seed).is_empty())
+    {
         return Ok(UsedSeed { index, seed: seeds[index], lost: Vec::new() });
     }
     let lists: Vec<String> = seeds
         .iter()
         .enumerate()
         .map(|(index, seed)| {
-            let names: Vec<String> = absent(seed).iter().map(ToString::to_string).collect();
+            let names: Vec<String> =
+                unplaced_switches(fabric, lattice, seed).iter().map(ToString::to_string).collect();
             format!("seed {index} lacks {}", names.join(" "))
         })
         .collect();
     let text = format!("no torus seed has all its switches in the fabric: {}", lists.join("; "));
     Err(Note::error("4E30", text))
+}
+
+fn unplaced_switches(fabric: &Fabric, lattice: &Lattice, seed: &Seed) -> Vec<Guid> {
+    absent_switches(fabric, lattice, seed)
 }
 
 /// The seed from which a torus is discovered.

@@ -188,10 +188,16 @@ fn normal_for_last(corner: u8) -> u8 {
 
 /// The corner with exactly `degree` neighbours among `corners`, if these are all other corners.
 fn hub(corners: &[u8], degree: usize) -> Option<u8> {
-    let is_neighbor = |a: u8, b: u8| (a ^ b).is_power_of_two();
-    let degree_of = |a: u8| corners.iter().filter(|&&b| is_neighbor(a, b)).count();
     (corners.len() == degree + 1).then_some(())?;
-    corners.iter().copied().find(|&corner| degree_of(corner) == degree)
+    corners.iter().copied().find(|&corner| degree_of(corners, corner) == degree)
+}
+
+fn degree_of(corners: &[u8], a: u8) -> usize {
+    corners.iter().filter(|&&b| is_neighbor(a, b)).count()
+}
+
+fn is_neighbor(a: u8, b: u8) -> bool {
+    (a ^ b).is_power_of_two()
 }
 
 /// The normal of the face that the four corners form; `None` if they form no face.
@@ -210,13 +216,16 @@ fn around_bend(placed: u8, missing: &[u8]) -> Vec<Candidate> {
 /// Candidates if a corner and its three neighbours are placed: completes its three faces, first the
 /// one with normal z, the others by ascending target, or by descending target around corner 2.
 fn around_hub(placed: u8, corner: u8) -> Vec<Candidate> {
-    let through = |normal| complete(placed, corner ^ (X | Y | Z) ^ normal, normal);
-    let mut rest = [through(X), through(Y)];
+    let mut rest = [candidate_through(X, placed, corner), candidate_through(Y, placed, corner)];
     rest.sort_by_key(target);
     if corner == 2 {
         rest.reverse();
     }
-    [through(Z), rest[0], rest[1]].into()
+    [candidate_through(Z, placed, corner), rest[0], rest[1]].into()
+}
+
+fn candidate_through(normal: u8, placed: u8, corner: u8) -> Candidate {
+    complete(placed, corner ^ (X | Y | Z) ^ normal, normal)
 }
 
 /// Candidates if a full face is placed: perpendicular at each of its corners, by descending target.

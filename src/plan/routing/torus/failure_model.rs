@@ -7,6 +7,7 @@ use super::ring_directions::RingDirections;
 use super::snapshot::PreviousTorus;
 use super::{multicast, rings, unicast};
 use crate::fabric::{Fabric, SwitchId};
+use crate::ids::Guid;
 use crate::ids::PortNum;
 
 /// A missing switch, or missing cables between neighbours.
@@ -71,8 +72,7 @@ impl<'a> FailureModel<'a> {
         before: PreviousTorus<'a>,
         fabric: &Fabric,
     ) -> Self {
-        let guid = |at: Position| before.snapshot.guid(at);
-        let node = |at: Position| fabric.node_by_guid(guid(at)?);
+        let node = |at: Position| fabric.node_by_guid(guid_at(before.snapshot, at)?);
         let joined = |at: Position, axis: usize| {
             let up = Direction::plus(axis);
             let next = grid.lattice.step(at, up);
@@ -169,8 +169,14 @@ impl<'a> FailureModel<'a> {
 
     /// True if the switch is a corner of a face with all its cables.
     fn is_on_face(&self, at: Position, [a, b]: [usize; 2]) -> bool {
-        let below = |at: Position, axis: usize| self.lattice.step(at, Direction::minus(axis));
-        [at, below(at, a), below(at, b), below(below(at, a), b)].into_iter().any(|base| {
+        [
+            at,
+            neighbor_below(self.lattice, at, a),
+            neighbor_below(self.lattice, at, b),
+            neighbor_below(self.lattice, neighbor_below(self.lattice, at, a), b),
+        ]
+        .into_iter()
+        .any(|base| {
             let [next_a, next_b] = [a, b].map(|n| self.lattice.step(base, Direction::plus(n)));
             let edges = [(base, a), (base, b), (next_b, a), (next_a, b)];
             edges.into_iter().all(|(at, axis)| self.is_joined(at, axis))
@@ -236,24 +242,12 @@ impl<'a> FailureModel<'a> {
         if !rings::missing_switches_could_deadlock(self.lattice, &holes, |at| self.is_present(at)) {
             return 0;
         }
-        let run = |start: Position| {
-            let radix = self.lattice.radix(2) as usize;
-            let steps = std::iter::successors(Some(start), |&at| {
-                Some(self.lattice.step(at, Direction::plus(2)))
-            });
-            steps.take(radix).take_while(|&at| !self.is_present(at)).count()
-        };
-        holes.len() - holes.iter().map(|&at| run(at)).max().unwrap_or(0)
+        holes.len() - holes.iter().map(|&at| self.run_length(at)).max().unwrap_or(0)
     }
 
     /// Repairs that suffice to route the torus, in order of usefulness; none of them can be
     /// omitted. Empty if the torus is routable already.
     pub(super) fn repairs(&self) -> Vec<MissingPart> {
-        let with = |parts: &[MissingPart]| {
-            let mut model = self.clone();
-            parts.iter().for_each(|&part| model.repair(part));
-            model
-        };
         let mut plan = Vec::new();
         let mut model = self.clone();
         while model.damage() > Damage::NONE {
@@ -263,7 +257,7 @@ impl<'a> FailureModel<'a> {
         }
         for index in (0..plan.len()).rev() {
             let part = plan.remove(index);
-            if with(&plan).damage() > Damage::NONE {
+            if self.with_parts(&plan).damage() > Damage::NONE {
                 plan.insert(index, part);
             }
         }
@@ -286,6 +280,28 @@ impl<'a> FailureModel<'a> {
         }
         best.map(|(_, part)| part)
     }
+
+    fn run_length(&self, start: Position) -> usize {
+        let radix = self.lattice.radix(2) as usize;
+        let steps = std::iter::successors(Some(start), |&at| {
+            Some(self.lattice.step(at, Direction::plus(2)))
+        });
+        steps.take(radix).take_while(|&at| !self.is_present(at)).count()
+    }
+
+    fn with_parts(&self, parts: &[MissingPart]) -> FailureModel<'_> {
+        let mut model = self.clone();
+        parts.iter().for_each(|&part| model.repair(part));
+        model
+    }
+}
+
+fn neighbor_below(lattice: &Lattice, at: Position, axis: usize) -> Position {
+    lattice.step(at, Direction::minus(axis))
+}
+
+fn guid_at(snapshot: &super::snapshot::TorusSnapshot, at: Position) -> Option<Guid> {
+    snapshot.guid(at)
 }
 
 /// By position: true if a switch is present.

@@ -4,6 +4,7 @@
 use super::cabling::LocalPort;
 use super::lattice::{Direction, Lattice, Position};
 use crate::fabric::{Fabric, SwitchId};
+use std::ops::Range;
 
 /// A cable between switches at neighbouring positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,21 +31,15 @@ pub(super) struct PortGroups {
 impl PortGroups {
     /// The port groups of `len` positions that consist of `cables` in this order.
     pub(super) fn new(len: usize, cables: &[TorusCable]) -> Self {
-        let slot = |at: Position, direction: Direction| 6 * at.index() + direction.index();
-        let ends = |cable: &TorusCable| {
-            let axis = usize::from(cable.axis);
-            let [lower, upper] = cable.ends;
-            [slot(lower, Direction::plus(axis)), slot(upper, Direction::minus(axis))]
-        };
         let mut first = vec![0u32; 6 * len + 1];
-        cables.iter().flat_map(ends).for_each(|slot| first[slot + 1] += 1);
+        cables.iter().flat_map(end_indices).for_each(|slot| first[slot + 1] += 1);
         for slot in 0..6 * len {
             first[slot + 1] += first[slot];
         }
         let mut next = first.clone();
         let mut ports = vec![0; 2 * cables.len()];
         for cable in cables {
-            for (slot, port) in ends(cable).into_iter().zip(cable.ports) {
+            for (slot, port) in end_indices(cable).into_iter().zip(cable.ports) {
                 ports[next[slot] as usize] = port;
                 next[slot] += 1;
             }
@@ -65,9 +60,8 @@ impl PortGroups {
         let range = 6 * at.index()..6 * at.index() + 7;
         let one = &self.first[range.clone()];
         let two = &other.first[range];
-        let ports = |ends: &[u32]| ends[0] as usize..ends[6] as usize;
-        let lengths = |ends: &[u32]| -> [u32; 6] { std::array::from_fn(|i| ends[i + 1] - ends[i]) };
-        lengths(one) == lengths(two) && self.ports[ports(one)] == other.ports[ports(two)]
+        group_lengths(one) == group_lengths(two)
+            && self.ports[port_range(one)] == other.ports[port_range(two)]
     }
 
     /// True if a port group at a position has more than one cable.
@@ -78,6 +72,24 @@ impl PortGroups {
     pub(super) fn cables(&self) -> usize {
         self.ports.len() / 2
     }
+}
+
+fn port_range(ends: &[u32]) -> Range<usize> {
+    ends[0] as usize..ends[6] as usize
+}
+
+fn group_lengths(ends: &[u32]) -> [u32; 6] {
+    std::array::from_fn(|i| ends[i + 1] - ends[i])
+}
+
+fn end_indices(cable: &TorusCable) -> [usize; 2] {
+    let axis = usize::from(cable.axis);
+    let [lower, upper] = cable.ends;
+    [slot_of(lower, Direction::plus(axis)), slot_of(upper, Direction::minus(axis))]
+}
+
+fn slot_of(at: Position, direction: Direction) -> usize {
+    6 * at.index() + direction.index()
 }
 
 /// Local port groups by position.
@@ -189,11 +201,16 @@ impl Grid {
     /// Positions with another switch or other cables than in `other`, in ascending order; `None` if
     /// the shapes differ.
     pub(super) fn differences(&self, other: &Self) -> Option<Vec<Position>> {
-        let is_same = |&at: &Position| {
-            self.switch(at) == other.switch(at)
-                && self.port_groups.are_same_at(&other.port_groups, at)
-        };
-        let positions = || self.lattice.positions();
-        (self.lattice == other.lattice).then(|| positions().filter(|at| !is_same(at)).collect())
+        (self.lattice == other.lattice).then(|| {
+            positions(&self.lattice).filter(|at| !self.has_same_switch(other, at)).collect()
+        })
     }
+
+    fn has_same_switch(&self, other: &Grid, &at: &Position) -> bool {
+        self.switch(at) == other.switch(at) && self.port_groups.are_same_at(&other.port_groups, at)
+    }
+}
+
+fn positions(lattice: &Lattice) -> impl ExactSizeIterator<Item = Position> + Clone {
+    lattice.positions()
 }

@@ -123,9 +123,10 @@ impl TorusLayout {
         let up = Direction::plus(axis);
         let line: Vec<Position> = lattice.line(first, axis).collect();
         let last = line.iter().rposition(|&at| self.grid.is_present(at));
-        let is_end = |index| Some(index) == last && !lattice.is_looped(axis);
         let ends = line.iter().enumerate().filter(|&(index, &at)| {
-            self.grid.is_present(at) && !self.grid.has_cable(at, up) && !is_end(index)
+            self.grid.is_present(at)
+                && !self.grid.has_cable(at, up)
+                && !is_end(&last, lattice, index, axis)
         });
         let gaps = ends.map(|(_, &at)| lattice.coordinates(at)).collect();
         Ring { axis, first: lattice.coordinates(first), gaps }
@@ -134,4 +135,8 @@ impl TorusLayout {
     fn position(&self, at: Coordinates) -> Position {
         self.grid.lattice.position(at.0.map(i64::from))
     }
+}
+
+fn is_end(last: &Option<usize>, lattice: &super::Lattice, index: usize, axis: usize) -> bool {
+    Some(index) == *last && !lattice.is_looped(axis)
 }

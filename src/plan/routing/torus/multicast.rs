@@ -92,11 +92,7 @@ impl MasterTree {
         let has_same_cables = |at: Position| {
             let Some(from) = self.from[at.index()] else { return true };
             let parent = grid.lattice.step(at, from.opposite());
-            let port_groups = |grid: &Grid| {
-                let ends = [grid.port_group(parent, from), grid.port_group(at, from.opposite())];
-                ends.map(<[u8]>::to_vec)
-            };
-            port_groups(grid) == port_groups(old)
+            groups_between(grid, parent, from, at) == groups_between(old, parent, from, at)
         };
         // If two cables of a port group were exchanged, the port numbers may differ at one end
         // only.
@@ -158,6 +154,11 @@ impl MasterTree {
             (at, port) = (parent, down[cable]);
         }
     }
+}
+
+fn groups_between(grid: &Grid, parent: Position, from: Direction, at: Position) -> [Vec<u8>; 2] {
+    let ends = [grid.port_group(parent, from), grid.port_group(at, from.opposite())];
+    ends.map(<[u8]>::to_vec)
 }
 
 /// A spanning tree under construction.
@@ -247,14 +248,17 @@ impl<'a> TreeBuilder<'a> {
                 }
                 _ => None,
             };
-            let incapable = |switch| {
-                let node = fabric.switch(switch);
-                (node.switch_info.multicast_fdb_cap() == 0).then(|| node.guid())
-            };
-            cut[at.index()] = inherited.or_else(|| self.grid.switch(at).and_then(incapable));
+            cut[at.index()] = inherited.or_else(|| {
+                self.grid.switch(at).and_then(|switch| incapable_switch(fabric, switch))
+            });
         }
         cut
     }
+}
+
+fn incapable_switch(fabric: &Fabric, switch: SwitchId) -> Option<Guid> {
+    let node = fabric.switch(switch);
+    (node.switch_info.multicast_fdb_cap() == 0).then(|| node.guid())
 }
 
 /// The root: the crossing of a complete row and a complete column of a plane z, on the diagonal
@@ -266,9 +270,9 @@ pub(super) fn root(grid: &Grid) -> Option<Position> {
     let xm = rx / 2;
     let ym = ry / 2;
     let zm = rz / 2;
-    let is_present = |x, y, z| grid.is_present(lattice.position([x, y, z]));
     let is_cross = |x: i64, y: i64, z: i64| {
-        (0..rx).all(|other| is_present(other, y, z)) && (0..ry).all(|other| is_present(x, other, z))
+        (0..rx).all(|other| is_present(grid, lattice, other, y, z))
+            && (0..ry).all(|other| is_present(grid, lattice, x, other, z))
     };
     let middle = |z: i64| {
         let around = (1..=xm.min(ym)).flat_map(|k| [(xm - k, ym - k), (xm + k, ym + k)]);
@@ -281,10 +285,19 @@ pub(super) fn root(grid: &Grid) -> Option<Position> {
         let (x, y) = wrapped(found);
         Some(lattice.position([x, y, z]))
     };
-    let is_full = |z: i64| (0..ry).all(|y| (0..rx).all(|x| is_present(x, y, z)));
     let planes = std::iter::once(zm).chain((1..=zm).flat_map(|k| [zm - k, zm + k]));
     let mut planes = planes.map(|z| z.rem_euclid(rz));
-    planes.find_map(|z| if is_full(z) { middle(z) } else { None }).or_else(|| middle(zm))
+    planes
+        .find_map(|z| if is_full(grid, lattice, z, ry, rx) { middle(z) } else { None })
+        .or_else(|| middle(zm))
+}
+
+fn is_full(grid: &Grid, lattice: &super::Lattice, z: i64, ry: i64, rx: i64) -> bool {
+    (0..ry).all(|y| (0..rx).all(|x| is_present(grid, lattice, x, y, z)))
+}
+
+fn is_present(grid: &Grid, lattice: &super::Lattice, x: i64, y: i64, z: i64) -> bool {
+    grid.is_present(lattice.position([x, y, z]))
 }
 
 fn no_root(grid: &Grid, names: &PartNames<'_>) -> Note {

@@ -51,18 +51,7 @@ impl<'a> PartNames<'a> {
     }
 
     fn usual(&self, direction: Direction) -> &[u32] {
-        let count = || {
-            let mut usual: [Vec<u32>; 6] = std::array::from_fn(|_| vec![0; 256]);
-            for (at, _) in self.grid.placed() {
-                for direction in Direction::ALL {
-                    for &port in self.grid.port_group(at, direction) {
-                        usual[direction.index()][usize::from(port)] += 1;
-                    }
-                }
-            }
-            usual
-        };
-        &self.usual.get_or_init(count)[direction.index()]
+        &self.usual.get_or_init(|| cable_counts(self.grid))[direction.index()]
     }
 
     /// The switch at a position, or the one that was there.
@@ -156,6 +145,18 @@ impl<'a> PartNames<'a> {
             _ => format!("port {num}"),
         }
     }
+}
+
+fn cable_counts(grid: &Grid) -> [Vec<u32>; 6] {
+    let mut usual: [Vec<u32>; 6] = std::array::from_fn(|_| vec![0; 256]);
+    for (at, _) in grid.placed() {
+        for direction in Direction::ALL {
+            for &port in grid.port_group(at, direction) {
+                usual[direction.index()][usize::from(port)] += 1;
+            }
+        }
+    }
+    usual
 }
 
 fn list(names: impl Iterator<Item = String>) -> String {

@@ -10,8 +10,14 @@ pub(super) const QOS_BIT: u8 = 8;
 /// The SL of paths between the end ports of two switches: bit d is set if the shorter way crosses
 /// the dateline of dimension d; the QoS bit is that of `hint`.
 pub(super) fn path_sl(lattice: &Lattice, from: Coordinates, to: Coordinates, hint: Sl) -> Sl {
-    let dateline = |axis: usize| u8::from(lattice.crosses(axis, from.0[axis], to.0[axis])) << axis;
-    Sl(dateline(0) | dateline(1) | dateline(2) | hint.0 & QOS_BIT)
+    Sl(dateline(lattice, &from.0, &to.0, 0)
+        | dateline(lattice, &from.0, &to.0, 1)
+        | dateline(lattice, &from.0, &to.0, 2)
+        | hint.0 & QOS_BIT)
+}
+
+fn dateline(lattice: &Lattice, from_0: &[u32; 3], to_0: &[u32; 3], axis: usize) -> u8 {
+    u8::from(lattice.crosses(axis, from_0[axis], to_0[axis])) << axis
 }
 
 /// The key of a source outside the torus.
@@ -35,21 +41,28 @@ pub(super) struct DatelineBits {
 
 impl DatelineBits {
     pub(super) fn new(lattice: &Lattice, to: Coordinates, hint: Sl) -> Self {
-        let along = |axis: usize| {
-            (0..lattice.radix(axis))
-                .map(|from| u8::from(lattice.crosses(axis, from, to.0[axis])) << axis)
-                .collect()
-        };
-        Self { bits: std::array::from_fn(along), level: hint.0 & QOS_BIT }
+        Self {
+            bits: std::array::from_fn(|axis| direction_along(lattice, &to.0, axis)),
+            level: hint.0 & QOS_BIT,
+        }
     }
 
     /// [`path_sl`] from a switch with this key.
     #[inline]
     pub(super) fn path_sl(&self, from: u64) -> Sl {
         let [x, y, z] = &self.bits;
-        let coordinate = |axis: u32| usize::from((from >> (axis * KEY_BITS)) as u16);
-        Sl(x[coordinate(0)] | y[coordinate(1)] | z[coordinate(2)] | self.level)
+        Sl(x[coordinate(0, from)] | y[coordinate(1, from)] | z[coordinate(2, from)] | self.level)
     }
+}
+
+fn coordinate(axis: u32, from: u64) -> usize {
+    usize::from((from >> (axis * KEY_BITS)) as u16)
+}
+
+fn direction_along(lattice: &Lattice, to_0: &[u32; 3], axis: usize) -> Vec<u8> {
+    (0..lattice.radix(axis))
+        .map(|from| u8::from(lattice.crosses(axis, from, to_0[axis])) << axis)
+        .collect()
 }
 
 #[cfg(test)]
@@ -60,14 +73,15 @@ mod tests {
     #[test]
     fn worked_examples() {
         let lattice = torus([6, 5, 1]);
-        let sl = |[a, b]: [u32; 2], [c, d]: [u32; 2], hint| {
-            path_sl(&lattice, Coordinates([a, b, 0]), Coordinates([c, d, 0]), Sl(hint)).0
-        };
-        assert_eq!(sl([0, 4], [2, 1], 0), 2);
-        assert_eq!(sl([5, 0], [1, 0], 0), 1);
-        assert_eq!(sl([5, 0], [2, 0], 0), 0);
-        assert_eq!(sl([0, 4], [2, 1], 11), 10);
-        assert_eq!(sl([1, 1], [1, 1], 15), 8);
+        assert_eq!(sl(&lattice, [0, 4], [2, 1], 0), 2);
+        assert_eq!(sl(&lattice, [5, 0], [1, 0], 0), 1);
+        assert_eq!(sl(&lattice, [5, 0], [2, 0], 0), 0);
+        assert_eq!(sl(&lattice, [0, 4], [2, 1], 11), 10);
+        assert_eq!(sl(&lattice, [1, 1], [1, 1], 15), 8);
+    }
+
+    fn sl(lattice: &Lattice, [a, b]: [u32; 2], [c, d]: [u32; 2], hint: u8) -> u8 {
+        path_sl(lattice, Coordinates([a, b, 0]), Coordinates([c, d, 0]), Sl(hint)).0
     }
 
     #[test]

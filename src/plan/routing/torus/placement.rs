@@ -224,16 +224,15 @@ impl<'a> Placement<'a> {
         cube: &[Position; 8],
         candidate: &Candidate,
     ) -> Option<(Position, SwitchId)> {
-        let position = |corner: u8| cube[usize::from(corner)];
         match *candidate {
             Candidate::Face { target, from, middle, to } => {
-                let [from, middle, to] =
-                    [from, middle, to].map(|corner| self.switches[position(corner).index()]);
+                let [from, middle, to] = [from, middle, to]
+                    .map(|corner| self.switches[corner_position(cube, corner).index()]);
                 let switch = self.free.fourth_corner(from?, middle?, to?)?;
-                Some((position(target), switch))
+                Some((corner_position(cube, target), switch))
             }
             Candidate::Perpendicular { target, base, axis, arms } => {
-                let at = position(base);
+                let at = corner_position(cube, base);
                 let axis = usize::from(axis);
                 if !self.radix_4_rings_are_known(at, axis) {
                     return None;
@@ -243,10 +242,14 @@ impl<'a> Placement<'a> {
                     if target_is_up { Direction::minus(axis) } else { Direction::plus(axis) };
                 let opposite = self.switches[self.lattice.step(at, away).index()]?;
                 let arms = (0..8).filter(|corner| arms >> corner & 1 == 1);
-                let arms: Option<Vec<SwitchId>> =
-                    arms.map(|corner| self.switches[position(corner).index()]).collect();
+                let arms: Option<Vec<SwitchId>> = arms
+                    .map(|corner| self.switches[corner_position(cube, corner).index()])
+                    .collect();
                 let base = self.switches[at.index()]?;
-                Some((position(target), self.free.perpendicular(base, opposite, &arms?)?))
+                Some((
+                    corner_position(cube, target),
+                    self.free.perpendicular(base, opposite, &arms?)?,
+                ))
             }
         }
     }
@@ -259,10 +262,9 @@ impl<'a> Placement<'a> {
             if !self.lattice.is_looped(other) || self.lattice.radix(other) != 4 {
                 return true;
             }
-            let next = |at| self.lattice.step(at, Direction::plus(other));
-            let one = next(at);
-            let two = next(next(at));
-            let three = next(two);
+            let one = next_position(self.lattice, at, other);
+            let two = next_position(self.lattice, next_position(self.lattice, at, other), other);
+            let three = next_position(self.lattice, two, other);
             let others = [one, two, three];
             if others.iter().filter(|at| self.switches[at.index()].is_some()).count() < 2 {
                 return false;
@@ -319,6 +321,14 @@ impl<'a> Placement<'a> {
         let limit = exceeded.map(|exceeded| exceeded.note(fabric, &grid, true));
         Err(PlacementError::Contradiction(limit.into_iter().chain(contradictions).collect()))
     }
+}
+
+fn next_position(lattice: &Lattice, at: Position, other: usize) -> Position {
+    lattice.step(at, Direction::plus(other))
+}
+
+fn corner_position(cube: &[Position; 8], corner: u8) -> Position {
+    cube[usize::from(corner)]
 }
 
 fn placed_twice(grid: &Grid, fabric: &Fabric, first: Position, second: Position) -> Note {

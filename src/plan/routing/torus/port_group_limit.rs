@@ -32,8 +32,6 @@ impl PortGroupLimit {
         limit: usize,
         overfull: impl Iterator<Item = [SwitchId; 2]>,
     ) -> Option<Self> {
-        let parallel =
-            |[a, b]: [SwitchId; 2]| cabling.links(a).iter().filter(|link| link.peer == b).count();
         let bundles: BTreeSet<[SwitchId; 2]> =
             overfull.map(|[a, b]| [a.min(b), a.max(b)]).collect();
         let placed: BTreeSet<SwitchId> = grid.placed().map(|(_, switch)| switch).collect();
@@ -41,18 +39,19 @@ impl PortGroupLimit {
             let links = cabling.links(switch).iter().filter(move |link| link.peer > switch);
             links.filter(|link| placed.contains(&link.peer)).map(move |link| [switch, link.peer])
         });
-        let local_ports = |switch: SwitchId| cabling.hosts(switch).len() + 1;
         let local: Vec<Position> = grid
             .placed()
-            .filter(|&(_, switch)| local_ports(switch) > limit)
+            .filter(|&(_, switch)| local_ports(cabling, switch) > limit)
             .map(|(at, _)| at)
             .collect();
         if bundles.is_empty() && local.is_empty() {
             return None;
         }
-        let most_local = placed.iter().map(|&switch| local_ports(switch)).max().unwrap_or(0);
-        let needed = neighbors.map(parallel).max().unwrap_or(0).max(most_local);
-        let widest = bundles.iter().map(|&pair| parallel(pair)).max().unwrap_or(0);
+        let most_local =
+            placed.iter().map(|&switch| local_ports(cabling, switch)).max().unwrap_or(0);
+        let needed =
+            neighbors.map(|a| parallel_cables(cabling, a)).max().unwrap_or(0).max(most_local);
+        let widest = bundles.iter().map(|&pair| parallel_cables(cabling, pair)).max().unwrap_or(0);
         Some(Self { limit, bundles, widest, local, most_local, needed })
     }
 
@@ -105,4 +104,12 @@ impl PortGroupLimit {
         let severity = if is_unroutable { Severity::Error } else { Severity::Warning };
         Note::new(severity, Some(code), text)
     }
+}
+
+fn local_ports(cabling: &Cabling, switch: SwitchId) -> usize {
+    cabling.hosts(switch).len() + 1
+}
+
+fn parallel_cables(cabling: &Cabling, [a, b]: [SwitchId; 2]) -> usize {
+    cabling.links(a).iter().filter(|link| link.peer == b).count()
 }

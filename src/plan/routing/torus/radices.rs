@@ -144,13 +144,14 @@ impl OutsideTorus<'_> {
         let lattice = &self.grid.lattice;
         let configured = lattice.radix(axis);
         let is_looped = lattice.is_looped(axis);
-        let is_empty = |coordinate: u32| self.layer(axis, coordinate).next().is_none();
         // In an open dimension the layers begin anew behind its end.
         let firsts: Vec<u32> = (0..configured)
-            .filter(|&c| !is_empty(c) && is_empty((c + configured - 1) % configured))
+            .filter(|&c| {
+                !self.is_empty(c, axis) && self.is_empty((c + configured - 1) % configured, axis)
+            })
             .collect();
         let [first] = firsts[..] else { return None };
-        let wired = (0..configured).filter(|&c| !is_empty(c)).count() as u32;
+        let wired = (0..configured).filter(|&c| !self.is_empty(c, axis)).count() as u32;
         let last = (first + wired - 1) % configured;
         if !is_looped && last < first {
             return None;
@@ -180,8 +181,7 @@ impl OutsideTorus<'_> {
             for (at, switch) in self.layer(axis, coordinate) {
                 lines += 1;
                 let is_gap = !self.grid.has_cable(at, Direction::plus(axis));
-                let leads_outside = || self.neighbors(switch).any(|far| !self.is_placed(far));
-                open += usize::from(is_gap && leads_outside());
+                open += usize::from(is_gap && self.leads_outside(switch));
             }
             2 * open > lines
         })?;
@@ -212,5 +212,13 @@ impl OutsideTorus<'_> {
             layer = next;
             added += 1;
         }
+    }
+
+    fn is_empty(&self, coordinate: u32, axis: usize) -> bool {
+        self.layer(axis, coordinate).next().is_none()
+    }
+
+    fn leads_outside(&self, switch: SwitchId) -> bool {
+        self.neighbors(switch).any(|far| !self.is_placed(far))
     }
 }

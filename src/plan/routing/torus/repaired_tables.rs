@@ -15,6 +15,7 @@ use super::unicast::{
 use crate::plan::LidTable;
 use crate::plan::routing::Lft;
 use crate::plan::routing::lft::BlockPool;
+use crate::plan::routing::torus::destinations::Destinations;
 use crate::wire::attr::tables::LFT_NO_PATH;
 use std::sync::Arc;
 
@@ -98,14 +99,14 @@ impl Tables<'_> {
     /// The entries of a table that is computed anew.
     fn entries(&self, at: Position, hops: &[u8]) -> Vec<u8> {
         let Self { grid, inputs, .. } = *self;
-        let groups = || inputs.destinations.groups();
         if !grid.port_groups.are_parallel_at(at) {
-            return filled_table(grid, inputs.max, at, hops, groups()).0;
+            return filled_table(grid, inputs.max, at, hops, groups(&inputs.destinations)).0;
         }
         let mut is_detour = vec![false; grid.lattice.len()];
         self.repaired.detours_at(at).for_each(|to| is_detour[to.index()] = true);
-        let intact = groups().filter(|(to, _)| !is_detour[to.index()]);
-        let in_turn = intact.chain(groups().filter(|(to, _)| is_detour[to.index()]));
+        let intact = groups(&inputs.destinations).filter(|(to, _)| !is_detour[to.index()]);
+        let in_turn =
+            intact.chain(groups(&inputs.destinations).filter(|(to, _)| is_detour[to.index()]));
         filled_table(grid, inputs.max, at, hops, in_turn).0
     }
 
@@ -161,6 +162,12 @@ impl Tables<'_> {
         }
         differences(&hops.now, &hops.before).map(|to| Position(to as u32)).collect()
     }
+}
+
+fn groups(
+    destinations: &Arc<Destinations>,
+) -> impl Iterator<Item = (Position, &[TorusDestination])> {
+    destinations.groups()
 }
 
 /// Indices at which two rows of next hops differ.

@@ -70,19 +70,6 @@ pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Note {
         None => FailureModel::of(grid),
     };
     let missing = model.missing();
-    let name = |part: &MissingPart| match *part {
-        MissingPart::Cable(at, axis) => names.cable(at, Direction::plus(axis)),
-        MissingPart::Switch(at) => names.switch(at),
-    };
-    let numbered = |parts: &[MissingPart]| {
-        let shown = parts.iter().take(MAX_LISTED_REPAIRS).enumerate();
-        let mut list: Vec<String> =
-            shown.map(|(index, part)| format!("({}) {}", index + 1, name(part))).collect();
-        if parts.len() > MAX_LISTED_REPAIRS {
-            list.push(format!("and {} more", parts.len() - MAX_LISTED_REPAIRS));
-        }
-        list.join(", ")
-    };
     let text = if missing.is_empty() {
         "no switch or cable is missing: torus-2QoS.conf does not describe this fabric".to_owned()
     } else if missing.len() > MAX_PARTS {
@@ -98,13 +85,30 @@ pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Note {
                 format!(
                     "the present switches and cables would suffice, but not all switches can be \
                      placed: repair first the parts next to unplaced switches, such as {}",
-                    numbered(&near)
+                    numbered(names, &near)
                 )
             }
-            plan => format!("repair first, in this order: {}", numbered(&plan)),
+            plan => format!("repair first, in this order: {}", numbered(names, &plan)),
         }
     };
     Note::warning(text)
+}
+
+fn numbered(names: &PartNames<'_>, parts: &[MissingPart]) -> String {
+    let shown = parts.iter().take(MAX_LISTED_REPAIRS).enumerate();
+    let mut list: Vec<String> =
+        shown.map(|(index, part)| format!("({}) {}", index + 1, part_name(names, part))).collect();
+    if parts.len() > MAX_LISTED_REPAIRS {
+        list.push(format!("and {} more", parts.len() - MAX_LISTED_REPAIRS));
+    }
+    list.join(", ")
+}
+
+fn part_name(names: &PartNames<'_>, part: &MissingPart) -> String {
+    match *part {
+        MissingPart::Cable(at, axis) => names.cable(at, Direction::plus(axis)),
+        MissingPart::Switch(at) => names.switch(at),
+    }
 }
 
 /// Missing parts, sorted by distance from switches that are present but not placed.
@@ -115,24 +119,26 @@ fn nearest_first(
 ) -> Vec<MissingPart> {
     let lattice = &grid.lattice;
     let unplaced: Vec<Position> = grid.missing().filter(|&at| model.is_present(at)).collect();
-    let apart = |a: Position, b: Position| -> u32 {
-        (0..3)
-            .map(|axis| {
-                let direct = lattice.coordinate(a, axis).abs_diff(lattice.coordinate(b, axis));
-                let around = lattice.radix(axis) - direct;
-                if lattice.is_looped(axis) { direct.min(around) } else { direct }
-            })
-            .sum()
-    };
     parts.sort_by_cached_key(|part| {
         let ends = match *part {
             MissingPart::Cable(at, axis) => [at, lattice.step(at, Direction::plus(axis))],
             MissingPart::Switch(at) => [at; 2],
         };
-        let distances = unplaced.iter().flat_map(|&at| ends.map(|end| apart(at, end)));
+        let distances =
+            unplaced.iter().flat_map(|&at| ends.map(|end| distance_between(lattice, at, end)));
         distances.min()
     });
     parts
+}
+
+fn distance_between(lattice: &super::Lattice, a: Position, b: Position) -> u32 {
+    (0..3)
+        .map(|axis| {
+            let direct = lattice.coordinate(a, axis).abs_diff(lattice.coordinate(b, axis));
+            let around = lattice.radix(axis) - direct;
+            if lattice.is_looped(axis) { direct.min(around) } else { direct }
+        })
+        .sum()
 }
 
 #[cfg(test)]
@@ -158,7 +164,6 @@ mod tests {
             Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a node");
         let radix = shape.radix.map(u32::from);
         let lattice = Lattice::new(TorusSize { radix, looped: shape.looped }).expect("it fits");
-        let switch = |at: Position| Some(SwitchId(at.0));
         let switches: Vec<_> =
             lattice.positions().map(|at| switch(at).filter(|_| !is_lost(at, 3))).collect();
         let mut cables = Vec::new();
@@ -167,8 +172,11 @@ mod tests {
                 let up = Direction::plus(axis);
                 let is_cable_lost = is_lost(at, axis);
                 let next = lattice.step(at, up);
-                let is_there = |at: Position| switches[at.index()].is_some();
-                if !is_cable_lost && !lattice.is_edge(at, up) && is_there(at) && is_there(next) {
+                if !is_cable_lost
+                    && !lattice.is_edge(at, up)
+                    && is_there(&switches, at)
+                    && is_there(&switches, next)
+                {
                     cables.push(TorusCable { ends: [at, next], axis: axis as u8, ports: [1, 2] });
                 }
             }
@@ -178,6 +186,14 @@ mod tests {
         let positions = Vec::new();
         let local = LocalPorts::default();
         (fabric, Grid { lattice, switches, positions, order, port_groups, local })
+    }
+
+    fn is_there(switches: &[Option<SwitchId>], at: Position) -> bool {
+        switches[at.index()].is_some()
+    }
+
+    fn switch(at: Position) -> Option<SwitchId> {
+        Some(SwitchId(at.0))
     }
 
     proptest! {

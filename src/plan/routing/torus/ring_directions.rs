@@ -73,18 +73,18 @@ impl AxisDirections {
     /// Sets the rows of the ring that starts at `first`, and computes them if no ring in the same
     /// state has been seen.
     fn add_ring(&mut self, grid: &Grid, first: Position, axis: usize) {
-        let line = || grid.lattice.line(first, axis);
         let state = state(grid, first, axis);
         let mut start = match self.tables.get(&state) {
             Some(&start) => start,
             None => {
                 let start = self.rows.len() as u32;
-                line().for_each(|at| self.add_row(grid, at, axis));
+                positions_of_line(&grid.lattice, first, axis)
+                    .for_each(|at| self.add_row(grid, at, axis));
                 self.tables.insert(state, start);
                 start
             }
         };
-        for at in line() {
+        for at in positions_of_line(&grid.lattice, first, axis) {
             self.row[at.index()] = start;
             start += self.radix as u32;
         }
@@ -98,6 +98,14 @@ impl AxisDirections {
             direction.flatten().map_or(NO_DIRECTION, |direction| direction.index() as u8)
         }));
     }
+}
+
+fn positions_of_line(
+    lattice: &Lattice,
+    first: Position,
+    axis: usize,
+) -> impl Iterator<Item = Position> {
+    lattice.line(first, axis)
 }
 
 /// The state of the ring that starts at `first`: for each position a bit each for the switch, the
@@ -182,27 +190,31 @@ mod tests {
 
     /// A torus without the switches and cables with these numbers.
     fn grid(lattice: &Lattice, holes: &[u32], cuts: &[u32]) -> Grid {
-        let is_there = |at: Position| !holes.contains(&at.0);
         let mut cables = Vec::new();
         for (at, axis) in lattice.positions().flat_map(|at| (0..3).map(move |axis| (at, axis))) {
             let up = Direction::plus(axis);
             let ends = [at, lattice.step(at, up)];
             let is_cut = cuts.contains(&(3 * at.0 + axis as u32)) || lattice.is_edge(at, up);
-            if lattice.is_active(axis) && !is_cut && ends.into_iter().all(is_there) {
+            if lattice.is_active(axis) && !is_cut && ends.into_iter().all(|at| is_there(holes, at))
+            {
                 cables.push(TorusCable { ends, axis: axis as u8, ports: [1, 2] });
             }
         }
         Grid {
             switches: lattice
                 .positions()
-                .map(|at| is_there(at).then_some(SwitchId(at.0)))
+                .map(|at| is_there(holes, at).then_some(SwitchId(at.0)))
                 .collect(),
             positions: Vec::new(),
-            order: lattice.positions().filter(|&at| is_there(at)).collect(),
+            order: lattice.positions().filter(|&at| is_there(holes, at)).collect(),
             port_groups: PortGroups::new(lattice.len(), &cables),
             local: LocalPorts::default(),
             lattice: lattice.clone(),
         }
+    }
+
+    fn is_there(holes: &[u32], at: Position) -> bool {
+        !holes.contains(&at.0)
     }
 
     proptest! {

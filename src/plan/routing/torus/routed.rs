@@ -151,8 +151,7 @@ impl Torus {
 
     /// The switch at `coordinates`; `None` if it is missing or they lie outside the torus.
     pub fn switch_at(&self, coordinates: Coordinates) -> Option<SwitchId> {
-        let outside = |axis: usize| coordinates.0[axis] >= self.parts.grid.lattice.radix(axis);
-        if (0..3).any(outside) {
+        if (0..3).any(|axis| is_outside(&coordinates.0, &self.parts, axis)) {
             return None;
         }
         self.parts.grid.switch(self.parts.grid.lattice.position(coordinates.0.map(i64::from)))
@@ -222,8 +221,7 @@ impl Torus {
 
     /// True if packets from one switch to another are led around damage, other than in the undamaged torus.
     pub fn is_detour(&self, from: SwitchId, to: SwitchId) -> bool {
-        let at = |switch: SwitchId| self.parts.grid.position_of(switch);
-        match (&self.parts.repaired, at(from), at(to)) {
+        match (&self.parts.repaired, at(&self.parts, from), at(&self.parts, to)) {
             (Some(repaired), Some(from), Some(to)) => repaired.is_detour(from, to),
             _ => false,
         }
@@ -277,6 +275,14 @@ impl Torus {
     fn attachment(&self, port: PortId) -> Option<Attachment> {
         self.attachments.get(port.index()).copied().flatten()
     }
+}
+
+fn at(parts: &TorusParts, switch: SwitchId) -> Option<Position> {
+    parts.grid.position_of(switch)
+}
+
+fn is_outside(coordinates_0: &[u32; 3], parts: &TorusParts, axis: usize) -> bool {
+    coordinates_0[axis] >= parts.grid.lattice.radix(axis)
 }
 
 impl RoutingPolicy for Torus {

@@ -58,7 +58,10 @@ impl<'a> FreeCables<'a> {
         opposite: SwitchId,
         arms: &[SwitchId],
     ) -> Option<SwitchId> {
-        let is_square = |n| arms.iter().all(|&arm| self.fourth_corner(arm, base, n).is_some());
-        self.neighbors(base).find(|&n| n != opposite && is_square(n))
+        self.neighbors(base).find(|&n| n != opposite && self.is_square(arms, n, base))
+    }
+
+    fn is_square(&self, arms: &[SwitchId], n: SwitchId, base: SwitchId) -> bool {
+        arms.iter().all(|&arm| self.fourth_corner(arm, base, n).is_some())
     }
 }

@@ -121,16 +121,12 @@ fn coordinate_warning(
     [index, used]: [usize; 2],
 ) -> Option<Note> {
     let lattice = &grid.lattice;
-    let position = |guid: Guid| {
-        let node = fabric.node(fabric.node_by_guid(guid)?);
-        grid.positions.get(node.switch?.index()).copied().flatten()
-    };
     let links: Vec<NamedLink> = active_links(lattice, seed).collect();
     let guid = links.first()?.link.origin;
-    let at = position(guid)?;
+    let at = position_of(fabric, &grid.positions, guid)?;
     let consequence = "established connections keep the SLs from before, and can deadlock";
     for NamedLink { keyword, direction, link, .. } in &links {
-        let neighbor = position(link.neighbor)?;
+        let neighbor = position_of(fabric, &grid.positions, link.neighbor)?;
         if lattice.step(at, *direction) != neighbor {
             return Some(warning(format!(
                 "torus seed {index} gives other coordinates than seed {used}: its {keyword} leads \
@@ -161,17 +157,30 @@ fn coordinate_warning(
     )))
 }
 
+fn position_of(fabric: &Fabric, positions: &[Option<Position>], guid: Guid) -> Option<Position> {
+    let node = fabric.node(fabric.node_by_guid(guid)?);
+    positions.get(node.switch?.index()).copied().flatten()
+}
+
 /// Number of ordered pairs of positions whose SL stays the same if the coordinates `at` become `own`.
 fn unchanged_sls(lattice: &Lattice, at: Coordinates, own: Coordinates) -> u64 {
     (0..3)
         .map(|axis| {
             let radix = lattice.radix(axis);
-            let moved = |c: u32| (c + radix + own.0[axis] - at.0[axis]) % radix;
             let pairs = (0..radix).flat_map(|a| (0..radix).map(move |b| (a, b)));
             let same = pairs.filter(|&(a, b)| {
-                lattice.crosses(axis, a, b) == lattice.crosses(axis, moved(a), moved(b))
+                lattice.crosses(axis, a, b)
+                    == lattice.crosses(
+                        axis,
+                        moved_coordinate(&own.0, &at.0, a, radix, axis),
+                        moved_coordinate(&own.0, &at.0, b, radix, axis),
+                    )
             });
             same.count() as u64
         })
         .product()
+}
+
+fn moved_coordinate(own_0: &[u32; 3], at_0: &[u32; 3], c: u32, radix: u32, axis: usize) -> u32 {
+    (c + radix + own_0[axis] - at_0[axis]) % radix
 }

@@ -74,12 +74,16 @@ impl VlHistogram {
             0 => 15,
             vls => vls,
         };
-        let least = |ports: &[u32; 16]| {
-            let used = ports.iter().zip(0u8..).find(|&(&count, _)| count > 0);
-            used.map_or(15, |(_, vls)| vls).min(allowed)
-        };
-        VlCounts { switch_links: least(&self.switch_links), end_ports: least(&self.end_ports) }
+        VlCounts {
+            switch_links: least_used_vl(&self.switch_links, allowed),
+            end_ports: least_used_vl(&self.end_ports, allowed),
+        }
     }
+}
+
+fn least_used_vl(ports: &[u32; 16], allowed: u8) -> u8 {
+    let used = ports.iter().zip(0u8..).find(|&(&count, _)| count > 0);
+    used.map_or(15, |(_, vls)| vls).min(allowed)
 }
 
 /// Number of data VLs of a port; `None` if it is down or its VLCap is invalid.

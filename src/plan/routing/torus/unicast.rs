@@ -161,10 +161,13 @@ impl PreviousLfts<'_> {
         inputs: &LftInputs,
         at: Position,
     ) -> Option<Arc<Lft>> {
-        let balances_cables = || grid.port_groups.are_parallel_at(at);
         match comparison {
             Comparison::Different => return None,
-            Comparison::FewChanged | Comparison::Reordered if balances_cables() => return None,
+            Comparison::FewChanged | Comparison::Reordered
+                if balances_cables(&grid.port_groups, at) =>
+            {
+                return None;
+            }
             _ => {}
         }
         let old = &self.inputs.directions;
@@ -178,6 +181,10 @@ impl PreviousLfts<'_> {
             _ => Some(lft.clone()),
         }
     }
+}
+
+fn balances_cables(port_groups: &super::grid::PortGroups, at: Position) -> bool {
+    port_groups.are_parallel_at(at)
 }
 
 /// A copy of the table of the switch at `at`, which must have at most one cable in each direction,

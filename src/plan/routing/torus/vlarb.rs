@@ -46,8 +46,11 @@ pub(super) fn table_warning(class: PortClass, weights: &[u32; 16]) -> Option<&'s
 
 /// True if VLs 0-3 have equal weights, and VLs 4-7 have equal weights.
 fn is_fair(weights: &[u32; 16]) -> bool {
-    let is_even = |weights: &[u32]| weights.windows(2).all(|pair| pair[0] == pair[1]);
     is_even(&weights[0..4]) && is_even(&weights[4..8])
+}
+
+fn is_even(weights: &[u32]) -> bool {
+    weights.windows(2).all(|pair| pair[0] == pair[1])
 }
 
 /// True if a VL other than 0 and 4 has weight.
@@ -167,12 +170,6 @@ mod tests {
 
     #[test]
     fn tables_of_scopes_are_judged_by_port() {
-        let table = |entries: &[(usize, u32)]| {
-            let mut weights = [0; 16];
-            entries.iter().for_each(|&(vl, weight)| weights[vl] = weight);
-            weights
-        };
-        let of = |class, entries: &[(usize, u32)]| table_warning(class, &table(entries)).is_some();
         let fair: Vec<_> = (0..4).map(|vl| (vl, 9)).chain((4..8).map(|vl| (vl, 5))).collect();
         assert!(!of(PortClass::Along(1), &fair));
         assert!(of(PortClass::Along(1), &fair[..7]));
@@ -180,6 +177,16 @@ mod tests {
         assert!(of(PortClass::Host, &fair[..4]), "nothing is left for the second level");
         assert!(!of(PortClass::Outside, &[(0, 4), (1, 8)]));
         assert!(of(PortClass::Outside, &fair));
+    }
+
+    fn of(class: PortClass, entries: &[(usize, u32)]) -> bool {
+        table_warning(class, &table(entries)).is_some()
+    }
+
+    fn table(entries: &[(usize, u32)]) -> [u32; 16] {
+        let mut weights = [0; 16];
+        entries.iter().for_each(|&(vl, weight)| weights[vl] = weight);
+        weights
     }
 
     #[test]

@@ -123,20 +123,33 @@ impl TopologyRecord {
         if present.iter().any(|(near, far)| self.links.get(near) != Some(far)) {
             return false;
         }
-        let is_missing = |guid: Guid| fabric.node_by_guid(guid).is_none();
-        let is_switch =
-            |guid: Guid| self.nodes.get(&guid).is_some_and(|node| node.switch.is_some());
         let mut leaves = HashMap::new();
         for (near, far) in &self.links {
-            *leaves.entry(near.0).or_insert(false) |= !is_switch(far.0);
+            *leaves.entry(near.0).or_insert(false) |= !is_switch(&self.nodes, far.0);
         }
-        let is_leaf = |guid: Guid| leaves.get(&guid).copied().unwrap_or(false);
         let may_lack = |(near, far): (&End, &End)| {
-            let between = is_switch(near.0) && is_switch(far.0);
-            let gone = |at: Guid| is_missing(at) && is_leaf(at);
+            let between = is_switch(&self.nodes, near.0) && is_switch(&self.nodes, far.0);
             // Routes of others may pass a link between leaf switches.
-            !between || ((gone(near.0) || gone(far.0)) && !(is_leaf(near.0) && is_leaf(far.0)))
+            !between
+                || ((is_gone(&leaves, fabric, near.0) || is_gone(&leaves, fabric, far.0))
+                    && !(is_leaf(&leaves, near.0) && is_leaf(&leaves, far.0)))
         };
         self.links.iter().filter(|(near, _)| !present.contains_key(near)).all(may_lack)
     }
+}
+
+fn is_gone(leaves: &HashMap<Guid, bool>, fabric: &Fabric, at: Guid) -> bool {
+    is_missing(fabric, at) && is_leaf(leaves, at)
+}
+
+fn is_leaf(leaves: &HashMap<Guid, bool>, guid: Guid) -> bool {
+    leaves.get(&guid).copied().unwrap_or(false)
+}
+
+fn is_switch(nodes: &HashMap<Guid, RecordedNode>, guid: Guid) -> bool {
+    nodes.get(&guid).is_some_and(|node| node.switch.is_some())
+}
+
+fn is_missing(fabric: &Fabric, guid: Guid) -> bool {
+    fabric.node_by_guid(guid).is_none()
 }

@@ -125,11 +125,9 @@ impl Run<'_> {
     fn step_or_fallbacks(&mut self, id: u64, ports: &PortSets) -> Vec<StepResult> {
         let chain = self.chain;
         let engines = self.engines;
-        let concerns = |configured: &ConfiguredStep| {
-            configured.step.id == id || configured.step.fallback_to == Some(id)
-        };
         let steps = chain.steps.iter().zip(engines);
-        let mut steps: Vec<_> = steps.filter(|(configured, _)| concerns(configured)).collect();
+        let mut steps: Vec<_> =
+            steps.filter(|(configured, _)| concerns_port_group(configured, id)).collect();
         // The step itself comes first, even if a fallback has a lower ID.
         steps.sort_by_key(|(configured, _)| configured.step.fallback_to.is_some());
         let mut results: Vec<StepResult> = Vec::new();
@@ -172,6 +170,10 @@ impl Run<'_> {
         );
         Some(result)
     }
+}
+
+fn concerns_port_group(configured: &ConfiguredStep, id: u64) -> bool {
+    configured.step.id == id || configured.step.fallback_to == Some(id)
 }
 
 /// The forwarding tables: the entries of each step replace those of the steps before it.

@@ -105,8 +105,8 @@ impl<'a> PortSets<'a> {
                 list.iter().any(|guid| self.is_named(guid, node, port, num))
             }),
             PortRule::GuidRange(first, last) => by_node(&|node, port, _| {
-                let within = |guid: Guid| (*first..=*last).contains(&guid);
-                within(node.guid()) || within(self.fabric.port(port).guid)
+                is_within(first, last, node.guid())
+                    || is_within(first, last, self.fabric.port(port).guid)
             }),
             PortRule::Names(list) => {
                 by_node(&|node, _, num| list.iter().any(|host| is_host(host, node, num)))
@@ -143,6 +143,10 @@ impl<'a> PortSets<'a> {
         let is_port = !node.is_switch() && self.fabric.port(port).guid == wanted.guid;
         is_node || (is_port && wanted.contains(num.0))
     }
+}
+
+fn is_within(first: &Guid, last: &Guid, guid: Guid) -> bool {
+    (*first..=*last).contains(&guid)
 }
 
 /// True for a port of a channel adapter whose node description is the host name, or begins with it

@@ -78,10 +78,14 @@ impl UpDown {
     fn direction(&self, from: SwitchId, to: SwitchId) -> Direction {
         let near = self.ranks.of(from);
         let far = self.ranks.of(to);
-        let id = |switch: SwitchId| self.ids[switch.index()];
-        let is_up = near > far || near == far && (near == 0 || id(from) > id(to));
+        let is_up = near > far
+            || near == far && (near == 0 || id_of(&self.ids, from) > id_of(&self.ids, to));
         if is_up { Direction::Up } else { Direction::Down }
     }
+}
+
+fn id_of(ids: &[u64], switch: SwitchId) -> u64 {
+    ids[switch.index()]
 }
 
 impl HopRule for UpDown {

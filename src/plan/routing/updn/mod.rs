@@ -58,20 +58,15 @@ impl Engine for Updn {
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
         let graph = SwitchGraph::new(input.fabric, &self.lists.hop_weights);
         let roots = Roots::find(input.fabric, &graph, &self.lists);
-        let refuse = |note: Note, dump: Option<Dump>| RoutingError {
-            engine: NAME,
-            notes: roots.notes.iter().cloned().chain([note]).collect(),
-            dump,
-        };
         if roots.switches.is_empty() {
-            return Err(refuse(roots.missing(), None));
+            return Err(refusal(&roots.notes, roots.missing(), None));
         }
         let dump = roots.dump(input.fabric);
         let ranks = Ranks::from(&graph, &roots.switches);
         if let Some(switch) = graph.switches().find(|&switch| ranks.of(switch) == UNRANKED) {
             let guid = input.fabric.switch(switch).guid();
             let text = format!("switch {guid} has no path to a root switch");
-            return Err(refuse(Note::error("AA0E", text), Some(dump)));
+            return Err(refusal(&roots.notes, Note::error("AA0E", text), Some(dump)));
         }
         let connect_roots = input.options.connect_roots && roots.may_be_connected();
         let structure = EngineStructure { roots: roots.switches.clone(), ..ranks.structure() };
@@ -93,13 +88,17 @@ impl Engine for Updn {
         if input.options.refuse_faulty_routes
             && let Some(gap) = balanced.gap_of_hosts(input.fabric)
         {
-            return Err(refuse(no_legal_path(&gap, &roots, input), Some(dump)));
+            return Err(refusal(&roots.notes, no_legal_path(&gap, &roots, input), Some(dump)));
         }
         let mut routing = balanced.routing;
         routing.notes.extend(roots.adjacency_warning(input.fabric, &graph));
         routing.notes.extend(roots.notes);
         Ok(routing)
     }
+}
+
+fn refusal(notes: &[Note], note: Note, dump: Option<Dump>) -> RoutingError {
+    RoutingError { engine: NAME, notes: notes.iter().cloned().chain([note]).collect(), dump }
 }
 
 fn no_legal_path(gap: &Gap, roots: &Roots, input: &RoutingInput<'_>) -> Note {

@@ -61,9 +61,12 @@ impl Roots {
         if self.from_file {
             return None;
         }
-        let is_root = |switch: SwitchId| self.switches.binary_search(&switch).is_ok();
         let (from, to) = self.switches.iter().find_map(|&from| {
-            let to = graph.links(from).iter().map(|link| link.to).find(|&to| is_root(to))?;
+            let to = graph
+                .links(from)
+                .iter()
+                .map(|link| link.to)
+                .find(|&to| is_root(&self.switches, to))?;
             Some((from, to))
         })?;
         Some(Note::warning(format!(
@@ -99,6 +102,10 @@ impl Roots {
     }
 }
 
+fn is_root(switches: &[SwitchId], switch: SwitchId) -> bool {
+    switches.binary_search(&switch).is_ok()
+}
+
 /// The switches from which more than 90 % of the hosts are equally far, and no other distance has
 /// more than 5 % of them. The roots of a fat tree are such switches.
 fn suggested(fabric: &Fabric, graph: &SwitchGraph) -> Vec<SwitchId> {
@@ -114,12 +121,13 @@ fn suggested(fabric: &Fabric, graph: &SwitchGraph) -> Vec<SwitchId> {
                 *count += u64::from(hosts);
             }
         }
-        let above = |percent: u64| {
-            by_distance.iter().filter(|&&count| count * 100 > total * percent).count()
-        };
-        above(90) == 1 && above(5) == 1
+        share_above(&by_distance, 90, total) == 1 && share_above(&by_distance, 5, total) == 1
     };
     graph.switches().filter(is_root).collect()
+}
+
+fn share_above(by_distance: &[u64; 64], percent: u64, total: u64) -> usize {
+    by_distance.iter().filter(|&&count| count * 100 > total * percent).count()
 }
 
 /// The number of end ports of channel adapters and routers at each switch.

@@ -27,9 +27,12 @@ use search::{Root, Search};
 /// The length of a link without paths: the square of the number of LIDs, so that fewer hops are
 /// shorter.
 pub(super) fn one_hop(fabric: &Fabric, lids: &LidTable) -> u64 {
-    let is_counted = |kind| matches!(kind, NodeKind::Ca | NodeKind::Switch);
     let counted = lids.iter().filter(|&(_, port)| is_counted(fabric.node_of(port).kind()));
     (counted.count() as u64).pow(2)
+}
+
+fn is_counted(kind: NodeKind) -> bool {
+    matches!(kind, NodeKind::Ca | NodeKind::Switch)
 }
 
 /// Checks that all switches have a path to that of the subnet manager.

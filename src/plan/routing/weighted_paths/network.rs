@@ -63,14 +63,13 @@ impl Network {
         for (number, switch) in (0..).zip(&switches) {
             numbers[switch.index()] = number;
         }
-        let is_avoided = |switch: SwitchId, port: u8| {
-            let port = fabric.switch_port(switch, PortNum(port));
-            avoid_throttled_links && port.is_some_and(|port| is_throttled(fabric, port))
-        };
         let mut links = Vec::with_capacity(graph.link_count());
         let mut first = vec![0];
         for (from, &switch) in (0..).zip(&switches) {
-            let own = graph.links(switch).iter().filter(|link| !is_avoided(switch, link.port));
+            let own = graph
+                .links(switch)
+                .iter()
+                .filter(|link| !is_avoided(fabric, switch, link.port, avoid_throttled_links));
             links.extend(own.map(|link| Link {
                 from,
                 port: link.port,
@@ -152,6 +151,11 @@ impl Network {
         }
         order.truncate(count);
     }
+}
+
+fn is_avoided(fabric: &Fabric, switch: SwitchId, port: u8, avoid_throttled_links: bool) -> bool {
+    let port = fabric.switch_port(switch, PortNum(port));
+    avoid_throttled_links && port.is_some_and(|port| is_throttled(fabric, port))
 }
 
 /// By switch, then by port: the index of the link from there.

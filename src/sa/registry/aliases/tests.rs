@@ -92,7 +92,6 @@ fn the_number_of_aliases_of_all_ports_is_limited() {
 
 #[test]
 fn assigned_guids_are_reused_for_the_same_entry() {
-    let made_up = |n: u64| 0x14_055A_0000_0000 + n;
     let mut aliases = Aliases::default();
     assert_eq!(aliases.set(&edit(1, 1, &[(0, made_up(1))])), Ok(block(&[made_up(1)])));
     let chosen = aliases.set(&edit(2, 1, &[(0, 0), (7, 0)]));
@@ -110,6 +109,10 @@ fn assigned_guids_are_reused_for_the_same_entry() {
     assert_eq!(aliases.set(&edit(3, 1, &[(0, 0)])), Err(ErrorStatus(SaStatus::NO_RESOURCES)));
     aliases.clear_all();
     assert_eq!((aliases.iter().count(), aliases.port(Guid(made_up(1)))), (0, None));
+}
+
+fn made_up(n: u64) -> u64 {
+    0x14_055A_0000_0000 + n
 }
 
 #[test]

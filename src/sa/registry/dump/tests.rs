@@ -104,12 +104,14 @@ fn invalid_lines_are_skipped_and_reported_with_their_place() {
         assert!(finding.message.contains(message), "{to}: {finding}");
         let line = text.lines().position(|line| line.contains(to)).expect("the line") as u32 + 1;
         assert_eq!(finding.line, line, "{to}");
-        let count =
-            |r: &RestoreSummary| r.groups + r.subscriptions + r.services + r.aliases + r.members;
         let lost = count(&whole) - count(&restored);
         // The members of an invalid group are invalid as well, each with a diagnostic.
         assert_eq!(lost, restored.findings.len(), "{to}");
     }
+}
+
+fn count(r: &RestoreSummary) -> usize {
+    r.groups + r.subscriptions + r.services + r.aliases + r.members
 }
 
 #[test]

@@ -128,8 +128,11 @@ fn service(out: &mut String, service: &Service, time: Timestamp) {
 
 /// Writes 16 bytes as two 64-bit numbers.
 fn number_pair(out: &mut String, field: &str, bytes: &[u8]) {
-    let half = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let _ = write!(out, " {field}=0x{}:0x{}", half(&bytes[..8]), half(&bytes[8..16]));
+    let _ = write!(out, " {field}=0x{}:0x{}", hexadecimal(&bytes[..8]), hexadecimal(&bytes[8..16]));
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
 }
 
 /// A ServiceName in quotes, up to its first NUL byte.

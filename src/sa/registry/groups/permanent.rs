@@ -31,9 +31,9 @@ impl Groups {
     ) -> UnmetGroups {
         let wanted: BTreeMap<Gid, &GroupSpec> =
             specs.iter().map(|spec| (spec.mgid, spec)).collect();
-        let is_out_of_reach = |group: &Group| group.mlid > last && group.members.is_empty();
         for group in self.groups.values_mut() {
-            group.permanent = wanted.contains_key(&group.spec.mgid) && !is_out_of_reach(group);
+            group.permanent =
+                wanted.contains_key(&group.spec.mgid) && !is_out_of_reach(group, last);
         }
         self.remove_unused();
         let mut unmet = UnmetGroups::default();
@@ -67,4 +67,8 @@ impl Groups {
         self.mark_changed(mlid);
         (members > 0).then_some(members)
     }
+}
+
+fn is_out_of_reach(group: &Group, last: Mlid) -> bool {
+    group.mlid > last && group.members.is_empty()
 }

@@ -115,8 +115,7 @@ impl Registry {
         }
         let changed = self.take_changed();
         let mut log = self.exporter.0.take();
-        let is_stale = |log: &mut ChangeLog| log.is_stale(|| self.entry_keys().count());
-        let log = match (log.take_if(|log| !is_stale(log)), changed) {
+        let log = match (log.take_if(|log| !self.is_stale(log)), changed) {
             (Some(mut log), Some(changed)) => {
                 changed.into_iter().for_each(|key| log.add(key));
                 log
@@ -162,6 +161,10 @@ impl Registry {
         self.missed.clear();
         self.exporter = Exporter::default();
     }
+
+    fn is_stale(&self, log: &mut ChangeLog) -> bool {
+        log.is_stale(|| self.entry_keys().count())
+    }
 }
 
 impl Importer {
@@ -182,10 +185,8 @@ impl Importer {
             self.current = None;
             self.staged = Some((Registry::default(), position));
         }
-        let follows =
-            |last: &Position| last.stream == position.stream && last.number <= position.number;
         if let Some((staged, last)) = self.staged.as_mut() {
-            if !follows(last) {
+            if !follows(&position.stream, &position.number, last) {
                 self.stop();
                 return false;
             }
@@ -197,11 +198,19 @@ impl Importer {
             }
             return true;
         }
-        if !self.current.as_ref().is_some_and(follows) {
+        if !self
+            .current
+            .as_ref()
+            .is_some_and(|last| follows(&position.stream, &position.number, last))
+        {
             return false;
         }
         changes.into_iter().for_each(|change| change.apply(registry, now));
         self.current = Some(position);
         true
     }
+}
+
+fn follows(stream: &u64, number: &u64, last: &Position) -> bool {
+    last.stream == *stream && last.number <= *number
 }

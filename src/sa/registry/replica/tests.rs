@@ -224,13 +224,16 @@ fn groups_of_the_configuration_stay_and_get_the_mlids_of_the_master() {
     let generation = to.generation();
     replicate(&mut from, &mut importer, &mut to, 1000, now);
     assert!(to.generation() > generation);
-    let mlid = |registry: &Registry, group| registry.group(&mgid(group)).map(|group| group.mlid);
     assert_eq!(mlid(&to, 3), mlid(&from, 3));
     assert!(mlid(&to, 8).is_some_and(|mlid| from.iter().all(|group| group.mlid != mlid)));
     leave(&mut from, 3, 12);
     assert_eq!(mlid(&from, 3), None);
     replicate(&mut from, &mut importer, &mut to, 1000, now);
     assert!(to.group(&mgid(3)).is_some_and(|group| group.permanent && group.members.is_empty()));
+}
+
+fn mlid(registry: &Registry, group: u64) -> Option<Mlid> {
+    registry.group(&mgid(group)).map(|group| group.mlid)
 }
 
 #[test]

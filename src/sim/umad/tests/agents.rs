@@ -10,7 +10,6 @@ async fn a_method_belongs_to_one_agent_of_a_port() {
     let (fabric, _) = sm();
     let first = Program::at(&fabric, HOST0);
     let second = Program::at(&fabric, HOST0);
-    let vendor = |oui, methods| Registration { class: 0x32, oui, ..sa(methods) };
     for (program, request, outcome) in [
         (&first, sa(0b0110), Ok(0)),
         (&first, sa(0b0110), Err(Errno::EINVAL)),
@@ -41,6 +40,10 @@ async fn a_method_belongs_to_one_agent_of_a_port() {
     assert_eq!(second.umad.register(&sa(0b0100)), Ok(5));
     drop(second);
     assert_eq!(first.umad.register(&sa(0b1110)), Ok(0));
+}
+
+fn vendor(oui: u32, methods: u128) -> Registration {
+    Registration { class: 0x32, oui, ..sa(methods) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,19 +96,22 @@ async fn only_end_ports_have_devices() {
 #[tokio::test(start_paused = true)]
 async fn is_sm_is_set_while_issm_is_open() {
     let (fabric, client) = sm();
-    let is_sm = || fabric.port_info(HOST0, P1).expect("a port").has(CapMask::IS_SM);
-    assert!(is_sm());
+    assert!(is_sm(&fabric));
     assert_eq!(fabric.open_issm(HOST0, P1).err(), Some(Errno::EAGAIN));
     drop(client);
-    assert!(!is_sm());
+    assert!(!is_sm(&fabric));
     let hold = fabric.open_issm(HOST0, P1).expect("the device is free");
-    assert!(is_sm());
+    assert!(is_sm(&fabric));
     assert_eq!(fabric.open_issm(HOST0, P1).err(), Some(Errno::EAGAIN));
     let elsewhere = fabric.open_issm(HOST1, P1).expect("another port");
     drop((hold, elsewhere));
-    assert!(!is_sm());
+    assert!(!is_sm(&fabric));
     drop(Client::at(&fabric, HOST0, true));
-    assert!(!is_sm());
+    assert!(!is_sm(&fabric));
+}
+
+fn is_sm(fabric: &SimFabric) -> bool {
+    fabric.port_info(HOST0, P1).expect("a port").has(CapMask::IS_SM)
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,19 +123,26 @@ async fn requests_go_to_the_registered_agent() {
     table.umad.register(&sa(1 << GET_TABLE)).expect("free");
     other.umad.register(&sa(0)).expect("free");
     other.umad.register(&sa(1 << GET | 1 << REPORT)).expect("free");
-    let post = |method, class_version| {
-        let mut mad = sa_message(method, 5, 200, false);
-        mad[2] = class_version;
-        client.write(sent_to(gsi(LID1), 0, 0), &mad).expect("it is sent");
-        (table.read().map(|(header, _)| header.id), other.read().map(|(header, _)| header.id))
-    };
-    assert_eq!(post(GET, 2), (None, Some(1)));
-    assert_eq!(post(GET_TABLE, 2), (Some(0), None));
-    assert_eq!(post(REPORT, 2), (None, Some(1)));
-    assert_eq!(post(GET, 1), (None, None), "another version of the class");
-    assert_eq!(post(GET_MULTI, 2), (None, None));
+    assert_eq!(post(&client, &table, &other, GET, 2), (None, Some(1)));
+    assert_eq!(post(&client, &table, &other, GET_TABLE, 2), (Some(0), None));
+    assert_eq!(post(&client, &table, &other, REPORT, 2), (None, Some(1)));
+    assert_eq!(post(&client, &table, &other, GET, 1), (None, None), "another version of the class");
+    assert_eq!(post(&client, &table, &other, GET_MULTI, 2), (None, None));
     assert_eq!(other.umad.unregister(1), Ok(()));
-    assert_eq!(post(GET, 2), (None, None));
+    assert_eq!(post(&client, &table, &other, GET, 2), (None, None));
+}
+
+fn post(
+    client: &Program,
+    table: &Program,
+    other: &Program,
+    method: u8,
+    class_version: u8,
+) -> (Option<u32>, Option<u32>) {
+    let mut mad = sa_message(method, 5, 200, false);
+    mad[2] = class_version;
+    client.write(sent_to(gsi(LID1), 0, 0), &mad).expect("it is sent");
+    (table.read().map(|(header, _)| header.id), other.read().map(|(header, _)| header.id))
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,23 +188,6 @@ async fn only_sm_info_and_traps_go_to_programs() {
     let fabric = fabric().await;
     let program = Program::at(&fabric, HOST0);
     let asks = program.umad.register(&smi(0x81, 0)).expect("free");
-    let local = |attr| {
-        let route = SmpRoute::Directed(DirectedRoute::LOCAL);
-        request(
-            &route,
-            SmpFields {
-                method: Method::GET,
-                attr_id: attr,
-                attr_mod: 0,
-                m_key: MKey::NONE,
-                tid: 9,
-            },
-            &[0; DATA_SIZE],
-        )
-        .0
-    };
-    let header =
-        |id, timeout| UserHeader { id, ..sent_to(Address::smi(Lid::PERMISSIVE), timeout, 0) };
     fabric.set_loss(1.0);
     program.write(header(asks, 100), &local(0x11)).expect("it is sent");
     let (from, answer) = program.next().await;
@@ -212,4 +208,18 @@ async fn only_sm_info_and_traps_go_to_programs() {
     program.write(header(serves, 0), &answer).expect("it is sent");
     let (from, answer) = program.next().await;
     assert_eq!((from.id, from.status, answer[3]), (asks, 0, 0x81));
+}
+
+fn header(id: u32, timeout: u32) -> UserHeader {
+    UserHeader { id, ..sent_to(Address::smi(Lid::PERMISSIVE), timeout, 0) }
+}
+
+fn local(attr: u16) -> [u8; 256] {
+    let route = SmpRoute::Directed(DirectedRoute::LOCAL);
+    request(
+        &route,
+        SmpFields { method: Method::GET, attr_id: attr, attr_mod: 0, m_key: MKey::NONE, tid: 9 },
+        &[0; DATA_SIZE],
+    )
+    .0
 }

@@ -117,7 +117,6 @@ async fn invalid_sends_fail() {
     let plain = Registration { rmpp_version: 0, ..sa(0) };
     assert_eq!(client.umad.register(&plain), Ok(1));
     assert_eq!(client.umad.register(&smi(0x81, 0)), Ok(2));
-    let to = |id| UserHeader { id, ..sent_to(gsi(LID1), 0, 0) };
     let mad = sa_message(GET, 5, 200, false);
     let long = sa_message(GET, 5, 201, false);
     let active = sa_message(GET, 6, 201, true);
@@ -145,6 +144,10 @@ async fn invalid_sends_fail() {
         assert_eq!(outcome.is_ok(), fits, "agent {id}, {} bytes", mad.len());
     }
     assert_eq!(client.umad.write(&[0; 30]), Err(Errno::EINVAL));
+}
+
+fn to(id: u32) -> UserHeader {
+    UserHeader { id, ..sent_to(gsi(LID1), 0, 0) }
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,7 +44,6 @@ impl PlainChange {
 
     /// LIDs with other entries in some switch that have a port before and afterwards.
     fn lids(&self) -> Vec<Lid> {
-        let has_port = |plan: &Plan, lid: Lid| plan.lids.port(lid).is_some();
         let mut lids = self.tables(&|_, _| None).changed_lids();
         lids.retain(|&lid| has_port(&self.old.1, lid) && has_port(&self.plan, lid));
         lids
@@ -115,4 +114,8 @@ impl PlainChange {
             );
         }
     }
+}
+
+fn has_port(plan: &Plan, lid: Lid) -> bool {
+    plan.lids.port(lid).is_some()
 }

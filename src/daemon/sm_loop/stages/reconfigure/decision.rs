@@ -62,7 +62,6 @@ mod tests {
 
     #[test]
     fn a_panic_of_incremental_planning_is_followed_by_full_planning() {
-        let incremental = |is_full: bool| assert!(is_full, "a defect");
         assert_eq!(full_if_incremental_fails(incremental), Ok(()));
         let panic = full_if_incremental_fails(|is_full: bool| -> () {
             panic!("planned in full: {is_full}")
@@ -70,5 +69,9 @@ mod tests {
         .unwrap_err();
         assert_eq!(panic.to_string(), "planned in full: true");
         assert_eq!(full_if_incremental_fails(|is_full| is_full), Ok(false));
+    }
+
+    fn incremental(is_full: bool) {
+        assert!(is_full, "a defect");
     }
 }

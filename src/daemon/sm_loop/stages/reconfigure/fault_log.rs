@@ -57,21 +57,16 @@ impl FaultLog {
     }
 
     fn note_departures(&mut self, fabric: &Arc<Fabric>) {
-        let is_silent = |end: &End| {
-            let port = fabric.port_by_end(*end).map(|id| fabric.port(id));
-            port.is_some_and(|port| port.peer.is_none() && port.state() != PortState::Down)
-        };
         if let Some(last) = self.last.replace(fabric.clone()).filter(|it| !Arc::ptr_eq(it, fabric))
         {
-            let is_gone = |id: &NodeId| fabric.node_by_guid(last.node(*id).guid()).is_none();
-            for id in last.node_ids().filter(is_gone) {
+            for id in last.node_ids().filter(|id| is_gone(&last, fabric, id)) {
                 let node = last.node(id);
                 let name = format!("{} {} \"{}\"", node.kind(), node.guid(), node.name());
                 let near = last.ports_of(id).filter_map(|port| port.peer);
                 self.departed.extend(near.map(|near| (last.end_of(near), name.clone())));
             }
         }
-        self.departed.retain(|end, _| is_silent(end));
+        self.departed.retain(|end, _| is_silent(fabric, end));
     }
 
     fn lines(&self, fabric: &Fabric, keys: &MKeys) -> Vec<String> {
@@ -118,6 +113,15 @@ impl FaultLog {
         }
         keys.last_at(fabric, route).map_or(SilentDevice::Unknown, SilentDevice::Stored)
     }
+}
+
+fn is_gone(last: &Fabric, fabric: &Fabric, id: &NodeId) -> bool {
+    fabric.node_by_guid(last.node(*id).guid()).is_none()
+}
+
+fn is_silent(fabric: &Fabric, end: &End) -> bool {
+    let port = fabric.port_by_end(*end).map(|id| fabric.port(id));
+    port.is_some_and(|port| port.peer.is_none() && port.state() != PortState::Down)
 }
 
 /// The port by which a route leaves the fabric.
@@ -192,11 +196,6 @@ mod tests {
     /// The snapshot without the switch, whose cables are trained and whose ports do not answer.
     fn silent() -> Arc<Fabric> {
         let fabric = fabric(true);
-        let fault = |exit: u8| DiscoveryFault::NoAnswer {
-            attribute: "NodeInfo",
-            what: String::new(),
-            route: DirectedRoute::new(&[PortNum(1), PortNum(exit)]).expect("a route"),
-        };
         let faults = vec![fault(2), fault(3)];
         let mut active = fabric.ports().iter().find_map(|port| port.info()).expect("a port");
         active.set_port_state(PortState::Active);
@@ -210,6 +209,14 @@ mod tests {
         });
         let nodes = fabric.nodes().clone();
         Arc::new(fabric.with_contents(nodes, ports.collect(), fabric.local(), faults))
+    }
+
+    fn fault(exit: u8) -> DiscoveryFault {
+        DiscoveryFault::NoAnswer {
+            attribute: "NodeInfo",
+            what: String::new(),
+            route: DirectedRoute::new(&[PortNum(1), PortNum(exit)]).expect("a route"),
+        }
     }
 
     #[test]

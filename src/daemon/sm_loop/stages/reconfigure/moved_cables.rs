@@ -26,21 +26,14 @@ impl MovedCables {
     /// end than before, and one of both far ends is a switch: routes lead through it.
     pub(super) fn compare(&mut self, last: &Fabric, now: &Fabric) -> bool {
         let has_same_ids = last.has_same_ids(now);
-        let is_gone =
-            |node: &&NodeId| !has_same_ids && now.node_by_guid(last.node(**node).guid()).is_none();
-        for &gone in last.switches().iter().filter(is_gone) {
+        for &gone in last.switches().iter().filter(|node| is_gone(now, last, node, has_same_ids)) {
             let guid = last.node(gone).guid();
             for port in last.ports_of(gone) {
                 self.lost.extend(far_end(last, port).map(|far| ((guid, port.num), far)));
             }
         }
         let mut is_moved = false;
-        // Nearly all cables are where they were.
-        let is_still = |node: NodeId| {
-            let before = last.ports_of(node).map(|port| port.peer);
-            before.eq(now.ports_of(node).map(|port| port.peer))
-        };
-        let may_be_moved = |node: &&NodeId| !has_same_ids || !is_still(**node);
+        let may_be_moved = |node: &&NodeId| !has_same_ids || !is_still(last, now, **node);
         for &node in now.switches().iter().filter(may_be_moved) {
             let guid = now.node(node).guid();
             let before = last.node_by_guid(guid);
@@ -64,6 +57,16 @@ impl MovedCables {
     }
 }
 
+/// Nearly all cables are where they were.
+fn is_still(last: &Fabric, now: &Fabric, node: NodeId) -> bool {
+    let before = last.ports_of(node).map(|port| port.peer);
+    before.eq(now.ports_of(node).map(|port| port.peer))
+}
+
+fn is_gone(now: &Fabric, last: &Fabric, node: &&NodeId, has_same_ids: bool) -> bool {
+    !has_same_ids && now.node_by_guid(last.node(**node).guid()).is_none()
+}
+
 fn far_end(fabric: &Fabric, port: &Port) -> Option<FarEnd> {
     let peer = port.peer?;
     Some(FarEnd { end: fabric.end_of(peer), is_switch: fabric.node_of(peer).is_switch() })
@@ -74,6 +77,7 @@ mod tests {
     use super::*;
     use crate::fabric::synthetic::SyntheticView;
     use crate::fabric::topology::Topology;
+    use crate::fabric::topology::TopologyNode;
     use crate::ids::PortNum;
     use crate::sim::generate::Shape;
 
@@ -89,20 +93,27 @@ mod tests {
     /// The indexes of two cables between switches that share no switch, and of two of hosts.
     fn cables(topology: &Topology) -> ([usize; 2], [usize; 2]) {
         let fabric = fabric(topology);
-        let is_switch = |node: usize| {
-            let node = fabric.node_by_guid(topology.nodes[node].guid).expect("a node");
-            fabric.node(node).is_switch()
-        };
-        let of = |switches: usize| {
-            let ends = topology.cables.iter().enumerate();
-            let of = ends.filter(|(_, cable)| {
-                cable.iter().filter(|(node, _)| is_switch(*node)).count() == switches
-            });
-            of.map(|(index, _)| index).collect::<Vec<_>>()
-        };
-        let between = of(2);
-        let hosts = of(1);
+        let between = of(&fabric, &topology.cables, &topology.nodes, 2);
+        let hosts = of(&fabric, &topology.cables, &topology.nodes, 1);
         ([between[0], *between.last().expect("a cable")], [hosts[0], hosts[1]])
+    }
+
+    fn of(
+        fabric: &Fabric,
+        cables: &[[(usize, PortNum); 2]],
+        nodes: &[TopologyNode],
+        switches: usize,
+    ) -> Vec<usize> {
+        let ends = cables.iter().enumerate();
+        let of = ends.filter(|(_, cable)| {
+            cable.iter().filter(|(node, _)| is_switch(fabric, nodes, *node)).count() == switches
+        });
+        of.map(|(index, _)| index).collect::<Vec<_>>()
+    }
+
+    fn is_switch(fabric: &Fabric, nodes: &[TopologyNode], node: usize) -> bool {
+        let node = fabric.node_by_guid(nodes[node].guid).expect("a node");
+        fabric.node(node).is_switch()
     }
 
     /// Exchanges the second ends of two cables.

@@ -58,11 +58,10 @@ impl Trial<'_> {
         };
         // Without the option, the only engine is the default one.
         let engines = options.routing_engine.as_deref().unwrap_or("");
-        let place = |engine: &str| {
-            engine_names(engines).position(|name| name == engine).unwrap_or(usize::MAX)
-        };
         let consequence = match planned.engine {
-            Some(next) if place(next) <= place(engine) => return Vec::new(),
+            Some(next) if place_of_engine(&engines, next) <= place_of_engine(&engines, engine) => {
+                return Vec::new();
+            }
             Some(next) => format!("{next} would take its place"),
             None => "no engine would".to_owned(),
         };
@@ -89,6 +88,10 @@ impl Trial<'_> {
             held_mappings: self.held_mappings.clone(),
         }
     }
+}
+
+fn place_of_engine(engines: &&str, engine: &str) -> usize {
+    engine_names(engines).position(|name| name == engine).unwrap_or(usize::MAX)
 }
 
 /// The engine that routes the fabric, if one does, and the errors of those before it.

@@ -146,11 +146,12 @@ mod tests {
 
     #[test]
     fn operating_vls() {
-        let mask = |code| {
-            let mut info = PortInfo::default();
-            info.set_operational_vls(code);
-            operating(&info)
-        };
         assert_eq!([0, 1, 2, 3, 4, 5].map(mask), [1, 1, 3, 0xF, 0xFF, 0x7FFF]);
+    }
+
+    fn mask(code: u8) -> u16 {
+        let mut info = PortInfo::default();
+        info.set_operational_vls(code);
+        operating(&info)
     }
 }

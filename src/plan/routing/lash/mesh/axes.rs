@@ -120,8 +120,7 @@ impl<'a> Axes<'a> {
     /// Directions of links that have one at this end.
     fn at_other_ends(&mut self, switch: u32) -> bool {
         let mut is_changed = false;
-        let has_geometry = |switch: u32| self.distances[switch as usize].is_some();
-        if !has_geometry(switch) {
+        if !has_geometry(self.distances, switch) {
             return false;
         }
         for (place, neighbour) in self.neighbours.of(switch).iter().enumerate() {
@@ -166,4 +165,8 @@ impl<'a> Axes<'a> {
             Some((place, back))
         })
     }
+}
+
+fn has_geometry(distances: &[Option<LocalDistances>], switch: u32) -> bool {
+    distances[switch as usize].is_some()
 }

@@ -5,6 +5,7 @@ use super::polynomial::characteristic;
 use super::shapes::KnownShapes;
 use super::*;
 use crate::fabric::Fabric;
+use crate::fabric::SwitchId;
 use crate::fabric::synthetic::SyntheticView;
 use crate::plan::routing::switch_graph::SwitchGraph;
 use crate::sim::generate::Shape;
@@ -59,7 +60,6 @@ fn opensm_knows_a_hundred_neighbourhoods() {
 
 #[test]
 fn shapes_of_meshes_and_tori_are_found() {
-    let found = |size: &str| format!("found {size} mesh");
     let torus = Shape { hosts: 0, ..Shape::torus([8, 7, 3]) };
     assert_eq!(
         notes(&torus),
@@ -72,6 +72,10 @@ fn shapes_of_meshes_and_tori_are_found() {
     assert_eq!(plane.last(), Some(&found("5 x 7")));
     let cube = notes(&mesh([2, 2, 2]));
     assert_eq!(cube.last(), Some(&found("2 x 2 x 2")));
+}
+
+fn found(size: &str) -> String {
+    format!("found {size} mesh")
 }
 
 #[test]
@@ -90,9 +94,15 @@ fn the_order_follows_the_longest_dimension() {
     let shape = mesh([3, 6, 1]);
     let after = analyse(neighbours(&shape)).neighbours;
     let steps = after.switches.windows(2).filter(|pair| {
-        let number = |index: usize| after.numbers[pair[index].index()];
-        after.of(number(0)).iter().any(|neighbour| neighbour.switch == number(1))
+        after
+            .of(number(&after.numbers, pair, 0))
+            .iter()
+            .any(|neighbour| neighbour.switch == number(&after.numbers, pair, 1))
     });
     // Rows across the longest dimension are traversed one after another.
     assert_eq!(steps.count(), 12);
+}
+
+fn number(numbers: &[u32], pair: &[SwitchId], index: usize) -> u32 {
+    numbers[pair[index].index()]
 }

@@ -125,13 +125,11 @@ impl Search<'_> {
         let end = self.end(channel);
         let edges = graph.first_behind(end, graph.link(channel))..;
         for (edge, link) in edges.zip(graph.network.range(end).map(|link| link as u32)) {
-            let is_shorter = || {
-                let known = self.distances[graph.link_end(link) as usize];
-                distance + layer.lengths[link as usize] < known
-            };
             if layer.colors.is_used(edge) {
                 self.relax(layer, channel, edge, link);
-            } else if layer.colors.is_unused(edge) && is_shorter() {
+            } else if layer.colors.is_unused(edge)
+                && is_shorter(graph, &self.distances, layer.lengths, link, distance)
+            {
                 unused.push((edge, link));
             }
         }
@@ -277,15 +275,10 @@ impl Search<'_> {
             }
             self.add_first_alternatives(layer, neighbour);
             let behind = self.channels_behind(neighbour);
-            let leads_on = |channel: u32| {
-                behind.iter().all(|&next| {
-                    let is_way_back = self.start(channel) == self.end(next);
-                    let edge = graph.edge(channel, next);
-                    !is_way_back && edge.is_some_and(|edge| layer.colors.is_used(edge))
-                })
-            };
             let others = self.alternatives.by_switch[neighbour as usize].iter();
-            let others = others.map(|&link| graph.of_link(link)).filter(|&other| leads_on(other));
+            let others = others
+                .map(|&link| graph.of_link(link))
+                .filter(|&other| self.leads_on(&behind, graph, layer.colors, other));
             candidates.extend(others.map(|other| (other, last)));
         }
         candidates
@@ -294,7 +287,6 @@ impl Search<'_> {
     /// Takes the edges from the path before a channel to it, and from it to the next one, into use.
     fn connect(&self, layer: &mut Layer<'_>, channel: u32, next: u32) -> bool {
         let graph = self.graph;
-        let is_free = |colors: &Colors, edge: u32| !colors.is_blocked(edge);
         let edge = graph.edge(channel, next).filter(|&edge| is_free(layer.colors, edge));
         let start = self.start(channel);
         let (Some(edge), true) = (edge, start != self.root) else { return false };
@@ -315,4 +307,33 @@ impl Search<'_> {
         }
         is_used
     }
+
+    fn leads_on(
+        &self,
+        behind: &[u32],
+        graph: &Channels<'_>,
+        colors: &Colors,
+        channel: u32,
+    ) -> bool {
+        behind.iter().all(|&next| {
+            let is_way_back = self.start(channel) == self.end(next);
+            let edge = graph.edge(channel, next);
+            !is_way_back && edge.is_some_and(|edge| colors.is_used(edge))
+        })
+    }
+}
+
+fn is_free(colors: &Colors, edge: u32) -> bool {
+    !colors.is_blocked(edge)
+}
+
+fn is_shorter(
+    graph: &Channels<'_>,
+    distances: &[u64],
+    lengths: &[u64],
+    link: u32,
+    distance: u64,
+) -> bool {
+    let known = distances[graph.link_end(link) as usize];
+    distance + lengths[link as usize] < known
 }

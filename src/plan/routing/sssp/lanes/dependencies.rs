@@ -135,10 +135,8 @@ impl Dependencies {
     /// Adds the dependencies of the path from a switch, or none if they close a cycle.
     fn add_steps(&mut self, to: &PathsTo<'_>, switch: u32, states: &[PathState]) -> bool {
         let mut added = Vec::new();
-        let is_new = |&(at, ..): &(u32, u32, u32)| states[at as usize] != PathState::Added;
-        for (_, link, next) in to.steps(switch).take_while(is_new) {
-            let is_same = |other: &Dependency| other.to == next && !other.is_broken;
-            if self.from[link as usize].iter().any(is_same) {
+        for (_, link, next) in to.steps(switch).take_while(|a| is_new(states, a)) {
+            if self.from[link as usize].iter().any(|other| leads_to(other, next)) {
                 continue;
             }
             if self.leads(next, link) {
@@ -177,6 +175,14 @@ impl Dependencies {
     pub(super) fn order(&self) -> Vec<u32> {
         self.tree.preorder()
     }
+}
+
+fn leads_to(other: &Dependency, next: u32) -> bool {
+    other.to == next && !other.is_broken
+}
+
+fn is_new(states: &[PathState], &(at, ..): &(u32, u32, u32)) -> bool {
+    states[at as usize] != PathState::Added
 }
 
 /// The channels in a binary search tree that is not balanced, because OpenSM searches for cycles in

@@ -52,7 +52,6 @@ impl Bundles<'_> {
     /// they may close no cycle. The others stay on the first lane, as all of them do in OpenSM.
     pub(super) fn use_shares(&self, lanes: &mut PathLanes, mut unfit: Vec<UnfitPath>, vls: u8) {
         let width = self.columns.len() as u32;
-        let is_first = |lanes: &PathLanes, vl: u8| lanes.firsts.contains(&vl);
         for vl in (0..vls).filter(|&vl| !is_first(lanes, vl)).collect::<Vec<_>>() {
             if unfit.is_empty() {
                 return;
@@ -174,4 +173,8 @@ impl Bundles<'_> {
     fn has_hosts(&self, row: u32) -> bool {
         row < self.host_rows || self.has_other_hosts[(row - self.host_rows) as usize]
     }
+}
+
+fn is_first(lanes: &PathLanes, vl: u8) -> bool {
+    lanes.firsts.contains(&vl)
 }

@@ -8,6 +8,7 @@
 use super::Placement;
 use crate::fabric::{Fabric, SwitchId};
 use crate::notes::{Note, counted};
+use crate::plan::routing::torus::Lattice;
 use crate::plan::routing::torus::cabling::Cabling;
 use crate::plan::routing::torus::grid::Grid;
 use crate::plan::routing::torus::lattice::{Direction, Position};
@@ -135,12 +136,10 @@ impl Placement<'_> {
         seeds: &[Vec<NamedSwitch>],
     ) -> bool {
         let positions = self.positions();
-        let agrees = |named: &NamedSwitch| {
-            let known = positions[named.switch.index()];
-            let holder = self.switches[named.at.index()];
-            known.map_or(holder.is_none(), |at| at == named.at)
-        };
-        let trusted = seeds.iter().filter(|seed| seed.iter().all(agrees)).flatten();
+        let trusted = seeds
+            .iter()
+            .filter(|seed| seed.iter().all(|named| agrees(&positions, &self.switches, named)))
+            .flatten();
         let mut by_position: BTreeMap<Position, BTreeSet<SwitchId>> = BTreeMap::new();
         let mut by_switch: BTreeMap<SwitchId, BTreeSet<Position>> = BTreeMap::new();
         for &NamedSwitch { at, switch } in trusted {
@@ -226,20 +225,18 @@ impl Placement<'_> {
     fn ambiguity(&self, fabric: &Fabric, positions: &[Option<Position>], switch: SwitchId) -> Note {
         let node = fabric.switch(switch);
         let candidates = self.candidates(positions, switch);
-        let list = |places: &[Position]| {
-            let shown = places.iter().take(MAX_LISTED_POSITIONS);
-            let shown: Vec<String> =
-                shown.map(|&at| self.lattice.coordinates(at).to_string()).collect();
-            let more = if places.len() > MAX_LISTED_POSITIONS { " or others" } else { "" };
-            format!("{}{more}", shown.join(" or "))
-        };
         let is_linked =
             self.cabling.links(switch).iter().any(|l| positions[l.peer.index()].is_some());
         let reason = match (&candidates[..], is_linked) {
             ([], false) => "has no cable to a switch with a position".to_owned(),
             ([], true) => "has cables that fit no vacant position: check its cables".to_owned(),
-            ([only], _) => format!("and another switch both fit {} only", list(&[*only])),
-            (several, _) => format!("fits {}", list(several)),
+            ([only], _) => {
+                format!(
+                    "and another switch both fit {} only",
+                    position_list(self.lattice, &[*only])
+                )
+            }
+            (several, _) => format!("fits {}", position_list(self.lattice, several)),
         };
         let wanted = self.settling_cable(fabric, switch, &candidates);
         Note::warning(format!(
@@ -254,8 +251,6 @@ impl Placement<'_> {
     /// The repair of a cable that would tell which of several positions a switch has.
     fn settling_cable(&self, fabric: &Fabric, switch: SwitchId, candidates: &[Position]) -> String {
         let &[first, second, ..] = candidates else { return String::new() };
-        let is_cabled =
-            |peer: SwitchId| self.cabling.links(switch).iter().any(|link| link.peer == peer);
         let placed_around = |at: Position| {
             Direction::ALL
                 .into_iter()
@@ -269,7 +264,7 @@ impl Placement<'_> {
             touches(first) != touches(second)
         });
         let mut names = peers.filter_map(|at| {
-            let peer = self.switches[at.index()].filter(|&peer| !is_cabled(peer))?;
+            let peer = self.switches[at.index()].filter(|&peer| !is_cabled(self.cabling, peer, switch))?;
             let node = fabric.switch(peer);
             let coordinates = self.lattice.coordinates(at);
             Some(format!(
@@ -280,6 +275,27 @@ impl Placement<'_> {
         });
         names.next().unwrap_or_default()
     }
+}
+
+fn is_cabled(cabling: &Cabling, peer: SwitchId, switch: SwitchId) -> bool {
+    cabling.links(switch).iter().any(|link| link.peer == peer)
+}
+
+fn position_list(lattice: &Lattice, places: &[Position]) -> String {
+    let shown = places.iter().take(MAX_LISTED_POSITIONS);
+    let shown: Vec<String> = shown.map(|&at| lattice.coordinates(at).to_string()).collect();
+    let more = if places.len() > MAX_LISTED_POSITIONS { " or others" } else { "" };
+    format!("{}{more}", shown.join(" or "))
+}
+
+fn agrees(
+    positions: &[Option<Position>],
+    switches: &[Option<SwitchId>],
+    named: &NamedSwitch,
+) -> bool {
+    let known = positions[named.switch.index()];
+    let holder = switches[named.at.index()];
+    known.map_or(holder.is_none(), |at| at == named.at)
 }
 
 fn unplaced(positions: &[Option<Position>]) -> impl Iterator<Item = SwitchId> + '_ {

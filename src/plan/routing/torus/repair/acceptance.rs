@@ -30,8 +30,7 @@ pub(in crate::plan::routing::torus) fn routes(
     let vl_rule = VlRule { has_turn_vls: vls.switch_links >= VLS_FOR_TURNS };
     let mut routes = repair(grid, vl_rule, previous).map_err(|reason| refusal(&text(&reason)))?;
     let unrouted = &routes.unrouted;
-    let is_own = |pair: &&PositionPair| pair.from == own || pair.to == own;
-    if let Some(pair) = unrouted.iter().find(is_own) {
+    if let Some(pair) = unrouted.iter().find(|pair| is_own(pair, own)) {
         return Err(refusal(&format!(
             "the subnet manager would have no route {}",
             report::pair(fabric, grid, *pair)
@@ -47,6 +46,10 @@ pub(in crate::plan::routing::torus) fn routes(
     }
     routes.listed = report::unrouted_pairs(fabric, grid, &routes);
     Ok(routes)
+}
+
+fn is_own(pair: &&PositionPair, own: Position) -> bool {
+    pair.from == own || pair.to == own
 }
 
 fn refusal(reason: &str) -> Note {

@@ -31,10 +31,7 @@ impl CompleteTorus {
         let routes = HealthyRoutes::new(lattice);
         let of_routes = routes.dependencies(lattice, &links);
         let mut of_tree = tree::of_complete(TreeInputs { lattice, present: &links, vls });
-        let is_set = |successors: &[u32], dependency: &Dependency| {
-            successors[dependency.node as usize] >> dependency.branch & 1 == 1
-        };
-        of_tree.retain(|dependency| !is_set(&of_routes, dependency));
+        of_tree.retain(|dependency| !is_successor(&of_routes, dependency));
         let mut all = of_routes.clone();
         for dependency in &of_tree {
             all[dependency.node as usize] |= 1 << dependency.branch;
@@ -68,6 +65,10 @@ impl CompleteTorus {
         }
         graph
     }
+}
+
+fn is_successor(successors: &[u32], dependency: &Dependency) -> bool {
+    successors[dependency.node as usize] >> dependency.branch & 1 == 1
 }
 
 /// The load of each channel. Paths go along one dimension after the other, so that those along a ring come

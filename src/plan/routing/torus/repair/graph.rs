@@ -16,6 +16,7 @@ use super::nodes::{Dependency, NODES, Node, VLS, bits, end, forerunners, node, o
 use super::order::NodeOrder;
 use crate::plan::routing::torus::lattice::Lattice;
 use rustc_hash::FxHashSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The work of adding a dependency, in lookups: the searches that it needs are short with a good order.
@@ -255,9 +256,7 @@ impl ChannelGraph {
             .iter()
             .filter(|one| self.nodes[one.node as usize].conflicting >> one.branch & 1 != 0);
         while let Some(&one) = candidates.next() {
-            let is_conflict =
-                |&&other: &&Dependency| self.conflicts.contains(&[one.min(other), one.max(other)]);
-            if candidates.clone().any(|other| is_conflict(&other)) {
+            if candidates.clone().any(|other| is_conflict(&self.conflicts, &other, one)) {
                 return true;
             }
         }
@@ -276,8 +275,7 @@ impl ChannelGraph {
     /// Changes the order so that a dependency can be added, which leads to node `to`; false if it closes a cycle.
     fn make_room(&mut self, dependency: Dependency, to: u32) -> bool {
         let nodes = &self.nodes;
-        let is_present = |one: u32, next: u32| nodes[one as usize].successors & own_bit(next) != 0;
-        if self.cycles.has(dependency, is_present) {
+        if self.cycles.has(dependency, |one, next| is_present(nodes, one, next)) {
             return false;
         }
         let order = &mut self.order;
@@ -286,6 +284,18 @@ impl ChannelGraph {
         self.cycles.add(dependency, path);
         false
     }
+}
+
+fn is_present(nodes: &[Node], one: u32, next: u32) -> bool {
+    nodes[one as usize].successors & own_bit(next) != 0
+}
+
+fn is_conflict(
+    conflicts: &HashSet<[Dependency; 2], rustc_hash::FxBuildHasher>,
+    &&other: &&Dependency,
+    one: Dependency,
+) -> bool {
+    conflicts.contains(&[one.min(other), one.max(other)])
 }
 
 #[cfg(test)]

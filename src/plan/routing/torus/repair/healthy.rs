@@ -222,8 +222,7 @@ impl HealthyRoutes {
 
     fn channel_bits(&self, axis: usize) -> ChannelBits {
         let radix = self.radix[axis];
-        let none = || vec![[0; 2]; radix as usize];
-        let mut bits = ChannelBits { first: none(), last: none(), through: none() };
+        let mut bits = ChannelBits { first: none(radix), last: none(radix), through: none(radix) };
         for from in 0..radix {
             for to in (0..radix).filter(|&to| to != from) {
                 let Way { direction, dateline, hops } =
@@ -242,6 +241,10 @@ impl HealthyRoutes {
         }
         bits
     }
+}
+
+fn none(radix: u32) -> Vec<[u8; 2]> {
+    vec![[0; 2]; radix as usize]
 }
 
 impl Way {

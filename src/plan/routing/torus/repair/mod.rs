@@ -262,10 +262,13 @@ enum Step {
 
 /// Destinations without a route from some switch, followed by those of earlier rounds.
 fn harder(detours: &Detours, earlier: &[u32]) -> Vec<u32> {
-    let is_unrouted = |to: u32| detours.of(to).iter().any(|detour| detour.way == broken::UNROUTED);
-    let now = detours.groups().map(|(to, _)| to).filter(|&to| is_unrouted(to));
+    let now = detours.groups().map(|(to, _)| to).filter(|&to| is_unrouted(detours, to));
     let mut hard: Vec<u32> = now.collect();
     let others = earlier.iter().filter(|to| !hard.contains(to)).copied().collect::<Vec<_>>();
     hard.extend(others);
     hard
+}
+
+fn is_unrouted(detours: &Detours, to: u32) -> bool {
+    detours.of(to).iter().any(|detour| detour.way == broken::UNROUTED)
 }

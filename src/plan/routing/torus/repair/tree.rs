@@ -46,16 +46,17 @@ pub(super) fn roots(grid: &Grid, own: Option<Position>) -> Vec<Position> {
             line.for_each(|at| missing_in_lines[at.index()] += 1);
         }
     }
-    let from_centre = |at: Position| -> u32 {
-        (0..3).map(|axis| lattice.coordinate(at, axis).abs_diff(lattice.radix(axis) / 2)).sum()
-    };
     let mut roots: Vec<Position> = grid.placed().map(|(at, _)| at).collect();
-    roots.sort_by_cached_key(|&at| (missing_in_lines[at.index()], from_centre(at)));
+    roots.sort_by_cached_key(|&at| (missing_in_lines[at.index()], from_centre(lattice, at)));
     if let Some(own) = own {
         roots.retain(|&at| at != own);
         roots.insert(0, own);
     }
     roots
+}
+
+fn from_centre(lattice: &Lattice, at: Position) -> u32 {
+    (0..3).map(|axis| lattice.coordinate(at, axis).abs_diff(lattice.radix(axis) / 2)).sum()
 }
 
 /// Grows a tree from one of the first roots that allow it, and adds its dependencies to the graph;
