@@ -13,6 +13,7 @@ use super::registry::groups::{
 use super::selector::satisfies;
 use super::status::ErrorStatus;
 use super::trust::{ProxyJoins, TrustRules};
+use super::view::SubnetView;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Guid};
 use crate::wire::mad::{Method, Status};
@@ -380,14 +381,10 @@ fn rank_of_code(code: u8) -> usize {
     rate_rank(code).unwrap_or(0)
 }
 
-fn is_member_port(group: &Group, view: &super::view::SubnetView<'_>, port: Option<PortId>) -> bool {
+fn is_member_port(group: &Group, view: &SubnetView<'_>, port: Option<PortId>) -> bool {
     port.is_some_and(|port| group.has_port(view.guid(port)))
 }
 
-fn is_member_gid(
-    view: &super::view::SubnetView<'_>,
-    members: &BTreeMap<Guid, GroupMember>,
-    gid: Gid,
-) -> bool {
+fn is_member_gid(view: &SubnetView<'_>, members: &BTreeMap<Guid, GroupMember>, gid: Gid) -> bool {
     view.is_local_prefix(gid.prefix()) && members.contains_key(&gid.guid())
 }

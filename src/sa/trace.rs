@@ -8,6 +8,7 @@
 use super::path::{self, PathEnds};
 use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
+use super::view::SubnetView;
 use crate::fabric::{Node, NodeId, Port, PortId};
 use crate::ids::Lid;
 use crate::ids::PortNum;
@@ -54,7 +55,7 @@ fn path(query: &Query<'_>) -> Result<Option<PathEnds>, ErrorStatus> {
     Ok(ends.map(|(from, to)| PathEnds { from: from.into(), to: to.into(), slid, dlid }))
 }
 
-fn port_of_lid(view: &super::view::SubnetView<'_>, lid: Lid) -> Option<PortId> {
+fn port_of_lid(view: &SubnetView<'_>, lid: Lid) -> Option<PortId> {
     view.lids().port(lid)
 }
 
@@ -77,7 +78,7 @@ fn hops(query: &Query<'_>, ends: &PathEnds) -> Vec<Hop> {
     hops
 }
 
-fn node_of(view: &super::view::SubnetView<'_>, port: PortId) -> NodeId {
+fn node_of(view: &SubnetView<'_>, port: PortId) -> NodeId {
     view.fabric().port(port).node
 }
 

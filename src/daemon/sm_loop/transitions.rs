@@ -124,39 +124,22 @@ async fn serve(mut checks: mpsc::Receiver<TransitionCheck>) {
 
 impl TransitionCheck {
     fn run(&self, pool: Option<&ThreadPool>) {
-        let found = pool.map_or_else(
-            || check(&self.before, &self.after, &self.checks, &self.committed_routes),
-            |pool| {
-                pool.install(|| {
-                    check(&self.before, &self.after, &self.checks, &self.committed_routes)
-                })
-            },
-        );
+        let found = match pool {
+            Some(pool) => pool.install(|| self.coexistence()),
+            None => self.coexistence(),
+        };
         log_coexistence(&found, self.is_clean);
     }
-}
 
-fn check(
-    before: &(Arc<Fabric>, Arc<Plan>),
-    after: &(Arc<Fabric>, Arc<Plan>),
-    checks: &Checks,
-    committed_routes: &CommittedRoutes,
-) -> CoexistenceReport {
-    coexistence(before, after, checks, committed_routes)
-}
-
-fn coexistence(
-    before: &Routed,
-    after: &Routed,
-    checks: &Checks,
-    committed_routes: &CommittedRoutes,
-) -> CoexistenceReport {
-    transition::check(
-        PlannedFabric { fabric: &before.0, plan: &before.1 },
-        PlannedFabric { fabric: &after.0, plan: &after.1 },
-        checks,
-        &|switch, lid| committed_routes.holds(switch, lid),
-    )
+    fn coexistence(&self) -> CoexistenceReport {
+        let (fabric, plan) = &self.before;
+        let before = PlannedFabric { fabric, plan };
+        let (fabric, plan) = &self.after;
+        let after = PlannedFabric { fabric, plan };
+        transition::check(before, after, &self.checks, &|switch, lid| {
+            self.committed_routes.holds(switch, lid)
+        })
+    }
 }
 
 fn log_order(report: &ApplyReport) {

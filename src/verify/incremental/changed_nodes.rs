@@ -129,7 +129,7 @@ impl Proof {
         sources.resize(self.network.switches(), SourcePorts::default());
         let mut pairs = sources.iter().zip(&*self.sources).zip(0..);
         if !pairs.all(|((now, before), switch)| {
-            is_back(&changes.returned, switch) || now.have_groups_of(before)
+            changes.returned.contains(&switch) || now.have_groups_of(before)
         }) {
             return None;
         }
@@ -209,10 +209,6 @@ impl Proof {
         });
         channels.collect()
     }
-}
-
-fn is_back(returned: &[u32], switch: u32) -> bool {
-    returned.contains(&switch)
 }
 
 fn renumbered_end(after: &[u32], to: &Endpoint) -> Endpoint {

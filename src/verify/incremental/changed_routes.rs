@@ -5,12 +5,10 @@ use crate::ids::Lid;
 use crate::plan::Plan;
 use crate::plan::routing::Lft;
 use crate::verify::endpoints::DestinationTree;
-use crate::verify::endpoints::Endpoint;
 use crate::verify::network::NONE;
 use crate::verify::proof::Proof;
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
-use std::sync::Arc;
 use std::sync::LazyLock;
 
 /// The forwarding tables of a plan and of the proven one, and where they differ.
@@ -51,7 +49,7 @@ impl<'a> ChangedRoutes<'a> {
                 let differing = differing.take_while(|&(lid, ..)| lid < lids);
                 differing
                     .map(|(lid, ..)| lid as u16)
-                    .filter(|a| is_used(&proof.destinations, a))
+                    .filter(|&lid| proof.destinations[usize::from(lid)].is_some())
                     .collect()
             })
             .collect();
@@ -121,8 +119,4 @@ impl<'a> ChangedRoutes<'a> {
     fn entry(&self, &(lid, switch): &(u16, u32)) -> u8 {
         self.new_entry(switch, Lid(lid))
     }
-}
-
-fn is_used(destinations: &Arc<Vec<Option<Endpoint>>>, &lid: &u16) -> bool {
-    destinations[usize::from(lid)].is_some()
 }

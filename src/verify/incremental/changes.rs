@@ -88,7 +88,7 @@ impl Changes {
     ) -> bool {
         let old = &*proof.tables;
         let new = &plan.routing.lfts;
-        let mut changed = self.switches.iter().filter(|&switch| !is_back(&self.returned, switch));
+        let mut changed = self.switches.iter().filter(|&switch| !self.returned.contains(switch));
         let mut lost = self.ports.iter().filter_map(|&id| fabric.ports().get(id.index()));
         let mut repaired = self.repaired.iter().map(|&channel| {
             let channel = &proof.network.channels[channel as usize];
@@ -112,10 +112,6 @@ impl Changes {
         let switches = self.switches.iter().copied().chain(groups_changed).map(SwitchId);
         limits::check_some(fabric, plan, switches, self.nodes.iter().copied()).total == 0
     }
-}
-
-fn is_back(returned: &[u32], switch: &u32) -> bool {
-    returned.contains(switch)
 }
 
 fn has_routes(table: &Lft) -> bool {

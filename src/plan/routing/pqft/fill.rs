@@ -1,5 +1,6 @@
 //! The forwarding tables.
 
+use super::levels::Host;
 use super::levels::{Bundle, Levels};
 use super::numbering::Numbering;
 use crate::fabric::Fabric;
@@ -177,7 +178,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-fn has_hosts(hosts: &[Vec<super::levels::Host>], switch: SwitchId) -> bool {
+fn has_hosts(hosts: &[Vec<Host>], switch: SwitchId) -> bool {
     !hosts[switch.index()].is_empty()
 }
 

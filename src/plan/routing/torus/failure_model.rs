@@ -7,7 +7,6 @@ use super::ring_directions::RingDirections;
 use super::snapshot::PreviousTorus;
 use super::{multicast, rings, unicast};
 use crate::fabric::{Fabric, SwitchId};
-use crate::ids::Guid;
 use crate::ids::PortNum;
 
 /// A missing switch, or missing cables between neighbours.
@@ -72,7 +71,7 @@ impl<'a> FailureModel<'a> {
         before: PreviousTorus<'a>,
         fabric: &Fabric,
     ) -> Self {
-        let node = |at: Position| fabric.node_by_guid(guid_at(before.snapshot, at)?);
+        let node = |at: Position| fabric.node_by_guid(before.snapshot.guid(at)?);
         let joined = |at: Position, axis: usize| {
             let up = Direction::plus(axis);
             let next = grid.lattice.step(at, up);
@@ -298,10 +297,6 @@ impl<'a> FailureModel<'a> {
 
 fn neighbor_below(lattice: &Lattice, at: Position, axis: usize) -> Position {
     lattice.step(at, Direction::minus(axis))
-}
-
-fn guid_at(snapshot: &super::snapshot::TorusSnapshot, at: Position) -> Option<Guid> {
-    snapshot.guid(at)
 }
 
 /// By position: true if a switch is present.

@@ -1,5 +1,6 @@
 //! Layout of a discovered torus, routable or not, for reports and drawings.
 
+use super::Lattice;
 use super::cabling::Cabling;
 use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
@@ -137,6 +138,6 @@ impl TorusLayout {
     }
 }
 
-fn is_end(last: &Option<usize>, lattice: &super::Lattice, index: usize, axis: usize) -> bool {
+fn is_end(last: &Option<usize>, lattice: &Lattice, index: usize, axis: usize) -> bool {
     Some(index) == *last && !lattice.is_looped(axis)
 }

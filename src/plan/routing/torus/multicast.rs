@@ -4,6 +4,7 @@
 //! of unicast routing, so that both together close no cycle of channel dependencies. In a torus
 //! without failures no branch crosses a dateline and the root is the centre.
 
+use super::Lattice;
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
 use super::part_names::PartNames;
@@ -292,11 +293,11 @@ pub(super) fn root(grid: &Grid) -> Option<Position> {
         .or_else(|| middle(zm))
 }
 
-fn is_full(grid: &Grid, lattice: &super::Lattice, z: i64, ry: i64, rx: i64) -> bool {
+fn is_full(grid: &Grid, lattice: &Lattice, z: i64, ry: i64, rx: i64) -> bool {
     (0..ry).all(|y| (0..rx).all(|x| is_present(grid, lattice, x, y, z)))
 }
 
-fn is_present(grid: &Grid, lattice: &super::Lattice, x: i64, y: i64, z: i64) -> bool {
+fn is_present(grid: &Grid, lattice: &Lattice, x: i64, y: i64, z: i64) -> bool {
     grid.is_present(lattice.position([x, y, z]))
 }
 

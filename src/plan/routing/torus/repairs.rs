@@ -6,6 +6,7 @@
 //! switches that the multicast tree does not reach. Among equals a cable is preferred, because it
 //! is easier to replace. Repairs that turn out to be unnecessary are dropped.
 
+use super::Lattice;
 use super::failure_model::{FailureModel, MissingPart};
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
@@ -131,7 +132,7 @@ fn nearest_first(
     parts
 }
 
-fn distance_between(lattice: &super::Lattice, a: Position, b: Position) -> u32 {
+fn distance_between(lattice: &Lattice, a: Position, b: Position) -> u32 {
     (0..3)
         .map(|axis| {
             let direct = lattice.coordinate(a, axis).abs_diff(lattice.coordinate(b, axis));

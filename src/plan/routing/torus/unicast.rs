@@ -164,7 +164,7 @@ impl PreviousLfts<'_> {
         match comparison {
             Comparison::Different => return None,
             Comparison::FewChanged | Comparison::Reordered
-                if balances_cables(&grid.port_groups, at) =>
+                if grid.port_groups.are_parallel_at(at) =>
             {
                 return None;
             }
@@ -181,10 +181,6 @@ impl PreviousLfts<'_> {
             _ => Some(lft.clone()),
         }
     }
-}
-
-fn balances_cables(port_groups: &super::grid::PortGroups, at: Position) -> bool {
-    port_groups.are_parallel_at(at)
 }
 
 /// A copy of the table of the switch at `at`, which must have at most one cable in each direction,

@@ -120,7 +120,7 @@ impl<'a> Axes<'a> {
     /// Directions of links that have one at this end.
     fn at_other_ends(&mut self, switch: u32) -> bool {
         let mut is_changed = false;
-        if !has_geometry(self.distances, switch) {
+        if self.distances[switch as usize].is_none() {
             return false;
         }
         for (place, neighbour) in self.neighbours.of(switch).iter().enumerate() {
@@ -165,8 +165,4 @@ impl<'a> Axes<'a> {
             Some((place, back))
         })
     }
-}
-
-fn has_geometry(distances: &[Option<LocalDistances>], switch: u32) -> bool {
-    distances[switch as usize].is_some()
 }
