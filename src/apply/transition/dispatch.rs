@@ -213,6 +213,7 @@ mod tests {
 
     #[test]
     fn a_step_is_ready_when_its_predecessors_are_done() {
+        // Steps 0 and 1 precede barrier 2, step 3 follows it, step 4 is independent.
         let steps = steps(&[set(&[]), set(&[]), (false, false, &[0, 1]), set(&[2]), set(&[])]);
         let mut dispatch = Dispatch::new(steps);
         assert_eq!(ready(&mut dispatch), [0, 1, 4]);
@@ -223,7 +224,6 @@ mod tests {
         assert_eq!(dispatch.forced(), 0);
     }
 
-    /// Steps 0 and 1 precede barrier 2, step 3 follows it, step 4 is independent.
     fn set(after: &'static [u32]) -> (bool, bool, &'static [u32]) {
         (true, false, after)
     }
