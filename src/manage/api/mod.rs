@@ -20,6 +20,7 @@ mod find_node;
 mod groups;
 mod health;
 pub(super) mod incidents;
+mod message;
 pub(super) mod offenders;
 mod partitions;
 mod quarantine;

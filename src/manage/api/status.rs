@@ -4,6 +4,7 @@ use super::congestion::{self, CongestionView};
 use super::context::ApiContext;
 use super::error::ApiError;
 use super::incidents::{self, IncidentSummary};
+use super::message::MessageView;
 use super::offenders::{self, OffenderView};
 use super::query::ApiQuery;
 use super::replication::{self, ReplicationPeer};
@@ -187,27 +188,6 @@ struct Verification {
 struct RefusalView {
     /// Causes, repairs in their order, and the connectivity that is left.
     messages: Vec<MessageView>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Message"))]
-pub(super) struct MessageView {
-    /// `info`, `warning` or `error`.
-    severity: &'static str,
-    /// OpenSM's number of the error, if it has one.
-    code: Option<&'static str>,
-    text: String,
-}
-
-impl From<&Note> for MessageView {
-    fn from(note: &Note) -> Self {
-        let severity = match note.severity {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        };
-        Self { severity, code: note.code, text: note.text.clone() }
-    }
 }
 
 #[derive(Serialize)]

@@ -102,8 +102,8 @@ impl Group {
 
     /// True if the port is a member, with its own GUID or with an alias.
     pub(crate) fn has_port(&self, port: Guid) -> bool {
-        self.members.get(&port).is_some_and(|member| is_port(member, port))
-            || self.members.values().any(|member| is_port(member, port))
+        self.members.get(&port).is_some_and(|member| member.port == port)
+            || self.members.values().any(|member| member.port == port)
     }
 
     /// True if the group has a full member, which keeps it alive (o15-0.1.14).
@@ -115,10 +115,6 @@ impl Group {
     fn is_removable(&self) -> bool {
         !self.permanent && !self.has_full_member()
     }
-}
-
-fn is_port(member: &GroupMember, port: Guid) -> bool {
-    member.port == port
 }
 
 /// A checked request to join.
@@ -423,9 +419,9 @@ impl Groups {
     ) -> Option<&mut Group> {
         let range = Mlid::FIRST.0..=last.0.min(Mlid::LAST.0);
         let mlid = wanted
-            .filter(|mlid| range.contains(&mlid.0) && is_free(&self.mlids, mlid))
+            .filter(|mlid| range.contains(&mlid.0) && !self.mlids.contains_key(mlid))
             .or_else(|| if consolidate { self.shared_mlid(&spec.mgid) } else { None })
-            .or_else(|| range.clone().map(Mlid).find(|mlid| is_free(&self.mlids, mlid)))?;
+            .or_else(|| range.clone().map(Mlid).find(|mlid| !self.mlids.contains_key(mlid)))?;
         debug_assert!(range.contains(&mlid.0), "the switches have no entry for {mlid}");
         self.mlids.entry(mlid).or_default().insert(spec.mgid);
         self.changed.add(EntryKey::Group(spec.mgid));
@@ -478,10 +474,6 @@ impl Groups {
         }
         None
     }
-}
-
-fn is_free(mlids: &BTreeMap<Mlid, BTreeSet<Gid>>, mlid: &Mlid) -> bool {
-    !mlids.contains_key(mlid)
 }
 
 /// The event of a change of members; `None` if it needs no report.

@@ -26,7 +26,7 @@ pub(super) fn merged(held: &[GroupPorts], wanted: &[GroupPorts]) -> Vec<GroupPor
         .collect()
 }
 
-fn is_empty(ports: &GroupPorts) -> bool {
+pub(super) fn is_empty(ports: &GroupPorts) -> bool {
     ports.iter().all(|&word| word == 0)
 }
 

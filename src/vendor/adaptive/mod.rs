@@ -12,6 +12,7 @@
 
 pub mod failure;
 mod group_sets;
+mod reply;
 pub mod running;
 pub mod switch;
 pub mod target;

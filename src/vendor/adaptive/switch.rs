@@ -10,7 +10,8 @@
 
 use super::AdaptiveSwitchState;
 use super::failure::AdaptiveFailure;
-use super::group_sets::{common, merged};
+use super::group_sets::{common, is_empty, merged};
+use super::reply::is_as_set;
 use super::target::{SwitchTarget, group_block, group_blocks};
 use crate::transport::transactions::{SmpError, SmpResult};
 use crate::wire::attr::AttrId;
@@ -254,7 +255,7 @@ impl AdaptiveSwitch {
         let groups = target.groups();
         let held = self.held_groups();
         let leads_elsewhere = held.iter().zip(&groups).any(|(held, wanted)| {
-            is_used(held) && is_used(wanted) && !is_used(&common(held, wanted))
+            !is_empty(held) && !is_empty(wanted) && is_empty(&common(held, wanted))
         });
         let mut steps = VecDeque::new();
         if leads_elsewhere {
@@ -276,9 +277,9 @@ impl AdaptiveSwitch {
                 steps.extend(others.chain([own]).map(ArStep::ReadEntries));
             }
         }
-        steps.extend(
-            (0..blocks).filter(|block| !is_final(&added, &groups, block)).map(ArStep::WriteGroups),
-        );
+        let unfinished =
+            (0..blocks).filter(|&block| group_block(&added, block) != group_block(&groups, block));
+        steps.extend(unfinished.map(ArStep::WriteGroups));
         steps.push_back(ArStep::WriteInfo);
         steps
     }
@@ -463,14 +464,6 @@ fn writes_entries(step: &ArStep) -> bool {
     matches!(step, ArStep::WriteEntries(_) | ArStep::ReadEntries(_))
 }
 
-fn is_final(added: &[[u64; 4]], groups: &[[u64; 4]], &block: &u32) -> bool {
-    group_block(added, block) == group_block(groups, block)
-}
-
-fn is_used(ports: &GroupPorts) -> bool {
-    ports.iter().any(|&word| word != 0)
-}
-
 /// The writes of blocks that differ from what is held, that with the subnet manager's LID last.
 fn entry_steps(target: &SwitchTarget, held: Option<&SwitchTarget>) -> VecDeque<ArStep> {
     let own = target.own_block();
@@ -494,18 +487,4 @@ fn off(info: ArInfo) -> ArInfo {
     off.set_fast_recovery(false);
     off.set_notifications(false);
     off
-}
-
-/// True if a reply shows what was set. Fields of ARInfo that cannot be set are not compared.
-fn is_as_set(attr_id: u16, set: &[u8; DATA_SIZE], reply: &[u8; DATA_SIZE]) -> bool {
-    if attr_id != AttrId::AR_INFO {
-        return set == reply;
-    }
-    info_fields(set) == info_fields(reply)
-}
-
-fn info_fields(data: &[u8; DATA_SIZE]) -> ((bool, bool, bool), u16, bool, u16, u8) {
-    let info = ArInfo(*data);
-    let on = (info.adaptive_routing(), info.fast_recovery(), info.notifications());
-    (on, info.group_top(), info.by_sl(), info.sl_mask(), info.excluded_transports())
 }
