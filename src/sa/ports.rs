@@ -115,26 +115,16 @@ pub(super) fn port_infos(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<
             let Some((port, info)) = port.and_then(|p| Some((p, query.view.port_info(p)?))) else {
                 continue;
             };
-            if push_port_if_matching(query, &wanted, (end, port), &info, reply).is_break() {
+            let mut record = PortInfoRecord::default();
+            record.set_lid(query.view.lids().base_or_zero(end));
+            record.set_port(fabric.port(port).num);
+            record.set_port_info(&info);
+            if push_record_if_matching(query, &wanted, (end, record), &info, reply).is_break() {
                 break 'ports;
             }
         }
     }
     Ok(())
-}
-
-fn push_port_if_matching(
-    query: &Query<'_>,
-    wanted: &PortInfoRecord,
-    (end, port): (PortId, PortId),
-    info: &PortInfo,
-    reply: &mut ReplyBuilder,
-) -> ControlFlow<()> {
-    let mut record = PortInfoRecord::default();
-    record.set_lid(query.view.lids().base_or_zero(end));
-    record.set_port(query.view.fabric().port(port).num);
-    record.set_port_info(info);
-    push_record_if_matching(query, wanted, (end, record), info, reply)
 }
 
 /// Pushes a record of a port of the node with the end port `end`.

@@ -16,6 +16,7 @@ use super::starting::StartingMark;
 use crate::cli::output::print_or_end;
 use crate::cli::sim::args::NodeVendor;
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
+use crate::config::options::Options;
 use crate::daemon::launch::{self, CommandFailure};
 use crate::daemon::management;
 use crate::daemon::process::background;
@@ -29,6 +30,7 @@ use crate::daemon::start::Daemon;
 use crate::fabric::synthetic::Hardware;
 use crate::manage::server::ManageServer;
 use crate::manage::socket;
+use crate::publish::Subnet;
 use crate::record::recorder::FlightRecorder;
 use crate::sim::{SimFabric, SmaSpeed, TimedEvents};
 use crate::transport::MadPort;
@@ -147,11 +149,7 @@ async fn run_daemon(
     let place = format!("simulated port {num} of \"{node_name}\", node GUID {guid}");
     let recordings = launch::recordings(&options, &files, place);
     let port = manager_port(&fabric, (guid, num), &demux, recordings.recorder())?;
-    let engines = options.routing_engine.clone().unwrap_or_else(|| "minhop".into());
-    print_or_end(&format!(
-        "subnet manager on \"{node_name}\"[{num}]; routing engine {engines}{}\n",
-        if options.qos { " with QoS" } else { "" }
-    ))?;
+    print_or_end(&first_line(&options, &format!("\"{node_name}\"[{num}]")))?;
     let manage_options = (!args.once).then(|| options.clone());
     let setup = DaemonSetup {
         config_file: launch::config_file(args),
@@ -182,22 +180,35 @@ async fn run_daemon(
     )
     .map_err(|error| CommandFailure::new(ExitCode::System, format!("signals: {error}")))?;
     launch::settle_in_background()?;
-    let mut subnet = daemon.subnet();
+    let subnet = daemon.subnet();
     if let Some(mark) = starting {
         tokio::spawn(mark.hold(daemon.subnet(), daemon.refused(), daemon.sm_status()));
     }
     let progress = ConsoleProgress::new(&daemon, args.once, shutdown);
-    let run_script = async {
-        // The daemon has ended if no subnet was published; its exit then decides.
-        if subnet.wait_for(Option::is_some).await.is_ok() {
-            script.run(&fabric).await?;
-        }
-        std::future::pending::<Result<Exit, CommandFailure>>().await
-    };
     tokio::select! {
         exit = progress.follow(daemon.run(shutdown_requested)) => exit,
-        failure = run_script => failure,
+        failure = run_when_up(script, &fabric, subnet) => failure,
     }
+}
+
+/// What the subnet manager on `port` will do.
+fn first_line(options: &Options, port: &str) -> String {
+    let engines = options.routing_engine.as_deref().unwrap_or("minhop");
+    let qos = if options.qos { " with QoS" } else { "" };
+    format!("subnet manager on {port}; routing engine {engines}{qos}\n")
+}
+
+/// Runs the script once a subnet is published. Returns only if it fails.
+async fn run_when_up(
+    script: ConsoleScript,
+    fabric: &SimFabric,
+    mut subnet: watch::Receiver<Option<Arc<Subnet>>>,
+) -> Result<Exit, CommandFailure> {
+    // The daemon has ended if no subnet was published; its exit then decides.
+    if subnet.wait_for(Option::is_some).await.is_ok() {
+        script.run(fabric).await?;
+    }
+    std::future::pending().await
 }
 
 /// The subnet manager's port, with the wrappers that record and log its MADs.

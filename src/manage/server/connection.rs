@@ -36,7 +36,7 @@ pub(super) async fn serve_local(
     peer: (Uid, Gid),
     place: ConnectionPlace,
 ) {
-    let access = access_of(&state, peer).await;
+    let access = access_of(&state, peer.0, peer.1).await;
     serve(stream, state, ClientOrigin::Local(access), place).await;
 }
 
@@ -97,7 +97,7 @@ async fn overdue(progress: &ReplyProgress) {
 }
 
 /// The permissions of the process at the other end. The group database may be slow.
-async fn access_of(state: &Arc<ServerState>, (uid, gid): (Uid, Gid)) -> Access {
+async fn access_of(state: &Arc<ServerState>, uid: Uid, gid: Gid) -> Access {
     let policy = state.policy;
     let access = spawn_blocking(move || policy.access(uid, gid, access::is_member)).await;
     access.unwrap_or(Access { uid: Some(uid.as_raw()), may_read: false, may_act: false })
